@@ -1,0 +1,328 @@
+//! Writing one answer after another with a loaded model.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+use toktrie::TokenId;
+
+use crate::constrain::{Constraint, Constraints};
+use crate::engine::{self, GgufFile, KvCache, Network};
+use crate::error::{DecodeError, LoadError};
+use crate::sample::{Sampler, Sampling};
+use crate::template::{self, ChatTurn};
+use crate::tokenizer::Tokenizer;
+
+/// Prompt tokens computed between two looks at whether the answer is still wanted.
+const CHUNK_TOKENS: usize = 128;
+
+/// Tokens remembered at most, prompt and answer together, whatever the model could do: the memory for one is
+/// 57 KB in the 1.5B model.
+const WINDOW_TOKENS_MAX: usize = 8192;
+
+/// What to answer, and how.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ChatRequest {
+    /// The conversation so far.
+    pub turns: Vec<ChatTurn>,
+    /// How many of the first turns are the same in every request; their state is what a prefix cache keeps.
+    pub head_turns: usize,
+    /// The answer will be compact JSON that fits this schema. `None`: free text.
+    pub schema: Option<Value>,
+    /// How tokens are chosen.
+    pub sampling: Sampling,
+    /// Tokens of the answer at most. Default 1024.
+    pub output_tokens_max: usize,
+}
+
+impl ChatRequest {
+    /// Free text, the likeliest tokens, at most 1024 of them; all turns but the last are the head.
+    pub fn new(turns: Vec<ChatTurn>) -> Self {
+        let head_turns = turns.len().saturating_sub(1);
+        Self { turns, head_turns, schema: None, sampling: Sampling::default(), output_tokens_max: 1024 }
+    }
+
+    /// Constrains the answer to `schema`.
+    #[must_use]
+    pub fn with_schema(mut self, schema: Value) -> Self {
+        self.schema = Some(schema);
+        self
+    }
+}
+
+/// Why an answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerEnd {
+    /// The model was done, or its schema complete.
+    Stop,
+    /// The bound on the answer or the model's window was reached; JSON is cut off.
+    TokensMax,
+}
+
+/// A whole answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The text.
+    pub text: String,
+    /// Why it ended.
+    pub end: AnswerEnd,
+    /// Tokens of the prompt.
+    pub input_tokens: usize,
+    /// How many of them were not computed again.
+    pub cached_tokens: usize,
+    /// Tokens of the answer.
+    pub output_tokens: usize,
+}
+
+/// Who listens to an answer while it is written.
+pub trait Listener {
+    /// Takes the next piece of text, never empty, never half a character.
+    fn text(&mut self, piece: &str);
+
+    /// Whether nobody wants the answer any more. Asked between tokens and between pieces of the prompt.
+    fn is_gone(&self) -> bool;
+}
+
+/// Nobody: for callers who only want the whole answer.
+impl Listener for () {
+    fn text(&mut self, _piece: &str) {}
+
+    fn is_gone(&self) -> bool {
+        false
+    }
+}
+
+/// A loaded model. Answers one request at a time and keeps what it has read: a request that begins like the one
+/// before is answered without computing that beginning again.
+pub struct Decoder {
+    network: Box<dyn Network>,
+    tokenizer: Arc<Tokenizer>,
+    constraints: Constraints,
+    cache: KvCache,
+    /// The tokens that `cache` remembers.
+    read: Vec<TokenId>,
+}
+
+impl Decoder {
+    /// Loads a GGUF file.
+    ///
+    /// Takes about as long as reading it from the disk; the file must stay in place while the model is used.
+    ///
+    /// # Errors
+    /// [`LoadError`] says whether to fetch the file, fetch it again or choose another one.
+    pub fn load(path: &Path) -> Result<Self, LoadError> {
+        let file = GgufFile::open(path)?;
+        let network = engine::load(&file)?;
+        let tokenizer = Arc::new(Tokenizer::load(&file)?);
+        let unsupported = |reason: String| LoadError::UnsupportedTokenizer { path: path.to_owned(), reason };
+        if let Some(missing) = template::REQUIRED_CONTROLS.iter().find(|name| tokenizer.control(name).is_none()) {
+            return Err(unsupported(format!("it has no token {missing}")));
+        }
+        let constraints = Constraints::new(tokenizer.clone()).map_err(|error| unsupported(error.to_string()))?;
+        let cache = network.new_cache().map_err(|error| file.damaged(error.to_string()))?;
+        Ok(Self { network, tokenizer, constraints, cache, read: Vec::new() })
+    }
+
+    /// Tokens that fit, prompt and answer together.
+    pub fn window_tokens(&self) -> usize {
+        self.network.window_tokens().min(WINDOW_TOKENS_MAX)
+    }
+
+    /// How many tokens `text` is.
+    ///
+    /// # Errors
+    /// [`DecodeError::Compute`] if the tokenizer fails, which it does for no text we know of.
+    pub fn count_tokens(&self, text: &str) -> Result<usize, DecodeError> {
+        self.tokenizer.encode(text).map(|tokens| tokens.len())
+    }
+
+    /// Answers `request`, telling `listener` every piece as soon as it is known.
+    ///
+    /// # Errors
+    /// [`DecodeError::ContextTooLong`] before anything is computed; [`DecodeError::Schema`] for a schema that has no
+    /// constraint; [`DecodeError::Cancelled`] soon after `listener` is gone.
+    pub fn generate(
+        &mut self,
+        request: &ChatRequest,
+        listener: &mut dyn Listener,
+    ) -> Result<Answer, DecodeError> {
+        let constraint = request.schema.as_ref().map(|schema| self.constraints.compile(schema)).transpose()?;
+        let prompt = template::render(&self.tokenizer, &request.turns, request.head_turns)?.tokens;
+        let window_tokens = self.window_tokens();
+        if prompt.len() >= window_tokens {
+            return Err(DecodeError::ContextTooLong { prompt_tokens: prompt.len(), window_tokens });
+        }
+        let cached_tokens = self.keep_common_prefix(&prompt);
+        let mut writing = Writing {
+            pending: prompt[cached_tokens..].to_vec(),
+            constraint,
+            sampler: Sampler::new(request.sampling.clone()),
+            tokens_left: request.output_tokens_max.min(window_tokens - prompt.len()),
+            text: TextStream::default(),
+            output_tokens: 0,
+        };
+        let end = self.write(&mut writing, listener)?;
+        writing.text.finish(listener);
+        Ok(Answer {
+            text: writing.text.text,
+            end,
+            input_tokens: prompt.len(),
+            cached_tokens,
+            output_tokens: writing.output_tokens,
+        })
+    }
+
+    fn write(&mut self, writing: &mut Writing, listener: &mut dyn Listener) -> Result<AnswerEnd, DecodeError> {
+        loop {
+            if let Some(constraint) = &mut writing.constraint {
+                // Forced tokens join the prompt's rest or each other, and are read in one go.
+                for token in constraint.take_forced() {
+                    if !writing.push(token, &self.tokenizer, listener) {
+                        return Ok(AnswerEnd::TokensMax);
+                    }
+                }
+                if writing.constraint.as_ref().is_some_and(Constraint::is_complete) {
+                    return Ok(AnswerEnd::Stop);
+                }
+            }
+            if writing.tokens_left == 0 {
+                return Ok(AnswerEnd::TokensMax);
+            }
+            let pending = std::mem::take(&mut writing.pending);
+            let logits = self.read(&pending, listener)?;
+            let allowed = writing.constraint.as_mut().map(Constraint::allowed).transpose()?;
+            let token = writing.sampler.pick(&logits, allowed.as_ref())?;
+            // The end token is ours: handing it to the constraint is an error there.
+            if self.tokenizer.is_end(token) {
+                return Ok(AnswerEnd::Stop);
+            }
+            if let Some(constraint) = &mut writing.constraint {
+                constraint.take(token)?;
+            }
+            if !writing.push(token, &self.tokenizer, listener) {
+                return Ok(AnswerEnd::TokensMax);
+            }
+        }
+    }
+
+    /// Reads `tokens` and gives the scores of what follows. What was read stays read if the listener goes away.
+    fn read(&mut self, tokens: &[TokenId], listener: &dyn Listener) -> Result<Vec<f32>, DecodeError> {
+        let mut logits = None;
+        let mut rest = tokens;
+        while !rest.is_empty() {
+            if listener.is_gone() {
+                return Err(DecodeError::Cancelled);
+            }
+            let (chunk, after) = rest.split_at(rest.len().min(CHUNK_TOKENS));
+            logits = self.network.forward(chunk, &mut self.cache, after.is_empty())?;
+            self.read.extend_from_slice(chunk);
+            rest = after;
+        }
+        logits.ok_or_else(|| DecodeError::Compute { reason: "there was nothing to read".into() })
+    }
+
+    /// Forgets everything that differs from `prompt`, and at least its last token, whose scores are needed. Gives the
+    /// number of tokens kept.
+    fn keep_common_prefix(&mut self, prompt: &[TokenId]) -> usize {
+        let common = self.read.iter().zip(prompt).take_while(|(left, right)| left == right).count();
+        let kept = common.min(prompt.len().saturating_sub(1)).min(self.cache.len());
+        self.cache.truncate(kept);
+        self.read.truncate(kept);
+        kept
+    }
+}
+
+/// An answer that is being written.
+struct Writing {
+    /// Tokens decided but not read by the model yet.
+    pending: Vec<TokenId>,
+    constraint: Option<Constraint>,
+    sampler: Sampler,
+    tokens_left: usize,
+    text: TextStream,
+    output_tokens: usize,
+}
+
+impl Writing {
+    /// Adds a token; `false` if there is no room for it.
+    fn push(&mut self, token: TokenId, tokenizer: &Tokenizer, listener: &mut dyn Listener) -> bool {
+        if self.tokens_left == 0 {
+            return false;
+        }
+        self.tokens_left -= 1;
+        self.output_tokens += 1;
+        self.pending.push(token);
+        self.text.push(tokenizer.bytes(token), listener);
+        true
+    }
+}
+
+/// Turns bytes into text, holding back the beginning of a character whose rest has not come yet.
+#[derive(Debug, Default)]
+struct TextStream {
+    text: String,
+    partial: Vec<u8>,
+}
+
+impl TextStream {
+    fn push(&mut self, bytes: &[u8], listener: &mut dyn Listener) {
+        self.partial.extend_from_slice(bytes);
+        let mut piece = String::new();
+        let mut kept = Vec::new();
+        let mut chunks = self.partial.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            piece.push_str(chunk.valid());
+            // Only the very end can still become a character.
+            match chunks.peek() {
+                None if chunk.invalid().len() < 4 => kept = chunk.invalid().to_vec(),
+                _ if chunk.invalid().is_empty() => {}
+                _ => piece.push(char::REPLACEMENT_CHARACTER),
+            }
+        }
+        self.partial = kept;
+        self.tell(&piece, listener);
+    }
+
+    fn finish(&mut self, listener: &mut dyn Listener) {
+        if !std::mem::take(&mut self.partial).is_empty() {
+            self.tell(&char::REPLACEMENT_CHARACTER.to_string(), listener);
+        }
+    }
+
+    fn tell(&mut self, piece: &str, listener: &mut dyn Listener) {
+        if !piece.is_empty() {
+            self.text.push_str(piece);
+            listener.text(piece);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_arrives_in_whole_characters_however_its_bytes_are_cut() {
+        let whole = "aé😀\u{7f}日";
+        for cut in 0..=whole.len() {
+            let (left, right) = whole.as_bytes().split_at(cut);
+            let mut stream = TextStream::default();
+            stream.push(left, &mut ());
+            assert!(whole.starts_with(&stream.text), "{cut}");
+            stream.push(right, &mut ());
+            stream.finish(&mut ());
+            assert_eq!(stream.text, whole, "{cut}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_marked() {
+        let mut stream = TextStream::default();
+        stream.push(b"a\xffb\xe2", &mut ());
+        assert_eq!(stream.text, "a\u{fffd}b");
+        stream.finish(&mut ());
+        assert_eq!(stream.text, "a\u{fffd}b\u{fffd}");
+    }
+}

@@ -1,0 +1,81 @@
+//! Multiplication with a quantised weight matrix.
+
+use std::sync::Arc;
+
+use candle_core::quantized::QTensor;
+use candle_core::{D, DType, Device, Tensor};
+
+use super::Computed;
+use super::gguf::GgufFile;
+use crate::error::LoadError;
+
+/// From this many rows on candle has a faster kernel of its own on some processors than the fused one.
+const FUSED_ROWS_MAX: usize = 31;
+
+/// `y = x W^T + b`.
+#[derive(Debug)]
+pub(super) struct Linear {
+    weight: Arc<QTensor>,
+    bias: Option<Tensor>,
+    padded_width: usize,
+}
+
+impl Linear {
+    /// Loads `<name>.weight` as `(outputs, inputs)`, and `<name>.bias` where the file has one.
+    pub(super) fn load(file: &GgufFile, name: &str, inputs: usize, outputs: usize) -> Result<Self, LoadError> {
+        let weight = file.matrix(&format!("{name}.weight"), outputs, inputs)?;
+        let bias_name = format!("{name}.bias");
+        let bias = match file.has_tensor(&bias_name) {
+            true => Some(file.floats(&bias_name, &[outputs])?),
+            false => None,
+        };
+        let padded_width = weight.shape().dims().last().copied().unwrap_or(inputs);
+        Ok(Self { weight, bias, padded_width })
+    }
+
+    /// `input` is `(rows, inputs)`; its rows are padded as the weights are.
+    pub(super) fn forward(&self, input: &Tensor) -> Computed<Tensor> {
+        let output = padded(input, self.padded_width)?.apply_op1_no_bwd(self.weight.as_ref())?;
+        self.with_bias(output)
+    }
+
+    /// Several products of one input; few rows share the work of quantising it.
+    pub(super) fn forward_all<const N: usize>(layers: [&Self; N], input: &Tensor) -> Computed<[Tensor; N]> {
+        let width = layers.iter().map(|layer| layer.padded_width).max().unwrap_or(0);
+        let input = padded(input, width)?;
+        let fused = match input.dim(0)? <= FUSED_ROWS_MAX {
+            true => QTensor::gemv_fused_shared_lhs(&layers.map(|layer| layer.weight.as_ref()), &input)?,
+            false => None,
+        };
+        let mut fused = fused.unwrap_or_default().into_iter();
+        let mut outputs = Vec::with_capacity(N);
+        for layer in layers {
+            outputs.push(match fused.next() {
+                Some(output) => layer.with_bias(output)?,
+                None => layer.forward(&input)?,
+            });
+        }
+        <[Tensor; N]>::try_from(outputs).map_err(|_| candle_core::Error::msg("one output per layer"))
+    }
+
+    /// Makes candle pack the weights now instead of during the first answer.
+    pub(super) fn pack(&self) -> Computed<()> {
+        let zeros = Tensor::zeros((2, self.padded_width), DType::F32, &Device::Cpu)?;
+        self.forward(&zeros).map(|_| ())
+    }
+
+    fn with_bias(&self, output: Tensor) -> Computed<Tensor> {
+        match &self.bias {
+            Some(bias) => output.broadcast_add(bias),
+            None => Ok(output),
+        }
+    }
+}
+
+fn padded(input: &Tensor, width: usize) -> Computed<Tensor> {
+    let missing = width.saturating_sub(input.dim(D::Minus1)?);
+    match missing {
+        0 => Ok(input.clone()),
+        _ => input.pad_with_zeros(D::Minus1, 0, missing)?.contiguous(),
+    }
+}

@@ -1,0 +1,14 @@
+//! A language model that runs inside the process, in pure Rust.
+
+mod constrain;
+mod decode;
+mod engine;
+mod error;
+mod sample;
+mod template;
+mod tokenizer;
+
+pub use decode::{Answer, AnswerEnd, ChatRequest, Decoder, Listener};
+pub use error::{DecodeError, LoadError};
+pub use sample::Sampling;
+pub use template::{ChatTurn, Speaker};
