@@ -1,0 +1,308 @@
+//! What a turn amounted to: its kind, its intent, its outcome, and the response that carries them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::confirmation::PendingCall;
+use crate::error::ModelError;
+use crate::id::{ConversationId, TurnId};
+use crate::model::Usage;
+use crate::tool::{ToolCall, ToolInvocation};
+
+macro_rules! word_enum {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$vdoc])* #[serde(rename = $word)] $variant,)+
+        }
+
+        impl $name {
+            /// Every value, in the order of the design document.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The word in logs, JSON and HTTP.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = UnknownWord;
+            fn from_str(text: &str) -> Result<Self, UnknownWord> {
+                Self::ALL
+                    .iter()
+                    .copied()
+                    .find(|value| value.as_str() == text)
+                    .ok_or_else(|| UnknownWord(text.to_owned()))
+            }
+        }
+    };
+}
+
+/// A word that names nothing of the list it was looked up in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown word {0:?}")]
+pub struct UnknownWord(pub String);
+
+word_enum!(
+    /// The strongest thing that happened in a turn.
+    DecisionKind {
+        /// Words only.
+        RespondOnly = "RESPOND_ONLY",
+        /// A tool was executed.
+        InvokeTool = "INVOKE_TOOL",
+        /// It ended in a question.
+        AskClarification = "ASK_CLARIFICATION",
+        /// A call waits for a human.
+        RequestConfirmation = "REQUEST_CONFIRMATION",
+        /// A human approved what waited, and it ran.
+        ExecutePending = "EXECUTE_PENDING",
+        /// A human refused what waited.
+        CancelPending = "CANCEL_PENDING",
+    }
+);
+
+word_enum!(
+    /// How a turn ended, for logs and filters (`DESIGN.md` 3).
+    OutcomeCategory {
+        /// Answered in words.
+        ResponseGiven = "SUCCESS:RESPONSE_GIVEN",
+        /// Tools did what was asked.
+        TaskCompleted = "SUCCESS:TASK_COMPLETED",
+        /// A question went back.
+        UnclearIntent = "AMBIGUITY:UNCLEAR_INTENT",
+        /// Not what this agent is for.
+        OutOfScope = "REFUSAL:OUT_OF_SCOPE",
+        /// The provider's rate or quota.
+        RateLimited = "REFUSAL:RATE_LIMITED",
+        /// The model call failed.
+        LlmFailure = "ERROR:LLM_FAILURE",
+        /// A tool failed.
+        ToolFailure = "ERROR:TOOL_FAILURE",
+        /// Waits for a human.
+        PendingConfirmation = "PENDING:CONFIRMATION",
+        /// A human said no.
+        ConfirmationDenied = "REFUSAL:CONFIRMATION_DENIED",
+        /// Nobody answered in time.
+        ConfirmationExpired = "REFUSAL:CONFIRMATION_EXPIRED",
+        /// The provider filtered the answer.
+        ContentFilter = "REFUSAL:CONTENT_FILTER",
+        /// The bound of tool rounds.
+        IterationsLimit = "LIMIT:ITERATIONS",
+        /// The bound of output tokens.
+        MaxTokensLimit = "LIMIT:MAX_TOKENS",
+        /// The same call again and again.
+        IdenticalCallsLimit = "LIMIT:IDENTICAL_CALLS",
+        /// The turn took too long.
+        DeadlineLimit = "LIMIT:DEADLINE",
+        /// A budget was used up.
+        BudgetLimit = "LIMIT:BUDGET",
+        /// The request does not fit the model's window.
+        ContextLimit = "LIMIT:CONTEXT",
+        /// The person stopped it.
+        Cancelled = "CANCELLED:BY_USER",
+        /// A crash left open whether a tool did its work.
+        InDoubt = "INTERRUPTED:IN_DOUBT",
+    }
+);
+
+/// What the person wanted, read from what the model chose. No second model call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum UserIntent {
+    /// A new task.
+    CreateTask,
+    /// To see tasks.
+    ListTasks,
+    /// Other words for a task.
+    UpdateTask,
+    /// A task done.
+    CompleteTask,
+    /// A task gone.
+    DeleteTask,
+    /// Talk.
+    GeneralChat,
+    /// Not clear.
+    Ambiguous,
+    /// Something this agent is not for.
+    OutOfScope,
+    /// "Yes" to what waits.
+    ConfirmYes,
+    /// "No" to what waits.
+    ConfirmNo,
+    /// Another tool, by its name.
+    Tool(String),
+}
+
+impl UserIntent {
+    /// The intent a call of this tool stands for.
+    #[must_use]
+    pub fn of_tool(name: &str) -> Self {
+        match name {
+            "add_task" => Self::CreateTask,
+            "list_tasks" => Self::ListTasks,
+            "update_task" => Self::UpdateTask,
+            "complete_task" => Self::CompleteTask,
+            "delete_task" => Self::DeleteTask,
+            other => Self::Tool(other.to_owned()),
+        }
+    }
+
+    /// The word in logs and JSON.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::CreateTask => "CREATE_TASK",
+            Self::ListTasks => "LIST_TASKS",
+            Self::UpdateTask => "UPDATE_TASK",
+            Self::CompleteTask => "COMPLETE_TASK",
+            Self::DeleteTask => "DELETE_TASK",
+            Self::GeneralChat => "GENERAL_CHAT",
+            Self::Ambiguous => "AMBIGUOUS",
+            Self::OutOfScope => "OUT_OF_SCOPE",
+            Self::ConfirmYes => "CONFIRM_YES",
+            Self::ConfirmNo => "CONFIRM_NO",
+            Self::Tool(name) => name,
+        }
+    }
+}
+
+impl From<UserIntent> for String {
+    fn from(intent: UserIntent) -> Self {
+        intent.as_str().to_owned()
+    }
+}
+
+impl From<String> for UserIntent {
+    fn from(word: String) -> Self {
+        match word.as_str() {
+            "CREATE_TASK" => Self::CreateTask,
+            "LIST_TASKS" => Self::ListTasks,
+            "UPDATE_TASK" => Self::UpdateTask,
+            "COMPLETE_TASK" => Self::CompleteTask,
+            "DELETE_TASK" => Self::DeleteTask,
+            "GENERAL_CHAT" => Self::GeneralChat,
+            "AMBIGUOUS" => Self::Ambiguous,
+            "OUT_OF_SCOPE" => Self::OutOfScope,
+            "CONFIRM_YES" => Self::ConfirmYes,
+            "CONFIRM_NO" => Self::ConfirmNo,
+            _ => Self::Tool(word),
+        }
+    }
+}
+
+/// What the turn decided. Source: seeds 000 and 001, `AgentDecision`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentDecision {
+    /// The strongest thing that happened.
+    pub kind: DecisionKind,
+    /// What the person wanted, as the model's choice shows.
+    pub intent: UserIntent,
+    /// Words for the person.
+    pub text: String,
+    /// The calls the model asked for, in order, known or not.
+    pub tool_calls: Vec<ToolCall>,
+    /// Calls that wait for a human.
+    pub pending: Vec<PendingCall>,
+}
+
+/// Something the person should know beside the answer: a cut, a dropped setting, a retry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// A stable word, such as `message_cut`.
+    pub code: String,
+    /// One sentence.
+    pub text: String,
+}
+
+/// The typed cause of a turn that did not simply succeed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "source", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TurnError {
+    /// The model call failed.
+    #[error(transparent)]
+    Model {
+        /// How.
+        #[serde(flatten)]
+        error: ModelError,
+    },
+    /// A tool failed, and nothing after it succeeded.
+    #[error("{tool}: {message}")]
+    Tool {
+        /// Which.
+        tool: String,
+        /// Its words.
+        message: String,
+    },
+    /// A bound was reached.
+    #[error("{bound} reached: {value} (set {key})")]
+    Limit {
+        /// The bound's name.
+        bound: String,
+        /// Its value.
+        value: String,
+        /// The setting that changes it.
+        key: String,
+    },
+}
+
+impl TurnError {
+    /// A stable word: a model error's code, `tool_failure`, or `limit_reached`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Model { error } => error.code(),
+            Self::Tool { .. } => "tool_failure",
+            Self::Limit { .. } => "limit_reached",
+        }
+    }
+}
+
+/// What a turn gives back, whatever its outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentResponse {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// The turn, and the id of its decision in the log.
+    pub turn: TurnId,
+    /// Words for the person. Never empty.
+    pub content: String,
+    /// Calls of known tools whose arguments fitted: run, failed or denied.
+    pub tools_used: Vec<ToolInvocation>,
+    /// What was decided.
+    pub decision: AgentDecision,
+    /// How it ended.
+    pub outcome: OutcomeCategory,
+    /// Tokens of all model calls.
+    pub usage: Usage,
+    /// The typed cause, if it did not simply succeed.
+    pub error: Option<TurnError>,
+    /// What else the person should know.
+    pub notices: Vec<Notice>,
+    /// Where the time went.
+    pub timing: Timing,
+}
+
+/// Where the time of a turn went, in milliseconds of the run that ended it and those before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timing {
+    /// In model calls.
+    pub model_ms: u64,
+    /// In tools.
+    pub tool_ms: u64,
+    /// From the first event to the last, waiting for people included.
+    pub total_ms: u64,
+}

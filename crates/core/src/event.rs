@@ -1,0 +1,333 @@
+//! What happened: the events of the journal. A turn can be rebuilt from them at every step.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::confirmation::{Answer, PendingCall, Verdict};
+use crate::decision::{AgentDecision, Notice, OutcomeCategory, TurnError};
+use crate::error::ModelError;
+use crate::id::{CallId, IdempotencyKey, InputId, ModelId, TurnId};
+use crate::limits::TurnLimits;
+use crate::message::Message;
+use crate::model::{GenerateResponse, Usage};
+use crate::tool::{Arguments, Effect, ToolResult};
+
+/// The version of the event format this code writes. Every stored event carries it.
+pub const EVENT_VERSION: u32 = 1;
+
+/// Something that arrived for a conversation and waits to be taken by a turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Input {
+    /// The same id twice is one input.
+    pub id: InputId,
+    /// When it was accepted.
+    pub at: Timestamp,
+    /// What arrived.
+    #[serde(flatten)]
+    pub body: InputBody,
+}
+
+/// What arrived.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum InputBody {
+    /// The person said something.
+    Message {
+        /// Their words, as they came.
+        text: String,
+    },
+    /// The person answered pending calls.
+    Answers {
+        /// One per call.
+        answers: Vec<Answer>,
+    },
+    /// The person wants the running or waiting turn to stop.
+    Cancel,
+}
+
+/// One event together with its place and time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// Place in the conversation, from 1 without gaps.
+    pub seq: u64,
+    /// When it happened, by the clock of whoever wrote it.
+    pub at: Timestamp,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// The conversation's history was set from outside (a library user's context); it replaces what was before.
+    HistorySet {
+        /// The messages, without an instruction.
+        messages: Vec<Message>,
+    },
+    /// A turn took an input and opens its decision.
+    TurnStarted {
+        /// The turn.
+        turn: TurnId,
+        /// The input it took.
+        input: InputId,
+        /// The person's words as the model gets them.
+        message: String,
+        /// How many Unicode characters they had originally.
+        message_chars: usize,
+        /// The model the turn was started with.
+        model: ModelId,
+        /// The bounds it runs under.
+        limits: TurnLimits,
+    },
+    /// A model call ended.
+    ModelReplied {
+        /// The turn.
+        turn: TurnId,
+        /// Which call of the turn, from 1.
+        number: u32,
+        /// The answer or the failure.
+        reply: Result<GenerateResponse, ModelError>,
+        /// How long it took.
+        ms: u64,
+        /// How often it was sent, retries included.
+        attempts: u32,
+    },
+    /// The gate looked at a call.
+    CallChecked {
+        /// The turn.
+        turn: TurnId,
+        /// The call.
+        call: CallId,
+        /// What it said.
+        verdict: GateVerdict,
+    },
+    /// The intent: the call is about to be executed. Durable before the effect.
+    CallStarted {
+        /// The turn.
+        turn: TurnId,
+        /// The call.
+        call: CallId,
+        /// The tool.
+        tool: String,
+        /// What it is called with.
+        arguments: Arguments,
+        /// The key that makes a repeat harmless where the receiver honours it.
+        key: IdempotencyKey,
+        /// What a repeat may do.
+        effect: Effect,
+    },
+    /// A call was executed.
+    CallFinished {
+        /// The turn.
+        turn: TurnId,
+        /// The call.
+        call: CallId,
+        /// The tool.
+        tool: String,
+        /// What it was called with.
+        arguments: Arguments,
+        /// What came out.
+        result: ToolResult,
+        /// Words for the person about it, if the tool has some.
+        summary: Option<String>,
+        /// How long it took.
+        ms: u64,
+        /// How often it was started, crashes included.
+        attempt: u32,
+    },
+    /// It is not known whether the call did its work; it is not repeated.
+    CallInDoubt {
+        /// The turn.
+        turn: TurnId,
+        /// The call.
+        call: CallId,
+        /// The tool.
+        tool: String,
+        /// What it was called with.
+        arguments: Arguments,
+    },
+    /// The turn waits for a human.
+    TurnParked {
+        /// The turn.
+        turn: TurnId,
+        /// What waits.
+        pending: Vec<PendingCall>,
+        /// The words the person was shown.
+        content: String,
+    },
+    /// A pending call was answered.
+    CallAnswered {
+        /// The turn.
+        turn: TurnId,
+        /// The call.
+        call: CallId,
+        /// The input that answered it; `None` if its time ran out.
+        input: Option<InputId>,
+        /// What was said; `None` if its time ran out.
+        verdict: Option<Verdict>,
+    },
+    /// A message arrived while something waited and was neither yes nor no: asked again, nothing executed.
+    AnswerUnclear {
+        /// The turn that waits.
+        turn: TurnId,
+        /// The input.
+        input: InputId,
+        /// What was said.
+        text: String,
+    },
+    /// An input that had nothing left to do: an answer to nothing, a cancel of nothing.
+    InputIgnored {
+        /// The input.
+        input: InputId,
+        /// Why.
+        reason: String,
+    },
+    /// The turn ended.
+    TurnFinished {
+        /// The turn.
+        turn: TurnId,
+        /// How.
+        end: TurnEnd,
+    },
+}
+
+/// What the gate said to a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "gate", rename_all = "snake_case")]
+pub enum GateVerdict {
+    /// It may run, with these arguments.
+    Run {
+        /// References resolved.
+        arguments: Arguments,
+    },
+    /// A human has to say yes first.
+    Confirm {
+        /// What they are shown.
+        pending: PendingCall,
+    },
+    /// It is not clear what is meant.
+    Ask {
+        /// The question for the person.
+        question: String,
+    },
+    /// It does not run; the model is told why.
+    Refuse {
+        /// Why.
+        refusal: Refusal,
+        /// The words for the model.
+        message: String,
+    },
+}
+
+/// Why the gate refused a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// No such tool.
+    UnknownTool,
+    /// The arguments do not fit the schema.
+    InvalidArguments,
+    /// The policy forbids it.
+    Forbidden,
+    /// A human denied the same call in this turn.
+    DeniedBefore,
+    /// The tool could not even look.
+    Failed,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnEnd {
+    /// What was decided.
+    pub decision: AgentDecision,
+    /// The category.
+    pub outcome: OutcomeCategory,
+    /// Tokens of all model calls.
+    pub usage: Usage,
+    /// Tool rounds.
+    pub iterations: u32,
+    /// The typed cause, if it did not simply succeed.
+    pub error: Option<TurnError>,
+    /// What else the person should know.
+    pub notices: Vec<Notice>,
+}
+
+impl Event {
+    /// The turn it belongs to, if it belongs to one.
+    #[must_use]
+    pub fn turn(&self) -> Option<TurnId> {
+        match self {
+            Self::HistorySet { .. } | Self::InputIgnored { .. } => None,
+            Self::TurnStarted { turn, .. }
+            | Self::ModelReplied { turn, .. }
+            | Self::CallChecked { turn, .. }
+            | Self::CallStarted { turn, .. }
+            | Self::CallFinished { turn, .. }
+            | Self::CallInDoubt { turn, .. }
+            | Self::TurnParked { turn, .. }
+            | Self::CallAnswered { turn, .. }
+            | Self::AnswerUnclear { turn, .. }
+            | Self::TurnFinished { turn, .. } => Some(*turn),
+        }
+    }
+
+    /// The input it takes out of the inbox, in the same transaction.
+    #[must_use]
+    pub fn takes_input(&self) -> Option<&InputId> {
+        match self {
+            Self::TurnStarted { input, .. } | Self::AnswerUnclear { input, .. } | Self::InputIgnored { input, .. } => {
+                Some(input)
+            }
+            Self::CallAnswered { input, .. } => input.as_ref(),
+            Self::HistorySet { .. }
+            | Self::ModelReplied { .. }
+            | Self::CallChecked { .. }
+            | Self::CallStarted { .. }
+            | Self::CallFinished { .. }
+            | Self::CallInDoubt { .. }
+            | Self::TurnParked { .. }
+            | Self::TurnFinished { .. } => None,
+        }
+    }
+
+    /// The step it belongs to, a name and not a position: one event of a kind per step and conversation.
+    ///
+    /// `CallStarted` has none: a repeated attempt is recorded again.
+    #[must_use]
+    pub fn step(&self) -> Option<String> {
+        match self {
+            Self::TurnStarted { turn, .. } | Self::TurnFinished { turn, .. } => Some(format!("{turn}")),
+            Self::ModelReplied { turn, number, .. } => Some(format!("{turn}/model/{number}")),
+            Self::CallChecked { call, .. }
+            | Self::CallFinished { call, .. }
+            | Self::CallInDoubt { call, .. }
+            | Self::CallAnswered { call, .. } => Some(call.to_string()),
+            Self::CallStarted { .. }
+            | Self::HistorySet { .. }
+            | Self::TurnParked { .. }
+            | Self::AnswerUnclear { .. }
+            | Self::InputIgnored { .. } => None,
+        }
+    }
+
+    /// The kind, as its serialised tag.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::HistorySet { .. } => "history_set",
+            Self::TurnStarted { .. } => "turn_started",
+            Self::ModelReplied { .. } => "model_replied",
+            Self::CallChecked { .. } => "call_checked",
+            Self::CallStarted { .. } => "call_started",
+            Self::CallFinished { .. } => "call_finished",
+            Self::CallInDoubt { .. } => "call_in_doubt",
+            Self::TurnParked { .. } => "turn_parked",
+            Self::CallAnswered { .. } => "call_answered",
+            Self::AnswerUnclear { .. } => "answer_unclear",
+            Self::InputIgnored { .. } => "input_ignored",
+            Self::TurnFinished { .. } => "turn_finished",
+        }
+    }
+}

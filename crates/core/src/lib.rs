@@ -1,0 +1,37 @@
+//! The words and rules of an agent: messages, tools, models, and the turn machine.
+//!
+//! Nothing here waits, reads a clock or opens a file. Whoever drives a [`turn::Turn`] does.
+
+mod confirmation; // what waits for a human
+mod decision; // what a turn amounted to
+mod error; // why a model call failed
+mod event; // what happened
+mod id; // names of things
+pub mod limits; // every bound
+mod log; // what the logs say
+mod message; // what is said
+mod model; // who answers
+pub mod port; // what others implement
+mod registry; // which tools there are
+mod schema; // what arguments must look like
+mod task; // what the task assistant keeps
+mod tool; // what can be called
+
+pub use confirmation::*;
+pub use decision::*;
+pub use error::ModelError;
+pub use event::*;
+pub use id::*;
+pub use limits::TurnLimits;
+pub use log::*;
+pub use message::*;
+pub use model::*;
+pub use port::LanguageModel;
+pub use registry::{RESERVED, ToolRegistry, nearest};
+pub use schema::{Schema, UnusableSchema};
+pub use task::*;
+pub use tool::*;
+pub use tokio_util::sync::CancellationToken;
+
+/// A future that can be sent between threads, as the ports return it.
+pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

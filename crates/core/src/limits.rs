@@ -1,0 +1,69 @@
+//! Every bound of a turn, with its default and its name. All are on by default (`DESIGN.md` 4).
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Tool rounds in a turn. Key `agent.max_tool_iterations`, variable `MAX_TOOL_ITERATIONS`. Source: seeds 000, 001.
+pub const TOOL_ITERATIONS_MAX: u32 = 5;
+/// Visible output of one answer, in tokens. Key `llm.max_tokens`, variable `LLM_MAX_TOKENS`. Source: seeds 000, 001.
+pub const OUTPUT_TOKENS_MAX: u32 = 1024;
+/// Sampling temperature. Key `llm.temperature`, variable `LLM_TEMPERATURE`. Source: seeds 000, 001.
+pub const TEMPERATURE: f64 = 0.0;
+/// A message in the task assistant, in Unicode characters; longer is cut and announced. Source: seed 000.
+pub const MESSAGE_CHARS_MAX: usize = 4000;
+/// A message anywhere, in bytes; larger is refused before a turn starts.
+pub const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+/// User and assistant messages of history a turn is given. Source: seed 000.
+pub const HISTORY_MESSAGES_MAX: usize = 20;
+/// What history is trimmed down to once it is over its bound, so that the prefix stays stable for a while.
+pub const HISTORY_MESSAGES_KEPT: usize = 10;
+/// One tool execution. Key `agent.tool_timeout`.
+pub const TOOL_TIMEOUT: Duration = Duration::from_secs(30);
+/// A whole turn, waiting for people not counted. Key `agent.turn_deadline`.
+pub const TURN_DEADLINE: Duration = Duration::from_secs(120);
+/// A whole turn on the user's own machine (Ollama, embedded).
+pub const TURN_DEADLINE_LOCAL: Duration = Duration::from_secs(600);
+/// How often one call (same tool, same arguments) is executed in a turn. Key `agent.identical_calls_max`.
+pub const IDENTICAL_CALLS_MAX: u32 = 3;
+/// How often in a row an unusable answer (empty, cut inside a call) is asked for again.
+pub const REASKS_MAX: u32 = 1;
+/// How long a confirmation can be given. Key `agent.confirmation_expiry`.
+pub const CONFIRMATION_EXPIRY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// The bounds of one turn. Kept with the turn, so that a resumed turn has the bounds it started with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TurnLimits {
+    /// Tool rounds; see [`TOOL_ITERATIONS_MAX`].
+    pub tool_iterations_max: u32,
+    /// Executions of one identical call; see [`IDENTICAL_CALLS_MAX`].
+    pub identical_calls_max: u32,
+    /// Re-asks in a row; see [`REASKS_MAX`].
+    pub reasks_max: u32,
+    /// Characters of a message; longer is cut and announced. `None`: only the window bounds it.
+    pub message_chars_max: Option<usize>,
+    /// User and assistant messages of history. `None`: only the window bounds it.
+    pub history_messages_max: Option<usize>,
+    /// One tool execution.
+    pub tool_timeout: Duration,
+    /// The whole turn, waiting for people not counted.
+    pub turn_deadline: Duration,
+    /// How long a confirmation can be given.
+    pub confirmation_expiry: Duration,
+}
+
+impl Default for TurnLimits {
+    fn default() -> Self {
+        Self {
+            tool_iterations_max: TOOL_ITERATIONS_MAX,
+            identical_calls_max: IDENTICAL_CALLS_MAX,
+            reasks_max: REASKS_MAX,
+            message_chars_max: Some(MESSAGE_CHARS_MAX),
+            history_messages_max: Some(HISTORY_MESSAGES_MAX),
+            tool_timeout: TOOL_TIMEOUT,
+            turn_deadline: TURN_DEADLINE,
+            confirmation_expiry: CONFIRMATION_EXPIRY,
+        }
+    }
+}

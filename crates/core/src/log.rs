@@ -1,0 +1,183 @@
+//! The decision log and the tool-invocation log: rows that follow from events, and from nothing else.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::decision::{DecisionKind, OutcomeCategory, UserIntent};
+use crate::event::Event;
+use crate::id::{CallId, ConversationId, ConversationKey, ModelId, TurnId, UserId};
+use crate::model::Usage;
+use crate::tool::{Arguments, ToolResult};
+
+/// One turn in the decision log. Opens before the first model call and closes at the end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DecisionRecord {
+    /// The turn's id.
+    pub id: TurnId,
+    /// Its conversation.
+    pub conversation: ConversationId,
+    /// Whose turn it was.
+    pub user: UserId,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended, if it did.
+    pub ended_at: Option<Timestamp>,
+    /// The person's words, as the model got them.
+    pub message: String,
+    /// How many Unicode characters they had before any cut.
+    pub message_chars: usize,
+    /// What the person wanted, once it is known.
+    pub intent: Option<UserIntent>,
+    /// The strongest thing that happened, once it is known.
+    pub kind: Option<DecisionKind>,
+    /// How it ended, or that it waits.
+    pub outcome: Option<OutcomeCategory>,
+    /// The words the person got, once there are some.
+    pub content: Option<String>,
+    /// The model it was started with.
+    pub model: ModelId,
+    /// Model calls made.
+    pub model_calls: u32,
+    /// Tool rounds made.
+    pub iterations: u32,
+    /// Tokens of all model calls.
+    pub usage: Usage,
+    /// Money in US dollars; `None`: unknown.
+    pub cost_usd: Option<f64>,
+    /// Time in model calls.
+    pub model_ms: u64,
+    /// Time in tools.
+    pub tool_ms: u64,
+    /// From start to end, once it ended.
+    pub total_ms: Option<u64>,
+    /// The error's code, if it did not simply succeed.
+    pub error_code: Option<String>,
+    /// The model's answer if it was unreadable, bounded.
+    pub raw_response: Option<String>,
+}
+
+impl DecisionRecord {
+    /// The row a `TurnStarted` opens. `None` for any other event.
+    #[must_use]
+    pub fn open(key: &ConversationKey, at: Timestamp, event: &Event) -> Option<Self> {
+        let Event::TurnStarted { turn, message, message_chars, model, .. } = event else { return None };
+        Some(Self {
+            id: *turn,
+            conversation: key.conversation,
+            user: key.user.clone(),
+            started_at: at,
+            ended_at: None,
+            message: message.clone(),
+            message_chars: *message_chars,
+            intent: None,
+            kind: None,
+            outcome: None,
+            content: None,
+            model: model.clone(),
+            model_calls: 0,
+            iterations: 0,
+            usage: Usage::default(),
+            cost_usd: None,
+            model_ms: 0,
+            tool_ms: 0,
+            total_ms: None,
+            error_code: None,
+            raw_response: None,
+        })
+    }
+
+    /// Follows one event of its turn.
+    pub fn apply(&mut self, at: Timestamp, event: &Event) {
+        match event {
+            Event::ModelReplied { reply, ms, .. } => {
+                self.model_calls += 1;
+                self.model_ms += ms;
+                match reply {
+                    Ok(response) => self.usage = self.usage.plus(response.usage),
+                    Err(error) => {
+                        self.error_code = Some(error.code().to_owned());
+                        self.raw_response = error.raw().map(str::to_owned);
+                    }
+                }
+            }
+            Event::CallFinished { ms, .. } => self.tool_ms += ms,
+            Event::TurnParked { pending, content, .. } => {
+                self.kind = Some(DecisionKind::RequestConfirmation);
+                self.outcome = Some(OutcomeCategory::PendingConfirmation);
+                self.intent = pending.first().map(|call| UserIntent::of_tool(&call.tool));
+                self.content = Some(content.clone());
+            }
+            Event::TurnFinished { end, .. } => {
+                self.kind = Some(end.decision.kind);
+                self.outcome = Some(end.outcome);
+                self.intent = Some(end.decision.intent.clone());
+                self.content = Some(end.decision.text.clone());
+                self.iterations = end.iterations;
+                self.usage = end.usage;
+                self.error_code = end.error.as_ref().map(|error| error.code().to_owned());
+                self.ended_at = Some(at);
+                self.total_ms = u64::try_from((at.as_millisecond() - self.started_at.as_millisecond()).max(0)).ok();
+            }
+            Event::TurnStarted { .. }
+            | Event::CallChecked { .. }
+            | Event::CallStarted { .. }
+            | Event::CallInDoubt { .. }
+            | Event::CallAnswered { .. }
+            | Event::AnswerUnclear { .. }
+            | Event::InputIgnored { .. }
+            | Event::HistorySet { .. } => {}
+        }
+    }
+}
+
+/// One executed call in the tool-invocation log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolInvocationRecord {
+    /// The call's id; one row per call.
+    pub id: CallId,
+    /// The decision it belongs to.
+    pub decision: TurnId,
+    /// The tool.
+    pub tool: String,
+    /// What it was called with.
+    pub arguments: Arguments,
+    /// What came out.
+    pub result: ToolResult,
+    /// How long it took.
+    pub ms: u64,
+    /// How often it was started, crashes included.
+    pub attempt: u32,
+    /// When it ended.
+    pub at: Timestamp,
+}
+
+impl ToolInvocationRecord {
+    /// The row a `CallFinished` writes. `None` for any other event.
+    #[must_use]
+    pub fn of(at: Timestamp, event: &Event) -> Option<Self> {
+        let Event::CallFinished { turn, call, tool, arguments, result, ms, attempt, .. } = event else { return None };
+        Some(Self {
+            id: call.clone(),
+            decision: *turn,
+            tool: tool.clone(),
+            arguments: arguments.clone(),
+            result: result.clone(),
+            ms: *ms,
+            attempt: *attempt,
+            at,
+        })
+    }
+}
+
+/// Which decisions to list, newest first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DecisionFilter {
+    /// Only this outcome.
+    pub outcome: Option<OutcomeCategory>,
+    /// Only this conversation.
+    pub conversation: Option<ConversationId>,
+    /// Only those started at or after this moment.
+    pub since: Option<Timestamp>,
+    /// At most so many; `None`: all.
+    pub limit: Option<u32>,
+}

@@ -1,0 +1,358 @@
+//! What is said: messages of ordered parts, as the seeds' rules allow them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::{CallId, ModelId};
+use crate::tool::{ToolCall, ToolResult};
+
+/// Who says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The instruction.
+    System,
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool's answer to a call of the model.
+    Tool,
+}
+
+/// Opaque state of a provider that belongs to one part: a thought signature, an encrypted reasoning item, a call id.
+///
+/// Sent back verbatim to the model it came from, dropped and reported for another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProviderState {
+    /// The model that produced it.
+    pub origin: ModelId,
+    /// The vendor's own JSON, untouched.
+    pub data: Value,
+}
+
+/// One piece of a message, with the provider state that rides on exactly this piece.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// What it is.
+    #[serde(flatten)]
+    pub content: Content,
+    /// What the provider wants back with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<ProviderState>,
+}
+
+/// The content of a [`Part`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Content {
+    /// Words for the other side.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// The model's thinking. Never shown as an answer. Empty text with state is redacted thinking.
+    Thinking {
+        /// What the provider lets us see of it.
+        text: String,
+    },
+    /// The model declined in the provider's own form.
+    Refusal {
+        /// Its words.
+        text: String,
+    },
+    /// A picture from the person.
+    Image {
+        /// Where its bytes are.
+        source: ImageSource,
+    },
+    /// The model asks for a tool.
+    ToolCall(ToolCall),
+    /// What a tool answered.
+    ToolResult {
+        /// The call it answers.
+        call_id: CallId,
+        /// The tool's name, as called.
+        name: String,
+        /// The answer.
+        result: ToolResult,
+    },
+    /// A trace of a tool the provider ran itself. We keep it, send it back, and never read it.
+    Opaque {
+        /// The vendor's name of the item.
+        kind: String,
+    },
+}
+
+/// Where the bytes of an image are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ImageSource {
+    /// In the message.
+    Base64 {
+        /// Such as `image/png`.
+        media_type: String,
+        /// Base64 of the bytes.
+        data: String,
+    },
+    /// At an address the provider fetches.
+    Url(String),
+}
+
+impl Part {
+    /// A part without provider state: something a person, a tool or we said. Adapters use [`Part::from_provider`].
+    #[must_use]
+    pub fn ours(content: Content) -> Self {
+        Self { content, state: None }
+    }
+
+    /// A part a provider sent. `state` is asked for on purpose: an adapter has to say that there was none.
+    #[must_use]
+    pub fn from_provider(content: Content, state: Option<ProviderState>) -> Self {
+        Self { content, state }
+    }
+}
+
+/// One message. A value that exists keeps the rules of its role.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "RawMessage")]
+pub struct Message {
+    role: Role,
+    parts: Vec<Part>,
+}
+
+#[derive(Deserialize)]
+struct RawMessage {
+    role: Role,
+    parts: Vec<Part>,
+}
+
+impl TryFrom<RawMessage> for Message {
+    type Error = InvalidMessage;
+    fn try_from(raw: RawMessage) -> Result<Self, InvalidMessage> {
+        Self::new(raw.role, raw.parts)
+    }
+}
+
+/// Why parts cannot be a message of that role.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidMessage {
+    /// User and system messages need something said.
+    #[error("a {role:?} message needs content")]
+    NoContent {
+        /// The message's role.
+        role: Role,
+    },
+    /// An assistant message needs text, thinking, a refusal or a call.
+    #[error("an assistant message needs text or a tool call")]
+    EmptyAssistant,
+    /// A tool message answers exactly one call, with its id and tool name.
+    #[error("a tool message needs exactly one result, with its call id and tool name")]
+    NotOneResult,
+    /// A part that this role cannot have.
+    #[error("a {role:?} message cannot hold {part}")]
+    WrongPart {
+        /// The message's role.
+        role: Role,
+        /// The part's kind.
+        part: &'static str,
+    },
+}
+
+impl Message {
+    /// Checks the rules of the role.
+    ///
+    /// # Errors
+    /// [`InvalidMessage`], named after the rule: user and system need text (or an image), an assistant needs text or a
+    /// call, only an assistant calls tools, a tool message is one result.
+    pub fn new(role: Role, parts: Vec<Part>) -> Result<Self, InvalidMessage> {
+        for part in &parts {
+            let allowed = match (&part.content, role) {
+                (Content::Text { .. }, Role::System | Role::User | Role::Assistant)
+                | (
+                    Content::Thinking { .. } | Content::Refusal { .. } | Content::ToolCall(_) | Content::Opaque { .. },
+                    Role::Assistant,
+                )
+                | (Content::Image { .. }, Role::User)
+                | (Content::ToolResult { .. }, Role::Tool) => true,
+                (
+                    Content::Text { .. }
+                    | Content::Thinking { .. }
+                    | Content::Refusal { .. }
+                    | Content::ToolCall(_)
+                    | Content::Opaque { .. }
+                    | Content::Image { .. }
+                    | Content::ToolResult { .. },
+                    _,
+                ) => false,
+            };
+            if !allowed {
+                return Err(InvalidMessage::WrongPart { role, part: part.content.kind() });
+            }
+        }
+        let said = parts.iter().any(|part| match &part.content {
+            Content::Text { text } => !text.trim().is_empty(),
+            Content::Image { .. } => true,
+            Content::Thinking { .. }
+            | Content::Refusal { .. }
+            | Content::ToolCall(_)
+            | Content::ToolResult { .. }
+            | Content::Opaque { .. } => false,
+        });
+        match role {
+            Role::System | Role::User if !said => Err(InvalidMessage::NoContent { role }),
+            Role::Assistant if parts.is_empty() => Err(InvalidMessage::EmptyAssistant),
+            Role::Tool
+                if parts.len() != 1
+                    || parts.iter().any(
+                        |part| matches!(&part.content, Content::ToolResult { name, .. } if name.trim().is_empty()),
+                    ) =>
+            {
+                Err(InvalidMessage::NotOneResult)
+            }
+            Role::System | Role::User | Role::Assistant | Role::Tool => Ok(Self { role, parts }),
+        }
+    }
+
+    /// The instruction.
+    ///
+    /// # Errors
+    /// [`InvalidMessage::NoContent`] if `text` is blank.
+    pub fn system(text: impl Into<String>) -> Result<Self, InvalidMessage> {
+        Self::new(Role::System, vec![Part::ours(Content::Text { text: text.into() })])
+    }
+
+    /// What the person says.
+    ///
+    /// # Errors
+    /// [`InvalidMessage::NoContent`] if `text` is blank.
+    pub fn user(text: impl Into<String>) -> Result<Self, InvalidMessage> {
+        Self::new(Role::User, vec![Part::ours(Content::Text { text: text.into() })])
+    }
+
+    /// What the model says.
+    ///
+    /// # Errors
+    /// [`InvalidMessage::EmptyAssistant`] if there are no parts, [`InvalidMessage::WrongPart`] for a result.
+    pub fn assistant(parts: Vec<Part>) -> Result<Self, InvalidMessage> {
+        Self::new(Role::Assistant, parts)
+    }
+
+    /// A tool's answer to one call.
+    ///
+    /// # Errors
+    /// [`InvalidMessage::NotOneResult`] if `name` is blank.
+    pub fn tool(
+        call_id: CallId,
+        name: impl Into<String>,
+        result: ToolResult,
+    ) -> Result<Self, InvalidMessage> {
+        Self::new(
+            Role::Tool,
+            vec![Part::ours(Content::ToolResult { call_id, name: name.into(), result })],
+        )
+    }
+
+    /// Who says it.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The pieces, in order.
+    #[must_use]
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// All text parts, joined as they stand. Thinking and refusals are not text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        text_of(&self.parts)
+    }
+
+    /// The calls in it, in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        calls_of(&self.parts)
+    }
+
+    /// The result in it, if it is a tool message.
+    #[must_use]
+    pub fn tool_result(&self) -> Option<(&CallId, &str, &ToolResult)> {
+        self.parts.iter().find_map(|part| match &part.content {
+            Content::ToolResult { call_id, name, result } => Some((call_id, name.as_str(), result)),
+            Content::Text { .. }
+            | Content::Thinking { .. }
+            | Content::Refusal { .. }
+            | Content::Image { .. }
+            | Content::ToolCall(_)
+            | Content::Opaque { .. } => None,
+        })
+    }
+}
+
+impl Content {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Text { .. } => "text",
+            Self::Thinking { .. } => "thinking",
+            Self::Refusal { .. } => "a refusal",
+            Self::Image { .. } => "an image",
+            Self::ToolCall(_) => "a tool call",
+            Self::ToolResult { .. } => "a tool result",
+            Self::Opaque { .. } => "a provider's trace",
+        }
+    }
+}
+
+/// All text parts, joined as they stand.
+pub(crate) fn text_of(parts: &[Part]) -> String {
+    parts.iter().filter_map(|part| if let Content::Text { text } = &part.content { Some(text.as_str()) } else { None }).collect()
+}
+
+/// The calls among parts, in order.
+pub(crate) fn calls_of(parts: &[Part]) -> impl Iterator<Item = &ToolCall> {
+    parts.iter().filter_map(|part| if let Content::ToolCall(call) = &part.content { Some(call) } else { None })
+}
+
+/// A call without exactly one result, or a result without its call: no provider takes such a transcript.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the transcript is broken at message {at}: {reason}")]
+pub struct Unpaired {
+    /// Index of the message.
+    pub at: usize,
+    /// What is wrong there.
+    pub reason: String,
+}
+
+/// Checks that every call of a transcript has exactly one result, right behind it, and every result its call.
+///
+/// # Errors
+/// [`Unpaired`] at the first place where that does not hold.
+pub fn check_pairing(messages: &[Message]) -> Result<(), Unpaired> {
+    let mut open: Vec<&CallId> = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        if let Some((call_id, _, _)) = message.tool_result() {
+            match open.iter().position(|id| *id == call_id) {
+                Some(position) => drop(open.remove(position)),
+                None => return Err(Unpaired { at, reason: format!("result for {call_id} without an open call") }),
+            }
+            continue;
+        }
+        if let Some(id) = open.first() {
+            return Err(Unpaired { at, reason: format!("call {id} has no result") });
+        }
+        for call in message.tool_calls() {
+            if open.contains(&&call.id) {
+                return Err(Unpaired { at, reason: format!("call {} appears twice", call.id) });
+            }
+            open.push(&call.id);
+        }
+    }
+    match open.first() {
+        Some(id) => Err(Unpaired { at: messages.len(), reason: format!("call {id} has no result") }),
+        None => Ok(()),
+    }
+}

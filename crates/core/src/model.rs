@@ -1,0 +1,254 @@
+//! Who answers: what a model is asked, what it answers, what it can do.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::ModelId;
+use crate::message::{Message, Part, calls_of, text_of};
+use crate::tool::{ToolCall, ToolDefinition};
+
+/// A setting outside its range.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{name} must be {range}, not {value}")]
+pub struct OutOfRange {
+    /// The setting's name.
+    pub name: &'static str,
+    /// What it may be.
+    pub range: &'static str,
+    /// What it was.
+    pub value: String,
+}
+
+macro_rules! ranged {
+    ($(#[$doc:meta])* $name:ident: $inner:ty as $serde:literal, $label:literal, $range:literal, $check:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+        #[serde(try_from = $serde, into = $serde)]
+        pub struct $name($inner);
+
+        impl $name {
+            #[doc = concat!("# Errors\n[`OutOfRange`] unless the value is ", $range, ".")]
+            pub fn new(value: $inner) -> Result<Self, OutOfRange> {
+                let check: fn($inner) -> bool = $check;
+                if check(value) {
+                    Ok(Self(value))
+                } else {
+                    Err(OutOfRange { name: $label, range: $range, value: value.to_string() })
+                }
+            }
+
+            /// The number.
+            #[must_use]
+            pub fn get(self) -> $inner {
+                self.0
+            }
+        }
+
+        impl TryFrom<$inner> for $name {
+            type Error = OutOfRange;
+            fn try_from(value: $inner) -> Result<Self, OutOfRange> {
+                Self::new(value)
+            }
+        }
+
+        impl From<$name> for $inner {
+            fn from(value: $name) -> $inner {
+                value.0
+            }
+        }
+    };
+}
+
+ranged!(
+    /// Sampling temperature, no unit, `0.0..=2.0`. Default `0.0`, so that runs repeat.
+    ///
+    /// Source: seeds 001 (`LLM_TEMPERATURE`) and 004 (`GenerateContentConfig`).
+    Temperature: f64 as "f64", "temperature", "between 0.0 and 2.0", |value| (0.0..=2.0).contains(&value)
+);
+ranged!(
+    /// Nucleus sampling mass, no unit, `0.0..=1.0`. Unset by default: the provider's own. Source: seed 004.
+    TopP: f64 as "f64", "top_p", "between 0.0 and 1.0", |value| (0.0..=1.0).contains(&value)
+);
+ranged!(
+    /// How many candidate tokens are considered, at least 1. Unset by default: the provider's own. Source: seed 004.
+    TopK: u32 as "u32", "top_k", "at least 1", |value| value > 0
+);
+ranged!(
+    /// Bound of the visible output, in tokens, at least 1. Default 1,024. Source: seed 001 (`LLM_MAX_TOKENS`).
+    MaxTokens: u32 as "u32", "max_tokens", "at least 1", |value| value > 0
+);
+
+/// How an answer is generated. `None` means: the default of [`crate::limits`], left out where a vendor refuses it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GenerationConfig {
+    /// Explicit temperature. Sent, or an error where the model refuses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<Temperature>,
+    /// Explicit nucleus mass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<TopP>,
+    /// Explicit candidate count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<TopK>,
+    /// Explicit bound of the visible output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<MaxTokens>,
+}
+
+/// Everything one model call needs. The same request encodes to the same bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GenerateRequest {
+    /// The transcript, the instruction first.
+    pub messages: Vec<Message>,
+    /// What the model may call.
+    pub tools: Vec<ToolDefinition>,
+    /// How the answer is generated.
+    pub config: GenerationConfig,
+    /// JSON Schema the whole answer must fit, if it must.
+    pub response_schema: Option<Value>,
+    /// How long the caller can still wait, retries included. `None`: as long as the adapter's own bounds allow.
+    pub time_left: Option<Duration>,
+}
+
+impl GenerateRequest {
+    /// A request with nothing but a transcript.
+    #[must_use]
+    pub fn new(messages: Vec<Message>) -> Self {
+        Self { messages, tools: Vec::new(), config: GenerationConfig::default(), response_schema: None, time_left: None }
+    }
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// It was done.
+    Stop,
+    /// It wants tools.
+    ToolCalls,
+    /// It hit the output bound.
+    MaxTokens,
+    /// The provider filtered the answer.
+    ContentFilter,
+    /// The model made a call the provider itself found malformed (Gemini's `MALFORMED_FUNCTION_CALL`).
+    MalformedCall,
+}
+
+/// Tokens, as the provider counted them. `None`: it did not say.
+///
+/// Input includes cached, output includes thinking.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Tokens read, cached ones included.
+    pub input_tokens: Option<u64>,
+    /// Tokens written, thinking included.
+    pub output_tokens: Option<u64>,
+    /// Of the input: read from a cache.
+    pub cached_tokens: Option<u64>,
+    /// Of the output: thinking.
+    pub thinking_tokens: Option<u64>,
+}
+
+impl Usage {
+    /// Input plus output, if the provider said both.
+    #[must_use]
+    pub fn total(&self) -> Option<u64> {
+        Some(self.input_tokens? + self.output_tokens?)
+    }
+
+    /// Adds another call's tokens: a count is known as soon as one call reported it.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+            match (a, b) {
+                (None, None) => None,
+                (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
+            }
+        }
+        Self {
+            input_tokens: add(self.input_tokens, other.input_tokens),
+            output_tokens: add(self.output_tokens, other.output_tokens),
+            cached_tokens: add(self.cached_tokens, other.cached_tokens),
+            thinking_tokens: add(self.thinking_tokens, other.thinking_tokens),
+        }
+    }
+}
+
+/// What a model answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GenerateResponse {
+    /// The pieces, in order, each with its provider state.
+    pub parts: Vec<Part>,
+    /// Why it stopped.
+    pub finish: FinishReason,
+    /// What it cost in tokens.
+    #[serde(default)]
+    pub usage: Usage,
+    /// The model that answered, as the provider names it.
+    pub model: ModelId,
+    /// What of the request could not be sent as asked, in words: settings left out, parts dropped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<String>,
+}
+
+impl GenerateResponse {
+    /// All text parts, joined. Neither thinking nor refusals.
+    #[must_use]
+    pub fn text(&self) -> String {
+        text_of(&self.parts)
+    }
+
+    /// The calls, in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        calls_of(&self.parts)
+    }
+}
+
+/// A piece of an answer on its way.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Delta {
+    /// More words.
+    Text(String),
+    /// More thinking.
+    Thinking(String),
+    /// A call took shape; it is complete only in [`Delta::Finished`].
+    ToolCall {
+        /// Which call of this answer, from 0.
+        index: usize,
+        /// The tool's name, as far as it is known.
+        name: String,
+        /// More of the arguments' JSON text.
+        arguments: String,
+    },
+    /// The adapter waits and sends again; nothing was emitted before.
+    Retrying {
+        /// The attempt that failed, from 1.
+        attempt: u32,
+        /// How long it waits.
+        wait: Duration,
+        /// Why, in words.
+        reason: String,
+    },
+    /// The whole answer. The last item of a stream that did not fail.
+    Finished(GenerateResponse),
+}
+
+/// What a model can do, as data. Core decides by this and never by a vendor's name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Capabilities {
+    /// Tokens that fit in one request together with its answer.
+    pub context_window: u32,
+    /// The model cannot be trusted to call tools freely: it gets a constrained list of actions (see [`crate::weak`]).
+    pub weak_tools: bool,
+    /// Takes a JSON Schema for its answer and keeps it.
+    pub response_schema: bool,
+    /// Runs on the user's own machine: nothing is paid, nothing leaves.
+    pub local: bool,
+    /// Turn deadline that suits it, if not the general one.
+    pub turn_deadline: Option<Duration>,
+}

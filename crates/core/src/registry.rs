@@ -1,0 +1,192 @@
+//! The tools an agent has: looked up by name, described to models, checked once.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::id::UserId;
+use crate::schema::Schema;
+use crate::tool::{Arguments, InvalidTool, Reference, Tool, ToolDefinition, ToolError, ToolName};
+
+/// Names the turn keeps for itself: control functions that are no tools.
+pub const RESERVED: &[&str] = &["ask_user", "decline", "reply"];
+
+/// The tools of an agent, in the order they were registered.
+#[derive(Clone, Default)]
+pub struct ToolRegistry {
+    tools: Vec<Entry>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    tool: Arc<dyn Tool>,
+    schema: Arc<Schema>,
+}
+
+impl std::fmt::Debug for ToolRegistry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+impl ToolRegistry {
+    /// No tools.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool and compiles its schema.
+    ///
+    /// # Errors
+    /// [`InvalidTool`]: a name twice, a reserved name, a blank description, or parameters that are no object schema.
+    pub fn register(&mut self, tool: Arc<dyn Tool>) -> Result<(), InvalidTool> {
+        let definition = tool.definition();
+        let name = definition.name.as_str().to_owned();
+        if definition.description.trim().is_empty() {
+            return Err(InvalidTool::Description { name });
+        }
+        if RESERVED.contains(&name.as_str()) {
+            return Err(InvalidTool::Reserved { name });
+        }
+        if self.has(&name) {
+            return Err(InvalidTool::Duplicate { name });
+        }
+        if definition.parameters.get("type").and_then(Value::as_str) != Some("object") {
+            return Err(InvalidTool::Schema { name, reason: "its type must be \"object\"".to_owned() });
+        }
+        let schema = Schema::compile(&definition.parameters)
+            .map_err(|error| InvalidTool::Schema { name, reason: error.to_string() })?;
+        self.tools.push(Entry { tool, schema: Arc::new(schema) });
+        Ok(())
+    }
+
+    /// The tool of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.entry(name).map(|entry| &entry.tool)
+    }
+
+    /// Whether there is a tool of that name.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.entry(name).is_some()
+    }
+
+    /// All names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &ToolName> {
+        self.tools.iter().map(|entry| &entry.tool.definition().name)
+    }
+
+    /// How many tools there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// What models are told, in order. `names`: only these; `None`: all.
+    #[must_use]
+    pub fn definitions(&self, names: Option<&[&str]>) -> Vec<ToolDefinition> {
+        self.tools
+            .iter()
+            .map(|entry| entry.tool.definition())
+            .filter(|definition| names.is_none_or(|names| names.contains(&definition.name.as_str())))
+            .cloned()
+            .collect()
+    }
+
+    /// A markdown list of the tools, for an instruction.
+    #[must_use]
+    pub fn descriptions(&self) -> String {
+        self.tools
+            .iter()
+            .map(|entry| entry.tool.definition())
+            .map(|definition| format!("- `{}`: {}\n", definition.name, definition.description))
+            .collect()
+    }
+
+    /// Checks arguments against the schema of a known tool.
+    ///
+    /// # Errors
+    /// The places that do not fit; see [`Schema::check`].
+    pub fn check_arguments(&self, name: &str, arguments: &Arguments) -> Result<(), String> {
+        match self.entry(name) {
+            Some(entry) => entry.schema.check(&Value::Object(arguments.clone())),
+            None => Err(self.unknown(name)),
+        }
+    }
+
+    /// Words for a model that called a tool there is not, with the nearest name.
+    #[must_use]
+    pub fn unknown(&self, name: &str) -> String {
+        let names: Vec<&str> = self.names().map(ToolName::as_str).collect();
+        match nearest(name, names.iter().copied()) {
+            Some(near) => format!("there is no tool {name:?}; did you mean {near:?}? Tools: {}", names.join(", ")),
+            None if names.is_empty() => format!("there is no tool {name:?}; there are no tools"),
+            None => format!("there is no tool {name:?}. Tools: {}", names.join(", ")),
+        }
+    }
+
+    /// The user's things that reference arguments of any tool may name, each once.
+    ///
+    /// # Errors
+    /// [`ToolError`] of the first tool that could not read them.
+    pub async fn references(&self, user: &UserId) -> Result<Vec<Reference>, ToolError> {
+        let mut all: Vec<Reference> = Vec::new();
+        for entry in &self.tools {
+            if entry.tool.definition().references.is_empty() {
+                continue;
+            }
+            for reference in entry.tool.references(user).await? {
+                if !all.iter().any(|known| known.kind == reference.kind && known.id == reference.id) {
+                    all.push(reference);
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        self.tools.iter().find(|entry| entry.tool.definition().name.as_str() == name)
+    }
+}
+
+/// The nearest of `known` to `word`, if one is near enough to be meant: at most a third of its letters differ, or one
+/// holds the other.
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    known
+        .map(|candidate| {
+            let lower = candidate.to_lowercase();
+            let inside = word.len() > 2 && (lower.contains(&word) || word.contains(&lower));
+            (if inside { 1 } else { distance(&word, &lower) }, candidate)
+        })
+        .filter(|(distance, candidate)| *distance * 3 <= candidate.chars().count().max(3))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Optimal string alignment distance: insertions, deletions, substitutions, swaps of neighbours.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let same = a[i - 1] == b[j - 1];
+            let mut best = (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + usize::from(!same));
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}

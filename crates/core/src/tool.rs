@@ -1,0 +1,481 @@
+//! What can be called: definitions, calls, results, and the [`Tool`] port behind them.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::BoxFuture;
+use crate::id::{CallId, ConversationId, Empty, IdempotencyKey, TurnId, UserId};
+
+/// Arguments of a call: always a JSON object.
+pub type Arguments = Map<String, Value>;
+
+/// A tool's name: `^[a-z_][a-z0-9_]*$`, at most 64 bytes.
+///
+/// Source: seed 003, *Tool*, and the providers' common limit of 64.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ToolName(String);
+
+/// Text that cannot be a tool's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a tool name: lower-case letters, digits and _ only, not starting with a digit, 1 to 64 characters")]
+pub struct InvalidToolName(pub String);
+
+impl ToolName {
+    /// # Errors
+    /// [`InvalidToolName`] unless it matches `^[a-z_][a-z0-9_]*$` and has at most 64 bytes.
+    pub fn new(name: impl Into<String>) -> Result<Self, InvalidToolName> {
+        let name = name.into();
+        let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        let rest = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        if first && rest && name.len() <= 64 { Ok(Self(name)) } else { Err(InvalidToolName(name)) }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ToolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<ToolName> for String {
+    fn from(name: ToolName) -> Self {
+        name.0
+    }
+}
+
+impl TryFrom<String> for ToolName {
+    type Error = InvalidToolName;
+    fn try_from(name: String) -> Result<Self, InvalidToolName> {
+        Self::new(name)
+    }
+}
+
+/// What a tool does to the world, in MCP's words. All false says nothing: the most careful reading applies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Annotations {
+    /// Changes nothing: may run concurrently and again.
+    pub read_only: bool,
+    /// Destroys something: a human confirms it unless the policy says otherwise.
+    pub destructive: bool,
+    /// Twice is the same as once.
+    pub idempotent: bool,
+    /// Absorbs a repeat with the same [`IdempotencyKey`], though it is not idempotent by nature.
+    pub keyed: bool,
+    /// May run beside other calls although it changes something.
+    pub parallel: bool,
+}
+
+/// What a repeat of a call after a crash may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// No effect outside: a model call, a read-only tool. May run again.
+    None,
+    /// The receiver absorbs a repeat with the same key, or the operation is idempotent.
+    Keyed,
+    /// Must not be started twice. The default of a tool that says nothing.
+    Once,
+}
+
+impl Annotations {
+    /// The effect class that follows.
+    #[must_use]
+    pub fn effect(self) -> Effect {
+        if self.read_only {
+            Effect::None
+        } else if self.idempotent || self.keyed {
+            Effect::Keyed
+        } else {
+            Effect::Once
+        }
+    }
+}
+
+/// An argument that names one of the user's things, such as a task by its words or id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReferenceArgument {
+    /// The argument's name, such as `task_id`.
+    pub argument: String,
+    /// The kind of thing, such as `task`.
+    pub kind: String,
+}
+
+/// What a model is told about a tool, and what its arguments are checked against.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolDefinition {
+    /// The name the model calls.
+    pub name: ToolName,
+    /// What it does and when to use it.
+    pub description: String,
+    /// JSON Schema of its arguments, always an object schema. Draft by `$schema`, default 2020-12.
+    pub parameters: Value,
+    /// What it does to the world.
+    #[serde(default)]
+    pub annotations: Annotations,
+    /// Arguments that name the user's things; see [`Tool::references`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<ReferenceArgument>,
+}
+
+impl ToolDefinition {
+    /// A definition without annotations: the tool counts as changing, not repeatable, not destructive.
+    ///
+    /// # Errors
+    /// [`InvalidTool`] for a bad name or a blank description. The schema is compiled when the tool is registered.
+    pub fn new(name: &str, description: &str, parameters: Value) -> Result<Self, InvalidTool> {
+        if description.trim().is_empty() {
+            return Err(InvalidTool::Description { name: name.to_owned() });
+        }
+        Ok(Self {
+            name: ToolName::new(name)?,
+            description: description.trim().to_owned(),
+            parameters,
+            annotations: Annotations::default(),
+            references: Vec::new(),
+        })
+    }
+
+    /// The same with annotations.
+    #[must_use]
+    pub fn annotated(mut self, annotations: Annotations) -> Self {
+        self.annotations = annotations;
+        self
+    }
+}
+
+/// Why a tool cannot be registered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidTool {
+    /// The name is not one.
+    #[error(transparent)]
+    Name(#[from] InvalidToolName),
+    /// The description is blank.
+    #[error("tool {name} needs a description: the model chooses by it")]
+    Description {
+        /// The tool.
+        name: String,
+    },
+    /// The parameters are not a JSON Schema of an object.
+    #[error("the parameters of tool {name} are not a usable JSON Schema: {reason}")]
+    Schema {
+        /// The tool.
+        name: String,
+        /// What the validator says.
+        reason: String,
+    },
+    /// Two tools of one name.
+    #[error("a tool named {name} is already registered")]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// The name of a control function of the turn.
+    #[error("{name} is reserved: the turn uses it itself")]
+    Reserved {
+        /// The name.
+        name: String,
+    },
+}
+
+/// The model asks for a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Ours, unique in the conversation.
+    pub id: CallId,
+    /// The provider's own id of the call, sent back where its wire has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_id: Option<String>,
+    /// The tool's name as the model wrote it; it may not exist.
+    pub name: String,
+    /// The arguments; empty if the model sent none or what it sent is not a JSON object.
+    pub arguments: Arguments,
+    /// Set if what the model sent is not a JSON object: such a call is told back and never executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub malformed: Option<MalformedArguments>,
+}
+
+/// Arguments that are not a JSON object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MalformedArguments {
+    /// What the model sent.
+    pub text: String,
+    /// What the parser said, with the place.
+    pub reason: String,
+}
+
+impl ToolCall {
+    /// A call as an adapter reads it, arguments as JSON text. Empty text and `null` mean no arguments.
+    ///
+    /// The id is provisional, unique in its response only: the turn machine mints the final one.
+    #[must_use]
+    pub fn from_json_text(index: usize, provider_id: Option<String>, name: String, arguments: &str) -> Self {
+        let text = arguments.trim();
+        let (arguments, malformed) = if text.is_empty() {
+            (Arguments::new(), None)
+        } else {
+            match serde_json::from_str::<Value>(text) {
+                Ok(Value::Object(map)) => (map, None),
+                Ok(Value::Null) => (Arguments::new(), None),
+                Ok(other) => (Arguments::new(), Some(format!("expected a JSON object, got {other}"))),
+                Err(error) => (Arguments::new(), Some(error.to_string())),
+            }
+        };
+        Self {
+            id: CallId::provisional(index),
+            provider_id: provider_id.filter(|id| !id.is_empty()),
+            name,
+            arguments,
+            malformed: malformed.map(|reason| MalformedArguments { text: text.to_owned(), reason }),
+        }
+    }
+
+    /// A call whose arguments are already an object; see [`ToolCall::from_json_text`].
+    #[must_use]
+    pub fn from_object(index: usize, provider_id: Option<String>, name: String, arguments: Arguments) -> Self {
+        Self {
+            id: CallId::provisional(index),
+            provider_id: provider_id.filter(|id| !id.is_empty()),
+            name,
+            arguments,
+            malformed: None,
+        }
+    }
+}
+
+/// What the model, the log and the API see of an executed call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// Whether it worked.
+    pub success: bool,
+    /// What came out, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// What went wrong, in words a model can act on and a person may read, if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl ToolResult {
+    /// It worked.
+    #[must_use]
+    pub fn ok(data: Value) -> Self {
+        Self { success: true, data: Some(data), error: None }
+    }
+
+    /// It did not.
+    #[must_use]
+    pub fn failed(error: impl Into<String>) -> Self {
+        Self { success: false, data: None, error: Some(error.into()) }
+    }
+
+    /// As JSON, for wires that take text or an object.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut map = Map::new();
+        map.insert("success".to_owned(), Value::Bool(self.success));
+        if let Some(data) = &self.data {
+            map.insert("data".to_owned(), data.clone());
+        }
+        if let Some(error) = &self.error {
+            map.insert("error".to_owned(), Value::String(error.clone()));
+        }
+        Value::Object(map)
+    }
+}
+
+/// A call of a known tool whose arguments fitted: run, failed or denied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolInvocation {
+    /// The tool.
+    pub tool: String,
+    /// What it was called with, references resolved to ids.
+    pub arguments: Arguments,
+    /// What came of it. Serialised as `{success, data?, error?}`.
+    pub result: ToolResult,
+}
+
+impl ToolInvocation {
+    /// The data, or the failure.
+    ///
+    /// # Errors
+    /// The failure of the call, as the model saw it.
+    pub fn outcome(&self) -> Result<&Value, &str> {
+        if self.result.success {
+            Ok(self.result.data.as_ref().unwrap_or(&Value::Null))
+        } else {
+            Err(self.result.error.as_deref().unwrap_or_default())
+        }
+    }
+}
+
+/// Why a tool did not do it. `Display` is safe to show to the person and to the model.
+#[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolError {
+    /// There is no such thing; look again before trying again.
+    #[error("there is no {what} {id}")]
+    NotFound {
+        /// The kind of thing.
+        what: String,
+        /// What was looked for.
+        id: String,
+    },
+    /// The arguments fit the schema but not the world.
+    #[error("{message}")]
+    Invalid {
+        /// What is wrong and what would be right.
+        message: String,
+    },
+    /// It certainly did not happen, or the tool itself said no.
+    #[error("{message}")]
+    Failed {
+        /// What happened, in words without internals.
+        message: String,
+    },
+    /// It may have happened: no answer after the request was sent.
+    #[error("{message}")]
+    Unknown {
+        /// What is known, in words without internals.
+        message: String,
+    },
+    /// It took longer than it may.
+    #[error("the tool did not finish within {} s (tool_timeout)", .limit.as_secs_f64())]
+    TimedOut {
+        /// The bound.
+        limit: Duration,
+    },
+}
+
+impl ToolError {
+    /// It did not work, and trying the same again may.
+    #[must_use]
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed { message: message.into() }
+    }
+
+    /// The arguments make no sense.
+    #[must_use]
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::Invalid { message: message.into() }
+    }
+}
+
+impl From<Empty> for ToolError {
+    fn from(error: Empty) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+/// What a running tool knows. The user comes from authentication; no argument can change it.
+#[derive(Debug, Clone)]
+pub struct ToolContext {
+    /// For whom.
+    pub user: UserId,
+    /// In which conversation.
+    pub conversation: ConversationId,
+    /// In which turn.
+    pub turn: TurnId,
+    /// Which call.
+    pub call: CallId,
+    /// The same for every repeat of this call: hand it to whatever absorbs repeats.
+    pub key: IdempotencyKey,
+    /// Fires when nobody waits for the answer any more.
+    pub cancelled: CancellationToken,
+}
+
+/// One of the user's things that an argument may name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reference {
+    /// The kind, as in [`ReferenceArgument::kind`].
+    pub kind: String,
+    /// Its id.
+    pub id: String,
+    /// Its own words.
+    pub label: String,
+    /// Finished things can be looked at and removed, not finished again.
+    pub done: bool,
+}
+
+/// What [`Tool::prepare`] found out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Prepared {
+    /// The call can go on, with these arguments.
+    Ready {
+        /// References replaced by ids.
+        arguments: Arguments,
+        /// What will be touched, in the person's words: shown when it has to be confirmed.
+        preview: Option<String>,
+    },
+    /// It is not clear what is meant: ask the person instead of guessing.
+    Ask {
+        /// The question.
+        question: String,
+    },
+}
+
+/// Something an agent can do. The only way it touches the world.
+///
+/// An implementor gives a definition and [`Tool::call`]; everything else has a default.
+pub trait Tool: Send + Sync + 'static {
+    /// What the model is told.
+    fn definition(&self) -> &ToolDefinition;
+
+    /// Does it. `arguments` fit the schema and came through [`Tool::prepare`].
+    ///
+    /// # Errors
+    /// [`ToolError`]; its words go to the model and may be shown to the person.
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Value, ToolError>>;
+
+    /// Resolves references and describes what a call would touch, without touching it.
+    ///
+    /// # Errors
+    /// [`ToolError`] if it cannot be found out.
+    fn prepare<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
+        let _ = context;
+        Box::pin(std::future::ready(Ok(Prepared::Ready { arguments, preview: None })))
+    }
+
+    /// The user's things that this tool's reference arguments may name.
+    ///
+    /// # Errors
+    /// [`ToolError`] if they cannot be read.
+    fn references<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
+        let _ = user;
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// What a successful call did, in one sentence or list for the person. Used where the model's own prose about
+    /// results cannot be trusted. Default: none, and the data is shown.
+    fn describe(&self, arguments: &Arguments, data: &Value) -> Option<String> {
+        let _ = (arguments, data);
+        None
+    }
+
+    /// Bound of one execution. Default: the turn's `tool_timeout`.
+    fn timeout(&self) -> Option<Duration> {
+        None
+    }
+}
