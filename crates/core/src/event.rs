@@ -10,7 +10,7 @@ use crate::id::{CallId, IdempotencyKey, InputId, ModelId, TurnId};
 use crate::limits::TurnLimits;
 use crate::message::Message;
 use crate::model::{GenerateResponse, Usage};
-use crate::tool::{Arguments, Effect, ToolResult};
+use crate::tool::{Arguments, Effect, ToolInvocation, ToolResult};
 
 /// The version of the event format this code writes. Every stored event carries it.
 pub const EVENT_VERSION: u32 = 1;
@@ -252,6 +252,12 @@ pub struct TurnEnd {
     pub error: Option<TurnError>,
     /// What else the person should know.
     pub notices: Vec<Notice>,
+    /// Calls of known tools whose arguments fitted.
+    #[serde(default)]
+    pub tools_used: Vec<ToolInvocation>,
+    /// What the turn adds to the conversation's history: the person's message first, every call with its result.
+    #[serde(default)]
+    pub messages: Vec<Message>,
 }
 
 impl Event {

@@ -6,6 +6,7 @@ mod confirmation; // what waits for a human
 mod decision; // what a turn amounted to
 mod error; // why a model call failed
 mod event; // what happened
+mod gate; // what stands in front of every tool
 mod id; // names of things
 pub mod limits; // every bound
 mod log; // what the logs say
@@ -16,11 +17,14 @@ mod registry; // which tools there are
 mod schema; // what arguments must look like
 mod task; // what the task assistant keeps
 mod tool; // what can be called
+pub mod turn; // what happens next
+pub mod words; // what the person reads
 
 pub use confirmation::*;
 pub use decision::*;
 pub use error::ModelError;
 pub use event::*;
+pub use gate::{Gate, GateCheck, Permission, Policy};
 pub use id::*;
 pub use limits::TurnLimits;
 pub use log::*;

@@ -1,0 +1,139 @@
+//! The gate in front of every tool: known, fitting, resolved, allowed, confirmed. What passes is journaled and executed
+//! by whoever drives the turn.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::confirmation::{PendingCall, digest};
+use crate::event::{GateVerdict, Refusal};
+use crate::id::{TurnId, UserId};
+use crate::registry::ToolRegistry;
+use crate::tool::{Prepared, ToolCall, ToolContext, ToolDefinition};
+
+/// What a policy says to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Permission {
+    /// Runs.
+    Allow,
+    /// Runs after a human said yes.
+    Confirm,
+    /// Never runs.
+    Deny,
+}
+
+/// The allow / confirm / deny list. Without a rule, destructive tools are confirmed and others allowed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    rules: Vec<Rule>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Rule {
+    tool: String,
+    user: Option<UserId>,
+    permission: Permission,
+}
+
+impl Policy {
+    /// Adds a rule for one tool, or for all with `*`; for one user, or for all with `None`. Later rules win.
+    #[must_use]
+    pub fn rule(mut self, tool: impl Into<String>, user: Option<UserId>, permission: Permission) -> Self {
+        self.rules.push(Rule { tool: tool.into(), user, permission });
+        self
+    }
+
+    /// What it says to this user's call of this tool.
+    #[must_use]
+    pub fn permission(&self, user: &UserId, tool: &ToolDefinition) -> Permission {
+        let default = if tool.annotations.destructive { Permission::Confirm } else { Permission::Allow };
+        self.rules
+            .iter()
+            .rev()
+            .find(|rule| {
+                (rule.tool == "*" || rule.tool == tool.name.as_str())
+                    && rule.user.as_ref().is_none_or(|wanted| wanted == user)
+            })
+            .map_or(default, |rule| rule.permission)
+    }
+}
+
+/// The gate of one agent.
+#[derive(Debug, Clone, Default)]
+pub struct Gate {
+    /// The tools there are.
+    pub registry: ToolRegistry,
+    /// Who may do what.
+    pub policy: Policy,
+}
+
+/// The circumstances of a check.
+#[derive(Debug, Clone)]
+pub struct GateCheck<'a> {
+    /// When it happens.
+    pub now: Timestamp,
+    /// How long a confirmation can be given.
+    pub confirmation_expiry: std::time::Duration,
+    /// Digest-free names of calls a human denied in this turn: tool and arguments.
+    pub denied: &'a [(String, crate::tool::Arguments)],
+}
+
+impl Gate {
+    /// Checks one call, in the fixed order: known tool, arguments fit the schema, references resolved, policy,
+    /// confirmation. Nothing is executed.
+    pub async fn check(&self, context: &ToolContext, call: &ToolCall, check: &GateCheck<'_>) -> GateVerdict {
+        let refuse = |refusal, message| GateVerdict::Refuse { refusal, message };
+        let Some(tool) = self.registry.get(&call.name) else {
+            return refuse(Refusal::UnknownTool, self.registry.unknown(&call.name));
+        };
+        if let Some(malformed) = &call.malformed {
+            let message = format!(
+                "the arguments are not a JSON object: {}. Call {} again with complete arguments",
+                malformed.reason, call.name
+            );
+            return refuse(Refusal::InvalidArguments, message);
+        }
+        if let Err(places) = self.registry.check_arguments(&call.name, &call.arguments) {
+            let message = format!("the arguments do not fit {}: {places}", call.name);
+            return refuse(Refusal::InvalidArguments, message);
+        }
+        let (arguments, preview) = match tool.prepare(context, call.arguments.clone()).await {
+            Ok(Prepared::Ready { arguments, preview }) => (arguments, preview),
+            Ok(Prepared::Ask { question }) => return GateVerdict::Ask { question },
+            Err(error) => return refuse(Refusal::Failed, error.to_string()),
+        };
+        if check.denied.iter().any(|(tool, denied)| *tool == call.name && *denied == arguments) {
+            let message = "the person has just refused this; do not ask again".to_owned();
+            return refuse(Refusal::DeniedBefore, message);
+        }
+        match self.policy.permission(&context.user, tool.definition()) {
+            Permission::Allow => GateVerdict::Run { arguments },
+            Permission::Deny => {
+                refuse(Refusal::Forbidden, format!("{} is not allowed here; do not try again", call.name))
+            }
+            Permission::Confirm => {
+                let preview = preview
+                    .unwrap_or_else(|| format!("{} {}", call.name, serde_json::Value::Object(arguments.clone())));
+                GateVerdict::Confirm { pending: self.pending(context.turn, call, arguments, preview, check) }
+            }
+        }
+    }
+
+    fn pending(
+        &self,
+        turn: TurnId,
+        call: &ToolCall,
+        arguments: crate::tool::Arguments,
+        preview: String,
+        check: &GateCheck<'_>,
+    ) -> PendingCall {
+        let expiry = SignedDuration::try_from(check.confirmation_expiry).unwrap_or(SignedDuration::MAX);
+        PendingCall {
+            digest: digest(turn, &call.id, &call.name, &arguments),
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+            arguments,
+            preview,
+            requested_at: check.now,
+            expires_at: check.now.checked_add(expiry).unwrap_or(Timestamp::MAX),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Reads a model's answer: what does it want to happen next? A table, so that the design can be laid beside it.
+
+use serde_json::{Value, json};
+
+use crate::message::{Content, Part};
+use crate::model::{FinishReason, GenerateResponse};
+use crate::tool::{ToolCall, ToolDefinition};
+
+/// The control function with which a model asks the person something.
+pub const ASK_USER: &str = "ask_user";
+/// The control function with which a model declines.
+pub const DECLINE: &str = "decline";
+
+/// What an answer stands for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Decision {
+    /// Words, and nothing else.
+    Respond { text: String, cut: bool },
+    /// Tools, and perhaps a question or refusal that ends the turn after them.
+    InvokeTools { ending: Option<Ending> },
+    /// A question or a refusal, told by structure.
+    End(Ending),
+    /// The provider refused.
+    Filtered { message: String },
+}
+
+/// How a model ends a turn without an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Ending {
+    /// With a question for the person.
+    Ask(String),
+    /// With a refusal.
+    Decline(String),
+}
+
+/// Why an answer cannot be used and is asked for again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// No text and no call, or thinking only.
+    Empty,
+    /// Cut inside a call by the output bound.
+    CutInCall,
+    /// The provider itself could not read the call in it.
+    MalformedCall,
+}
+
+impl Unusable {
+    /// What the model is told when it is asked again. Not kept in the history.
+    pub(super) fn note(self) -> &'static str {
+        match self {
+            Self::Empty => "Your last answer was empty. Answer the person, or call a tool.",
+            Self::CutInCall => {
+                "Your last answer was cut off inside a call, so nothing was done. Call again, with less text."
+            }
+            Self::MalformedCall => "Your last call could not be read. Make it again.",
+        }
+    }
+}
+
+/// The control functions a model is offered beside tools.
+pub(super) fn control_functions() -> Vec<ToolDefinition> {
+    let one_text = |property: &str, description: &str| {
+        json!({
+            "type": "object",
+            "properties": { property: { "type": "string", "description": description } },
+            "required": [property],
+            "additionalProperties": false
+        })
+    };
+    [
+        ToolDefinition::new(
+            ASK_USER,
+            "Ask the person one clarifying question when it is not clear what they want. Ends your turn.",
+            one_text("question", "The question, in the person's language"),
+        ),
+        ToolDefinition::new(
+            DECLINE,
+            "Politely decline a request that is not what you are for, and say what you can do. Ends your turn.",
+            one_text("message", "The words for the person"),
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Whether a call is one of the control functions.
+pub(super) fn is_control(call: &ToolCall) -> bool {
+    matches!(call.name.as_str(), ASK_USER | DECLINE)
+}
+
+pub(super) fn decide(reply: &GenerateResponse) -> Result<Decision, Unusable> {
+    let text = reply.text();
+    let said = !text.trim().is_empty();
+    let calls = reply.tool_calls().count();
+    match (reply.finish, calls, said) {
+        (FinishReason::ContentFilter, _, _) => Ok(Decision::Filtered { message: refusal(&reply.parts) }),
+        (FinishReason::MalformedCall, _, _) => Err(Unusable::MalformedCall),
+        // The last of these calls may be half a call, and nothing tells which: none of them runs.
+        (FinishReason::MaxTokens, 1.., _) => Err(Unusable::CutInCall),
+        (FinishReason::MaxTokens, 0, true) => Ok(Decision::Respond { text, cut: true }),
+        (FinishReason::Stop | FinishReason::ToolCalls, 0, true) => Ok(Decision::Respond { text, cut: false }),
+        (FinishReason::MaxTokens | FinishReason::Stop | FinishReason::ToolCalls, 0, false) => {
+            match refusal(&reply.parts) {
+                message if message.is_empty() => Err(Unusable::Empty),
+                message => Ok(Decision::Filtered { message }),
+            }
+        }
+        (FinishReason::Stop | FinishReason::ToolCalls, 1.., _) => {
+            let ending = reply.tool_calls().find(|call| is_control(call)).map(|call| ending(call, &text));
+            Ok(match ending {
+                Some(ending) if reply.tool_calls().all(is_control) => Decision::End(ending),
+                ending => Decision::InvokeTools { ending },
+            })
+        }
+    }
+}
+
+/// What a control call says; without words of its own, the text beside it speaks.
+fn ending(call: &ToolCall, text: &str) -> Ending {
+    let words = |key: &str| {
+        let own = call.arguments.get(key).and_then(Value::as_str).unwrap_or_default().trim();
+        if own.is_empty() { text.trim().to_owned() } else { own.to_owned() }
+    };
+    if call.name == DECLINE { Ending::Decline(words("message")) } else { Ending::Ask(words("question")) }
+}
+
+fn refusal(parts: &[Part]) -> String {
+    parts
+        .iter()
+        .filter_map(|part| if let Content::Refusal { text } = &part.content { Some(text.as_str()) } else { None })
+        .collect()
+}
+
+/// Whether a text is one sentence and that sentence is a question.
+pub(super) fn is_one_question(text: &str) -> bool {
+    let text = text.trim();
+    let Some(body) = text.strip_suffix('?') else { return false };
+    // A sentence ends where a mark is followed by white space: "v1.2?" and "e.g." in a word do not count.
+    !body.contains('\n') && !body.chars().zip(body.chars().skip(1)).any(|(mark, next)| {
+        matches!(mark, '.' | '!' | '?') && next.is_whitespace()
+    })
+}

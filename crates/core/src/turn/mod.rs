@@ -1,0 +1,724 @@
+//! The turn: what arrived goes in, what to do next comes out. A pure state machine.
+//!
+//! ```text
+//! start -> CallModel -> on_model_result -> CallTools -> on_call_ends -> CallModel -> ...
+//!                                       |            |-> AskUser -> on_call_ends (after the person answered)
+//!                                       '-> Finish   '-> Finish
+//! ```
+//! Given the same setup and the same arrivals it takes the same way, so a turn can be rebuilt from its journal at every
+//! step by feeding it what was recorded.
+
+mod context_window;
+mod decide;
+mod history;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+pub use context_window::{DoesNotFit, estimate_tokens, fit};
+pub use decide::{ASK_USER, DECLINE};
+use decide::{Decision, Ending, Unusable, control_functions, decide, is_control, is_one_question};
+pub use history::{cut, trim};
+
+use crate::confirmation::{PendingCall, sorted};
+use crate::decision::{AgentDecision, DecisionKind, Notice, OutcomeCategory, TurnError, UserIntent};
+use crate::error::ModelError;
+use crate::event::{Refusal, TurnEnd};
+use crate::id::{CallId, ModelId, TurnId};
+use crate::limits::{OUTPUT_TOKENS_MAX, TurnLimits};
+use crate::message::{Content, InvalidMessage, Message, Part};
+use crate::model::{GenerateRequest, GenerateResponse, GenerationConfig, Usage};
+use crate::tool::{Arguments, ToolCall, ToolDefinition, ToolInvocation, ToolResult};
+use crate::words;
+
+/// How a model is trusted with tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolStyle {
+    /// It calls them freely, sees the results, and writes the answer.
+    Native,
+    /// One constrained round of actions; the answer is made from what the tools say of themselves.
+    OneRound,
+}
+
+/// Everything a turn starts from.
+#[derive(Debug, Clone)]
+pub struct TurnSetup {
+    /// Its id.
+    pub turn: TurnId,
+    /// The model that is asked.
+    pub model: ModelId,
+    /// The instruction. Blank: none is sent.
+    pub instruction: String,
+    /// What was said before, trimmed.
+    pub history: Vec<Message>,
+    /// What the person says now, cut to the bound.
+    pub message: String,
+    /// How many Unicode characters it had before.
+    pub message_chars: usize,
+    /// The tools on offer.
+    pub tools: Vec<ToolDefinition>,
+    /// How answers are generated.
+    pub config: GenerationConfig,
+    /// The bounds.
+    pub limits: TurnLimits,
+    /// How the model is trusted with tools.
+    pub style: ToolStyle,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Ask the model.
+    CallModel(GenerateRequest),
+    /// Take these calls through the gate and execute what may run, in order.
+    CallTools(Vec<ToolCall>),
+    /// Wait for a human; nothing is held meanwhile.
+    AskUser {
+        /// What waits.
+        pending: Vec<PendingCall>,
+        /// The words for the person.
+        content: String,
+    },
+    /// Done.
+    Finish(Box<TurnEnd>),
+}
+
+/// How one call ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallEnd {
+    /// It ran.
+    Executed {
+        /// What it ran with.
+        arguments: Arguments,
+        /// What came out.
+        result: ToolResult,
+        /// Words for the person, if the tool has some.
+        summary: Option<String>,
+    },
+    /// The gate refused it.
+    Refused {
+        /// Why.
+        refusal: Refusal,
+        /// The words for the model.
+        message: String,
+    },
+    /// It waits for a human.
+    Waiting(PendingCall),
+    /// It is not clear what is meant.
+    Asked {
+        /// The question for the person.
+        question: String,
+    },
+    /// A human said no.
+    Denied {
+        /// What would have run.
+        arguments: Arguments,
+    },
+    /// Nobody answered in time.
+    Expired {
+        /// What would have run.
+        arguments: Arguments,
+    },
+    /// A crash left open whether it ran.
+    InDoubt {
+        /// What it ran with.
+        arguments: Arguments,
+    },
+}
+
+/// Why a turn is stopped from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopReason {
+    /// The person wants it.
+    Cancelled,
+    /// Its time is up.
+    Deadline,
+}
+
+/// Something arrived that the turn was not waiting for: a mistake of whoever drives it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{input} arrived while the turn was {state}")]
+pub struct OutOfOrder {
+    /// What arrived.
+    pub input: &'static str,
+    /// What the turn was doing.
+    pub state: &'static str,
+}
+
+/// One turn, from an accepted message to its outcome.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    setup: TurnSetup,
+    state: State,
+    /// What this turn adds to the history.
+    messages: Vec<Message>,
+    notices: Vec<Notice>,
+    note: Option<&'static str>,
+    iterations: u32,
+    calls_minted: u32,
+    reasks: u32,
+    usage: Usage,
+    asked_for: Vec<ToolCall>,
+    identical: HashMap<String, u32>,
+    used: Vec<ToolInvocation>,
+    summaries: Vec<String>,
+    failure: Option<(String, String)>,
+    succeeded: bool,
+    approved: bool,
+    denied: Vec<(String, Arguments)>,
+    expired: bool,
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    New,
+    AwaitingModel,
+    AwaitingTools(Round),
+    AwaitingUser(Round),
+    Finished,
+}
+
+/// The calls of one answer, with what became of them so far.
+#[derive(Debug, Clone)]
+struct Round {
+    calls: Vec<(ToolCall, Option<CallEnd>)>,
+    ending: Option<Ending>,
+}
+
+impl State {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::New => "not started",
+            Self::AwaitingModel => "waiting for the model",
+            Self::AwaitingTools(_) => "waiting for tools",
+            Self::AwaitingUser(_) => "waiting for a human",
+            Self::Finished => "finished",
+        }
+    }
+}
+
+impl Turn {
+    /// Takes the person's message.
+    ///
+    /// # Errors
+    /// [`InvalidMessage`] if there is nothing in it.
+    pub fn new(setup: TurnSetup) -> Result<Self, InvalidMessage> {
+        let mut text = setup.message.clone();
+        let kept = text.chars().count();
+        let mut notices = Vec::new();
+        if kept < setup.message_chars {
+            // The model is told, so that it does not take half a request for a whole one.
+            text.push_str(&format!("\n[The message was cut here: {kept} of {} characters.]", setup.message_chars));
+            notices.push(Notice {
+                code: "message_cut".to_owned(),
+                text: words::message_cut(kept, setup.message_chars),
+            });
+        }
+        let messages = vec![Message::user(text)?];
+        Ok(Self {
+            setup,
+            state: State::New,
+            messages,
+            notices,
+            note: None,
+            iterations: 0,
+            calls_minted: 0,
+            reasks: 0,
+            usage: Usage::default(),
+            asked_for: Vec::new(),
+            identical: HashMap::new(),
+            used: Vec::new(),
+            summaries: Vec::new(),
+            failure: None,
+            succeeded: false,
+            approved: false,
+            denied: Vec::new(),
+            expired: false,
+        })
+    }
+
+    /// Starts: the model is asked.
+    ///
+    /// # Errors
+    /// [`OutOfOrder`] if it was started before.
+    pub fn start(&mut self) -> Result<Action, OutOfOrder> {
+        match &self.state {
+            State::New => Ok(self.call_model()),
+            state @ (State::AwaitingModel | State::AwaitingTools(_) | State::AwaitingUser(_) | State::Finished) => {
+                Err(OutOfOrder { input: "a start", state: state.name() })
+            }
+        }
+    }
+
+    /// The model answered, or failed.
+    ///
+    /// # Errors
+    /// [`OutOfOrder`] unless the turn waits for the model.
+    pub fn on_model_result(&mut self, result: Result<GenerateResponse, ModelError>) -> Result<Action, OutOfOrder> {
+        match &self.state {
+            State::AwaitingModel => Ok(match result {
+                Ok(reply) => self.act_on(reply),
+                Err(error) => self.fail(error),
+            }),
+            state @ (State::New | State::AwaitingTools(_) | State::AwaitingUser(_) | State::Finished) => {
+                Err(OutOfOrder { input: "a model reply", state: state.name() })
+            }
+        }
+    }
+
+    /// Calls ended: those of [`Action::CallTools`], or, after the person answered, those of [`Action::AskUser`].
+    ///
+    /// # Errors
+    /// [`OutOfOrder`] unless the turn waits for them, or if one of them is missing.
+    pub fn on_call_ends(&mut self, ends: Vec<(CallId, CallEnd)>) -> Result<Action, OutOfOrder> {
+        let mut round = match std::mem::replace(&mut self.state, State::Finished) {
+            State::AwaitingTools(round) | State::AwaitingUser(round) => round,
+            state @ (State::New | State::AwaitingModel | State::Finished) => {
+                let name = state.name();
+                self.state = state;
+                return Err(OutOfOrder { input: "the end of calls", state: name });
+            }
+        };
+        for (id, end) in ends {
+            let answered = round.calls.iter_mut().find(|(call, _)| call.id == id);
+            if let Some((_, slot)) = answered {
+                if matches!(slot, Some(CallEnd::Waiting(_))) && matches!(end, CallEnd::Executed { .. }) {
+                    self.approved = true;
+                }
+                *slot = Some(end);
+            }
+        }
+        if round.calls.iter().any(|(call, end)| end.is_none() && !is_control(call)) {
+            return Err(OutOfOrder { input: "the end of some calls only", state: "waiting for all of them" });
+        }
+        let pending: Vec<PendingCall> = round
+            .calls
+            .iter()
+            .filter_map(|(_, end)| if let Some(CallEnd::Waiting(pending)) = end { Some(pending.clone()) } else { None })
+            .collect();
+        if pending.is_empty() {
+            return Ok(self.after_round(round));
+        }
+        let content = parked_words(&round, &pending);
+        self.state = State::AwaitingUser(round);
+        Ok(Action::AskUser { pending, content })
+    }
+
+    /// Ends the turn from outside. Calls without a result get one that says why.
+    pub fn stop(&mut self, reason: StopReason) -> Action {
+        let (outcome, text, error) = match reason {
+            StopReason::Cancelled => (OutcomeCategory::Cancelled, words::STOPPED, None),
+            StopReason::Deadline => {
+                let value = format!("{} s", self.setup.limits.turn_deadline.as_secs_f64());
+                let error = limit("turn deadline", value, "agent.turn_deadline");
+                (OutcomeCategory::DeadlineLimit, words::DEADLINE, Some(error))
+            }
+        };
+        if let State::AwaitingTools(round) | State::AwaitingUser(round) =
+            std::mem::replace(&mut self.state, State::Finished)
+        {
+            self.close(round, "it was stopped before it ran");
+        }
+        let text = self.with_done(text);
+        self.finish(self.plain_kind(), outcome, text, error)
+    }
+
+    /// The request does not fit the model's window.
+    pub fn does_not_fit(&mut self, error: &DoesNotFit) -> Action {
+        let error = ModelError::ContextTooLong {
+            provider: self.setup.model.provider.clone(),
+            message: error.to_string(),
+        };
+        self.fail(error)
+    }
+
+    /// Something the person should know beside the answer.
+    pub fn add_notice(&mut self, notice: Notice) {
+        if !self.notices.contains(&notice) {
+            self.notices.push(notice);
+        }
+    }
+
+    /// Calls the person denied in this turn: tool and arguments. They are not asked again.
+    #[must_use]
+    pub fn denied(&self) -> &[(String, Arguments)] {
+        &self.denied
+    }
+
+    /// The bounds it runs under.
+    #[must_use]
+    pub fn limits(&self) -> &TurnLimits {
+        &self.setup.limits
+    }
+
+    /// How the model is trusted with tools.
+    #[must_use]
+    pub fn style(&self) -> ToolStyle {
+        self.setup.style
+    }
+
+    fn act_on(&mut self, mut reply: GenerateResponse) -> Action {
+        self.usage = self.usage.plus(reply.usage);
+        for loss in std::mem::take(&mut reply.losses) {
+            self.add_notice(Notice { code: "not_sent".to_owned(), text: loss });
+        }
+        let decision = match decide(&reply) {
+            Ok(decision) => decision,
+            Err(why) => return self.reask(why, &reply),
+        };
+        self.note = None;
+        self.reasks = 0;
+        self.mint_call_ids(&mut reply.parts);
+        let calls: Vec<ToolCall> = reply.tool_calls().cloned().collect();
+        // Only an empty list of parts is refused, and that was asked again above.
+        self.messages.extend(Message::assistant(reply.parts).ok());
+        self.asked_for.extend(calls.iter().filter(|call| !is_control(call)).cloned());
+        match decision {
+            Decision::Respond { text, cut } => self.respond(text, cut),
+            Decision::End(ending) => {
+                self.close(Round { calls: calls.into_iter().map(|call| (call, None)).collect(), ending: None }, "");
+                self.end(ending)
+            }
+            Decision::InvokeTools { ending } => self.invoke(calls, ending),
+            Decision::Filtered { message } => {
+                let provider = self.setup.model.provider.clone();
+                self.fail(ModelError::Refused { provider, message })
+            }
+        }
+    }
+
+    fn respond(&mut self, text: String, cut: bool) -> Action {
+        if cut {
+            let max = self.setup.config.max_tokens.map_or(OUTPUT_TOKENS_MAX, |max| max.get());
+            self.add_notice(Notice { code: "answer_cut".to_owned(), text: words::answer_cut(max) });
+            let error = limit("output tokens", max.to_string(), "llm.max_tokens, or LLM_MAX_TOKENS");
+            return self.finish(self.plain_kind(), OutcomeCategory::MaxTokensLimit, text, Some(error));
+        }
+        if self.used.is_empty() && is_one_question(&text) {
+            return self.finish(DecisionKind::AskClarification, OutcomeCategory::UnclearIntent, text, None);
+        }
+        // A model may call a failed tool a success; the tool's own words stand beside its answer then.
+        let text = match &self.failure {
+            Some((_, message)) if !text.contains(message.as_str()) => format!("{}\n{message}", text.trim_end()),
+            Some(_) | None => text,
+        };
+        self.conclude(text)
+    }
+
+    fn invoke(&mut self, calls: Vec<ToolCall>, ending: Option<Ending>) -> Action {
+        for call in calls.iter().filter(|call| !is_control(call)) {
+            let key = format!("{} {}", call.name, sorted(&serde_json::Value::Object(call.arguments.clone())));
+            let count = self.identical.entry(key).or_insert(0);
+            *count += 1;
+            if *count > self.setup.limits.identical_calls_max {
+                let round = Round { calls: calls.iter().map(|call| (call.clone(), None)).collect(), ending: None };
+                self.close(round, "it was not run: the same call was made too often in this turn");
+                let value = self.setup.limits.identical_calls_max.to_string();
+                let error = limit("identical calls", value, "agent.identical_calls_max");
+                let text = self.with_done(words::TOO_COMPLEX);
+                return self.finish(self.plain_kind(), OutcomeCategory::IdenticalCallsLimit, text, Some(error));
+            }
+        }
+        let run = calls.iter().filter(|call| !is_control(call)).cloned().collect();
+        let calls = calls.into_iter().map(|call| (call, None)).collect();
+        self.state = State::AwaitingTools(Round { calls, ending });
+        Action::CallTools(run)
+    }
+
+    fn after_round(&mut self, round: Round) -> Action {
+        self.iterations += 1;
+        let ending = round.ending.clone();
+        let question = round.calls.iter().find_map(|(_, end)| match end {
+            Some(CallEnd::Asked { question }) => Some(question.clone()),
+            Some(
+                CallEnd::Executed { .. }
+                | CallEnd::Refused { .. }
+                | CallEnd::Waiting(_)
+                | CallEnd::Denied { .. }
+                | CallEnd::Expired { .. }
+                | CallEnd::InDoubt { .. },
+            )
+            | None => None,
+        });
+        let in_doubt = round
+            .calls
+            .iter()
+            .find(|(_, end)| matches!(end, Some(CallEnd::InDoubt { .. })))
+            .map(|(call, _)| call.name.clone());
+        self.close(round, "");
+        if let Some(tool) = in_doubt {
+            let text = self.with_done(&words::in_doubt(&tool));
+            return self.finish(self.plain_kind(), OutcomeCategory::InDoubt, text, None);
+        }
+        match question.map(Ending::Ask).or(ending) {
+            Some(ending) => self.end(ending),
+            None if self.setup.style == ToolStyle::OneRound => {
+                let text = self.summaries.join("\n");
+                self.conclude(text)
+            }
+            None if self.iterations >= self.setup.limits.tool_iterations_max => {
+                let (bound, value, key) = words::iterations_bound(&self.setup.limits);
+                let text = self.with_done(words::TOO_COMPLEX);
+                let error = TurnError::Limit { bound, value, key };
+                self.finish(self.plain_kind(), OutcomeCategory::IterationsLimit, text, Some(error))
+            }
+            None => self.call_model(),
+        }
+    }
+
+    /// Gives every call of a round its one result, and keeps what the rest of the turn needs of it.
+    fn close(&mut self, round: Round, unrun: &str) {
+        for (call, end) in round.calls {
+            let result = match end {
+                None if is_control(&call) => ToolResult::ok("shown to the person".into()),
+                None | Some(CallEnd::Waiting(_)) => ToolResult::failed(unrun),
+                Some(CallEnd::Executed { arguments, result, summary }) => {
+                    self.note_executed(&call.name, &result, summary);
+                    self.used.push(ToolInvocation { tool: call.name.clone(), arguments, result: result.clone() });
+                    result
+                }
+                Some(CallEnd::Refused { refusal, message }) => {
+                    let result = ToolResult::failed(message);
+                    if refusal == Refusal::Forbidden || refusal == Refusal::DeniedBefore {
+                        self.summaries.push(words::NOT_ALLOWED.to_owned());
+                        let arguments = call.arguments.clone();
+                        let tool = call.name.clone();
+                        self.used.push(ToolInvocation { tool, arguments, result: result.clone() });
+                    }
+                    result
+                }
+                Some(CallEnd::Asked { question }) => {
+                    ToolResult::failed(format!("not done; the person was asked: {question}"))
+                }
+                Some(CallEnd::Denied { arguments }) => {
+                    self.denied.push((call.name.clone(), arguments.clone()));
+                    self.summaries.push(words::NOTHING_CHANGED.to_owned());
+                    let result = ToolResult::failed("the person refused this; it was not done");
+                    self.used.push(ToolInvocation { tool: call.name.clone(), arguments, result: result.clone() });
+                    result
+                }
+                Some(CallEnd::Expired { arguments }) => {
+                    self.expired = true;
+                    self.summaries.push(words::EXPIRED.to_owned());
+                    let result = ToolResult::failed("nobody confirmed this in time; it was not done");
+                    self.used.push(ToolInvocation { tool: call.name.clone(), arguments, result: result.clone() });
+                    result
+                }
+                Some(CallEnd::InDoubt { arguments }) => {
+                    let result = ToolResult::failed(
+                        "unknown: it was interrupted, may or may not have been carried out, and was not repeated",
+                    );
+                    self.used.push(ToolInvocation { tool: call.name.clone(), arguments, result: result.clone() });
+                    result
+                }
+            };
+            self.messages.extend(Message::tool(call.id, call.name, result).ok());
+        }
+    }
+
+    fn note_executed(&mut self, tool: &str, result: &ToolResult, summary: Option<String>) {
+        if result.success {
+            self.succeeded = true;
+            self.failure = None;
+            let data = result.data.as_ref().map(ToString::to_string).unwrap_or_default();
+            self.summaries.push(summary.unwrap_or(data));
+        } else {
+            let message = result.error.clone().unwrap_or_default();
+            self.summaries.push(message.clone());
+            self.failure = Some((tool.to_owned(), message));
+        }
+    }
+
+    /// The turn ends with a question or a refusal of the model.
+    fn end(&mut self, ending: Ending) -> Action {
+        let (kind, outcome, text) = match ending {
+            Ending::Ask(text) => (DecisionKind::AskClarification, OutcomeCategory::UnclearIntent, text),
+            Ending::Decline(text) => (self.plain_kind(), OutcomeCategory::OutOfScope, text),
+        };
+        let text = if text.is_empty() { words::SAY_MORE.to_owned() } else { text };
+        let text = self.with_done(&text);
+        self.finish(kind, outcome, text, None)
+    }
+
+    /// The turn ends as it was meant to.
+    fn conclude(&mut self, text: String) -> Action {
+        let error = self.failure.clone().map(|(tool, message)| TurnError::Tool { tool, message });
+        let outcome = if error.is_some() {
+            OutcomeCategory::ToolFailure
+        } else if self.succeeded {
+            OutcomeCategory::TaskCompleted
+        } else if !self.denied.is_empty() {
+            OutcomeCategory::ConfirmationDenied
+        } else if self.expired {
+            OutcomeCategory::ConfirmationExpired
+        } else {
+            OutcomeCategory::ResponseGiven
+        };
+        self.finish(self.plain_kind(), outcome, text, error)
+    }
+
+    fn fail(&mut self, error: ModelError) -> Action {
+        let outcome = match &error {
+            ModelError::RateLimited { .. } | ModelError::Quota { .. } => OutcomeCategory::RateLimited,
+            ModelError::ContextTooLong { .. } => OutcomeCategory::ContextLimit,
+            ModelError::Refused { .. } => OutcomeCategory::ContentFilter,
+            ModelError::Timeout { .. }
+            | ModelError::Network { .. }
+            | ModelError::Server { .. }
+            | ModelError::Authentication { .. }
+            | ModelError::BadRequest { .. }
+            | ModelError::NotFound { .. }
+            | ModelError::InvalidResponse { .. }
+            | ModelError::Truncated { .. } => OutcomeCategory::LlmFailure,
+        };
+        let text = self.with_done(words::for_model_error(&error));
+        self.finish(self.plain_kind(), outcome, text, Some(TurnError::Model { error }))
+    }
+
+    /// Asks once more for an answer that cannot be used; nothing of it is kept.
+    fn reask(&mut self, why: Unusable, reply: &GenerateResponse) -> Action {
+        if self.reasks < self.setup.limits.reasks_max {
+            self.reasks += 1;
+            self.note = Some(why.note());
+            return self.call_model();
+        }
+        let reason = match why {
+            Unusable::CutInCall => {
+                let max = self.setup.config.max_tokens.map_or(OUTPUT_TOKENS_MAX, |max| max.get());
+                let error = limit("output tokens", max.to_string(), "llm.max_tokens, or LLM_MAX_TOKENS");
+                let text = self.with_done(words::TOO_COMPLEX);
+                return self.finish(self.plain_kind(), OutcomeCategory::MaxTokensLimit, text, Some(error));
+            }
+            Unusable::Empty => "the answer was empty, again",
+            Unusable::MalformedCall => "the call in it was malformed, again",
+        };
+        self.fail(ModelError::InvalidResponse {
+            provider: self.setup.model.provider.clone(),
+            reason: reason.to_owned(),
+            raw: serde_json::to_string(&reply.parts).unwrap_or_default(),
+        })
+    }
+
+    fn call_model(&mut self) -> Action {
+        self.state = State::AwaitingModel;
+        Action::CallModel(self.request())
+    }
+
+    /// The same prefix gives the same bytes: instruction, tools and history never change within a turn, and what is new
+    /// grows at the end.
+    fn request(&self) -> GenerateRequest {
+        let mut messages: Vec<Message> = Message::system(self.setup.instruction.as_str()).into_iter().collect();
+        messages.extend(self.setup.history.iter().cloned());
+        messages.extend(self.messages.iter().cloned());
+        messages.extend(self.note.and_then(|note| Message::user(format!("[{note}]")).ok()));
+        let mut tools = self.setup.tools.clone();
+        if !tools.is_empty() {
+            tools.extend(control_functions());
+        }
+        GenerateRequest { tools, config: self.setup.config.clone(), ..GenerateRequest::new(messages) }
+    }
+
+    fn mint_call_ids(&mut self, parts: &mut [Part]) {
+        for part in parts {
+            if let Content::ToolCall(call) = &mut part.content {
+                self.calls_minted += 1;
+                call.id = CallId::minted(self.setup.turn, self.calls_minted);
+            }
+        }
+    }
+
+    /// Puts what was done before an unhappy end in front of it: an effect is never left unsaid.
+    fn with_done(&self, text: &str) -> String {
+        let done: Vec<&str> =
+            self.summaries.iter().map(String::as_str).filter(|summary| !summary.is_empty()).collect();
+        if done.is_empty() { text.to_owned() } else { format!("{}\n{text}", done.join("\n")) }
+    }
+
+    /// The kind of a turn that ends neither waiting nor asking.
+    fn plain_kind(&self) -> DecisionKind {
+        if self.approved {
+            DecisionKind::ExecutePending
+        } else if !self.denied.is_empty() || self.expired {
+            DecisionKind::CancelPending
+        } else if self.succeeded || self.failure.is_some() {
+            DecisionKind::InvokeTool
+        } else {
+            DecisionKind::RespondOnly
+        }
+    }
+
+    fn intent(&self, kind: DecisionKind, outcome: OutcomeCategory) -> UserIntent {
+        match (kind, outcome) {
+            (DecisionKind::ExecutePending, _) => UserIntent::ConfirmYes,
+            (DecisionKind::CancelPending, _) => UserIntent::ConfirmNo,
+            (DecisionKind::AskClarification, _) => UserIntent::Ambiguous,
+            (_, OutcomeCategory::OutOfScope) => UserIntent::OutOfScope,
+            (DecisionKind::RespondOnly | DecisionKind::InvokeTool | DecisionKind::RequestConfirmation, _) => self
+                .used
+                .first()
+                .map(|used| UserIntent::of_tool(&used.tool))
+                .or_else(|| self.asked_for.first().map(|call| UserIntent::of_tool(&call.name)))
+                .unwrap_or(UserIntent::GeneralChat),
+        }
+    }
+
+    fn finish(
+        &mut self,
+        kind: DecisionKind,
+        outcome: OutcomeCategory,
+        text: String,
+        error: Option<TurnError>,
+    ) -> Action {
+        self.state = State::Finished;
+        let text = if text.trim().is_empty() { words::DONE.to_owned() } else { text };
+        // The next turn's model has to know what this one said, also where no model wrote it.
+        let last_said = self.messages.last().is_some_and(|last| last.text() == text);
+        if !last_said {
+            self.messages.extend(Message::assistant(vec![Part::ours(Content::Text { text: text.clone() })]).ok());
+        }
+        Action::Finish(Box::new(TurnEnd {
+            decision: AgentDecision {
+                kind,
+                intent: self.intent(kind, outcome),
+                text,
+                tool_calls: std::mem::take(&mut self.asked_for),
+                pending: Vec::new(),
+            },
+            outcome,
+            usage: self.usage,
+            iterations: self.iterations,
+            error,
+            notices: std::mem::take(&mut self.notices),
+            tools_used: std::mem::take(&mut self.used),
+            messages: std::mem::take(&mut self.messages),
+        }))
+    }
+}
+
+fn limit(bound: &str, value: String, key: &str) -> TurnError {
+    TurnError::Limit { bound: bound.to_owned(), value, key: key.to_owned() }
+}
+
+/// What the person reads while calls wait: what is done already, what is unclear, and the questions.
+fn parked_words(round: &Round, pending: &[PendingCall]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for (_, end) in &round.calls {
+        match end {
+            Some(CallEnd::Executed { result, summary, .. }) => {
+                lines.extend(summary.clone().or_else(|| result.error.clone()));
+            }
+            Some(CallEnd::Asked { question }) => lines.push(question.clone()),
+            Some(
+                CallEnd::Refused { .. }
+                | CallEnd::Waiting(_)
+                | CallEnd::Denied { .. }
+                | CallEnd::Expired { .. }
+                | CallEnd::InDoubt { .. },
+            )
+            | None => {}
+        }
+    }
+    lines.extend(pending.iter().map(|pending| words::confirm(&pending.preview)));
+    lines.join("\n")
+}

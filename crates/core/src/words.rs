@@ -1,0 +1,84 @@
+//! Words for the person: one table. They name no internals; the typed cause stands beside them in the response.
+
+use crate::error::ModelError;
+use crate::limits::TurnLimits;
+
+/// The request was cut for the model's answer or the model's answer could not be read.
+pub const TROUBLE_PROCESSING: &str = "I had trouble processing that. Please try again, perhaps in other words.";
+/// Time-outs and network.
+pub const TEMPORARILY_UNAVAILABLE: &str = "The assistant is temporarily unavailable. Please try again in a moment.";
+/// Rate limit or quota.
+pub const TOO_MANY_REQUESTS: &str = "There are too many requests right now. Please try again in a little while.";
+/// Iterations, identical calls.
+pub const TOO_COMPLEX: &str = "That is too complex for me to finish in one go. Please ask for it in smaller steps.";
+/// Wrong key, unknown model, rejected request.
+pub const NOT_SET_UP: &str = "The assistant is not set up correctly, so it cannot answer right now.";
+/// The request does not fit.
+pub const TOO_LONG: &str = "This is too long for the assistant to read at once. Please shorten it or start a new conversation.";
+/// The provider's filter.
+pub const FILTERED: &str = "I can't help with that request.";
+/// Denied, where no model writes the words.
+pub const NOTHING_CHANGED: &str = "Okay, I left it as it is.";
+/// The policy forbids it, where no model writes the words.
+pub const NOT_ALLOWED: &str = "That is not allowed here, so I did not do it.";
+/// Expired confirmation.
+pub const EXPIRED: &str = "Nobody confirmed this in time, so I did not do it. Please ask again.";
+/// Stopped by the person.
+pub const STOPPED: &str = "Stopped.";
+/// The turn's time is up.
+pub const DEADLINE: &str = "This took too long, so I stopped. Please try again, perhaps with a smaller request.";
+/// Nothing was said although nothing failed.
+pub const DONE: &str = "Done.";
+/// A question without words.
+pub const SAY_MORE: &str = "Could you tell me a little more about what you want?";
+
+/// The words for a failed model call.
+#[must_use]
+pub fn for_model_error(error: &ModelError) -> &'static str {
+    match error {
+        ModelError::RateLimited { .. } | ModelError::Quota { .. } => TOO_MANY_REQUESTS,
+        ModelError::Timeout { .. } | ModelError::Network { .. } | ModelError::Server { .. } => TEMPORARILY_UNAVAILABLE,
+        ModelError::Authentication { .. } | ModelError::BadRequest { .. } | ModelError::NotFound { .. } => NOT_SET_UP,
+        ModelError::InvalidResponse { .. } | ModelError::Truncated { .. } => TROUBLE_PROCESSING,
+        ModelError::ContextTooLong { .. } => TOO_LONG,
+        ModelError::Refused { .. } => FILTERED,
+    }
+}
+
+/// The question for one waiting call.
+#[must_use]
+pub fn confirm(preview: &str) -> String {
+    let preview = preview.trim_end_matches(['?', '.']);
+    format!("{preview}? Please answer yes or no.")
+}
+
+/// A call whose fate a crash left open.
+#[must_use]
+pub fn in_doubt(tool: &str) -> String {
+    format!(
+        "I was interrupted while running {tool}. It may or may not have been carried out; I have not repeated it. \
+         Please check before you ask for it again."
+    )
+}
+
+/// The message was cut before the model read it.
+#[must_use]
+pub fn message_cut(kept: usize, chars: usize) -> String {
+    format!("Your message was cut: I read the first {kept} of its {chars} characters.")
+}
+
+/// The answer was cut at its bound.
+#[must_use]
+pub fn answer_cut(max_tokens: u32) -> String {
+    format!("The answer was cut at the limit of {max_tokens} tokens (max_tokens).")
+}
+
+/// Why the turn was ended by a bound, for the typed error: name, value and key of the bound.
+#[must_use]
+pub fn iterations_bound(limits: &TurnLimits) -> (String, String, String) {
+    (
+        "tool iterations".to_owned(),
+        limits.tool_iterations_max.to_string(),
+        "agent.max_tool_iterations, or MAX_TOOL_ITERATIONS".to_owned(),
+    )
+}
