@@ -1,0 +1,288 @@
+//! Sending again: only what can help, only before anything was emitted, never beyond the caller's time.
+
+use std::time::Duration;
+
+use adjutant_core::port::DeltaStream;
+use adjutant_core::{BoxFuture, Delta, ModelError};
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use futures::{Stream, StreamExt, stream};
+use tokio::time::{Instant, sleep};
+
+/// The longest a provider's wait is followed when the caller set no time of its own.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// How often and how fast a failed request is sent again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Policy {
+    /// Attempts after the first.
+    pub(crate) retries: u32,
+    /// The first pause; each later one is twice as long, each with jitter of up to its own length on top.
+    pub(crate) pause: Duration,
+}
+
+impl Policy {
+    /// The pace for a vendor over the network.
+    #[cfg(feature = "http")]
+    pub(crate) fn network(retries: u32) -> Self {
+        Self { retries, pause: Duration::from_millis(500) }
+    }
+
+    fn start(self, time_left: Option<Duration>) -> Attempts {
+        let delays = ExponentialBuilder::new()
+            .with_min_delay(self.pause)
+            .with_max_delay(WAIT_MAX)
+            .with_factor(2.0)
+            .with_max_times(self.retries as usize)
+            .with_jitter()
+            .build();
+        Attempts { delays, failed: 0, deadline: time_left.map(|left| Instant::now() + left) }
+    }
+}
+
+/// What is left of a request's attempts.
+struct Attempts {
+    delays: ExponentialBackoff,
+    failed: u32,
+    deadline: Option<Instant>,
+}
+
+impl Attempts {
+    fn time_left(&self) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// How long to wait before the next attempt, or `None` to give up with `error`.
+    fn after(&mut self, error: &ModelError) -> Option<Duration> {
+        self.failed += 1;
+        if !error.is_transient() {
+            return None;
+        }
+        let pause = self.delays.next()?;
+        let wait = error.retry_after().unwrap_or(pause);
+        (wait <= self.time_left().unwrap_or(WAIT_MAX)).then_some(wait)
+    }
+}
+
+/// Asks for a whole answer until it is there or asking again cannot help. `send` is told how long it may take.
+pub(crate) async fn generate<T, F>(
+    policy: Policy,
+    time_left: Option<Duration>,
+    send: impl Fn(Option<Duration>) -> F,
+) -> Result<T, ModelError>
+where
+    F: Future<Output = Result<T, ModelError>>,
+{
+    let mut attempts = policy.start(time_left);
+    loop {
+        let error = match send(attempts.time_left()).await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        match attempts.after(&error) {
+            Some(wait) => sleep(wait).await,
+            None => return Err(error),
+        }
+    }
+}
+
+/// Opens one attempt of a stream; told how long it may take.
+pub(crate) type Open =
+    Box<dyn Fn(Option<Duration>) -> BoxFuture<'static, Result<DeltaStream, ModelError>> + Send + Sync>;
+
+/// Asks for an answer piece by piece. Waits are announced as [`Delta::Retrying`]; once a piece was emitted, a failure is
+/// final.
+///
+/// # Errors
+/// The error of the first attempt, if nothing began and sending again cannot help.
+pub(crate) async fn stream(
+    policy: Policy,
+    time_left: Option<Duration>,
+    open: Open,
+) -> Result<DeltaStream, ModelError> {
+    let mut deltas: DeltaStream = Box::pin(attempts(policy.start(time_left), open));
+    match deltas.next().await {
+        Some(Err(error)) => Err(error),
+        Some(Ok(first)) => Ok(Box::pin(stream::iter([Ok(first)]).chain(deltas))),
+        None => Ok(deltas),
+    }
+}
+
+enum Step {
+    Wait(Duration),
+    Open,
+    Read { deltas: DeltaStream, emitted: bool },
+    Done,
+}
+
+fn attempts(attempts: Attempts, open: Open) -> impl Stream<Item = Result<Delta, ModelError>> + Send {
+    stream::unfold((attempts, open, Step::Open), |(mut attempts, open, mut step)| async move {
+        loop {
+            let failure = match step {
+                Step::Done => return None,
+                Step::Wait(wait) => {
+                    sleep(wait).await;
+                    step = Step::Open;
+                    continue;
+                }
+                Step::Open => match open(attempts.time_left()).await {
+                    Ok(deltas) => {
+                        step = Step::Read { deltas, emitted: false };
+                        continue;
+                    }
+                    Err(error) => (error, false),
+                },
+                Step::Read { mut deltas, emitted } => match deltas.next().await {
+                    Some(Ok(delta)) => {
+                        let last = matches!(delta, Delta::Finished(_));
+                        let next = if last { Step::Done } else { Step::Read { deltas, emitted: true } };
+                        return Some((Ok(delta), (attempts, open, next)));
+                    }
+                    Some(Err(error)) => (error, emitted),
+                    None => return None,
+                },
+            };
+            let (error, emitted) = failure;
+            let wait = if emitted { None } else { attempts.after(&error) };
+            let (item, next) = match wait {
+                Some(wait) => {
+                    let retrying =
+                        Delta::Retrying { attempt: attempts.failed, wait, reason: error.to_string() };
+                    (Ok(retrying), Step::Wait(wait))
+                }
+                None => (Err(error), Step::Done),
+            };
+            return Some((item, (attempts, open, next)));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use adjutant_core::{FinishReason, GenerateResponse, ModelId, ProviderId, Usage};
+
+    use super::*;
+
+    const PATIENT: Policy = Policy { retries: 2, pause: Duration::from_millis(500) };
+
+    fn provider() -> ProviderId {
+        ProviderId::new("test").unwrap()
+    }
+
+    fn network() -> ModelError {
+        ModelError::Network { provider: provider(), message: "reset".into() }
+    }
+
+    fn limited(seconds: u64) -> ModelError {
+        ModelError::RateLimited { provider: provider(), retry_after: Some(Duration::from_secs(seconds)) }
+    }
+
+    fn finished() -> Delta {
+        Delta::Finished(GenerateResponse {
+            parts: Vec::new(),
+            finish: FinishReason::Stop,
+            usage: Usage::default(),
+            model: ModelId::new("test", "m").unwrap(),
+            losses: Vec::new(),
+        })
+    }
+
+    /// Sends with these outcomes; returns the result and how many were used.
+    async fn blocking(
+        policy: Policy,
+        left: Option<u64>,
+        outcomes: Vec<Result<u8, ModelError>>,
+    ) -> (Result<u8, ModelError>, usize) {
+        let total = outcomes.len();
+        let queue = Mutex::new(outcomes.into_iter());
+        let result = generate(policy, left.map(Duration::from_secs), |_| {
+            let next = queue.lock().unwrap().next().expect("no further attempt is made");
+            async { next }
+        })
+        .await;
+        let used = total - queue.lock().unwrap().len();
+        (result, used)
+    }
+
+    type Script = Vec<Result<Vec<Result<Delta, ModelError>>, ModelError>>;
+
+    /// Streams with these attempts; returns what came out, in words.
+    async fn streaming(policy: Policy, script: Script) -> Vec<String> {
+        let queue = Mutex::new(script.into_iter());
+        let open: Open = Box::new(move |_| {
+            let next = queue.lock().unwrap().next().expect("no further attempt is made");
+            Box::pin(async move { next.map(|items| Box::pin(stream::iter(items)) as DeltaStream) })
+        });
+        match super::stream(policy, None, open).await {
+            Err(error) => vec![format!("refused: {}", error.code())],
+            Ok(deltas) => {
+                deltas
+                    .map(|item| match item {
+                        Ok(Delta::Retrying { attempt, .. }) => format!("retrying after attempt {attempt}"),
+                        Ok(Delta::Finished(_)) => "finished".into(),
+                        Ok(delta) => format!("{delta:?}"),
+                        Err(error) => format!("error: {}", error.code()),
+                    })
+                    .collect()
+                    .await
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn transient_failures_are_sent_again_until_the_count_is_used() {
+        let (result, used) = blocking(PATIENT, None, vec![Err(network()), Err(network()), Ok(7)]).await;
+        assert_eq!((result.unwrap(), used), (7, 3));
+        let (result, used) =
+            blocking(PATIENT, None, vec![Err(network()), Err(network()), Err(network()), Ok(7)]).await;
+        assert_eq!((result.unwrap_err().code(), used), ("network", 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_help_is_not_sent_again() {
+        let refused = ModelError::BadRequest { provider: provider(), message: "no".into() };
+        let (result, used) = blocking(PATIENT, None, vec![Err(refused), Ok(7)]).await;
+        assert_eq!((result.unwrap_err().code(), used), ("bad_request", 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_limit_is_waited_for_if_there_is_time() {
+        let before = Instant::now();
+        let (result, _) = blocking(PATIENT, Some(100), vec![Err(limited(42)), Ok(7)]).await;
+        assert_eq!(result.unwrap(), 7);
+        assert_eq!(before.elapsed().as_secs(), 42);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_limit_beyond_the_deadline_is_returned_at_once() {
+        let before = Instant::now();
+        let (result, used) = blocking(PATIENT, Some(10), vec![Err(limited(42)), Ok(7)]).await;
+        assert_eq!(result.unwrap_err().retry_after(), Some(Duration::from_secs(42)));
+        assert_eq!((used, before.elapsed()), (1, Duration::ZERO));
+        let (result, used) = blocking(PATIENT, None, vec![Err(limited(3600)), Ok(7)]).await;
+        assert_eq!((result.unwrap_err().code(), used), ("rate_limit", 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_announce_what_they_wait_for() {
+        let out =
+            streaming(PATIENT, vec![Err(network()), Ok(vec![Err(network())]), Ok(vec![Ok(finished())])])
+                .await;
+        assert_eq!(out, ["retrying after attempt 1", "retrying after attempt 2", "finished"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_are_not_retried_once_something_was_emitted() {
+        let out = streaming(PATIENT, vec![Ok(vec![Ok(Delta::Text("a".into())), Err(network())])]).await;
+        assert_eq!(out, ["Text(\"a\")", "error: network"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_cannot_begin_is_an_error_of_the_call() {
+        let refused = ModelError::BadRequest { provider: provider(), message: "no".into() };
+        assert_eq!(streaming(PATIENT, vec![Err(refused)]).await, ["refused: bad_request"]);
+        let none = Policy { retries: 0, ..PATIENT };
+        assert_eq!(streaming(none, vec![Err(network())]).await, ["refused: network"]);
+    }
+}

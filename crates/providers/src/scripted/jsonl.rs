@@ -1,0 +1,260 @@
+//! A script as text: one JSON object a line.
+
+use std::time::Duration;
+
+use adjutant_core::{FinishReason, Usage, nearest};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::reply::{Call, Fault, Reply, ScriptedArguments, Uses};
+
+/// A line of a script that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("script line {line}: {reason}")]
+pub struct ScriptError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// What the optional first line sets.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Config {
+    pub(super) retries: Option<u32>,
+    pub(super) weak_tools: Option<bool>,
+    pub(super) context_window: Option<u32>,
+    pub(super) model: Option<String>,
+}
+
+const CONFIG_KEYS: &[&str] = &["retries", "weak_tools", "context_window", "model"];
+
+const LINE_KEYS: &[&str] = &[
+    "text",
+    "calls",
+    "thinking",
+    "finish",
+    "match",
+    "once",
+    "delay_ms",
+    "stream",
+    "usage",
+    "fault",
+    "retry_after_s",
+    "status",
+    "raw",
+    "repeat",
+];
+
+#[derive(Deserialize)]
+struct Line {
+    text: Option<String>,
+    calls: Option<Vec<Value>>,
+    thinking: Option<String>,
+    finish: Option<String>,
+    #[serde(rename = "match")]
+    matching: Option<String>,
+    once: Option<bool>,
+    delay_ms: Option<u64>,
+    stream: Option<usize>,
+    usage: Option<Value>,
+    fault: Option<String>,
+    retry_after_s: Option<f64>,
+    status: Option<u16>,
+    raw: Option<String>,
+    repeat: Option<Repeat>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(untagged)]
+enum Repeat {
+    Forever(bool),
+    Times(u32),
+}
+
+#[derive(Deserialize)]
+struct CallLine {
+    name: String,
+    args: Option<Value>,
+    args_text: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct UsageLine {
+    input: Option<u64>,
+    output: Option<u64>,
+}
+
+/// Reads a script.
+pub(super) fn parse(script: &str) -> Result<(Config, Vec<Reply>), ScriptError> {
+    let mut config = None;
+    let mut replies = Vec::new();
+    let lines = script.strip_prefix('\u{feff}').unwrap_or(script).lines();
+    for (index, line) in lines.enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let failed = |reason: String| ScriptError { line: index + 1, reason };
+        let object: Map<String, Value> =
+            serde_json::from_str(line).map_err(|error| failed(format!("not a JSON object: {error}")))?;
+        if let Some(settings) = object.get("config") {
+            if config.is_some() || !replies.is_empty() {
+                return Err(failed("config must be the first line, once".to_owned()));
+            }
+            known_keys(&object, &["config"]).map_err(failed)?;
+            config = Some(typed(settings.clone(), "config", CONFIG_KEYS).map_err(failed)?);
+        } else {
+            replies.push(reply(object).map_err(failed)?);
+        }
+    }
+    if replies.is_empty() {
+        return Err(ScriptError {
+            line: script.lines().count().max(1),
+            reason: "the script has no replies".to_owned(),
+        });
+    }
+    Ok((config.unwrap_or_default(), replies))
+}
+
+fn reply(object: Map<String, Value>) -> Result<Reply, String> {
+    let line: Line = typed(Value::Object(object), "the line", LINE_KEYS)?;
+    let says_something = line.text.is_some()
+        || line.thinking.is_some()
+        || line.finish.is_some()
+        || line.fault.is_some()
+        || line.calls.as_ref().is_some_and(|calls| !calls.is_empty());
+    if !says_something {
+        return Err("nothing to answer with: give text, calls, thinking, finish or fault".to_owned());
+    }
+    let uses = match (line.once, line.repeat) {
+        (Some(_), Some(_)) => return Err("once and repeat exclude each other".to_owned()),
+        (Some(true), None) | (None, Some(Repeat::Forever(false))) => Uses::Times(1),
+        (None, Some(Repeat::Forever(true))) => Uses::Forever,
+        (None, Some(Repeat::Times(times))) => Uses::Times(times),
+        (Some(false) | None, None) => Uses::Usual,
+    };
+    if line.stream == Some(0) {
+        return Err("stream is the size of a piece in characters, at least 1".to_owned());
+    }
+    let fault = match &line.fault {
+        Some(name) => Some(fault(name, &line)?),
+        None if line.retry_after_s.is_some() || line.status.is_some() || line.raw.is_some() => {
+            return Err("retry_after_s, status and raw belong to a fault".to_owned());
+        }
+        None => None,
+    };
+    let calls = line.calls.unwrap_or_default().into_iter().map(call).collect::<Result<_, _>>()?;
+    Ok(Reply {
+        thinking: line.thinking,
+        text: line.text,
+        calls,
+        finish: line.finish.as_deref().map(finish).transpose()?,
+        usage: line.usage.map(usage).transpose()?.unwrap_or_default(),
+        fault,
+        matching: line.matching,
+        uses,
+        delay: Duration::from_millis(line.delay_ms.unwrap_or(0)),
+        piece_chars: line.stream,
+    })
+}
+
+fn call(value: Value) -> Result<Call, String> {
+    let call: CallLine = typed(value, "a call", &["name", "args", "args_text"])?;
+    let arguments = match (call.args, call.args_text) {
+        (Some(_), Some(_)) => return Err("a call has args or args_text, not both".to_owned()),
+        (Some(args), None) => ScriptedArguments::Json(args),
+        (None, Some(text)) => ScriptedArguments::Text(text),
+        (None, None) => ScriptedArguments::Json(Value::Object(Map::new())),
+    };
+    Ok(Call { name: call.name, arguments })
+}
+
+fn usage(value: Value) -> Result<Usage, String> {
+    let usage: UsageLine = typed(value, "usage", &["input", "output"])?;
+    Ok(Usage { input_tokens: usage.input, output_tokens: usage.output, ..Usage::default() })
+}
+
+const FINISHES: &[(&str, FinishReason)] = &[
+    ("stop", FinishReason::Stop),
+    ("tool_calls", FinishReason::ToolCalls),
+    ("max_tokens", FinishReason::MaxTokens),
+    ("content_filter", FinishReason::ContentFilter),
+    ("malformed_call", FinishReason::MalformedCall),
+];
+
+fn finish(name: &str) -> Result<FinishReason, String> {
+    let known = FINISHES.iter().find(|(known, _)| *known == name);
+    known
+        .map(|(_, finish)| *finish)
+        .ok_or_else(|| unknown("finish", name, FINISHES.iter().map(|(name, _)| *name)))
+}
+
+const FAULTS: &[&str] = &[
+    "rate_limit",
+    "quota",
+    "server",
+    "timeout",
+    "network",
+    "reset",
+    "auth",
+    "not_found",
+    "bad_request",
+    "context_too_long",
+    "refused",
+    "invalid_response",
+    "truncated",
+    "stall",
+    "empty",
+];
+
+fn fault(name: &str, line: &Line) -> Result<Fault, String> {
+    let retry_after = match line.retry_after_s {
+        Some(seconds) => Some(
+            Duration::try_from_secs_f64(seconds)
+                .map_err(|error| format!("retry_after_s is {seconds}: {error}"))?,
+        ),
+        None => None,
+    };
+    Ok(match name {
+        "rate_limit" => Fault::RateLimit { retry_after },
+        "quota" => Fault::Quota,
+        "server" => Fault::Server { status: line.status.unwrap_or(500) },
+        "timeout" => Fault::Timeout,
+        "network" => Fault::Network,
+        "reset" => Fault::Reset,
+        "auth" => Fault::Authentication,
+        "not_found" => Fault::NotFound,
+        "bad_request" => Fault::BadRequest,
+        "context_too_long" => Fault::ContextTooLong,
+        "refused" => Fault::Refused,
+        "invalid_response" => Fault::InvalidResponse { raw: line.raw.clone().unwrap_or_default() },
+        "truncated" => Fault::Truncated,
+        "stall" => Fault::Stall,
+        "empty" => Fault::Empty,
+        other => return Err(unknown("fault", other, FAULTS.iter().copied())),
+    })
+}
+
+/// Reads a value into its type, after checking that no key was misspelt.
+fn typed<T: DeserializeOwned>(value: Value, what: &str, keys: &[&str]) -> Result<T, String> {
+    if let Value::Object(object) = &value {
+        known_keys(object, keys)?;
+    }
+    serde_json::from_value(value).map_err(|error| format!("{what}: {error}"))
+}
+
+fn known_keys(object: &Map<String, Value>, keys: &[&str]) -> Result<(), String> {
+    match object.keys().find(|key| !keys.contains(&key.as_str())) {
+        Some(key) => Err(unknown("key", key, keys.iter().copied())),
+        None => Ok(()),
+    }
+}
+
+fn unknown<'a>(what: &str, word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    match nearest(word, known.clone()) {
+        Some(near) => format!("unknown {what} {word:?}; did you mean {near:?}?"),
+        None => format!("unknown {what} {word:?}; known: {}", known.collect::<Vec<_>>().join(", ")),
+    }
+}
