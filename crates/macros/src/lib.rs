@@ -1,1 +1,1 @@
-//! (being written)
+//! The `#[tool]` attribute: an `async fn` as a tool of an agent.

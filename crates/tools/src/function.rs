@@ -1,0 +1,133 @@
+//! A tool from a closure.
+
+use std::fmt;
+use std::time::Duration;
+
+use adjutant_core::{
+    Annotations, Arguments, BoxFuture, InvalidTool, Tool, ToolContext, ToolDefinition, ToolError,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::arguments::read;
+use crate::parameters::parameters_of;
+
+/// A tool made from a closure, for tools that are known only when the program runs, and for short ones.
+///
+/// ```
+/// use adjutant_tools::FunctionTool;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Args {
+///     /// A city's name.
+///     city: String,
+/// }
+///
+/// let weather = FunctionTool::typed("weather", "Weather for a city.", |_context, args: Args| async move {
+///     Ok(format!("sunny in {}", args.city))
+/// })?;
+/// # Ok::<(), adjutant_core::InvalidTool>(())
+/// ```
+pub struct FunctionTool {
+    definition: ToolDefinition,
+    timeout: Option<Duration>,
+    function: Box<Function>,
+}
+
+type Function = dyn Fn(ToolContext, Arguments) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync;
+
+impl FunctionTool {
+    /// A tool that takes its arguments as JSON. `parameters` is their JSON Schema; arguments that do not fit it never
+    /// reach the closure.
+    ///
+    /// # Errors
+    /// [`InvalidTool`] for a bad name or a blank description. The schema is compiled when the tool is registered.
+    pub fn new<F, Fut>(
+        name: &str,
+        description: &str,
+        parameters: Value,
+        function: F,
+    ) -> Result<Self, InvalidTool>
+    where
+        F: Fn(ToolContext, Arguments) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        Ok(Self {
+            definition: ToolDefinition::new(name, description, parameters)?,
+            timeout: None,
+            function: Box::new(move |context, arguments| Box::pin(function(context, arguments))),
+        })
+    }
+
+    /// A tool that takes its arguments as a Rust type, whose schema and field docs the model is shown.
+    ///
+    /// # Errors
+    /// [`InvalidTool`] for a bad name or a blank description. A type that is no object is refused when the tool is
+    /// registered.
+    pub fn typed<Args, Out, F, Fut>(name: &str, description: &str, function: F) -> Result<Self, InvalidTool>
+    where
+        Args: DeserializeOwned + JsonSchema,
+        Out: Serialize,
+        F: Fn(ToolContext, Args) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Out, ToolError>> + Send + 'static,
+    {
+        Ok(Self {
+            definition: ToolDefinition::new(name, description, parameters_of::<Args>())?,
+            timeout: None,
+            function: Box::new(move |context, arguments| {
+                let running = read(arguments).map(|args| function(context, args));
+                Box::pin(async move { to_value(&running?.await?) })
+            }),
+        })
+    }
+
+    /// The same with annotations. Without them it counts as changing, not repeatable, not destructive.
+    #[must_use]
+    pub fn annotated(mut self, annotations: Annotations) -> Self {
+        self.definition = self.definition.annotated(annotations);
+        self
+    }
+
+    /// The same with a bound of its own for one execution, instead of the turn's `tool_timeout`.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+}
+
+impl fmt::Debug for FunctionTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FunctionTool")
+            .field("definition", &self.definition)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tool for FunctionTool {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Value, ToolError>> {
+        (self.function)(context.clone(), arguments)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+}
+
+/// A result as JSON. What cannot be written as JSON was done all the same, so the outcome counts as unknown.
+pub(crate) fn to_value<T: Serialize>(result: &T) -> Result<Value, ToolError> {
+    serde_json::to_value(result).map_err(|error| ToolError::Unknown {
+        message: format!("The tool ran, but its result cannot be written as JSON: {error}"),
+    })
+}

@@ -1,0 +1,68 @@
+//! `list_tasks`.
+
+use std::sync::Arc;
+
+use adjutant_core::port::TaskStore;
+use adjutant_core::{
+    Annotations, Arguments, BoxFuture, TaskFilter, Tool, ToolContext, ToolDefinition, ToolError,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::words::{ListView, TaskView};
+use super::{definition, store_failed};
+use crate::arguments::read;
+
+/// Lists tasks.
+pub struct ListTasks {
+    definition: ToolDefinition,
+    tasks: Arc<dyn TaskStore>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    #[serde(default)]
+    status: TaskFilter,
+}
+
+impl ListTasks {
+    /// Over this store.
+    #[must_use]
+    pub fn new(tasks: Arc<dyn TaskStore>) -> Self {
+        let definition = definition(
+            "list_tasks",
+            "Get user's tasks. Use when user wants to see, view, or list their tasks.",
+            json!({ "status": {
+                "type": "string",
+                "enum": ["pending", "completed", "all"],
+                "description": "Filter by status (default: all)",
+            } }),
+            Annotations { read_only: true, idempotent: true, ..Annotations::default() },
+        );
+        Self { definition, tasks }
+    }
+}
+
+impl Tool for ListTasks {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move {
+            let Args { status } = read(arguments)?;
+            let tasks = self.tasks.list(&context.user, status).await.map_err(store_failed)?;
+            let tasks: Vec<TaskView> = tasks.iter().map(TaskView::from).collect();
+            Ok(json!(ListView { count: tasks.len(), tasks, status }))
+        })
+    }
+
+    fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
+        ListView::deserialize(data).ok().map(|list| list.to_words())
+    }
+}

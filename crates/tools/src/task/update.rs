@@ -1,0 +1,105 @@
+//! `update_task`.
+
+use std::sync::Arc;
+
+use adjutant_core::port::TaskStore;
+use adjutant_core::{
+    Annotations, Arguments, BoxFuture, Prepared, Reference, TaskChange, TaskChanged, TaskId, Tool,
+    ToolContext, ToolDefinition, ToolError, UserId,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::resolve::Prefer;
+use super::words::{quoted, quoted_field, to_json};
+use super::{
+    definition, description_property, no_such_task, prepare_reference, store_failed, task_id_property,
+    task_references, words_of_task, wrong_outcome,
+};
+use crate::arguments::read;
+
+/// Changes the words of a task.
+pub struct UpdateTask {
+    definition: ToolDefinition,
+    tasks: Arc<dyn TaskStore>,
+}
+
+/// `Id` is text, an id or words, until the call has been prepared.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Args<Id> {
+    task_id: Id,
+    description: String,
+}
+
+impl UpdateTask {
+    /// Over this store.
+    #[must_use]
+    pub fn new(tasks: Arc<dyn TaskStore>) -> Self {
+        let definition = definition(
+            "update_task",
+            "Update a task's description. Use when user wants to change, edit, or rename a task.",
+            json!({
+                "task_id": task_id_property("Task ID to update"),
+                "description": description_property("New description"),
+            }),
+            Annotations { idempotent: true, keyed: true, ..Annotations::default() },
+        );
+        Self { definition, tasks }
+    }
+}
+
+impl Tool for UpdateTask {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
+        Box::pin(async move {
+            let args: Args<String> = read(arguments.clone())?;
+            let description = words_of_task(&args.description)?;
+            let preview = |task: &adjutant_core::Task| {
+                format!("Rename {} to {}", quoted(task.description.as_str()), quoted(description.as_str()))
+            };
+            prepare_reference(&*self.tasks, &context.user, &args.task_id, Prefer::Any, arguments, preview)
+                .await
+        })
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move {
+            let args: Args<TaskId> = read(arguments)?;
+            let change =
+                TaskChange::Update { id: args.task_id, description: words_of_task(&args.description)? };
+            match self.tasks.apply(&context.user, &change, Some(&context.key)).await.map_err(store_failed)? {
+                TaskChanged::Updated { task, before } => {
+                    let mut data = to_json(&task);
+                    data["previous_description"] = json!(before);
+                    Ok(data)
+                }
+                TaskChanged::NoSuchTask { id } => Err(no_such_task(id)),
+                TaskChanged::Added { .. } | TaskChanged::Completed { .. } | TaskChanged::Deleted { .. } => {
+                    Err(wrong_outcome())
+                }
+            }
+        })
+    }
+
+    fn references<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
+        Box::pin(task_references(&*self.tasks, user))
+    }
+
+    fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
+        let before = quoted_field(data, "previous_description")?;
+        let after = quoted_field(data, "description")?;
+        Some(format!("Renamed {before} to {after}."))
+    }
+}
