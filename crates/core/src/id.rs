@@ -99,6 +99,20 @@ impl CallId {
     }
 }
 
+impl CallId {
+    /// The id of a call a human makes without a model, in the turn minted for it.
+    #[must_use]
+    pub fn human(turn: TurnId) -> Self {
+        Self(format!("human_{turn}"))
+    }
+
+    /// The turn of [`CallId::human`].
+    #[must_use]
+    pub fn human_turn(&self) -> Option<TurnId> {
+        self.0.strip_prefix("human_")?.parse().ok()
+    }
+}
+
 impl IdempotencyKey {
     /// The key of one call: conversation, turn and call, never the arguments.
     #[must_use]

@@ -3,6 +3,7 @@
 //! Nothing here waits, reads a clock or opens a file. Whoever drives a [`turn::Turn`] does.
 
 mod confirmation; // what waits for a human
+pub mod conversation; // what events add up to
 mod decision; // what a turn amounted to
 mod error; // why a model call failed
 mod event; // what happened
@@ -34,8 +35,8 @@ pub use port::LanguageModel;
 pub use registry::{RESERVED, ToolRegistry, nearest};
 pub use schema::{Schema, UnusableSchema};
 pub use task::*;
-pub use tool::*;
 pub use tokio_util::sync::CancellationToken;
+pub use tool::*;
 
 /// A future that can be sent between threads, as the ports return it.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,4 +1,5 @@
 use std::pin::Pin;
+use std::sync::Arc;
 
 use futures_core::Stream;
 
@@ -35,14 +36,36 @@ pub trait LanguageModel: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ModelError`] if no answer began; later failures are items of the stream.
-    fn stream<'a>(
-        &'a self,
-        request: &'a GenerateRequest,
-    ) -> BoxFuture<'a, Result<DeltaStream, ModelError>>;
+    fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>>;
 
     /// Tokens `text` costs in this model, if the adapter has its tokenizer.
     fn count_tokens(&self, text: &str) -> Option<u32> {
         let _ = text;
         None
+    }
+}
+
+impl<M: LanguageModel + ?Sized> LanguageModel for Arc<M> {
+    fn id(&self) -> &ModelId {
+        (**self).id()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        (**self).capabilities()
+    }
+
+    fn generate<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<GenerateResponse, ModelError>> {
+        (**self).generate(request)
+    }
+
+    fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
+        (**self).stream(request)
+    }
+
+    fn count_tokens(&self, text: &str) -> Option<u32> {
+        (**self).count_tokens(text)
     }
 }

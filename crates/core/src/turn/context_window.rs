@@ -52,8 +52,11 @@ pub fn fit(
         return Ok((request, None));
     }
 
-    let last_turn =
-        request.messages.iter().rposition(|message| message.role() == Role::User).unwrap_or(request.messages.len());
+    let last_turn = request
+        .messages
+        .iter()
+        .rposition(|message| message.role() == Role::User)
+        .unwrap_or(request.messages.len());
     let mut cleared = 0_usize;
     for at in 0..last_turn {
         if needed(&sizes) <= budget {
@@ -70,7 +73,8 @@ pub fn fit(
 
     let mut dropped = 0_usize;
     while needed(&sizes) > budget {
-        let first = usize::from(request.messages.first().is_some_and(|message| message.role() == Role::System));
+        let first =
+            usize::from(request.messages.first().is_some_and(|message| message.role() == Role::System));
         let next = turn_after(&request.messages, first);
         match next {
             Some(next) => {
@@ -93,14 +97,17 @@ pub fn fit(
 
 fn clear_result(message: &Message) -> Option<Message> {
     let (call_id, name, _) = message.tool_result()?;
-    let result = ToolResult::ok(json!("left out: the conversation is long; call the tool again if it is needed"));
+    let result =
+        ToolResult::ok(json!("left out: the conversation is long; call the tool again if it is needed"));
     Message::tool(call_id.clone(), name, result).ok()
 }
 
 fn tools_tokens(request: &GenerateRequest, count: &dyn Fn(&str) -> u32) -> u32 {
     let schema = request.response_schema.as_ref().map_or(0, |schema| count(&schema.to_string()));
     request.tools.iter().fold(schema, |sum, tool| {
-        sum.saturating_add(count(&tool.description)).saturating_add(count(&tool.parameters.to_string())).saturating_add(8)
+        sum.saturating_add(count(&tool.description))
+            .saturating_add(count(&tool.parameters.to_string()))
+            .saturating_add(8)
     })
 }
 
@@ -109,9 +116,8 @@ fn message_tokens(message: &Message, count: &dyn Fn(&str) -> u32) -> u32 {
     message.parts().iter().fold(TOKENS_PER_MESSAGE, |sum, part| {
         let size = match &part.content {
             Content::Text { text } | Content::Thinking { text } | Content::Refusal { text } => count(text),
-            Content::ToolCall(call) => {
-                count(&call.name).saturating_add(count(&serde_json::Value::Object(call.arguments.clone()).to_string()))
-            }
+            Content::ToolCall(call) => count(&call.name)
+                .saturating_add(count(&serde_json::Value::Object(call.arguments.clone()).to_string())),
             Content::ToolResult { result, .. } => count(&result.to_json().to_string()),
             Content::Image { .. } | Content::Opaque { .. } => 0,
         };

@@ -128,7 +128,9 @@ fn ending(call: &ToolCall, text: &str) -> Ending {
 fn refusal(parts: &[Part]) -> String {
     parts
         .iter()
-        .filter_map(|part| if let Content::Refusal { text } = &part.content { Some(text.as_str()) } else { None })
+        .filter_map(
+            |part| if let Content::Refusal { text } = &part.content { Some(text.as_str()) } else { None },
+        )
         .collect()
 }
 
@@ -137,7 +139,9 @@ pub(super) fn is_one_question(text: &str) -> bool {
     let text = text.trim();
     let Some(body) = text.strip_suffix('?') else { return false };
     // A sentence ends where a mark is followed by white space: "v1.2?" and "e.g." in a word do not count.
-    !body.contains('\n') && !body.chars().zip(body.chars().skip(1)).any(|(mark, next)| {
-        matches!(mark, '.' | '!' | '?') && next.is_whitespace()
-    })
+    !body.contains('\n')
+        && !body
+            .chars()
+            .zip(body.chars().skip(1))
+            .any(|(mark, next)| matches!(mark, '.' | '!' | '?') && next.is_whitespace())
 }

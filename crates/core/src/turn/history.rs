@@ -45,5 +45,10 @@ fn spoken(messages: &[Message]) -> usize {
 
 /// Where the turn after the one at `start` begins.
 pub(super) fn turn_after(messages: &[Message], start: usize) -> Option<usize> {
-    messages.iter().enumerate().skip(start + 1).find(|(_, message)| message.role() == Role::User).map(|(at, _)| at)
+    messages
+        .iter()
+        .enumerate()
+        .skip(start + 1)
+        .find(|(_, message)| message.role() == Role::User)
+        .map(|(at, _)| at)
 }

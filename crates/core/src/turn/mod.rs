@@ -186,6 +186,21 @@ struct Round {
     ending: Option<Ending>,
 }
 
+impl Round {
+    /// Notes how calls ended. True if one of them had waited for a human and ran.
+    fn take(&mut self, ends: Vec<(CallId, CallEnd)>) -> bool {
+        let mut approved = false;
+        for (id, end) in ends {
+            if let Some((_, slot)) = self.calls.iter_mut().find(|(call, _)| call.id == id) {
+                approved |=
+                    matches!(slot, Some(CallEnd::Waiting(_))) && matches!(end, CallEnd::Executed { .. });
+                *slot = Some(end);
+            }
+        }
+        approved
+    }
+}
+
 impl State {
     fn name(&self) -> &'static str {
         match self {
@@ -209,7 +224,10 @@ impl Turn {
         let mut notices = Vec::new();
         if kept < setup.message_chars {
             // The model is told, so that it does not take half a request for a whole one.
-            text.push_str(&format!("\n[The message was cut here: {kept} of {} characters.]", setup.message_chars));
+            text.push_str(&format!(
+                "\n[The message was cut here: {kept} of {} characters.]",
+                setup.message_chars
+            ));
             notices.push(Notice {
                 code: "message_cut".to_owned(),
                 text: words::message_cut(kept, setup.message_chars),
@@ -245,9 +263,10 @@ impl Turn {
     pub fn start(&mut self) -> Result<Action, OutOfOrder> {
         match &self.state {
             State::New => Ok(self.call_model()),
-            state @ (State::AwaitingModel | State::AwaitingTools(_) | State::AwaitingUser(_) | State::Finished) => {
-                Err(OutOfOrder { input: "a start", state: state.name() })
-            }
+            state @ (State::AwaitingModel
+            | State::AwaitingTools(_)
+            | State::AwaitingUser(_)
+            | State::Finished) => Err(OutOfOrder { input: "a start", state: state.name() }),
         }
     }
 
@@ -255,7 +274,10 @@ impl Turn {
     ///
     /// # Errors
     /// [`OutOfOrder`] unless the turn waits for the model.
-    pub fn on_model_result(&mut self, result: Result<GenerateResponse, ModelError>) -> Result<Action, OutOfOrder> {
+    pub fn on_model_result(
+        &mut self,
+        result: Result<GenerateResponse, ModelError>,
+    ) -> Result<Action, OutOfOrder> {
         match &self.state {
             State::AwaitingModel => Ok(match result {
                 Ok(reply) => self.act_on(reply),
@@ -280,23 +302,18 @@ impl Turn {
                 return Err(OutOfOrder { input: "the end of calls", state: name });
             }
         };
-        for (id, end) in ends {
-            let answered = round.calls.iter_mut().find(|(call, _)| call.id == id);
-            if let Some((_, slot)) = answered {
-                if matches!(slot, Some(CallEnd::Waiting(_))) && matches!(end, CallEnd::Executed { .. }) {
-                    self.approved = true;
-                }
-                *slot = Some(end);
-            }
-        }
+        self.approved |= round.take(ends);
         if round.calls.iter().any(|(call, end)| end.is_none() && !is_control(call)) {
             return Err(OutOfOrder { input: "the end of some calls only", state: "waiting for all of them" });
         }
-        let pending: Vec<PendingCall> = round
-            .calls
-            .iter()
-            .filter_map(|(_, end)| if let Some(CallEnd::Waiting(pending)) = end { Some(pending.clone()) } else { None })
-            .collect();
+        let pending: Vec<PendingCall> =
+            round
+                .calls
+                .iter()
+                .filter_map(|(_, end)| {
+                    if let Some(CallEnd::Waiting(pending)) = end { Some(pending.clone()) } else { None }
+                })
+                .collect();
         if pending.is_empty() {
             return Ok(self.after_round(round));
         }
@@ -305,8 +322,8 @@ impl Turn {
         Ok(Action::AskUser { pending, content })
     }
 
-    /// Ends the turn from outside. Calls without a result get one that says why.
-    pub fn stop(&mut self, reason: StopReason) -> Action {
+    /// Ends the turn from outside. `ends` are the calls that ended before; the others get a result that says why.
+    pub fn stop(&mut self, reason: StopReason, ends: Vec<(CallId, CallEnd)>) -> Action {
         let (outcome, text, error) = match reason {
             StopReason::Cancelled => (OutcomeCategory::Cancelled, words::STOPPED, None),
             StopReason::Deadline => {
@@ -315,9 +332,10 @@ impl Turn {
                 (OutcomeCategory::DeadlineLimit, words::DEADLINE, Some(error))
             }
         };
-        if let State::AwaitingTools(round) | State::AwaitingUser(round) =
+        if let State::AwaitingTools(mut round) | State::AwaitingUser(mut round) =
             std::mem::replace(&mut self.state, State::Finished)
         {
+            round.take(ends);
             self.close(round, "it was stopped before it ran");
         }
         let text = self.with_done(text);
@@ -377,7 +395,10 @@ impl Turn {
         match decision {
             Decision::Respond { text, cut } => self.respond(text, cut),
             Decision::End(ending) => {
-                self.close(Round { calls: calls.into_iter().map(|call| (call, None)).collect(), ending: None }, "");
+                self.close(
+                    Round { calls: calls.into_iter().map(|call| (call, None)).collect(), ending: None },
+                    "",
+                );
                 self.end(ending)
             }
             Decision::InvokeTools { ending } => self.invoke(calls, ending),
@@ -400,7 +421,9 @@ impl Turn {
         }
         // A model may call a failed tool a success; the tool's own words stand beside its answer then.
         let text = match &self.failure {
-            Some((_, message)) if !text.contains(message.as_str()) => format!("{}\n{message}", text.trim_end()),
+            Some((_, message)) if !text.contains(message.as_str()) => {
+                format!("{}\n{message}", text.trim_end())
+            }
             Some(_) | None => text,
         };
         self.conclude(text)
@@ -412,12 +435,18 @@ impl Turn {
             let count = self.identical.entry(key).or_insert(0);
             *count += 1;
             if *count > self.setup.limits.identical_calls_max {
-                let round = Round { calls: calls.iter().map(|call| (call.clone(), None)).collect(), ending: None };
+                let round =
+                    Round { calls: calls.iter().map(|call| (call.clone(), None)).collect(), ending: None };
                 self.close(round, "it was not run: the same call was made too often in this turn");
                 let value = self.setup.limits.identical_calls_max.to_string();
                 let error = limit("identical calls", value, "agent.identical_calls_max");
                 let text = self.with_done(words::TOO_COMPLEX);
-                return self.finish(self.plain_kind(), OutcomeCategory::IdenticalCallsLimit, text, Some(error));
+                return self.finish(
+                    self.plain_kind(),
+                    OutcomeCategory::IdenticalCallsLimit,
+                    text,
+                    Some(error),
+                );
             }
         }
         let run = calls.iter().filter(|call| !is_control(call)).cloned().collect();
@@ -475,7 +504,11 @@ impl Turn {
                 None | Some(CallEnd::Waiting(_)) => ToolResult::failed(unrun),
                 Some(CallEnd::Executed { arguments, result, summary }) => {
                     self.note_executed(&call.name, &result, summary);
-                    self.used.push(ToolInvocation { tool: call.name.clone(), arguments, result: result.clone() });
+                    self.used.push(ToolInvocation {
+                        tool: call.name.clone(),
+                        arguments,
+                        result: result.clone(),
+                    });
                     result
                 }
                 Some(CallEnd::Refused { refusal, message }) => {
@@ -495,21 +528,33 @@ impl Turn {
                     self.denied.push((call.name.clone(), arguments.clone()));
                     self.summaries.push(words::NOTHING_CHANGED.to_owned());
                     let result = ToolResult::failed("the person refused this; it was not done");
-                    self.used.push(ToolInvocation { tool: call.name.clone(), arguments, result: result.clone() });
+                    self.used.push(ToolInvocation {
+                        tool: call.name.clone(),
+                        arguments,
+                        result: result.clone(),
+                    });
                     result
                 }
                 Some(CallEnd::Expired { arguments }) => {
                     self.expired = true;
                     self.summaries.push(words::EXPIRED.to_owned());
                     let result = ToolResult::failed("nobody confirmed this in time; it was not done");
-                    self.used.push(ToolInvocation { tool: call.name.clone(), arguments, result: result.clone() });
+                    self.used.push(ToolInvocation {
+                        tool: call.name.clone(),
+                        arguments,
+                        result: result.clone(),
+                    });
                     result
                 }
                 Some(CallEnd::InDoubt { arguments }) => {
                     let result = ToolResult::failed(
                         "unknown: it was interrupted, may or may not have been carried out, and was not repeated",
                     );
-                    self.used.push(ToolInvocation { tool: call.name.clone(), arguments, result: result.clone() });
+                    self.used.push(ToolInvocation {
+                        tool: call.name.clone(),
+                        arguments,
+                        result: result.clone(),
+                    });
                     result
                 }
             };
@@ -608,7 +653,8 @@ impl Turn {
     /// The same prefix gives the same bytes: instruction, tools and history never change within a turn, and what is new
     /// grows at the end.
     fn request(&self) -> GenerateRequest {
-        let mut messages: Vec<Message> = Message::system(self.setup.instruction.as_str()).into_iter().collect();
+        let mut messages: Vec<Message> =
+            Message::system(self.setup.instruction.as_str()).into_iter().collect();
         messages.extend(self.setup.history.iter().cloned());
         messages.extend(self.messages.iter().cloned());
         messages.extend(self.note.and_then(|note| Message::user(format!("[{note}]")).ok()));
@@ -654,12 +700,13 @@ impl Turn {
             (DecisionKind::CancelPending, _) => UserIntent::ConfirmNo,
             (DecisionKind::AskClarification, _) => UserIntent::Ambiguous,
             (_, OutcomeCategory::OutOfScope) => UserIntent::OutOfScope,
-            (DecisionKind::RespondOnly | DecisionKind::InvokeTool | DecisionKind::RequestConfirmation, _) => self
-                .used
-                .first()
-                .map(|used| UserIntent::of_tool(&used.tool))
-                .or_else(|| self.asked_for.first().map(|call| UserIntent::of_tool(&call.name)))
-                .unwrap_or(UserIntent::GeneralChat),
+            (DecisionKind::RespondOnly | DecisionKind::InvokeTool | DecisionKind::RequestConfirmation, _) => {
+                self.used
+                    .first()
+                    .map(|used| UserIntent::of_tool(&used.tool))
+                    .or_else(|| self.asked_for.first().map(|call| UserIntent::of_tool(&call.name)))
+                    .unwrap_or(UserIntent::GeneralChat)
+            }
         }
     }
 
@@ -675,7 +722,8 @@ impl Turn {
         // The next turn's model has to know what this one said, also where no model wrote it.
         let last_said = self.messages.last().is_some_and(|last| last.text() == text);
         if !last_said {
-            self.messages.extend(Message::assistant(vec![Part::ours(Content::Text { text: text.clone() })]).ok());
+            self.messages
+                .extend(Message::assistant(vec![Part::ours(Content::Text { text: text.clone() })]).ok());
         }
         Action::Finish(Box::new(TurnEnd {
             decision: AgentDecision {

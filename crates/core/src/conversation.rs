@@ -1,0 +1,149 @@
+//! What the events of a conversation add up to: its history, the turn that is open, how a turn ended.
+
+use crate::confirmation::PendingCall;
+use crate::decision::{AgentDecision, AgentResponse, DecisionKind, OutcomeCategory, Timing, UserIntent};
+use crate::event::{Event, Recorded, TurnEnd};
+use crate::id::{ConversationId, InputId, TurnId};
+use crate::message::Message;
+use crate::model::Usage;
+use crate::tool::{ToolCall, ToolInvocation};
+
+/// All messages of finished turns, in order, without an instruction.
+#[must_use]
+pub fn history(events: &[Recorded]) -> Vec<Message> {
+    let mut messages = Vec::new();
+    for recorded in events {
+        if let Event::HistorySet { messages: set } = &recorded.event {
+            messages = set.clone();
+        } else if let Event::TurnFinished { end, .. } = &recorded.event {
+            messages.extend(end.messages.iter().cloned());
+        }
+    }
+    messages
+}
+
+/// The turn that has started and not finished, if there is one.
+#[must_use]
+pub fn open_turn(events: &[Recorded]) -> Option<TurnId> {
+    let mut open = None;
+    for recorded in events {
+        if let Event::TurnStarted { turn, .. } = &recorded.event {
+            open = Some(*turn);
+        } else if let Event::TurnFinished { .. } = &recorded.event {
+            open = None;
+        }
+    }
+    open
+}
+
+/// The calls that wait for a human now: those of the open turn that were asked for and not answered.
+#[must_use]
+pub fn pending(events: &[Recorded]) -> Vec<PendingCall> {
+    let Some(open) = open_turn(events) else { return Vec::new() };
+    let mut waiting: Vec<PendingCall> = Vec::new();
+    for recorded in events.iter().filter(|recorded| recorded.event.turn() == Some(open)) {
+        if let Event::TurnParked { pending, .. } = &recorded.event {
+            waiting = pending.clone();
+        } else if let Event::CallAnswered { call, .. } = &recorded.event {
+            waiting.retain(|pending| pending.call_id != *call);
+        }
+    }
+    waiting
+}
+
+/// The turn that took an input.
+#[must_use]
+pub fn turn_of_input(events: &[Recorded], input: &InputId) -> Option<TurnId> {
+    events.iter().rev().find(|recorded| recorded.event.takes_input() == Some(input))?.event.turn()
+}
+
+/// What a turn answered: its end, or, if it waits for a human, the question. `None` while it runs.
+#[must_use]
+pub fn response(conversation: ConversationId, events: &[Recorded], turn: TurnId) -> Option<AgentResponse> {
+    let of_turn = || events.iter().filter(move |recorded| recorded.event.turn() == Some(turn));
+    let timing = timing(of_turn());
+    let end = of_turn().find_map(|recorded| match &recorded.event {
+        Event::TurnFinished { end, .. } => Some(end.clone()),
+        _ => None,
+    });
+    if let Some(end) = end {
+        return Some(finished(conversation, turn, end, timing));
+    }
+    let waiting = pending(events);
+    let content = of_turn().rev().find_map(|recorded| match &recorded.event {
+        Event::TurnParked { content, .. } => Some(content.clone()),
+        _ => None,
+    })?;
+    if waiting.is_empty() {
+        return None;
+    }
+    let mut usage = Usage::default();
+    let mut tool_calls: Vec<ToolCall> = Vec::new();
+    let mut tools_used = Vec::new();
+    for recorded in of_turn() {
+        match &recorded.event {
+            Event::ModelReplied { reply: Ok(reply), .. } => {
+                usage = usage.plus(reply.usage);
+                tool_calls.extend(reply.tool_calls().cloned());
+            }
+            Event::CallFinished { tool, arguments, result, .. } => tools_used.push(ToolInvocation {
+                tool: tool.clone(),
+                arguments: arguments.clone(),
+                result: result.clone(),
+            }),
+            _ => {}
+        }
+    }
+    let intent = waiting.first().map_or(UserIntent::GeneralChat, |call| UserIntent::of_tool(&call.tool));
+    Some(AgentResponse {
+        conversation,
+        turn,
+        content: content.clone(),
+        tools_used,
+        decision: AgentDecision {
+            kind: DecisionKind::RequestConfirmation,
+            intent,
+            text: content,
+            tool_calls,
+            pending: waiting,
+        },
+        outcome: OutcomeCategory::PendingConfirmation,
+        usage,
+        error: None,
+        notices: Vec::new(),
+        timing,
+    })
+}
+
+fn finished(conversation: ConversationId, turn: TurnId, end: TurnEnd, timing: Timing) -> AgentResponse {
+    AgentResponse {
+        conversation,
+        turn,
+        content: end.decision.text.clone(),
+        tools_used: end.tools_used,
+        decision: end.decision,
+        outcome: end.outcome,
+        usage: end.usage,
+        error: end.error,
+        notices: end.notices,
+        timing,
+    }
+}
+
+fn timing<'a>(events: impl Iterator<Item = &'a Recorded>) -> Timing {
+    let mut timing = Timing::default();
+    let (mut first, mut last) = (None, None);
+    for recorded in events {
+        first = first.or(Some(recorded.at));
+        last = Some(recorded.at);
+        match &recorded.event {
+            Event::ModelReplied { ms, .. } => timing.model_ms += ms,
+            Event::CallFinished { ms, .. } => timing.tool_ms += ms,
+            _ => {}
+        }
+    }
+    if let (Some(first), Some(last)) = (first, last) {
+        timing.total_ms = u64::try_from(last.as_millisecond() - first.as_millisecond()).unwrap_or(0);
+    }
+    timing
+}

@@ -1,0 +1,57 @@
+use adjutant_core::port::StoreError;
+use adjutant_core::{Empty, InvalidMessage, InvalidTool};
+
+/// Why an agent cannot be built.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A name or an instruction is blank.
+    #[error(transparent)]
+    Empty(#[from] Empty),
+    /// A tool cannot be registered.
+    #[error(transparent)]
+    Tool(#[from] InvalidTool),
+    /// No model was given.
+    #[error("the agent has no model: set one with `.model(...)`")]
+    NoModel,
+}
+
+/// Why no turn could start or be written. A turn that ran is `Ok`, whatever its outcome.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// There is nothing in the message.
+    #[error("the message is empty")]
+    EmptyMessage,
+    /// The message is over the bound of every message.
+    #[error("the message has {bytes} bytes; at most {max} are taken")]
+    MessageTooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The bound.
+        max: usize,
+    },
+    /// The conversation's store failed; nothing that was accepted is lost.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Another process has been working on the conversation the whole time we waited.
+    #[error(
+        "another process is working on this conversation; the message is accepted and will be answered there"
+    )]
+    Busy,
+    /// The recorded turn does not fit this program: it was recorded by another version or with another agent.
+    #[error("the recorded turn cannot be continued: {0}")]
+    CannotContinue(String),
+}
+
+impl From<adjutant_core::turn::OutOfOrder> for RunError {
+    fn from(error: adjutant_core::turn::OutOfOrder) -> Self {
+        Self::CannotContinue(error.to_string())
+    }
+}
+
+impl From<InvalidMessage> for RunError {
+    fn from(_: InvalidMessage) -> Self {
+        Self::EmptyMessage
+    }
+}

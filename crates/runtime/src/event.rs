@@ -1,0 +1,151 @@
+//! What a listener sees of a running turn.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use adjutant_core::{
+    AgentResponse, CallId, CancellationToken, ModelId, Notice, PendingCall, ToolCall, ToolResult, TurnId,
+    Usage,
+};
+use futures::Stream;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::DropGuard;
+
+use crate::{RunContext, RunError};
+
+/// How many events wait for a slow listener before the turn waits with them.
+const QUEUE: usize = 256;
+
+/// Something that happened in a running turn. The terminal, AG-UI, OpenAI chunks and NDJSON are encoders of this.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum RunEvent {
+    /// A turn started, or goes on after an answer or a crash.
+    TurnStarted {
+        /// The turn.
+        turn: TurnId,
+        /// The model it asks.
+        model: ModelId,
+    },
+    /// The model is asked. Text that was streamed for an earlier, interrupted try of this call is void.
+    ModelStarted {
+        /// Which model call of the turn, from 1.
+        number: u32,
+    },
+    /// More of the answer. Provisional until the turn has finished.
+    Text(String),
+    /// More of the model's thinking.
+    Thinking(String),
+    /// The adapter waits and asks again.
+    Retrying {
+        /// The attempt that failed, from 1.
+        attempt: u32,
+        /// How long it waits.
+        wait: Duration,
+        /// Why.
+        reason: String,
+    },
+    /// The model answered.
+    ModelFinished {
+        /// Which model call of the turn.
+        number: u32,
+        /// Its tokens.
+        usage: Usage,
+    },
+    /// A tool is about to run.
+    ToolStarted {
+        /// The call, references resolved.
+        call: ToolCall,
+    },
+    /// A tool ended.
+    ToolFinished {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        tool: String,
+        /// What came out.
+        result: ToolResult,
+        /// Words for the person, if the tool has some.
+        summary: Option<String>,
+        /// How long it took, in milliseconds.
+        ms: u64,
+    },
+    /// The gate refused a call; the model is told.
+    ToolRefused {
+        /// The tool's name as the model wrote it.
+        tool: String,
+        /// The words for the model.
+        message: String,
+    },
+    /// The turn waits for a human.
+    ConfirmationRequested {
+        /// What waits.
+        pending: Vec<PendingCall>,
+    },
+    /// Something the person should know.
+    Noticed(Notice),
+    /// The turn ended or waits. The last event.
+    Finished(Box<AgentResponse>),
+}
+
+/// Sends events to whoever listens, if anybody does.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Emitter(Option<mpsc::Sender<RunEvent>>);
+
+impl Emitter {
+    pub(crate) async fn emit(&self, event: RunEvent) {
+        if let Some(sender) = &self.0 {
+            // A listener that has gone away stops nothing by that alone; dropping the stream cancels.
+            let _ = sender.send(event).await;
+        }
+    }
+}
+
+/// The events of one run, and its result. Dropping it stops the turn as [`RunContext::cancelled`] does.
+#[derive(Debug)]
+pub struct RunStream {
+    events: mpsc::Receiver<RunEvent>,
+    task: JoinHandle<Result<(AgentResponse, RunContext), RunError>>,
+    _stop_on_drop: DropGuard,
+}
+
+impl RunStream {
+    pub(crate) fn start<F>(
+        cancelled: &CancellationToken,
+        run: impl FnOnce(Emitter, CancellationToken) -> F,
+    ) -> Self
+    where
+        F: Future<Output = Result<(AgentResponse, RunContext), RunError>> + Send + 'static,
+    {
+        let (sender, events) = mpsc::channel(QUEUE);
+        let stop = cancelled.child_token();
+        let task = tokio::spawn(run(Emitter(Some(sender)), stop.clone()));
+        Self { events, task, _stop_on_drop: stop.drop_guard() }
+    }
+
+    /// The next event; `None` after the last.
+    pub async fn next(&mut self) -> Option<RunEvent> {
+        self.events.recv().await
+    }
+
+    /// Waits for the end: the response, and the context with both messages in it.
+    ///
+    /// # Errors
+    /// [`RunError`] if no turn could start or be written.
+    pub async fn finish(mut self) -> Result<(AgentResponse, RunContext), RunError> {
+        while self.events.recv().await.is_some() {}
+        match (&mut self.task).await {
+            Ok(result) => result,
+            Err(error) => Err(RunError::CannotContinue(format!("its task died: {error}"))),
+        }
+    }
+}
+
+impl Stream for RunStream {
+    type Item = RunEvent;
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<RunEvent>> {
+        self.events.poll_recv(context)
+    }
+}

@@ -1,0 +1,456 @@
+//! The store that forgets when the process ends: the library's default, and the quickest for tests.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use adjutant_core::port::{
+    ConversationStore, ConversationSummary, Journal, Loaded, LogStore, StoreError, TaskStore,
+};
+use adjutant_core::{
+    BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input, InputBody,
+    Recorded, Task, TaskChange, TaskChanged, TaskFilter, TaskId, ToolInvocationRecord, TurnId, UserId,
+    conversation,
+};
+use jiff::Timestamp;
+
+/// How many conversations are kept. The longest untouched one without work to do makes room; whoever holds its
+/// [`crate::RunContext`] still has its history.
+const CONVERSATIONS_MAX: usize = 1024;
+/// How much of the first words becomes a conversation's title, in Unicode characters.
+const TITLE_CHARS: usize = 60;
+
+/// Tasks, conversations, journal and logs in memory.
+#[derive(Debug, Default)]
+pub struct InMemory {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    conversations: HashMap<ConversationKey, Conversation>,
+    users: HashMap<UserId, Tasks>,
+    invocations: Vec<(UserId, ToolInvocationRecord)>,
+    touches: u64,
+}
+
+#[derive(Debug)]
+struct Conversation {
+    title: String,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    touched: u64,
+    claimed_by: Option<String>,
+    inputs: Vec<Input>,
+    taken: Vec<adjutant_core::InputId>,
+    events: Vec<Recorded>,
+    decisions: Vec<DecisionRecord>,
+}
+
+#[derive(Debug, Default)]
+struct Tasks {
+    last_id: u64,
+    tasks: Vec<Task>,
+    applied: HashMap<IdempotencyKey, TaskChanged>,
+}
+
+impl Conversation {
+    fn inbox(&self) -> Vec<Input> {
+        self.inputs.iter().filter(|input| !self.taken.contains(&input.id)).cloned().collect()
+    }
+
+    fn is_parked(&self) -> bool {
+        !conversation::pending(&self.events).is_empty()
+    }
+
+    fn is_settled(&self) -> bool {
+        let open = conversation::open_turn(&self.events).is_some();
+        self.inbox().is_empty() && (!open || self.is_parked())
+    }
+}
+
+impl InMemory {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere leaves whole values behind: every change below is a single assignment or push.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn make_room(&mut self) {
+        if self.conversations.len() < CONVERSATIONS_MAX {
+            return;
+        }
+        let oldest = self
+            .conversations
+            .iter()
+            .filter(|(_, conversation)| {
+                conversation.is_settled() && !conversation.is_parked() && conversation.claimed_by.is_none()
+            })
+            .min_by_key(|(_, conversation)| conversation.touched)
+            .map(|(key, _)| key.clone());
+        if let Some(key) = oldest {
+            self.conversations.remove(&key);
+        }
+    }
+}
+
+fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
+    Box::pin(std::future::ready(value))
+}
+
+impl Journal for InMemory {
+    fn submit<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        input: &'a Input,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let mut state = self.state();
+        if !state.conversations.contains_key(key) {
+            state.make_room();
+        }
+        state.touches += 1;
+        let touched = state.touches;
+        let conversation = state.conversations.entry(key.clone()).or_insert_with(|| Conversation {
+            title: String::new(),
+            created_at: input.at,
+            updated_at: input.at,
+            touched,
+            claimed_by: None,
+            inputs: Vec::new(),
+            taken: Vec::new(),
+            events: Vec::new(),
+            decisions: Vec::new(),
+        });
+        if !conversation.inputs.iter().any(|known| known.id == input.id) {
+            if let (true, InputBody::Message { text }) = (conversation.title.is_empty(), &input.body) {
+                conversation.title = text.trim().chars().take(TITLE_CHARS).collect();
+            }
+            conversation.inputs.push(input.clone());
+            conversation.updated_at = input.at;
+            conversation.touched = touched;
+        }
+        ready(Ok(()))
+    }
+
+    fn load<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
+        let loaded = self
+            .state()
+            .conversations
+            .get(key)
+            .map(|conversation| Loaded { events: conversation.events.clone(), inbox: conversation.inbox() });
+        ready(Ok(loaded.unwrap_or_default()))
+    }
+
+    fn append<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        next_seq: u64,
+        at: Timestamp,
+        events: &'a [Event],
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let mut state = self.state();
+        let State { conversations, invocations, .. } = &mut *state;
+        let Some(conversation) = conversations.get_mut(key) else { return ready(Err(StoreError::Conflict)) };
+        let free = conversation.events.last().map_or(1, |recorded| recorded.seq + 1);
+        let step = |event: &Event| event.step().map(|step| (step, event.kind()));
+        let known = |event: &Event| {
+            step(event).is_some_and(|wanted| {
+                conversation.events.iter().any(|recorded| step(&recorded.event).as_ref() == Some(&wanted))
+            })
+        };
+        if next_seq != free || events.iter().any(known) {
+            return ready(Err(StoreError::Conflict));
+        }
+        for (seq, event) in (next_seq..).zip(events) {
+            conversation.taken.extend(event.takes_input().cloned());
+            conversation.decisions.extend(DecisionRecord::open(key, at, event));
+            if let Some(record) =
+                conversation.decisions.iter_mut().find(|record| Some(record.id) == event.turn())
+            {
+                record.apply(at, event);
+            }
+            let row = ToolInvocationRecord::of(at, event);
+            invocations.extend(row.map(|row| (key.user.clone(), row)));
+            conversation.events.push(Recorded { seq, at, event: event.clone() });
+        }
+        ready(Ok(()))
+    }
+
+    fn claim<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: &'a str,
+        _ttl: Duration,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let mut state = self.state();
+        // Workers of this store share its process, so none of them can be dead.
+        let granted = state.conversations.get_mut(key).is_none_or(|conversation| {
+            let free = conversation.claimed_by.as_deref().is_none_or(|holder| holder == worker);
+            if free {
+                conversation.claimed_by = Some(worker.to_owned());
+            }
+            free
+        });
+        ready(Ok(granted))
+    }
+
+    fn release<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: &'a str,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        if let Some(conversation) = self.state().conversations.get_mut(key)
+            && conversation.claimed_by.as_deref() == Some(worker)
+        {
+            conversation.claimed_by = None;
+        }
+        ready(Ok(()))
+    }
+
+    fn unsettled<'a>(
+        &'a self,
+        user: Option<&'a UserId>,
+    ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
+        let state = self.state();
+        let keys = state
+            .conversations
+            .iter()
+            .filter(|(key, conversation)| {
+                user.is_none_or(|user| key.user == *user)
+                    && !conversation.is_settled()
+                    && conversation.claimed_by.is_none()
+            })
+            .map(|(key, _)| key.clone())
+            .collect();
+        ready(Ok(keys))
+    }
+
+    fn parked<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>> {
+        let state = self.state();
+        let mut parked: Vec<(ConversationKey, Recorded)> = state
+            .conversations
+            .iter()
+            .filter(|(key, conversation)| key.user == *user && conversation.is_parked())
+            .filter_map(|(key, conversation)| {
+                let last = conversation
+                    .events
+                    .iter()
+                    .rev()
+                    .find(|recorded| matches!(recorded.event, Event::TurnParked { .. }))?;
+                Some((key.clone(), last.clone()))
+            })
+            .collect();
+        parked.sort_by_key(|(_, recorded)| recorded.at);
+        ready(Ok(parked))
+    }
+}
+
+impl LogStore for InMemory {
+    fn decisions<'a>(
+        &'a self,
+        user: &'a UserId,
+        filter: &'a DecisionFilter,
+    ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>> {
+        let state = self.state();
+        let mut rows: Vec<DecisionRecord> = state
+            .conversations
+            .iter()
+            .filter(|(key, _)| {
+                key.user == *user && filter.conversation.is_none_or(|id| id == key.conversation)
+            })
+            .flat_map(|(_, conversation)| &conversation.decisions)
+            .filter(|row| filter.outcome.is_none_or(|outcome| row.outcome == Some(outcome)))
+            .filter(|row| filter.since.is_none_or(|since| row.started_at >= since))
+            .cloned()
+            .collect();
+        rows.sort_by(|a, b| (b.started_at, b.id).cmp(&(a.started_at, a.id)));
+        rows.truncate(filter.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
+        ready(Ok(rows))
+    }
+
+    fn decision<'a>(
+        &'a self,
+        user: &'a UserId,
+        id: TurnId,
+    ) -> BoxFuture<'a, Result<Option<DecisionRecord>, StoreError>> {
+        let state = self.state();
+        let row = state
+            .conversations
+            .iter()
+            .filter(|(key, _)| key.user == *user)
+            .flat_map(|(_, conversation)| &conversation.decisions)
+            .find(|row| row.id == id)
+            .cloned();
+        ready(Ok(row))
+    }
+
+    fn tool_invocations<'a>(
+        &'a self,
+        user: &'a UserId,
+        decision: TurnId,
+    ) -> BoxFuture<'a, Result<Vec<ToolInvocationRecord>, StoreError>> {
+        let state = self.state();
+        let rows = state
+            .invocations
+            .iter()
+            .filter(|(owner, row)| owner == user && row.decision == decision)
+            .map(|(_, row)| row.clone())
+            .collect();
+        ready(Ok(rows))
+    }
+
+    fn record_invocation<'a>(
+        &'a self,
+        user: &'a UserId,
+        row: &'a ToolInvocationRecord,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.state().invocations.push((user.clone(), row.clone()));
+        ready(Ok(()))
+    }
+}
+
+impl ConversationStore for InMemory {
+    fn list<'a>(
+        &'a self,
+        user: &'a UserId,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<ConversationSummary>, StoreError>> {
+        let state = self.state();
+        let mut known: Vec<_> = state.conversations.iter().filter(|(key, _)| key.user == *user).collect();
+        known.sort_by_key(|(_, conversation)| {
+            std::cmp::Reverse((conversation.updated_at, conversation.touched))
+        });
+        let list = known
+            .into_iter()
+            .take(usize::try_from(limit).unwrap_or(usize::MAX))
+            .map(|(key, conversation)| ConversationSummary {
+                id: key.conversation,
+                title: conversation.title.clone(),
+                created_at: conversation.created_at,
+                updated_at: conversation.updated_at,
+            })
+            .collect();
+        ready(Ok(list))
+    }
+
+    fn rename<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        title: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let renamed = self
+            .state()
+            .conversations
+            .get_mut(key)
+            .map(|conversation| title.clone_into(&mut conversation.title))
+            .is_some();
+        ready(Ok(renamed))
+    }
+
+    fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let mut state = self.state();
+        let removed = state.conversations.remove(key);
+        if let Some(removed) = &removed {
+            state.invocations.retain(|(user, row)| {
+                *user != key.user || !removed.decisions.iter().any(|decision| decision.id == row.decision)
+            });
+        }
+        ready(Ok(removed.is_some()))
+    }
+}
+
+impl TaskStore for InMemory {
+    fn apply<'a>(
+        &'a self,
+        user: &'a UserId,
+        change: &'a TaskChange,
+        key: Option<&'a IdempotencyKey>,
+    ) -> BoxFuture<'a, Result<TaskChanged, StoreError>> {
+        let mut state = self.state();
+        let tasks = state.users.entry(user.clone()).or_default();
+        if let Some(known) = key.and_then(|key| tasks.applied.get(key)) {
+            return ready(Ok(known.clone()));
+        }
+        let changed = tasks.change(user, change, Timestamp::now());
+        if let Some(key) = key {
+            tasks.applied.insert(key.clone(), changed.clone());
+        }
+        ready(Ok(changed))
+    }
+
+    fn list<'a>(
+        &'a self,
+        user: &'a UserId,
+        filter: TaskFilter,
+    ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>> {
+        let state = self.state();
+        let tasks = state.users.get(user).map(|tasks| tasks.tasks.as_slice()).unwrap_or_default();
+        ready(Ok(tasks.iter().filter(|task| filter.takes(task)).cloned().collect()))
+    }
+
+    fn get<'a>(&'a self, user: &'a UserId, id: TaskId) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
+        let state = self.state();
+        let task =
+            state.users.get(user).and_then(|tasks| tasks.tasks.iter().find(|task| task.id == id).cloned());
+        ready(Ok(task))
+    }
+}
+
+impl Tasks {
+    fn change(&mut self, user: &UserId, change: &TaskChange, now: Timestamp) -> TaskChanged {
+        match change {
+            TaskChange::Add { description } => {
+                self.last_id += 1;
+                let Some(id) = TaskId::new(self.last_id) else { unreachable!("counted from 1") };
+                let task = Task {
+                    id,
+                    user_id: user.clone(),
+                    description: description.clone(),
+                    completed: false,
+                    created_at: now,
+                    updated_at: now,
+                    completed_at: None,
+                };
+                self.tasks.push(task.clone());
+                TaskChanged::Added { task }
+            }
+            TaskChange::Update { id, description } => match self.find(*id) {
+                Some(task) => {
+                    let before = std::mem::replace(&mut task.description, description.clone());
+                    task.updated_at = now;
+                    TaskChanged::Updated { task: task.clone(), before }
+                }
+                None => TaskChanged::NoSuchTask { id: *id },
+            },
+            TaskChange::Complete { id } => match self.find(*id) {
+                Some(task) => {
+                    let already = std::mem::replace(&mut task.completed, true);
+                    if !already {
+                        task.completed_at = Some(now);
+                        task.updated_at = now;
+                    }
+                    TaskChanged::Completed { task: task.clone(), already }
+                }
+                None => TaskChanged::NoSuchTask { id: *id },
+            },
+            TaskChange::Delete { id } => match self.tasks.iter().position(|task| task.id == *id) {
+                Some(at) => TaskChanged::Deleted { task: self.tasks.remove(at) },
+                None => TaskChanged::NoSuchTask { id: *id },
+            },
+        }
+    }
+
+    fn find(&mut self, id: TaskId) -> Option<&mut Task> {
+        self.tasks.iter_mut().find(|task| task.id == id)
+    }
+}

@@ -1,0 +1,183 @@
+//! The driver: takes what arrived for a conversation and runs its turn until it ends or waits for a human.
+
+use std::time::Duration;
+
+use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, trim};
+use adjutant_core::{
+    CancellationToken, ConversationKey, Event, InputBody, Message, TurnId, TurnLimits, conversation,
+};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::RunError;
+use crate::agent::Inner;
+use crate::event::{Emitter, RunEvent};
+use crate::steps::{Answered, Log, Step, Steps};
+
+/// A claim is good for this long without a sign of life. Source: `durability.md` 3.3.
+const LEASE: Duration = Duration::from_secs(15);
+/// How often a running turn gives a sign of life.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// How often we look whether another process has let go of the conversation.
+const LEASE_POLL: Duration = Duration::from_millis(200);
+
+/// How far a turn came.
+enum Advance {
+    /// It ended.
+    Finished,
+    /// It waits for a human.
+    Parked,
+}
+
+/// Runs a conversation until nothing is left to do or it waits for a human. Whoever calls this again after a crash
+/// goes on where the journal ends.
+pub(crate) async fn advance(
+    inner: &Inner,
+    key: &ConversationKey,
+    history: &[Message],
+    emitter: &Emitter,
+    cancelled: &CancellationToken,
+) -> Result<(), RunError> {
+    let lock = inner.lock_of(key);
+    let _alone_in_this_process = lock.lock().await;
+    claim(inner, key).await?;
+    let work = async {
+        loop {
+            let loaded = inner.journal.load(key).await?;
+            let mut log = Log { events: loaded.events, inbox: loaded.inbox };
+            if log.events.is_empty() && !history.is_empty() {
+                log.append(inner, key, vec![Event::HistorySet { messages: history.to_vec() }]).await?;
+            }
+            let turn = match conversation::open_turn(&log.events) {
+                Some(turn) => turn,
+                None => match start(inner, key, &mut log).await? {
+                    Some(turn) => turn,
+                    None if log.inbox.is_empty() => return Ok(()),
+                    None => continue,
+                },
+            };
+            match drive(inner, key, turn, log, (emitter, cancelled)).await? {
+                Advance::Finished => {}
+                Advance::Parked => return Ok(()),
+            }
+        }
+    };
+    let beat = async {
+        loop {
+            tokio::time::sleep(HEARTBEAT).await;
+            // A claim that cannot be renewed is a cost, not a danger: the journal refuses a second writer.
+            let _ = inner.journal.claim(key, &inner.worker, LEASE).await;
+        }
+    };
+    let result = tokio::select! {
+        result = work => result,
+        () = beat => Ok(()),
+    };
+    // Best effort: an unreleased claim runs out by itself.
+    let _ = inner.journal.release(key, &inner.worker).await;
+    result
+}
+
+/// Takes the first input of the inbox. `None`: it started no turn.
+async fn start(inner: &Inner, key: &ConversationKey, log: &mut Log) -> Result<Option<TurnId>, RunError> {
+    let Some(input) = log.inbox.first().cloned() else { return Ok(None) };
+    let InputBody::Message { text } = input.body else {
+        let reason = "nothing waits for it".to_owned();
+        log.append(inner, key, vec![Event::InputIgnored { input: input.id, reason }]).await?;
+        return Ok(None);
+    };
+    let turn = TurnId(Uuid::now_v7());
+    let message_chars = text.chars().count();
+    let message = inner.limits.message_chars_max.and_then(|max| cut(&text, max)).unwrap_or(text);
+    let started = Event::TurnStarted {
+        turn,
+        input: input.id,
+        message,
+        message_chars,
+        model: inner.model.id().clone(),
+        limits: inner.limits.clone(),
+    };
+    crate::faults::boundary("input accepted, turn not started");
+    log.append(inner, key, vec![started]).await?;
+    Ok(Some(turn))
+}
+
+/// All awaits of a turn. Each runs inside a journaled step; a recorded step is not done again.
+async fn drive(
+    inner: &Inner,
+    key: &ConversationKey,
+    id: TurnId,
+    log: Log,
+    (emitter, cancelled): (&Emitter, &CancellationToken),
+) -> Result<Advance, RunError> {
+    let (mut turn, limits) = rebuild(inner, id, &log)?;
+    let steps = Steps::new(inner, key, id, log, (emitter, cancelled.clone()), limits.turn_deadline);
+    emitter.emit(RunEvent::TurnStarted { turn: id, model: inner.model.id().clone() }).await;
+    let mut action = turn.start()?;
+    loop {
+        action = match action {
+            Action::CallModel(request) => match steps.generate(&mut turn, request).await? {
+                Step::Done(reply) => turn.on_model_result(reply)?,
+                Step::Stopped(reason, ends) => turn.stop(reason, ends),
+            },
+            Action::CallTools(calls) => match steps.call_tools(&turn, calls).await? {
+                Step::Done(ends) => turn.on_call_ends(ends)?,
+                Step::Stopped(reason, ends) => turn.stop(reason, ends),
+            },
+            Action::AskUser { pending, content } => match steps.answers(&turn, &pending, content).await? {
+                Answered::Ends(ends) => turn.on_call_ends(ends)?,
+                Answered::Stopped => turn.stop(adjutant_core::turn::StopReason::Cancelled, Vec::new()),
+                Answered::Parked => return Ok(Advance::Parked),
+            },
+            Action::Finish(end) => {
+                steps.finish(*end).await?;
+                return Ok(Advance::Finished);
+            }
+        }
+    }
+}
+
+/// The turn as it was when it started: from its first event, the history before it, and this agent.
+fn rebuild(inner: &Inner, id: TurnId, log: &Log) -> Result<(Turn, TurnLimits), RunError> {
+    let missing = || RunError::CannotContinue(format!("turn {id} has no beginning"));
+    let at = log
+        .events
+        .iter()
+        .position(|recorded| matches!(&recorded.event, Event::TurnStarted { turn, .. } if *turn == id))
+        .ok_or_else(missing)?;
+    let (before, rest) = log.events.split_at(at);
+    let Some(Event::TurnStarted { message, message_chars, model, limits, .. }) =
+        rest.first().map(|recorded| &recorded.event)
+    else {
+        return Err(missing());
+    };
+    let capabilities = inner.model.capabilities();
+    let tools = inner.gate.registry.definitions(None);
+    let one_round = capabilities.weak_tools && !tools.is_empty();
+    let history = conversation::history(before);
+    let turn = Turn::new(TurnSetup {
+        turn: id,
+        model: model.clone(),
+        instruction: inner.instruction.clone(),
+        history: trim(&history, limits.history_messages_max).to_vec(),
+        message: message.clone(),
+        message_chars: *message_chars,
+        tools,
+        config: inner.config.clone(),
+        limits: limits.clone(),
+        style: if one_round { ToolStyle::OneRound } else { ToolStyle::Native },
+    })?;
+    Ok((turn, limits.clone()))
+}
+
+/// Waits for the conversation to be ours. Somebody else's turn is waited for as long as a turn may take.
+async fn claim(inner: &Inner, key: &ConversationKey) -> Result<(), RunError> {
+    let until = Instant::now() + inner.limits.turn_deadline;
+    while !inner.journal.claim(key, &inner.worker, LEASE).await? {
+        if Instant::now() >= until {
+            return Err(RunError::Busy);
+        }
+        tokio::time::sleep(LEASE_POLL).await;
+    }
+    Ok(())
+}
