@@ -42,13 +42,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "required": ["tool", "args"],
         "additionalProperties": false
     });
-    let request = request.with_schema(json!({ "type": "array", "items": action, "minItems": 1, "maxItems": 3 }));
+    let request =
+        request.with_schema(json!({ "type": "array", "items": action, "minItems": 1, "maxItems": 3 }));
     timed(&mut decoder, &request, "constrained     ")?;
     say(&format!("memory          {}", memory()));
     Ok(())
 }
 
-fn timed(decoder: &mut Decoder, request: &ChatRequest, what: &str) -> Result<Answer, adjutant_embedded::DecodeError> {
+fn timed(
+    decoder: &mut Decoder,
+    request: &ChatRequest,
+    what: &str,
+) -> Result<Answer, adjutant_embedded::DecodeError> {
     let started = Instant::now();
     let answer = decoder.generate(request, &mut ())?;
     let seconds = started.elapsed().as_secs_f32();

@@ -9,6 +9,7 @@ use toktrie::TokenId;
 use crate::constrain::{Constraint, Constraints};
 use crate::engine::{self, GgufFile, KvCache, Network};
 use crate::error::{DecodeError, LoadError};
+use crate::prefix::{Owner, PrefixStore};
 use crate::sample::{Sampler, Sampling};
 use crate::template::{self, ChatTurn};
 use crate::tokenizer::Tokenizer;
@@ -18,7 +19,7 @@ const CHUNK_TOKENS: usize = 128;
 
 /// Tokens remembered at most, prompt and answer together, whatever the model could do: the memory for one is
 /// 57 KB in the 1.5B model.
-const WINDOW_TOKENS_MAX: usize = 8192;
+pub(crate) const WINDOW_TOKENS_MAX: usize = 8192;
 
 /// What to answer, and how.
 #[derive(Debug, Clone)]
@@ -103,7 +104,12 @@ pub struct Decoder {
     cache: KvCache,
     /// The tokens that `cache` remembers.
     read: Vec<TokenId>,
+    owner: Owner,
+    prefixes: Option<PrefixStore>,
 }
+
+/// A beginning shorter than this is computed faster than it is worth a file, or a new file.
+const PREFIX_TOKENS_MIN: usize = 128;
 
 impl Decoder {
     /// Loads a GGUF file.
@@ -114,15 +120,26 @@ impl Decoder {
     /// [`LoadError`] says whether to fetch the file, fetch it again or choose another one.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
         let file = GgufFile::open(path)?;
-        let network = engine::load(&file)?;
-        let tokenizer = Arc::new(Tokenizer::load(&file)?);
-        let unsupported = |reason: String| LoadError::UnsupportedTokenizer { path: path.to_owned(), reason };
-        if let Some(missing) = template::REQUIRED_CONTROLS.iter().find(|name| tokenizer.control(name).is_none()) {
-            return Err(unsupported(format!("it has no token {missing}")));
-        }
-        let constraints = Constraints::new(tokenizer.clone()).map_err(|error| unsupported(error.to_string()))?;
+        // Reading the vocabulary takes about as long as packing the weights, so both go on at once.
+        let (network, words) = std::thread::scope(|scope| {
+            let words = scope.spawn(|| Words::load(&file));
+            let network = engine::load(&file);
+            (network, words.join().unwrap_or_else(|_| Err(file.damaged("its vocabulary cannot be used"))))
+        });
+        let (network, Words { tokenizer, constraints }) = (network?, words?);
         let cache = network.new_cache().map_err(|error| file.damaged(error.to_string()))?;
-        Ok(Self { network, tokenizer, constraints, cache, read: Vec::new() })
+        let owner =
+            Owner { fingerprint: file.fingerprint(), layers: cache.layer_count(), width: cache.width() };
+        Ok(Self { network, tokenizer, constraints, cache, read: Vec::new(), owner, prefixes: None })
+    }
+
+    /// Keeps what is remembered of the first request's head in `store`, and begins the first request from there.
+    pub(crate) fn keep_prefixes_in(&mut self, store: PrefixStore) {
+        self.prefixes = Some(store);
+    }
+
+    pub(crate) fn tokenizer(&self) -> Arc<Tokenizer> {
+        self.tokenizer.clone()
     }
 
     /// Tokens that fit, prompt and answer together.
@@ -148,12 +165,17 @@ impl Decoder {
         request: &ChatRequest,
         listener: &mut dyn Listener,
     ) -> Result<Answer, DecodeError> {
-        let constraint = request.schema.as_ref().map(|schema| self.constraints.compile(schema)).transpose()?;
-        let prompt = template::render(&self.tokenizer, &request.turns, request.head_turns)?.tokens;
+        let constraint =
+            request.schema.as_ref().map(|schema| self.constraints.compile(schema)).transpose()?;
+        let rendered = template::render(&self.tokenizer, &request.turns, request.head_turns)?;
+        let prompt = rendered.tokens;
         let window_tokens = self.window_tokens();
         if prompt.len() >= window_tokens {
             return Err(DecodeError::ContextTooLong { prompt_tokens: prompt.len(), window_tokens });
         }
+        // Once per process: later requests find their beginning in memory.
+        let prefixes = self.prefixes.take();
+        let on_disk = prefixes.as_ref().map_or(0, |store| self.restore_prefix(store, &prompt));
         let cached_tokens = self.keep_common_prefix(&prompt);
         let mut writing = Writing {
             pending: prompt[cached_tokens..].to_vec(),
@@ -163,8 +185,20 @@ impl Decoder {
             text: TextStream::default(),
             output_tokens: 0,
         };
-        let end = self.write(&mut writing, listener)?;
+        let end = match self.write(&mut writing, listener) {
+            Ok(end) => end,
+            Err(error) => {
+                self.prefixes = prefixes;
+                return Err(error);
+            }
+        };
         writing.text.finish(listener);
+        if let (Some(store), Some(head)) = (prefixes, prompt.get(..rendered.head_tokens))
+            && head.len() >= on_disk + PREFIX_TOKENS_MIN
+        {
+            // Without the file the next process computes the beginning again; that is all.
+            let _ = store.save(&self.owner, head, &self.cache);
+        }
         Ok(Answer {
             text: writing.text.text,
             end,
@@ -174,7 +208,11 @@ impl Decoder {
         })
     }
 
-    fn write(&mut self, writing: &mut Writing, listener: &mut dyn Listener) -> Result<AnswerEnd, DecodeError> {
+    fn write(
+        &mut self,
+        writing: &mut Writing,
+        listener: &mut dyn Listener,
+    ) -> Result<AnswerEnd, DecodeError> {
         loop {
             if let Some(constraint) = &mut writing.constraint {
                 // Forced tokens join the prompt's rest or each other, and are read in one go.
@@ -223,6 +261,17 @@ impl Decoder {
         logits.ok_or_else(|| DecodeError::Compute { reason: "there was nothing to read".into() })
     }
 
+    /// Fills the empty memory from disk; gives the number of tokens found there.
+    fn restore_prefix(&mut self, store: &PrefixStore, prompt: &[TokenId]) -> usize {
+        let found = store.find(&self.owner, prompt).filter(|prefix| prefix.common > self.read.len());
+        if let Some(tokens) = found.and_then(|prefix| prefix.restore(&mut self.cache)) {
+            self.read = tokens;
+        }
+        self.cache.truncate(self.read.len());
+        self.read.truncate(self.cache.len());
+        self.read.len()
+    }
+
     /// Forgets everything that differs from `prompt`, and at least its last token, whose scores are needed. Gives the
     /// number of tokens kept.
     fn keep_common_prefix(&mut self, prompt: &[TokenId]) -> usize {
@@ -231,6 +280,27 @@ impl Decoder {
         self.cache.truncate(kept);
         self.read.truncate(kept);
         kept
+    }
+}
+
+/// The half of a model that knows text.
+struct Words {
+    tokenizer: Arc<Tokenizer>,
+    constraints: Constraints,
+}
+
+impl Words {
+    fn load(file: &GgufFile) -> Result<Self, LoadError> {
+        let unsupported = |reason| LoadError::UnsupportedTokenizer { path: file.path().to_owned(), reason };
+        let tokenizer = Arc::new(Tokenizer::load(file)?);
+        if let Some(missing) =
+            template::REQUIRED_CONTROLS.iter().find(|name| tokenizer.control(name).is_none())
+        {
+            return Err(unsupported(format!("it has no token {missing}")));
+        }
+        let constraints =
+            Constraints::new(tokenizer.clone()).map_err(|error| unsupported(error.to_string()))?;
+        Ok(Self { tokenizer, constraints })
     }
 }
 

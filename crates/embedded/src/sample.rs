@@ -41,14 +41,20 @@ impl Sampler {
     ///
     /// # Errors
     /// [`DecodeError::Compute`] if no allowed token has a score, which only a damaged model gives.
-    pub(crate) fn pick(&mut self, logits: &[f32], allowed: Option<&SimpleVob>) -> Result<TokenId, DecodeError> {
+    pub(crate) fn pick(
+        &mut self,
+        logits: &[f32],
+        allowed: Option<&SimpleVob>,
+    ) -> Result<TokenId, DecodeError> {
         let scored = (0..).zip(logits.iter().copied());
         let open = scored.filter(|&(token, score)| {
             score.is_finite() && allowed.is_none_or(|allowed| allowed.is_allowed(token))
         });
         let picked = match self.sampling.temperature > 0.0 {
             true => self.draw(open.collect()),
-            false => open.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(token, _)| token),
+            false => {
+                open.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(token, _)| token)
+            }
         };
         picked.ok_or_else(|| DecodeError::Compute { reason: "no token has a score".into() })
     }
@@ -60,7 +66,8 @@ impl Sampler {
         }
         let &(first, highest) = open.first()?;
         let temperature = self.sampling.temperature;
-        let weights: Vec<f32> = open.iter().map(|(_, score)| ((score - highest) / temperature).exp()).collect();
+        let weights: Vec<f32> =
+            open.iter().map(|(_, score)| ((score - highest) / temperature).exp()).collect();
         let total: f32 = weights.iter().sum();
         let mut kept = 0.0;
         let reaches = |weight: &f32| {

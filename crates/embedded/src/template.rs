@@ -54,7 +54,9 @@ pub(crate) fn render(
     head_turns: usize,
 ) -> Result<Rendered, DecodeError> {
     let control = |name: &str| {
-        tokenizer.control(name).ok_or_else(|| DecodeError::Compute { reason: format!("no control token {name}") })
+        tokenizer
+            .control(name)
+            .ok_or_else(|| DecodeError::Compute { reason: format!("no control token {name}") })
     };
     let (start, end) = (control(REQUIRED_CONTROLS[0])?, control(REQUIRED_CONTROLS[1])?);
     let line_break = tokenizer.encode("\n")?;

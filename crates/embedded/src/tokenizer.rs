@@ -37,7 +37,8 @@ pub(crate) struct Tokenizer {
 impl Tokenizer {
     /// Builds it from the file's metadata.
     pub(crate) fn load(file: &GgufFile) -> Result<Self, LoadError> {
-        let unsupported = |reason: String| LoadError::UnsupportedTokenizer { path: file.path().to_owned(), reason };
+        let unsupported =
+            |reason: String| LoadError::UnsupportedTokenizer { path: file.path().to_owned(), reason };
         let (model, split) = (file.text("tokenizer.ggml.model")?, file.text("tokenizer.ggml.pre")?);
         if (model, split) != ("gpt2", "qwen2") {
             return Err(unsupported(format!("`{model}` with `{split}`; supported: `gpt2` with `qwen2`")));
@@ -56,11 +57,13 @@ impl Tokenizer {
         let end = file.count("tokenizer.ggml.eos_token_id")?;
         let end = TokenId::try_from(end).ok().filter(|&id| (id as usize) < tokens.len());
         let end = end.ok_or_else(|| file.damaged("its end token is outside of its vocabulary"))?;
-        let named = ["<|im_end|>", "<|endoftext|>"].iter().filter_map(|name| parts.controls.get(*name).copied());
+        let named =
+            ["<|im_end|>", "<|endoftext|>"].iter().filter_map(|name| parts.controls.get(*name).copied());
         let mut ends: Vec<TokenId> = named.chain([end]).collect();
         ends.sort_unstable();
         ends.dedup();
-        let vocabulary_len = u32::try_from(tokens.len()).map_err(|_| file.damaged("its vocabulary is too large"))?;
+        let vocabulary_len =
+            u32::try_from(tokens.len()).map_err(|_| file.damaged("its vocabulary is too large"))?;
         let trie = TokTrie::from(&TokRxInfo::new(vocabulary_len, end), &parts.words).with_eos_tokens(&ends);
         Ok(Self { bpe, trie, controls: parts.controls, ends })
     }
@@ -97,7 +100,8 @@ impl TokenizerEnv for Tokenizer {
     }
 
     fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
-        let encode = |text: &str| self.encode(text).unwrap_or_else(|_| self.trie.greedy_tokenize(text.as_bytes()));
+        let encode =
+            |text: &str| self.encode(text).unwrap_or_else(|_| self.trie.greedy_tokenize(text.as_bytes()));
         self.trie.tokenize_with_greedy_fallback(bytes, encode)
     }
 }

@@ -1,7 +1,7 @@
 //! A GGUF file: its metadata, and its tensors in the form that computes fastest.
 
 use std::fs::File;
-use std::io::{BufReader, Cursor};
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use candle_core::quantized::gguf_file::{Content, TensorInfo, Value};
 use candle_core::quantized::k_quants::BlockQ8_0;
 use candle_core::quantized::{GgmlDType, GgmlType, QStorage, QTensor, QuantizedType};
 use candle_core::{CpuStorage, Device, Tensor};
+use sha2::{Digest, Sha256};
 
 use super::mapped::MappedFile;
 use crate::error::LoadError;
@@ -34,14 +35,17 @@ impl GgufFile {
         let unreadable = |source| LoadError::Unreadable { path: path.to_owned(), source };
         let metadata = file.metadata().map_err(unreadable)?;
         if !metadata.is_file() {
-            return Err(LoadError::Damaged { path: path.to_owned(), reason: "it is not a regular file".into() });
+            return Err(LoadError::Damaged {
+                path: path.to_owned(),
+                reason: "it is not a regular file".into(),
+            });
         }
         if metadata.len() == 0 {
             return Err(LoadError::Damaged { path: path.to_owned(), reason: "it is empty".into() });
         }
-        let content = Content::read(&mut BufReader::with_capacity(1 << 20, &file))
-            .map_err(|error| LoadError::Damaged { path: path.to_owned(), reason: first_line(&error) })?;
         let mapped = MappedFile::open(&file).map_err(unreadable)?;
+        let content = Content::read(&mut Cursor::new(mapped.bytes()))
+            .map_err(|error| LoadError::Damaged { path: path.to_owned(), reason: first_line(&error) })?;
         let gguf = Self { path: path.to_owned(), content, mapped };
         gguf.check_extent()?;
         Ok(gguf)
@@ -53,6 +57,22 @@ impl GgufFile {
 
     pub(crate) fn damaged(&self, reason: impl Into<String>) -> LoadError {
         LoadError::Damaged { path: self.path.clone(), reason: reason.into() }
+    }
+
+    /// Tells this file from others without reading all of it: its whole header, its size, and pieces of the weights.
+    pub(crate) fn fingerprint(&self) -> [u8; 32] {
+        const PIECES: usize = 64;
+        const PIECE_BYTES: usize = 4096;
+        let bytes = self.mapped.bytes();
+        let header = usize::try_from(self.content.tensor_data_offset).unwrap_or(usize::MAX).min(bytes.len());
+        let mut digest = Sha256::new();
+        digest.update(bytes.len().to_le_bytes());
+        digest.update(&bytes[..header]);
+        let weights = &bytes[header..];
+        for piece in weights.chunks(weights.len().div_ceil(PIECES).max(1)) {
+            digest.update(&piece[..piece.len().min(PIECE_BYTES)]);
+        }
+        digest.finalize().into()
     }
 
     /// Gives memory back that was only needed for packing.
@@ -78,7 +98,9 @@ impl GgufFile {
     /// A positive whole number.
     pub(crate) fn count(&self, key: &str) -> Result<usize, LoadError> {
         let number = self.value(key).and_then(whole_number);
-        number.filter(|&n| n > 0).ok_or_else(|| self.damaged(format!("`{key}` is missing or not a positive number")))
+        number
+            .filter(|&n| n > 0)
+            .ok_or_else(|| self.damaged(format!("`{key}` is missing or not a positive number")))
     }
 
     pub(crate) fn float(&self, key: &str) -> Result<f32, LoadError> {
@@ -186,7 +208,9 @@ impl GgufFile {
 
     fn truncated(&self, name: &str) -> LoadError {
         let size = self.mapped.bytes().len();
-        self.damaged(format!("the tensor `{name}` lies behind its end ({size} bytes); the download was cut short"))
+        self.damaged(format!(
+            "the tensor `{name}` lies behind its end ({size} bytes); the download was cut short"
+        ))
     }
 
     fn unusable(&self, name: &str, error: &candle_core::Error) -> LoadError {

@@ -1,6 +1,8 @@
 //! The attention memory: keys and values of every token read so far.
 
-use candle_core::{DType, Device, Result, Tensor};
+use candle_core::{DType, Device, Tensor};
+
+use super::Computed;
 
 /// Positions the buffer grows by, so that it is seldom copied.
 const GROWTH: usize = 512;
@@ -24,7 +26,7 @@ struct LayerKv {
 }
 
 impl KvCache {
-    pub(crate) fn new(layers: usize, kv_heads: usize, head_dim: usize) -> Result<Self> {
+    pub(crate) fn new(layers: usize, kv_heads: usize, head_dim: usize) -> Computed<Self> {
         let mut cache = Self { layers: Vec::new(), kv_heads, head_dim, capacity: 0, len: 0 };
         cache.capacity = GROWTH;
         for _ in 0..layers {
@@ -53,7 +55,7 @@ impl KvCache {
     }
 
     /// Makes room for `more` tokens.
-    pub(crate) fn reserve(&mut self, more: usize) -> Result<()> {
+    pub(crate) fn reserve(&mut self, more: usize) -> Computed<()> {
         let needed = self.len + more;
         if needed <= self.capacity {
             return Ok(());
@@ -74,7 +76,7 @@ impl KvCache {
 
     /// Writes keys and values, `(tokens, kv_heads, head_dim)`, of one layer behind what is remembered, and returns
     /// everything that layer has now. They count for good only after [`advance`](Self::advance).
-    pub(crate) fn extend(&self, layer: usize, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {
+    pub(crate) fn extend(&self, layer: usize, keys: &Tensor, values: &Tensor) -> Computed<(Tensor, Tensor)> {
         let slot = &self.layers[layer];
         slot.keys.slice_set(&keys.contiguous()?, 0, self.len)?;
         slot.values.slice_set(&values.contiguous()?, 0, self.len)?;
@@ -87,12 +89,17 @@ impl KvCache {
     }
 
     /// One layer's first `len` positions, keys and values.
-    pub(crate) fn seen(&self, layer: usize, len: usize) -> Result<(Tensor, Tensor)> {
+    pub(crate) fn seen(&self, layer: usize, len: usize) -> Computed<(Tensor, Tensor)> {
         let slot = &self.layers[layer];
         Ok((slot.keys.narrow(0, 0, len)?, slot.values.narrow(0, 0, len)?))
     }
 
-    fn zeros(&self, capacity: usize) -> Result<Tensor> {
+    /// `floats` as keys or values of `tokens` tokens.
+    pub(crate) fn tensor_from(&self, floats: Vec<f32>, tokens: usize) -> Computed<Tensor> {
+        Tensor::from_vec(floats, (tokens, self.kv_heads, self.head_dim), &Device::Cpu)
+    }
+
+    fn zeros(&self, capacity: usize) -> Computed<Tensor> {
         Tensor::zeros((capacity, self.kv_heads, self.head_dim), DType::F32, &Device::Cpu)
     }
 }

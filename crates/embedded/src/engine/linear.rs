@@ -22,7 +22,12 @@ pub(super) struct Linear {
 
 impl Linear {
     /// Loads `<name>.weight` as `(outputs, inputs)`, and `<name>.bias` where the file has one.
-    pub(super) fn load(file: &GgufFile, name: &str, inputs: usize, outputs: usize) -> Result<Self, LoadError> {
+    pub(super) fn load(
+        file: &GgufFile,
+        name: &str,
+        inputs: usize,
+        outputs: usize,
+    ) -> Result<Self, LoadError> {
         let weight = file.matrix(&format!("{name}.weight"), outputs, inputs)?;
         let bias_name = format!("{name}.bias");
         let bias = match file.has_tensor(&bias_name) {

@@ -3,14 +3,18 @@
 //! candle repacks most weights for the processor at first use and never looks at the file's bytes again. Mapped,
 //! those bytes can be given back to the system after packing; copied to the heap they would double the memory.
 
-#![expect(unsafe_code, reason = "mapping a file and viewing its bytes as quantised blocks cannot be said safely")]
+#![expect(
+    unsafe_code,
+    reason = "mapping a file and viewing its bytes as quantised blocks cannot be said safely"
+)]
 
 use std::fs::File;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use candle_core::quantized::k_quants::{
-    self, BlockQ2K, BlockQ3K, BlockQ4_0, BlockQ4_1, BlockQ4K, BlockQ5_0, BlockQ5_1, BlockQ5K, BlockQ6K, BlockQ8_0,
+    self, BlockQ2K, BlockQ3K, BlockQ4_0, BlockQ4_1, BlockQ4K, BlockQ5_0, BlockQ5_1, BlockQ5K, BlockQ6K,
+    BlockQ8_0,
 };
 use candle_core::quantized::{GgmlDType, GgmlType, QuantizedType};
 use candle_core::{CpuStorage, Result};
@@ -91,7 +95,12 @@ impl<T: GgmlType> MappedBlocks<T> {
         let range = map.get(offset..offset.checked_add(len_bytes)?)?;
         let aligned = (range.as_ptr() as usize).is_multiple_of(align_of::<T>());
         let whole = len_bytes.is_multiple_of(size_of::<T>());
-        (aligned && whole).then(|| Self { map, offset, len_blocks: len_bytes / size_of::<T>(), blocks: PhantomData })
+        (aligned && whole).then(|| Self {
+            map,
+            offset,
+            len_blocks: len_bytes / size_of::<T>(),
+            blocks: PhantomData,
+        })
     }
 
     fn as_slice(&self) -> &[T] {

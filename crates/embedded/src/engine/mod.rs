@@ -29,17 +29,9 @@ pub(crate) trait Network: Send + Sync {
     /// Tokens the model was trained for, prompt and answer together.
     fn window_tokens(&self) -> usize;
 
-    /// Number of logits.
-    fn vocabulary_len(&self) -> usize;
-
     /// Reads `tokens` behind what `cache` remembers. With `wants_logits`, gives the scores of the token that follows
     /// the last one. `tokens` must not be empty.
-    fn forward(
-        &self,
-        tokens: &[u32],
-        cache: &mut KvCache,
-        wants_logits: bool,
-    ) -> Computed<Option<Vec<f32>>>;
+    fn forward(&self, tokens: &[u32], cache: &mut KvCache, wants_logits: bool) -> Computed<Option<Vec<f32>>>;
 
     /// Independent pieces of work that make the first answer faster.
     fn pack_jobs(&self) -> Vec<Box<dyn Fn() -> Computed<()> + Send + Sync + '_>>;

@@ -6,10 +6,10 @@ use candle_nn::attention::AttnMask;
 use candle_nn::ops::{rms_norm, softmax_last_dim};
 use candle_nn::rotary_emb::rope_thd;
 
-use super::{Computed, Network};
 use super::gguf::GgufFile;
 use super::kv::KvCache;
 use super::linear::Linear;
+use super::{Computed, Network};
 use crate::error::LoadError;
 
 /// The weights of one model.
@@ -70,7 +70,8 @@ impl Qwen2 {
         let half = self.shape.head_dim / 2;
         let step = |pair: usize| self.shape.rope_base.powf(-((2 * pair) as f32) / self.shape.head_dim as f32);
         let steps: Vec<f32> = (0..half).map(step).collect();
-        let angles = (start..start + count).flat_map(|position| steps.iter().map(move |s| position as f32 * s));
+        let angles =
+            (start..start + count).flat_map(|position| steps.iter().map(move |s| position as f32 * s));
         let (cosines, sines): (Vec<f32>, Vec<f32>) = angles.map(|angle| (angle.cos(), angle.sin())).unzip();
         let shape = (count, half);
         Ok((Tensor::from_vec(cosines, shape, &Device::Cpu)?, Tensor::from_vec(sines, shape, &Device::Cpu)?))
@@ -84,10 +85,6 @@ impl Network for Qwen2 {
 
     fn window_tokens(&self) -> usize {
         self.shape.window
-    }
-
-    fn vocabulary_len(&self) -> usize {
-        self.shape.vocabulary
     }
 
     fn pack_jobs(&self) -> Vec<Box<dyn Fn() -> Computed<()> + Send + Sync + '_>> {
@@ -170,7 +167,13 @@ impl Block {
 
 /// Scaled dot-product attention of `query` `(1, rows, heads, head_dim)` over everything remembered; `(rows, heads *
 /// head_dim)` comes back. Neighbouring query heads share one key and value head.
-fn attend(query: &Tensor, keys: &Tensor, values: &Tensor, mask: Option<&Tensor>, shape: &Shape) -> Computed<Tensor> {
+fn attend(
+    query: &Tensor,
+    keys: &Tensor,
+    values: &Tensor,
+    mask: Option<&Tensor>,
+    shape: &Shape,
+) -> Computed<Tensor> {
     let (_, rows, heads, head_dim) = query.dims4()?;
     let seen = keys.dim(0)?;
     let scale = 1.0 / (head_dim as f64).sqrt();
@@ -217,7 +220,9 @@ impl Shape {
         let kv_heads = file.count("qwen2.attention.head_count_kv")?;
         let hidden = file.count("qwen2.embedding_length")?;
         if !hidden.is_multiple_of(2 * heads) || !heads.is_multiple_of(kv_heads) {
-            return Err(file.damaged(format!("{hidden} values, {heads} and {kv_heads} heads do not divide evenly")));
+            return Err(
+                file.damaged(format!("{hidden} values, {heads} and {kv_heads} heads do not divide evenly"))
+            );
         }
         Ok(Self {
             layers: file.count("qwen2.block_count")?,
@@ -265,7 +270,14 @@ mod tests {
         let open = Tensor::zeros((1, 5), candle_core::DType::F32, &Device::Cpu).unwrap();
         let fused = attend(&query, &keys, &values, None, &shape).unwrap();
         let plain = attend(&query, &keys, &values, Some(&open), &shape).unwrap();
-        let gap = (fused - plain).unwrap().abs().unwrap().max(candle_core::D::Minus1).unwrap().to_vec1::<f32>().unwrap();
+        let gap = (fused - plain)
+            .unwrap()
+            .abs()
+            .unwrap()
+            .max(candle_core::D::Minus1)
+            .unwrap()
+            .to_vec1::<f32>()
+            .unwrap();
         assert!(gap.iter().all(|gap| *gap < 1e-5), "{gap:?}");
     }
 }

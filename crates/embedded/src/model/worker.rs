@@ -1,0 +1,225 @@
+//! The thread that owns the model.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use adjutant_core::{Content, Delta, FinishReason, GenerateResponse, ModelError, ModelId, Part, Usage};
+
+use super::Deadline;
+use crate::decode::{Answer, AnswerEnd, ChatRequest, Decoder, Listener};
+use crate::error::{DecodeError, LoadError};
+use crate::prefix::PrefixStore;
+use crate::tokenizer::Tokenizer;
+
+/// One request on its way to the thread.
+pub(super) struct Job {
+    pub(super) chat: ChatRequest,
+    pub(super) losses: Vec<String>,
+    pub(super) deadline: Deadline,
+    pub(super) deltas: tokio::sync::mpsc::Sender<Result<Delta, ModelError>>,
+}
+
+enum Order {
+    Answer(Box<Job>),
+    WarmUp,
+}
+
+/// The queue in front of the model's thread, which starts with the first order and ends with this value.
+pub(super) struct Worker {
+    setup: Setup,
+    queue: Mutex<Option<Sender<Order>>>,
+}
+
+/// What the thread needs to begin.
+#[derive(Clone)]
+struct Setup {
+    id: ModelId,
+    file: PathBuf,
+    cache_dir: Option<PathBuf>,
+    tokenizer: Arc<OnceLock<Arc<Tokenizer>>>,
+}
+
+impl Worker {
+    pub(super) fn new(id: ModelId, file: PathBuf, cache_dir: Option<PathBuf>) -> Self {
+        let setup = Setup { id, file, cache_dir, tokenizer: Arc::default() };
+        Self { setup, queue: Mutex::new(None) }
+    }
+
+    pub(super) fn submit(&self, job: Job) -> Result<(), ModelError> {
+        self.order(Order::Answer(Box::new(job)))
+    }
+
+    pub(super) fn warm_up(&self) {
+        // Whatever goes wrong will go wrong again, and be told, at the first request.
+        let _ = self.order(Order::WarmUp);
+    }
+
+    pub(super) fn count_tokens(&self, text: &str) -> Option<u32> {
+        let tokens = self.setup.tokenizer.get()?.encode(text).ok()?;
+        u32::try_from(tokens.len()).ok()
+    }
+
+    fn order(&self, order: Order) -> Result<(), ModelError> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let order = match queue.as_ref() {
+            Some(sender) => match sender.send(order) {
+                Ok(()) => return Ok(()),
+                // The thread is gone, which only a panic outside of an answer can do; a new one begins afresh.
+                Err(returned) => returned.0,
+            },
+            None => order,
+        };
+        let (sender, receiver) = channel();
+        let setup = self.setup.clone();
+        let spawned = std::thread::Builder::new()
+            .name("adjutant-embedded".into())
+            .spawn(move || Host { setup, decoder: None }.run(&receiver));
+        spawned.map_err(|error| self.setup.failed(format!("no thread for the model: {error}")))?;
+        let sent = sender.send(order).map_err(|_| self.setup.failed("the model's thread stopped".into()));
+        *queue = Some(sender);
+        sent
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("file", &self.setup.file).finish_non_exhaustive()
+    }
+}
+
+impl Setup {
+    fn failed(&self, reason: String) -> ModelError {
+        ModelError::InvalidResponse { provider: self.id.provider.clone(), reason, raw: String::new() }
+    }
+
+    fn load(&self) -> Result<Decoder, ModelError> {
+        let mut decoder = Decoder::load(&self.file).map_err(|error| self.not_loaded(&error))?;
+        if let Some(dir) = &self.cache_dir {
+            decoder.keep_prefixes_in(PrefixStore::new(dir.clone()));
+        }
+        // Set once: the file of a model does not change its vocabulary.
+        let _ = self.tokenizer.set(decoder.tokenizer());
+        Ok(decoder)
+    }
+
+    /// There is no usable model under this name: the person has to fetch it or choose another one.
+    fn not_loaded(&self, error: &LoadError) -> ModelError {
+        ModelError::NotFound {
+            provider: self.id.provider.clone(),
+            model: self.id.name.clone(),
+            message: error.to_string(),
+        }
+    }
+
+    /// `None` if nobody is left to tell.
+    fn not_answered(&self, error: DecodeError, job: &Job) -> Option<ModelError> {
+        let provider = self.id.provider.clone();
+        Some(match error {
+            DecodeError::ContextTooLong { .. } => {
+                ModelError::ContextTooLong { provider, message: error.to_string() }
+            }
+            DecodeError::Schema { .. } => ModelError::BadRequest { provider, message: error.to_string() },
+            DecodeError::Compute { .. } => self.failed(error.to_string()),
+            DecodeError::Cancelled => {
+                let (_, waited) = job.deadline?;
+                ModelError::Timeout { provider, waited }
+            }
+        })
+    }
+
+    fn response(&self, answer: Answer, losses: Vec<String>) -> GenerateResponse {
+        let count = |tokens: usize| u64::try_from(tokens).ok();
+        let parts = match answer.text.is_empty() {
+            true => Vec::new(),
+            false => vec![Part::from_provider(Content::Text { text: answer.text }, None)],
+        };
+        GenerateResponse {
+            parts,
+            finish: match answer.end {
+                AnswerEnd::Stop => FinishReason::Stop,
+                AnswerEnd::TokensMax => FinishReason::MaxTokens,
+            },
+            usage: Usage {
+                input_tokens: count(answer.input_tokens),
+                output_tokens: count(answer.output_tokens),
+                cached_tokens: count(answer.cached_tokens),
+                thinking_tokens: None,
+            },
+            model: self.id.clone(),
+            losses,
+        }
+    }
+}
+
+/// The thread's own state.
+struct Host {
+    setup: Setup,
+    decoder: Option<Decoder>,
+}
+
+impl Host {
+    fn run(mut self, orders: &Receiver<Order>) {
+        while let Ok(order) = orders.recv() {
+            match order {
+                Order::Answer(job) => self.serve(&job),
+                Order::WarmUp => drop(self.guarded(|host| host.decoder().map(|_| ()))),
+            }
+        }
+    }
+
+    fn serve(&mut self, job: &Job) {
+        let mut listener = Deltas { job };
+        if job.deltas.is_closed() {
+            return;
+        }
+        let answered = self.guarded(|host| {
+            let setup = host.setup.clone();
+            let decoder = host.decoder().map_err(Some)?;
+            decoder.generate(&job.chat, &mut listener).map_err(|error| setup.not_answered(error, job))
+        });
+        let last = match answered {
+            Ok(Ok(answer)) => Ok(Delta::Finished(self.setup.response(answer, job.losses.clone()))),
+            Ok(Err(Some(error))) | Err(error) => Err(error),
+            Ok(Err(None)) => return,
+        };
+        // The channel has room for it; the only failure is that nobody listens any more.
+        let _ = job.deltas.try_send(last);
+    }
+
+    /// The loaded model; a file that could not be loaded before may be there now.
+    fn decoder(&mut self) -> Result<&mut Decoder, ModelError> {
+        if self.decoder.is_none() {
+            self.decoder = Some(self.setup.load()?);
+        }
+        self.decoder.as_mut().ok_or_else(|| self.setup.failed("the model is not loaded".into()))
+    }
+
+    /// A panic inside of the engine costs this answer and the loaded state, not the process.
+    fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Result<T, ModelError> {
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(self)));
+        outcome.map_err(|_| {
+            self.decoder = None;
+            self.setup.failed("the engine failed on this request; the model will be loaded again".into())
+        })
+    }
+}
+
+/// Passes an answer's pieces on.
+struct Deltas<'a> {
+    job: &'a Job,
+}
+
+impl Listener for Deltas<'_> {
+    fn text(&mut self, piece: &str) {
+        let _ = self.job.deltas.try_send(Ok(Delta::Text(piece.to_owned())));
+    }
+
+    fn is_gone(&self) -> bool {
+        let late = |(end, _): (Option<Instant>, _)| end.is_some_and(|end| Instant::now() >= end);
+        self.job.deltas.is_closed() || self.job.deadline.is_some_and(late)
+    }
+}
