@@ -1,0 +1,54 @@
+//! What every backend must do, as tests: the behaviour the ports of `adjutant_core` promise.
+//!
+//! A backend proves it by calling these with a function that makes an empty store; each test gets a store of its own.
+//! They panic where the promise is broken.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "these are tests, and panicking is how a test fails"
+)]
+
+mod journal;
+mod log;
+mod sample;
+mod task;
+mod work;
+
+pub use journal::*;
+pub use log::*;
+pub use task::*;
+pub use work::*;
+
+use adjutant_core::port::{ConversationStore, Journal, LogStore, TaskStore};
+
+/// Everything a [`TaskStore`] must do.
+pub async fn task_store<T: TaskStore>(make: impl AsyncFn() -> T) {
+    tasks_are_added_changed_and_removed(&make().await).await;
+    task_ids_are_never_reused(&make().await).await;
+    tasks_belong_to_their_user(&make().await).await;
+    a_repeated_key_has_one_effect(&make().await).await;
+    completing_twice_says_so(&make().await).await;
+    descriptions_hold_any_unicode(&make().await).await;
+}
+
+/// Everything a journal, with its logs and its list of conversations, must do.
+pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl AsyncFn() -> J) {
+    inputs_wait_in_order_and_once(&make().await).await;
+    only_the_next_place_is_free(&make().await).await;
+    a_step_has_one_event_of_a_kind(&make().await).await;
+    every_kind_of_event_comes_back_as_it_was(&make().await).await;
+    events_take_their_inputs(&make().await).await;
+    conversations_belong_to_their_user(&make().await).await;
+    of_many_writers_one_wins(&make().await).await;
+    conversations_are_listed_renamed_and_deleted(&make().await).await;
+    claims_exclude_until_released_or_expired(&make().await).await;
+    work_is_found_until_it_is_settled(&make().await).await;
+    a_turn_waits_until_its_last_call_is_answered(&make().await).await;
+    a_decision_opens_with_its_turn_and_closes_at_its_end(&make().await).await;
+    an_unreadable_answer_is_kept_in_the_decision(&make().await).await;
+    decisions_are_filtered(&make().await).await;
+    calls_without_a_model_are_logged_too(&make().await).await;
+    logs_belong_to_their_user(&make().await).await;
+}

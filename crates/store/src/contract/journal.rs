@@ -1,0 +1,222 @@
+use adjutant_core::DecisionFilter;
+use adjutant_core::port::{ConversationStore, Journal, Loaded, LogStore, StoreError};
+
+use super::sample::*;
+
+/// Inputs are kept in the order they were accepted, each once, however often it is sent; also after it was taken.
+pub async fn inputs_wait_in_order_and_once(store: &impl Journal) {
+    let key = conversation("anna", 1);
+    assert_eq!(store.load(&key).await.unwrap(), Loaded::default());
+    // Neither ids nor times are in order.
+    let inputs = [message("z", 9, "first\n\"öäü\" 👋🏽"), cancel("m", 3), message("a", 5, "")];
+    for input in inputs.iter().chain(&inputs) {
+        store.submit(&key, input).await.unwrap();
+    }
+    assert_eq!(store.load(&key).await.unwrap(), Loaded { events: vec![], inbox: inputs.to_vec() });
+
+    store.append(&key, 1, at(10), &[started(1, "z")]).await.unwrap();
+    store.submit(&key, &inputs[0]).await.unwrap();
+    assert_eq!(store.load(&key).await.unwrap().inbox, inputs[1..]);
+}
+
+/// Appending anywhere but at the next free place is a conflict and writes nothing, nor does a conversation that is not
+/// there have a free place.
+pub async fn only_the_next_place_is_free(store: &impl Journal) {
+    let key = conversation("anna", 1);
+    assert_eq!(store.append(&key, 1, at(1), &[started(1, "i1")]).await, Err(StoreError::Conflict));
+    assert_eq!(store.load(&key).await.unwrap(), Loaded::default());
+
+    let input = message("i1", 0, "drop the milk");
+    store.submit(&key, &input).await.unwrap();
+    for wrong in [0, 2, u64::MAX] {
+        assert_eq!(store.append(&key, wrong, at(1), &[started(1, "i1")]).await, Err(StoreError::Conflict));
+        assert_eq!(store.load(&key).await.unwrap(), Loaded { events: vec![], inbox: vec![input.clone()] });
+    }
+    let first = [started(1, "i1"), failed(1, 1)];
+    store.append(&key, 1, at(1), &first).await.unwrap();
+    assert_eq!(store.append(&key, 1, at(2), &[replied(1, 2)]).await, Err(StoreError::Conflict));
+    assert_eq!(store.append(&key, 2, at(2), &[replied(1, 2)]).await, Err(StoreError::Conflict));
+    let loaded = store.load(&key).await.unwrap();
+    assert_eq!((loaded.next_seq(), loaded.events), (3, recorded(1, at(1), &first)));
+    store.append(&key, 3, at(2), &[replied(1, 2)]).await.unwrap();
+}
+
+/// A step has one event of a kind; an append that holds a second one is refused as a whole, logs and inbox included.
+pub async fn a_step_has_one_event_of_a_kind(store: &(impl Journal + LogStore)) {
+    let key = conversation("anna", 1);
+    store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
+    store.submit(&key, &message("i2", 1, "and the bread")).await.unwrap();
+    store
+        .append(&key, 1, at(2), &[started(1, "i1"), replied(1, 1), call_finished(1, "call_1")])
+        .await
+        .unwrap();
+    let (before, logged) =
+        (store.load(&key).await.unwrap(), store.decision(&key.user, turn(1)).await.unwrap());
+    for again in [started(1, "i2"), replied(1, 1), call_finished(1, "call_1")] {
+        let events = [unclear(1, "i2"), replied(1, 2), call_finished(1, "call_2"), started(2, "i2"), again];
+        assert_eq!(store.append(&key, 4, at(3), &events).await, Err(StoreError::Conflict));
+        assert_eq!(store.load(&key).await.unwrap(), before);
+        assert_eq!(store.decision(&key.user, turn(1)).await.unwrap(), logged);
+        assert_eq!(store.decision(&key.user, turn(2)).await.unwrap(), None);
+        assert_eq!(store.tool_invocations(&key.user, turn(1)).await.unwrap().len(), 1);
+    }
+    // The same step of another kind, and events without a step, may follow.
+    let events =
+        [in_doubt(1, "call_1"), call_started(1, "call_1"), call_started(1, "call_1"), parked(1, &[])];
+    store.append(&key, 4, at(3), &events).await.unwrap();
+}
+
+/// Every event comes back equal and as the very same JSON, whether appended alone or with others.
+pub async fn every_kind_of_event_comes_back_as_it_was(store: &impl Journal) {
+    let (alone, together) = (conversation("anna", 1), conversation("bert", 1));
+    let events = every_kind();
+    for key in [&alone, &together] {
+        store.submit(key, &message("i1", 0, "drop the milk")).await.unwrap();
+    }
+    for (seq, event) in (1..).zip(&events) {
+        store.append(&alone, seq, at(5), std::slice::from_ref(event)).await.unwrap();
+    }
+    store.append(&together, 1, at(5), &events).await.unwrap();
+    let json = |events| serde_json::to_string(&events).unwrap();
+    for key in [alone, together] {
+        let loaded = store.load(&key).await.unwrap().events;
+        assert_eq!(loaded, recorded(1, at(5), &events));
+        assert_eq!(json(loaded), json(recorded(1, at(5), &events)));
+    }
+}
+
+/// The append that takes an input takes it out of the inbox; several events may take the same one.
+pub async fn events_take_their_inputs(store: &impl Journal) {
+    let key = conversation("anna", 1);
+    let inputs = ["i1", "i2", "i3", "i4", "i5"].map(|id| message(id, 0, id));
+    for input in &inputs {
+        store.submit(&key, input).await.unwrap();
+    }
+    let left = async || store.load(&key).await.unwrap().inbox;
+    store.append(&key, 1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])]).await.unwrap();
+    assert_eq!(left().await, inputs[1..]);
+    store.append(&key, 3, at(2), &[unclear(1, "i3")]).await.unwrap();
+    assert_eq!(left().await, [inputs[1].clone(), inputs[3].clone(), inputs[4].clone()]);
+    store
+        .append(&key, 4, at(3), &[answered(1, "a", Some("i2")), answered(1, "b", Some("i2"))])
+        .await
+        .unwrap();
+    store.append(&key, 6, at(4), &[ignored("i5")]).await.unwrap();
+    assert_eq!(left().await, [inputs[3].clone()]);
+}
+
+/// Another user's conversation looks empty, cannot be appended to, claimed, renamed or deleted; the same id is then a
+/// conversation of their own.
+pub async fn conversations_belong_to_their_user(store: &(impl Journal + ConversationStore)) {
+    let (annas, berts) = (conversation("anna", 1), conversation("bert", 1));
+    store.submit(&annas, &message("i1", 0, "anna's secret")).await.unwrap();
+    store.append(&annas, 1, at(1), &[started(1, "i1")]).await.unwrap();
+    let before = store.load(&annas).await.unwrap();
+
+    assert_eq!(store.load(&berts).await.unwrap(), Loaded::default());
+    for seq in [1, 2] {
+        assert_eq!(store.append(&berts, seq, at(2), &[failed(1, 1)]).await, Err(StoreError::Conflict));
+    }
+    assert!(!store.claim(&berts, "b", std::time::Duration::from_secs(60)).await.unwrap());
+    assert!(!store.rename(&berts, "mine").await.unwrap());
+    assert!(!store.delete(&berts).await.unwrap());
+    assert_eq!(store.list(&berts.user, 10).await.unwrap(), []);
+
+    let hello = message("i1", 5, "bert's own");
+    store.submit(&berts, &hello).await.unwrap();
+    assert_eq!(store.load(&berts).await.unwrap(), Loaded { events: vec![], inbox: vec![hello] });
+    assert!(store.delete(&berts).await.unwrap());
+    assert_eq!(store.load(&annas).await.unwrap(), before);
+}
+
+/// Of writers that race for one place exactly one gets it.
+pub async fn of_many_writers_one_wins(store: &impl Journal) {
+    let key = conversation("anna", 1);
+    store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
+    for seq in 1..=20 {
+        let number = u32::try_from(seq).unwrap();
+        let event = [failed(1, number)];
+        let append = || store.append(&key, seq, at(1), &event);
+        let (a, b, c, d) = tokio::join!(append(), append(), append(), append());
+        let results = [a, b, c, d];
+        assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
+        assert!(
+            results.iter().all(|result| matches!(result, Ok(()) | Err(StoreError::Conflict))),
+            "{results:?}"
+        );
+    }
+    assert_eq!(store.load(&key).await.unwrap().next_seq(), 21);
+}
+
+/// The newest input comes first; the title is the first words until somebody renames it; deleting leaves nothing, and
+/// what still runs cannot bring it back.
+pub async fn conversations_are_listed_renamed_and_deleted(
+    store: &(impl Journal + LogStore + ConversationStore),
+) {
+    let [first, second, third] = [1, 2, 3].map(|number| conversation("anna", number));
+    let anna = &first.user;
+    store.submit(&first, &message("i1", 10, "  Add a task:\n buy milk ")).await.unwrap();
+    store.submit(&second, &cancel("i1", 20)).await.unwrap();
+    store.submit(&third, &message("i1", 30, &"word ".repeat(50))).await.unwrap();
+    store.submit(&second, &message("i2", 40, "Hello")).await.unwrap();
+    // A late arrival with an old time does not make the conversation older.
+    store.submit(&second, &message("i3", 5, "Hello again")).await.unwrap();
+
+    let listed = store.list(anna, 10).await.unwrap();
+    let ids: Vec<_> = listed.iter().map(|summary| summary.id).collect();
+    assert_eq!(ids, [second.conversation, third.conversation, first.conversation]);
+    assert_eq!(
+        (listed[0].title.as_str(), listed[0].created_at, listed[0].updated_at),
+        ("Hello", at(20), at(40))
+    );
+    assert_eq!(listed[2].title, "Add a task: buy milk");
+    let cut = &listed[1].title;
+    assert!(cut.chars().count() <= 60 && cut.starts_with("word word") && cut.ends_with("word…"), "{cut:?}");
+    assert_eq!(store.list(anna, 2).await.unwrap(), listed[..2]);
+    assert_eq!(store.list(anna, 0).await.unwrap(), []);
+
+    assert!(store.rename(&second, "Greetings 👋🏽").await.unwrap());
+    assert!(!store.rename(&conversation("anna", 9), "x").await.unwrap());
+    store.submit(&second, &message("i4", 41, "And more")).await.unwrap();
+    assert_eq!(store.list(anna, 1).await.unwrap()[0].title, "Greetings 👋🏽");
+
+    store.append(&first, 1, at(50), &[started(1, "i1"), call_finished(1, "call_1")]).await.unwrap();
+    assert!(store.delete(&first).await.unwrap());
+    assert!(!store.delete(&first).await.unwrap());
+    assert_eq!(store.append(&first, 3, at(51), &[failed(1, 1)]).await, Err(StoreError::Conflict));
+    assert_eq!(store.load(&first).await.unwrap(), Loaded::default());
+    assert_eq!(store.decisions(anna, &DecisionFilter::default()).await.unwrap(), []);
+    assert_eq!(store.tool_invocations(anna, turn(1)).await.unwrap(), []);
+    assert_eq!(store.list(anna, 10).await.unwrap().len(), 2);
+    // The id, the input ids and the turn ids are as new.
+    store.submit(&first, &message("i1", 60, "Once more")).await.unwrap();
+    store.append(&first, 1, at(61), &[started(1, "i1")]).await.unwrap();
+}
+
+/// What was confirmed is there again, byte for byte, in a store that is opened anew. Not for stores in memory.
+pub async fn everything_is_there_after_reopening<J: Journal + LogStore + ConversationStore>(
+    store: J,
+    reopen: impl AsyncFnOnce(J) -> J,
+) {
+    let key = conversation("anna", 1);
+    store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
+    store.submit(&key, &message("i9", 1, "wait")).await.unwrap();
+    store.append(&key, 1, at(2), &every_kind()).await.unwrap();
+    store.submit(&conversation("anna", 2), &message("i1", 0, "hello")).await.unwrap();
+    let all = async |store: &J| {
+        (
+            store.load(&key).await.unwrap(),
+            store.list(&key.user, 10).await.unwrap(),
+            store.decisions(&key.user, &DecisionFilter::default()).await.unwrap(),
+            store.tool_invocations(&key.user, turn(1)).await.unwrap(),
+            store.unsettled(None).await.unwrap(),
+        )
+    };
+    let before = all(&store).await;
+    let store = reopen(store).await;
+    let after = all(&store).await;
+    assert_eq!(after, before);
+    let json = |events| serde_json::to_string(events).unwrap();
+    assert_eq!(json(&after.0.events), json(&recorded(1, at(2), &every_kind())));
+    store.append(&key, 14, at(3), &[ignored("i9")]).await.unwrap();
+}

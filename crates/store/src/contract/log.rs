@@ -1,0 +1,136 @@
+use adjutant_core::port::{Journal, LogStore};
+use adjutant_core::{
+    CallId, DecisionFilter, DecisionKind, DecisionRecord, OutcomeCategory, ToolInvocationRecord, ToolResult,
+    UserIntent,
+};
+use serde_json::json;
+
+use super::sample::*;
+
+/// The row is there before the first model call, follows the turn, and is closed by its end.
+pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(store: &(impl Journal + LogStore)) {
+    let key = conversation("anna", 1);
+    store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
+    assert_eq!(store.decision(&key.user, turn(1)).await.unwrap(), None);
+
+    store.append(&key, 1, at(1), &[started(1, "i1")]).await.unwrap();
+    let open = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
+    assert_eq!(Some(&open), DecisionRecord::open(&key, at(1), &started(1, "i1")).as_ref());
+    assert_eq!((open.started_at, open.ended_at, open.message.as_str()), (at(1), None, "drop the milk"));
+
+    // Whatever the events are, the row is what core makes of them.
+    let mut expected = open;
+    let rest: Vec<_> = every_kind().split_off(3);
+    for (seq, event) in (2..).zip(&rest) {
+        let moment = at(i64::try_from(seq).unwrap());
+        store.append(&key, seq, moment, std::slice::from_ref(event)).await.unwrap();
+        expected.apply(moment, event);
+        assert_eq!(
+            store.decision(&key.user, turn(1)).await.unwrap().as_ref(),
+            Some(&expected),
+            "{}",
+            event.kind()
+        );
+    }
+    assert_eq!(expected.ended_at, Some(at(11)));
+    assert_eq!((expected.total_ms, expected.tool_ms, expected.model_calls), (Some(10_000), 7, 2));
+    assert_eq!(expected.kind, Some(DecisionKind::ExecutePending));
+    assert_eq!(expected.intent, Some(UserIntent::DeleteTask));
+    assert_eq!(expected.outcome, Some(OutcomeCategory::TaskCompleted));
+    assert_eq!(expected.usage.total(), Some(250));
+
+    let calls = store.tool_invocations(&key.user, turn(1)).await.unwrap();
+    let event = call_finished(1, "call_1");
+    assert_eq!(calls, [ToolInvocationRecord::of(at(9), &event).unwrap()]);
+    assert_eq!((calls[0].ms, calls[0].attempt, calls[0].result.success), (7, 2, true));
+}
+
+/// The raw answer and the code of a failed model call; a failed tool call has its words; calls are in the order they
+/// ended.
+pub async fn an_unreadable_answer_is_kept_in_the_decision(store: &(impl Journal + LogStore)) {
+    let key = conversation("anna", 1);
+    store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
+    let events = [started(1, "i1"), failed(1, 1), call_failed(1, "call_2"), call_finished(1, "call_1")];
+    store.append(&key, 1, at(1), &events).await.unwrap();
+    let row = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
+    assert_eq!(row.error_code.as_deref(), Some("invalid_response"));
+    assert_eq!(row.raw_response.as_deref(), Some("<html>"));
+    let calls = store.tool_invocations(&key.user, turn(1)).await.unwrap();
+    let ids: Vec<_> = calls.iter().map(|call| call.id.as_str()).collect();
+    assert_eq!(ids, ["call_2", "call_1"]);
+    assert_eq!(calls[0].result, ToolResult::failed("there is no task 1"));
+}
+
+/// Newest first, by outcome, conversation, time and number, and by all together.
+pub async fn decisions_are_filtered(store: &(impl Journal + LogStore)) {
+    let anna = user("anna");
+    // Turn number: conversation, seconds, outcome.
+    let turns = [
+        (1, 1, 10, Some("SUCCESS:RESPONSE_GIVEN")),
+        (2, 2, 20, Some("ERROR:LLM_FAILURE")),
+        (3, 1, 30, None),
+        (4, 1, 40, Some("ERROR:LLM_FAILURE")),
+    ];
+    for (number, place, seconds, outcome) in turns {
+        let key = conversation("anna", place);
+        let input = format!("i{number}");
+        store.submit(&key, &message(&input, seconds, "hello")).await.unwrap();
+        let mut events = vec![started(number, &input)];
+        events.extend(outcome.map(|outcome| finished(number, outcome)));
+        let next = store.load(&key).await.unwrap().next_seq();
+        store.append(&key, next, at(seconds), &events).await.unwrap();
+    }
+    let all = DecisionFilter::default();
+    let failed = Some(OutcomeCategory::LlmFailure);
+    let first = Some(conversation("anna", 1).conversation);
+    let cases: [(DecisionFilter, &[u32]); 8] = [
+        (all.clone(), &[4, 3, 2, 1]),
+        (DecisionFilter { limit: Some(2), ..all.clone() }, &[4, 3]),
+        (DecisionFilter { limit: Some(0), ..all.clone() }, &[]),
+        (DecisionFilter { outcome: failed, ..all.clone() }, &[4, 2]),
+        (DecisionFilter { outcome: Some(OutcomeCategory::Cancelled), ..all.clone() }, &[]),
+        (DecisionFilter { conversation: first, ..all.clone() }, &[4, 3, 1]),
+        (DecisionFilter { since: Some(at(20)), ..all.clone() }, &[4, 3, 2]),
+        (DecisionFilter { outcome: failed, conversation: first, since: Some(at(20)), limit: Some(9) }, &[4]),
+    ];
+    for (filter, expected) in cases {
+        let found: Vec<_> = store.decisions(&anna, &filter).await.unwrap().iter().map(|row| row.id).collect();
+        assert_eq!(found, expected.iter().map(|number| turn(*number)).collect::<Vec<_>>(), "{filter:?}");
+    }
+}
+
+/// A button's call has a row although no turn made it; the same row again is one row.
+pub async fn calls_without_a_model_are_logged_too(store: &impl LogStore) {
+    let anna = user("anna");
+    let row = ToolInvocationRecord {
+        id: CallId::new("button_1").unwrap(),
+        decision: turn(7),
+        tool: "add_task".to_owned(),
+        arguments: json!({"z": "ä", "a": [1.5, null]}).as_object().unwrap().clone(),
+        result: ToolResult::ok(json!(null)),
+        ms: 3,
+        attempt: 1,
+        at: at(1),
+    };
+    store.record_invocation(&anna, &row).await.unwrap();
+    store.record_invocation(&anna, &row).await.unwrap();
+    assert_eq!(store.tool_invocations(&anna, turn(7)).await.unwrap(), std::slice::from_ref(&row));
+    assert_eq!(store.tool_invocations(&user("bert"), turn(7)).await.unwrap(), []);
+    // Another user's row of the same name is another row.
+    let berts = ToolInvocationRecord { ms: 4, ..row.clone() };
+    store.record_invocation(&user("bert"), &berts).await.unwrap();
+    assert_eq!(store.tool_invocations(&user("bert"), turn(7)).await.unwrap(), [berts]);
+    assert_eq!(store.tool_invocations(&anna, turn(7)).await.unwrap(), [row]);
+}
+
+/// No user sees another's decisions or calls, whatever ids they know.
+pub async fn logs_belong_to_their_user(store: &(impl Journal + LogStore)) {
+    let (key, bert) = (conversation("anna", 1), user("bert"));
+    store.submit(&key, &message("i1", 0, "anna's secret")).await.unwrap();
+    store.append(&key, 1, at(1), &[started(1, "i1"), call_finished(1, "call_1")]).await.unwrap();
+    let here = DecisionFilter { conversation: Some(key.conversation), ..DecisionFilter::default() };
+    assert_eq!(store.decisions(&key.user, &here).await.unwrap().len(), 1);
+    assert_eq!(store.decisions(&bert, &here).await.unwrap(), []);
+    assert_eq!(store.decision(&bert, turn(1)).await.unwrap(), None);
+    assert_eq!(store.tool_invocations(&bert, turn(1)).await.unwrap(), []);
+}

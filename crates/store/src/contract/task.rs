@@ -1,0 +1,151 @@
+use adjutant_core::port::TaskStore;
+use adjutant_core::{Task, TaskChange, TaskChanged, TaskDescription, TaskFilter, TaskId, UserId};
+
+use super::sample::{key, user};
+
+/// Adding, listing, looking up, changing, completing and removing; what is not there is said, not invented.
+pub async fn tasks_are_added_changed_and_removed(store: &impl TaskStore) {
+    let anna = user("anna");
+    assert_eq!(store.list(&anna, TaskFilter::All).await.unwrap(), []);
+
+    let milk = add(store, &anna, "buy milk").await;
+    assert_eq!((milk.id, milk.user_id.clone(), milk.description.as_str()), (id(1), anna.clone(), "buy milk"));
+    assert_eq!((milk.completed, milk.completed_at, milk.updated_at), (false, None, milk.created_at));
+    let bread = add(store, &anna, "buy bread").await;
+    assert_eq!(bread.id, id(2));
+    assert_eq!(store.get(&anna, id(1)).await.unwrap(), Some(milk.clone()));
+
+    let change = TaskChange::Update { id: id(1), description: words("buy oat milk") };
+    let TaskChanged::Updated { task: oat, before } = apply(store, &anna, &change).await else {
+        panic!("not updated")
+    };
+    assert_eq!((before, oat.description.as_str()), (milk.description, "buy oat milk"));
+    assert_eq!(oat.created_at, milk.created_at);
+    assert!(oat.updated_at >= milk.updated_at);
+    assert_eq!(store.get(&anna, id(1)).await.unwrap(), Some(oat.clone()));
+
+    let TaskChanged::Completed { task: done, already: false } =
+        apply(store, &anna, &TaskChange::Complete { id: id(1) }).await
+    else {
+        panic!("not completed")
+    };
+    assert!(done.completed && done.completed_at == Some(done.updated_at));
+    assert_eq!(store.list(&anna, TaskFilter::All).await.unwrap(), [done.clone(), bread.clone()]);
+    assert_eq!(store.list(&anna, TaskFilter::Completed).await.unwrap(), std::slice::from_ref(&done));
+    assert_eq!(store.list(&anna, TaskFilter::Pending).await.unwrap(), [bread]);
+
+    let change = TaskChange::Delete { id: id(1) };
+    assert_eq!(apply(store, &anna, &change).await, TaskChanged::Deleted { task: done });
+    assert_eq!(apply(store, &anna, &change).await, TaskChanged::NoSuchTask { id: id(1) });
+    assert_eq!(store.get(&anna, id(1)).await.unwrap(), None);
+    let far = TaskId::new(u64::MAX).unwrap();
+    assert_eq!(store.get(&anna, far).await.unwrap(), None);
+    for change in [TaskChange::Complete { id: far }, TaskChange::Update { id: far, description: words("x") }]
+    {
+        assert_eq!(apply(store, &anna, &change).await, TaskChanged::NoSuchTask { id: far });
+    }
+}
+
+/// A deleted task's id never names another task.
+pub async fn task_ids_are_never_reused(store: &impl TaskStore) {
+    let anna = user("anna");
+    for number in 1..=3 {
+        let task = add(store, &anna, "again").await;
+        assert_eq!(task.id, id(number));
+        apply(store, &anna, &TaskChange::Delete { id: task.id }).await;
+    }
+    assert_eq!(store.list(&anna, TaskFilter::All).await.unwrap(), []);
+    assert_eq!(add(store, &anna, "again").await.id, id(4));
+}
+
+/// Each user has ids from 1, and cannot see or change another's tasks; the same key of two users is two keys.
+pub async fn tasks_belong_to_their_user(store: &impl TaskStore) {
+    let (anna, bert) = (user("anna"), user("Anna"));
+    let annas = add(store, &anna, "anna's").await;
+    add(store, &anna, "anna's second").await;
+    let change = TaskChange::Add { description: words("bert's") };
+    let berts = store.apply(&bert, &change, Some(&key("k"))).await.unwrap();
+    let TaskChanged::Added { task: berts } = berts else { panic!("not added") };
+    assert_eq!((annas.id, berts.id), (id(1), id(1)));
+    assert_eq!(store.list(&bert, TaskFilter::All).await.unwrap(), std::slice::from_ref(&berts));
+    assert_eq!(store.get(&bert, id(2)).await.unwrap(), None);
+
+    let delete = TaskChange::Delete { id: id(1) };
+    assert_eq!(
+        store.apply(&anna, &delete, Some(&key("k"))).await.unwrap(),
+        TaskChanged::Deleted { task: annas }
+    );
+    assert_eq!(store.get(&bert, id(1)).await.unwrap(), Some(berts));
+    assert_eq!(
+        apply(store, &bert, &TaskChange::Complete { id: id(2) }).await,
+        TaskChanged::NoSuchTask { id: id(2) }
+    );
+}
+
+/// The same key again changes nothing and tells what it led to the first time, even if the task is another by now.
+pub async fn a_repeated_key_has_one_effect(store: &impl TaskStore) {
+    let anna = user("anna");
+    let (first, second) = (key("conversation/turn/call_1"), key("conversation/turn/call_2"));
+    let change = TaskChange::Add { description: words("buy milk") };
+    let added = store.apply(&anna, &change, Some(&first)).await.unwrap();
+    apply(store, &anna, &TaskChange::Complete { id: id(1) }).await;
+    assert_eq!(store.apply(&anna, &change, Some(&first)).await.unwrap(), added);
+    assert_eq!(store.list(&anna, TaskFilter::All).await.unwrap().len(), 1);
+
+    let delete = TaskChange::Delete { id: id(1) };
+    let deleted = store.apply(&anna, &delete, Some(&second)).await.unwrap();
+    assert!(matches!(deleted, TaskChanged::Deleted { .. }));
+    assert_eq!(store.apply(&anna, &delete, Some(&second)).await.unwrap(), deleted);
+
+    // That there was nothing to do is an outcome as well: it stays so although the id exists later.
+    let complete = TaskChange::Complete { id: id(2) };
+    let nothing = TaskChanged::NoSuchTask { id: id(2) };
+    assert_eq!(store.apply(&anna, &complete, Some(&key("third"))).await.unwrap(), nothing);
+    assert_eq!(add(store, &anna, "buy bread").await.id, id(2));
+    assert_eq!(store.apply(&anna, &complete, Some(&key("third"))).await.unwrap(), nothing);
+    assert_eq!(store.list(&anna, TaskFilter::Completed).await.unwrap(), []);
+}
+
+/// Completing a completed task succeeds, says so, and keeps the first time.
+pub async fn completing_twice_says_so(store: &impl TaskStore) {
+    let anna = user("anna");
+    add(store, &anna, "buy milk").await;
+    let complete = TaskChange::Complete { id: id(1) };
+    let TaskChanged::Completed { task: first, already: false } = apply(store, &anna, &complete).await else {
+        panic!("not completed")
+    };
+    assert_eq!(apply(store, &anna, &complete).await, TaskChanged::Completed { task: first, already: true });
+}
+
+/// What a person can write comes back as it was.
+pub async fn descriptions_hold_any_unicode(store: &impl TaskStore) {
+    let anna = user("änna 👋🏽");
+    let longest = "👩‍👩‍👧‍👦".chars().cycle().take(999).chain(['!']).collect::<String>();
+    let texts =
+        ["Ünïcödé", "日本語のタスク", "مهمة", "a\u{301}", "'; DROP TABLE task; --", "%_\\ \"?1\"", &longest];
+    for text in texts {
+        add(store, &anna, text).await;
+    }
+    let stored = store.list(&anna, TaskFilter::All).await.unwrap();
+    assert_eq!(stored.iter().map(|task| task.description.as_str()).collect::<Vec<_>>(), texts);
+}
+
+async fn apply(store: &impl TaskStore, user: &UserId, change: &TaskChange) -> TaskChanged {
+    store.apply(user, change, None).await.unwrap()
+}
+
+async fn add(store: &impl TaskStore, user: &UserId, text: &str) -> Task {
+    let TaskChanged::Added { task } = apply(store, user, &TaskChange::Add { description: words(text) }).await
+    else {
+        panic!("{text:?} was not added")
+    };
+    task
+}
+
+fn words(text: &str) -> TaskDescription {
+    TaskDescription::new(text).unwrap()
+}
+
+fn id(number: u64) -> TaskId {
+    TaskId::new(number).unwrap()
+}

@@ -1,0 +1,144 @@
+use std::time::Duration;
+
+use adjutant_core::port::Journal;
+use adjutant_core::{ConversationKey, Event};
+
+use super::sample::*;
+
+const LONG: Duration = Duration::from_secs(3600);
+
+/// A claim keeps others away until it is released or its time is over; its holder may renew it.
+pub async fn claims_exclude_until_released_or_expired(store: &impl Journal) {
+    let key = conversation("anna", 1);
+    assert!(!store.claim(&key, "a", LONG).await.unwrap(), "there is nothing to claim");
+    store.release(&key, "a").await.unwrap();
+
+    store.submit(&key, &message("i1", 0, "hello")).await.unwrap();
+    assert!(store.claim(&key, "a", LONG).await.unwrap());
+    assert!(!store.claim(&key, "b", LONG).await.unwrap());
+    assert!(store.claim(&key, "a", LONG).await.unwrap());
+    // Somebody else's claim cannot be given up.
+    store.release(&key, "b").await.unwrap();
+    assert!(!store.claim(&key, "b", LONG).await.unwrap());
+    store.release(&key, "a").await.unwrap();
+    assert!(store.claim(&key, "b", LONG).await.unwrap());
+
+    assert!(store.claim(&key, "b", Duration::ZERO).await.unwrap());
+    assert!(store.claim(&key, "a", Duration::MAX).await.unwrap());
+    assert!(!store.claim(&key, "b", LONG).await.unwrap());
+    // Who writes is decided by the journal, not by claims.
+    store.append(&key, 1, at(1), &[started(1, "i1")]).await.unwrap();
+}
+
+/// Only for stores of one machine: a claim of a process that is no more is free at once. `dead`: its worker id.
+pub async fn a_dead_workers_claim_is_free_at_once(store: &impl Journal, dead: &str) {
+    let key = conversation("anna", 1);
+    store.submit(&key, &message("i1", 0, "hello")).await.unwrap();
+    assert!(store.claim(&key, dead, LONG).await.unwrap());
+    assert_eq!(store.unsettled(None).await.unwrap(), std::slice::from_ref(&key));
+    assert!(store.claim(&key, crate::worker_id(), LONG).await.unwrap());
+    assert_eq!(store.unsettled(None).await.unwrap(), []);
+    assert!(!store.claim(&key, "somebody else", LONG).await.unwrap());
+}
+
+/// An input that was not taken and a turn that neither ended nor waits are work, of each user and of all; what
+/// somebody has claimed is not listed.
+pub async fn work_is_found_until_it_is_settled(store: &impl Journal) {
+    let (key, other) = (conversation("anna", 1), conversation("bert", 2));
+    check_work(store, &key, false, false).await;
+    store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
+    check_work(store, &key, true, false).await;
+
+    store.submit(&other, &message("i1", 5, "hello")).await.unwrap();
+    assert_eq!(store.unsettled(None).await.unwrap(), [key.clone(), other.clone()]);
+    assert!(store.claim(&key, "a", LONG).await.unwrap());
+    assert_eq!(store.unsettled(None).await.unwrap(), std::slice::from_ref(&other));
+    store.append(&other, 1, at(6), &[ignored("i1")]).await.unwrap();
+    store.release(&key, "a").await.unwrap();
+    assert_eq!(store.unsettled(None).await.unwrap(), std::slice::from_ref(&key));
+
+    // A whole turn, event by event: (event, has work, waits).
+    let steps = [
+        (started(1, "i1"), true, false),
+        (replied(1, 1), true, false),
+        (checked(1, "call_1"), true, false),
+        (parked(1, &["call_1"]), false, true),
+    ];
+    follow(store, &key, 1, &steps).await;
+    store.submit(&key, &message("i2", 10, "hm")).await.unwrap();
+    check_work(store, &key, true, true).await;
+    follow(store, &key, 5, &[(unclear(1, "i2"), false, true)]).await;
+    store.submit(&key, &message("i3", 11, "yes")).await.unwrap();
+    check_work(store, &key, true, true).await;
+    let steps = [
+        (answered(1, "call_1", Some("i3")), true, false),
+        (call_started(1, "call_1"), true, false),
+        (call_finished(1, "call_1"), true, false),
+        (failed(1, 2), true, false),
+        (finished(1, "SUCCESS:TASK_COMPLETED"), false, false),
+    ];
+    follow(store, &key, 6, &steps).await;
+
+    store.submit(&key, &cancel("i4", 20)).await.unwrap();
+    check_work(store, &key, true, false).await;
+    follow(store, &key, 11, &[(ignored("i4"), false, false)]).await;
+}
+
+/// A turn with several open questions waits for all answers; it also stops waiting when it waits anew, times out or
+/// ends. Waiting turns come oldest first.
+pub async fn a_turn_waits_until_its_last_call_is_answered(store: &impl Journal) {
+    let key = conversation("anna", 1);
+    for id in ["i1", "i2"] {
+        store.submit(&key, &message(id, 0, id)).await.unwrap();
+    }
+    let steps = [
+        (started(1, "i1"), true, false),
+        (parked(1, &["a", "b"]), true, true), // i2 is not taken yet
+        (answered(1, "a", Some("i2")), false, true),
+        (call_started(1, "a"), false, true),
+        (call_finished(1, "a"), false, true),
+        (parked(1, &["b"]), false, true),
+        (answered(1, "b", None), true, false),
+        (parked(1, &[]), false, true),
+        (finished(1, "CANCELLED:BY_USER"), false, false),
+    ];
+    follow(store, &key, 1, &steps).await;
+
+    let (later, earlier) = (conversation("anna", 2), conversation("anna", 3));
+    for (key, seconds) in [(&later, 9), (&earlier, 8)] {
+        store.submit(key, &message("i1", 0, "drop the milk")).await.unwrap();
+        let number = u32::try_from(seconds).unwrap();
+        store.append(key, 1, at(seconds), &[started(number, "i1"), parked(number, &["a"])]).await.unwrap();
+    }
+    let waiting = store.parked(&key.user).await.unwrap();
+    assert_eq!(
+        waiting,
+        [
+            (earlier, recorded(2, at(8), &[parked(8, &["a"])]).remove(0)),
+            (later, recorded(2, at(9), &[parked(9, &["a"])]).remove(0)),
+        ]
+    );
+}
+
+/// Appends one event after the other and looks each time.
+async fn follow(store: &impl Journal, key: &ConversationKey, first: u64, steps: &[(Event, bool, bool)]) {
+    for (seq, (event, work, waits)) in (first..).zip(steps) {
+        store.append(key, seq, at(50), std::slice::from_ref(event)).await.unwrap();
+        check_work(store, key, *work, *waits).await;
+    }
+}
+
+async fn check_work(store: &impl Journal, key: &ConversationKey, work: bool, waits: bool) {
+    let events = store.load(key).await.unwrap().events;
+    let last = events.last().map(|recorded| recorded.event.kind());
+    let expected: &[ConversationKey] = if work { std::slice::from_ref(key) } else { &[] };
+    assert_eq!(store.unsettled(None).await.unwrap(), expected, "after {last:?}");
+    assert_eq!(store.unsettled(Some(&key.user)).await.unwrap(), expected, "after {last:?}");
+    let parked = events.iter().rev().find(|recorded| recorded.event.kind() == "turn_parked");
+    let expected: Vec<_> =
+        parked.filter(|_| waits).map(|recorded| (key.clone(), recorded.clone())).into_iter().collect();
+    assert_eq!(store.parked(&key.user).await.unwrap(), expected, "after {last:?}");
+    let stranger = user("stranger");
+    assert_eq!(store.unsettled(Some(&stranger)).await.unwrap(), []);
+    assert_eq!(store.parked(&stranger).await.unwrap(), []);
+}

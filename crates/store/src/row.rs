@@ -1,0 +1,362 @@
+//! Records as plain columns, and back: what every database stores alike.
+//!
+//! Numbers are `i64` and times are text, because that is what all databases hold exactly.
+
+use adjutant_core::port::{ConversationSummary, StoreError};
+use adjutant_core::{
+    CallId, ConversationKey, DecisionRecord, EVENT_VERSION, Event, IdempotencyKey, Input, InputBody, InputId,
+    ModelId, Recorded, Task, TaskChanged, TaskId, ToolInvocationRecord, ToolResult, Usage, UserId,
+};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::status::Status;
+
+/// RFC 3339 in UTC with nine decimals: exact, and in order as text.
+pub(crate) fn time_text(at: Timestamp) -> String {
+    format!("{at:.9}")
+}
+
+pub(crate) fn read_time(text: &str, what: &str) -> Result<Timestamp, StoreError> {
+    text.parse().map_err(|error| unreadable(what, error))
+}
+
+/// A conversation with what is known of it without reading its events.
+#[derive(Debug, Clone)]
+pub(crate) struct ConversationRow {
+    /// The database's own name for it.
+    pub(crate) key: i64,
+    /// Empty until there are words.
+    pub(crate) title: String,
+    pub(crate) updated_at: Timestamp,
+    pub(crate) next_seq: i64,
+    /// Inputs accepted and not taken.
+    pub(crate) untaken: i64,
+    pub(crate) status: Status,
+}
+
+impl ConversationRow {
+    /// One that has just been made.
+    pub(crate) fn new(key: i64, at: Timestamp) -> Self {
+        Self { key, title: String::new(), updated_at: at, next_seq: 1, untaken: 0, status: Status::default() }
+    }
+}
+
+pub(crate) fn conversation_key(user: String, id: &str) -> Result<ConversationKey, StoreError> {
+    let what = format!("conversation {id} of {user:?}");
+    Ok(ConversationKey {
+        user: UserId::new(user).map_err(|error| unreadable(&what, error))?,
+        conversation: id.parse().map_err(|error| unreadable(&what, error))?,
+    })
+}
+
+pub(crate) fn summary(
+    id: &str,
+    title: String,
+    created_at: &str,
+    updated_at: &str,
+) -> Result<ConversationSummary, StoreError> {
+    let what = format!("conversation {id}");
+    Ok(ConversationSummary {
+        id: id.parse().map_err(|error| unreadable(&what, error))?,
+        title,
+        created_at: read_time(created_at, &what)?,
+        updated_at: read_time(updated_at, &what)?,
+    })
+}
+
+/// The status column `waiting`: the calls nobody has answered.
+pub(crate) fn waiting_text(status: &Status) -> Result<String, StoreError> {
+    json(&status.waiting)
+}
+
+pub(crate) fn read_waiting(text: &str) -> Result<Vec<CallId>, StoreError> {
+    serde_json::from_str(text).map_err(|error| unreadable("the waiting calls of a conversation", error))
+}
+
+/// An event as it is stored.
+#[derive(Debug)]
+pub(crate) struct EventRow {
+    pub(crate) seq: i64,
+    pub(crate) v: i64,
+    pub(crate) kind: String,
+    pub(crate) turn: Option<String>,
+    pub(crate) step: Option<String>,
+    pub(crate) body: String,
+    pub(crate) at: String,
+}
+
+impl EventRow {
+    pub(crate) fn of(seq: i64, at: Timestamp, event: &Event) -> Result<Self, StoreError> {
+        Ok(Self {
+            seq,
+            v: EVENT_VERSION.into(),
+            kind: event.kind().to_owned(),
+            turn: event.turn().map(|turn| turn.to_string()),
+            step: event.step(),
+            body: json(event)?,
+            at: time_text(at),
+        })
+    }
+
+    pub(crate) fn read(self, key: &ConversationKey) -> Result<Recorded, StoreError> {
+        let what = format!("event {} ({}) of conversation {}", self.seq, self.kind, key.conversation);
+        check_version(self.v, &what)?;
+        let event: Event = serde_json::from_str(&self.body).map_err(|error| unreadable(&what, error))?;
+        if event.kind() != self.kind {
+            return Err(unreadable(&what, format!("its body says it is {}", event.kind())));
+        }
+        let seq = u64::try_from(self.seq).map_err(|error| unreadable(&what, error))?;
+        Ok(Recorded { seq, at: read_time(&self.at, &what)?, event })
+    }
+}
+
+/// An input as it is stored.
+#[derive(Debug)]
+pub(crate) struct InputRow {
+    pub(crate) id: String,
+    pub(crate) v: i64,
+    pub(crate) body: String,
+    pub(crate) at: String,
+}
+
+impl InputRow {
+    pub(crate) fn of(input: &Input) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: input.id.to_string(),
+            v: EVENT_VERSION.into(),
+            body: json(&input.body)?,
+            at: time_text(input.at),
+        })
+    }
+
+    pub(crate) fn read(self, key: &ConversationKey) -> Result<Input, StoreError> {
+        let what = format!("input {} of conversation {}", self.id, key.conversation);
+        check_version(self.v, &what)?;
+        let body: InputBody = serde_json::from_str(&self.body).map_err(|error| unreadable(&what, error))?;
+        let at = read_time(&self.at, &what)?;
+        Ok(Input { id: InputId::new(self.id).map_err(|error| unreadable(&what, error))?, at, body })
+    }
+}
+
+/// A task as it is stored. It is done if it has a time of that.
+#[derive(Debug)]
+pub(crate) struct TaskRow {
+    pub(crate) id: i64,
+    pub(crate) description: String,
+    pub(crate) created_at: String,
+    pub(crate) updated_at: String,
+    pub(crate) completed_at: Option<String>,
+}
+
+impl TaskRow {
+    pub(crate) fn of(task: &Task) -> Self {
+        Self {
+            id: number(task.id.get()),
+            description: task.description.to_string(),
+            created_at: time_text(task.created_at),
+            updated_at: time_text(task.updated_at),
+            completed_at: task.completed_at.map(time_text),
+        }
+    }
+
+    pub(crate) fn read(self, user: &UserId) -> Result<Task, StoreError> {
+        let what = format!("task {} of {user}", self.id);
+        let id = u64::try_from(self.id).ok().and_then(TaskId::new);
+        Ok(Task {
+            id: id.ok_or_else(|| unreadable(&what, "task ids start at 1"))?,
+            user_id: user.clone(),
+            description: self.description.try_into().map_err(|error| unreadable(&what, error))?,
+            completed: self.completed_at.is_some(),
+            created_at: read_time(&self.created_at, &what)?,
+            updated_at: read_time(&self.updated_at, &what)?,
+            completed_at: self.completed_at.map(|at| read_time(&at, &what)).transpose()?,
+        })
+    }
+}
+
+pub(crate) fn outcome_text(outcome: &TaskChanged) -> Result<String, StoreError> {
+    json(outcome)
+}
+
+pub(crate) fn read_outcome(text: &str, key: &IdempotencyKey) -> Result<TaskChanged, StoreError> {
+    serde_json::from_str(text).map_err(|error| unreadable(&format!("the outcome of change {key}"), error))
+}
+
+/// A decision as it is stored.
+#[derive(Debug)]
+pub(crate) struct DecisionRow {
+    pub(crate) id: String,
+    pub(crate) conversation_id: String,
+    pub(crate) user_id: String,
+    pub(crate) started_at: String,
+    pub(crate) ended_at: Option<String>,
+    pub(crate) message: String,
+    pub(crate) message_chars: i64,
+    pub(crate) intent: Option<String>,
+    pub(crate) kind: Option<String>,
+    pub(crate) outcome: Option<String>,
+    pub(crate) content: Option<String>,
+    pub(crate) model_provider: String,
+    pub(crate) model_name: String,
+    pub(crate) model_calls: i64,
+    pub(crate) iterations: i64,
+    pub(crate) input_tokens: Option<i64>,
+    pub(crate) output_tokens: Option<i64>,
+    pub(crate) cached_tokens: Option<i64>,
+    pub(crate) thinking_tokens: Option<i64>,
+    pub(crate) cost_usd: Option<f64>,
+    pub(crate) model_ms: i64,
+    pub(crate) tool_ms: i64,
+    pub(crate) total_ms: Option<i64>,
+    pub(crate) error_code: Option<String>,
+    pub(crate) raw_response: Option<String>,
+}
+
+impl DecisionRow {
+    pub(crate) fn of(record: &DecisionRecord) -> Self {
+        Self {
+            id: record.id.to_string(),
+            conversation_id: record.conversation.to_string(),
+            user_id: record.user.to_string(),
+            started_at: time_text(record.started_at),
+            ended_at: record.ended_at.map(time_text),
+            message: record.message.clone(),
+            message_chars: number(record.message_chars),
+            intent: record.intent.clone().map(String::from),
+            kind: record.kind.map(|kind| kind.to_string()),
+            outcome: record.outcome.map(|outcome| outcome.to_string()),
+            content: record.content.clone(),
+            model_provider: record.model.provider.to_string(),
+            model_name: record.model.name.clone(),
+            model_calls: record.model_calls.into(),
+            iterations: record.iterations.into(),
+            input_tokens: record.usage.input_tokens.map(number),
+            output_tokens: record.usage.output_tokens.map(number),
+            cached_tokens: record.usage.cached_tokens.map(number),
+            thinking_tokens: record.usage.thinking_tokens.map(number),
+            cost_usd: record.cost_usd,
+            model_ms: number(record.model_ms),
+            tool_ms: number(record.tool_ms),
+            total_ms: record.total_ms.map(number),
+            error_code: record.error_code.clone(),
+            raw_response: record.raw_response.clone(),
+        }
+    }
+
+    pub(crate) fn read(self) -> Result<DecisionRecord, StoreError> {
+        let what = format!("decision {}", self.id);
+        let count = |value: i64| u64::try_from(value).map_err(|error| unreadable(&what, error));
+        let tokens = |value: Option<i64>| value.map(count).transpose();
+        let small = |value: i64| u32::try_from(value).map_err(|error| unreadable(&what, error));
+        Ok(DecisionRecord {
+            id: self.id.parse().map_err(|error| unreadable(&what, error))?,
+            conversation: self.conversation_id.parse().map_err(|error| unreadable(&what, error))?,
+            user: UserId::new(self.user_id).map_err(|error| unreadable(&what, error))?,
+            started_at: read_time(&self.started_at, &what)?,
+            ended_at: self.ended_at.map(|at| read_time(&at, &what)).transpose()?,
+            message: self.message,
+            message_chars: usize::try_from(self.message_chars).map_err(|error| unreadable(&what, error))?,
+            intent: self.intent.map(Into::into),
+            kind: self.kind.map(|word| word.parse().map_err(|error| unreadable(&what, error))).transpose()?,
+            outcome: self
+                .outcome
+                .map(|word| word.parse().map_err(|error| unreadable(&what, error)))
+                .transpose()?,
+            content: self.content,
+            model: ModelId::new(self.model_provider, self.model_name)
+                .map_err(|error| unreadable(&what, error))?,
+            model_calls: small(self.model_calls)?,
+            iterations: small(self.iterations)?,
+            usage: Usage {
+                input_tokens: tokens(self.input_tokens)?,
+                output_tokens: tokens(self.output_tokens)?,
+                cached_tokens: tokens(self.cached_tokens)?,
+                thinking_tokens: tokens(self.thinking_tokens)?,
+            },
+            cost_usd: self.cost_usd,
+            model_ms: count(self.model_ms)?,
+            tool_ms: count(self.tool_ms)?,
+            total_ms: tokens(self.total_ms)?,
+            error_code: self.error_code,
+            raw_response: self.raw_response,
+        })
+    }
+}
+
+/// A tool invocation as it is stored.
+#[derive(Debug)]
+pub(crate) struct InvocationRow {
+    pub(crate) id: String,
+    pub(crate) decision: String,
+    pub(crate) tool: String,
+    pub(crate) arguments: String,
+    pub(crate) success: bool,
+    pub(crate) data: Option<String>,
+    pub(crate) error: Option<String>,
+    pub(crate) ms: i64,
+    pub(crate) attempt: i64,
+    pub(crate) at: String,
+}
+
+impl InvocationRow {
+    pub(crate) fn of(record: &ToolInvocationRecord) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: record.id.to_string(),
+            decision: record.decision.to_string(),
+            tool: record.tool.clone(),
+            arguments: json(&record.arguments)?,
+            success: record.result.success,
+            data: record.result.data.as_ref().map(Value::to_string),
+            error: record.result.error.clone(),
+            ms: number(record.ms),
+            attempt: record.attempt.into(),
+            at: time_text(record.at),
+        })
+    }
+
+    pub(crate) fn read(self) -> Result<ToolInvocationRecord, StoreError> {
+        let what = format!("the invocation {} of decision {}", self.id, self.decision);
+        let data = self.data.map(|text| serde_json::from_str(&text)).transpose();
+        Ok(ToolInvocationRecord {
+            decision: self.decision.parse().map_err(|error| unreadable(&what, error))?,
+            tool: self.tool,
+            arguments: serde_json::from_str(&self.arguments).map_err(|error| unreadable(&what, error))?,
+            result: ToolResult {
+                success: self.success,
+                data: data.map_err(|error| unreadable(&what, error))?,
+                error: self.error,
+            },
+            ms: u64::try_from(self.ms).map_err(|error| unreadable(&what, error))?,
+            attempt: u32::try_from(self.attempt).map_err(|error| unreadable(&what, error))?,
+            at: read_time(&self.at, &what)?,
+            id: CallId::new(self.id).map_err(|error| unreadable(&what, error))?,
+        })
+    }
+}
+
+pub(crate) fn unreadable(what: &str, reason: impl std::fmt::Display) -> StoreError {
+    StoreError::Unreadable { message: format!("{what}: {reason}; it is left as it is") }
+}
+
+fn check_version(v: i64, what: &str) -> Result<(), StoreError> {
+    if v == i64::from(EVENT_VERSION) {
+        return Ok(());
+    }
+    Err(unreadable(
+        what,
+        format!(
+            "it has format version {v}, this program reads {EVENT_VERSION}; use the version that wrote it"
+        ),
+    ))
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value)
+        .map_err(|error| StoreError::Unusable { message: format!("cannot be written as JSON: {error}") })
+}
+
+/// Counts beyond `i64` do not occur; should one, the highest number is the least wrong.
+fn number(count: impl TryInto<i64>) -> i64 {
+    count.try_into().unwrap_or(i64::MAX)
+}

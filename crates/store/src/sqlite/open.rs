@@ -1,0 +1,178 @@
+//! Finding or making the database file, and bringing its schema up to date.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use adjutant_core::port::StoreError;
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions as _, Connection as _, SqlStr, SqliteConnection, SqlitePool};
+
+use super::error::Failure;
+
+/// How long one process waits for another's transaction.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Connections that only read. Each is a thread.
+const READERS: u32 = 4;
+
+/// 'ADJT', as the first migration writes it.
+const APPLICATION_ID: i64 = 0x4144_4a54;
+
+const MIGRATIONS: &[(i64, &str, &str)] = &[(1, "initial", include_str!("migrations/0001_initial.sql"))];
+
+/// The connections of a store.
+#[derive(Debug)]
+pub(super) struct Pools {
+    /// One connection: SQLite has one writer at a time anyway, and here it waits fairly.
+    pub(super) writer: SqlitePool,
+    /// The same as `writer` for a database in memory, which exists once per connection.
+    pub(super) readers: SqlitePool,
+    pub(super) version: String,
+}
+
+/// Opens a file, making it and its folder if they are not there.
+pub(super) async fn file(path: &Path) -> Result<Pools, Failure> {
+    create(path)?;
+    let plain = SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_TIMEOUT);
+    // Whatever is wrong with the file is found before anything could be written to it.
+    if inspect(&plain).await? == Schema::Old {
+        migrate(&plain).await?;
+    }
+    let options = plain.synchronous(SqliteSynchronous::Full);
+    let writer = pool(1).connect_with(options.clone()).await?;
+    let readers = pool(READERS).connect_lazy_with(options.pragma("query_only", "ON"));
+    Ok(Pools { version: version(&writer).await?, writer, readers })
+}
+
+/// Makes a database that lives as long as the store.
+pub(super) async fn memory() -> Result<Pools, Failure> {
+    let pool = pool(1).connect_with(SqliteConnectOptions::new().in_memory(true)).await?;
+    run_migrations(&mut *pool.acquire().await?).await?;
+    Ok(Pools { version: version(&pool).await?, writer: pool.clone(), readers: pool })
+}
+
+fn pool(connections: u32) -> SqlitePoolOptions {
+    // A connection to a file does not go stale, and one to memory must not be closed.
+    SqlitePoolOptions::new()
+        .max_connections(connections)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+}
+
+async fn version(pool: &SqlitePool) -> Result<String, sqlx::Error> {
+    sqlx::query_scalar("SELECT sqlite_version()").fetch_one(pool).await
+}
+
+/// What we make is for the owner's eyes only; what is there already is left as the owner made it.
+fn create(path: &Path) -> Result<(), StoreError> {
+    let unusable = |what: &str, error: std::io::Error| StoreError::Unusable {
+        message: format!(
+            "{what} cannot be made: {error}; choose another place, or get the right to write there"
+        ),
+    };
+    if let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(folder).map_err(|error| unusable("its folder", error))?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    // Never opens a file that is there: closing it again would release the locks SQLite holds on it in this process
+    // (sqlite.org/howtocorrupt.html, 2.2).
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(_) => Ok(()),
+        Err(_) if path.exists() => Ok(()),
+        Err(error) => Err(unusable("it", error)),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Schema {
+    Current,
+    Old,
+}
+
+/// Reads what the file is, and writes nothing.
+async fn inspect(options: &SqliteConnectOptions) -> Result<Schema, Failure> {
+    let mut connection = options.connect().await?;
+    let schema = schema(&mut connection).await;
+    connection.close().await?;
+    schema
+}
+
+async fn schema(connection: &mut SqliteConnection) -> Result<Schema, Failure> {
+    let tables: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&mut *connection).await?;
+    if tables == 0 {
+        return Ok(Schema::Old);
+    }
+    let application: i64 = sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut *connection).await?;
+    if application != APPLICATION_ID {
+        return Err(StoreError::Unusable {
+            message: "it belongs to another program and is left as it is; choose another place".to_owned(),
+        }
+        .into());
+    }
+    let found: i64 =
+        sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations").fetch_one(&mut *connection).await?;
+    let newest = MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or_default();
+    match found.cmp(&newest) {
+        std::cmp::Ordering::Less => Ok(Schema::Old),
+        std::cmp::Ordering::Equal => Ok(Schema::Current),
+        std::cmp::Ordering::Greater => Err(too_new(found, newest).into()),
+    }
+}
+
+fn too_new(found: i64, newest: i64) -> StoreError {
+    StoreError::Unreadable {
+        message: format!(
+            "it has schema version {found}, this program knows up to {newest}; it is left as it is: use the newer program, or another database"
+        ),
+    }
+}
+
+/// Brings the schema up to date. Of several processes that start at once, one does it and the others wait.
+async fn migrate(options: &SqliteConnectOptions) -> Result<(), Failure> {
+    let options = options.clone().journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
+    let patience = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        let done = async {
+            let mut connection = options.connect().await?;
+            run_migrations(&mut connection).await?;
+            Ok::<_, Failure>(connection.close().await?)
+        };
+        match done.await {
+            // The change to WAL does not wait for locks by itself (sqlite.org/c3ref/busy_handler.html).
+            Err(failure) if failure.is_busy() && Instant::now() < patience => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+async fn run_migrations(connection: &mut SqliteConnection) -> Result<(), Failure> {
+    let migrations = MIGRATIONS.iter().map(|(version, name, sql)| {
+        Migration::new(*version, Cow::Borrowed(*name), MigrationType::Simple, SqlStr::from_static(sql), false)
+    });
+    let mut transaction = connection.begin_with("BEGIN EXCLUSIVE").await?;
+    match Migrator::with_migrations(migrations.collect()).run(&mut *transaction).await {
+        Ok(()) => Ok(transaction.commit().await?),
+        Err(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) => Err(error.into()),
+        // Somebody newer was quicker than our look at the file.
+        Err(MigrateError::VersionMissing(found)) => {
+            Err(too_new(found, MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or_default())
+                .into())
+        }
+        Err(other) => {
+            Err(StoreError::Unreadable { message: format!("the schema cannot be updated: {other}") }.into())
+        }
+    }
+}

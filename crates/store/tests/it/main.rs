@@ -1,0 +1,3 @@
+//! The store against real files.
+
+mod sqlite;
