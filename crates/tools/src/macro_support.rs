@@ -6,11 +6,11 @@ use std::marker::PhantomData;
 use adjutant_core::{Annotations, Arguments, ToolDefinition, ToolError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 pub use adjutant_core;
 pub use schemars;
 pub use serde;
+pub use serde_json::Value;
 
 use crate::function::to_value;
 

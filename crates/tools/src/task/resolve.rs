@@ -76,10 +76,10 @@ fn by_number<'a>(text: &str, tasks: &'a [Task]) -> Option<&'a Task> {
 fn number(text: &str) -> Option<&str> {
     let mut digits = text.trim_end_matches('.');
     for prefix in ["task", "number", "id", "#"] {
-        if let Some((start, rest)) = digits.split_at_checked(prefix.len()) {
-            if start.eq_ignore_ascii_case(prefix) {
-                digits = rest.trim_start_matches([' ', ':']);
-            }
+        if let Some((start, rest)) = digits.split_at_checked(prefix.len())
+            && start.eq_ignore_ascii_case(prefix)
+        {
+            digits = rest.trim_start_matches([' ', ':']);
         }
     }
     is_digits(digits).then_some(digits)

@@ -5,3 +5,4 @@
 mod function_tool;
 mod harness;
 mod task_tools;
+mod tool_macro;

@@ -1,0 +1,183 @@
+//! An annotated function to a unit struct of the same name that is a tool.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned as _;
+use syn::{Error, ItemFn, LitStr, Path, Result, ReturnType, Type, parse_quote};
+
+use crate::options::{Options, tool_name};
+use crate::parameter::{Argument, Context};
+use crate::{docs, parameter};
+
+/// The expansion of `#[tool(options)] function`.
+///
+/// # Errors
+/// What is wrong, where, and what to write instead.
+pub(crate) fn tool(options: TokenStream, function: TokenStream) -> Result<TokenStream> {
+    let options = Options::parse(options)?;
+    let mut function = parse_function(function)?;
+    let (context, arguments) = parameter::take(&mut function.sig)?;
+    let name = tool_name(&options, &function.sig.ident)?;
+    let description = description(&options, &function)?;
+
+    let facade = options.facade.clone().unwrap_or_else(|| parse_quote!(::adjutant));
+    let private = quote!(#facade::__private);
+    let tool = function.sig.ident.clone();
+    let visibility = &function.vis;
+    // Whatever switches the function off switches all of it off.
+    let (switches, others): (Vec<_>, Vec<_>) = std::mem::take(&mut function.attrs)
+        .into_iter()
+        .partition(|attribute| attribute.path().is_ident("cfg"));
+    let (doc_comments, others): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|attribute| attribute.path().is_ident("doc"));
+    let doc_comments =
+        if doc_comments.is_empty() { vec![parse_quote!(#[doc = #description])] } else { doc_comments };
+
+    function.sig.ident = format_ident!("run", span = tool.span());
+    let signature = &function.sig;
+    let body = &function.block;
+    let implementation =
+        implementation(&options, &private, &function, &tool, (&name, &description), context, &arguments);
+    let fields = arguments.iter().map(|argument| &argument.field);
+    let serde = path_text(&facade, "serde");
+    let schemars = path_text(&facade, "schemars");
+    Ok(quote! {
+        #(#switches)*
+        #(#doc_comments)*
+        #[allow(non_camel_case_types)]
+        #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
+        #visibility struct #tool;
+
+        #(#switches)*
+        impl #tool {
+            #(#doc_comments)*
+            #(#others)*
+            #visibility #signature #body
+        }
+
+        #(#switches)*
+        const _: () = {
+            #[derive(#private::serde::Deserialize, #private::schemars::JsonSchema)]
+            #[serde(crate = #serde, deny_unknown_fields)]
+            #[schemars(crate = #schemars)]
+            struct __ToolArguments {
+                #(#fields,)*
+            }
+
+            #implementation
+        };
+    })
+}
+
+fn parse_function(tokens: TokenStream) -> Result<ItemFn> {
+    let function: ItemFn = syn::parse2(tokens.clone())
+        .map_err(|_| Error::new_spanned(tokens, "`#[tool]` goes on an `async fn` outside of any `impl`"))?;
+    let signature = &function.sig;
+    if signature.asyncness.is_none() {
+        return Err(Error::new(
+            signature.fn_token.span,
+            "a tool is an `async fn`: write `async` in front of `fn`",
+        ));
+    }
+    if !signature.generics.params.is_empty() {
+        let message = "a tool cannot be generic: its arguments have one JSON Schema";
+        return Err(Error::new_spanned(&signature.generics, message));
+    }
+    if let Some(variadic) = &signature.variadic {
+        return Err(Error::new_spanned(variadic, "a tool takes a fixed list of arguments"));
+    }
+    Ok(function)
+}
+
+fn description(options: &Options, function: &ItemFn) -> Result<String> {
+    options.description.as_ref().map(LitStr::value).or_else(|| docs::text(&function.attrs)).ok_or_else(|| {
+        let name = &function.sig.ident;
+        let message = format!(
+            "`{name}` needs a description, because the model chooses by it: write a doc comment (`/// ...`), or \
+             #[tool(description = \"...\")]"
+        );
+        Error::new(name.span(), message)
+    })
+}
+
+fn implementation(
+    options: &Options,
+    private: &TokenStream,
+    function: &ItemFn,
+    tool: &syn::Ident,
+    (name, description): (&str, &str),
+    context: Context,
+    arguments: &[Argument],
+) -> TokenStream {
+    let core = quote!(#private::adjutant_core);
+    let annotations = options.annotations(private);
+    let timeout = options.timeout_secs.map(|seconds| {
+        quote! {
+            fn timeout(&self) -> ::core::option::Option<::core::time::Duration> {
+                ::core::option::Option::Some(::core::time::Duration::from_secs(#seconds))
+            }
+        }
+    });
+    let context = match context {
+        Context::None => None,
+        Context::Borrowed => Some(quote!(__context,)),
+        Context::Owned => Some(quote!(::core::clone::Clone::clone(__context),)),
+    };
+    let names = arguments.iter().map(|argument| &argument.name);
+    // The span is the return type's, so that "Serialize is not implemented" points at it.
+    let (returns, result) = match &function.sig.output {
+        ReturnType::Type(_, ty) => (ty.span(), is_result(ty)),
+        ReturnType::Default => (tool.span(), false),
+    };
+    // `Result` is `Serialize` too, and then a failure would count as a success.
+    let plain_value = (!result).then(|| {
+        quote! {
+            #[allow(unused_imports)]
+            use #private::ValueKind as _;
+        }
+    });
+    let finish = quote_spanned!(returns=> (&&&#private::Kind::of(&__returned)).kind().finish(__returned));
+    quote! {
+        #[automatically_derived]
+        impl #core::Tool for #tool {
+            fn definition(&self) -> &#core::ToolDefinition {
+                static DEFINITION: ::std::sync::OnceLock<#core::ToolDefinition> = ::std::sync::OnceLock::new();
+                DEFINITION.get_or_init(|| {
+                    #private::definition::<__ToolArguments>(#name, #description, #annotations)
+                })
+            }
+
+            fn call<'a>(
+                &'a self,
+                __context: &'a #core::ToolContext,
+                __arguments: #core::Arguments,
+            ) -> #core::BoxFuture<'a, ::core::result::Result<#private::Value, #core::ToolError>> {
+                ::std::boxed::Box::pin(async move {
+                    #[allow(unused_imports)]
+                    use #private::{ResultKind as _, ToolResultKind as _};
+                    #plain_value
+                    #[allow(unused_variables)]
+                    let __arguments = #private::read::<__ToolArguments>(__arguments)?;
+                    #[allow(clippy::let_unit_value)]
+                    let __returned = #tool::run(#context #(__arguments.#names),*).await;
+                    #finish
+                })
+            }
+
+            #timeout
+        }
+    }
+}
+
+fn is_result(ty: &Type) -> bool {
+    matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Result"))
+}
+
+/// A path as the text that derive macros take.
+fn path_text(facade: &Path, last: &str) -> String {
+    let last = format_ident!("{last}");
+    quote!(#facade::__private::#last).to_string()
+}
+
+#[cfg(test)]
+mod tests;
