@@ -1,0 +1,185 @@
+//! Every validation rule of the seeds: a value that exists keeps it, also when it comes from JSON.
+
+use std::str::FromStr as _;
+
+use adjutant_core::*;
+use serde_json::json;
+
+fn call(id: &str) -> ToolCall {
+    ToolCall {
+        id: CallId::new(id).unwrap(),
+        ..ToolCall::from_object(0, None, "add".to_owned(), Arguments::new())
+    }
+}
+
+fn calling(ids: &[&str]) -> Message {
+    Message::assistant(ids.iter().map(|id| Part::ours(Content::ToolCall(call(id)))).collect()).unwrap()
+}
+
+fn result(id: &str) -> Message {
+    Message::tool(CallId::new(id).unwrap(), "add", ToolResult::ok(json!(1))).unwrap()
+}
+
+#[test]
+fn each_role_needs_its_parts() {
+    for blank in ["", "  \n"] {
+        assert!(Message::user(blank).is_err() && Message::system(blank).is_err());
+    }
+    assert!(Message::assistant(Vec::new()).is_err());
+    assert!(Message::tool(CallId::new("c").unwrap(), " ", ToolResult::ok(json!(1))).is_err());
+    assert!(calling(&["a"]).text().is_empty(), "an assistant may be without text if it calls");
+    let wrong = [
+        (Role::User, Content::ToolCall(call("a"))),
+        (Role::System, Content::Thinking { text: "x".to_owned() }),
+        (
+            Role::Assistant,
+            Content::Image { source: ImageSource::Url("https://example.org/a.png".to_owned()) },
+        ),
+        (Role::Tool, Content::Text { text: "x".to_owned() }),
+        (
+            Role::User,
+            Content::ToolResult {
+                call_id: CallId::new("a").unwrap(),
+                name: "add".to_owned(),
+                result: ToolResult::failed("x"),
+            },
+        ),
+    ];
+    for (role, content) in wrong {
+        let parts = vec![Part::ours(Content::Text { text: "hello".to_owned() }), Part::ours(content)];
+        let parts = if role == Role::Tool { parts[1..].to_vec() } else { parts };
+        assert!(matches!(Message::new(role, parts), Err(InvalidMessage::WrongPart { .. })), "{role:?}");
+    }
+}
+
+#[test]
+fn the_rules_hold_for_json_too() {
+    let message = calling(&["a", "b"]);
+    let json = serde_json::to_string(&message).unwrap();
+    assert_eq!(serde_json::from_str::<Message>(&json).unwrap(), message);
+    assert!(serde_json::from_value::<Message>(json!({"role": "user", "parts": []})).is_err());
+    assert!(serde_json::from_value::<Message>(json!({"role": "robot", "parts": []})).is_err());
+    assert!(serde_json::from_value::<ToolName>(json!("Add Task")).is_err());
+    assert!(serde_json::from_value::<GenerationConfig>(json!({"temperature": 2.5})).is_err());
+    assert!(serde_json::from_value::<GenerationConfig>(json!({"temprature": 1})).is_err());
+    let config: GenerationConfig =
+        serde_json::from_value(json!({"temperature": 0.7, "max_tokens": 12})).unwrap();
+    assert_eq!(serde_json::to_string(&config).unwrap(), r#"{"temperature":0.7,"max_tokens":12}"#);
+}
+
+#[test]
+fn provider_state_rides_on_its_part() {
+    let state = ProviderState { origin: ModelId::new("gemini", "m").unwrap(), data: json!({"sig": "abc=="}) };
+    let part = Part::from_provider(Content::ToolCall(call("a")), Some(state));
+    let message = Message::assistant(vec![part.clone()]).unwrap();
+    let back: Message = serde_json::from_str(&serde_json::to_string(&message).unwrap()).unwrap();
+    assert_eq!(back.parts()[0], part);
+}
+
+#[test]
+fn every_call_has_exactly_one_result() {
+    let user = || Message::user("x").unwrap();
+    assert!(check_pairing(&[user(), calling(&["a", "b"]), result("b"), result("a"), user()]).is_ok());
+    for (broken, at) in [
+        (vec![user(), calling(&["a"])], 2),
+        (vec![user(), calling(&["a"]), user()], 2),
+        (vec![user(), result("a")], 1),
+        (vec![calling(&["a"]), result("a"), result("a")], 2),
+        (vec![calling(&["a", "a"])], 0),
+    ] {
+        assert_eq!(check_pairing(&broken).unwrap_err().at, at);
+    }
+}
+
+#[test]
+fn tool_names_and_definitions() {
+    for good in ["a", "_x", "add_task", "a1", &"a".repeat(64)] {
+        assert!(ToolName::new(good).is_ok(), "{good}");
+    }
+    for bad in ["", "1a", "Add", "add-task", "add task", "ä", "a.b", &"a".repeat(65)] {
+        assert!(ToolName::new(bad).is_err(), "{bad}");
+    }
+    assert!(matches!(ToolDefinition::new("a", " ", json!({})), Err(InvalidTool::Description { .. })));
+}
+
+#[test]
+fn ranges() {
+    for (value, good) in [(0.0, true), (2.0, true), (-0.1, false), (2.1, false), (f64::NAN, false)] {
+        assert_eq!(Temperature::new(value).is_ok(), good, "{value}");
+    }
+    for (value, good) in [(0.0, true), (1.0, true), (1.1, false)] {
+        assert_eq!(TopP::new(value).is_ok(), good, "{value}");
+    }
+    assert!(TopK::new(0).is_err() && TopK::new(1).is_ok());
+    assert_eq!(MaxTokens::new(0).unwrap_err().to_string(), "max_tokens must be at least 1, not 0");
+    assert!(AgentName::new(" ").is_err() && UserId::new("").is_err() && ModelId::new("p", " ").is_err());
+}
+
+#[test]
+fn task_descriptions_and_ids() {
+    assert_eq!(TaskDescription::new("  buy\nmilk ").unwrap().as_str(), "buy milk");
+    assert!(TaskDescription::new(" \t").is_err());
+    assert!(TaskDescription::new(&"ä".repeat(1000)).is_ok());
+    assert_eq!(
+        TaskDescription::new(&"ä".repeat(1001)).unwrap_err(),
+        InvalidDescription::TooLong { chars: 1001 }
+    );
+    assert_eq!(serde_json::to_value(TaskId::new(7).unwrap()).unwrap(), json!("7"));
+    assert!(TaskId::new(0).is_none() && TaskId::try_from("0".to_owned()).is_err());
+}
+
+#[test]
+fn usage_adds_what_is_known() {
+    let some = Usage { input_tokens: Some(3), output_tokens: Some(4), ..Usage::default() };
+    assert_eq!(some.total(), Some(7));
+    assert_eq!(Usage::default().total(), None, "unknown is not zero");
+    let sum = some.plus(Usage { cached_tokens: Some(1), ..Usage::default() }).plus(some);
+    assert_eq!((sum.input_tokens, sum.cached_tokens, sum.thinking_tokens), (Some(6), Some(1), None));
+}
+
+#[test]
+fn words_of_decisions_and_outcomes_are_those_of_the_design() {
+    let kinds: Vec<&str> = DecisionKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    assert_eq!(
+        kinds.join(" "),
+        "RESPOND_ONLY INVOKE_TOOL ASK_CLARIFICATION REQUEST_CONFIRMATION EXECUTE_PENDING CANCEL_PENDING"
+    );
+    for outcome in OutcomeCategory::ALL {
+        assert_eq!(OutcomeCategory::from_str(outcome.as_str()).as_ref(), Ok(outcome));
+        assert_eq!(serde_json::to_value(outcome).unwrap(), json!(outcome.as_str()));
+    }
+    assert_eq!(OutcomeCategory::ALL.len(), 19);
+    for (tool, intent) in [
+        ("add_task", "CREATE_TASK"),
+        ("list_tasks", "LIST_TASKS"),
+        ("update_task", "UPDATE_TASK"),
+        ("complete_task", "COMPLETE_TASK"),
+        ("delete_task", "DELETE_TASK"),
+        ("weather", "weather"),
+    ] {
+        assert_eq!(UserIntent::of_tool(tool).as_str(), intent);
+        assert_eq!(UserIntent::from(intent.to_owned()), UserIntent::of_tool(tool));
+    }
+}
+
+#[test]
+fn defaults_are_those_of_the_seeds() {
+    let limits = TurnLimits::default();
+    assert_eq!(limits.tool_iterations_max, 5);
+    assert_eq!(limits.message_chars_max, Some(4000));
+    assert_eq!(limits.history_messages_max, Some(20));
+    assert_eq!((limits.tool_timeout.as_secs(), limits.turn_deadline.as_secs()), (30, 120));
+    assert_eq!(limits.confirmation_expiry.as_secs(), 7 * 24 * 3600);
+    assert_eq!((limits::OUTPUT_TOKENS_MAX, limits::TEMPERATURE), (1024, 0.0));
+}
+
+#[test]
+fn effects_follow_from_annotations() {
+    let of = |read_only, idempotent, keyed| {
+        Annotations { read_only, idempotent, keyed, ..Annotations::default() }.effect()
+    };
+    assert_eq!(of(true, false, false), Effect::None);
+    assert_eq!(of(false, true, false), Effect::Keyed);
+    assert_eq!(of(false, false, true), Effect::Keyed);
+    assert_eq!(of(false, false, false), Effect::Once);
+}
