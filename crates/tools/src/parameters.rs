@@ -170,6 +170,24 @@ mod tests {
     }
 
     #[test]
+    fn a_type_that_holds_itself() {
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Args {
+            tree: Node,
+        }
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Node {
+            size: u16,
+            children: Vec<Node>,
+        }
+        check::<Args>(expect![[
+            r##"{"type":"object","properties":{"tree":{"type":"object","properties":{"size":{"type":"integer","minimum":0,"maximum":65535},"children":{"type":"array","items":{"$ref":"#/$defs/Node"}}},"required":["size","children"],"additionalProperties":false}},"required":["tree"],"$defs":{"Node":{"type":"object","properties":{"size":{"type":"integer","minimum":0,"maximum":65535},"children":{"type":"array","items":{"$ref":"#/$defs/Node"}}},"required":["size","children"],"additionalProperties":false}},"additionalProperties":false}"##
+        ]]);
+    }
+
+    #[test]
     fn data_is_left_alone() {
         #[derive(JsonSchema)]
         #[expect(dead_code, reason = "only its schema is looked at")]

@@ -103,8 +103,8 @@ fn words(text: &str) -> Vec<String> {
 /// word may be what tells it from another ("Plan A").
 fn telling(said: &[String]) -> Vec<String> {
     const FILLER: &[&str] = &[
-        "a", "about", "an", "and", "for", "from", "in", "item", "my", "of", "on", "one", "please", "task",
-        "that", "the", "this", "to", "todo", "with",
+        "a", "about", "an", "and", "for", "from", "in", "it", "item", "my", "of", "on", "one", "please",
+        "task", "that", "the", "them", "these", "this", "those", "to", "todo", "with",
     ];
     said.iter().filter(|word| !FILLER.contains(&word.as_str())).cloned().collect()
 }
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn nothing_in_particular_is_asked_for() {
-        for text in ["", "  ", "the task", "my task", "?!"] {
+        for text in ["", "  ", "the task", "my task", "it", "that one", "?!"] {
             asks(
                 text,
                 &[(1, "Buy milk")],
@@ -394,6 +394,20 @@ mod tests {
         assert!(
             question.starts_with("I can't find a task “yo ga xxx") && question.chars().count() < 130,
             "{question}"
+        );
+    }
+
+    #[test]
+    fn a_pronoun_is_no_name() {
+        asks(
+            "it",
+            &[(1, "Buy milk"), (2, "Prepare the IT meeting")],
+            Prefer::Any,
+            expect!["Your open tasks are “Buy milk” and “Prepare the IT meeting”. Which task do you mean?"],
+        );
+        assert_eq!(
+            resolve("IT", &tasks(&[(1, "IT"), (2, "IT audit")]), Prefer::Any).map(|task| task.id.get()),
+            Ok(1)
         );
     }
 
