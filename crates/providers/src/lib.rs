@@ -3,7 +3,23 @@
 //! Only this crate knows a vendor's JSON. Translation is pure; one transport holds the only sockets to vendors. No
 //! environment variable is read here: whoever builds an adapter says what it needs.
 
+#[cfg(feature = "http")]
+mod assembly; // an answer from its pieces
+#[cfg(feature = "http")]
+mod decode; // bytes to deltas
+#[cfg(feature = "http")]
+mod error; // a vendor's failure as ours
+#[cfg(feature = "http")]
+mod http; // the only vendor sockets
+#[cfg(any(feature = "http", feature = "scripted"))]
 mod retry; // sending again
+#[cfg(feature = "http")]
+mod sse; // one framing of streams
 
+#[cfg(feature = "gemini")]
+pub mod gemini; // Google
 #[cfg(feature = "scripted")]
 pub mod scripted; // answers from a script
+
+#[cfg(feature = "http")]
+pub use http::{Transport, TransportError};

@@ -1,0 +1,179 @@
+//! JSON Schema as Gemini takes it. Pure; arguments are always checked against the original.
+//!
+//! Source: the vendor's reference of `responseJsonSchema` / `parametersJsonSchema`, which lists the keywords it knows
+//! (checked 2026-11-21): `$id $defs $ref $anchor type format title description enum items prefixItems minItems maxItems minimum
+//! maximum anyOf oneOf properties additionalProperties required propertyOrdering`, `enum` for strings and numbers only, and
+//! nothing but `$`-keywords beside a `$ref`.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+/// Formats the vendor documents.
+const FORMATS: &[&str] = &["date-time", "date", "time", "int32", "int64", "float", "double"];
+
+/// The schema in Gemini's dialect. Keywords that constrain and had to go are added to `dropped`.
+pub(super) fn lower(schema: &Value, dropped: &mut BTreeSet<String>) -> Value {
+    match schema {
+        Value::Object(schema) => Value::Object(lower_object(schema, dropped)),
+        // `true` allows everything, and `false` cannot be said.
+        _ => json!({}),
+    }
+}
+
+fn lower_object(schema: &Map<String, Value>, dropped: &mut BTreeSet<String>) -> Map<String, Value> {
+    let mut out = Map::new();
+    let beside_ref = schema.contains_key("$ref");
+    for (keyword, value) in schema {
+        match keyword.as_str() {
+            "$ref" => {
+                let target = value.as_str().unwrap_or_default().replacen("#/definitions/", "#/$defs/", 1);
+                out.insert("$ref".to_owned(), Value::String(target));
+            }
+            "$defs" | "definitions" => {
+                out.insert("$defs".to_owned(), lower_map(value, dropped));
+            }
+            "$id" | "$anchor" => keep(&mut out, keyword, value),
+            // Says nothing about values.
+            "$schema" | "$comment" | "default" | "examples" | "deprecated" | "readOnly" | "writeOnly" => {}
+            _ if beside_ref => {}
+            "title" | "description" | "type" | "required" | "minItems" | "maxItems" | "minimum"
+            | "maximum" | "propertyOrdering" => keep(&mut out, keyword, value),
+            "properties" => {
+                out.insert(keyword.clone(), lower_map(value, dropped));
+            }
+            "items" if value.is_object() => {
+                out.insert(keyword.clone(), lower(value, dropped));
+            }
+            "additionalProperties" if value.is_boolean() => keep(&mut out, keyword, value),
+            "additionalProperties" => {
+                out.insert(keyword.clone(), lower(value, dropped));
+            }
+            "prefixItems" | "anyOf" | "oneOf" => {
+                let members = value.as_array().into_iter().flatten();
+                let members = members.map(|member| lower(member, dropped)).collect();
+                out.insert(keyword.clone(), Value::Array(members));
+            }
+            "allOf" => {}
+            "const" => choices(&mut out, std::slice::from_ref(value), "const", dropped),
+            "enum" => choices(&mut out, value.as_array().map_or(&[], Vec::as_slice), "enum", dropped),
+            "exclusiveMinimum" | "exclusiveMaximum" => match (value.as_i64(), schema.get("type")) {
+                (Some(bound), Some(Value::String(kind))) if kind == "integer" => {
+                    let (keyword, step) =
+                        if keyword == "exclusiveMinimum" { ("minimum", 1) } else { ("maximum", -1) };
+                    out.insert(keyword.to_owned(), json!(bound.saturating_add(step)));
+                }
+                (_, _) => drop(dropped.insert(keyword.clone())),
+            },
+            "format" if value.as_str().is_some_and(|format| FORMATS.contains(&format)) => {
+                keep(&mut out, keyword, value);
+            }
+            _ => drop(dropped.insert(keyword.clone())),
+        }
+    }
+    let all_of = schema.get("allOf").filter(|_| !beside_ref).and_then(Value::as_array);
+    for member in all_of.into_iter().flatten().filter_map(Value::as_object) {
+        merge(&mut out, lower_object(member, dropped));
+    }
+    out
+}
+
+fn keep(out: &mut Map<String, Value>, keyword: &str, value: &Value) {
+    out.insert(keyword.to_owned(), value.clone());
+}
+
+fn lower_map(schemas: &Value, dropped: &mut BTreeSet<String>) -> Value {
+    let schemas = schemas.as_object().into_iter().flatten();
+    Value::Object(schemas.map(|(name, schema)| (name.clone(), lower(schema, dropped))).collect())
+}
+
+/// `enum` takes strings and numbers; `null` is what the type says anyway.
+fn choices(out: &mut Map<String, Value>, values: &[Value], keyword: &str, dropped: &mut BTreeSet<String>) {
+    let values: Vec<Value> = values.iter().filter(|value| !value.is_null()).cloned().collect();
+    if !values.is_empty() && values.iter().all(|value| value.is_string() || value.is_number()) {
+        out.insert("enum".to_owned(), Value::Array(values));
+    } else {
+        dropped.insert(keyword.to_owned());
+    }
+}
+
+/// Adds a member of `allOf`: properties and required are united, anything else stays as it was first.
+fn merge(out: &mut Map<String, Value>, member: Map<String, Value>) {
+    for (keyword, value) in member {
+        match (out.get_mut(&keyword), value) {
+            (Some(Value::Object(known)), Value::Object(more)) => {
+                for (name, schema) in more {
+                    known.entry(name).or_insert(schema);
+                }
+            }
+            (Some(Value::Array(known)), Value::Array(more)) if keyword == "required" => {
+                for name in more {
+                    if !known.contains(&name) {
+                        known.push(name);
+                    }
+                }
+            }
+            (Some(_), _) => {}
+            (None, value) => drop(out.insert(keyword, value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn check(schema: Value, expected: Expect) {
+        let mut dropped = BTreeSet::new();
+        let lowered = lower(&schema, &mut dropped);
+        expected.assert_eq(&format!("{lowered}\nwithout {dropped:?}"));
+    }
+
+    #[test]
+    fn what_schemars_makes_of_a_struct() {
+        check(
+            json!({
+                "$schema": "https://json-schema.org/draft/2020-12/schema",
+                "title": "Args",
+                "type": "object",
+                "properties": {
+                    "count": {"type": "integer", "format": "uint32", "minimum": 0},
+                    "when": {"type": ["string", "null"], "format": "date-time", "default": null},
+                    "kind": {"$ref": "#/$defs/Kind", "description": "lost beside a $ref"},
+                },
+                "required": ["count"],
+                "additionalProperties": false,
+                "$defs": {"Kind": {"oneOf": [{"const": "a", "description": "A."}, {"type": "string", "enum": ["b", null]}]}},
+            }),
+            expect![[r##"
+                {"title":"Args","type":"object","properties":{"count":{"type":"integer","minimum":0},"when":{"type":["string","null"],"format":"date-time"},"kind":{"$ref":"#/$defs/Kind"}},"required":["count"],"additionalProperties":false,"$defs":{"Kind":{"oneOf":[{"enum":["a"],"description":"A."},{"type":"string","enum":["b"]}]}}}
+                without {"format"}"##]],
+        );
+    }
+
+    #[test]
+    fn what_a_foreign_tool_may_bring() {
+        check(
+            json!({
+                "type": "object",
+                "allOf": [
+                    {"properties": {"a": {"type": "string", "pattern": "^x", "minLength": 1}}, "required": ["a"]},
+                    {"properties": {"b": {"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 10}}, "required": ["a", "b"]},
+                ],
+                "properties": {
+                    "c": {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0.5}, "uniqueItems": true},
+                    "d": true,
+                    "e": {"const": true, "type": "boolean"},
+                    "f": {"type": "object", "additionalProperties": {"type": "string", "default": "x"}},
+                    "g": {"$ref": "#/definitions/G"},
+                },
+                "definitions": {"G": {"type": "array", "prefixItems": [{"type": "string"}], "items": false, "maxItems": 1}},
+            }),
+            expect![[r##"
+                {"type":"object","properties":{"c":{"type":"array","items":{"type":"number"}},"d":{},"e":{"type":"boolean"},"f":{"type":"object","additionalProperties":{"type":"string"}},"g":{"$ref":"#/$defs/G"},"a":{"type":"string"},"b":{"type":"integer","minimum":1,"maximum":9}},"$defs":{"G":{"type":"array","prefixItems":[{"type":"string"}],"maxItems":1}},"required":["a","b"]}
+                without {"const", "exclusiveMinimum", "items", "minLength", "pattern", "uniqueItems"}"##]],
+        );
+    }
+}
