@@ -1,0 +1,145 @@
+//! Which crate may know which. An arrow that is not in the list is a decision: review the map in
+//! `docs/ARCHITECTURE.md`, then add it here.
+
+use std::collections::BTreeSet;
+
+use crate::metadata::Package;
+
+/// What a package may depend on. All arrows point one way; the compiler refuses a ring, this list refuses a detour.
+struct Allowed {
+    package: &'static str,
+    /// To be built.
+    normal: &'static [&'static str],
+    /// For its tests and examples only.
+    dev: &'static [&'static str],
+}
+
+const ALLOWED: &[Allowed] = &[
+    Allowed { package: "adjutant-core", normal: &[], dev: &[] },
+    Allowed { package: "adjutant-macros", normal: &[], dev: &[] },
+    Allowed { package: "adjutant-providers", normal: &["adjutant-core"], dev: &[] },
+    Allowed { package: "adjutant-embedded", normal: &["adjutant-core"], dev: &[] },
+    Allowed { package: "adjutant-tools", normal: &["adjutant-core"], dev: &["adjutant-macros"] },
+    // Itself with its feature `contract`: the tests every backend passes.
+    Allowed { package: "adjutant-store", normal: &["adjutant-core"], dev: &["adjutant-store"] },
+    Allowed {
+        package: "adjutant-runtime",
+        normal: &["adjutant-core"],
+        dev: &["adjutant-providers", "adjutant-store", "adjutant-tools"],
+    },
+    Allowed {
+        package: "adjutant",
+        normal: &[
+            "adjutant-core",
+            "adjutant-embedded",
+            "adjutant-macros",
+            "adjutant-providers",
+            "adjutant-runtime",
+            "adjutant-store",
+            "adjutant-tools",
+        ],
+        dev: &[],
+    },
+    Allowed {
+        package: "adjutant-cli",
+        normal: &[
+            "adjutant-core",
+            "adjutant-embedded",
+            "adjutant-providers",
+            "adjutant-runtime",
+            "adjutant-store",
+            "adjutant-tools",
+        ],
+        dev: &[],
+    },
+    Allowed { package: "xtask", normal: &[], dev: &[] },
+];
+
+/// Every arrow that is not in the list, and every package that is not.
+pub(crate) fn broken(workspace: &[Package]) -> Vec<String> {
+    let mut found = Vec::new();
+    for package in workspace {
+        let Some(allowed) = ALLOWED.iter().find(|allowed| allowed.package == package.name) else {
+            found.push(format!("{}: not in the list of xtask/src/check/arrows.rs", package.name));
+            continue;
+        };
+        found.extend(outside(package, "", &package.arrows, allowed.normal));
+        found.extend(outside(package, " for its tests", &package.dev_arrows, allowed.dev));
+    }
+    found
+}
+
+fn outside<'a>(
+    package: &'a Package,
+    purpose: &'a str,
+    arrows: &'a BTreeSet<String>,
+    allowed: &'a [&'a str],
+) -> impl Iterator<Item = String> {
+    arrows
+        .iter()
+        .filter(|name| !allowed.contains(&name.as_str()))
+        .map(move |name| format!("{} depends on {name}{purpose}: not an allowed arrow", package.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, arrows: &[&str], dev_arrows: &[&str]) -> Package {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Package {
+            name: name.to_owned(),
+            description: None,
+            license: None,
+            rust_version: None,
+            features: BTreeSet::new(),
+            examples: Default::default(),
+            arrows: set(arrows),
+            dev_arrows: set(dev_arrows),
+        }
+    }
+
+    #[test]
+    fn allowed_arrows_pass() {
+        assert!(broken(&[package("adjutant-tools", &["adjutant-core"], &["adjutant-macros"])]).is_empty());
+    }
+
+    #[test]
+    fn a_backward_arrow_is_found() {
+        assert_eq!(
+            broken(&[package("adjutant-core", &["adjutant-runtime"], &[])]),
+            ["adjutant-core depends on adjutant-runtime: not an allowed arrow"]
+        );
+    }
+
+    #[test]
+    fn a_test_arrow_is_no_licence_for_the_code() {
+        assert_eq!(
+            broken(&[package("adjutant-tools", &["adjutant-macros"], &["adjutant-store"])]),
+            [
+                "adjutant-tools depends on adjutant-macros: not an allowed arrow",
+                "adjutant-tools depends on adjutant-store for its tests: not an allowed arrow",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_new_package_has_to_be_placed() {
+        assert_eq!(
+            broken(&[package("adjutant-extra", &[], &[])]),
+            ["adjutant-extra: not in the list of xtask/src/check/arrows.rs"]
+        );
+    }
+
+    #[test]
+    fn the_list_itself_has_no_ring() {
+        // Taking away packages that need nothing any more must leave none; test arrows may go both ways.
+        let mut left: Vec<&Allowed> = ALLOWED.iter().collect();
+        while !left.is_empty() {
+            let names: Vec<&str> = left.iter().map(|allowed| allowed.package).collect();
+            let before = left.len();
+            left.retain(|allowed| allowed.normal.iter().any(|name| names.contains(name)));
+            assert!(left.len() < before, "a ring among {names:?}");
+        }
+    }
+}

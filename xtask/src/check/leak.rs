@@ -1,0 +1,136 @@
+//! Evaluation cases must not stand in the prompts: a model that has read the question proves nothing.
+//!
+//! Compared are content words (who and what a task is about), cut to their stems. Words that any such prompt needs are
+//! ordinary and do not count.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::files::File;
+
+/// Function words, words of task keeping, days, courtesies and everyday verbs and adjectives. No noun that could be what
+/// a task is about.
+const ORDINARY: &str = "
+    about all already also and another any anything are back been before bring bought but buy call cancel change check
+    clean complete could correct delete did does doing done drop each edit else erase everything far fill find finish
+    first for forget from get give going good got great has have hello help helpful her here his how into its just keep
+    last learn left let like list look made make many mark mean more morning must need never new none not nothing note
+    now number off okay one ones only open order other our out over overview paint pay pending people pick plan please
+    prepare put really remember remind remove rename renew repair reply return ring said say scrap second see send shall
+    she should show sign some something sort still strike such take tell than thank thanks that the their them then
+    there these they thing things this those tick today tomorrow tonight too two update use very visit walk want was
+    water weather week weekend well went were what when where which who whole why will with without word words work
+    world would write written yes yesterday yet you your
+    monday tuesday wednesday thursday friday saturday sunday
+    add answer ask description due entry item message person question request status task tasks text todo todos user
+";
+
+/// Where model-visible text lives.
+const PROMPTS: &str = "prompts/";
+/// Where evaluation cases live.
+const CASES: &str = "evals/";
+
+/// Every word of a case that also stands in a prompt, with a place of each.
+pub(crate) fn leaks(files: &[File]) -> Vec<String> {
+    let cases: Vec<&File> =
+        files.iter().filter(|file| file.path.starts_with(CASES) && file.path.ends_with(".jsonl")).collect();
+    let prompts: Vec<&File> = files.iter().filter(|file| file.path.starts_with(PROMPTS)).collect();
+    if cases.is_empty() || prompts.is_empty() {
+        return vec![format!("nothing to compare: no cases in {CASES} or no files in {PROMPTS}")];
+    }
+    let mut words: BTreeMap<String, String> = BTreeMap::new();
+    let mut found = Vec::new();
+    for file in cases {
+        for (index, line) in file.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            match texts_of_case(line) {
+                Some(texts) => {
+                    for stem in texts.iter().flat_map(|text| content_words(text)) {
+                        words.entry(stem).or_insert_with(|| format!("{}:{}", file.path, index + 1));
+                    }
+                }
+                None => found.push(format!("{}:{}: not a case", file.path, index + 1)),
+            }
+        }
+    }
+    for file in prompts {
+        for (index, line) in file.text.lines().enumerate() {
+            for stem in content_words(line) {
+                if let Some(case) = words.get(&stem) {
+                    found.push(format!("{}:{}: {stem:?} is a word of {case}", file.path, index + 1));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// What a model would recognise of a case: the user's words, the tasks, the history.
+fn texts_of_case(line: &str) -> Option<Vec<String>> {
+    let case: Value = serde_json::from_str(line).ok()?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let mut texts = vec![text(&case["input"])?];
+    for (list, field) in [("tasks", "description"), ("history", "text")] {
+        texts.extend(case[list].as_array().into_iter().flatten().filter_map(|entry| text(&entry[field])));
+    }
+    Some(texts)
+}
+
+/// The stems of the words of three letters and more that are not ordinary.
+fn content_words(text: &str) -> Vec<String> {
+    text.to_lowercase()
+        .split(|c: char| !c.is_alphabetic())
+        .filter(|word| word.chars().count() >= 3)
+        .map(stem)
+        .filter(|word| !ORDINARY.split_whitespace().any(|ordinary| stem(ordinary) == *word))
+        .collect()
+}
+
+/// A rough stem, the same for a word and its usual inflections: `photos`, `photo`; `watered`, `watering`.
+fn stem(word: &str) -> String {
+    const ENDINGS: [&str; 5] = ["ing", "ed", "es", "s", "e"];
+    let cut =
+        ENDINGS.iter().find_map(|ending| word.strip_suffix(ending).filter(|rest| rest.chars().count() >= 3));
+    // Again, so that an ending that belongs to the word goes too: `walruses`, `walrus`.
+    cut.map_or_else(|| word.to_owned(), stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(case: &str, prompt: &str, expected: &[&str]) {
+        let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
+        assert_eq!(leaks(&[file("evals/a.jsonl", case), file("prompts/p.md", prompt)]), expected);
+    }
+
+    const CASE: &str = r#"{"id":"a","tasks":[{"description":"Polish the telescopes"}],"input":"I fed the walrus","expect":{}}"#;
+
+    #[test]
+    fn a_word_of_a_case_in_a_prompt_is_found_in_any_form() {
+        check(CASE, "one\nTwo Walruses", &["prompts/p.md:2: \"walru\" is a word of evals/a.jsonl:1"]);
+        check(CASE, "a telescope", &["prompts/p.md:1: \"telescop\" is a word of evals/a.jsonl:1"]);
+    }
+
+    #[test]
+    fn ordinary_words_are_free() {
+        check(
+            r#"{"id":"a","tasks":[],"input":"add a new task for Monday, please","expect":{}}"#,
+            "Adding new tasks: Monday",
+            &[],
+        );
+    }
+
+    #[test]
+    fn nothing_to_compare_is_a_finding() {
+        assert_eq!(leaks(&[]).len(), 1);
+        check("no case", "prompt", &["evals/a.jsonl:1: not a case"]);
+    }
+
+    #[test]
+    fn inflections_share_a_stem() {
+        assert_eq!(stem("photos"), stem("photo"));
+        assert_eq!(stem("watered"), stem("watering"));
+        assert_eq!(stem("machines"), stem("machine"));
+    }
+}

@@ -1,0 +1,112 @@
+//! What cargo knows of the workspace: packages, features, examples, and who depends on whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::steps::{Failure, cargo, output};
+
+/// One package of the workspace.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) description: Option<String>,
+    pub(crate) license: Option<String>,
+    pub(crate) rust_version: Option<String>,
+    /// Names of its features.
+    pub(crate) features: BTreeSet<String>,
+    /// Its examples, each with the features it needs.
+    pub(crate) examples: BTreeMap<String, Vec<String>>,
+    /// Packages of this workspace it depends on to be built.
+    pub(crate) arrows: BTreeSet<String>,
+    /// Packages of this workspace only its tests and examples depend on.
+    pub(crate) dev_arrows: BTreeSet<String>,
+}
+
+/// The packages of this workspace.
+///
+/// # Errors
+/// If cargo cannot read them, or `Cargo.lock` would have to change.
+pub(crate) fn packages() -> Result<Vec<Package>, Failure> {
+    let text = output(&mut cargo(["metadata", "--format-version", "1", "--no-deps", "--locked"]))?;
+    parse(&text)
+}
+
+fn parse(text: &str) -> Result<Vec<Package>, Failure> {
+    let metadata: Value =
+        serde_json::from_str(text).map_err(|error| format!("cargo metadata is not JSON: {error}"))?;
+    let packages = list(&metadata["packages"]);
+    let names: BTreeSet<String> = packages.iter().map(|package| text_of(&package["name"])).collect();
+    if names.is_empty() {
+        return Err("cargo metadata names no package".to_owned());
+    }
+    Ok(packages.iter().map(|package| read(package, &names)).collect())
+}
+
+fn read(package: &Value, workspace: &BTreeSet<String>) -> Package {
+    let arrows = |dev: bool| {
+        list(&package["dependencies"])
+            .iter()
+            // Normal and build dependencies have another kind than "dev".
+            .filter(|dependency| (dependency["kind"] == "dev") == dev)
+            .map(|dependency| text_of(&dependency["name"]))
+            .filter(|name| workspace.contains(name))
+            .collect()
+    };
+    let optional = |key: &str| package[key].as_str().map(str::to_owned);
+    Package {
+        name: text_of(&package["name"]),
+        description: optional("description"),
+        license: optional("license"),
+        rust_version: optional("rust_version"),
+        features: package["features"]
+            .as_object()
+            .map(|map| map.keys().cloned().collect())
+            .unwrap_or_default(),
+        examples: list(&package["targets"])
+            .iter()
+            .filter(|target| list(&target["kind"]).iter().any(|kind| kind == "example"))
+            .map(|target| {
+                (text_of(&target["name"]), list(&target["required-features"]).iter().map(text_of).collect())
+            })
+            .collect(),
+        arrows: arrows(false),
+        dev_arrows: arrows(true),
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_is_read_with_its_arrows() {
+        let packages = parse(
+            r#"{"packages":[
+                {"name":"a","license":"MIT","rust_version":null,"description":"A.","features":{"x":[],"default":["x"]},
+                 "targets":[{"kind":["lib"],"name":"a"},{"kind":["example"],"name":"e","required-features":["x"]}],
+                 "dependencies":[{"name":"b","kind":null},{"name":"serde","kind":null},{"name":"c","kind":"dev"},{"name":"c","kind":"build"}]},
+                {"name":"b"},{"name":"c"}]}"#,
+        )
+        .expect("metadata");
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        assert_eq!(packages[0].features, set(&["default", "x"]));
+        assert_eq!(packages[0].examples, BTreeMap::from([("e".to_owned(), vec!["x".to_owned()])]));
+        assert_eq!((&packages[0].arrows, &packages[0].dev_arrows), (&set(&["b", "c"]), &set(&["c"])));
+        assert_eq!(packages[0].rust_version, None);
+    }
+
+    #[test]
+    fn no_packages_and_no_json_are_failures() {
+        assert!(parse("{}").is_err());
+        assert!(parse("cargo: command not found").is_err());
+    }
+}
