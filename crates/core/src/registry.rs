@@ -127,7 +127,9 @@ impl ToolRegistry {
     pub fn unknown(&self, name: &str) -> String {
         let names: Vec<&str> = self.names().map(ToolName::as_str).collect();
         match nearest(name, names.iter().copied()) {
-            Some(near) => format!("there is no tool {name:?}; did you mean {near:?}? Tools: {}", names.join(", ")),
+            Some(near) => {
+                format!("there is no tool {name:?}; did you mean {near:?}? Tools: {}", names.join(", "))
+            }
             None if names.is_empty() => format!("there is no tool {name:?}; there are no tools"),
             None => format!("there is no tool {name:?}. Tools: {}", names.join(", ")),
         }
@@ -173,14 +175,15 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
 }
 
 /// Optimal string alignment distance: insertions, deletions, substitutions, swaps of neighbours.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
     for i in 1..=a.len() {
         let mut row = vec![i];
         for j in 1..=b.len() {
             let same = a[i - 1] == b[j - 1];
-            let mut best = (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + usize::from(!same));
+            let mut best =
+                (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + usize::from(!same));
             if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
                 best = best.min(rows[i - 2][j - 2] + 1);
             }

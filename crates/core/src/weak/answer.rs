@@ -1,0 +1,126 @@
+//! Reading the answer: from a list of actions to calls, with a question for every doubt.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::message::{Content, Part};
+use crate::model::{FinishReason, GenerateResponse};
+use crate::tool::{Arguments, Reference, ToolCall, ToolDefinition};
+use crate::turn::{ASK_USER, DECLINE};
+
+use super::actions::{ACTIONS_MAX, CONTROLS};
+use super::doubt::Doubt;
+use super::english;
+use super::guard::{Guard, Proposed};
+use super::said::Said;
+
+#[derive(Debug, Deserialize)]
+struct Action {
+    tool: String,
+    #[serde(default)]
+    args: Arguments,
+}
+
+pub(super) fn decode(
+    mut response: GenerateResponse,
+    said: &Said,
+    references: &[Reference],
+    tools: &[&ToolDefinition],
+) -> GenerateResponse {
+    match response.finish {
+        FinishReason::ContentFilter | FinishReason::MalformedCall => return response,
+        // A list that the bound cut off does not parse, and becomes a question.
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::MaxTokens => {}
+    }
+    let mut parts: Vec<Part> = response
+        .parts
+        .iter()
+        .filter(|part| matches!(part.content, Content::Thinking { .. }))
+        .cloned()
+        .collect();
+    let guard = Guard::new(said, references, tools);
+    let contents = match read(&response.text()) {
+        Some(actions) => contents(&actions, &guard, tools),
+        None => vec![asked(0, &Doubt::NotUnderstood)],
+    };
+    let calls = contents.iter().any(|content| matches!(content, Content::ToolCall(_)));
+    parts.extend(contents.into_iter().map(Part::ours));
+    response.parts = parts;
+    response.finish = if calls { FinishReason::ToolCalls } else { FinishReason::Stop };
+    response
+}
+
+/// The list in the text. A server that does not keep the schema may wrap it in words, or leave out the brackets.
+fn read(text: &str) -> Option<Vec<Action>> {
+    let list = |open: char, close: char| {
+        let (start, end) = (text.find(open)?, text.rfind(close)?);
+        text.get(start..=end)
+    };
+    let actions: Vec<Action> = match list('[', ']').and_then(|list| serde_json::from_str(list).ok()) {
+        Some(actions) => actions,
+        None => vec![serde_json::from_str(list('{', '}')?).ok()?],
+    };
+    (1..=ACTIONS_MAX).contains(&actions.len()).then_some(actions)
+}
+
+fn contents(actions: &[Action], guard: &Guard<'_>, tools: &[&ToolDefinition]) -> Vec<Content> {
+    if let Some(doubt) = guard.bare_mention() {
+        return vec![asked(0, &doubt)];
+    }
+    let control = actions.iter().find(|action| CONTROLS.iter().any(|(name, _)| *name == action.tool));
+    let mut proposed = Vec::new();
+    let mut doubt = None;
+    for action in actions.iter().filter(|action| CONTROLS.iter().all(|(name, _)| *name != action.tool)) {
+        match tools.iter().find(|tool| tool.name.as_str() == action.tool) {
+            Some(tool) => proposed.push(Proposed { tool, arguments: action.args.clone() }),
+            None => doubt = Some(Doubt::NotUnderstood),
+        }
+    }
+    let mut accepted: Vec<(&str, Arguments)> = Vec::new();
+    for checked in guard.check(&proposed) {
+        match checked {
+            // The same action twice is a slip of the model, not two wishes.
+            Ok(call) if accepted.contains(&call) => {}
+            Ok(call) => accepted.push(call),
+            Err(found) => doubt = doubt.or(Some(found)),
+        }
+    }
+    let mut contents: Vec<Content> = accepted
+        .into_iter()
+        .enumerate()
+        .map(|(index, (tool, arguments))| call(index, tool, arguments))
+        .collect();
+    match (doubt, control) {
+        (Some(doubt), _) => contents.push(asked(contents.len(), &doubt)),
+        (None, Some(control)) if contents.is_empty() => contents.push(said(control, guard)),
+        (None, Some(control)) if control.tool == ASK_USER => contents.push(said(control, guard)),
+        (None, Some(_) | None) => {}
+    }
+    contents
+}
+
+/// A word to the person.
+fn said(control: &Action, guard: &Guard<'_>) -> Content {
+    let argument =
+        CONTROLS.iter().find(|(name, _)| *name == control.tool).map_or("text", |(_, argument)| argument);
+    let words = control.args.get(argument).and_then(Value::as_str).unwrap_or_default().trim();
+    if words.is_empty() || guard.claims_a_change(words) {
+        return asked(0, &Doubt::NotUnderstood);
+    }
+    match control.tool.as_str() {
+        name @ (ASK_USER | DECLINE) => {
+            call(0, name, [(argument.to_owned(), json!(words))].into_iter().collect())
+        }
+        // A reply that is one question would count as asking for clarification, which has its own action.
+        _ if english::is_one_question(words) => Content::Text { text: format!("All right. {words}") },
+        _ => Content::Text { text: words.to_owned() },
+    }
+}
+
+fn asked(index: usize, doubt: &Doubt<'_>) -> Content {
+    call(index, ASK_USER, [("question".to_owned(), json!(doubt.question()))].into_iter().collect())
+}
+
+fn call(index: usize, name: &str, arguments: Arguments) -> Content {
+    Content::ToolCall(ToolCall::from_object(index, None, name.to_owned(), arguments))
+}

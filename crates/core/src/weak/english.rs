@@ -1,0 +1,487 @@
+//! Reading what a person wrote, as far as the guards need it: words, numbers, clauses.
+//!
+//! The tables are English. In another language less is recognised, and a guard that recognises nothing asks.
+
+use crate::registry::distance;
+
+/// Words that name no particular thing: grammar, politeness, and what people say to any list.
+const PLAIN: &[&str] = &[
+    "a",
+    "about",
+    "actually",
+    "after",
+    "again",
+    "all",
+    "already",
+    "also",
+    "am",
+    "an",
+    "and",
+    "another",
+    "any",
+    "anymore",
+    "anything",
+    "are",
+    "as",
+    "at",
+    "be",
+    "been",
+    "both",
+    "but",
+    "by",
+    "can",
+    "could",
+    "did",
+    "do",
+    "does",
+    "doing",
+    "each",
+    "else",
+    "entry",
+    "every",
+    "everything",
+    "few",
+    "first",
+    "for",
+    "from",
+    "had",
+    "has",
+    "have",
+    "having",
+    "he",
+    "her",
+    "hers",
+    "here",
+    "hey",
+    "hi",
+    "him",
+    "his",
+    "how",
+    "i",
+    "if",
+    "in",
+    "instead",
+    "into",
+    "is",
+    "it",
+    "item",
+    "items",
+    "its",
+    "just",
+    "kindly",
+    "last",
+    "least",
+    "like",
+    "list",
+    "longer",
+    "lot",
+    "many",
+    "may",
+    "me",
+    "might",
+    "mine",
+    "more",
+    "my",
+    "need",
+    "next",
+    "no",
+    "not",
+    "now",
+    "number",
+    "of",
+    "off",
+    "ok",
+    "okay",
+    "on",
+    "one",
+    "ones",
+    "or",
+    "other",
+    "our",
+    "out",
+    "over",
+    "pls",
+    "please",
+    "really",
+    "rid",
+    "right",
+    "same",
+    "second",
+    "shall",
+    "she",
+    "should",
+    "so",
+    "some",
+    "something",
+    "than",
+    "thanks",
+    "that",
+    "the",
+    "their",
+    "them",
+    "then",
+    "there",
+    "these",
+    "they",
+    "thing",
+    "things",
+    "third",
+    "this",
+    "those",
+    "to",
+    "today",
+    "todo",
+    "todos",
+    "too",
+    "two",
+    "up",
+    "us",
+    "want",
+    "was",
+    "we",
+    "well",
+    "were",
+    "what",
+    "when",
+    "where",
+    "which",
+    "who",
+    "why",
+    "will",
+    "with",
+    "would",
+    "yes",
+    "yet",
+    "you",
+    "your",
+    "im",
+    "ive",
+    "id",
+    "ill",
+    "dont",
+    "lets",
+    "whats",
+    "thats",
+    // What one does with an entry of a list, whatever is in it.
+    "add",
+    "added",
+    "cancel",
+    "change",
+    "changed",
+    "check",
+    "checked",
+    "clear",
+    "complete",
+    "completed",
+    "correct",
+    "create",
+    "cross",
+    "crossed",
+    "delete",
+    "deleted",
+    "done",
+    "drop",
+    "edit",
+    "erase",
+    "finish",
+    "finished",
+    "forget",
+    "make",
+    "mark",
+    "marked",
+    "name",
+    "new",
+    "note",
+    "put",
+    "remember",
+    "remind",
+    "remove",
+    "removed",
+    "rename",
+    "renamed",
+    "say",
+    "scrap",
+    "set",
+    "show",
+    "strike",
+    "task",
+    "tasks",
+    "tick",
+    "ticked",
+    "update",
+    "updated",
+];
+
+/// Forms that no ending explains.
+const IRREGULAR: &[&[&str]] = &[
+    &["ate", "eat", "eaten"],
+    &["bought", "buy"],
+    &["bring", "brought"],
+    &["build", "built"],
+    &["choose", "chose", "chosen"],
+    &["dig", "dug"],
+    &["draw", "drawn", "drew"],
+    &["drive", "drove", "driven"],
+    &["fed", "feed"],
+    &["find", "found"],
+    &["flew", "flown", "fly"],
+    &["gave", "give", "given"],
+    &["get", "got", "gotten"],
+    &["go", "gone", "went"],
+    &["grew", "grow", "grown"],
+    &["hang", "hung"],
+    &["keep", "kept"],
+    &["laid", "lay"],
+    &["leave", "left"],
+    &["lend", "lent"],
+    &["made", "make"],
+    &["meet", "met"],
+    &["paid", "pay"],
+    &["ran", "run"],
+    &["rang", "ring", "rung"],
+    &["saw", "see", "seen"],
+    &["sell", "sold"],
+    &["send", "sent"],
+    &["sew", "sewn"],
+    &["speak", "spoke", "spoken"],
+    &["sweep", "swept"],
+    &["sing", "sang", "sung"],
+    &["swam", "swim", "swum"],
+    &["take", "taken", "took"],
+    &["taught", "teach"],
+    &["tell", "told"],
+    &["think", "thought"],
+    &["threw", "throw", "thrown"],
+    &["write", "written", "wrote"],
+];
+
+/// What may follow a common beginning of two forms of one word.
+const ENDINGS: &[&str] = &[
+    "", "s", "es", "d", "ed", "ing", "ings", "e", "en", "ten", "er", "ers", "y", "ies", "ied", "ion",
+    "ation", "ations", "ment", "al", "or",
+];
+
+const NEGATIONS: &[&str] = &[
+    "not", "never", "no", "without", "almost", "nearly", "cannot", "cant", "dont", "didnt", "havent",
+    "hasnt", "wont", "isnt", "wasnt", "couldnt", "forgot",
+];
+const STILL_TO_COME: &[&str] = &[
+    "will", "i'll", "we'll", "ill", "gonna", "should", "must", "need", "needs", "ought", "later", "tomorrow",
+    "want", "plan", "planning", "about", "going", "start", "started", "starting",
+];
+const ASKS_FOR_A_FACT: &[&str] = &[
+    "did", "have", "has", "is", "are", "was", "were", "do", "does", "am", "when", "what", "what's", "whats",
+    "which", "who", "who's", "why", "where", "how", "should", "shall",
+];
+const ORDERS_A_MARK: &[&str] = &["mark", "tick", "check", "cross", "set"];
+const LOOKS_BACK: &[&str] = &[
+    "it", "that", "this", "these", "those", "them", "they", "one", "ones", "both", "same", "again",
+    "instead", "yes", "yep", "yeah", "yup", "sure", "no", "nope", "ok", "okay", "please", "do", "either",
+    "neither", "former", "latter", "actually", "first", "second", "third", "last", "done", "undo", "sorry",
+    "meant", "mean",
+];
+const ORDINALS: &[(&str, usize)] = &[
+    ("first", 1),
+    ("1st", 1),
+    ("second", 2),
+    ("2nd", 2),
+    ("third", 3),
+    ("3rd", 3),
+    ("fourth", 4),
+    ("4th", 4),
+    ("fifth", 5),
+    ("5th", 5),
+    ("sixth", 6),
+    ("6th", 6),
+    ("seventh", 7),
+    ("eighth", 8),
+    ("ninth", 9),
+    ("tenth", 10),
+];
+const NUMBER_MARKS: &[&str] = &["number", "no", "nr", "num", "item", "entry", "id", "todo"];
+
+/// The words of a text: lower case, no possessive, apostrophes inside kept.
+pub(super) fn tokens(text: &str) -> Vec<String> {
+    text.to_lowercase()
+        .replace('\u{2019}', "'")
+        .split(|c: char| !(c.is_alphanumeric() || c == '\''))
+        .map(|word| word.trim_matches('\''))
+        .map(|word| word.strip_suffix("'s").unwrap_or(word))
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The words that may name a particular thing.
+pub(super) fn content(text: &str) -> Vec<String> {
+    tokens(text).into_iter().filter(|word| !is_plain(word) && !is_number(word)).collect()
+}
+
+/// Whether a word names no particular thing.
+pub(super) fn is_plain(word: &str) -> bool {
+    word.contains('\'') || PLAIN.contains(&word)
+}
+
+/// Whether it is written in digits.
+pub(super) fn is_number(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// How near two words are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Likeness {
+    /// Different words.
+    Different,
+    /// Perhaps one of them is mistyped.
+    Typo,
+    /// The same word, perhaps in another form.
+    Same,
+}
+
+/// Compares two words in lower case.
+pub(super) fn likeness(a: &str, b: &str) -> Likeness {
+    if a == b || one_ending(a, b) || IRREGULAR.iter().any(|forms| forms.contains(&a) && forms.contains(&b)) {
+        return Likeness::Same;
+    }
+    let shorter = a.chars().count().min(b.chars().count());
+    let longer = a.chars().count().max(b.chars().count());
+    let allowed = match shorter {
+        0..=4 => 0,
+        5..=8 => 1,
+        _ => 2,
+    };
+    // The lengths bound the distance from below: most pairs need no table.
+    if longer - shorter <= allowed && distance(a, b) <= allowed {
+        Likeness::Typo
+    } else {
+        Likeness::Different
+    }
+}
+
+/// Whether a list of words has this word, in any form.
+pub(super) fn has(words: &[String], word: &str) -> bool {
+    words.iter().any(|other| likeness(other, word) != Likeness::Different)
+}
+
+fn one_ending(a: &str, b: &str) -> bool {
+    let common: usize = a.chars().zip(b.chars()).take_while(|(x, y)| x == y).map(|(x, _)| x.len_utf8()).sum();
+    // Every cut down to three letters: "filed" and "files" share "file" as well as "fil".
+    (3..=common).rev().any(|cut| {
+        let (Some((stem, rest_a)), Some((_, rest_b))) = (a.split_at_checked(cut), b.split_at_checked(cut))
+        else {
+            return false;
+        };
+        let doubled =
+            |rest: &str| stem.chars().last().and_then(|last| rest.strip_prefix(last)).is_some_and(is_ending);
+        (is_ending(rest_a) || doubled(rest_a)) && (is_ending(rest_b) || doubled(rest_b))
+    })
+}
+
+fn is_ending(rest: &str) -> bool {
+    ENDINGS.contains(&rest)
+}
+
+/// Numbers the text gives as a name: after the kind of thing, "number", "#" and the like.
+pub(super) fn named_numbers(text: &str, kinds: &[&str]) -> Vec<String> {
+    let spaced = text.replace('#', " number ");
+    let words = tokens(&spaced);
+    let mut found = Vec::new();
+    let mut naming = false;
+    for word in &words {
+        let marks = NUMBER_MARKS.contains(&word.as_str())
+            || kinds.iter().any(|kind| word == kind || word.strip_suffix('s') == Some(kind));
+        if is_number(word) && naming {
+            found.push(word.clone());
+        } else if marks {
+            naming = true;
+        } else if !matches!(word.as_str(), "and" | "or" | "is") {
+            naming = false;
+        }
+    }
+    found
+}
+
+/// All numbers written in digits.
+pub(super) fn numbers(text: &str) -> Vec<String> {
+    tokens(text).into_iter().filter(|word| is_number(word)).collect()
+}
+
+/// The place in a list that the text names: "the second one", "last task". Counted from 1; `None` in the pair: the last.
+pub(super) fn place(text: &str, kinds: &[&str]) -> Option<Option<usize>> {
+    let words = tokens(text);
+    for (at, word) in words.iter().enumerate() {
+        let ends = match words.get(at + 1) {
+            None => at > 0,
+            Some(next) => {
+                matches!(next.as_str(), "one" | "item" | "entry" | "thing" | "todo")
+                    || kinds.contains(&next.as_str())
+            }
+        };
+        if !ends {
+            continue;
+        }
+        if word == "last" {
+            return Some(None);
+        }
+        if let Some((_, number)) = ORDINALS.iter().find(|(ordinal, _)| ordinal == word) {
+            return Some(Some(*number));
+        }
+    }
+    None
+}
+
+/// The parts of a text that stand for themselves, each as words.
+pub(super) fn clauses(text: &str) -> Vec<Vec<String>> {
+    text.split([',', ';', '.', '!', '?', ':', '\n'])
+        .flat_map(|part| {
+            let words = tokens(part);
+            words
+                .split(|word| matches!(word.as_str(), "but" | "and" | "then" | "though"))
+                .map(<[String]>::to_vec)
+                .collect::<Vec<_>>()
+        })
+        .filter(|words| !words.is_empty())
+        .collect()
+}
+
+/// Whether a clause says that something is not done, or not yet.
+pub(super) fn denies(clause: &[String]) -> bool {
+    if clause.iter().any(|word| word.ends_with("n't") || NEGATIONS.contains(&word.as_str())) {
+        return true;
+    }
+    let orders = clause.iter().any(|word| ORDERS_A_MARK.contains(&word.as_str()));
+    let has_to =
+        clause.windows(2).any(|pair| matches!(pair[0].as_str(), "have" | "has" | "got") && pair[1] == "to");
+    !orders && (has_to || clause.iter().any(|word| STILL_TO_COME.contains(&word.as_str())))
+}
+
+/// Whether a clause forbids: "don't remove ...". `verb` is the word forbidden.
+pub(super) fn forbids(clause: &[String]) -> Option<&str> {
+    clause.iter().enumerate().find_map(|(at, word)| {
+        let stop = matches!(word.as_str(), "don't" | "dont" | "never")
+            || (word == "not" && at > 0 && clause[at - 1] == "do");
+        if stop && !(at > 0 && matches!(clause[at - 1].as_str(), "i" | "we")) {
+            clause.get(at + 1).map(String::as_str)
+        } else {
+            None
+        }
+    })
+}
+
+/// Whether the text asks how things are instead of asking to change them.
+pub(super) fn asks_for_a_fact(text: &str) -> bool {
+    let words = tokens(text);
+    text.trim_end().ends_with('?')
+        && words.first().is_some_and(|word| ASKS_FOR_A_FACT.contains(&word.as_str()))
+}
+
+/// Whether the text can only be understood with what was said before it.
+pub(super) fn looks_back(text: &str) -> bool {
+    tokens(text).iter().any(|word| LOOKS_BACK.contains(&word.as_str()))
+}
+
+/// Whether the text is one sentence, and that a question.
+pub(super) fn is_one_question(text: &str) -> bool {
+    let text = text.trim();
+    text.strip_suffix('?').is_some_and(|rest| !rest.contains(['.', '!', '?', '\n']))
+}

@@ -1,0 +1,79 @@
+//! How it is done, shown: examples as data.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::tool::{Reference, ToolDefinition};
+
+/// Examples that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of the examples: {reason}")]
+pub struct InvalidExamples {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// An instruction and examples.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Examples {
+    pub(super) instruction: Option<String>,
+    all: Vec<Example>,
+}
+
+/// One message and the right answer.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Example {
+    pub(super) references: Option<Vec<Reference>>,
+    pub(super) before: Option<String>,
+    pub(super) message: String,
+    pub(super) answer: Vec<Action>,
+}
+
+/// One action of an answer.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Action {
+    pub(super) tool: String,
+    pub(super) args: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    instruction: String,
+}
+
+impl Examples {
+    pub(super) fn from_jsonl(text: &str) -> Result<Self, InvalidExamples> {
+        let mut examples = Self::default();
+        for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let invalid = |reason: String| InvalidExamples { line: index + 1, reason };
+            if index == 0
+                && let Ok(head) = serde_json::from_str::<Head>(line)
+            {
+                examples.instruction = Some(head.instruction);
+                continue;
+            }
+            let example: Example = serde_json::from_str(line).map_err(|error| invalid(error.to_string()))?;
+            if example.message.trim().is_empty() || example.answer.is_empty() {
+                return Err(invalid("an example needs a message and an answer".to_owned()));
+            }
+            if example.answer.iter().any(|action| !action.args.is_object()) {
+                return Err(invalid("args must be an object".to_owned()));
+            }
+            examples.all.push(example);
+        }
+        Ok(examples)
+    }
+
+    /// The examples that these tools can answer.
+    pub(super) fn fitting<'a>(&'a self, tools: &'a [&ToolDefinition]) -> impl Iterator<Item = &'a Example> {
+        let known = |name: &str| {
+            crate::RESERVED.contains(&name) || tools.iter().any(|tool| tool.name.as_str() == name)
+        };
+        self.all.iter().filter(move |example| example.answer.iter().all(|action| known(&action.tool)))
+    }
+}

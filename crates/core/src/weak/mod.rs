@@ -1,0 +1,111 @@
+//! Tool calling for models that cannot be trusted to call tools freely.
+//!
+//! [`WeakTools::encode`] turns a request with tools into one that asks for a constrained list of actions, with examples,
+//! and in which the user's things are named by their own words. [`WeakTools::decode`] turns the answer back into calls,
+//! and puts a question in the place of every call that what the person said does not bear out.
+//!
+//! Pure functions over data: the tools and their schemas, the user's things ([`Reference`]) and the examples. The caller
+//! allows one round of actions for each message and shows results with [`crate::Tool::describe`]: such a model does not
+//! stop calling once it has begun, and describes results poorly.
+
+mod actions; // what the answer may be
+mod answer; // reading the answer
+mod doubt; // questions instead of guesses
+mod english; // what words show
+mod example; // how it is done, shown
+mod guard; // what a call has to show for itself
+mod prompt; // what the model reads
+mod said; // what the person said
+mod things; // what the person has
+
+pub use example::InvalidExamples;
+
+use crate::model::{GenerateRequest, GenerateResponse, MaxTokens};
+use crate::tool::{Reference, ToolDefinition};
+use example::Examples;
+use said::Said;
+use things::Things;
+
+/// Tokens for the frame of an answer; what it quotes of the message comes on top.
+const OUTPUT_TOKENS_BASE: u32 = 320;
+
+/// The policy for weak models: an instruction and examples for the tools of one agent.
+#[derive(Debug, Clone, Default)]
+pub struct WeakTools {
+    examples: Examples,
+}
+
+impl WeakTools {
+    /// Without examples: works with any tools, much less well than with some.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads examples from JSON lines.
+    ///
+    /// The first line may be `{"instruction": "..."}`, the sentence the prompt begins with; without it, the request's own
+    /// instruction is taken. Each other line is one example:
+    ///
+    /// | field | meaning |
+    /// |---|---|
+    /// | `references` | optional: what the person has, as [`Reference`]s; shown with this example |
+    /// | `before` | optional: what the assistant said just before |
+    /// | `message` | what the person says |
+    /// | `answer` | the actions: `[{"tool": "...", "args": {...}}]`, or one `reply {text}`, `ask_user {question}`, `decline {message}` |
+    ///
+    /// An example with a tool that a request does not offer is left out of that request.
+    ///
+    /// # Errors
+    /// [`InvalidExamples`] names the line.
+    pub fn from_jsonl(text: &str) -> Result<Self, InvalidExamples> {
+        Examples::from_jsonl(text).map(|examples| Self { examples })
+    }
+
+    /// The same request for a weak model: no tools, a schema for the answer, and a transcript of instruction, examples
+    /// and one last message that holds what the person has and says.
+    ///
+    /// All messages but the last depend on the tools alone: they are the same bytes in every request of an agent.
+    #[must_use]
+    pub fn encode(&self, request: &GenerateRequest, references: &[Reference]) -> GenerateRequest {
+        let said = Said::read(&request.messages);
+        let tools = offered(request);
+        let things = Things::new(references, &said, &tools);
+        let mut messages = prompt::head(&self.examples, request, &tools);
+        messages.extend(prompt::last(&said, &things, &tools));
+        let mut encoded = GenerateRequest::new(messages);
+        encoded.config = request.config.clone();
+        let wanted =
+            OUTPUT_TOKENS_BASE + u32::try_from(said.message.chars().count() / 2).unwrap_or(u32::MAX / 2);
+        let allowed = request.config.max_tokens.map_or(wanted, |max| max.get().min(wanted));
+        encoded.config.max_tokens = MaxTokens::new(allowed).ok();
+        encoded.time_left = request.time_left;
+        encoded.response_schema = Some(actions::schema(&tools, &things, &said));
+        encoded
+    }
+
+    /// The answer to an encoded request, as if the model had called tools itself. `request` and `references` are those
+    /// that were encoded.
+    ///
+    /// Its parts are calls with ids for references, at most one `ask_user` or `decline`, or text. An answer that is no
+    /// list of actions becomes a question too: the same request would bring the same answer.
+    #[must_use]
+    pub fn decode(
+        &self,
+        response: GenerateResponse,
+        request: &GenerateRequest,
+        references: &[Reference],
+    ) -> GenerateResponse {
+        let said = Said::read(&request.messages);
+        let tools = offered(request);
+        answer::decode(response, &said, references, &tools)
+    }
+}
+
+/// The tools of a request, without the control functions of the turn: those have their own form here.
+fn offered(request: &GenerateRequest) -> Vec<&ToolDefinition> {
+    request.tools.iter().filter(|tool| !crate::RESERVED.contains(&tool.name.as_str())).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! What the model reads: a head that never changes, and a last message that does.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::message::{Content, Message, Part, Role};
+use crate::model::GenerateRequest;
+use crate::tool::{Reference, ToolDefinition};
+
+use super::english;
+use super::example::{Action, Example, Examples};
+use super::said::Said;
+use super::things::{self, Things};
+
+/// Characters of the assistant's last words that are repeated.
+const BEFORE_CHARS_MAX: usize = 240;
+
+const CONTROL_LINES: &str = "\
+- reply(text): a short friendly statement, for greetings, thanks, chat and questions about you
+- ask_user(question): ask when it is not clear what to do or which one is meant
+- decline(message): say politely that something else is not what you do";
+
+/// The instruction with a line for each action, then the examples as a conversation.
+pub(super) fn head(
+    examples: &Examples,
+    request: &GenerateRequest,
+    tools: &[&ToolDefinition],
+) -> Vec<Message> {
+    let own = || {
+        let instruction =
+            request.messages.iter().find(|message| message.role() == Role::System).map(Message::text);
+        instruction.unwrap_or_default()
+    };
+    let mut system = examples.instruction.clone().unwrap_or_else(own).trim().to_owned();
+    system.push_str("\nAnswer with a JSON list of actions. Actions:\n");
+    for tool in tools {
+        let _ = writeln!(system, "- {}({}): {}", tool.name, parameters(tool), one_line(&tool.description));
+    }
+    system.push_str(CONTROL_LINES);
+    let mut messages: Vec<Message> = Message::system(system).into_iter().collect();
+    for example in examples.fitting(tools) {
+        messages.extend(Message::user(shown(example, tools)));
+        messages
+            .extend(Message::assistant(vec![Part::ours(Content::Text { text: written(&example.answer) })]));
+    }
+    messages
+}
+
+/// What the person has and says.
+pub(super) fn last(said: &Said, things: &Things<'_>, tools: &[&ToolDefinition]) -> Option<Message> {
+    let mut text = listed(&things.shown, things.hidden, tools);
+    if let Some(before) =
+        said.before.as_deref().filter(|_| said.answers() || english::looks_back(&said.message))
+    {
+        let cut: String = one_line(before).chars().take(BEFORE_CHARS_MAX).collect();
+        push_before(&mut text, &cut);
+    }
+    push_message(&mut text, &said.message);
+    Message::user(text).ok()
+}
+
+fn shown(example: &Example, tools: &[&ToolDefinition]) -> String {
+    let mut text = String::new();
+    if let Some(references) = &example.references {
+        text = listed(&references.iter().collect::<Vec<_>>(), 0, tools);
+    }
+    if let Some(before) = &example.before {
+        push_before(&mut text, before);
+    }
+    push_message(&mut text, &example.message);
+    text
+}
+
+/// One line for each thing, under its kind.
+fn listed(shown: &[&Reference], hidden: usize, tools: &[&ToolDefinition]) -> String {
+    let mut text = String::new();
+    for kind in things::kinds(tools) {
+        let of_kind: Vec<&&Reference> = shown.iter().filter(|thing| thing.kind == kind).collect();
+        let mut heading = kind.chars();
+        let heading: String =
+            heading.next().into_iter().flat_map(char::to_uppercase).chain(heading).collect();
+        if of_kind.is_empty() {
+            let _ = writeln!(text, "{heading}s: none");
+            continue;
+        }
+        let _ = writeln!(text, "{heading}s:");
+        for thing in of_kind {
+            let done = if thing.done { " (done)" } else { "" };
+            let _ = writeln!(text, "{}. {}{done}", thing.id, things::name(thing));
+        }
+    }
+    if hidden > 0 {
+        let _ = writeln!(text, "... and {hidden} more");
+    }
+    text
+}
+
+fn push_before(text: &mut String, before: &str) {
+    let _ = writeln!(text, "You said: {before}");
+}
+
+fn push_message(text: &mut String, message: &str) {
+    let lines: Vec<String> = message.lines().map(one_line).filter(|line| !line.is_empty()).collect();
+    let _ = write!(text, "Message: {}", lines.join("; "));
+}
+
+/// The answer as the model writes it: compact JSON.
+fn written(actions: &[Action]) -> String {
+    let actions: Vec<Value> =
+        actions.iter().map(|action| json!({ "tool": action.tool, "args": action.args })).collect();
+    Value::from(actions).to_string()
+}
+
+/// The names of a tool's arguments; choices are spelled out.
+fn parameters(tool: &ToolDefinition) -> String {
+    let properties = tool.parameters.get("properties").and_then(Value::as_object);
+    let names = properties.into_iter().flatten().map(|(name, schema)| {
+        match schema.get("enum").and_then(Value::as_array) {
+            Some(choices) => {
+                let choices: Vec<&str> = choices.iter().filter_map(Value::as_str).collect();
+                format!("{name}: {}", choices.join("|"))
+            }
+            None => name.clone(),
+        }
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
