@@ -7,7 +7,6 @@ use adjutant_core::{
 use jiff::Timestamp;
 
 use crate::row::{ConversationRow, DecisionRow, EventRow, InputRow, InvocationRow};
-use crate::title;
 
 /// The rows of one transaction. A backend gives the statements; [`submit`] and [`append`] say which.
 pub(crate) trait JournalRows: Send {
@@ -90,7 +89,7 @@ pub(crate) async fn submit<R: JournalRows>(
     conversation.untaken += 1;
     conversation.updated_at = conversation.updated_at.max(input.at);
     if conversation.title.is_empty() {
-        conversation.title = title::of(&input.body).unwrap_or_default();
+        conversation.title = adjutant_core::title(&input.body).unwrap_or_default();
     }
     rows.save_conversation(&conversation).await
 }

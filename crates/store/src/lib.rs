@@ -12,8 +12,6 @@ mod row; // records as plain columns, and back
 mod status; // whether a conversation has work to do
 #[cfg(feature = "sqlite")]
 mod task; // what a change writes
-#[cfg(feature = "sqlite")]
-mod title; // what a conversation is called
 mod worker; // who runs a conversation, and whether they still live
 
 #[cfg(feature = "contract")]

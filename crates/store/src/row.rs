@@ -70,8 +70,8 @@ pub(crate) fn waiting_text(status: &Status) -> Result<String, StoreError> {
     json(&status.waiting)
 }
 
-pub(crate) fn read_waiting(text: &str) -> Result<Vec<CallId>, StoreError> {
-    serde_json::from_str(text).map_err(|error| unreadable("the waiting calls of a conversation", error))
+pub(crate) fn read_waiting(text: &str, what: &str) -> Result<Vec<CallId>, StoreError> {
+    serde_json::from_str(text).map_err(|error| unreadable(what, error))
 }
 
 /// An event as it is stored.

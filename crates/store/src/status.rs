@@ -14,36 +14,28 @@ pub(crate) struct Status {
 }
 
 impl Status {
+    /// The same as `adjutant_core::conversation::{open_turn, pending}`, one event at a time.
     pub(crate) fn follow(&mut self, seq: i64, event: &Event) {
         match event {
             Event::TurnStarted { turn, .. } => {
                 self.turn = Some(turn.to_string());
-                self.go_on();
+                self.waiting.clear();
             }
-            Event::TurnParked { turn, pending, .. } => {
-                self.turn = Some(turn.to_string());
+            Event::TurnParked { pending, .. } => {
                 self.parked_seq = Some(seq);
                 self.waiting = pending.iter().map(|call| call.call_id.clone()).collect();
             }
             // The turn goes on when the last pending call is answered (`DESIGN.md` 5).
-            Event::CallAnswered { call, .. } => {
-                self.waiting.retain(|waiting| waiting != call);
-                if self.waiting.is_empty() {
-                    self.go_on();
-                }
-            }
-            Event::ModelReplied { .. } => self.go_on(),
+            Event::CallAnswered { call, .. } => self.waiting.retain(|waiting| waiting != call),
             Event::TurnFinished { .. } => {
                 self.turn = None;
-                self.go_on();
+                self.waiting.clear();
             }
             // The others happen while a turn runs, or leave one waiting as it was.
             _ => {}
         }
-    }
-
-    fn go_on(&mut self) {
-        self.parked_seq = None;
-        self.waiting.clear();
+        if self.waiting.is_empty() {
+            self.parked_seq = None;
+        }
     }
 }

@@ -99,7 +99,7 @@ pub async fn a_turn_waits_until_its_last_call_is_answered(store: &impl Journal) 
         (call_finished(1, "a"), false, true),
         (parked(1, &["b"]), false, true),
         (answered(1, "b", None), true, false),
-        (parked(1, &[]), false, true),
+        (parked(1, &["c"]), false, true),
         (finished(1, "CANCELLED:BY_USER"), false, false),
     ];
     follow(store, &key, 1, &steps).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use adjutant_core::port::{Journal, Loaded, StoreError};
 use adjutant_core::{BoxFuture, ConversationKey, Event, Input, InputId, Recorded, TurnId, UserId};
 use jiff::Timestamp;
-use sqlx::SqliteConnection;
+use sqlx::{Row as _, SqliteConnection};
 
 use super::error::Failure;
 use super::{Store, log, now};
@@ -185,25 +185,27 @@ impl JournalRows for SqliteConnection {
     type Error = Failure;
 
     async fn conversation(&mut self, key: &ConversationKey) -> Result<Option<ConversationRow>, Failure> {
-        let columns: Option<(i64, String, String, i64, i64, Option<String>, Option<i64>, String)> =
-            sqlx::query_as(
-                "SELECT key, title, updated_at, next_seq, untaken, turn, parked_seq, waiting
+        let row = sqlx::query(
+            "SELECT key, title, updated_at, next_seq, untaken, turn, parked_seq, waiting
              FROM conversation WHERE user_id = ? AND id = ?",
-            )
-            .bind(key.user.as_str())
-            .bind(key.conversation.to_string())
-            .fetch_optional(&mut *self)
-            .await?;
-        let Some((row, title, updated_at, next_seq, untaken, turn, parked_seq, waiting)) = columns else {
-            return Ok(None);
-        };
+        )
+        .bind(key.user.as_str())
+        .bind(key.conversation.to_string())
+        .fetch_optional(&mut *self)
+        .await?;
+        let Some(row) = row else { return Ok(None) };
+        let what = format!("conversation {}", key.conversation);
         Ok(Some(ConversationRow {
-            key: row,
-            title,
-            updated_at: row::read_time(&updated_at, &format!("conversation {}", key.conversation))?,
-            next_seq,
-            untaken,
-            status: Status { turn, parked_seq, waiting: row::read_waiting(&waiting)? },
+            key: row.try_get("key")?,
+            title: row.try_get("title")?,
+            updated_at: row::read_time(row.try_get("updated_at")?, &what)?,
+            next_seq: row.try_get("next_seq")?,
+            untaken: row.try_get("untaken")?,
+            status: Status {
+                turn: row.try_get("turn")?,
+                parked_seq: row.try_get("parked_seq")?,
+                waiting: row::read_waiting(row.try_get("waiting")?, &what)?,
+            },
         }))
     }
 

@@ -9,10 +9,13 @@ mod journal;
 mod log;
 mod open;
 mod task;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjutant_core::BoxFuture;
 use adjutant_core::port::StoreError;
@@ -62,7 +65,7 @@ impl Store {
         let place = Place::File(std::path::absolute(path).map_err(|error| StoreError::Unusable {
             message: format!("{:?} cannot be a database's name: {error}", path.display()),
         })?);
-        Self::with(place).await
+        Self::with(place, open::BUSY_TIMEOUT).await
     }
 
     /// A database in memory, gone with the last clone of the store.
@@ -70,12 +73,12 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unavailable`] if there is no memory.
     pub async fn in_memory() -> Result<Self, StoreError> {
-        Self::with(Place::Memory).await
+        Self::with(Place::Memory, open::BUSY_TIMEOUT).await
     }
 
-    async fn with(place: Place) -> Result<Self, StoreError> {
+    async fn with(place: Place, busy_timeout: Duration) -> Result<Self, StoreError> {
         let pools = match &place {
-            Place::File(path) => open::file(path).await,
+            Place::File(path) => open::file(path, busy_timeout).await,
             Place::Memory => open::memory().await,
         };
         match pools {

@@ -12,7 +12,7 @@ use sqlx::{ConnectOptions as _, Connection as _, SqlStr, SqliteConnection, Sqlit
 use super::error::Failure;
 
 /// How long one process waits for another's transaction.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Connections that only read. Each is a thread.
 const READERS: u32 = 4;
@@ -33,15 +33,16 @@ pub(super) struct Pools {
 }
 
 /// Opens a file, making it and its folder if they are not there.
-pub(super) async fn file(path: &Path) -> Result<Pools, Failure> {
+pub(super) async fn file(path: &Path, busy_timeout: Duration) -> Result<Pools, Failure> {
     create(path)?;
-    let plain = SqliteConnectOptions::new().filename(path).busy_timeout(BUSY_TIMEOUT);
+    let plain = SqliteConnectOptions::new().filename(path).busy_timeout(busy_timeout);
     // Whatever is wrong with the file is found before anything could be written to it.
     if inspect(&plain).await? == Schema::Old {
-        migrate(&plain).await?;
+        migrate(&plain, busy_timeout).await?;
     }
     let options = plain.synchronous(SqliteSynchronous::Full);
-    let writer = pool(1).connect_with(options.clone()).await?;
+    let writer = pool(1).after_release(|connection, _| Box::pin(is_still_good(connection)));
+    let writer = writer.connect_with(options.clone()).await?;
     let readers = pool(READERS).connect_lazy_with(options.pragma("query_only", "ON"));
     Ok(Pools { version: version(&writer).await?, writer, readers })
 }
@@ -62,12 +63,28 @@ fn pool(connections: u32) -> SqlitePoolOptions {
         .test_before_acquire(false)
 }
 
+/// SQLite rolls back by itself when the disk is full (sqlite.org/lang_transaction.html, 3). sqlx 0.9 does not notice: its
+/// own rollback then fails, and it takes the connection to be inside a transaction for ever after. Such a connection is
+/// replaced.
+async fn is_still_good(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    if connection.is_in_transaction() {
+        // The answer comes after the rollback that dropping the transaction has asked for.
+        connection.ping().await?;
+    }
+    Ok(!connection.is_in_transaction())
+}
+
 async fn version(pool: &SqlitePool) -> Result<String, sqlx::Error> {
     sqlx::query_scalar("SELECT sqlite_version()").fetch_one(pool).await
 }
 
 /// What we make is for the owner's eyes only; what is there already is left as the owner made it.
 fn create(path: &Path) -> Result<(), StoreError> {
+    if path.to_str().is_none() {
+        return Err(StoreError::Unusable {
+            message: "SQLite takes only names in Unicode; choose another".to_owned(),
+        });
+    }
     let unusable = |what: &str, error: std::io::Error| StoreError::Unusable {
         message: format!(
             "{what} cannot be made: {error}; choose another place, or get the right to write there"
@@ -122,15 +139,19 @@ async fn schema(connection: &mut SqliteConnection) -> Result<Schema, Failure> {
     }
     let found: i64 =
         sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations").fetch_one(&mut *connection).await?;
-    let newest = MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or_default();
-    match found.cmp(&newest) {
+    match found.cmp(&newest_schema()) {
         std::cmp::Ordering::Less => Ok(Schema::Old),
         std::cmp::Ordering::Equal => Ok(Schema::Current),
-        std::cmp::Ordering::Greater => Err(too_new(found, newest).into()),
+        std::cmp::Ordering::Greater => Err(too_new(found).into()),
     }
 }
 
-fn too_new(found: i64, newest: i64) -> StoreError {
+fn newest_schema() -> i64 {
+    MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or_default()
+}
+
+fn too_new(found: i64) -> StoreError {
+    let newest = newest_schema();
     StoreError::Unreadable {
         message: format!(
             "it has schema version {found}, this program knows up to {newest}; it is left as it is: use the newer program, or another database"
@@ -139,9 +160,9 @@ fn too_new(found: i64, newest: i64) -> StoreError {
 }
 
 /// Brings the schema up to date. Of several processes that start at once, one does it and the others wait.
-async fn migrate(options: &SqliteConnectOptions) -> Result<(), Failure> {
+async fn migrate(options: &SqliteConnectOptions, busy_timeout: Duration) -> Result<(), Failure> {
     let options = options.clone().journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
-    let patience = Instant::now() + BUSY_TIMEOUT;
+    let patience = Instant::now() + busy_timeout;
     loop {
         let done = async {
             let mut connection = options.connect().await?;
@@ -167,10 +188,7 @@ async fn run_migrations(connection: &mut SqliteConnection) -> Result<(), Failure
         Ok(()) => Ok(transaction.commit().await?),
         Err(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) => Err(error.into()),
         // Somebody newer was quicker than our look at the file.
-        Err(MigrateError::VersionMissing(found)) => {
-            Err(too_new(found, MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or_default())
-                .into())
-        }
+        Err(MigrateError::VersionMissing(found)) => Err(too_new(found).into()),
         Err(other) => {
             Err(StoreError::Unreadable { message: format!("the schema cannot be updated: {other}") }.into())
         }

@@ -1,3 +1,18 @@
 //! The store against real files.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "panicking is how a test fails, in its helpers too")]
 
+mod crash;
+mod damage;
+mod format;
 mod sqlite;
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+/// A folder that is removed after the test, and the place of a database in it.
+fn place() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("adjutant.db");
+    (folder, path)
+}

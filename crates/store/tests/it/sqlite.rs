@@ -1,5 +1,9 @@
+use adjutant_core::UserId;
+use adjutant_core::port::{ConversationStore, StoreError, TaskStore};
+use adjutant_core::{TaskChange, TaskDescription, TaskFilter};
 use adjutant_store::{contract, sqlite::Store};
-use tempfile::TempDir;
+
+use crate::place;
 
 async fn in_memory() -> Store {
     Store::in_memory().await.unwrap()
@@ -15,13 +19,6 @@ async fn memory_keeps_the_journal_contract() {
     contract::journal(in_memory).await;
 }
 
-/// A folder that is removed after the test, and the place of a database in it.
-fn place() -> (TempDir, std::path::PathBuf) {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("adjutant.db");
-    (folder, path)
-}
-
 #[tokio::test]
 async fn a_file_keeps_the_task_contract() {
     let (folder, _) = place();
@@ -35,16 +32,91 @@ async fn a_file_keeps_the_task_contract() {
 
 #[tokio::test]
 async fn a_file_keeps_the_journal_contract() {
-    let (folder, path) = place();
+    let (folder, _) = place();
     let number = std::cell::Cell::new(0);
     contract::journal(async || {
         number.set(number.get() + 1);
         Store::open(folder.path().join(format!("{}.db", number.get()))).await.unwrap()
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_file_is_there_after_reopening() {
+    let (_folder, path) = place();
     contract::everything_is_there_after_reopening(Store::open(&path).await.unwrap(), async |store| {
         store.close().await;
         Store::open(&path).await.unwrap()
     })
     .await;
+}
+
+/// Several connections of one file exclude each other as several processes do.
+#[tokio::test]
+async fn of_many_who_start_at_once_one_makes_the_schema() {
+    for _ in 0..5 {
+        let (_folder, path) = place();
+        let open = || Store::open(&path);
+        let (a, b, c, d, e, f) = tokio::join!(open(), open(), open(), open(), open(), open());
+        let stores: Vec<_> = [a, b, c, d, e, f].into_iter().map(Result::unwrap).collect();
+        let user = UserId::local();
+        let change = TaskChange::Add { description: TaskDescription::new("buy milk").unwrap() };
+        let add = |at: usize| stores[at].apply(&user, &change, None);
+        let (a, b, c, d, e, f) = tokio::join!(add(0), add(1), add(2), add(3), add(4), add(5));
+        for added in [a, b, c, d, e, f] {
+            added.unwrap();
+        }
+        let tasks = TaskStore::list(&stores[0], &user, TaskFilter::All).await.unwrap();
+        assert_eq!(tasks.iter().map(|task| task.id.get()).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    }
+}
+
+#[tokio::test]
+async fn a_store_says_where_it_is_and_which_sqlite_it_has() {
+    let (folder, path) = place();
+    let store = Store::open(&path).await.unwrap();
+    assert_eq!(store.path(), Some(path.as_path()));
+    assert!(store.version().starts_with("3."), "{}", store.version());
+    let memory = in_memory().await;
+    assert_eq!((memory.path(), memory.version()), (None, store.version()));
+    // A name is a name, not a URI with options.
+    let odd = folder.path().join("file:a b?mode=ro%20#é.db");
+    Store::open(&odd).await.unwrap().close().await;
+    assert!(odd.is_file());
+}
+
+#[tokio::test]
+async fn a_closed_store_answers_with_an_error() {
+    let store = in_memory().await;
+    let clone = store.clone();
+    store.close().await;
+    let answer = ConversationStore::list(&clone, &UserId::local(), 10).await;
+    assert!(matches!(answer, Err(StoreError::Unavailable { .. })), "{answer:?}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_is_made_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let (folder, _) = place();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let path = folder.path().join("data/adjutant/adjutant.db");
+    let store = Store::open(&path).await.unwrap();
+    let change = TaskChange::Add { description: TaskDescription::new("buy milk").unwrap() };
+    store.apply(&UserId::local(), &change, None).await.unwrap();
+    for name in ["adjutant.db", "adjutant.db-wal", "adjutant.db-shm"] {
+        assert_eq!(mode(&path.with_file_name(name)), 0o600, "{name}");
+    }
+    assert_eq!(
+        (mode(&folder.path().join("data")), mode(&folder.path().join("data/adjutant"))),
+        (0o700, 0o700)
+    );
+    store.close().await;
+
+    // What somebody opened to others stays open.
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+    std::fs::set_permissions(path.parent().unwrap(), PermissionsExt::from_mode(0o750)).unwrap();
+    Store::open(&path).await.unwrap().close().await;
+    assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o640, 0o750));
 }

@@ -1,0 +1,145 @@
+//! What needs a hand inside the store: a full disk, a lock nobody waits five seconds for, a file it may not write.
+
+use std::time::Duration;
+
+use adjutant_core::port::{ConversationStore, Journal as _, StoreError};
+use adjutant_core::{
+    ConversationKey, DecisionFilter, Input, InputBody, InputId, TaskChange, TaskDescription, UserId,
+    port::LogStore as _, port::TaskStore as _,
+};
+use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
+use tempfile::TempDir;
+
+use super::*;
+
+fn input(number: usize) -> Input {
+    let text = format!("{number} {}", "long ".repeat(2000));
+    let at = jiff::Timestamp::UNIX_EPOCH;
+    Input { id: InputId::new(format!("i{number}")).unwrap(), at, body: InputBody::Message { text } }
+}
+
+fn conversation() -> ConversationKey {
+    let conversation = "00000000-0000-7000-8000-000000000001".parse().unwrap();
+    ConversationKey { user: UserId::local(), conversation }
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_and_keeps_what_was_accepted() {
+    let folder = TempDir::new().unwrap();
+    let store = Store::open(folder.path().join("adjutant.db")).await.unwrap();
+    let writer = store.inner.pools.writer.clone();
+    let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&writer).await.unwrap();
+    let limit = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {}", pages + 20));
+    sqlx::query(limit).execute(&writer).await.unwrap();
+
+    let mut accepted = Vec::new();
+    let refused = loop {
+        let input = input(accepted.len());
+        match store.submit(&conversation(), &input).await {
+            Ok(()) => accepted.push(input),
+            Err(error) => break error,
+        }
+    };
+    let StoreError::Unusable { message } = &refused else { panic!("{refused:?}") };
+    assert!(message.contains("no space left") && message.contains("adjutant.db"), "{message}");
+    assert!(!accepted.is_empty());
+    assert_eq!(store.load(&conversation()).await.unwrap().inbox, accepted);
+
+    // Space again: the bound was the connection's, and the connection that was refused has been replaced.
+    let again = input(accepted.len());
+    store.submit(&conversation(), &again).await.unwrap();
+    accepted.push(again);
+    assert_eq!(store.load(&conversation()).await.unwrap().inbox, accepted);
+}
+
+#[tokio::test]
+async fn a_lock_of_another_process_is_told_and_passes() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("adjutant.db");
+    let open = || Store::with(Place::File(path.clone()), Duration::from_millis(1));
+    let store = open().await.unwrap();
+    store.submit(&conversation(), &input(0)).await.unwrap();
+
+    let mut other = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    let lock = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();
+    let refused = store.submit(&conversation(), &input(1)).await.unwrap_err();
+    let StoreError::Unavailable { message } = &refused else { panic!("{refused:?}") };
+    assert!(message.contains("locked by another process") && message.contains("adjutant.db"), "{message}");
+    // Reading goes on beside a writer, and so does opening.
+    assert_eq!(store.load(&conversation()).await.unwrap().inbox.len(), 1);
+    assert_eq!(ConversationStore::list(&open().await.unwrap(), &UserId::local(), 10).await.unwrap().len(), 1);
+
+    lock.rollback().await.unwrap();
+    store.submit(&conversation(), &input(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lock_while_the_schema_is_made_is_told() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("adjutant.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let mut other = options.connect().await.unwrap();
+    let lock = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();
+    let open = || Store::with(Place::File(path.clone()), Duration::from_millis(1));
+    let refused = open().await.unwrap_err();
+    assert!(matches!(refused, StoreError::Unavailable { .. }), "{refused:?}");
+    lock.rollback().await.unwrap();
+    open().await.unwrap();
+}
+
+/// Permission bits do not bind root, so SQLite is told to refuse by itself: the code is the same.
+#[tokio::test]
+async fn a_refusal_to_write_is_told_by_every_port() {
+    let store = Store::in_memory().await.unwrap();
+    sqlx::query("PRAGMA query_only = ON").execute(&store.inner.pools.writer).await.unwrap();
+    let user = UserId::local();
+    let change = TaskChange::Add { description: TaskDescription::new("x").unwrap() };
+    let key = conversation();
+    let refusals = [
+        store.apply(&user, &change, None).await.map(drop),
+        store.submit(&key, &input(0)).await,
+        store.rename(&key, "x").await.map(drop),
+        store.delete(&key).await.map(drop),
+        store.release(&key, "a").await,
+    ];
+    for refused in refusals {
+        let Err(StoreError::Unusable { message }) = &refused else { panic!("{refused:?}") };
+        assert!(message.contains("may not be written to"), "{message}");
+    }
+    assert_eq!(store.decisions(&user, &DecisionFilter::default()).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn looking_for_work_reads_an_index() {
+    let store = Store::in_memory().await.unwrap();
+    let mut connection = store.inner.pools.writer.acquire().await.unwrap();
+    let queries = [
+        (
+            "SELECT id FROM conversation WHERE unsettled = 1 AND (?1 IS NULL OR user_id = ?1) ORDER BY updated_at, key",
+            "conversation_unsettled",
+        ),
+        ("SELECT id FROM conversation WHERE user_id = ? AND parked_seq IS NOT NULL", "conversation_parked"),
+        (
+            "SELECT id FROM conversation WHERE user_id = ? ORDER BY updated_at DESC, key DESC",
+            "conversation_recent",
+        ),
+        (
+            "SELECT id FROM inbox WHERE conversation = ? AND taken_seq IS NULL ORDER BY accepted",
+            "inbox_untaken",
+        ),
+        (
+            "SELECT id FROM decision WHERE user_id = ? ORDER BY started_at DESC, number DESC",
+            "decision_recent",
+        ),
+    ];
+    for (query, index) in queries {
+        let plan = plan(&mut connection, query).await;
+        assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{query}: {plan}");
+    }
+}
+
+async fn plan(connection: &mut SqliteConnection, query: &str) -> String {
+    let query = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}"));
+    let rows: Vec<(i64, i64, i64, String)> = sqlx::query_as(query).fetch_all(connection).await.unwrap();
+    rows.into_iter().map(|(_, _, _, detail)| detail).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,137 @@
+//! The stored format of events: what version 1 wrote is read for ever.
+
+use std::collections::BTreeSet;
+
+use adjutant_core::port::{Journal as _, StoreError};
+use adjutant_core::{ConversationKey, Input, InputBody, InputId, UserId};
+use adjutant_store::sqlite::Store;
+use serde_json::Value;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, SqliteConnection};
+use tempfile::TempDir;
+
+use crate::place;
+
+/// Made by us: every kind of event, and of everything in them, as version 1 stores it.
+const EVENTS_V1: &str = include_str!("../../fixtures/events-v1.jsonl");
+
+const KINDS_V1: [&str; 12] = [
+    "history_set",
+    "turn_started",
+    "model_replied",
+    "call_checked",
+    "call_started",
+    "call_finished",
+    "call_in_doubt",
+    "turn_parked",
+    "call_answered",
+    "answer_unclear",
+    "input_ignored",
+    "turn_finished",
+];
+
+fn key() -> ConversationKey {
+    let conversation = "00000000-0000-7000-8000-000000000001".parse().unwrap();
+    ConversationKey { user: UserId::local(), conversation }
+}
+
+/// A store with one conversation, and a hand that reaches around it.
+async fn tampered() -> (TempDir, Store, SqliteConnection) {
+    let (folder, path) = place();
+    let store = Store::open(&path).await.unwrap();
+    let body = InputBody::Message { text: "hello".to_owned() };
+    let input = Input { id: InputId::new("i1").unwrap(), at: jiff::Timestamp::UNIX_EPOCH, body };
+    store.submit(&key(), &input).await.unwrap();
+    let hand = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    (folder, store, hand)
+}
+
+async fn insert(hand: &mut SqliteConnection, seq: i64, v: i64, kind: &str, body: &str) {
+    sqlx::query("INSERT INTO event (conversation, seq, v, kind, body, at) VALUES (1, ?, ?, ?, ?, '2026-01-01T00:00:00Z')")
+        .bind(seq)
+        .bind(v)
+        .bind(kind)
+        .bind(body)
+        .execute(hand)
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn events_of_version_1_are_read_and_nothing_of_them_is_lost() {
+    let (_folder, store, mut hand) = tampered().await;
+    let lines: Vec<Value> = EVENTS_V1.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (seq, line) in (1..).zip(&lines) {
+        let kind = line["event"]["event"].as_str().unwrap();
+        insert(&mut hand, seq, line["v"].as_i64().unwrap(), kind, &line["event"].to_string()).await;
+    }
+    let loaded = store.load(&key()).await.unwrap().events;
+    assert_eq!(loaded.len(), lines.len());
+    for (recorded, line) in loaded.iter().zip(&lines) {
+        let written = serde_json::to_value(&recorded.event).unwrap();
+        check_kept(&line["event"], &written, recorded.event.kind());
+    }
+    let kinds: BTreeSet<_> = loaded.iter().map(|recorded| recorded.event.kind()).collect();
+    assert_eq!(kinds, BTreeSet::from(KINDS_V1));
+}
+
+/// A later version may write more, never less and nothing else.
+fn check_kept(stored: &Value, written: &Value, place: &str) {
+    match (stored, written) {
+        (Value::Object(stored), Value::Object(written)) => {
+            for (name, value) in stored {
+                let place = format!("{place}.{name}");
+                check_kept(value, written.get(name).unwrap_or_else(|| panic!("{place} is lost")), &place);
+            }
+        }
+        (Value::Array(stored), Value::Array(written)) => {
+            assert_eq!(stored.len(), written.len(), "{place}");
+            for (at, (stored, written)) in stored.iter().zip(written).enumerate() {
+                check_kept(stored, written, &format!("{place}[{at}]"));
+            }
+        }
+        (stored, written) => assert_eq!(stored, written, "{place}"),
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_understood_is_named_and_left_as_it_is() {
+    let ignored = r#"{"event":"input_ignored","input":"i0","reason":"none"}"#;
+    let cases = [
+        (2, "input_ignored", ignored, "format version 2, this program reads 1"),
+        (1, "mind_changed", r#"{"event":"mind_changed"}"#, "mind_changed"),
+        (1, "input_ignored", r#"{"event":"input_ignored"}"#, "missing field"),
+        (1, "input_ignored", r#"{"event":"#, "EOF"),
+        (1, "turn_started", ignored, "its body says it is input_ignored"),
+    ];
+    for (v, kind, body, words) in cases {
+        let (_folder, store, mut hand) = tampered().await;
+        insert(&mut hand, 1, 1, "input_ignored", ignored).await;
+        insert(&mut hand, 2, v, kind, body).await;
+        let error = store.load(&key()).await.unwrap_err();
+        let StoreError::Unreadable { message } = &error else { panic!("{error:?}") };
+        let place = format!("event 2 ({kind}) of conversation {}", key().conversation);
+        for word in [words, &place, "left as it is", store.path().unwrap().to_str().unwrap()] {
+            assert!(message.contains(word), "{word:?} is not in {message:?}");
+        }
+        let kept: (i64, String, String) = sqlx::query_as("SELECT v, kind, body FROM event WHERE seq = 2")
+            .fetch_one(&mut hand)
+            .await
+            .unwrap();
+        assert_eq!(kept, (v, kind.to_owned(), body.to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn an_input_that_cannot_be_understood_is_named() {
+    for change in ["UPDATE inbox SET v = 7", "UPDATE inbox SET body = '{\"kind\":\"song\"}'"] {
+        let (_folder, store, mut hand) = tampered().await;
+        sqlx::query(change).execute(&mut hand).await.unwrap();
+        let error = store.load(&key()).await.unwrap_err();
+        assert!(matches!(error, StoreError::Unreadable { .. }), "{error:?}");
+        assert!(
+            error.to_string().contains(&format!("input i1 of conversation {}", key().conversation)),
+            "{error}"
+        );
+    }
+}
