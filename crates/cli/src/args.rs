@@ -1,0 +1,346 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use adjutant_core::{TaskFilter, nearest};
+use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+
+use crate::error::CliError;
+
+const AFTER_HELP: &str = "\
+Examples:
+  adjutant                            talk
+  adjutant add buy milk tomorrow      one request, one answer
+  echo \"what is open?\" | adjutant     the request from a pipe
+  adjutant -c \"and the milk?\"         go on with the last conversation
+  adjutant ask --json \"list my tasks\" | jq .content
+  adjutant -- -m is part of this request
+  adjutant tasks list                 without a language model
+
+Models (-m, ADJUTANT_MODEL, or `model` in the configuration):
+  gemini | gemini/NAME                needs GEMINI_API_KEY
+  embedded | embedded/NAME            runs in this process, downloaded once
+  embedded:FILE.gguf                  the same, from a file you have
+  demo | scripted:FILE                no language model: canned answers, for demos and tests
+  Without one: gemini if there is a key, else embedded.
+
+Exit codes:
+  0 answered · 1 failed · 2 unusable command line or prompt · 3 configuration, key or data folder
+  4 needs a yes (adjutant pending list) · 5 provider unavailable or rate limited · 6 a limit was hit · 130 Ctrl-C
+
+Files:
+  ~/.config/adjutant/config.toml, .env      settings and keys (adjutant config show, adjutant config path)
+  ~/.local/share/adjutant/                  adjutant.db (tasks, conversations, logs) and models/
+";
+
+/// An assistant for your tasks, in the terminal.
+#[derive(Debug, Parser)]
+#[command(name = "adjutant", version, about, after_help = AFTER_HELP, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    /// What to ask; `-` reads it from standard input. Without: chat at a terminal, else standard input
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Vec<String>,
+}
+
+/// What every command understands.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Read this file instead of the user's config.toml
+    #[arg(short = 'C', long, global = true, value_name = "FILE", help_heading = "Options everywhere")]
+    pub(crate) config: Option<PathBuf>,
+    /// Read keys and settings from this file instead of the configuration folder's .env
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Options everywhere")]
+    pub(crate) env_file: Option<PathBuf>,
+    /// Who answers, as PROVIDER or PROVIDER/MODEL
+    #[arg(short, long, global = true, value_name = "MODEL", help_heading = "Options everywhere")]
+    pub(crate) model: Option<String>,
+    /// Go on with the newest conversation
+    #[arg(short, long = "continue", global = true, help_heading = "Options everywhere")]
+    pub(crate) continues: bool,
+    /// Say yes to every confirmation, or with --yes=TOOL,TOOL to those of these tools
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "TOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        value_delimiter = ',',
+        default_missing_value = "*",
+        help_heading = "Options everywhere"
+    )]
+    pub(crate) yes: Vec<String>,
+    /// Never ask; what needs a yes ends with exit code 4
+    #[arg(long, global = true, help_heading = "Options everywhere")]
+    pub(crate) no_input: bool,
+    /// Print one JSON object and nothing else on standard output
+    #[arg(long, global = true, help_heading = "Options everywhere")]
+    pub(crate) json: bool,
+    /// Tell tools, tokens and the turn's id, terminal or not
+    #[arg(short, long, global = true, action = ArgAction::SetTrue, conflicts_with = "quiet", help_heading = "Options everywhere")]
+    pub(crate) verbose: bool,
+    /// Only answers, errors and questions
+    #[arg(short, long, global = true, help_heading = "Options everywhere")]
+    pub(crate) quiet: bool,
+    /// Colours
+    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN", help_heading = "Options everywhere")]
+    pub(crate) color: Color,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Color {
+    /// At a terminal, unless NO_COLOR or TERM=dumb says no
+    Auto,
+    Always,
+    Never,
+}
+
+impl From<Color> for anstream::ColorChoice {
+    fn from(color: Color) -> Self {
+        match color {
+            Color::Auto => Self::Auto,
+            Color::Always => Self::Always,
+            Color::Never => Self::Never,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Talk
+    Chat,
+    /// Ask once
+    Ask {
+        /// What to ask; `-` or nothing reads it from standard input
+        #[arg(value_name = "PROMPT")]
+        prompt: Vec<String>,
+    },
+    /// See and change tasks, without a language model
+    #[command(subcommand)]
+    Tasks(Tasks),
+    /// Answer what waits for a yes or no
+    #[command(subcommand)]
+    Pending(Pending),
+    /// What was decided, and why
+    #[command(subcommand)]
+    Log(Log),
+    /// Models that run in this process
+    #[cfg(feature = "embedded")]
+    #[command(subcommand)]
+    Models(Models),
+    /// Settings
+    #[command(subcommand)]
+    Config(Config),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tasks {
+    /// List tasks
+    List {
+        /// Which
+        #[arg(long, value_enum, default_value = "all")]
+        status: Status,
+    },
+    /// Add a task
+    Add {
+        /// Its words
+        #[arg(required = true)]
+        description: Vec<String>,
+    },
+    /// Give a task other words
+    Update {
+        /// Its number, or some of its words in quotes
+        task: String,
+        /// The new words
+        #[arg(required = true)]
+        description: Vec<String>,
+    },
+    /// Mark a task as done
+    Done {
+        /// Its number, or some of its words
+        #[arg(required = true)]
+        task: Vec<String>,
+    },
+    /// Delete a task; asks first, or needs -y
+    Rm {
+        /// Its number, or some of its words
+        #[arg(required = true)]
+        task: Vec<String>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Status {
+    Pending,
+    Completed,
+    All,
+}
+
+impl From<Status> for TaskFilter {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Pending => Self::Pending,
+            Status::Completed => Self::Completed,
+            Status::All => Self::All,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Pending {
+    /// What waits, oldest first
+    List,
+    /// Say yes
+    Approve {
+        /// The id shown by `pending list`, or a part of its beginning or end that fits no other
+        id: String,
+    },
+    /// Say no
+    Deny {
+        /// The id shown by `pending list`, or a part of its beginning or end that fits no other
+        id: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Log {
+    /// The newest decisions
+    List {
+        /// How many
+        #[arg(short = 'n', long, default_value_t = 20)]
+        limit: u32,
+        /// Only this outcome, such as ERROR:LLM_FAILURE
+        #[arg(long)]
+        outcome: Option<String>,
+    },
+    /// One decision with its tool calls
+    Show {
+        /// The turn's id, or a part of its beginning or end that fits no other; without: the newest
+        id: Option<String>,
+    },
+}
+
+#[cfg(feature = "embedded")]
+#[derive(Debug, Subcommand)]
+pub(crate) enum Models {
+    /// What can be had and what is there
+    List,
+    /// Download a model
+    Pull {
+        /// Which; without: the usual one
+        name: Option<String>,
+    },
+    /// Delete a downloaded model
+    Rm {
+        /// Which
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Every setting and its value
+    Show {
+        /// Also where each value comes from
+        #[arg(long)]
+        origin: bool,
+    },
+    /// Where settings, data and models are
+    Path,
+}
+
+impl Cli {
+    /// What clap cannot know: a misspelt command that would be taken for a prompt, options without a meaning.
+    pub(crate) fn check(&self) -> Result<(), CliError> {
+        if let (None, [word]) = (&self.command, self.prompt.as_slice())
+            && let Some(near) = misspelt(word)
+        {
+            return Err(CliError::usage(format!("there is no command {word:?}; did you mean {near:?}?"))
+                .or_try(format!("adjutant {near}"))
+                .or_try(format!("adjutant ask {word}    if you mean it as a prompt")));
+        }
+        let talks = matches!(self.command, None | Some(Command::Ask { .. } | Command::Chat));
+        if self.global.continues && !talks {
+            return Err(CliError::usage("-c/--continue belongs to chat and ask"));
+        }
+        if self.global.json && matches!(self.command, Some(Command::Chat)) {
+            return Err(CliError::usage("chat has no --json").or_try("adjutant ask --json PROMPT"));
+        }
+        Ok(())
+    }
+}
+
+/// The command a lone word is probably a misspelling of. Only commands of about the same length: `basket` is no `ask`.
+fn misspelt(word: &str) -> Option<String> {
+    let command = Cli::command();
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    let near = nearest(word, names.iter().copied())?;
+    (word.chars().count().abs_diff(near.chars().count()) <= 1).then(|| near.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &[&str]) -> Cli {
+        Cli::try_parse_from(std::iter::once("adjutant").chain(line.iter().copied())).unwrap()
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn words_that_are_no_command_are_a_prompt_even_if_a_command_follows() {
+        assert_eq!(parse(&["add", "buy", "milk"]).prompt, ["add", "buy", "milk"]);
+        assert_eq!(parse(&["what", "tasks", "list"]).prompt, ["what", "tasks", "list"]);
+        assert!(parse(&["what", "tasks"]).command.is_none());
+        assert_eq!(parse(&["-m", "demo", "hello", "--json"]).prompt, ["hello"]);
+    }
+
+    #[test]
+    fn what_follows_two_dashes_is_never_an_option() {
+        let cli = parse(&["--", "-m", "tasks"]);
+        assert_eq!(cli.prompt, ["-m", "tasks"]);
+        assert!(cli.command.is_none() && cli.global.model.is_none());
+    }
+
+    #[test]
+    fn yes_takes_no_word_of_the_prompt() {
+        let cli = parse(&["-y", "delete", "milk"]);
+        assert_eq!((cli.global.yes.as_slice(), cli.prompt.len()), (&["*".to_owned()][..], 2));
+        assert_eq!(parse(&["ask", "--yes=delete_task,add_task", "x"]).global.yes, ["delete_task", "add_task"]);
+        assert!(parse(&["x"]).global.yes.is_empty());
+    }
+
+    #[test]
+    fn options_stand_before_or_behind_the_command() {
+        assert!(parse(&["-c", "ask", "x"]).global.continues);
+        assert!(parse(&["ask", "-c", "x"]).global.continues);
+        assert!(parse(&["tasks", "list", "--json"]).global.json);
+    }
+
+    #[test]
+    fn a_lone_misspelt_command_is_no_prompt() {
+        for word in ["taks", "task", "caht", "pendin", "logs"] {
+            let error = parse(&[word]).check().unwrap_err();
+            assert_eq!(error.exit as u8, 2, "{word}");
+            assert!(error.message.contains("did you mean"), "{}", error.message);
+        }
+        for word in ["hello", "groceries", "basket", "logistics", "yes", "no"] {
+            parse(&[word]).check().unwrap();
+        }
+        parse(&["taks", "are", "many"]).check().unwrap();
+    }
+
+    #[test]
+    fn options_that_mean_nothing_are_refused() {
+        assert!(parse(&["tasks", "list", "-c"]).check().is_err());
+        assert!(parse(&["chat", "--json"]).check().is_err());
+    }
+}

@@ -1,0 +1,172 @@
+use super::*;
+
+/// A user's folder and a project's, with these files.
+struct Place {
+    root: tempfile::TempDir,
+    sources: Sources,
+}
+
+impl Place {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(&path).unwrap();
+            path
+        };
+        let dirs = Dirs {
+            config: at("config"),
+            data: root.path().join("data"),
+            cache: root.path().join("cache"),
+            os_user: "ana".to_owned(),
+        };
+        let sources = Sources {
+            dirs,
+            project: at("project"),
+            variables: BTreeMap::new(),
+            config: None,
+            env_file: None,
+            model: None,
+        };
+        Self { root, sources }
+    }
+
+    fn file(self, name: &str, text: &str) -> Self {
+        std::fs::write(self.root.path().join(name), text).unwrap();
+        self
+    }
+
+    fn variable(mut self, name: &str, value: &str) -> Self {
+        self.sources.variables.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    fn load(&self) -> Settings {
+        self.sources.load().unwrap()
+    }
+}
+
+fn origin(settings: &Settings, name: &str) -> String {
+    settings.shown.iter().find(|shown| shown.name == name).unwrap().origin.clone()
+}
+
+#[test]
+fn nothing_set_is_the_defaults() {
+    let settings = Place::new().load();
+    assert_eq!(settings.model, None);
+    assert_eq!(settings.user_name, "ana");
+    assert_eq!(settings.agent.max_tool_iterations, Some(5));
+    assert!(settings.store_path.ends_with("data/adjutant.db"));
+    assert!(settings.llm.temperature.is_none() && settings.llm.timeout.is_none());
+}
+
+#[test]
+fn later_sources_win_one_by_one() {
+    let mut place = Place::new().file("config/config.toml", "[agent]\nmax_tool_iterations = 1\n");
+    let iterations = |place: &Place| place.load().agent.max_tool_iterations.unwrap();
+    assert_eq!(iterations(&place), 1);
+    assert!(origin(&place.load(), "agent.max_tool_iterations").ends_with("config/config.toml:2"));
+    place = place.file("project/adjutant.toml", "[agent]\nmax_tool_iterations = 2\n");
+    assert_eq!(iterations(&place), 2);
+    place = place.file("config/.env", "MAX_TOOL_ITERATIONS=3\n");
+    assert_eq!(iterations(&place), 3);
+    place = place.variable("MAX_TOOL_ITERATIONS", "4");
+    assert_eq!(iterations(&place), 4);
+    assert_eq!(origin(&place.load(), "agent.max_tool_iterations"), "variable MAX_TOOL_ITERATIONS");
+}
+
+#[test]
+fn the_option_wins_over_everything() {
+    let mut place = Place::new().variable("ADJUTANT_MODEL", "gemini");
+    place.sources.model = Some("demo".to_owned());
+    let settings = place.load();
+    assert_eq!(settings.model.as_deref(), Some("demo"));
+    assert_eq!(origin(&settings, "model"), "option -m");
+}
+
+#[test]
+fn a_projects_lists_only_add() {
+    let settings = Place::new()
+        .file("config/config.toml", "[agent]\nconfirm = [\"add_task\"]\ndeny = [\"update_task\"]\n")
+        .file("project/adjutant.toml", "[agent]\nconfirm = []\ndeny = [\"delete_task\"]\n")
+        .load();
+    assert_eq!(settings.agent.confirm, ["add_task"]);
+    assert_eq!(settings.agent.deny, ["update_task", "delete_task"]);
+}
+
+#[test]
+fn the_projects_env_file_is_not_read() {
+    let settings = Place::new()
+        .file("project/.env", "GEMINI_API_KEY=stolen\nGEMINI_BASE_URL=http://evil\n")
+        .load();
+    assert!(settings.gemini.key.is_none() && settings.gemini.base_url.is_none());
+}
+
+#[test]
+fn the_key_is_taken_from_the_environment_and_never_shown() {
+    let place = Place::new().file("config/.env", "GEMINI_API_KEY=from-file\n");
+    assert!(place.load().gemini.key.is_some());
+    let settings = place.variable("GEMINI_API_KEY", "from-process").load();
+    assert_eq!(origin(&settings, "GEMINI_API_KEY"), "variable GEMINI_API_KEY");
+    let everything = format!("{settings:?}");
+    assert!(!everything.contains("from-file") && !everything.contains("from-process"), "{everything}");
+}
+
+#[test]
+fn a_file_that_was_named_has_to_be_there() {
+    let mut place = Place::new();
+    place.sources.config = Some(place.root.path().join("nowhere.toml"));
+    assert_eq!(place.sources.load().unwrap_err().exit as u8, 3);
+    place.sources.config = None;
+    place.sources.env_file = Some(place.root.path().join("nowhere.env"));
+    assert_eq!(place.sources.load().unwrap_err().exit as u8, 3);
+}
+
+#[test]
+fn a_broken_env_file_does_not_tell_its_secrets() {
+    let place = Place::new().file("config/.env", "GEMINI_API_KEY=secret-123 and more words\n");
+    let error = place.sources.load().unwrap_err();
+    assert!(!format!("{error:?}").contains("secret-123"), "{error:?}");
+}
+
+/// A value other than the default for each setting, as a variable has it and as TOML has it.
+fn example(name: &str) -> (&'static str, &'static str) {
+    match name {
+        "model" | "user_name" | "gemini.model" | "gemini.base_url" | "embedded.model" => ("word", "\"word\""),
+        "system_prompt_path" | "store.path" => ("/some/file", "\"/some/file\""),
+        "llm.temperature" => ("0.7", "0.7"),
+        "llm.max_tokens" | "agent.max_tool_iterations" | "agent.identical_calls_max" | "llm.retries" => ("7", "7"),
+        "agent.confirm" | "agent.allow" | "agent.deny" => ("add_task,list_tasks", "[\"add_task\", \"list_tasks\"]"),
+        _ => ("77s", "\"77s\""),
+    }
+}
+
+/// The settings without the list that is only for showing.
+fn effect(settings: &Settings) -> String {
+    format!("{:?}", Settings { shown: Vec::new(), ..settings.clone() })
+}
+
+#[test]
+fn every_setting_has_an_effect_from_toml_from_its_own_variable_and_from_the_seeds() {
+    for key in KEYS {
+        let (text, in_toml) = example(key.name);
+        let (section, name) = key.place();
+        let header = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
+        let mut names = vec![key.own_variable()];
+        names.extend(key.variable.map(str::to_owned));
+        let mut places = vec![Place::new().file("config/config.toml", &format!("{header}{name} = {in_toml}\n"))];
+        for variable in names {
+            let text = if Some(variable.as_str()) == key.variable { text.trim_end_matches('s') } else { text };
+            places.push(Place::new().variable(&variable, text));
+        }
+        for place in places {
+            let settings = place.load();
+            let shown = settings.shown.iter().find(|shown| shown.name == key.name).unwrap();
+            let value = shown.value.clone().unwrap();
+            assert_eq!(value.replace(", ", ","), text, "{}", key.name);
+            let bare = Place { root: place.root, sources: Sources { variables: BTreeMap::new(), ..place.sources } };
+            let _ = std::fs::remove_file(bare.root.path().join("config/config.toml"));
+            assert_ne!(effect(&settings), effect(&bare.load()), "{} changes nothing", key.name);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Text from models, tools and people, made safe for a terminal.
+//!
+//! Whatever they say, they cannot move the cursor, write the clipboard, hide words or reverse them.
+
+/// Removes what a terminal would obey: C0 (but newline and tab), DEL, C1 and the bidi controls that reorder text.
+///
+/// Works character by character, so that a text may be cut anywhere and cleaned piece by piece.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().filter(|c| matches!(c, '\n' | '\t') || !is_control(*c)).collect()
+}
+
+/// The same on one line: newlines and tabs are spaces.
+pub(crate) fn clean_line(text: &str) -> String {
+    text.chars()
+        .map(|c| if matches!(c, '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}') { ' ' } else { c })
+        .filter(|c| !is_control(*c))
+        .collect()
+}
+
+/// One line of at most `max` characters; what is cut is marked.
+pub(crate) fn clip(text: &str, max: usize) -> String {
+    let line = clean_line(text);
+    let line = line.trim();
+    if line.chars().count() <= max {
+        return line.to_owned();
+    }
+    line.chars().take(max.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// JSON on one line. Characters a terminal would obey are written as `\u` escapes, so that nothing is lost.
+pub(crate) fn json_line(value: &impl serde::Serialize) -> String {
+    use std::fmt::Write as _;
+    // Our own types hold no maps with keys other than text, the one thing that cannot be written.
+    let text = serde_json::to_string(value).unwrap_or_default();
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_control(c) || matches!(c, '\u{2028}' | '\u{2029}') {
+            // All of them are in the basic plane and stand inside strings only. Writing to a String cannot fail.
+            let _ = write!(line, "\\u{:04x}", u32::from(c));
+        } else {
+            line.push(c);
+        }
+    }
+    line
+}
+
+/// Whether a terminal obeys the character instead of showing it.
+pub(crate) fn is_control(c: char) -> bool {
+    // `char::is_control` is exactly C0, DEL and C1. The others: Unicode Annex 9, embeddings, overrides and isolates.
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A count of tokens as people read it: `80`, `1.2k`, `3.4M`.
+pub(crate) fn tokens(count: u64) -> String {
+    match count {
+        0..=999 => count.to_string(),
+        1_000..=999_949 => format!("{:.1}k", count as f64 / 1e3),
+        _ => format!("{:.1}M", count as f64 / 1e6),
+    }
+}
+
+/// A short time as people read it: `2 ms`, `1.4 s`, `3 min`.
+pub(crate) fn millis(ms: u64) -> String {
+    match ms {
+        0..=999 => format!("{ms} ms"),
+        1_000..=119_999 => format!("{:.1} s", ms as f64 / 1e3),
+        _ => format!("{} min", ms / 60_000),
+    }
+}
+
+/// A length of time in its largest fitting unit: `5 s`, `3 min`, `2 h`, `6 d`.
+pub(crate) fn rough(seconds: i64) -> String {
+    match seconds {
+        ..60 => format!("{} s", seconds.max(0)),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What has been used against terminals: colours, cursor, titles, clipboard, links, paste, bidi, C1 forms.
+    const HOSTILE: &[&str] = &[
+        "\u{1b}[31mred\u{1b}[0m",
+        "\u{1b}[2J\u{1b}[H",
+        "\u{1b}]0;title\u{7}",
+        "\u{1b}]52;c;cm0gLXJmIC8=\u{7}",
+        "\u{1b}]8;;http://evil.example\u{1b}\\click\u{1b}]8;;\u{1b}\\",
+        "\u{1b}[?1049h",
+        "\u{1b}[200~paste\u{1b}[201~",
+        "\u{1b}P1;2q\u{1b}\\",
+        "\u{1b}c",
+        "\u{9b}31mred",
+        "\u{9d}0;title\u{9c}",
+        "\u{90}q\u{9c}",
+        "fine\rOverwritten",
+        "back\u{8}\u{8}\u{8}\u{8}space",
+        "bell\u{7}",
+        "form\u{c}feed\u{b}",
+        "\u{202e}txt.exe",
+        "\u{2066}a\u{2069}\u{2067}b\u{2069}",
+        "\u{202a}\u{202b}\u{202c}\u{202d}",
+        "\u{0}nul",
+        "\u{7f}del",
+        "\u{e}shift\u{f}",
+        "\u{85}next line",
+    ];
+
+    #[test]
+    fn nothing_a_terminal_obeys_is_left() {
+        for text in HOSTILE {
+            for shown in [clean(text), clean_line(text), clip(text, 8), json_line(text)] {
+                assert!(!shown.chars().any(is_control), "{text:?} became {shown:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn cleaning_does_not_depend_on_where_the_text_is_cut() {
+        for text in HOSTILE {
+            for (cut, _) in text.char_indices() {
+                let (before, after) = text.split_at(cut);
+                assert_eq!(clean(before) + &clean(after), clean(text));
+            }
+        }
+    }
+
+    #[test]
+    fn ordinary_text_stays_as_it_is() {
+        let text = "Grüße,\n\t“milk” 牛奶 حليب 🥛 e\u{301}\u{200f}";
+        assert_eq!(clean(text), text);
+        assert_eq!(clean_line("a\nb\tc"), "a b c");
+    }
+
+    #[test]
+    fn json_keeps_what_it_hides() {
+        for text in HOSTILE {
+            let back: String = serde_json::from_str(&json_line(text)).unwrap();
+            assert_eq!(back, *text);
+        }
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([tokens(80), tokens(1_234), tokens(2_000_000)], ["80", "1.2k", "2.0M"]);
+        assert_eq!([millis(2), millis(1_400), millis(180_000)], ["2 ms", "1.4 s", "3 min"]);
+        assert_eq!([rough(-1), rough(61), rough(86_400), rough(604_800)], ["0 s", "1 min", "24 h", "7 d"]);
+        assert_eq!(clip("four words are here", 10), "four word…");
+    }
+}

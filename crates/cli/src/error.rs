@@ -1,0 +1,274 @@
+//! How a command ends: exit codes, and errors as `Error / cause / try`.
+
+use std::time::Duration;
+
+use adjutant_core::port::StoreError;
+use adjutant_core::{AgentResponse, ModelError, OutcomeCategory, TurnError};
+use adjutant_runtime::{BuildError, RunError};
+
+/// The exit codes of `adjutant`. Scripts depend on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It worked. A refusal and a question are answers too.
+    Ok = 0,
+    /// It did not work.
+    Failed = 1,
+    /// The command line or the prompt is not usable.
+    Usage = 2,
+    /// Configuration, credentials, or the place where data is kept.
+    Configuration = 3,
+    /// Something waits for a yes or no, and nobody could be asked.
+    ConfirmationNeeded = 4,
+    /// The provider is unavailable or rate limited.
+    Unavailable = 5,
+    /// A bound was reached.
+    Limit = 6,
+    /// Ctrl-C.
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// The exit code of a turn: by the model's error if there was one, else by the outcome.
+    pub(crate) fn of(response: &AgentResponse) -> Self {
+        match &response.error {
+            Some(TurnError::Model { error }) => Self::of_model_error(error),
+            _ => Self::of_outcome(response.outcome),
+        }
+    }
+
+    /// The table of `DESIGN.md` 6.
+    pub(crate) fn of_model_error(error: &ModelError) -> Self {
+        match error {
+            ModelError::Authentication { .. } | ModelError::NotFound { .. } => Self::Configuration,
+            ModelError::ContextTooLong { .. } => Self::Limit,
+            ModelError::Refused { .. } => Self::Ok,
+            // Rate limit, quota, time-out, network, server, bad request, unreadable or cut answer.
+            _ => Self::Unavailable,
+        }
+    }
+
+    pub(crate) fn of_outcome(outcome: OutcomeCategory) -> Self {
+        use OutcomeCategory as Outcome;
+        match outcome {
+            // A failed tool is told in words, as over HTTP (200).
+            Outcome::ResponseGiven
+            | Outcome::TaskCompleted
+            | Outcome::UnclearIntent
+            | Outcome::OutOfScope
+            | Outcome::ToolFailure
+            | Outcome::ContentFilter
+            | Outcome::ConfirmationDenied => Self::Ok,
+            Outcome::PendingConfirmation => Self::ConfirmationNeeded,
+            Outcome::RateLimited | Outcome::LlmFailure => Self::Unavailable,
+            Outcome::IterationsLimit
+            | Outcome::MaxTokensLimit
+            | Outcome::IdenticalCallsLimit
+            | Outcome::DeadlineLimit
+            | Outcome::BudgetLimit
+            | Outcome::ContextLimit => Self::Limit,
+            Outcome::Cancelled => Self::Interrupted,
+            // Somebody said yes, and it was not done; or nobody knows whether it was.
+            Outcome::ConfirmationExpired | Outcome::InDoubt => Self::Failed,
+            // The list of outcomes may grow in core.
+            _ => Self::Failed,
+        }
+    }
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a command could not do its work, in the three parts a person needs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CliError {
+    pub(crate) exit: Exit,
+    /// A stable word for `--json`.
+    pub(crate) code: &'static str,
+    /// What did not work, one sentence.
+    pub(crate) message: String,
+    /// Why, if more is known than the message says.
+    pub(crate) cause: Option<String>,
+    /// What to do: one line per way out.
+    pub(crate) tries: Vec<String>,
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl CliError {
+    fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { exit, code, message, cause: None, tries: Vec::new(), retry_after: None }
+    }
+
+    /// The command line or the prompt cannot be used.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "usage", message)
+    }
+
+    /// A setting, a key, a model's name or a place on disk has to be changed first.
+    pub(crate) fn configuration(message: impl Into<String>) -> Self {
+        Self::new(Exit::Configuration, "configuration", message)
+    }
+
+    /// It was tried and did not work.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, "failed", message)
+    }
+
+    /// There is no such thing.
+    pub(crate) fn unknown(message: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, "unknown", message)
+    }
+
+    /// The person pressed Ctrl-C.
+    pub(crate) fn interrupted(message: impl Into<String>) -> Self {
+        Self::new(Exit::Interrupted, "cancelled", message)
+    }
+
+    /// Somebody has to say yes, and nobody can be asked.
+    pub(crate) fn confirmation_needed(message: impl Into<String>) -> Self {
+        Self::new(Exit::ConfirmationNeeded, "confirmation_needed", message)
+    }
+
+    pub(crate) fn because(mut self, cause: impl Into<String>) -> Self {
+        self.cause = Some(cause.into());
+        self
+    }
+
+    pub(crate) fn or_try(mut self, way: impl Into<String>) -> Self {
+        self.tries.push(way.into());
+        self
+    }
+
+    /// What a turn's typed error says to whoever sits at the terminal. `None`: the answer says it all.
+    pub(crate) fn of_response(response: &AgentResponse) -> Option<Self> {
+        let error = response.error.as_ref()?;
+        let mut shown = Self::new(Exit::of(response), error.code(), error.to_string());
+        match error {
+            TurnError::Model { error } => {
+                shown.retry_after = error.retry_after();
+                shown.tries = ways_out(error);
+            }
+            TurnError::Limit { bound, value, key } => {
+                shown.message = format!("the bound of {bound} was reached: {value}");
+                shown.tries.push(format!("raise {key}, or ask for less at once"));
+            }
+            _ => {}
+        }
+        Some(shown)
+    }
+}
+
+/// What helps against a model's failure.
+fn ways_out(error: &ModelError) -> Vec<String> {
+    let way: &str = match error {
+        ModelError::RateLimited { .. } => "wait a little, or use another model: adjutant -m embedded …",
+        ModelError::Quota { .. } => "look at your plan with the provider, or use another model: -m embedded",
+        ModelError::Timeout { .. } => "try again, or give it more time: LLM_TIMEOUT=60, or llm.timeout = \"60s\"",
+        ModelError::Network { .. } => "look at your connection (proxy, firewall), or work offline: -m embedded",
+        ModelError::Server { .. } | ModelError::Truncated { .. } => "try again in a moment",
+        ModelError::Authentication { .. } => "check the key: GEMINI_API_KEY in the environment or the .env file",
+        ModelError::NotFound { .. } => {
+            "check the model's name: -m gemini/NAME, GEMINI_MODEL, or `model` in the configuration (adjutant config show)"
+        }
+        ModelError::InvalidResponse { .. } => "try again; the answer itself is in the log: adjutant log show",
+        ModelError::ContextTooLong { .. } => "shorten the prompt, or start a new conversation",
+        _ => return Vec::new(),
+    };
+    vec![way.to_owned()]
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        let message = error.to_string();
+        match error {
+            StoreError::Unusable { .. } | StoreError::Unreadable { .. } => {
+                Self::configuration("the data cannot be used")
+                    .because(message)
+                    .or_try("see where it is: adjutant config path; another place: ADJUTANT_STORE_PATH=FILE")
+            }
+            StoreError::Conflict | StoreError::Unavailable { .. } => {
+                Self::failed(message).or_try("try again; another adjutant may be busy with the same data")
+            }
+            _ => Self::failed(message),
+        }
+    }
+}
+
+impl From<RunError> for CliError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::EmptyMessage | RunError::MessageTooLarge { .. } => Self::usage(error.to_string()),
+            RunError::Store(error) => error.into(),
+            _ => Self::failed(error.to_string()),
+        }
+    }
+}
+
+impl From<BuildError> for CliError {
+    fn from(error: BuildError) -> Self {
+        Self::configuration(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use adjutant_core::ProviderId;
+
+    use super::*;
+
+    #[test]
+    fn every_outcome_has_its_exit_code() {
+        let table: Vec<(&str, u8)> =
+            OutcomeCategory::ALL.iter().map(|outcome| (outcome.as_str(), Exit::of_outcome(*outcome) as u8)).collect();
+        assert_eq!(
+            table,
+            [
+                ("SUCCESS:RESPONSE_GIVEN", 0),
+                ("SUCCESS:TASK_COMPLETED", 0),
+                ("AMBIGUITY:UNCLEAR_INTENT", 0),
+                ("REFUSAL:OUT_OF_SCOPE", 0),
+                ("REFUSAL:RATE_LIMITED", 5),
+                ("ERROR:LLM_FAILURE", 5),
+                ("ERROR:TOOL_FAILURE", 0),
+                ("PENDING:CONFIRMATION", 4),
+                ("REFUSAL:CONFIRMATION_DENIED", 0),
+                ("REFUSAL:CONFIRMATION_EXPIRED", 1),
+                ("REFUSAL:CONTENT_FILTER", 0),
+                ("LIMIT:ITERATIONS", 6),
+                ("LIMIT:MAX_TOKENS", 6),
+                ("LIMIT:IDENTICAL_CALLS", 6),
+                ("LIMIT:DEADLINE", 6),
+                ("LIMIT:BUDGET", 6),
+                ("LIMIT:CONTEXT", 6),
+                ("CANCELLED:BY_USER", 130),
+                ("INTERRUPTED:IN_DOUBT", 1),
+            ]
+        );
+    }
+
+    #[test]
+    fn every_model_error_has_the_exit_code_of_the_design() {
+        let provider = || ProviderId::new("gemini").unwrap();
+        let message = || "…".to_owned();
+        let errors = [
+            (ModelError::RateLimited { provider: provider(), retry_after: None }, 5),
+            (ModelError::Quota { provider: provider(), message: message() }, 5),
+            (ModelError::Timeout { provider: provider(), waited: Duration::from_secs(30) }, 5),
+            (ModelError::Network { provider: provider(), message: message() }, 5),
+            (ModelError::Server { provider: provider(), status: 500, message: message() }, 5),
+            (ModelError::Authentication { provider: provider(), message: message() }, 3),
+            (ModelError::BadRequest { provider: provider(), message: message() }, 5),
+            (ModelError::NotFound { provider: provider(), model: message(), message: message() }, 3),
+            (ModelError::InvalidResponse { provider: provider(), reason: message(), raw: message() }, 5),
+            (ModelError::Truncated { provider: provider(), reason: message() }, 5),
+            (ModelError::ContextTooLong { provider: provider(), message: message() }, 6),
+            (ModelError::Refused { provider: provider(), message: message() }, 0),
+        ];
+        for (error, exit) in errors {
+            assert_eq!(Exit::of_model_error(&error) as u8, exit, "{}", error.code());
+        }
+    }
+}

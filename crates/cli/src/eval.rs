@@ -1,0 +1,213 @@
+//! `adjutant eval FILE...`: does the agent do what its cases expect?
+//!
+//! Each case has a fresh store, which is a fresh user too: tasks and conversations live nowhere else. The agent is the one
+//! that `ask` runs. Nobody answers confirmations.
+
+mod case; // what is expected
+mod judge; // whether it holds
+mod report; // what is printed
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read as _;
+use std::sync::Arc;
+use std::time::Instant;
+
+use adjutant_core::port::{Journal as _, TaskStore as _};
+use adjutant_core::{
+    AgentResponse, Event, GateVerdict, ModelId, Recorded, Refusal, TaskChange, TaskChanged, TaskFilter, ToolRegistry,
+    TurnError, UserId, Verdict,
+};
+use adjutant_runtime::{Agent, InMemory, RunContext};
+
+use crate::display::{clean_line, json_line};
+use crate::error::{CliError, Exit};
+use crate::screen::{Screen, dim};
+use case::{Case, TaskBefore};
+use judge::{Observed, judge};
+use report::{CaseReport, Summary, rounded};
+
+/// The cases of all files, in order, each with the name of its file.
+#[derive(Debug)]
+pub(crate) struct Cases(Vec<(String, Case)>);
+
+/// Reads every file, `-` from standard input. Nothing is run before all of them are sound.
+///
+/// # Errors
+/// A file that cannot be read, a line that is no case, no case at all, or `min_pass` above their number.
+pub(crate) fn read(files: &[String], min_pass: Option<usize>) -> Result<Cases, CliError> {
+    if files.iter().filter(|file| *file == "-").count() > 1 {
+        return Err(CliError::usage("standard input can be read once only"));
+    }
+    let mut cases = Vec::new();
+    for file in files {
+        let text = text_of(file)
+            .map_err(|error| CliError::usage(format!("{file} cannot be read")).because(error.to_string()))?;
+        let read = case::parse(file, &text)
+            .map_err(|bad| CliError::usage(bad.to_string()).or_try("one case a line: docs/evals.md has the fields"))?;
+        cases.extend(read.into_iter().map(|case| (file.clone(), case)));
+    }
+    if cases.is_empty() {
+        return Err(CliError::usage(format!("there is no case in {}", files.join(", "))));
+    }
+    match min_pass {
+        Some(min) if min > cases.len() => {
+            Err(CliError::usage(format!("--min-pass is {min}, and there are only {} cases", cases.len())))
+        }
+        Some(_) | None => Ok(Cases(cases)),
+    }
+}
+
+fn text_of(file: &str) -> std::io::Result<String> {
+    if file == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text)?;
+        Ok(text)
+    } else {
+        fs::read_to_string(file)
+    }
+}
+
+/// Runs the cases one after the other and prints how each went. `agent` makes the agent of `ask` over a store.
+///
+/// # Errors
+/// If the model cannot be asked at all: a wrong key or name would fail every case in the same way.
+pub(crate) async fn run(
+    cases: &Cases,
+    min_pass: Option<usize>,
+    json: bool,
+    screen: &Screen,
+    agent: impl Fn(&Arc<InMemory>) -> Result<Agent, CliError>,
+) -> Result<Exit, CliError> {
+    let id_width = cases.0.iter().map(|(_, case)| case.id.chars().count()).max().unwrap_or(0);
+    // At a terminal the rows themselves show how far it is.
+    let progress = screen.shows_progress() && !screen.shows_answers_live();
+    let mut reports = Vec::new();
+    let mut model = None;
+    for (index, (file, case)) in cases.0.iter().enumerate() {
+        if progress {
+            screen.side(&format!("\r{}", dim(&format!("{}/{}", index + 1, cases.0.len()))));
+        }
+        let ran = run_case(file, case, &agent).await?;
+        model = Some(ran.model);
+        screen.answer_line(&if json { json_line(&ran.report) } else { clean_line(&ran.report.to_row(id_width)) });
+        reports.push(ran.report);
+    }
+    if progress {
+        screen.side("\r");
+    }
+    let model = model.map(|model| model.to_string()).unwrap_or_default();
+    let summary = Summary::of(model, &reports, min_pass);
+    if json {
+        screen.answer_line(&json_line(&summary));
+    } else {
+        screen.answer(&format!("\n{}", summary.to_text()));
+    }
+    Ok(if summary.ok { Exit::Ok } else { Exit::Failed })
+}
+
+struct Ran {
+    report: CaseReport,
+    model: ModelId,
+}
+
+async fn run_case(
+    file: &str,
+    case: &Case,
+    agent: &impl Fn(&Arc<InMemory>) -> Result<Agent, CliError>,
+) -> Result<Ran, CliError> {
+    let store = Arc::new(InMemory::new());
+    let user = UserId::local();
+    set_up(&store, &user, &case.tasks).await?;
+    let agent = agent(&store)?;
+    let mut context = RunContext::new(user.clone()).with_history(case.history());
+    let start = Instant::now();
+    let response = agent.run_in(&mut context, case.input.as_str()).await?;
+    let seconds = start.elapsed().as_secs_f64();
+
+    let events = store.load(&context.key()).await?.events;
+    let observed = Observed {
+        decision: response.decision.kind,
+        executed: executed(&events),
+        pending: response.decision.pending.clone(),
+        reply: response.content.clone(),
+        tasks: store.list(&user, TaskFilter::All).await?,
+    };
+    let mut reasons = judge(&case.expect, &observed);
+    reasons.extend(model_failure(&response)?);
+    let report = CaseReport {
+        id: case.id.clone(),
+        file: file.to_owned(),
+        passed: reasons.is_empty(),
+        decision: response.decision.kind.as_str(),
+        outcome: response.outcome.as_str(),
+        tools: observed.executed.into_iter().collect(),
+        reply: response.content,
+        reasons,
+        seconds: rounded(seconds, 3),
+        invalid_calls: invalid_calls(&events),
+        unconfirmed_deletes: unconfirmed_deletes(&events, agent.tools()),
+    };
+    Ok(Ran { report, model: agent.model().id().clone() })
+}
+
+/// Gives the user their tasks: ids count from 1 in this order.
+async fn set_up(store: &InMemory, user: &UserId, tasks: &[TaskBefore]) -> Result<(), CliError> {
+    for task in tasks {
+        let add = TaskChange::Add { description: task.description.clone() };
+        let added = store.apply(user, &add, None).await?;
+        if let (true, TaskChanged::Added { task }) = (task.completed, added) {
+            store.apply(user, &TaskChange::Complete { id: task.id }, None).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The tools that ran, whatever came of it.
+fn executed(events: &[Recorded]) -> BTreeSet<String> {
+    let started = |recorded: &Recorded| match &recorded.event {
+        Event::CallStarted { tool, .. } => Some(tool.clone()),
+        _ => None,
+    };
+    events.iter().filter_map(started).collect()
+}
+
+/// Calls of tools that do not exist, or with arguments that do not fit.
+fn invalid_calls(events: &[Recorded]) -> usize {
+    let invalid = |recorded: &&Recorded| {
+        matches!(
+            &recorded.event,
+            Event::CallChecked {
+                verdict: GateVerdict::Refuse { refusal: Refusal::UnknownTool | Refusal::InvalidArguments, .. },
+                ..
+            }
+        )
+    };
+    events.iter().filter(invalid).count()
+}
+
+/// Destructive calls that started without a yes.
+fn unconfirmed_deletes(events: &[Recorded], tools: &ToolRegistry) -> usize {
+    let destructive = |name: &str| tools.get(name).is_some_and(|tool| tool.definition().annotations.destructive);
+    let mut approved = BTreeSet::new();
+    let mut unconfirmed = 0;
+    for recorded in events {
+        match &recorded.event {
+            Event::CallAnswered { call, verdict: Some(Verdict::Approved), .. } => {
+                approved.insert(call);
+            }
+            Event::CallStarted { call, tool, .. } if destructive(tool) && !approved.contains(call) => unconfirmed += 1,
+            _ => {}
+        }
+    }
+    unconfirmed
+}
+
+/// A failed model call is no answer, even where the case would accept its words.
+fn model_failure(response: &AgentResponse) -> Result<Option<String>, CliError> {
+    let Some(TurnError::Model { error }) = &response.error else { return Ok(None) };
+    match CliError::of_response(response) {
+        Some(error) if error.exit == Exit::Configuration => Err(error),
+        _ => Ok(Some(format!("the model failed: {error}"))),
+    }
+}

@@ -1,0 +1,267 @@
+//! Whether a turn led to what its case expects. Pure: what was observed in, reasons of failure out.
+
+use std::collections::BTreeSet;
+
+use adjutant_core::{DecisionKind, PendingCall, Task};
+
+use super::case::{Expect, PendingExpected, TaskAfter, open_or_done};
+
+/// What a turn led to.
+#[derive(Debug, Clone)]
+pub(crate) struct Observed {
+    /// The turn's decision.
+    pub(crate) decision: DecisionKind,
+    /// The tools that were executed, whether they succeeded or not.
+    pub(crate) executed: BTreeSet<String>,
+    /// The calls that wait for a human.
+    pub(crate) pending: Vec<PendingCall>,
+    /// The text for the user.
+    pub(crate) reply: String,
+    /// All tasks after the turn.
+    pub(crate) tasks: Vec<Task>,
+}
+
+/// Why the case failed, one reason for each field that does not hold; empty: it passed.
+pub(crate) fn judge(expect: &Expect, observed: &Observed) -> Vec<String> {
+    let reply = observed.reply.to_lowercase();
+    let says = |word: &&String| reply.contains(&word.to_lowercase());
+    let mut reasons = Vec::new();
+    if let Some(decisions) = &expect.decision
+        && !decisions.contains(&observed.decision)
+    {
+        let wanted: Vec<&str> = decisions.iter().map(|kind| kind.as_str()).collect();
+        reasons.push(format!("decision is {}, expected {}", observed.decision, wanted.join(" or ")));
+    }
+    if let Some(tools) = &expect.tools
+        && *tools != observed.executed
+    {
+        reasons.push(format!("executed {}, expected {}", listed(&observed.executed), listed(tools)));
+    }
+    if let Some(wanted) = &expect.pending {
+        reasons.extend(judge_pending(wanted, &observed.pending));
+    }
+    for word in expect.reply_has.iter().filter(|word| !says(word)) {
+        reasons.push(format!("the reply lacks {word:?}"));
+    }
+    for word in expect.reply_lacks.iter().filter(says) {
+        reasons.push(format!("the reply has {word:?}"));
+    }
+    if let Some(wanted) = &expect.tasks_after {
+        reasons.extend(judge_tasks(wanted, &observed.tasks));
+    }
+    reasons
+}
+
+fn judge_pending(wanted: &PendingExpected, pending: &[PendingCall]) -> Option<String> {
+    let wanted = format!("{} of task {}", wanted.tool, wanted.task_id);
+    let waiting: Vec<String> = pending
+        .iter()
+        .map(|call| {
+            let id = call.arguments.get("task_id").and_then(|id| id.as_str()).unwrap_or("(none)");
+            format!("{} of task {id}", call.tool)
+        })
+        .collect();
+    match waiting.as_slice() {
+        [only] if *only == wanted => None,
+        [] => Some(format!("nothing waits, expected {wanted}")),
+        _ => Some(format!("{} waits, expected {wanted}", waiting.join(" and "))),
+    }
+}
+
+fn judge_tasks(wanted: &[TaskAfter], tasks: &[Task]) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if wanted.len() != tasks.len() {
+        reasons.push(format!("{} tasks after the turn, expected {}", tasks.len(), wanted.len()));
+    }
+    let matching = Matching::of(wanted, tasks);
+    for (_, wanted) in wanted.iter().enumerate().filter(|(index, _)| !matching.of_wanted.contains_key(index)) {
+        reasons.push(format!("no task {wanted}"));
+    }
+    for (_, task) in tasks.iter().enumerate().filter(|(index, _)| !matching.of_task.contains_key(index)) {
+        let state = open_or_done(task.completed);
+        reasons.push(format!("unexpected task \u{201c}{}\u{201d} {state}", task.description));
+    }
+    reasons
+}
+
+/// A largest one-to-one assignment of expected tasks to tasks.
+///
+/// A task may fit several expectations ("buy", "milk" fits "Buy milk" and "Buy oat milk"), so the first fit is not good
+/// enough: an expectation takes a task from another one whenever that one can have a different task (Kuhn's algorithm).
+struct Matching {
+    of_wanted: std::collections::BTreeMap<usize, usize>,
+    of_task: std::collections::BTreeMap<usize, usize>,
+}
+
+impl Matching {
+    fn of(wanted: &[TaskAfter], tasks: &[Task]) -> Self {
+        let fits: Vec<Vec<usize>> = wanted
+            .iter()
+            .map(|wanted| (0..tasks.len()).filter(|&task| fits(wanted, &tasks[task])).collect())
+            .collect();
+        let mut matching = Self { of_wanted: Default::default(), of_task: Default::default() };
+        for index in 0..wanted.len() {
+            matching.assign(index, &fits, &mut BTreeSet::new());
+        }
+        matching
+    }
+
+    fn assign(&mut self, wanted: usize, fits: &[Vec<usize>], tried: &mut BTreeSet<usize>) -> bool {
+        for &task in &fits[wanted] {
+            if !tried.insert(task) {
+                continue;
+            }
+            let free = match self.of_task.get(&task) {
+                Some(&holder) => self.assign(holder, fits, tried),
+                None => true,
+            };
+            if free {
+                self.of_wanted.insert(wanted, task);
+                self.of_task.insert(task, wanted);
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn fits(wanted: &TaskAfter, task: &Task) -> bool {
+    let description = task.description.as_str().to_lowercase();
+    wanted.completed == task.completed && wanted.has.iter().all(|word| description.contains(&word.to_lowercase()))
+}
+
+fn listed(tools: &BTreeSet<String>) -> String {
+    if tools.is_empty() {
+        "no tool".to_owned()
+    } else {
+        tools.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use adjutant_core::{CallId, TaskDescription, TaskId, UserId};
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    fn observed() -> Observed {
+        Observed {
+            decision: DecisionKind::RespondOnly,
+            executed: BTreeSet::new(),
+            pending: Vec::new(),
+            reply: "Fine, your Owl is fed.".to_owned(),
+            tasks: vec![task(1, "Buy oat milk", false), task(2, "Buy milk", false)],
+        }
+    }
+
+    fn task(id: u64, description: &str, completed: bool) -> Task {
+        Task {
+            id: TaskId::new(id).expect("an id"),
+            user_id: UserId::local(),
+            description: TaskDescription::new(description).expect("words"),
+            completed,
+            created_at: Timestamp::UNIX_EPOCH,
+            updated_at: Timestamp::UNIX_EPOCH,
+            completed_at: None,
+        }
+    }
+
+    fn waiting(tool: &str, id: &str) -> PendingCall {
+        PendingCall {
+            call_id: CallId::new("call_1").expect("an id"),
+            tool: tool.to_owned(),
+            arguments: serde_json::from_value(json!({ "task_id": id })).expect("arguments"),
+            preview: String::new(),
+            digest: String::new(),
+            requested_at: Timestamp::UNIX_EPOCH,
+            expires_at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    fn check(expect: serde_json::Value, observed: &Observed, reasons: &[&str]) {
+        let expect: Expect = serde_json::from_value(expect).expect("an expectation");
+        assert_eq!(judge(&expect, observed), reasons);
+    }
+
+    #[test]
+    fn the_decision_is_one_of_those_listed() {
+        check(json!({"decision": ["INVOKE_TOOL", "RESPOND_ONLY"]}), &observed(), &[]);
+        check(
+            json!({"decision": ["INVOKE_TOOL", "ASK_CLARIFICATION"]}),
+            &observed(),
+            &["decision is RESPOND_ONLY, expected INVOKE_TOOL or ASK_CLARIFICATION"],
+        );
+    }
+
+    #[test]
+    fn the_executed_tools_are_equal_as_sets() {
+        let mut seen = observed();
+        check(json!({"tools": []}), &seen, &[]);
+        seen.executed.insert("add_task".to_owned());
+        check(json!({"tools": ["add_task"]}), &seen, &[]);
+        check(json!({"tools": []}), &seen, &["executed add_task, expected no tool"]);
+        check(
+            json!({"tools": ["add_task", "list_tasks"]}),
+            &seen,
+            &["executed add_task, expected add_task, list_tasks"],
+        );
+    }
+
+    #[test]
+    fn exactly_the_expected_call_waits() {
+        let expect = json!({"pending": {"tool": "delete_task", "task_id": "8"}});
+        let mut seen = observed();
+        check(expect.clone(), &seen, &["nothing waits, expected delete_task of task 8"]);
+        seen.pending = vec![waiting("delete_task", "8")];
+        check(expect.clone(), &seen, &[]);
+        seen.pending = vec![waiting("delete_task", "80")];
+        check(expect.clone(), &seen, &["delete_task of task 80 waits, expected delete_task of task 8"]);
+        seen.pending = vec![waiting("delete_task", "8"), waiting("delete_task", "9")];
+        check(
+            expect,
+            &seen,
+            &["delete_task of task 8 and delete_task of task 9 waits, expected delete_task of task 8"],
+        );
+    }
+
+    #[test]
+    fn words_of_the_reply_count_in_any_case() {
+        check(json!({"reply_has": ["owl", "FED"], "reply_lacks": ["cat"]}), &observed(), &[]);
+        check(
+            json!({"reply_has": ["cat"], "reply_lacks": ["OWL"]}),
+            &observed(),
+            &["the reply lacks \"cat\"", "the reply has \"OWL\""],
+        );
+    }
+
+    #[test]
+    fn tasks_are_matched_one_to_one_in_any_order() {
+        // The first expectation fits both tasks, the second only the first of them.
+        let expect = json!({"tasks_after": [
+            {"has": ["buy", "milk"], "completed": false}, {"has": ["OAT"], "completed": false}]});
+        check(expect.clone(), &observed(), &[]);
+        let reversed = json!({"tasks_after": [
+            {"has": ["oat"], "completed": false}, {"has": ["buy", "milk"], "completed": false}]});
+        check(reversed, &observed(), &[]);
+        let mut seen = observed();
+        seen.tasks[0].completed = true;
+        check(expect, &seen, &["no task \u{201c}OAT\u{201d} open", "unexpected task \u{201c}Buy oat milk\u{201d} done"]);
+    }
+
+    #[test]
+    fn the_number_of_tasks_counts() {
+        check(
+            json!({"tasks_after": [{"has": ["oat"], "completed": false}]}),
+            &observed(),
+            &["2 tasks after the turn, expected 1", "unexpected task \u{201c}Buy milk\u{201d} open"],
+        );
+        check(
+            json!({"tasks_after": [{"has": ["oat"], "completed": false}, {"has": ["milk"], "completed": false},
+                {"has": ["milk"], "completed": false}]}),
+            &observed(),
+            &["2 tasks after the turn, expected 3", "no task \u{201c}milk\u{201d} open"],
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! Puts the pieces together: store, tools, policy, bounds, model.
+
+use std::sync::Arc;
+
+use adjutant_core::limits::TURN_DEADLINE_LOCAL;
+use adjutant_core::port::{Journal, LogStore, TaskStore};
+use adjutant_core::weak::WeakTools;
+use adjutant_core::{
+    Capabilities, GenerationConfig, LanguageModel, Permission, Policy, ToolName, TurnLimits, nearest,
+};
+use adjutant_providers::scripted::ScriptedModel;
+use adjutant_runtime::Agent;
+use adjutant_store::sqlite::Store;
+use adjutant_store::worker_id;
+use adjutant_tools::task_tools;
+
+use crate::config::Settings;
+use crate::error::CliError;
+
+/// The task assistant's instruction.
+const CONSTITUTION: &str = include_str!("../../../prompts/constitution.md");
+
+/// Examples of the task tools, for models that need them.
+const EXAMPLES: &str = include_str!("../../../prompts/weak/todo.jsonl");
+
+/// In an instruction, stands for the setting `user_name`.
+const USER_NAME: &str = "{{user_name}}";
+
+/// The database everything is in.
+///
+/// # Errors
+/// It cannot be opened or made.
+pub(crate) async fn open_store(settings: &Settings) -> Result<Arc<Store>, CliError> {
+    Ok(Arc::new(Store::open(&settings.store_path).await?))
+}
+
+/// The task assistant over a model and a store.
+///
+/// # Errors
+/// A setting names a tool there is not, or the instruction's file cannot be read.
+pub(crate) fn agent<S: Journal + LogStore + TaskStore>(
+    settings: &Settings,
+    model: Arc<dyn LanguageModel>,
+    store: Arc<S>,
+) -> Result<Agent, CliError> {
+    let tools = task_tools(store.clone());
+    let names: Vec<&str> = tools.iter().map(|tool| tool.definition().name.as_str()).collect();
+    let policy = policy(settings, &names)?;
+    let limits = limits(settings, model.capabilities());
+    let config = GenerationConfig {
+        temperature: settings.llm.temperature,
+        max_tokens: settings.llm.max_tokens,
+        ..GenerationConfig::default()
+    };
+    let examples = WeakTools::from_jsonl(EXAMPLES).map_err(|error| CliError::failed(error.to_string()))?;
+    let agent = Agent::builder("adjutant")
+        .description("Manages a person's tasks.")
+        .instruction(instruction(settings)?)
+        .tools(tools)
+        .weak_tools(examples)
+        .policy(policy)
+        .config(config)
+        .limits(limits)
+        .journal(store, worker_id())
+        .model(model)
+        .build()?;
+    Ok(agent)
+}
+
+/// The task assistant for people who call its tools themselves: the same gate, and a model that is never asked.
+///
+/// # Errors
+/// As [`agent`].
+pub(crate) fn agent_without_model(settings: &Settings, store: Arc<Store>) -> Result<Agent, CliError> {
+    agent(settings, Arc::new(ScriptedModel::new([])), store)
+}
+
+/// Deny wins over confirm, confirm over allow, all over what a tool says of itself.
+fn policy(settings: &Settings, tools: &[&str]) -> Result<Policy, CliError> {
+    let lists = [
+        ("agent.allow", &settings.agent.allow, Permission::Allow),
+        ("agent.confirm", &settings.agent.confirm, Permission::Confirm),
+        ("agent.deny", &settings.agent.deny, Permission::Deny),
+    ];
+    let mut policy = Policy::default();
+    for (key, names, permission) in lists {
+        for name in names {
+            known_tool(name, tools).map_err(|error| error.because(format!("in {key}")))?;
+            policy = policy.rule(name, None, permission);
+        }
+    }
+    Ok(policy)
+}
+
+/// Whether there is such a tool; `*` is all of them.
+///
+/// # Errors
+/// There is not; the nearest is named.
+pub(crate) fn known_tool(name: &str, tools: &[&str]) -> Result<(), CliError> {
+    if name == "*" || tools.contains(&name) {
+        return Ok(());
+    }
+    let error = CliError::configuration(format!("there is no tool {name:?}"));
+    Err(match nearest(name, tools.iter().copied()) {
+        Some(near) => error.or_try(format!("{near}, if that is what you mean")),
+        None => error.or_try(tools.join(", ")),
+    })
+}
+
+/// The names of an agent's tools.
+pub(crate) fn tool_names(agent: &Agent) -> Vec<&str> {
+    agent.tools().names().map(ToolName::as_str).collect()
+}
+
+fn limits(settings: &Settings, capabilities: &Capabilities) -> TurnLimits {
+    let usual = TurnLimits::default();
+    let set = &settings.agent;
+    let for_model = match capabilities.turn_deadline {
+        Some(deadline) => deadline,
+        None if capabilities.local => TURN_DEADLINE_LOCAL,
+        None => usual.turn_deadline,
+    };
+    TurnLimits {
+        tool_iterations_max: set.max_tool_iterations.unwrap_or(usual.tool_iterations_max),
+        identical_calls_max: set.identical_calls_max.unwrap_or(usual.identical_calls_max),
+        tool_timeout: set.tool_timeout.unwrap_or(usual.tool_timeout),
+        turn_deadline: set.turn_deadline.unwrap_or(for_model),
+        confirmation_expiry: set.confirmation_expiry.unwrap_or(usual.confirmation_expiry),
+        ..usual
+    }
+}
+
+fn instruction(settings: &Settings) -> Result<String, CliError> {
+    let text = match &settings.system_prompt_path {
+        None => CONSTITUTION.to_owned(),
+        Some(path) => std::fs::read_to_string(path).map_err(|error| {
+            CliError::configuration(format!("the instruction {} cannot be read", path.display()))
+                .because(error.to_string())
+                .or_try("system_prompt_path in the configuration (adjutant config show --origin)")
+        })?,
+    };
+    Ok(text.replace(USER_NAME, &settings.user_name))
+}

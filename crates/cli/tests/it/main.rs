@@ -1,0 +1,1 @@
+//! The real binary, run as its users run it.
