@@ -147,7 +147,11 @@ impl ModelError {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::RateLimited { .. } | Self::Timeout { .. } | Self::Network { .. } | Self::Server { .. } | Self::Truncated { .. } => true,
+            Self::RateLimited { .. }
+            | Self::Timeout { .. }
+            | Self::Network { .. }
+            | Self::Server { .. }
+            | Self::Truncated { .. } => true,
             Self::Quota { .. }
             | Self::Authentication { .. }
             | Self::BadRequest { .. }

@@ -283,9 +283,9 @@ impl Event {
     #[must_use]
     pub fn takes_input(&self) -> Option<&InputId> {
         match self {
-            Self::TurnStarted { input, .. } | Self::AnswerUnclear { input, .. } | Self::InputIgnored { input, .. } => {
-                Some(input)
-            }
+            Self::TurnStarted { input, .. }
+            | Self::AnswerUnclear { input, .. }
+            | Self::InputIgnored { input, .. } => Some(input),
             Self::CallAnswered { input, .. } => input.as_ref(),
             Self::HistorySet { .. }
             | Self::ModelReplied { .. }

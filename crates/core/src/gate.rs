@@ -110,8 +110,9 @@ impl Gate {
                 refuse(Refusal::Forbidden, format!("{} is not allowed here; do not try again", call.name))
             }
             Permission::Confirm => {
-                let preview = preview
-                    .unwrap_or_else(|| format!("{} {}", call.name, serde_json::Value::Object(arguments.clone())));
+                let preview = preview.unwrap_or_else(|| {
+                    format!("{} {}", call.name, serde_json::Value::Object(arguments.clone()))
+                });
                 GateVerdict::Confirm { pending: self.pending(context.turn, call, arguments, preview, check) }
             }
         }

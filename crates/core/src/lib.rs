@@ -17,8 +17,10 @@ pub mod port; // what others implement
 mod registry; // which tools there are
 mod schema; // what arguments must look like
 mod task; // what the task assistant keeps
+mod title; // what a conversation is called
 mod tool; // what can be called
 pub mod turn; // what happens next
+pub mod weak; // tool calling for models that cannot be trusted with it
 pub mod words; // what the person reads
 
 pub use confirmation::*;
@@ -35,6 +37,7 @@ pub use port::LanguageModel;
 pub use registry::{RESERVED, ToolRegistry, nearest};
 pub use schema::{Schema, UnusableSchema};
 pub use task::*;
+pub use title::title;
 pub use tokio_util::sync::CancellationToken;
 pub use tool::*;
 

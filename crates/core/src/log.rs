@@ -116,7 +116,8 @@ impl DecisionRecord {
                 self.usage = end.usage;
                 self.error_code = end.error.as_ref().map(|error| error.code().to_owned());
                 self.ended_at = Some(at);
-                self.total_ms = u64::try_from((at.as_millisecond() - self.started_at.as_millisecond()).max(0)).ok();
+                self.total_ms =
+                    u64::try_from((at.as_millisecond() - self.started_at.as_millisecond()).max(0)).ok();
             }
             Event::TurnStarted { .. }
             | Event::CallChecked { .. }
@@ -155,7 +156,9 @@ impl ToolInvocationRecord {
     /// The row a `CallFinished` writes. `None` for any other event.
     #[must_use]
     pub fn of(at: Timestamp, event: &Event) -> Option<Self> {
-        let Event::CallFinished { turn, call, tool, arguments, result, ms, attempt, .. } = event else { return None };
+        let Event::CallFinished { turn, call, tool, arguments, result, ms, attempt, .. } = event else {
+            return None;
+        };
         Some(Self {
             id: call.clone(),
             decision: *turn,

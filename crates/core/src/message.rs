@@ -172,7 +172,10 @@ impl Message {
             let allowed = match (&part.content, role) {
                 (Content::Text { .. }, Role::System | Role::User | Role::Assistant)
                 | (
-                    Content::Thinking { .. } | Content::Refusal { .. } | Content::ToolCall(_) | Content::Opaque { .. },
+                    Content::Thinking { .. }
+                    | Content::Refusal { .. }
+                    | Content::ToolCall(_)
+                    | Content::Opaque { .. },
                     Role::Assistant,
                 )
                 | (Content::Image { .. }, Role::User)
@@ -249,10 +252,7 @@ impl Message {
         name: impl Into<String>,
         result: ToolResult,
     ) -> Result<Self, InvalidMessage> {
-        Self::new(
-            Role::Tool,
-            vec![Part::ours(Content::ToolResult { call_id, name: name.into(), result })],
-        )
+        Self::new(Role::Tool, vec![Part::ours(Content::ToolResult { call_id, name: name.into(), result })])
     }
 
     /// Who says it.
@@ -309,12 +309,19 @@ impl Content {
 
 /// All text parts, joined as they stand.
 pub(crate) fn text_of(parts: &[Part]) -> String {
-    parts.iter().filter_map(|part| if let Content::Text { text } = &part.content { Some(text.as_str()) } else { None }).collect()
+    parts
+        .iter()
+        .filter_map(
+            |part| if let Content::Text { text } = &part.content { Some(text.as_str()) } else { None },
+        )
+        .collect()
 }
 
 /// The calls among parts, in order.
 pub(crate) fn calls_of(parts: &[Part]) -> impl Iterator<Item = &ToolCall> {
-    parts.iter().filter_map(|part| if let Content::ToolCall(call) = &part.content { Some(call) } else { None })
+    parts
+        .iter()
+        .filter_map(|part| if let Content::ToolCall(call) = &part.content { Some(call) } else { None })
 }
 
 /// A call without exactly one result, or a result without its call: no provider takes such a transcript.
@@ -337,7 +344,12 @@ pub fn check_pairing(messages: &[Message]) -> Result<(), Unpaired> {
         if let Some((call_id, _, _)) = message.tool_result() {
             match open.iter().position(|id| *id == call_id) {
                 Some(position) => drop(open.remove(position)),
-                None => return Err(Unpaired { at, reason: format!("result for {call_id} without an open call") }),
+                None => {
+                    return Err(Unpaired {
+                        at,
+                        reason: format!("result for {call_id} without an open call"),
+                    });
+                }
             }
             continue;
         }

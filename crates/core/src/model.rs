@@ -117,7 +117,13 @@ impl GenerateRequest {
     /// A request with nothing but a transcript.
     #[must_use]
     pub fn new(messages: Vec<Message>) -> Self {
-        Self { messages, tools: Vec::new(), config: GenerationConfig::default(), response_schema: None, time_left: None }
+        Self {
+            messages,
+            tools: Vec::new(),
+            config: GenerationConfig::default(),
+            response_schema: None,
+            time_left: None,
+        }
     }
 }
 

@@ -16,6 +16,15 @@ pub const DESCRIPTION_CHARS_MAX: usize = 1000;
 pub struct TaskId(u64);
 
 impl TaskId {
+    /// The first one of a user.
+    pub const FIRST: Self = Self(1);
+
+    /// The one after this.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
     /// `None` for 0: ids start at 1.
     #[must_use]
     pub fn new(number: u64) -> Option<Self> {

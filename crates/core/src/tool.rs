@@ -22,7 +22,9 @@ pub struct ToolName(String);
 
 /// Text that cannot be a tool's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a tool name: lower-case letters, digits and _ only, not starting with a digit, 1 to 64 characters")]
+#[error(
+    "{0:?} is not a tool name: lower-case letters, digits and _ only, not starting with a digit, 1 to 64 characters"
+)]
 pub struct InvalidToolName(pub String);
 
 impl ToolName {
@@ -31,7 +33,8 @@ impl ToolName {
     pub fn new(name: impl Into<String>) -> Result<Self, InvalidToolName> {
         let name = name.into();
         let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'_');
-        let rest = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        let rest =
+            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
         if first && rest && name.len() <= 64 { Ok(Self(name)) } else { Err(InvalidToolName(name)) }
     }
 
@@ -244,7 +247,12 @@ impl ToolCall {
 
     /// A call whose arguments are already an object; see [`ToolCall::from_json_text`].
     #[must_use]
-    pub fn from_object(index: usize, provider_id: Option<String>, name: String, arguments: Arguments) -> Self {
+    pub fn from_object(
+        index: usize,
+        provider_id: Option<String>,
+        name: String,
+        arguments: Arguments,
+    ) -> Self {
         Self {
             id: CallId::provisional(index),
             provider_id: provider_id.filter(|id| !id.is_empty()),

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 
-use crate::weak_shim::WeakTools;
 use adjutant_core::limits::{MESSAGE_BYTES_MAX, TURN_DEADLINE_LOCAL};
 use adjutant_core::port::{Journal, LogStore, StoreError};
+use adjutant_core::weak::WeakTools;
 use adjutant_core::{
     AgentName, AgentResponse, Answer, Arguments, CallId, CancellationToken, ConversationId, ConversationKey,
     Empty, Gate, GateCheck, GateVerdict, GenerationConfig, IdempotencyKey, Input, InputBody, InputId,
@@ -88,7 +88,7 @@ impl Agent {
             journal: memory.clone(),
             logs: memory,
             worker: format!("pid-{}", std::process::id()),
-            clock: Arc::new(Timestamp::now),
+            clock: Arc::new(system_time),
         }
     }
 
@@ -315,6 +315,11 @@ async fn respond(
         .ok_or_else(|| RunError::CannotContinue("nothing was waiting for this answer".to_owned()))?;
     emitter.emit(RunEvent::Finished(Box::new(response.clone()))).await;
     Ok((response, context))
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is handed")]
+pub(crate) fn system_time() -> Timestamp {
+    Timestamp::now()
 }
 
 /// The id minted for a human's call, read back from its call id.

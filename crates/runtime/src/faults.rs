@@ -4,6 +4,10 @@
 /// boundary it passes, n being the variable `ADJUTANT_KILL_AT` (from 1). Boundaries number themselves, so a new one
 /// cannot be forgotten by the tests.
 #[cfg(feature = "faults")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "only crash tests read this variable, and only they compile this"
+)]
 pub(crate) fn boundary(name: &str) {
     use std::sync::atomic::{AtomicU32, Ordering};
     static PASSED: AtomicU32 = AtomicU32::new(0);

@@ -2,23 +2,22 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use adjutant_core::port::{
     ConversationStore, ConversationSummary, Journal, Loaded, LogStore, StoreError, TaskStore,
 };
 use adjutant_core::{
-    BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input, InputBody,
-    Recorded, Task, TaskChange, TaskChanged, TaskFilter, TaskId, ToolInvocationRecord, TurnId, UserId,
-    conversation,
+    BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input, Recorded, Task,
+    TaskChange, TaskChanged, TaskFilter, TaskId, ToolInvocationRecord, TurnId, UserId, conversation, title,
 };
 use jiff::Timestamp;
+
+use crate::agent::system_time;
 
 /// How many conversations are kept. The longest untouched one without work to do makes room; whoever holds its
 /// [`crate::RunContext`] still has its history.
 const CONVERSATIONS_MAX: usize = 1024;
-/// How much of the first words becomes a conversation's title, in Unicode characters.
-const TITLE_CHARS: usize = 60;
 
 /// Tasks, conversations, journal and logs in memory.
 #[derive(Debug, Default)]
@@ -40,16 +39,29 @@ struct Conversation {
     created_at: Timestamp,
     updated_at: Timestamp,
     touched: u64,
-    claimed_by: Option<String>,
+    claim: Option<Claim>,
     inputs: Vec<Input>,
     taken: Vec<adjutant_core::InputId>,
     events: Vec<Recorded>,
     decisions: Vec<DecisionRecord>,
 }
 
+#[derive(Debug)]
+struct Claim {
+    worker: String,
+    /// `None`: for longer than the clock can count.
+    until: Option<Instant>,
+}
+
+impl Claim {
+    fn holds(&self) -> bool {
+        self.until.is_none_or(|until| Instant::now() < until)
+    }
+}
+
 #[derive(Debug, Default)]
 struct Tasks {
-    last_id: u64,
+    last_id: Option<TaskId>,
     tasks: Vec<Task>,
     applied: HashMap<IdempotencyKey, TaskChanged>,
 }
@@ -61,6 +73,10 @@ impl Conversation {
 
     fn is_parked(&self) -> bool {
         !conversation::pending(&self.events).is_empty()
+    }
+
+    fn is_claimed(&self) -> bool {
+        self.claim.as_ref().is_some_and(Claim::holds)
     }
 
     fn is_settled(&self) -> bool {
@@ -91,7 +107,7 @@ impl State {
             .conversations
             .iter()
             .filter(|(_, conversation)| {
-                conversation.is_settled() && !conversation.is_parked() && conversation.claimed_by.is_none()
+                conversation.is_settled() && !conversation.is_parked() && !conversation.is_claimed()
             })
             .min_by_key(|(_, conversation)| conversation.touched)
             .map(|(key, _)| key.clone());
@@ -122,18 +138,18 @@ impl Journal for InMemory {
             created_at: input.at,
             updated_at: input.at,
             touched,
-            claimed_by: None,
+            claim: None,
             inputs: Vec::new(),
             taken: Vec::new(),
             events: Vec::new(),
             decisions: Vec::new(),
         });
         if !conversation.inputs.iter().any(|known| known.id == input.id) {
-            if let (true, InputBody::Message { text }) = (conversation.title.is_empty(), &input.body) {
-                conversation.title = text.trim().chars().take(TITLE_CHARS).collect();
+            if conversation.title.is_empty() {
+                conversation.title = title(&input.body).unwrap_or_default();
             }
             conversation.inputs.push(input.clone());
-            conversation.updated_at = input.at;
+            conversation.updated_at = conversation.updated_at.max(input.at);
             conversation.touched = touched;
         }
         ready(Ok(()))
@@ -187,14 +203,15 @@ impl Journal for InMemory {
         &'a self,
         key: &'a ConversationKey,
         worker: &'a str,
-        _ttl: Duration,
+        ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let mut state = self.state();
-        // Workers of this store share its process, so none of them can be dead.
-        let granted = state.conversations.get_mut(key).is_none_or(|conversation| {
-            let free = conversation.claimed_by.as_deref().is_none_or(|holder| holder == worker);
+        let granted = state.conversations.get_mut(key).is_some_and(|conversation| {
+            let free =
+                conversation.claim.as_ref().is_none_or(|claim| claim.worker == worker || !claim.holds());
             if free {
-                conversation.claimed_by = Some(worker.to_owned());
+                let until = Instant::now().checked_add(ttl);
+                conversation.claim = Some(Claim { worker: worker.to_owned(), until });
             }
             free
         });
@@ -207,9 +224,9 @@ impl Journal for InMemory {
         worker: &'a str,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         if let Some(conversation) = self.state().conversations.get_mut(key)
-            && conversation.claimed_by.as_deref() == Some(worker)
+            && conversation.claim.as_ref().is_some_and(|claim| claim.worker == worker)
         {
-            conversation.claimed_by = None;
+            conversation.claim = None;
         }
         ready(Ok(()))
     }
@@ -219,17 +236,17 @@ impl Journal for InMemory {
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         let state = self.state();
-        let keys = state
+        let mut open: Vec<(&ConversationKey, &Conversation)> = state
             .conversations
             .iter()
             .filter(|(key, conversation)| {
                 user.is_none_or(|user| key.user == *user)
                     && !conversation.is_settled()
-                    && conversation.claimed_by.is_none()
+                    && !conversation.is_claimed()
             })
-            .map(|(key, _)| key.clone())
             .collect();
-        ready(Ok(keys))
+        open.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));
+        ready(Ok(open.into_iter().map(|(key, _)| key.clone()).collect()))
     }
 
     fn parked<'a>(
@@ -273,7 +290,7 @@ impl LogStore for InMemory {
             .filter(|row| filter.since.is_none_or(|since| row.started_at >= since))
             .cloned()
             .collect();
-        rows.sort_by(|a, b| (b.started_at, b.id).cmp(&(a.started_at, a.id)));
+        rows.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.id)));
         rows.truncate(filter.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
         ready(Ok(rows))
     }
@@ -314,7 +331,10 @@ impl LogStore for InMemory {
         user: &'a UserId,
         row: &'a ToolInvocationRecord,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.state().invocations.push((user.clone(), row.clone()));
+        let mut state = self.state();
+        if !state.invocations.iter().any(|(owner, known)| owner == user && known.id == row.id) {
+            state.invocations.push((user.clone(), row.clone()));
+        }
         ready(Ok(()))
     }
 }
@@ -381,7 +401,7 @@ impl TaskStore for InMemory {
         if let Some(known) = key.and_then(|key| tasks.applied.get(key)) {
             return ready(Ok(known.clone()));
         }
-        let changed = tasks.change(user, change, Timestamp::now());
+        let changed = tasks.change(user, change, system_time());
         if let Some(key) = key {
             tasks.applied.insert(key.clone(), changed.clone());
         }
@@ -410,8 +430,8 @@ impl Tasks {
     fn change(&mut self, user: &UserId, change: &TaskChange, now: Timestamp) -> TaskChanged {
         match change {
             TaskChange::Add { description } => {
-                self.last_id += 1;
-                let Some(id) = TaskId::new(self.last_id) else { unreachable!("counted from 1") };
+                let id = self.last_id.map_or(TaskId::FIRST, TaskId::next);
+                self.last_id = Some(id);
                 let task = Task {
                     id,
                     user_id: user.clone(),

@@ -13,7 +13,6 @@ mod faults; // crash tests
 mod in_memory; // the default store
 mod run; // the driver
 mod steps;
-mod weak_shim;
 
 pub use agent::{Agent, AgentBuilder, HumanCall};
 pub use context::RunContext;

@@ -80,7 +80,7 @@ impl<'a> Steps<'a> {
     pub(crate) async fn generate(
         &self,
         turn: &mut Turn,
-        request: GenerateRequest,
+        mut request: GenerateRequest,
     ) -> Result<Step<Result<GenerateResponse, ModelError>>, RunError> {
         let number = self.model_calls.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(reply) = self.recorded_reply(number).await {
@@ -92,13 +92,16 @@ impl<'a> Steps<'a> {
         self.emitter.emit(RunEvent::ModelStarted { number }).await;
         boundary("before the model is asked");
         let began = Instant::now();
+        request.time_left = Some(self.deadline.saturating_duration_since(began));
         let mut attempts = 1;
         let reply = tokio::select! {
-            reply = self.ask_model(turn, request, &mut attempts) => reply,
+            // In this order: an adapter that was given what is left of the turn runs out of time together with it.
+            biased;
             () = self.cancelled.cancelled() => return Ok(Step::Stopped(StopReason::Cancelled, Vec::new())),
             () = tokio::time::sleep_until(self.deadline) => {
                 return Ok(Step::Stopped(StopReason::Deadline, Vec::new()));
             }
+            reply = self.ask_model(turn, request, &mut attempts) => reply,
         };
         boundary("the model answered, not recorded");
         let ms = millis(began);
@@ -230,7 +233,7 @@ impl<'a> Steps<'a> {
         let reserve =
             request.config.max_tokens.map_or(adjutant_core::limits::OUTPUT_TOKENS_MAX, |max| max.get());
         let count = |text: &str| model.count_tokens(text).unwrap_or_else(|| estimate_tokens(text));
-        let (mut request, notice) =
+        let (request, notice) =
             fit(request, capabilities.context_window, reserve, &count).map_err(|error| {
                 ModelError::ContextTooLong {
                     provider: model.id().provider.clone(),
@@ -240,7 +243,6 @@ impl<'a> Steps<'a> {
         if let Some(notice) = notice {
             turn.add_notice(notice);
         }
-        request.time_left = Some(self.deadline.saturating_duration_since(Instant::now()));
         let reply = self.drain(&request, weak.is_none(), attempts).await?;
         match weak {
             Some(weak) => Ok(weak.decode(reply, &native, &references)),

@@ -1,0 +1,39 @@
+use adjutant_core::port::StoreError;
+use adjutant_core::{InvalidTool, ModelError};
+use adjutant_runtime::{BuildError, RunError};
+
+use crate::ModelFromEnvError;
+
+/// What can go wrong on the way to a running agent. A turn that ran is no error, whatever its outcome.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The environment names no usable model.
+    #[error(transparent)]
+    ModelFromEnv(#[from] ModelFromEnvError),
+    /// A model could not be made.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The agent could not be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A tool could not be made.
+    #[error(transparent)]
+    Tool(#[from] InvalidTool),
+    /// No turn could start or be written.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The store could not be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A `main` that returns this error prints it with `Debug`; the reader of that line needs the words, not the variant.
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+/// The result of most functions a program with an agent has.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,60 @@
+//! What a conversation is called until somebody renames it.
+
+use crate::event::InputBody;
+
+/// The longest title made from a message, in Unicode characters.
+const TITLE_CHARS_MAX: usize = 60;
+
+/// The first words of a message, cut between words, at most 60 Unicode characters. `None`: it is no message, or there
+/// are no words in it.
+#[must_use]
+pub fn title(input: &InputBody) -> Option<String> {
+    let InputBody::Message { text } = input else { return None };
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.chars().count() <= TITLE_CHARS_MAX {
+        return (!text.is_empty()).then_some(text);
+    }
+    // One place is for the ellipsis; a space right behind the cut ends a word too.
+    let head: String = text.chars().take(TITLE_CHARS_MAX).collect();
+    let end = match head.rfind(' ') {
+        Some(space) => space,
+        None => head.char_indices().last().map_or(0, |(last, _)| last),
+    };
+    Some(format!("{}…", &head[..end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, title: Option<&str>) {
+        assert_eq!(super::title(&InputBody::Message { text: text.to_owned() }).as_deref(), title);
+    }
+
+    #[test]
+    fn short_messages_are_kept() {
+        check("Add a task:\n\tbuy milk", Some("Add a task: buy milk"));
+        check(&"ä".repeat(60), Some(&"ä".repeat(60)));
+    }
+
+    #[test]
+    fn long_messages_are_cut_between_words() {
+        check(
+            "Please remind me to call the dentist before the end of next week at the latest",
+            Some("Please remind me to call the dentist before the end of next…"),
+        );
+        check(&format!("{} {}", "a".repeat(59), "b".repeat(9)), Some(&format!("{}…", "a".repeat(59))));
+    }
+
+    #[test]
+    fn a_word_without_an_end_is_cut_where_the_room_ends() {
+        check(&"漢".repeat(100), Some(&format!("{}…", "漢".repeat(59))));
+    }
+
+    #[test]
+    fn no_words_no_title() {
+        check(" \n ", None);
+        assert_eq!(super::title(&InputBody::Cancel), None);
+    }
+}

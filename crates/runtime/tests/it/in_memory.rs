@@ -1,0 +1,14 @@
+//! The in-memory store keeps the contract of every store.
+
+use adjutant_runtime::InMemory;
+use adjutant_store::contract;
+
+#[tokio::test]
+async fn in_memory_keeps_the_task_contract() {
+    contract::task_store(async || InMemory::new()).await;
+}
+
+#[tokio::test]
+async fn in_memory_keeps_the_journal_contract() {
+    contract::journal(async || InMemory::new()).await;
+}

@@ -1,0 +1,44 @@
+//! The engine through its public face: scripted models, real tools, the in-memory store and SQLite.
+
+mod confirmation;
+mod in_memory;
+mod resume;
+mod stream;
+mod turn;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use adjutant_core::*;
+use adjutant_providers::scripted::{Reply, ScriptedModel};
+use adjutant_runtime::{Agent, AgentBuilder, InMemory};
+use adjutant_tools::{FunctionTool, task_tools};
+use serde_json::{Value, json};
+
+/// An agent with the task tools over `tasks`, and its model for inspection.
+fn task_agent(tasks: &Arc<InMemory>, replies: impl IntoIterator<Item = Reply>) -> (Agent, ScriptedModel) {
+    let model = ScriptedModel::new(replies);
+    let agent =
+        builder(model.clone()).tools(task_tools(tasks.clone())).journal(tasks.clone(), "test").build();
+    (agent.unwrap(), model)
+}
+
+fn builder(model: ScriptedModel) -> AgentBuilder {
+    Agent::builder("test").model(model).instruction("Be brief.")
+}
+
+/// A tool that counts how often it ran.
+fn counting(name: &str, annotations: Annotations, count: &Arc<AtomicUsize>) -> FunctionTool {
+    let count = Arc::clone(count);
+    let schema = json!({"type": "object"});
+    let tool = FunctionTool::new(name, "Counts.", schema, move |_, _| {
+        let count = Arc::clone(&count);
+        async move { Ok(Value::from(count.fetch_add(1, Ordering::SeqCst) + 1)) }
+    });
+    tool.unwrap().annotated(annotations)
+}
+
+async fn descriptions(tasks: &InMemory) -> Vec<String> {
+    let list = port::TaskStore::list(tasks, &UserId::local(), TaskFilter::All).await.unwrap();
+    list.into_iter().map(|task| task.description.as_str().to_owned()).collect()
+}

@@ -1,0 +1,164 @@
+//! What a crash leaves open is finished by the next start: nothing lost, nothing done twice.
+
+use adjutant_core::port::Journal as _;
+use adjutant_providers::scripted::{call, text};
+use adjutant_runtime::RunContext;
+use adjutant_store::sqlite;
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::*;
+
+/// A conversation on SQLite in which a turn stopped after `events`.
+async fn stopped_after(events: Vec<Event>) -> (Arc<sqlite::Store>, ConversationKey) {
+    let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
+    let key = RunContext::default().key();
+    let input = Input {
+        id: InputId::new("i1").unwrap(),
+        at: Timestamp::UNIX_EPOCH,
+        body: InputBody::Message { text: "go".to_owned() },
+    };
+    store.submit(&key, &input).await.unwrap();
+    if !events.is_empty() {
+        store.append(&key, 1, Timestamp::UNIX_EPOCH, &events).await.unwrap();
+    }
+    (store, key)
+}
+
+fn turn() -> TurnId {
+    TurnId(Uuid::from_u128(42))
+}
+
+fn started() -> Event {
+    Event::TurnStarted {
+        turn: turn(),
+        input: InputId::new("i1").unwrap(),
+        message: "go".to_owned(),
+        message_chars: 2,
+        model: ModelId::new("scripted", "script").unwrap(),
+        limits: TurnLimits::default(),
+    }
+}
+
+/// The answer that called `tool` once, as the journal has it.
+fn replied(tool: &str) -> Event {
+    let part =
+        Part::ours(Content::ToolCall(ToolCall::from_object(0, None, tool.to_owned(), Arguments::new())));
+    let reply = GenerateResponse {
+        parts: vec![part],
+        finish: FinishReason::ToolCalls,
+        usage: Usage::default(),
+        model: ModelId::new("scripted", "script").unwrap(),
+        losses: Vec::new(),
+    };
+    Event::ModelReplied { turn: turn(), number: 1, reply: Ok(reply), ms: 1, attempts: 1 }
+}
+
+/// The id the turn machine mints for the first call of [`turn`].
+fn call_id() -> CallId {
+    CallId::new(format!("call_{}_1", &turn().0.simple().to_string()[16..])).unwrap()
+}
+
+fn intent(tool: &str, effect: Effect) -> [Event; 2] {
+    let verdict = GateVerdict::Run { arguments: Arguments::new() };
+    [
+        Event::CallChecked { turn: turn(), call: call_id(), verdict },
+        Event::CallStarted {
+            turn: turn(),
+            call: call_id(),
+            tool: tool.to_owned(),
+            arguments: Arguments::new(),
+            key: IdempotencyKey::new("k").unwrap(),
+            effect,
+        },
+    ]
+}
+
+/// Resumes with a counting tool and says how often it ran, how often the model was asked, and how the turn ended.
+async fn resume(
+    events: Vec<Event>,
+    annotations: Annotations,
+    replies: Vec<Reply>,
+) -> (usize, usize, OutcomeCategory) {
+    let (store, _) = stopped_after(events).await;
+    let count = Arc::new(AtomicUsize::new(0));
+    let model = ScriptedModel::new(replies);
+    let agent = builder(model.clone())
+        .tool(counting("count", annotations, &count))
+        .journal(store.clone(), adjutant_store::worker_id())
+        .build()
+        .unwrap();
+    let responses = agent.resume(Some(&UserId::local())).await.unwrap();
+    assert_eq!(responses.len(), 1);
+    assert!(store.unsettled(None).await.unwrap().is_empty());
+    assert!(agent.resume(None).await.unwrap().is_empty(), "nothing is left to resume");
+    (count.load(Ordering::SeqCst), model.calls_made(), responses[0].outcome)
+}
+
+const ONCE: Annotations =
+    Annotations { read_only: false, destructive: false, idempotent: false, keyed: false, parallel: false };
+const KEYED: Annotations = Annotations { keyed: true, ..ONCE };
+
+#[tokio::test]
+async fn an_accepted_input_is_answered() {
+    let got = resume(Vec::new(), ONCE, vec![text("Hi.")]).await;
+    assert_eq!(got, (0, 1, OutcomeCategory::ResponseGiven));
+}
+
+#[tokio::test]
+async fn a_recorded_answer_is_not_asked_for_again() {
+    // A fresh script skips what the request holds already, so only the second reply is asked for.
+    let replies = vec![call("count", json!({})), text("Counted.")];
+    let got = resume(vec![started(), replied("count")], ONCE, replies).await;
+    assert_eq!(got, (1, 1, OutcomeCategory::TaskCompleted));
+}
+
+#[tokio::test]
+async fn an_open_once_call_is_in_doubt_and_an_open_keyed_call_runs_again() {
+    let open = |effect| [vec![started(), replied("count")], intent("count", effect).to_vec()].concat();
+    let replies = || vec![call("count", json!({})), text("Counted.")];
+    assert_eq!(resume(open(Effect::Once), ONCE, replies()).await, (0, 0, OutcomeCategory::InDoubt));
+    assert_eq!(resume(open(Effect::Keyed), KEYED, replies()).await, (1, 1, OutcomeCategory::TaskCompleted));
+}
+
+#[tokio::test]
+async fn a_finished_call_is_not_run_again() {
+    let finished = Event::CallFinished {
+        turn: turn(),
+        call: call_id(),
+        tool: "count".to_owned(),
+        arguments: Arguments::new(),
+        result: ToolResult::ok(json!(1)),
+        summary: None,
+        ms: 1,
+        attempt: 1,
+    };
+    let events =
+        [vec![started(), replied("count")], intent("count", Effect::Once).to_vec(), vec![finished]].concat();
+    let got = resume(events, ONCE, vec![call("count", json!({})), text("Counted.")]).await;
+    assert_eq!(got, (0, 1, OutcomeCategory::TaskCompleted));
+}
+
+#[tokio::test]
+async fn a_waiting_turn_survives_its_process() {
+    let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
+    let add = TaskChange::Add { description: TaskDescription::new("Buy milk").unwrap() };
+    port::TaskStore::apply(store.as_ref(), &UserId::local(), &add, None).await.unwrap();
+    let agent = |replies: Vec<Reply>| {
+        builder(ScriptedModel::new(replies))
+            .tools(task_tools(store.clone()))
+            .journal(store.clone(), adjutant_store::worker_id())
+            .build()
+            .unwrap()
+    };
+    let script = || vec![call("delete_task", json!({"task_id": "milk"})), text("Gone.")];
+    let mut context = RunContext::default();
+    agent(script()).run_in(&mut context, "delete milk").await.unwrap();
+
+    let other = agent(script());
+    assert!(other.resume(None).await.unwrap().is_empty(), "what waits for a human is settled");
+    let mut reloaded = other.context(&context.key()).await.unwrap();
+    assert_eq!(reloaded.pending, context.pending);
+    let done = other.run_in(&mut reloaded, "yes").await.unwrap();
+    assert_eq!((done.content.as_str(), done.outcome), ("Gone.", OutcomeCategory::TaskCompleted));
+}
