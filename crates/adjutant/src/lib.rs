@@ -53,6 +53,7 @@
 //! | `gemini` | yes | Google's Gemini |
 //! | `sqlite` | no | the SQLite store |
 //! | `embedded` | no | a language model inside the process |
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod error; // what can go wrong on the way to a running agent
 mod model; // the model the environment names

@@ -1,6 +1,7 @@
 //! The words and rules of an agent: messages, tools, models, and the turn machine.
 //!
 //! Nothing here waits, reads a clock or opens a file. Whoever drives a [`turn::Turn`] does.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod confirmation; // what waits for a human
 pub mod conversation; // what events add up to

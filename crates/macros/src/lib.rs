@@ -1,6 +1,7 @@
 //! The `#[tool]` attribute: an `async fn` as a tool of an agent.
 //!
 //! Used through the facade crate, as `adjutant::tool`.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod docs; // doc comments to descriptions
 mod expand; // the function to a tool

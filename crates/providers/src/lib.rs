@@ -2,6 +2,7 @@
 //!
 //! Only this crate knows a vendor's JSON. Translation is pure; one transport holds the only sockets to vendors. No
 //! environment variable is read here: whoever builds an adapter says what it needs.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 #[cfg(feature = "http")]
 mod assembly; // an answer from its pieces

@@ -3,6 +3,7 @@
 //!
 //! [`Agent::run`] answers once. [`Agent::run_in`] keeps a conversation. [`Agent::stream`] shows the way there; the
 //! blocking calls are the same stream, drained.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent; // what a developer builds and runs
 mod context; // what a turn knows

@@ -2,6 +2,7 @@
 //!
 //! Nothing here talks to a model or decides whether a call may run: that is the gate's work. A tool learns who it acts
 //! for from its [`ToolContext`](adjutant_core::ToolContext) only, never from its arguments.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod arguments; // JSON to a Rust type
 mod function; // a tool from a closure
