@@ -10,10 +10,8 @@ pub fn worker_id() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
     ID.get_or_init(|| {
         let pid = std::process::id();
-        match linux::start_ticks(pid) {
-            Some(ticks) => format!("pid-{pid}-{ticks}"),
-            None => format!("pid-{pid}-0-{}", jiff::Timestamp::now().as_nanosecond()),
-        }
+        // Without `/proc` it says 0. Should the pid come back, its new owner may well take over the claims of the old.
+        format!("pid-{pid}-{}", linux::start_ticks(pid).unwrap_or_default())
     })
 }
 
