@@ -222,15 +222,14 @@ fn causes(error: &dyn Error) -> String {
     words
 }
 
-/// The wait a `Retry-After` header asks for: seconds, or a date, compared with the server's own clock if it told it.
+/// The wait a `Retry-After` header asks for: seconds, or a date. A date is compared with the server's own clock, which it
+/// sends along; ours may be wrong.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = value.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    let at = http_date(value)?;
-    let now =
-        headers.get(DATE).and_then(|date| http_date(date.to_str().ok()?)).unwrap_or_else(Timestamp::now);
+    let (at, now) = (http_date(value)?, http_date(headers.get(DATE)?.to_str().ok()?)?);
     Some(at.duration_since(now).try_into().unwrap_or(Duration::ZERO))
 }
 

@@ -323,7 +323,10 @@ fn conversation(model: &str) -> GenerateRequest {
 
 #[test]
 fn a_whole_conversation() {
-    check_request(&conversation("gemini-2.5-flash"), "gemini-2.5-flash", expect![[r#"
+    check_request(
+        &conversation("gemini-2.5-flash"),
+        "gemini-2.5-flash",
+        expect![[r#"
         {
           "systemInstruction": {
             "parts": [
@@ -437,7 +440,8 @@ fn a_whole_conversation() {
             }
           ]
         }
-        max_tokens 1024 was sent as 9216: the vendor counts thinking inside it"#]]);
+        max_tokens 1024 was sent as 9216: the vendor counts thinking inside it"#]],
+    );
 }
 
 #[test]
@@ -466,7 +470,8 @@ fn settings() {
         let (body, losses) = encoded(request, model);
         format!("{} {losses:?}", body["generationConfig"])
     };
-    expect![[r#"{"temperature":0.0,"maxOutputTokens":1024} []"#]].assert_eq(&settings(&request, "gemini-2.0-flash"));
+    expect![[r#"{"temperature":0.0,"maxOutputTokens":1024} []"#]]
+        .assert_eq(&settings(&request, "gemini-2.0-flash"));
     expect![[r#"{"maxOutputTokens":17408} ["temperature 0 was left out: the vendor advises against setting it for this model", "max_tokens 1024 was sent as 17408: the vendor counts thinking inside it"]"#]].assert_eq(&settings(&request, "gemini-3.8-flash"));
     request.config.temperature = Some(Temperature::new(0.5).unwrap());
     request.config.top_p = Some(TopP::new(0.9).unwrap());

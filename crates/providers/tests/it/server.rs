@@ -1,0 +1,164 @@
+//! A vendor for a test: answers one request after the other with prepared bytes, and keeps what it was asked.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+
+/// What to answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    status: u16,
+    headers: Vec<(&'static str, String)>,
+    body: Vec<u8>,
+    chunk: usize,
+    end: End,
+}
+
+/// How an answer ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Properly,
+    /// The connection closes in the middle.
+    Broken,
+    /// Nothing more comes.
+    Stalled,
+    /// The connection closes before anything was said.
+    Unanswered,
+}
+
+impl Answer {
+    pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
+        Self { status, headers: Vec::new(), body: body.into(), chunk: usize::MAX, end: End::Properly }
+    }
+
+    /// Events, framed as Gemini frames them.
+    pub(crate) fn events(events: &[&str]) -> Self {
+        Self::new(200, events.iter().map(|event| format!("data: {event}\r\n\r\n")).collect::<String>())
+    }
+
+    pub(crate) fn reset() -> Self {
+        Self { end: End::Unanswered, ..Self::new(0, "") }
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// In chunks of so many bytes.
+    pub(crate) fn cut(mut self, chunk: usize) -> Self {
+        self.chunk = chunk;
+        self
+    }
+
+    pub(crate) fn then_break(mut self) -> Self {
+        self.end = End::Broken;
+        self
+    }
+
+    pub(crate) fn then_stall(mut self) -> Self {
+        self.end = End::Stalled;
+        self
+    }
+}
+
+/// A request as it arrived.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+pub(crate) struct Server {
+    pub(crate) url: url::Url,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Server {
+    /// Serves these answers, in order; connections beyond them are closed unanswered.
+    pub(crate) async fn start(answers: Vec<Answer>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let seen = asked.clone();
+        let task = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            let mut answers = answers.into_iter();
+            while let Ok((connection, _)) = listener.accept().await {
+                let answer = answers.next().unwrap_or_else(Answer::reset);
+                let seen = seen.clone();
+                connections.spawn(async move {
+                    // A client that goes away in the middle is part of the tests.
+                    let _ = serve(connection, answer, seen).await;
+                });
+            }
+        });
+        Self { url, asked, task }
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+async fn serve(
+    mut connection: TcpStream,
+    answer: Answer,
+    seen: Arc<Mutex<Vec<Asked>>>,
+) -> std::io::Result<()> {
+    let asked = read_request(&mut connection).await?;
+    seen.lock().unwrap().push(asked);
+    if answer.end == End::Unanswered {
+        return Ok(());
+    }
+    let mut head =
+        format!("HTTP/1.1 {} X\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n", answer.status);
+    for (name, value) in &answer.headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    connection.write_all(format!("{head}\r\n").as_bytes()).await?;
+    let mut framed = Vec::new();
+    for chunk in answer.body.chunks(answer.chunk) {
+        framed.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+        framed.extend_from_slice(chunk);
+        framed.extend_from_slice(b"\r\n");
+    }
+    connection.write_all(&framed).await?;
+    match answer.end {
+        End::Properly => connection.write_all(b"0\r\n\r\n").await,
+        End::Broken | End::Unanswered => Ok(()),
+        End::Stalled => std::future::pending().await,
+    }
+}
+
+async fn read_request(connection: &mut TcpStream) -> std::io::Result<Asked> {
+    let mut bytes = Vec::new();
+    let head = loop {
+        if connection.read_buf(&mut bytes).await? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            break end + 4;
+        }
+    };
+    let text = String::from_utf8_lossy(&bytes[..head]).into_owned();
+    let length = text
+        .lines()
+        .find_map(|line| line.to_lowercase().strip_prefix("content-length:")?.trim().parse::<usize>().ok())
+        .unwrap_or(0);
+    while bytes.len() < head + length {
+        if connection.read_buf(&mut bytes).await? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    Ok(Asked { head: text, body: String::from_utf8_lossy(&bytes[head..]).into_owned() })
+}
