@@ -188,17 +188,16 @@ impl<'a> Encoder<'a> {
         let parameters = schema::lower(&tool.parameters, &mut dropped);
         self.report(&format!("the schema of tool {}", tool.name), &dropped);
         // An object without properties is refused; a function without parameters has none.
-        let any = parameters
-            .get("properties")
-            .and_then(Value::as_object)
-            .is_some_and(|properties| !properties.is_empty())
-            || parameters.as_object().is_some_and(|schema| {
-                schema.keys().any(|keyword| keyword == "$ref" || keyword == "anyOf" || keyword == "oneOf")
-            });
+        let has_any = parameters.as_object().is_some_and(|schema| {
+            schema.iter().any(|(keyword, value)| match keyword.as_str() {
+                "properties" => value.as_object().is_some_and(|properties| !properties.is_empty()),
+                keyword => matches!(keyword, "$ref" | "anyOf" | "oneOf"),
+            })
+        });
         wire::FunctionDeclaration {
             name: tool.name.to_string(),
             description: tool.description.clone(),
-            parameters_json_schema: any.then_some(parameters),
+            parameters_json_schema: has_any.then_some(parameters),
         }
     }
 
