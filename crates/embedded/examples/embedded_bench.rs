@@ -1,11 +1,13 @@
-//! Measures a model file: load time, prompt and generation speed, prefix reuse, peak memory.
+//! Measures a model file: load time, prompt and generation speed, prefix reuse, peak memory, and what a new process
+//! needs for its first answer without and with a remembered prompt head.
 //!
 //! `cargo run --release -p adjutant-embedded --example embedded_bench -- MODEL.gguf`
 
 use std::path::Path;
 use std::time::Instant;
 
-use adjutant_embedded::{Answer, ChatRequest, ChatTurn, Decoder, Speaker};
+use adjutant_core::{GenerateRequest, LanguageModel, MaxTokens, Message};
+use adjutant_embedded::{Answer, ChatRequest, ChatTurn, Decoder, EmbeddedModel, Speaker};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,6 +48,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         request.with_schema(json!({ "type": "array", "items": action, "minItems": 1, "maxItems": 3 }));
     timed(&mut decoder, &request, "constrained     ")?;
     say(&format!("memory          {}", memory()));
+    drop(decoder);
+
+    let cache = tempfile::tempdir()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    for what in ["first process   ", "second process  "] {
+        let started = Instant::now();
+        let model = EmbeddedModel::with_prefix_cache("bench", &path, cache.path())?;
+        let mut ask = GenerateRequest::new(vec![
+            Message::system(format!("You answer about this list. {head}"))?,
+            Message::user("Add buy milk to the list.")?,
+        ]);
+        ask.response_schema = request.schema.clone();
+        ask.config.max_tokens = Some(MaxTokens::new(20)?);
+        let usage = runtime.block_on(model.generate(&ask))?.usage;
+        say(&format!("{what}{:.2} s from start to answer, {usage:?}", started.elapsed().as_secs_f32()));
+    }
     Ok(())
 }
 
