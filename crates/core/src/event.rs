@@ -188,6 +188,9 @@ pub enum Event {
     TurnFinished {
         /// The turn.
         turn: TurnId,
+        /// The cancellation it takes, if that ended it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<InputId>,
         /// How.
         end: TurnEnd,
     },
@@ -286,15 +289,14 @@ impl Event {
             Self::TurnStarted { input, .. }
             | Self::AnswerUnclear { input, .. }
             | Self::InputIgnored { input, .. } => Some(input),
-            Self::CallAnswered { input, .. } => input.as_ref(),
+            Self::CallAnswered { input, .. } | Self::TurnFinished { input, .. } => input.as_ref(),
             Self::HistorySet { .. }
             | Self::ModelReplied { .. }
             | Self::CallChecked { .. }
             | Self::CallStarted { .. }
             | Self::CallFinished { .. }
             | Self::CallInDoubt { .. }
-            | Self::TurnParked { .. }
-            | Self::TurnFinished { .. } => None,
+            | Self::TurnParked { .. } => None,
         }
     }
 

@@ -269,11 +269,16 @@ pub struct ToolResult {
     /// Whether it worked.
     pub success: bool,
     /// What came out, if it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "null_is_data")]
     pub data: Option<Value>,
     /// What went wrong, in words a model can act on and a person may read, if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// A tool may answer `null`, and that is not the same as no answer.
+fn null_is_data<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 impl ToolResult {

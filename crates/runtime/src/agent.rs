@@ -125,6 +125,15 @@ impl Agent {
         self.drained(context, InputBody::Answers { answers }).await
     }
 
+    /// Stops a turn that waits for a human; nothing of what waits is done. A running turn is stopped by
+    /// [`RunContext::cancelled`].
+    ///
+    /// # Errors
+    /// [`RunError::CannotContinue`] if nothing waits, or as [`Agent::run`].
+    pub async fn cancel(&self, context: &mut RunContext) -> Result<AgentResponse, RunError> {
+        self.drained(context, InputBody::Cancel).await
+    }
+
     /// The way to an answer as events; [`RunStream::finish`] gives the response and the context.
     #[must_use]
     pub fn stream(&self, context: &RunContext, input: impl Into<String>) -> RunStream {

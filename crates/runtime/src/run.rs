@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, trim};
+use adjutant_core::turn::{Action, StopReason, ToolStyle, Turn, TurnSetup, cut, trim};
 use adjutant_core::{
     CancellationToken, ConversationKey, Event, InputBody, Message, TurnId, TurnLimits, conversation,
 };
@@ -114,6 +114,7 @@ async fn drive(
     let steps = Steps::new(inner, key, id, log, (emitter, cancelled.clone()), limits.turn_deadline);
     emitter.emit(RunEvent::TurnStarted { turn: id, model: inner.model.id().clone() }).await;
     let mut action = turn.start()?;
+    let mut cancelled_by = None;
     loop {
         action = match action {
             Action::CallModel(request) => match steps.generate(&mut turn, request).await? {
@@ -126,11 +127,14 @@ async fn drive(
             },
             Action::AskUser { pending, content } => match steps.answers(&turn, &pending, content).await? {
                 Answered::Ends(ends) => turn.on_call_ends(ends)?,
-                Answered::Stopped => turn.stop(adjutant_core::turn::StopReason::Cancelled, Vec::new()),
+                Answered::Stopped(input) => {
+                    cancelled_by = Some(input);
+                    turn.stop(StopReason::Cancelled, Vec::new())
+                }
                 Answered::Parked => return Ok(Advance::Parked),
             },
             Action::Finish(end) => {
-                steps.finish(*end).await?;
+                steps.finish(cancelled_by, *end).await?;
                 return Ok(Advance::Finished);
             }
         }

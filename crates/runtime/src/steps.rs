@@ -6,8 +6,8 @@ use std::time::Duration;
 use adjutant_core::turn::{CallEnd, StopReason, ToolStyle, Turn, estimate_tokens, fit};
 use adjutant_core::{
     Arguments, CallId, CancellationToken, ConversationKey, Delta, Effect, Event, GateCheck, GateVerdict,
-    GenerateRequest, GenerateResponse, IdempotencyKey, Input, InputBody, ModelError, PendingCall, Reading,
-    Recorded, ToolCall, ToolContext, ToolError, ToolResult, TurnEnd, TurnId, Verdict, read_words,
+    GenerateRequest, GenerateResponse, IdempotencyKey, Input, InputBody, InputId, ModelError, PendingCall,
+    Reading, Recorded, ToolCall, ToolContext, ToolError, ToolResult, TurnEnd, TurnId, Verdict, read_words,
 };
 use futures::StreamExt as _;
 use tokio::sync::Mutex;
@@ -33,8 +33,8 @@ pub(crate) enum Answered {
     Ends(Vec<(CallId, CallEnd)>),
     /// Something still waits.
     Parked,
-    /// The person stopped the turn.
-    Stopped,
+    /// The person stopped the turn with this input, which the end of the turn takes.
+    Stopped(InputId),
 }
 
 /// The steps of one turn of one conversation.
@@ -170,13 +170,10 @@ impl<'a> Steps<'a> {
             }
             let input = self.log.lock().await.inbox.first().cloned();
             match input {
-                Some(input) => {
-                    let stop = matches!(input.body, InputBody::Cancel);
-                    self.append(self.read_input(&waiting, input)).await?;
-                    if stop {
-                        return Ok(Answered::Stopped);
-                    }
+                Some(Input { id, body: InputBody::Cancel, .. }) => {
+                    return Ok(Answered::Stopped(id));
                 }
+                Some(input) => self.append(self.read_input(&waiting, input)).await?,
                 None => {
                     if !self.is_parked(pending).await {
                         let parked =
@@ -203,12 +200,12 @@ impl<'a> Steps<'a> {
         Ok(Answered::Ends(ends))
     }
 
-    /// Records the end.
-    pub(crate) async fn finish(&self, end: TurnEnd) -> Result<(), RunError> {
+    /// Records the end, which takes `input` if a cancellation led to it.
+    pub(crate) async fn finish(&self, input: Option<InputId>, end: TurnEnd) -> Result<(), RunError> {
         for notice in &end.notices {
             self.emitter.emit(RunEvent::Noticed(notice.clone())).await;
         }
-        self.append(vec![Event::TurnFinished { turn: self.turn, end }]).await
+        self.append(vec![Event::TurnFinished { turn: self.turn, input, end }]).await
     }
 
     async fn ask_model(

@@ -77,6 +77,14 @@ fn provider_state_rides_on_its_part() {
 }
 
 #[test]
+fn a_tool_may_answer_null() {
+    for result in [ToolResult::ok(json!(null)), ToolResult::ok(json!(1)), ToolResult::failed("no")] {
+        let json = serde_json::to_string(&result).unwrap();
+        assert_eq!(serde_json::from_str::<ToolResult>(&json).unwrap(), result);
+    }
+}
+
+#[test]
 fn every_call_has_exactly_one_result() {
     let user = || Message::user("x").unwrap();
     assert!(check_pairing(&[user(), calling(&["a", "b"]), result("b"), result("a"), user()]).is_ok());

@@ -59,6 +59,22 @@ async fn a_denial_is_a_result_and_leaves_everything() {
 }
 
 #[tokio::test]
+async fn a_cancelled_confirmation_ends_the_turn_and_runs_nothing() {
+    let tasks = with_task("Buy milk").await;
+    let (agent, model) = task_agent(&tasks, delete_milk());
+    let mut context = RunContext::default();
+    agent.run_in(&mut context, "delete the milk one").await.unwrap();
+    let stopped = agent.cancel(&mut context).await.unwrap();
+    assert_eq!(stopped.outcome, OutcomeCategory::Cancelled);
+    assert_eq!(
+        (descriptions(&tasks).await, context.pending.len(), model.calls_made()),
+        (vec!["Buy milk".to_owned()], 0, 1)
+    );
+    check_pairing(&context.history).unwrap();
+    assert!(agent.cancel(&mut context).await.is_err(), "nothing waits any more");
+}
+
+#[tokio::test]
 async fn an_answer_after_the_expiry_runs_nothing() {
     let tasks = with_task("Buy milk").await;
     let clock = Arc::new(std::sync::Mutex::new(Timestamp::UNIX_EPOCH));
