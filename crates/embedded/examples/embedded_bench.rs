@@ -12,6 +12,7 @@ use serde_json::json;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("usage: embedded_bench MODEL.gguf")?;
+    say(&format!("threads         {} suggested", adjutant_embedded::suggested_threads()));
     let started = Instant::now();
     let mut decoder = Decoder::load(Path::new(&path))?;
     say(&format!("load            {:.2} s, memory {}", started.elapsed().as_secs_f32(), memory()));
@@ -72,18 +73,25 @@ fn timed(
     request: &ChatRequest,
     what: &str,
 ) -> Result<Answer, adjutant_embedded::DecodeError> {
-    let started = Instant::now();
+    let (started, worked) = (Instant::now(), processor_seconds());
     let answer = decoder.generate(request, &mut ())?;
-    let seconds = started.elapsed().as_secs_f32();
+    let (seconds, worked) = (started.elapsed().as_secs_f32(), processor_seconds() - worked);
     let (computed, written) = (answer.input_tokens - answer.cached_tokens, answer.output_tokens);
     say(&format!(
-        "{what}{seconds:.2} s: {computed} of {} prompt tokens ({:.0}/s), {written} written ({:.1}/s): {:?}",
+        "{what}{seconds:.2} s ({worked:.2} of processor): {computed} of {} prompt tokens ({:.0}/s), {written} written ({:.1}/s): {:?}",
         answer.input_tokens,
         computed as f32 / seconds,
         written as f32 / seconds,
         answer.text,
     ));
     Ok(answer)
+}
+
+/// Processor time of this process so far, where the system tells; with one thread it does not depend on other load.
+fn processor_seconds() -> f32 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f32>().ok()).sum::<f32>() / 100.0
 }
 
 /// Resident and peak memory, where the system tells.

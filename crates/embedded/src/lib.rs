@@ -10,7 +10,7 @@
 //! The beginning that a prompt shares with the one before is not computed again, so whatever never changes should come
 //! first. The processor's matrix kernels wait in busy loops: beside other work on all cores, fewer threads are faster.
 //! `CANDLE_NUM_THREADS` and `RAYON_NUM_THREADS` (default: the physical cores) are read once, before the first request;
-//! more than 8 do not help a model of this size.
+//! [`suggested_threads`] says what to set them to.
 //!
 //! # Memory
 //! Weights are mapped from the file and repacked for the processor once. The 1.5B model needs about 1.2 GB for them
@@ -27,6 +27,7 @@ mod prefix; // heads of prompts, kept on disk
 pub mod pull; // getting a model
 mod sample; // the next token
 mod template; // chats as the model knows them
+mod threads; // how many of them
 mod tokenizer; // text and tokens
 
 pub use decode::{Answer, AnswerEnd, ChatRequest, Decoder, Listener};
@@ -34,3 +35,4 @@ pub use error::{DecodeError, LoadError};
 pub use model::{EmbeddedModel, PROVIDER};
 pub use sample::Sampling;
 pub use template::{ChatTurn, Speaker};
+pub use threads::suggested_threads;
