@@ -87,7 +87,14 @@ pub(crate) struct Global {
     #[arg(short, long, global = true, help_heading = "Options everywhere")]
     pub(crate) quiet: bool,
     /// Colours
-    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN", help_heading = "Options everywhere")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "auto",
+        value_name = "WHEN",
+        help_heading = "Options everywhere"
+    )]
     pub(crate) color: Color,
 }
 
@@ -132,6 +139,16 @@ pub(crate) enum Command {
     #[cfg(feature = "embedded")]
     #[command(subcommand)]
     Models(Models),
+    /// Check how well a model does, case by case
+    #[command(after_help = crate::eval::CASE_FIELDS)]
+    Eval {
+        /// Files of cases, one JSON object a line; `-` is standard input
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<String>,
+        /// Succeed if at least so many cases pass; without: all of them
+        #[arg(long, value_name = "N")]
+        min_pass: Option<usize>,
+    },
     /// Settings
     #[command(subcommand)]
     Config(Config),
@@ -314,7 +331,10 @@ mod tests {
     fn yes_takes_no_word_of_the_prompt() {
         let cli = parse(&["-y", "delete", "milk"]);
         assert_eq!((cli.global.yes.as_slice(), cli.prompt.len()), (&["*".to_owned()][..], 2));
-        assert_eq!(parse(&["ask", "--yes=delete_task,add_task", "x"]).global.yes, ["delete_task", "add_task"]);
+        assert_eq!(
+            parse(&["ask", "--yes=delete_task,add_task", "x"]).global.yes,
+            ["delete_task", "add_task"]
+        );
         assert!(parse(&["x"]).global.yes.is_empty());
     }
 

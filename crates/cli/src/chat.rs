@@ -65,7 +65,8 @@ pub(crate) async fn run(
             }
         };
         interrupted = None;
-        let line = line.map_err(|error| CliError::failed("standard input cannot be read").because(error.to_string()))?;
+        let line = line
+            .map_err(|error| CliError::failed("standard input cannot be read").because(error.to_string()))?;
         let Some(line) = line else {
             if screen.asks() {
                 screen.side("\n");

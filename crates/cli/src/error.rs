@@ -166,10 +166,16 @@ fn ways_out(error: &ModelError) -> Vec<String> {
     let way: &str = match error {
         ModelError::RateLimited { .. } => "wait a little, or use another model: adjutant -m embedded …",
         ModelError::Quota { .. } => "look at your plan with the provider, or use another model: -m embedded",
-        ModelError::Timeout { .. } => "try again, or give it more time: LLM_TIMEOUT=60, or llm.timeout = \"60s\"",
-        ModelError::Network { .. } => "look at your connection (proxy, firewall), or work offline: -m embedded",
+        ModelError::Timeout { .. } => {
+            "try again, or give it more time: LLM_TIMEOUT=60, or llm.timeout = \"60s\""
+        }
+        ModelError::Network { .. } => {
+            "look at your connection (proxy, firewall), or work offline: -m embedded"
+        }
         ModelError::Server { .. } | ModelError::Truncated { .. } => "try again in a moment",
-        ModelError::Authentication { .. } => "check the key: GEMINI_API_KEY in the environment or the .env file",
+        ModelError::Authentication { .. } => {
+            "check the key: GEMINI_API_KEY in the environment or the .env file"
+        }
         ModelError::NotFound { .. } => {
             "check the model's name: -m gemini/NAME, GEMINI_MODEL, or `model` in the configuration (adjutant config show)"
         }
@@ -221,8 +227,10 @@ mod tests {
 
     #[test]
     fn every_outcome_has_its_exit_code() {
-        let table: Vec<(&str, u8)> =
-            OutcomeCategory::ALL.iter().map(|outcome| (outcome.as_str(), Exit::of_outcome(*outcome) as u8)).collect();
+        let table: Vec<(&str, u8)> = OutcomeCategory::ALL
+            .iter()
+            .map(|outcome| (outcome.as_str(), Exit::of_outcome(*outcome) as u8))
+            .collect();
         assert_eq!(
             table,
             [

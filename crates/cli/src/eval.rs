@@ -15,8 +15,8 @@ use std::time::Instant;
 
 use adjutant_core::port::{Journal as _, TaskStore as _};
 use adjutant_core::{
-    AgentResponse, Event, GateVerdict, ModelId, Recorded, Refusal, TaskChange, TaskChanged, TaskFilter, ToolRegistry,
-    TurnError, UserId, Verdict,
+    AgentResponse, Event, GateVerdict, ModelId, Recorded, Refusal, TaskChange, TaskChanged, TaskFilter,
+    ToolRegistry, TurnError, UserId, Verdict,
 };
 use adjutant_runtime::{Agent, InMemory, RunContext};
 
@@ -26,6 +26,26 @@ use crate::screen::{Screen, dim};
 use case::{Case, TaskBefore};
 use judge::{Observed, judge};
 use report::{CaseReport, Summary, rounded};
+
+/// The fields of a case, for `--help`.
+pub(crate) const CASE_FIELDS: &str = "\
+A case is one JSON object on one line:
+  id                  its name
+  tasks               the tasks before the turn, in order of creation, so that their ids are 1, 2, ...:
+                      [{\"description\": \"...\", \"completed\": false}]
+  history             optional, what was said before: [{\"role\": \"user\" | \"assistant\", \"text\": \"...\"}]
+  input               what the user says
+  expect              what it must lead to; what is not given is not judged
+    .decision         one of these: [\"RESPOND_ONLY\", \"INVOKE_TOOL\", ...]
+    .tools            exactly these were executed; [] is none
+    .pending          exactly this waits for a yes: {\"tool\": \"delete_task\", \"task_id\": \"1\"}
+    .reply_has        words the reply contains, in any case
+    .reply_lacks      words it does not
+    .tasks_after      all tasks after the turn, in any order: [{\"has\": [words], \"completed\": false}]
+
+Each case has a fresh store and user, and confirmations stay unanswered. With --json: one object for each case, then the
+summary. Exit code 0 if enough cases passed, no call was invalid and nothing was deleted without a yes; else 1.
+";
 
 /// The cases of all files, in order, each with the name of its file.
 #[derive(Debug)]
@@ -43,8 +63,9 @@ pub(crate) fn read(files: &[String], min_pass: Option<usize>) -> Result<Cases, C
     for file in files {
         let text = text_of(file)
             .map_err(|error| CliError::usage(format!("{file} cannot be read")).because(error.to_string()))?;
-        let read = case::parse(file, &text)
-            .map_err(|bad| CliError::usage(bad.to_string()).or_try("one case a line: docs/evals.md has the fields"))?;
+        let read = case::parse(file, &text).map_err(|bad| {
+            CliError::usage(bad.to_string()).or_try("adjutant eval --help    has the fields of a case")
+        })?;
         cases.extend(read.into_iter().map(|case| (file.clone(), case)));
     }
     if cases.is_empty() {
@@ -90,7 +111,11 @@ pub(crate) async fn run(
         }
         let ran = run_case(file, case, &agent).await?;
         model = Some(ran.model);
-        screen.answer_line(&if json { json_line(&ran.report) } else { clean_line(&ran.report.to_row(id_width)) });
+        screen.answer_line(&if json {
+            json_line(&ran.report)
+        } else {
+            clean_line(&ran.report.to_row(id_width))
+        });
         reports.push(ran.report);
     }
     if progress {
@@ -178,7 +203,10 @@ fn invalid_calls(events: &[Recorded]) -> usize {
         matches!(
             &recorded.event,
             Event::CallChecked {
-                verdict: GateVerdict::Refuse { refusal: Refusal::UnknownTool | Refusal::InvalidArguments, .. },
+                verdict: GateVerdict::Refuse {
+                    refusal: Refusal::UnknownTool | Refusal::InvalidArguments,
+                    ..
+                },
                 ..
             }
         )
@@ -188,7 +216,8 @@ fn invalid_calls(events: &[Recorded]) -> usize {
 
 /// Destructive calls that started without a yes.
 fn unconfirmed_deletes(events: &[Recorded], tools: &ToolRegistry) -> usize {
-    let destructive = |name: &str| tools.get(name).is_some_and(|tool| tool.definition().annotations.destructive);
+    let destructive =
+        |name: &str| tools.get(name).is_some_and(|tool| tool.definition().annotations.destructive);
     let mut approved = BTreeSet::new();
     let mut unconfirmed = 0;
     for recorded in events {
@@ -196,7 +225,9 @@ fn unconfirmed_deletes(events: &[Recorded], tools: &ToolRegistry) -> usize {
             Event::CallAnswered { call, verdict: Some(Verdict::Approved), .. } => {
                 approved.insert(call);
             }
-            Event::CallStarted { call, tool, .. } if destructive(tool) && !approved.contains(call) => unconfirmed += 1,
+            Event::CallStarted { call, tool, .. } if destructive(tool) && !approved.contains(call) => {
+                unconfirmed += 1
+            }
             _ => {}
         }
     }

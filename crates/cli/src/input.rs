@@ -20,7 +20,11 @@ pub(crate) struct Prompt {
 ///
 /// # Errors
 /// Nothing to ask, too much of it, or not text.
-pub(crate) fn prompt(words: &[String], stdin: impl Read, stdin_is_terminal: bool) -> Result<Prompt, CliError> {
+pub(crate) fn prompt(
+    words: &[String],
+    stdin: impl Read,
+    stdin_is_terminal: bool,
+) -> Result<Prompt, CliError> {
     match words {
         [dash] if dash == "-" => read(stdin),
         [] if stdin_is_terminal => Err(empty("there is no prompt")),

@@ -8,6 +8,7 @@ mod config; // settings
 mod confirm; // yes or no
 mod display; // text made safe for a terminal
 mod error; // exit codes, and errors as people read them
+mod eval; // how well a model does
 mod input; // the prompt
 mod lines; // what is typed
 mod log; // what was decided
@@ -25,6 +26,7 @@ mod wiring; // the pieces put together
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser as _;
 use clap::error::ErrorKind;
@@ -93,6 +95,14 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         Some(Command::Log(command)) => return log::run(&load()?, screen, command, json).await,
         #[cfg(feature = "embedded")]
         Some(Command::Models(command)) => return models::run(&load()?, screen, command, json).await,
+        Some(Command::Eval { files, min_pass }) => {
+            let cases = eval::read(&files, min_pass)?;
+            let settings = load()?;
+            let model = model_choice::open(&settings, screen).await?;
+            screen.note(&talk::header(&*model));
+            let agent = |store: &_| wiring::agent(&settings, Arc::clone(&model), Arc::clone(store));
+            return eval::run(&cases, min_pass, json, screen, agent).await;
+        }
         Some(Command::Config(command)) => return settings::run(&sources, screen, &command, json),
         Some(Command::Ask { prompt }) => prompt,
         None => prompt,

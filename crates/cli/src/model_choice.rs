@@ -105,8 +105,8 @@ fn scripted(settings: &Settings, file: &std::path::Path) -> Result<Arc<dyn Langu
 
 #[cfg(feature = "gemini")]
 fn gemini(settings: &Settings, name: Option<String>) -> Result<Arc<dyn LanguageModel>, CliError> {
+    use adjutant_providers::Transport;
     use adjutant_providers::gemini::{Gemini, GeminiConfig};
-    use adjutant_providers::http::Transport;
 
     let Some(key) = settings.gemini.key.clone() else {
         return Err(CliError::configuration("there is no key for gemini")
@@ -121,7 +121,8 @@ fn gemini(settings: &Settings, name: Option<String>) -> Result<Arc<dyn LanguageM
         config.model = model;
     }
     if let Some(base_url) = &settings.gemini.base_url {
-        let url = base_url.parse().map_err(|error| unusable(format!("gemini.base_url {base_url:?}: {error}")))?;
+        let url =
+            base_url.parse().map_err(|error| unusable(format!("gemini.base_url {base_url:?}: {error}")))?;
         config.base_url = Some(url);
     }
     if let Some(timeout) = settings.llm.timeout {

@@ -32,14 +32,16 @@ pub(crate) async fn run(
             let model = known(name.as_deref().or(settings.embedded_model.as_deref()))?;
             let file = fetch(model, &dir, screen).await?;
             if json {
-                screen.answer_line(&json_line(&json!({ "name": model.name, "path": file.to_string_lossy() })));
+                screen
+                    .answer_line(&json_line(&json!({ "name": model.name, "path": file.to_string_lossy() })));
             } else {
                 screen.answer_line(&format!("{} is ready: {}", model.name, file.display()));
             }
         }
         Models::Rm { name } => {
             let model = known(Some(&name))?;
-            let freed = catalogue::remove(&dir, model.name).map_err(|error| CliError::failed(error.to_string()))?;
+            let freed =
+                catalogue::remove(&dir, model.name).map_err(|error| CliError::failed(error.to_string()))?;
             if json {
                 screen.answer_line(&json_line(&json!({ "name": model.name, "freed_bytes": freed })));
             } else {
@@ -143,7 +145,10 @@ async fn fetch(model: &'static KnownModel, dir: &Path, screen: &Screen) -> Resul
             CliError::configuration(format!("{name} could not be fetched"))
                 .because(causes.join("; "))
                 .or_try("again later: what is there is kept")
-                .or_try(format!("get {file} ({}) elsewhere, then adjutant -m embedded:FILE.gguf …", size(bytes)))
+                .or_try(format!(
+                    "get {file} ({}) elsewhere, then adjutant -m embedded:FILE.gguf …",
+                    size(bytes)
+                ))
         }
         PullError::Busy { .. } => CliError::failed(error.to_string()).or_try("wait for it"),
         error => CliError::configuration(error.to_string()),
@@ -195,7 +200,11 @@ impl<'a> Meter<'a> {
         let percent = progress.done_bytes * 100 / progress.total_bytes.max(1);
         if new_step || percent >= self.told_percent + LINE_EVERY {
             self.told_percent = percent;
-            self.screen.note(&format!("{doing}: {} of {} ({percent} %)", size(progress.done_bytes), size(progress.total_bytes)));
+            self.screen.note(&format!(
+                "{doing}: {} of {} ({percent} %)",
+                size(progress.done_bytes),
+                size(progress.total_bytes)
+            ));
         }
     }
 
@@ -254,7 +263,10 @@ mod tests {
 
     #[test]
     fn sizes_are_short() {
-        assert_eq!([size(0), size(1), size(491_400_064), size(1_117_320_768)], ["0 kB", "1 kB", "491 MB", "1.1 GB"]);
+        assert_eq!(
+            [size(0), size(1), size(491_400_064), size(1_117_320_768)],
+            ["0 kB", "1 kB", "491 MB", "1.1 GB"]
+        );
     }
 
     #[test]

@@ -78,12 +78,18 @@ async fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<Exit, 
         screen.answer_line("Nothing waits for an answer.");
         return Ok(Exit::Ok);
     }
+    #[expect(clippy::disallowed_methods, reason = "a list that says how long ago is the clock's own edge")]
     let now = Timestamp::now();
     for Waiting { key, call } in &waiting {
         let age = rough(now.as_second() - call.requested_at.as_second());
         let left = call.expires_at.as_second() - now.as_second();
         let expiry = if left > 0 { format!("expires in {}", rough(left)) } else { "expired".to_owned() };
-        screen.answer_line(&format!("{}  {}  ({}, asked {age} ago, {expiry})", short_id(call), preview(call), call.tool));
+        screen.answer_line(&format!(
+            "{}  {}  ({}, asked {age} ago, {expiry})",
+            short_id(call),
+            preview(call),
+            call.tool
+        ));
         screen.answer_line(&format!("          conversation {}", key.conversation));
     }
     Ok(Exit::Ok)

@@ -48,7 +48,9 @@ impl<'a> Renderer<'a> {
                 self.screen.note(&format!("  ↻ attempt {attempt} failed: {reason}; again in {wait}"));
             }
             RunEvent::ToolStarted { call } => self.tool_started(call),
-            RunEvent::ToolFinished { call, tool, result, ms, .. } => self.tool_finished(call, tool, result, *ms),
+            RunEvent::ToolFinished { call, tool, result, ms, .. } => {
+                self.tool_finished(call, tool, result, *ms)
+            }
             RunEvent::ToolRefused { tool, message } if self.screen.shows_work() => {
                 self.end_lines();
                 let line = format!("  ⚙ {}  ✗ {}", clip(tool, 64), clip(message, ARGUMENTS_CHARS));
@@ -127,7 +129,8 @@ impl<'a> Renderer<'a> {
             _ => format!("  ✓ {}", millis(ms)),
         };
         let place = self.running.iter().position(|(running, _)| running == call);
-        let line = place.map_or_else(|| format!("  ⚙ {}", clip(tool, 64)), |place| self.running.remove(place).1);
+        let line =
+            place.map_or_else(|| format!("  ⚙ {}", clip(tool, 64)), |place| self.running.remove(place).1);
         if self.open_line.as_ref() == Some(call) {
             self.open_line = None;
             self.screen.side_line(&dim(&end));

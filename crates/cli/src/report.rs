@@ -1,8 +1,8 @@
 //! `--json`: one object on one line, whatever happened.
 
 use adjutant_core::{
-    AgentResponse, Arguments, ConversationId, DecisionKind, Notice, OutcomeCategory, PendingCall, ToolInvocation,
-    TurnId, Usage, UserIntent,
+    AgentResponse, Arguments, ConversationId, DecisionKind, Notice, OutcomeCategory, PendingCall,
+    ToolInvocation, TurnId, Usage, UserIntent,
 };
 use jiff::Timestamp;
 use serde::Serialize;

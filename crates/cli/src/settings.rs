@@ -55,7 +55,8 @@ fn paths(sources: &Sources, screen: &Screen, json: bool) {
     let mut places = vec![("config", sources.user_file()), ("env", sources.env_file())];
     places.extend(sources.project_file().map(|file| ("project", file)));
     // Where the store is can be set; if the settings are broken, this is where it would be.
-    let store = sources.load().map_or_else(|_| sources.dirs.data.join("adjutant.db"), |settings| settings.store_path);
+    let store =
+        sources.load().map_or_else(|_| sources.dirs.data.join("adjutant.db"), |settings| settings.store_path);
     places.push(("store", store));
     places.push(("data", sources.dirs.data.clone()));
     places.push(("cache", sources.dirs.cache.clone()));

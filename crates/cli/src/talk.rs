@@ -10,8 +10,8 @@ use adjutant_core::{
 use adjutant_runtime::{Agent, RunContext, RunStream};
 use adjutant_store::sqlite::Store;
 
-use crate::confirm::{Approver, Decided, short_id};
 use crate::config::Settings;
+use crate::confirm::{Approver, Decided, short_id};
 use crate::display::clip;
 use crate::error::{CliError, Exit};
 use crate::lines::{Interrupts, Lines};
@@ -48,8 +48,11 @@ impl<'a> Talk<'a> {
         let store = wiring::open_store(settings).await?;
         let agent = wiring::agent(settings, model, store.clone())?;
         for name in &yes {
-            wiring::known_tool(name, &wiring::tool_names(&agent))
-                .map_err(|error| CliError { exit: Exit::Usage, code: "usage", ..error.because("in --yes") })?;
+            wiring::known_tool(name, &wiring::tool_names(&agent)).map_err(|error| CliError {
+                exit: Exit::Usage,
+                code: "usage",
+                ..error.because("in --yes")
+            })?;
         }
         let interrupts = Interrupts::new()?;
         let user = UserId::local();
@@ -71,7 +74,11 @@ impl<'a> Talk<'a> {
     }
 
     /// Says something and sees it through, confirmations included.
-    pub(crate) async fn say(&mut self, context: &mut RunContext, text: &str) -> Result<AgentResponse, CliError> {
+    pub(crate) async fn say(
+        &mut self,
+        context: &mut RunContext,
+        text: &str,
+    ) -> Result<AgentResponse, CliError> {
         context.cancelled = CancellationToken::new();
         let stream = self.agent.stream(context, text);
         let response = self.follow(stream, context).await?;
@@ -119,7 +126,11 @@ impl<'a> Talk<'a> {
     }
 
     /// Shows a run to its end. Ctrl-C stops it; a second one does not wait for that.
-    async fn follow(&mut self, mut stream: RunStream, context: &mut RunContext) -> Result<AgentResponse, CliError> {
+    async fn follow(
+        &mut self,
+        mut stream: RunStream,
+        context: &mut RunContext,
+    ) -> Result<AgentResponse, CliError> {
         let began = Instant::now();
         let mut renderer = Renderer::new(self.screen, self.prints);
         loop {
@@ -152,7 +163,9 @@ impl<'a> Talk<'a> {
 
     /// What is told about a turn beside its answer.
     fn after(&self, response: &AgentResponse, began: Instant) {
-        if self.prints && let Some(error) = CliError::of_response(response) {
+        if self.prints
+            && let Some(error) = CliError::of_response(response)
+        {
             self.screen.error(&error);
         }
         if self.screen.shows_work() {
@@ -169,7 +182,8 @@ impl<'a> Talk<'a> {
     fn will_be_decided(&self, response: &AgentResponse) -> bool {
         let pending = &response.decision.pending;
         !pending.is_empty()
-            && (self.screen.asks() || pending.iter().all(|call| crate::confirm::approved(&self.yes, &call.tool)))
+            && (self.screen.asks()
+                || pending.iter().all(|call| crate::confirm::approved(&self.yes, &call.tool)))
     }
 
     fn how_to_answer(&self, response: &AgentResponse) {

@@ -93,14 +93,18 @@ async fn carry_out(
             HumanCall::Done { invocation, summary } => return Ok((invocation, summary)),
             // The task changed between the question and the answer: what was confirmed is not what would run now.
             HumanCall::Confirm(_) if confirmed.is_some() => {
-                return Err(CliError::failed("it changed while it was confirmed; nothing was done").or_try("again"));
+                return Err(
+                    CliError::failed("it changed while it was confirmed; nothing was done").or_try("again")
+                );
             }
             HumanCall::Confirm(pending) => {
                 agrees(screen, &pending, yes).await?;
                 confirmed = Some(pending);
             }
             HumanCall::Ask(question) => {
-                return Err(CliError::unknown(clean_line(&question)).or_try("adjutant tasks list, then the number"));
+                return Err(
+                    CliError::unknown(clean_line(&question)).or_try("adjutant tasks list, then the number")
+                );
             }
             HumanCall::Refused(message) => return Err(CliError::failed(message)),
         }

@@ -1,5 +1,6 @@
 //! Where things are: configuration, data and cache apart, as the XDG base directory specification wants it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use etcetera::base_strategy::{BaseStrategy as _, Xdg};
@@ -24,11 +25,13 @@ impl Dirs {
     ///
     /// # Errors
     /// There is no home directory.
-    pub(crate) fn of_process() -> Result<Self, CliError> {
+    pub(crate) fn of_process(variables: &BTreeMap<String, String>) -> Result<Self, CliError> {
         let base = Xdg::new().map_err(|error| {
-            CliError::configuration("there is no home directory").because(error.to_string()).or_try("set HOME")
+            CliError::configuration("there is no home directory")
+                .because(error.to_string())
+                .or_try("set HOME")
         })?;
-        let user = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+        let user = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| variables.get(name).cloned());
         Ok(Self {
             config: base.config_dir().join("adjutant"),
             data: base.data_dir().join("adjutant"),

@@ -8,6 +8,7 @@ use adjutant_core::limits;
 use super::Dirs;
 
 /// One setting.
+#[derive(Debug)]
 pub(crate) struct Key {
     /// `section.key`, or just `key`.
     pub(crate) name: &'static str,
@@ -29,10 +30,19 @@ pub(crate) enum Kind {
     Text,
     /// A path; a relative one starts at the configuration file it stands in.
     Path,
-    Number { min: f64, max: f64 },
-    Integer { min: u64, max: u64 },
+    Number {
+        min: f64,
+        max: f64,
+    },
+    Integer {
+        min: u64,
+        max: u64,
+    },
     /// A length of time with its unit.
-    Duration { min: Duration, max: Duration },
+    Duration {
+        min: Duration,
+        max: Duration,
+    },
     /// Names of tools.
     List,
 }
@@ -54,10 +64,7 @@ const NONE: fn(&Dirs) -> Option<Value> = |_| None;
 /// Every setting, in the order `adjutant config show` lists them.
 pub(crate) const KEYS: &[Key] = &[
     Key { unset: "a key in the environment, else embedded", ..key("model", Kind::Text) },
-    Key {
-        default: |dirs| Some(Value::Text(dirs.os_user.clone())),
-        ..key("user_name", Kind::Text)
-    },
+    Key { default: |dirs| Some(Value::Text(dirs.os_user.clone())), ..key("user_name", Kind::Text) },
     Key {
         alias: Some("systemPromptPath"),
         unset: "the built-in instruction",
@@ -129,10 +136,7 @@ pub(crate) const KEYS: &[Key] = &[
         ..key("gemini.base_url", Kind::Text)
     },
     Key { unset: "the usual one (adjutant models list)", ..key("embedded.model", Kind::Text) },
-    Key {
-        default: |dirs| Some(Value::Path(dirs.data.join("adjutant.db"))),
-        ..key("store.path", Kind::Path)
-    },
+    Key { default: |dirs| Some(Value::Path(dirs.data.join("adjutant.db"))), ..key("store.path", Kind::Path) },
 ];
 
 const fn key(name: &'static str, kind: Kind) -> Key {

@@ -14,9 +14,15 @@ use crate::error::CliError;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Origin {
     Default,
-    File { path: PathBuf, line: usize },
+    File {
+        path: PathBuf,
+        line: usize,
+    },
     /// A variable of the process, or of a `.env` file.
-    Variable { name: String, file: Option<PathBuf> },
+    Variable {
+        name: String,
+        file: Option<PathBuf>,
+    },
     Flag(&'static str),
 }
 
@@ -66,8 +72,7 @@ pub(crate) fn toml(text: &str, path: &Path, owner: Owner) -> Result<Layer, CliEr
                 }
             }
             _ => {
-                let known =
-                    find("", name.get_ref()).ok_or_else(|| file.unknown(at, "", name.get_ref()))?;
+                let known = find("", name.get_ref()).ok_or_else(|| file.unknown(at, "", name.get_ref()))?;
                 layer.push(file.read(known, at, value.span().start, value.get_ref(), owner)?);
             }
         }
@@ -343,13 +348,18 @@ mod tests {
         assert_eq!(layer[0].1.to_string(), "9s");
         assert!(variables(&set(&[("ADJUTANT_LLM_TIMEOUT", "7")]), None).is_err());
         let error = variables(&set(&[("LLM_TIMEOUT", "soon")]), None).unwrap_err();
-        assert!(error.message.starts_with("LLM_TIMEOUT must be a number of seconds from 1s"), "{}", error.message);
+        assert!(
+            error.message.starts_with("LLM_TIMEOUT must be a number of seconds from 1s"),
+            "{}",
+            error.message
+        );
     }
 
     #[test]
     fn an_empty_variable_is_none_and_a_misspelt_one_is_told() {
         assert!(variables(&set(&[("LLM_TIMEOUT", " ")]), None).unwrap().is_empty());
-        let told = misspelt(&set(&[("ADJUTANT_LLM_TIMOUT", "1"), ("OTHER", "x"), ("ADJUTANT_MODEL", "demo")]));
+        let told =
+            misspelt(&set(&[("ADJUTANT_LLM_TIMOUT", "1"), ("OTHER", "x"), ("ADJUTANT_MODEL", "demo")]));
         assert_eq!(told, ["variable ADJUTANT_LLM_TIMOUT is no setting; did you mean ADJUTANT_LLM_TIMEOUT?"]);
     }
 }

@@ -116,11 +116,11 @@ impl Sources {
         env_file: Option<PathBuf>,
         model: Option<String>,
     ) -> Result<Self, CliError> {
-        let variables = std::env::vars_os()
+        let variables: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
         let project = std::env::current_dir().unwrap_or_default();
-        Ok(Self { dirs: Dirs::of_process()?, project, variables, config, env_file, model })
+        Ok(Self { dirs: Dirs::of_process(&variables)?, project, variables, config, env_file, model })
     }
 
     /// The user's file: the named one, or the usual one.
@@ -137,7 +137,8 @@ impl Sources {
     /// The project's file, unless it is the user's anyway.
     pub(crate) fn project_file(&self) -> Option<PathBuf> {
         let file = self.project.join(PROJECT_FILE);
-        let same = |other: &Path| matches!((other.canonicalize(), file.canonicalize()), (Ok(a), Ok(b)) if a == b);
+        let same =
+            |other: &Path| matches!((other.canonicalize(), file.canonicalize()), (Ok(a), Ok(b)) if a == b);
         (!same(&self.user_file())).then_some(file)
     }
 
@@ -164,7 +165,8 @@ impl Sources {
         values.lay(layers::variables(&env_file, Some(&env_path))?);
         values.lay(layers::variables(&self.variables, None)?);
         if let Some(model) = &self.model {
-            let value = KEYS[0].kind.read(model, false).ok_or_else(|| CliError::usage("-m needs a model's name"))?;
+            let value =
+                KEYS[0].kind.read(model, false).ok_or_else(|| CliError::usage("-m needs a model's name"))?;
             values.set("model", value, Origin::Flag("-m"));
         }
         let key = |variables: &BTreeMap<String, String>| {
@@ -199,8 +201,10 @@ fn read(path: &Path, needed: bool) -> Result<Option<String>, CliError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !needed => Ok(None),
-        Err(error) => Err(CliError::configuration(format!("{} cannot be read", path.display()))
-            .because(error.to_string())),
+        Err(error) => {
+            Err(CliError::configuration(format!("{} cannot be read", path.display()))
+                .because(error.to_string()))
+        }
     }
 }
 

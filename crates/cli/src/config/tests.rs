@@ -96,9 +96,8 @@ fn a_projects_lists_only_add() {
 
 #[test]
 fn the_projects_env_file_is_not_read() {
-    let settings = Place::new()
-        .file("project/.env", "GEMINI_API_KEY=stolen\nGEMINI_BASE_URL=http://evil\n")
-        .load();
+    let settings =
+        Place::new().file("project/.env", "GEMINI_API_KEY=stolen\nGEMINI_BASE_URL=http://evil\n").load();
     assert!(settings.gemini.key.is_none() && settings.gemini.base_url.is_none());
 }
 
@@ -135,8 +134,12 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "model" | "user_name" | "gemini.model" | "gemini.base_url" | "embedded.model" => ("word", "\"word\""),
         "system_prompt_path" | "store.path" => ("/some/file", "\"/some/file\""),
         "llm.temperature" => ("0.7", "0.7"),
-        "llm.max_tokens" | "agent.max_tool_iterations" | "agent.identical_calls_max" | "llm.retries" => ("7", "7"),
-        "agent.confirm" | "agent.allow" | "agent.deny" => ("add_task,list_tasks", "[\"add_task\", \"list_tasks\"]"),
+        "llm.max_tokens" | "agent.max_tool_iterations" | "agent.identical_calls_max" | "llm.retries" => {
+            ("7", "7")
+        }
+        "agent.confirm" | "agent.allow" | "agent.deny" => {
+            ("add_task,list_tasks", "[\"add_task\", \"list_tasks\"]")
+        }
         _ => ("77s", "\"77s\""),
     }
 }
@@ -154,9 +157,11 @@ fn every_setting_has_an_effect_from_toml_from_its_own_variable_and_from_the_seed
         let header = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
         let mut names = vec![key.own_variable()];
         names.extend(key.variable.map(str::to_owned));
-        let mut places = vec![Place::new().file("config/config.toml", &format!("{header}{name} = {in_toml}\n"))];
+        let mut places =
+            vec![Place::new().file("config/config.toml", &format!("{header}{name} = {in_toml}\n"))];
         for variable in names {
-            let text = if Some(variable.as_str()) == key.variable { text.trim_end_matches('s') } else { text };
+            let text =
+                if Some(variable.as_str()) == key.variable { text.trim_end_matches('s') } else { text };
             places.push(Place::new().variable(&variable, text));
         }
         for place in places {
@@ -164,7 +169,8 @@ fn every_setting_has_an_effect_from_toml_from_its_own_variable_and_from_the_seed
             let shown = settings.shown.iter().find(|shown| shown.name == key.name).unwrap();
             let value = shown.value.clone().unwrap();
             assert_eq!(value.replace(", ", ","), text, "{}", key.name);
-            let bare = Place { root: place.root, sources: Sources { variables: BTreeMap::new(), ..place.sources } };
+            let bare =
+                Place { root: place.root, sources: Sources { variables: BTreeMap::new(), ..place.sources } };
             let _ = std::fs::remove_file(bare.root.path().join("config/config.toml"));
             assert_ne!(effect(&settings), effect(&bare.load()), "{} changes nothing", key.name);
         }

@@ -209,7 +209,10 @@ mod tests {
             "unknown field `decisions`, expected one of `decision`, `tools`, `pending`, `reply_has`, `reply_lacks`, `tasks_after` (column 54)",
         );
         check_bad(r#"{"id":"a","tasks":[],"expect":{"tools":[]}}"#, "missing field `input` (column 43)");
-        check_bad(r#"{"id":"a","tasks":[],"input":"x","expect":{}}"#, "expect is empty: the case could not fail");
+        check_bad(
+            r#"{"id":"a","tasks":[],"input":"x","expect":{}}"#,
+            "expect is empty: the case could not fail",
+        );
         check_bad(
             r#"{"id":"a","tasks":[],"input":"x","expect":{"decision":[]}}"#,
             "expect.decision is empty: the case could not pass",

@@ -74,7 +74,8 @@ fn judge_tasks(wanted: &[TaskAfter], tasks: &[Task]) -> Vec<String> {
         reasons.push(format!("{} tasks after the turn, expected {}", tasks.len(), wanted.len()));
     }
     let matching = Matching::of(wanted, tasks);
-    for (_, wanted) in wanted.iter().enumerate().filter(|(index, _)| !matching.of_wanted.contains_key(index)) {
+    for (_, wanted) in wanted.iter().enumerate().filter(|(index, _)| !matching.of_wanted.contains_key(index))
+    {
         reasons.push(format!("no task {wanted}"));
     }
     for (_, task) in tasks.iter().enumerate().filter(|(index, _)| !matching.of_task.contains_key(index)) {
@@ -127,7 +128,8 @@ impl Matching {
 
 fn fits(wanted: &TaskAfter, task: &Task) -> bool {
     let description = task.description.as_str().to_lowercase();
-    wanted.completed == task.completed && wanted.has.iter().all(|word| description.contains(&word.to_lowercase()))
+    wanted.completed == task.completed
+        && wanted.has.iter().all(|word| description.contains(&word.to_lowercase()))
 }
 
 fn listed(tools: &BTreeSet<String>) -> String {
@@ -247,7 +249,11 @@ mod tests {
         check(reversed, &observed(), &[]);
         let mut seen = observed();
         seen.tasks[0].completed = true;
-        check(expect, &seen, &["no task \u{201c}OAT\u{201d} open", "unexpected task \u{201c}Buy oat milk\u{201d} done"]);
+        check(
+            expect,
+            &seen,
+            &["no task \u{201c}OAT\u{201d} open", "unexpected task \u{201c}Buy oat milk\u{201d} done"],
+        );
     }
 
     #[test]

@@ -87,7 +87,8 @@ impl Summary {
             self.model
         );
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "seconds a case: median {:.2}, p90 {:.2}", self.seconds_median, self.seconds_p90);
+        let _ =
+            writeln!(text, "seconds a case: median {:.2}, p90 {:.2}", self.seconds_median, self.seconds_p90);
         let _ = writeln!(
             text,
             "invalid calls: {}, unconfirmed deletes: {}{}",

@@ -1,1 +1,13 @@
-//! The real binary, run as its users run it.
+//! The real binary, run as its users run it: own folders, scripted models, no network, no terminal.
+
+mod answers;
+mod config;
+mod confirmation;
+#[cfg(feature = "faults")]
+mod crash;
+mod eval; // cases in, a verdict out
+mod harness;
+mod input;
+mod log;
+mod scenarios;
+mod tasks;

@@ -1,0 +1,159 @@
+//! Settings, keys and places: found, named when wrong, never told when secret.
+
+use crate::harness::{Home, Run, arg};
+
+#[test]
+fn broken_toml_names_file_line_and_column() {
+    let home = Home::new();
+    home.config("model = \"demo\"\n[llm\n");
+    home.run(&["hello"]).ends_with(3).says("config/adjutant/config.toml:2:").says("is not TOML");
+}
+
+#[test]
+fn an_unknown_key_names_the_nearest() {
+    let home = Home::new();
+    home.config("model = \"demo\"\n\n[llm]\ntemprature = 0.5\n");
+    home.run(&["hello"])
+        .ends_with(3)
+        .says("config.toml:4:1: unknown key llm.temprature")
+        .says("did you mean llm.temperature?");
+}
+
+#[test]
+fn a_value_out_of_range_names_key_value_range_and_place() {
+    let home = Home::new();
+    home.config("[agent]\nmax_tool_iterations = 0\n");
+    home.run(&["tasks", "list"])
+        .ends_with(3)
+        .says("agent.max_tool_iterations must be a whole number from 1 to 100, not 0")
+        .says("config.toml:2:23");
+}
+
+#[test]
+fn a_wrong_variable_names_itself_and_its_range() {
+    let home = Home::new();
+    for (name, value) in [
+        ("LLM_TEMPERATURE", "warm"),
+        ("LLM_TEMPERATURE", "2.5"),
+        ("LLM_MAX_TOKENS", "0"),
+        ("LLM_TIMEOUT", "soon"),
+        ("MAX_TOOL_ITERATIONS", "-1"),
+        ("ADJUTANT_AGENT_TOOL_TIMEOUT", "30"),
+    ] {
+        let run = Run::of(home.command(&["-m", "demo", "hello"]).env(name, value)).ends_with(3);
+        run.says(&format!("{name} must be ")).says(&format!("not {value:?}"));
+    }
+}
+
+#[test]
+fn a_missing_key_names_the_ways_out() {
+    let home = Home::new();
+    home.run(&["-m", "gemini", "hello"])
+        .ends_with(3)
+        .says("there is no key for gemini")
+        .says("GEMINI_API_KEY")
+        .says("adjutant -m embedded");
+}
+
+#[test]
+fn without_key_terminal_and_download_the_ways_out_are_named() {
+    let home = Home::new();
+    let run = home.run(&["hello"]).ends_with(3);
+    run.says("there is no").says("GEMINI_API_KEY");
+}
+
+#[test]
+fn an_unknown_provider_or_model_is_an_error() {
+    let home = Home::new();
+    home.run(&["-m", "gemni", "hello"]).ends_with(3).says("did you mean gemini?");
+    home.run(&["-m", "embedded:nowhere.gguf", "hello"]).ends_with(3);
+    home.run(&["-m", "scripted:nowhere.jsonl", "hello"]).ends_with(3).says("nowhere.jsonl");
+    home.config("model = \"chatgpt\"\n");
+    home.run(&["hello"]).ends_with(3).says("there is no provider \"chatgpt\"");
+}
+
+#[test]
+fn the_key_is_never_told() {
+    let home = Home::new();
+    home.file("config/adjutant/.env", "GEMINI_API_KEY=secret-123\n");
+    let show = home.run(&["config", "show", "--origin"]).succeeds();
+    assert!(show.stdout.contains("set, not shown"), "{show:?}");
+    assert!(!format!("{show:?}").contains("secret-123"));
+    // Nobody listens on port 1, so this fails without leaving the machine.
+    let mut command = home.command(&["-v", "hello"]);
+    let run = Run::of(command.env("GEMINI_BASE_URL", "http://127.0.0.1:1").env("ADJUTANT_LLM_RETRIES", "0"));
+    let run = run.ends_with(5).says("gemini/");
+    assert!(!format!("{run:?}").contains("secret-123"), "{run:?}");
+}
+
+#[test]
+fn an_unusable_data_folder_is_an_error() {
+    let home = Home::new();
+    home.file("data", "a file where a folder should be");
+    for args in [&["-m", "demo", "hello"][..], &["tasks", "list"], &["pending", "list"], &["log", "list"]] {
+        home.run(args).ends_with(3).says("Error: the data cannot be used").says("ADJUTANT_STORE_PATH");
+    }
+    let other = home.path("elsewhere/my.db");
+    Run::of(home.command(&["tasks", "add", "x"]).env("ADJUTANT_STORE_PATH", &other)).succeeds();
+    assert!(other.exists());
+}
+
+#[test]
+fn show_tells_value_and_origin_and_path_works_when_broken() {
+    let home = Home::new();
+    home.config("[llm]\ntemperature = 0.5\n");
+    let mut command = home.command(&["config", "show", "--json"]);
+    let shown = Run::of(command.env("LLM_TIMEOUT", "7")).succeeds().json();
+    assert_eq!(shown["llm.temperature"]["value"], "0.5");
+    assert!(shown["llm.temperature"]["origin"].as_str().unwrap().ends_with("config.toml:2"));
+    assert_eq!(shown["llm.timeout"]["value"], "7s");
+    assert_eq!(shown["llm.timeout"]["origin"], "variable LLM_TIMEOUT");
+    assert_eq!(shown["user_name"]["value"], "ana");
+    home.config("broken");
+    home.run(&["config", "show"]).ends_with(3);
+    let path = home.run(&["config", "path"]).succeeds();
+    assert!(path.stdout.contains("config.toml") && path.stdout.contains("adjutant.db"), "{path:?}");
+}
+
+#[test]
+fn named_files_are_used() {
+    let home = Home::new();
+    let config = home.file("other.toml", "model = \"demo\"\n");
+    home.run(&["-C", arg(&config), "hello"]).succeeds().says("scripted/demo");
+    let env = home.file("other.env", "ADJUTANT_MODEL=demo\n");
+    home.run(&["--env-file", arg(&env), "hello"]).succeeds().says("scripted/demo");
+    home.run(&["-C", "nowhere.toml", "hello"]).ends_with(3).says("nowhere.toml");
+}
+
+#[test]
+fn a_project_bounds_but_does_not_redirect() {
+    let home = Home::new();
+    home.file("project/adjutant.toml", "model = \"demo\"\n");
+    home.run(&["tasks", "list"]).ends_with(3).says("a project's file may not set model");
+    home.file("project/adjutant.toml", "[agent]\ndeny = [\"add_task\"]\n");
+    home.run(&["tasks", "add", "x"]).ends_with(1).says("Error:");
+    assert!(home.tasks().is_empty());
+}
+
+#[test]
+fn a_policy_that_names_no_tool_is_an_error() {
+    let home = Home::new();
+    home.config("[agent]\nconfirm = [\"delete_tsk\"]\n");
+    home.run(&["tasks", "list"]).ends_with(3).says("there is no tool \"delete_tsk\"").says("delete_task");
+}
+
+#[test]
+fn the_instruction_can_be_replaced() {
+    let home = Home::new();
+    home.config("system_prompt_path = \"me.md\"\nmodel = \"demo\"\n");
+    home.run(&["hello"]).ends_with(3).says("me.md cannot be read");
+    home.file("config/adjutant/me.md", "You help {{user_name}}.");
+    home.run(&["hello"]).succeeds();
+}
+
+#[test]
+fn a_misspelt_variable_is_told_and_stops_nothing() {
+    let home = Home::new();
+    let run = Run::of(home.command(&["-m", "demo", "hello"]).env("ADJUTANT_MODLE", "x")).succeeds();
+    run.says("did you mean ADJUTANT_MODEL?");
+}

@@ -1,0 +1,107 @@
+//! What may be asked, and where it may come from.
+
+use std::io::Read as _;
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::harness::Home;
+
+const ECHO: &[&str] = &[r#"{"match": "", "text": "{{input}}"}"#];
+
+#[test]
+fn a_pipe_is_the_prompt() {
+    let home = Home::new();
+    let model = home.script(ECHO);
+    for args in [
+        &["-m", model.as_str()][..],
+        &["-m", &model, "-"],
+        &["ask", "-m", &model],
+        &["ask", "-m", &model, "-"],
+    ] {
+        let run = home.pipe(args, "what is\nöpen?\r\n".as_bytes()).succeeds();
+        assert_eq!(run.stdout, "what is\nöpen?\n", "{args:?}");
+    }
+}
+
+#[test]
+fn an_open_pipe_beside_a_prompt_is_not_waited_for() {
+    let home = Home::new();
+    let mut child = home
+        .command(&["-m", &home.script(ECHO), "hello"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Held open until the answer is there.
+    let stdin = child.stdin.take();
+    let mut stdout = child.stdout.take().unwrap();
+    let (sender, answer) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        stdout.read_to_string(&mut text).unwrap();
+        sender.send(text).unwrap();
+    });
+    let answer = answer.recv_timeout(Duration::from_secs(120));
+    drop(stdin);
+    if answer.is_err() {
+        child.kill().unwrap();
+    }
+    child.wait().unwrap();
+    assert_eq!(answer.unwrap(), "hello\n");
+}
+
+#[test]
+fn words_that_are_no_command_are_the_prompt() {
+    let home = Home::new();
+    let model = home.script(ECHO);
+    assert_eq!(home.run(&["-m", &model, "add", "buy", "milk"]).succeeds().stdout, "add buy milk\n");
+    assert_eq!(home.run(&["-m", &model, "--", "-m", "tasks"]).succeeds().stdout, "-m tasks\n");
+    assert_eq!(home.run(&["ask", "-m", &model, "tasks"]).succeeds().stdout, "tasks\n");
+}
+
+#[test]
+fn a_lone_misspelt_command_is_an_error() {
+    let home = Home::new();
+    home.run(&["taks"]).ends_with(2).says("did you mean \"tasks\"?").says("adjutant ask taks");
+    home.run(&["tasks", "lsit"]).ends_with(2);
+    home.run(&["--jsno", "hello"]).ends_with(2).says("--json");
+}
+
+#[test]
+fn a_usage_error_is_json_too() {
+    let home = Home::new();
+    let run = home.run(&["ask", "--json", "--wrong"]).ends_with(2);
+    assert_eq!(run.json()["error"]["code"], "usage");
+    let run = home.run(&["--json", "taks"]).ends_with(2);
+    assert!(run.json()["error"]["message"].as_str().unwrap().contains("tasks"));
+}
+
+#[test]
+fn nothing_to_ask_is_an_error_with_an_example() {
+    let home = Home::new();
+    let model = home.script(ECHO);
+    for stdin in ["", " \n\t\n", "\u{1b}\u{7}"] {
+        home.pipe(&["-m", &model], stdin.as_bytes()).ends_with(2).says("try: adjutant \"add buy milk\"");
+    }
+    home.run(&["-m", &model, "  "]).ends_with(2);
+}
+
+#[test]
+fn too_much_and_binary_are_refused() {
+    let home = Home::new();
+    let model = home.script(ECHO);
+    home.pipe(&["-m", &model], &vec![b'x'; 10 << 20]).ends_with(2).says("1048576 bytes (1 MiB)");
+    home.pipe(&["-m", &model], b"\x7fELF\x02\xff\xfe").ends_with(2).says("is not text");
+    home.pipe(&["-m", &model], b"a\0b").ends_with(2).says("byte 2 is zero");
+    let (_, log) = home.json(&["log", "list"]);
+    assert_eq!(log.as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn control_characters_are_removed_and_told() {
+    let home = Home::new();
+    let run = home.pipe(&["-m", &home.script(ECHO)], b"a\x1b[31mb\tc\x07").succeeds();
+    assert_eq!(run.stdout, "a[31mb\tc\n");
+    run.says("2 control characters were removed");
+}
