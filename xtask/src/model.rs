@@ -79,12 +79,12 @@ fn find_weights(adjutant: &Path) -> Result<PathBuf, String> {
     installed(&list).ok_or_else(|| format!("no model is installed after fetching one: {list}"))
 }
 
-/// The file of an installed model in `adjutant models list --json`.
+/// The file of the default model, if it is installed, in `adjutant models list --json`.
 fn installed(list: &str) -> Option<PathBuf> {
     let list: Value = serde_json::from_str(list).ok()?;
     list.as_array()?
         .iter()
-        .find(|model| model["installed"] == true)
+        .find(|model| model["default"] == true && model["installed"] == true)
         .and_then(|model| model["path"].as_str())
         .map(PathBuf::from)
 }
@@ -94,14 +94,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_of_an_installed_model_is_found() {
-        let list = r#"[{"name":"a","installed":false,"path":"/m/a.gguf"},{"name":"b","installed":true,"path":"/m/b.gguf"}]"#;
+    fn the_file_of_the_default_model_is_found() {
+        let list = r#"[{"default":false,"installed":true,"path":"/m/a.gguf"},{"default":true,"installed":true,"path":"/m/b.gguf"}]"#;
         assert_eq!(installed(list), Some(PathBuf::from("/m/b.gguf")));
     }
 
     #[test]
-    fn no_installed_model_is_told() {
-        assert_eq!(installed(r#"[{"name":"a","installed":false,"path":"/m/a.gguf"}]"#), None);
+    fn a_default_model_that_is_not_there_is_not_found() {
+        assert_eq!(installed(r#"[{"default":true,"installed":false,"path":"/m/a.gguf"}]"#), None);
         assert_eq!(installed("nothing"), None);
     }
 }

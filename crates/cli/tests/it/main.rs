@@ -5,7 +5,7 @@ mod config;
 mod confirmation;
 #[cfg(feature = "faults")]
 mod crash;
-mod eval; // cases in, a verdict out
+mod eval;
 mod harness;
 mod input;
 mod log;
