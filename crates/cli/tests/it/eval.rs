@@ -1,73 +1,39 @@
 //! `adjutant eval`: every expectation can hold and can fail, and the exit code says what the totals say.
 
-use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
-
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-/// What the command said and how it ended.
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
+use crate::harness::{Home, Run};
 
-impl Ran {
-    /// The rows of cases, and the summary behind them, of `--json`.
-    fn json(&self) -> (Vec<Value>, Value) {
-        let mut lines: Vec<Value> =
-            self.out.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line")).collect();
-        let summary = lines.pop().expect("a summary");
-        (lines, summary)
-    }
-}
-
-/// A folder with a script and cases, that is also the home of whoever runs the command.
-struct Bench(TempDir);
+/// A machine with a script and cases in the folder where the command runs.
+struct Bench(Home);
 
 impl Bench {
     fn new(script: &[Value], cases: &[Value]) -> Self {
-        let bench = Self(tempfile::tempdir().expect("a folder"));
+        let bench = Self(Home::new());
         bench.write("script.jsonl", &lines(script));
         bench.write("cases.jsonl", &lines(cases));
         bench
     }
 
     fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.path().join(name), text).expect("a file");
+        self.0.file(&format!("project/{name}"), text);
     }
 
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn run(&self, arguments: &[&str]) -> Run {
         self.run_with_input(arguments, "")
     }
 
-    fn run_with_input(&self, arguments: &[&str], input: &str) -> Ran {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_adjutant"))
-            .args(["eval", "-m", "scripted:script.jsonl"])
-            .args(arguments)
-            .current_dir(self.path())
-            .env_clear()
-            .env("HOME", self.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("adjutant starts");
-        // A command that reads no input may have closed it already.
-        let _ = child.stdin.take().expect("its input").write_all(input.as_bytes());
-        let output = child.wait_with_output().expect("adjutant ends");
-        Ran {
-            code: output.status.code(),
-            out: String::from_utf8(output.stdout).expect("text"),
-            err: String::from_utf8(output.stderr).expect("text"),
-        }
+    fn run_with_input(&self, arguments: &[&str], input: &str) -> Run {
+        self.0.pipe(&[&["eval", "-m", "scripted:script.jsonl"], arguments].concat(), input.as_bytes())
     }
+}
+
+/// The rows of cases, and the summary behind them, of `--json`.
+fn read(run: &Run) -> (Vec<Value>, Value) {
+    let mut lines: Vec<Value> =
+        run.stdout.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line")).collect();
+    let summary = lines.pop().expect("a summary");
+    (lines, summary)
 }
 
 fn lines(values: &[Value]) -> String {
@@ -86,12 +52,12 @@ fn case(tasks: Value, input: &str, expect: &Value) -> Value {
 fn check(script: &[Value], tasks: &Value, expect: &Value, reasons: &[&str]) {
     let bench = Bench::new(script, &[case(tasks.clone(), "please", expect)]);
     let ran = bench.run(&["cases.jsonl", "--json"]);
-    let (rows, summary) = ran.json();
-    assert_eq!(rows.len(), 1, "{}", ran.err);
+    let (rows, summary) = read(&ran);
+    assert_eq!(rows.len(), 1, "{}", ran.stderr);
     assert_eq!(rows[0]["reasons"], json!(reasons), "{expect}");
     assert_eq!(rows[0]["passed"], json!(reasons.is_empty()));
     assert_eq!(summary["ok"], json!(reasons.is_empty()));
-    assert_eq!(ran.code, Some(i32::from(!reasons.is_empty())));
+    assert_eq!(ran.code, i32::from(!reasons.is_empty()));
 }
 
 fn adds_owl_food() -> Vec<Value> {
@@ -173,9 +139,13 @@ fn every_case_has_a_store_of_its_own_and_ids_from_one() {
     let script = [completes("1"), completes("2")].concat();
     let cases = [case(tasks.clone(), "the first", &expect(true)), case(tasks, "the second", &expect(false))];
     let ran = Bench::new(&script, &cases).run(&["cases.jsonl"]);
-    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
-    assert!(ran.out.contains("2 of 2 cases passed (100.0 %), 2 needed; model scripted/"), "{}", ran.out);
-    assert!(ran.out.contains("invalid calls: 0, unconfirmed deletes: 0\n"), "{}", ran.out);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert!(
+        ran.stdout.contains("2 of 2 cases passed (100.0 %), 2 needed; model scripted/"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stdout.contains("invalid calls: 0, unconfirmed deletes: 0\n"), "{}", ran.stdout);
 }
 
 #[test]
@@ -187,12 +157,12 @@ fn enough_cases_have_to_pass() {
     ];
     let bench = Bench::new(&[hello.clone(), hello], &cases);
     let code = |arguments: &[&str]| bench.run(arguments).code;
-    assert_eq!(code(&["cases.jsonl"]), Some(1), "all of them, if nothing is said");
-    assert_eq!(code(&["cases.jsonl", "--min-pass", "2"]), Some(1));
-    assert_eq!(code(&["cases.jsonl", "--min-pass", "1"]), Some(0));
+    assert_eq!(code(&["cases.jsonl"]), 1, "all of them, if nothing is said");
+    assert_eq!(code(&["cases.jsonl", "--min-pass", "2"]), 1);
+    assert_eq!(code(&["cases.jsonl", "--min-pass", "1"]), 0);
     let ran = bench.run(&["cases.jsonl", "--min-pass", "3"]);
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.err.contains("--min-pass is 3, and there are only 2 cases"), "{}", ran.err);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("--min-pass is 3, and there are only 2 cases"), "{}", ran.stderr);
 }
 
 #[test]
@@ -201,7 +171,7 @@ fn min_pass_counts_the_cases_of_all_files() {
     let cases = [case(json!([]), "one", &json!({"reply_has": ["hello"]}))];
     let bench = Bench::new(&[hello.clone(), hello], &cases);
     let ran = bench.run_with_input(&["cases.jsonl", "-", "--min-pass", "2", "--json"], &lines(&cases));
-    let (rows, summary) = ran.json();
+    let (rows, summary) = read(&ran);
     assert_eq!(
         rows.iter().map(|row| row["file"].as_str()).collect::<Vec<_>>(),
         [Some("cases.jsonl"), Some("-")]
@@ -210,7 +180,7 @@ fn min_pass_counts_the_cases_of_all_files() {
         (&summary["cases"], &summary["passed"], &summary["min_pass"]),
         (&json!(2), &json!(2), &json!(2))
     );
-    assert_eq!(ran.code, Some(0));
+    assert_eq!(ran.code, 0);
 }
 
 #[test]
@@ -227,8 +197,8 @@ fn a_line_that_is_no_case_is_named_and_nothing_runs() {
         let bench = Bench::new(&[json!({"text": "Hello."})], &[]);
         bench.write("cases.jsonl", &format!("{good}\n{line}\n"));
         let ran = bench.run(&["cases.jsonl"]);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{line}");
-        assert!(ran.err.contains(reason), "{}", ran.err);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{line}");
+        assert!(ran.stderr.contains(reason), "{}", ran.stderr);
     }
 }
 
@@ -242,8 +212,8 @@ fn no_file_and_no_case_are_usage_errors() {
         (&[], "required"),
     ] {
         let ran = bench.run(arguments);
-        assert_eq!(ran.code, Some(2), "{arguments:?}");
-        assert!(ran.err.contains(reason), "{}", ran.err);
+        assert_eq!(ran.code, 2, "{arguments:?}");
+        assert!(ran.stderr.contains(reason), "{}", ran.stderr);
     }
 }
 
@@ -253,9 +223,9 @@ fn an_invalid_call_fails_the_run_though_its_case_passes() {
         let script = [bad, json!({"text": "Sorry."})];
         let bench = Bench::new(&script, &[case(json!([]), "one", &json!({"tools": []}))]);
         let ran = bench.run(&["cases.jsonl", "--min-pass", "0", "--json"]);
-        let (_, summary) = ran.json();
+        let (_, summary) = read(&ran);
         assert_eq!((&summary["passed"], &summary["invalid_calls"]), (&json!(1), &json!(1)));
-        assert_eq!(ran.code, Some(1));
+        assert_eq!(ran.code, 1);
     }
 }
 
@@ -265,11 +235,16 @@ fn an_unconfirmed_delete_fails_the_run_though_its_case_passes() {
     let tasks = json!([{"description": "Wax the sledge", "completed": false}]);
     let bench = Bench::new(&script, &[case(tasks, "one", &json!({"tasks_after": []}))]);
     // The agent is the one of `ask`: it does what the settings allow.
-    bench.write("config.toml", "[agent]\nallow = [\"delete_task\"]\n");
-    let ran = bench.run(&["cases.jsonl", "--min-pass", "0", "--json", "--config", "config.toml"]);
-    let (_, summary) = ran.json();
-    assert_eq!((&summary["passed"], &summary["unconfirmed_deletes"]), (&json!(1), &json!(1)), "{}", ran.err);
-    assert_eq!(ran.code, Some(1));
+    bench.0.config("[agent]\nallow = [\"delete_task\"]\n");
+    let ran = bench.run(&["cases.jsonl", "--min-pass", "0", "--json"]);
+    let (_, summary) = read(&ran);
+    assert_eq!(
+        (&summary["passed"], &summary["unconfirmed_deletes"]),
+        (&json!(1), &json!(1)),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(ran.code, 1);
 }
 
 #[test]
@@ -277,15 +252,15 @@ fn a_failed_model_fails_the_case_whose_expectations_hold() {
     let script = [json!({"config": {"retries": 0}}), json!({"fault": "server"})];
     let bench = Bench::new(&script, &[case(json!([]), "one", &json!({"tools": []}))]);
     let ran = bench.run(&["cases.jsonl"]);
-    assert_eq!(ran.code, Some(1), "{}", ran.err);
-    assert!(ran.out.contains("c1  FAIL") && ran.out.contains("the model failed: "), "{}", ran.out);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stdout.contains("c1  FAIL") && ran.stdout.contains("the model failed: "), "{}", ran.stdout);
 }
 
 #[test]
 fn a_model_that_cannot_be_asked_ends_the_run() {
     let case = case(json!([]), "one", &json!({"tools": []}));
     let ran = Bench::new(&[json!({"fault": "auth"})], &[case]).run(&["cases.jsonl"]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{}", ran.err);
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, ""), "{}", ran.stderr);
 }
 
 #[test]
@@ -296,9 +271,9 @@ fn history_is_part_of_the_turn() {
         {"role": "assistant", "text": "Shall I add it?"},
     ]);
     let ran = Bench::new(&[json!({"text": "Fine."})], &[case.clone()]).run(&["cases.jsonl"]);
-    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     case["history"][0]["role"] = json!("system");
     let ran = Bench::new(&[], &[case]).run(&["cases.jsonl"]);
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.err.contains("unknown variant `system`"), "{}", ran.err);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("unknown variant `system`"), "{}", ran.stderr);
 }
