@@ -8,9 +8,9 @@ use adjutant_core::port::{Journal, LogStore, StoreError};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
     AgentName, AgentResponse, Answer, Arguments, CallId, CancellationToken, ConversationId, ConversationKey,
-    Empty, Gate, GateCheck, GateVerdict, GenerationConfig, IdempotencyKey, Input, InputBody, InputId,
-    LanguageModel, MaxTokens, PendingCall, Policy, Temperature, Tool, ToolCall, ToolContext, ToolInvocation,
-    ToolInvocationRecord, ToolRegistry, ToolResult, TurnId, TurnLimits, UserId, conversation,
+    Empty, Event, Gate, GateCheck, GateVerdict, GenerationConfig, IdempotencyKey, Input, InputBody, InputId,
+    LanguageModel, MaxTokens, PendingCall, Policy, Recorded, Temperature, Tool, ToolCall, ToolContext,
+    ToolInvocation, ToolInvocationRecord, ToolRegistry, ToolResult, TurnId, TurnLimits, UserId, conversation,
 };
 use jiff::Timestamp;
 use tokio::sync::Mutex;
@@ -320,6 +320,7 @@ async fn respond(
     context.history = conversation::history(&loaded.events);
     context.pending = conversation::pending(&loaded.events);
     let response = conversation::turn_of_input(&loaded.events, &input.id)
+        .or_else(|| turn_of_answers(&loaded.events, &input.body))
         .and_then(|turn| conversation::response(key.conversation, &loaded.events, turn))
         .ok_or_else(|| RunError::CannotContinue("nothing was waiting for this answer".to_owned()))?;
     emitter.emit(RunEvent::Finished(Box::new(response.clone()))).await;
@@ -329,6 +330,18 @@ async fn respond(
 #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is handed")]
 pub(crate) fn system_time() -> Timestamp {
     Timestamp::now()
+}
+
+/// The turn whose calls an answer was for, if somebody else or the clock answered them first: what became of it is
+/// what the answer amounts to.
+fn turn_of_answers(events: &[Recorded], body: &InputBody) -> Option<TurnId> {
+    let InputBody::Answers { answers } = body else { return None };
+    events.iter().rev().find_map(|recorded| match &recorded.event {
+        Event::CallAnswered { turn, call, .. } => {
+            answers.iter().any(|answer| answer.call_id == *call).then_some(*turn)
+        }
+        _ => None,
+    })
 }
 
 /// The id minted for a human's call, read back from its call id.
