@@ -82,8 +82,11 @@ async fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<Exit, 
     let now = Timestamp::now();
     for Waiting { key, call } in &waiting {
         let age = rough(now.as_second() - call.requested_at.as_second());
-        let left = call.expires_at.as_second() - now.as_second();
-        let expiry = if left > 0 { format!("expires in {}", rough(left)) } else { "expired".to_owned() };
+        let expiry = if call.expires_at > now {
+            format!("expires in {}", rough(call.expires_at.as_second() - now.as_second()))
+        } else {
+            "expired".to_owned()
+        };
         screen.answer_line(&format!(
             "{}  {}  ({}, asked {age} ago, {expiry})",
             short_id(call),

@@ -168,7 +168,8 @@ impl<'a> Talk<'a> {
         {
             self.screen.error(&error);
         }
-        if self.screen.shows_work() {
+        // A question follows; the figures come with the answer.
+        if self.screen.shows_work() && !self.will_be_decided(response) {
             let local = self.agent.model().capabilities().local;
             self.screen.note(&format!("  {}", footer(&response.usage, local, began.elapsed())));
         }

@@ -3,8 +3,8 @@
 use crate::harness::{Home, Run};
 
 const ADD: &[&str] = &[
-    r#"{"match": "milk", "calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}"#,
     r#"{"match": "success", "text": "Added."}"#,
+    r#"{"match": "milk", "calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}"#,
 ];
 
 #[test]
