@@ -273,7 +273,8 @@ pub(crate) enum Config {
 impl Cli {
     /// What clap cannot know: a misspelt command that would be taken for a prompt, options without a meaning.
     pub(crate) fn check(&self) -> Result<(), CliError> {
-        if let (None, [word]) = (&self.command, self.prompt.as_slice())
+        // In a conversation a lone word is an answer.
+        if let (None, [word], false) = (&self.command, self.prompt.as_slice(), self.global.continues)
             && let Some(near) = misspelt(word)
         {
             return Err(CliError::usage(format!("there is no command {word:?}; did you mean {near:?}?"))
@@ -291,12 +292,15 @@ impl Cli {
     }
 }
 
-/// The command a lone word is probably a misspelling of. Only commands of about the same length: `basket` is no `ask`.
+/// The command a lone word is probably a misspelling of: near, about as long, and with the same first letter. `basket`
+/// is no `ask`, and `what` no `chat`.
 fn misspelt(word: &str) -> Option<String> {
     let command = Cli::command();
-    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-    let near = nearest(word, names.iter().copied())?;
-    (word.chars().count().abs_diff(near.chars().count()) <= 1).then(|| near.to_owned())
+    let first = word.to_lowercase().chars().next();
+    let alike = command.get_subcommands().map(clap::Command::get_name).filter(|name| {
+        name.chars().next() == first && word.chars().count().abs_diff(name.chars().count()) <= 1
+    });
+    nearest(word, alike).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -352,10 +356,11 @@ mod tests {
             assert_eq!(error.exit as u8, 2, "{word}");
             assert!(error.message.contains("did you mean"), "{}", error.message);
         }
-        for word in ["hello", "groceries", "basket", "logistics", "yes", "no"] {
+        for word in ["hello", "groceries", "basket", "logistics", "what", "yes", "no"] {
             parse(&[word]).check().unwrap();
         }
         parse(&["taks", "are", "many"]).check().unwrap();
+        parse(&["-c", "taks"]).check().unwrap();
     }
 
     #[test]

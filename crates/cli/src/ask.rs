@@ -34,5 +34,5 @@ pub(crate) async fn run(
     if options.json {
         screen.answer_line(&json_line(&Report::of(&response, talk.agent.model().id().to_string())));
     }
-    Ok(Exit::of(&response))
+    Ok(talk.exit(&response))
 }

@@ -167,7 +167,7 @@ fn ways_out(error: &ModelError) -> Vec<String> {
         ModelError::RateLimited { .. } => "wait a little, or use another model: adjutant -m embedded …",
         ModelError::Quota { .. } => "look at your plan with the provider, or use another model: -m embedded",
         ModelError::Timeout { .. } => {
-            "try again, or give it more time: LLM_TIMEOUT=60, or llm.timeout = \"60s\""
+            "try again, or give it more time: LLM_TIMEOUT (seconds), or llm.timeout"
         }
         ModelError::Network { .. } => {
             "look at your connection (proxy, firewall), or work offline: -m embedded"

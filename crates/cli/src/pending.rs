@@ -56,7 +56,7 @@ pub(crate) async fn run(
     if json {
         screen.answer_line(&json_line(&Report::of(&response, talk.agent.model().id().to_string())));
     }
-    Ok(Exit::of(&response))
+    Ok(talk.exit(&response))
 }
 
 async fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<Exit, CliError> {

@@ -30,6 +30,8 @@ pub(crate) struct Talk<'a> {
     yes: Vec<String>,
     /// Whether answers are printed as text.
     prints: bool,
+    /// Whether the person left the last question open with Ctrl-C.
+    left_open: bool,
 }
 
 impl<'a> Talk<'a> {
@@ -56,7 +58,17 @@ impl<'a> Talk<'a> {
         }
         let interrupts = Interrupts::new()?;
         let user = UserId::local();
-        let mut talk = Self { screen, store, agent, user, lines: Lines::new(), interrupts, yes, prints };
+        let mut talk = Self {
+            screen,
+            store,
+            agent,
+            user,
+            lines: Lines::new(),
+            interrupts,
+            yes,
+            prints,
+            left_open: false,
+        };
         talk.resume().await?;
         Ok(talk)
     }
@@ -97,6 +109,11 @@ impl<'a> Talk<'a> {
         self.settle(context, response).await
     }
 
+    /// How a command that ends with this response ends.
+    pub(crate) fn exit(&self, response: &AgentResponse) -> Exit {
+        if self.left_open { Exit::Interrupted } else { Exit::of(response) }
+    }
+
     /// Gets answers for what waits, as long as somebody gives them.
     async fn settle(
         &mut self,
@@ -116,7 +133,8 @@ impl<'a> Talk<'a> {
                     let stream = self.agent.stream_answer(context, answers);
                     response = self.follow(stream, context).await?;
                 }
-                Decided::Nobody | Decided::Interrupted => {
+                decided @ (Decided::Nobody | Decided::Interrupted) => {
+                    self.left_open = decided == Decided::Interrupted;
                     self.how_to_answer(&response);
                     break;
                 }

@@ -1,5 +1,12 @@
 //! The real binary, run as its users run it: own folders, scripted models, no network, no terminal.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail a test by panicking"
+)]
+
 mod answers;
 mod config;
 mod confirmation;
