@@ -3,7 +3,7 @@
 //! Compared are content words (who and what a task is about), cut to their stems. Words that any such prompt needs are
 //! ordinary and do not count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -13,13 +13,13 @@ use super::files::File;
 /// a task is about.
 const ORDINARY: &str = "
     about all already also and another any anything are back been before bring bought but buy call cancel change check
-    clean complete could correct delete did does doing done drop each edit else erase everything far fill find finish
-    first for forget from get give going good got great has have hello help helpful her here his how into its just keep
-    last learn left let like list look made make many mark mean more morning must need never new none not nothing note
-    now number off okay one ones only open order other our out over overview paint pay pending people pick plan please
+    clean complete could correct create delete did does doing done drop each edit else erase everything explain far fill find finish
+    first for forget from get give goes going good got great has have haven hello help helpful her here his how into its just keep
+    last learn leave left let like list look made make many mark mean more morning must need never new none not nothing note
+    now number off okay one ones only open order other ought our out over overview paint pay pending people pick plan please
     prepare put really remember remind remove rename renew repair reply return ring said say scrap second see send shall
-    she should show sign some something sort still strike such take tell than thank thanks that the their them then
-    there these they thing things this those tick today tomorrow tonight too two update use very visit walk want was
+    she should show sign some something sort still strike such system take tell than thank thanks that the their them then
+    there these they thing things this those tick time today tomorrow tonight too two update use very visit walk want was
     water weather week weekend well went were what when where which who whole why will with without word words work
     world would write written yes yesterday yet you your
     monday tuesday wednesday thursday friday saturday sunday
@@ -55,7 +55,7 @@ pub(crate) fn leaks(files: &[File]) -> Vec<String> {
     }
     for file in prompts {
         for (index, line) in file.text.lines().enumerate() {
-            for stem in content_words(line) {
+            for stem in BTreeSet::from_iter(content_words(line)) {
                 if let Some(case) = words.get(&stem) {
                     found.push(format!("{}:{}: {stem:?} is a word of {case}", file.path, index + 1));
                 }

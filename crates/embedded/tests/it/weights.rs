@@ -9,6 +9,7 @@ use adjutant_embedded::{AnswerEnd, ChatTurn, DecodeError, Decoder, Listener, Spe
 
 use crate::answers::{action_schema, ask, assert_fits};
 
+#[expect(clippy::disallowed_methods, reason = "whoever has the weights says where by a variable")]
 fn model_file() -> Option<PathBuf> {
     let file = std::env::var_os("ADJUTANT_MODEL_FILE").map(PathBuf::from);
     if file.is_none() {

@@ -1,5 +1,7 @@
 //! The engine through its public face: scripted models, real tools, the in-memory store and SQLite.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail a test by panicking")]
+
 mod confirmation;
 mod in_memory;
 mod resume;
