@@ -271,6 +271,17 @@ pub(crate) enum Config {
 }
 
 impl Cli {
+    /// Whether the command needs an answer of a model.
+    #[cfg(feature = "embedded")]
+    pub(crate) fn may_ask_a_model(&self) -> bool {
+        match &self.command {
+            Some(Command::Tasks(_) | Command::Log(_) | Command::Models(_) | Command::Config(_)) => false,
+            Some(Command::Chat | Command::Ask { .. } | Command::Pending(_) | Command::Eval { .. }) | None => {
+                true
+            }
+        }
+    }
+
     /// What clap cannot know: a misspelt command that would be taken for a prompt, options without a meaning.
     pub(crate) fn check(&self) -> Result<(), CliError> {
         // In a conversation a lone word is an answer.

@@ -22,6 +22,8 @@ mod screen; // where output goes
 mod settings; // `adjutant config`
 mod talk; // agent and person
 mod tasks; // tasks without a model
+#[cfg(feature = "embedded")]
+mod threads; // how many the model uses
 mod wiring; // the pieces put together
 
 use std::io::IsTerminal as _;
@@ -50,6 +52,10 @@ fn main() -> ExitCode {
     };
     let screen = Screen::new(cli.global.color.into(), verbosity, cli.global.no_input);
     let json = cli.global.json;
+    #[cfg(feature = "embedded")]
+    if cli.may_ask_a_model() {
+        threads::choose();
+    }
     let exit = runtime().and_then(|runtime| {
         let exit = runtime.block_on(run(cli, &screen));
         // A thread may still wait for a line nobody will type.

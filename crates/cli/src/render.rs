@@ -56,6 +56,8 @@ impl<'a> Renderer<'a> {
                 let line = format!("  ⚙ {}  ✗ {}", clip(tool, 64), clip(message, ARGUMENTS_CHARS));
                 self.screen.side_line(&dim(&line));
             }
+            // What a model cannot be sent is the same at every turn: told where somebody asks for the details.
+            RunEvent::Noticed(notice) if notice.code == "not_sent" && !self.screen.verbose() => {}
             RunEvent::Noticed(notice) => {
                 self.end_lines();
                 self.screen.note(&format!("  ! {}", notice.text));
