@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::tool::ToolDefinition;
+use crate::turn::{ASK_USER, DECLINE};
 
+use super::guard::Guard;
 use super::said::Said;
 use super::things::Things;
 
@@ -13,35 +15,84 @@ pub(super) const ACTIONS_MAX: usize = 4;
 /// Characters of a sentence to the person at most.
 const SENTENCE_CHARS_MAX: usize = 240;
 
-/// The control actions: name, the argument that holds their words.
-pub(super) const CONTROLS: [(&str, &str); 3] =
-    [("reply", "text"), ("ask_user", "question"), ("decline", "message")];
+/// An action without a tool: words for the person.
+#[derive(Debug)]
+pub(super) struct Control {
+    /// What the model calls it. Not a tool's name: see `ToolName`, which takes no hyphen; `unclear` is offered before any tool. The names say when to use it, which helps a weak
+    /// model more than what it does ("decline", "ask").
+    pub(super) name: &'static str,
+    /// The argument that holds the words.
+    pub(super) argument: &'static str,
+    /// What the model is told about it.
+    pub(super) description: &'static str,
+    /// The turn's control function it stands for. `None`: a reply in plain text.
+    pub(super) function: Option<&'static str>,
+}
+
+/// All of them.
+pub(super) const CONTROLS: [Control; 3] = [
+    Control {
+        name: "small-talk",
+        argument: "text",
+        description: "a short friendly statement, for greetings, thanks, chat and questions about you",
+        function: None,
+    },
+    Control {
+        name: "unclear",
+        argument: "question",
+        description: "ask back when too little is said to do anything",
+        function: Some(ASK_USER),
+    },
+    Control {
+        name: "off-topic",
+        argument: "message",
+        description: "for questions, wishes and jobs that have nothing to do with the list",
+        function: Some(DECLINE),
+    },
+];
+
+/// The control action of that name.
+pub(super) fn control(name: &str) -> Option<&'static Control> {
+    CONTROLS.iter().find(|control| control.name == name)
+}
 
 /// One to four calls, or exactly one word to the person.
-pub(super) fn schema(tools: &[&ToolDefinition], things: &Things<'_>, said: &Said) -> Value {
+pub(super) fn schema(
+    tools: &[&ToolDefinition],
+    things: &Things<'_>,
+    said: &Said,
+    guard: &Guard<'_>,
+) -> Value {
     // No argument quotes more than the message and some words of the model's own.
     let chars_max = said.message.chars().count() + 80;
     let calls: Vec<Value> = tools
         .iter()
-        .filter_map(|tool| Some(action(tool.name.as_str(), arguments(tool, things, chars_max)?)))
+        .filter(|tool| guard.offers(tool))
+        .filter_map(|tool| Some(action(tool.name.as_str(), arguments(tool, things, chars_max, guard)?)))
         .collect();
-    let word = CONTROLS.map(|(name, argument)| {
+    let fitting =
+        CONTROLS.iter().filter(|control| control.function != Some(ASK_USER) || !guard.wants_a_fact());
+    let word = fitting.map(|Control { name, argument, .. }| {
         action(
             name,
             json!({
                 "type": "object",
-                "properties": { argument: text(SENTENCE_CHARS_MAX) },
+                "properties": { *argument: text(SENTENCE_CHARS_MAX) },
                 "required": [argument],
                 "additionalProperties": false
             }),
         )
     });
-    let word = list(word.to_vec(), 1);
-    if calls.is_empty() { word } else { json!({ "anyOf": [list(calls, ACTIONS_MAX), word] }) }
+    let word = list(word.collect(), 1, 1);
+    if calls.is_empty() {
+        word
+    } else {
+        json!({ "anyOf": [list(calls, guard.actions_min(), ACTIONS_MAX), word] })
+    }
 }
 
-fn list(items: Vec<Value>, max: usize) -> Value {
-    json!({ "type": "array", "items": { "anyOf": items }, "minItems": 1, "maxItems": max })
+fn list(items: Vec<Value>, min: usize, max: usize) -> Value {
+    json!({ "type": "array", "items": { "anyOf": items }, "minItems": min, "maxItems": max })
 }
 
 fn action(name: &str, arguments: Value) -> Value {
@@ -55,7 +106,12 @@ fn action(name: &str, arguments: Value) -> Value {
 
 /// The tool's own schema with references as a choice of names and bounded strings. `None`: it names something, and
 /// there is nothing to name (an empty choice cannot be satisfied).
-fn arguments(tool: &ToolDefinition, things: &Things<'_>, chars_max: usize) -> Option<Value> {
+fn arguments(
+    tool: &ToolDefinition,
+    things: &Things<'_>,
+    chars_max: usize,
+    guard: &Guard<'_>,
+) -> Option<Value> {
     let mut schema = bounded(&tool.parameters, chars_max);
     let fields = schema.as_object_mut()?;
     fields.insert("additionalProperties".to_owned(), Value::Bool(false));
@@ -67,7 +123,7 @@ fn arguments(tool: &ToolDefinition, things: &Things<'_>, chars_max: usize) -> Op
     let properties =
         fields.entry("properties").or_insert_with(|| Value::Object(Map::new())).as_object_mut()?;
     for reference in &tool.references {
-        let names = things.names(&reference.kind);
+        let names = things.names(&reference.kind, |thing| guard.offers_for(tool, thing));
         if !names.is_empty() {
             properties.insert(reference.argument.clone(), json!({ "type": "string", "enum": names }));
         } else if required.contains(&reference.argument) {
@@ -94,8 +150,8 @@ fn bounded(schema: &Value, chars_max: usize) -> Value {
                 .iter()
                 // A property may have one of these names: then its value is a schema, not a text.
                 .filter(|(key, value)| {
-                    !(matches!(key.as_str(), "description" | "title" | "$schema" | "default" | "examples")
-                        && !value.is_object())
+                    !matches!(key.as_str(), "description" | "title" | "$schema" | "default" | "examples")
+                        || value.is_object()
                 })
                 .map(|(key, value)| (key.clone(), bounded(value, chars_max)))
                 .collect::<Map<_, _>>()

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use crate::message::{Content, Part};
 use crate::model::{FinishReason, GenerateResponse};
 use crate::tool::{Arguments, Reference, ToolCall, ToolDefinition};
-use crate::turn::{ASK_USER, DECLINE};
+use crate::turn::ASK_USER;
 
-use super::actions::{ACTIONS_MAX, CONTROLS};
+use super::actions::{self, ACTIONS_MAX, Control};
 use super::doubt::Doubt;
 use super::english;
 use super::guard::{Guard, Proposed};
@@ -67,10 +67,10 @@ fn contents(actions: &[Action], guard: &Guard<'_>, tools: &[&ToolDefinition]) ->
     if let Some(doubt) = guard.bare_mention() {
         return vec![asked(0, &doubt)];
     }
-    let control = actions.iter().find(|action| CONTROLS.iter().any(|(name, _)| *name == action.tool));
+    let word = actions.iter().find_map(|action| Some((actions::control(&action.tool)?, &action.args)));
     let mut proposed = Vec::new();
     let mut doubt = None;
-    for action in actions.iter().filter(|action| CONTROLS.iter().all(|(name, _)| *name != action.tool)) {
+    for action in actions.iter().filter(|action| actions::control(&action.tool).is_none()) {
         match tools.iter().find(|tool| tool.name.as_str() == action.tool) {
             Some(tool) => proposed.push(Proposed { tool, arguments: action.args.clone() }),
             None => doubt = Some(Doubt::NotUnderstood),
@@ -90,30 +90,25 @@ fn contents(actions: &[Action], guard: &Guard<'_>, tools: &[&ToolDefinition]) ->
         .enumerate()
         .map(|(index, (tool, arguments))| call(index, tool, arguments))
         .collect();
-    match (doubt, control) {
+    match (doubt, word) {
         (Some(doubt), _) => contents.push(asked(contents.len(), &doubt)),
-        (None, Some(control)) if contents.is_empty() => contents.push(said(control, guard)),
-        (None, Some(control)) if control.tool == ASK_USER => contents.push(said(control, guard)),
+        (None, Some((control, args))) if contents.is_empty() => contents.push(said(control, args, guard)),
         (None, Some(_) | None) => {}
     }
     contents
 }
 
 /// A word to the person.
-fn said(control: &Action, guard: &Guard<'_>) -> Content {
-    let argument =
-        CONTROLS.iter().find(|(name, _)| *name == control.tool).map_or("text", |(_, argument)| argument);
-    let words = control.args.get(argument).and_then(Value::as_str).unwrap_or_default().trim();
+fn said(control: &Control, args: &Arguments, guard: &Guard<'_>) -> Content {
+    let words = args.get(control.argument).and_then(Value::as_str).unwrap_or_default().trim();
     if words.is_empty() || guard.claims_a_change(words) {
         return asked(0, &Doubt::NotUnderstood);
     }
-    match control.tool.as_str() {
-        name @ (ASK_USER | DECLINE) => {
-            call(0, name, [(argument.to_owned(), json!(words))].into_iter().collect())
-        }
+    match control.function {
+        Some(name) => call(0, name, [(control.argument.to_owned(), json!(words))].into_iter().collect()),
         // A reply that is one question would count as asking for clarification, which has its own action.
-        _ if english::is_one_question(words) => Content::Text { text: format!("All right. {words}") },
-        _ => Content::Text { text: words.to_owned() },
+        None if english::is_one_question(words) => Content::Text { text: format!("All right. {words}") },
+        None => Content::Text { text: words.to_owned() },
     }
 }
 

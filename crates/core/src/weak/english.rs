@@ -37,6 +37,23 @@ const PLAIN: &[&str] = &[
     "doing",
     "each",
     "else",
+    "awesome",
+    "bye",
+    "cheers",
+    "cool",
+    "evening",
+    "fine",
+    "haha",
+    "hello",
+    "lol",
+    "lovely",
+    "morning",
+    "much",
+    "perfect",
+    "sorry",
+    "very",
+    "welcome",
+    "wow",
     "entry",
     "every",
     "everything",
@@ -162,41 +179,63 @@ const PLAIN: &[&str] = &[
     "lets",
     "whats",
     "thats",
-    // What one does with an entry of a list, whatever is in it.
+    "entry",
+    "finally",
+    "forget",
+    "good",
+    "great",
+    "mind",
+    "never",
+    "new",
+    "nice",
+    "ready",
+    "task",
+    "tasks",
+    "thank",
+    "yay",
+];
+
+/// What one does with an entry of a list, whatever is in it.
+const LIST_VERBS: &[&str] = &[
     "add",
     "added",
+    "adding",
     "cancel",
     "change",
     "changed",
     "check",
     "checked",
     "clear",
+    "close",
+    "closed",
     "complete",
     "completed",
+    "completing",
     "correct",
     "create",
     "cross",
     "crossed",
     "delete",
     "deleted",
+    "deleting",
     "done",
     "drop",
     "edit",
     "erase",
     "finish",
     "finished",
-    "forget",
+    "finishing",
     "make",
     "mark",
     "marked",
     "name",
-    "new",
     "note",
     "put",
     "remember",
     "remind",
     "remove",
     "removed",
+    "removing",
     "rename",
     "renamed",
     "say",
@@ -204,10 +243,9 @@ const PLAIN: &[&str] = &[
     "set",
     "show",
     "strike",
-    "task",
-    "tasks",
     "tick",
     "ticked",
+    "undo",
     "update",
     "updated",
 ];
@@ -269,9 +307,106 @@ const STILL_TO_COME: &[&str] = &[
     "will", "i'll", "we'll", "ill", "gonna", "should", "must", "need", "needs", "ought", "later", "tomorrow",
     "want", "plan", "planning", "about", "going", "start", "started", "starting",
 ];
-const ASKS_FOR_A_FACT: &[&str] = &[
-    "did", "have", "has", "is", "are", "was", "were", "do", "does", "am", "when", "what", "what's", "whats",
-    "which", "who", "who's", "why", "where", "how", "should", "shall",
+const QUESTION_WORDS: &[&str] = &[
+    "what", "what's", "whats", "which", "who", "who's", "whos", "why", "where", "where's", "when", "when's",
+    "how", "how's", "hows",
+];
+const QUESTION_VERBS: &[&str] = &[
+    "did", "have", "has", "is", "are", "was", "were", "do", "does", "am", "should", "shall", "anything",
+    "any",
+];
+const REWORDS: &[&str] = &[
+    "actually",
+    "adjust",
+    "alter",
+    "amend",
+    "append",
+    "becomes",
+    "change",
+    "changed",
+    "correct",
+    "correction",
+    "edit",
+    "extend",
+    "fix",
+    "instead",
+    "make",
+    "meant",
+    "modify",
+    "move",
+    "not",
+    "postpone",
+    "push",
+    "rather",
+    "read",
+    "reads",
+    "rename",
+    "replace",
+    "replaced",
+    "rephrase",
+    "reschedule",
+    "reword",
+    "rewrite",
+    "say",
+    "says",
+    "set",
+    "shift",
+    "shorten",
+    "should",
+    "spell",
+    "spelled",
+    "spelling",
+    "swap",
+    "switch",
+    "turn",
+    "typo",
+    "update",
+    "wrong",
+];
+const DESTROYS: &[&str] = &[
+    "abandon",
+    "anymore",
+    "away",
+    "bin",
+    "cancel",
+    "cancelled",
+    "clear",
+    "cut",
+    "deleted",
+    "discard",
+    "ditch",
+    "dont",
+    "drop",
+    "dump",
+    "erase",
+    "forget",
+    "go",
+    "kill",
+    "longer",
+    "moot",
+    "never",
+    "no",
+    "not",
+    "obsolete",
+    "off",
+    "out",
+    "purge",
+    "rid",
+    "remove",
+    "scrap",
+    "scratch",
+    "skip",
+    "strike",
+    "throw",
+    "toss",
+    "trash",
+    "unnecessary",
+    "wipe",
+    "withdraw",
+];
+const MAKES: &[&str] = &[
+    "add", "another", "forget", "jot", "list", "new", "note", "put", "remember", "remind", "reminder",
+    "todo", "todos",
 ];
 const ORDERS_A_MARK: &[&str] = &["mark", "tick", "check", "cross", "set"];
 const LOOKS_BACK: &[&str] = &[
@@ -319,7 +454,12 @@ pub(super) fn content(text: &str) -> Vec<String> {
 
 /// Whether a word names no particular thing.
 pub(super) fn is_plain(word: &str) -> bool {
-    word.contains('\'') || PLAIN.contains(&word)
+    word.contains('\'') || PLAIN.contains(&word) || is_list_verb(word)
+}
+
+/// Whether it says what is done to an entry of a list.
+pub(super) fn is_list_verb(word: &str) -> bool {
+    LIST_VERBS.contains(&word)
 }
 
 /// Whether it is written in digits.
@@ -471,8 +611,34 @@ pub(super) fn forbids(clause: &[String]) -> Option<&str> {
 /// Whether the text asks how things are instead of asking to change them.
 pub(super) fn asks_for_a_fact(text: &str) -> bool {
     let words = tokens(text);
-    text.trim_end().ends_with('?')
-        && words.first().is_some_and(|word| ASKS_FOR_A_FACT.contains(&word.as_str()))
+    let Some(first) = words.first() else { return false };
+    let begins = |with: &[&str]| with.contains(&first.as_str());
+    begins(QUESTION_WORDS) || (text.trim_end().ends_with('?') && begins(QUESTION_VERBS))
+}
+
+/// Whether the text has a word for saying something in other words.
+pub(super) fn rewords(text: &str) -> bool {
+    tokens(text).iter().any(|word| word.ends_with("n't") || REWORDS.contains(&word.as_str()))
+}
+
+/// Whether the text has a word for making something go.
+pub(super) fn destroys(text: &str) -> bool {
+    tokens(text).iter().any(|word| word.ends_with("n't") || DESTROYS.contains(&word.as_str()))
+}
+
+/// Whether a word says that something is to be put on a list.
+pub(super) fn makes(word: &str) -> bool {
+    MAKES.contains(&word)
+}
+
+/// Whether a word adds nothing to a name.
+pub(super) fn is_article(word: &str) -> bool {
+    matches!(word, "a" | "an" | "the" | "my" | "our" | "some" | "please")
+}
+
+/// Whether these tables have anything to say about the text.
+pub(super) fn is_english(text: &str) -> bool {
+    tokens(text).iter().any(|word| is_plain(word))
 }
 
 /// Whether the text can only be understood with what was said before it.

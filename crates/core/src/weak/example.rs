@@ -5,6 +5,8 @@ use serde_json::Value;
 
 use crate::tool::{Reference, ToolDefinition};
 
+use super::actions;
+
 /// Examples that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the examples: {reason}")]
@@ -27,6 +29,7 @@ pub(super) struct Examples {
 #[serde(deny_unknown_fields)]
 pub(super) struct Example {
     pub(super) references: Option<Vec<Reference>>,
+    pub(super) earlier: Option<String>,
     pub(super) before: Option<String>,
     pub(super) message: String,
     pub(super) answer: Vec<Action>,
@@ -72,7 +75,7 @@ impl Examples {
     /// The examples that these tools can answer.
     pub(super) fn fitting<'a>(&'a self, tools: &'a [&ToolDefinition]) -> impl Iterator<Item = &'a Example> {
         let known = |name: &str| {
-            crate::RESERVED.contains(&name) || tools.iter().any(|tool| tool.name.as_str() == name)
+            actions::control(name).is_some() || tools.iter().any(|tool| tool.name.as_str() == name)
         };
         self.all.iter().filter(move |example| example.answer.iter().all(|action| known(&action.tool)))
     }

@@ -46,6 +46,8 @@ pub(super) struct Guard<'a> {
     words: Vec<String>,
     /// For each thing, which of `words` speak of it.
     hits: Vec<Vec<usize>>,
+    /// Numbers of the message in digits.
+    numbers: Vec<String>,
 }
 
 impl<'a> Guard<'a> {
@@ -54,7 +56,8 @@ impl<'a> Guard<'a> {
             references.iter().filter(|thing| things::kinds(tools).any(|kind| kind == thing.kind)).collect();
         let words = english::content(&said.message);
         let hits = things::hits(&words, &things);
-        Self { said, things, tools, words, hits }
+        let numbers = english::numbers(&said.message);
+        Self { said, things, tools, words, hits, numbers }
     }
 
     /// The message is nothing but words of a thing: what should be done with it is not said.
@@ -64,12 +67,7 @@ impl<'a> Guard<'a> {
         }
         let words: Vec<String> = english::tokens(&self.said.message)
             .into_iter()
-            .filter(|word| {
-                !matches!(
-                    word.as_str(),
-                    "a" | "an" | "the" | "my" | "our" | "some" | "please" | "task" | "one"
-                )
-            })
+            .filter(|word| !english::is_article(word) && !matches!(word.as_str(), "task" | "one"))
             .collect();
         if words.is_empty() || words.iter().all(|word| english::is_plain(word) || english::is_number(word)) {
             return None;
@@ -103,6 +101,81 @@ impl<'a> Guard<'a> {
         })
     }
 
+    /// Whether a tool fits the message at all. What the guards would refuse is not offered, so that a weak model cannot
+    /// choose it in the place of what is meant.
+    pub(super) fn offers(&self, tool: &ToolDefinition) -> bool {
+        !self.says_nothing() && (nature(tool) == Nature::Looks || !self.wants_a_fact())
+    }
+
+    /// How many actions the message asks for at least: two, if an order follows something else that was said.
+    pub(super) fn actions_min(&self) -> usize {
+        let clauses = english::clauses(&self.said.message);
+        let is_order = |verb: &String| {
+            let changing = |tool: &&&ToolDefinition| !tool.annotations.read_only;
+            english::makes(verb) || self.tools.iter().filter(changing).any(|tool| is_verb_of(tool, verb))
+        };
+        let orders = |clause: &Vec<String>| order(clause).first().is_some_and(is_order);
+        let speaks = |clause: &Vec<String>| clause.iter().any(|word| !english::is_plain(word));
+        let first = clauses.iter().position(speaks).unwrap_or(clauses.len());
+        if clauses.iter().skip(first + 1).any(|clause| orders(clause) && speaks(clause)) { 2 } else { 1 }
+    }
+
+    /// "Thanks, that's all": no thing, nothing that is done to things, no question.
+    fn says_nothing(&self) -> bool {
+        let words = english::tokens(&self.said.message);
+        let kind = |word: &String| {
+            things::kinds(self.tools).any(|kind| english::likeness(kind, word) == english::Likeness::Same)
+        };
+        let question = english::asks_for_a_fact(&self.said.message) || self.said.message.contains('?');
+        let pointed = things::kinds(self.tools).any(|kind| self.place(kind).is_some());
+        !(question || pointed || self.said.answers() || self.says_what_to_do() || words.iter().any(kind))
+            && self.words.is_empty()
+    }
+
+    /// Whether a tool may be offered for a thing: if the message speaks of things, only for those, and not for what it
+    /// says is not so.
+    pub(super) fn offers_for(&self, tool: &ToolDefinition, thing: &Reference) -> bool {
+        let Some(at) = self.things.iter().position(|other| *other == thing) else { return false };
+        let spoken_of = |at: usize| !self.hits[at].is_empty() || self.numbers.contains(&self.things[at].id);
+        let same_kind = |other: &usize| self.things[*other].kind == thing.kind;
+        let any =
+            (0..self.things.len()).filter(same_kind).any(spoken_of) && self.place(&thing.kind).is_none();
+        if any && !spoken_of(at) {
+            return false;
+        }
+        match nature(tool) {
+            Nature::Settles => {
+                let open_too = (0..self.things.len())
+                    .filter(same_kind)
+                    .any(|other| !self.things[other].done && (!any || spoken_of(other)));
+                let prefers_open = thing.done && open_too;
+                !prefers_open && !self.denied(at)
+            }
+            Nature::Destroys => self.destroys(tool) && !self.forbidden(tool),
+            Nature::Rewords if !self.rewords(tool) => false,
+            Nature::Rewords => !any || self.numbers.contains(&thing.id) || !self.verb_only(at, None),
+            Nature::Looks | Nature::Makes => true,
+        }
+    }
+
+    /// Whether the message has a word for what is done to things, a number, or a place in the list.
+    fn says_what_to_do(&self) -> bool {
+        let words = english::tokens(&self.said.message);
+        !self.numbers.is_empty()
+            || words.iter().any(|word| {
+                english::is_list_verb(word) || self.tools.iter().any(|tool| is_verb_of(tool, word))
+            })
+    }
+
+    /// Whether the person wants to know something, which neither a change nor a question answers.
+    pub(super) fn wants_a_fact(&self) -> bool {
+        let makes = |tool: &&&ToolDefinition| nature(tool) == Nature::Makes;
+        let asks_to_make = english::tokens(&self.said.message)
+            .iter()
+            .any(|word| self.tools.iter().filter(makes).any(|tool| is_named_for(tool, word)));
+        english::asks_for_a_fact(&self.said.message) && !asks_to_make && !self.said.answers()
+    }
+
     /// Checks the calls of one answer.
     pub(super) fn check(&self, proposed: &[Proposed<'a>]) -> Vec<Checked<'a>> {
         proposed.iter().map(|call| self.check_one(call, proposed)).collect()
@@ -112,6 +185,11 @@ impl<'a> Guard<'a> {
         let tool = call.tool;
         let nature = nature(tool);
         let mut arguments = call.arguments.clone();
+        let required = tool.parameters.get("required").and_then(Value::as_array);
+        if required.into_iter().flatten().filter_map(Value::as_str).any(|name| !arguments.contains_key(name))
+        {
+            return Err(Doubt::NotUnderstood);
+        }
         if nature != Nature::Looks {
             self.drop_unsaid(tool, &mut arguments);
             self.check_verb(call, all)?;
@@ -172,7 +250,7 @@ impl<'a> Guard<'a> {
         if !known.is_empty() {
             return Err(which(known));
         }
-        if let Some(place) = english::place(message, &[kind]) {
+        if let Some(place) = self.place(kind) {
             let mentioned = self
                 .said
                 .before
@@ -198,7 +276,7 @@ impl<'a> Guard<'a> {
 
         // A number on its own counts as long as nothing else in the message could be what is counted.
         let others = self.unexplained(chosen, text);
-        let bare: Vec<usize> = english::numbers(message).iter().filter_map(by_id).collect();
+        let bare: Vec<usize> = self.numbers.iter().filter_map(by_id).collect();
         if !bare.is_empty() && others.is_empty() {
             return match bare[..] {
                 _ if bare.contains(&chosen) => Ok(chosen),
@@ -231,6 +309,10 @@ impl<'a> Guard<'a> {
         Err(which(Vec::new()))
     }
 
+    fn place(&self, kind: &str) -> Option<Option<usize>> {
+        english::place(&self.said.message, &[kind])
+    }
+
     /// Words of the message that speak neither of the thing nor of its new words.
     fn unexplained(&self, thing: usize, text: Option<&str>) -> Vec<&str> {
         let new = text.map(english::content).unwrap_or_default();
@@ -240,6 +322,16 @@ impl<'a> Guard<'a> {
             .enumerate()
             .filter(|(at, word)| !self.hits[thing].contains(at) && !new.contains(word));
         rest.map(|(_, word)| word.as_str()).collect()
+    }
+
+    /// Whether nothing but its first word speaks for a thing, and the message has words for something else: "bought the
+    /// bread" does not speak of "Buy milk", though "bought" does.
+    fn verb_only(&self, thing: usize, text: Option<&str>) -> bool {
+        let own = english::content(&self.things[thing].label);
+        let is_verb = |at: &usize| {
+            own.first().is_some_and(|verb| english::has(std::slice::from_ref(verb), &self.words[*at]))
+        };
+        own.len() > 1 && self.hits[thing].iter().all(is_verb) && !self.unexplained(thing, text).is_empty()
     }
 
     /// Whether other open things are hit by the same words, or only a verb speaks for this one.
@@ -273,13 +365,19 @@ impl<'a> Guard<'a> {
                 rivals.push(other);
             }
         }
-        // "Bought the bread" does not speak of "Buy milk", though "bought" does.
-        let verb_only = nature(call.tool) == Nature::Settles
-            && own.len() > 1
-            && mine.iter().all(|&at| {
-                own.first().is_some_and(|verb| english::has(std::slice::from_ref(verb), &self.words[at]))
-            })
-            && !self.unexplained(chosen, text).is_empty();
+        let verb_only = match nature(call.tool) {
+            Nature::Settles => self.verb_only(chosen, text),
+            // "Remind me to call Ann" does not speak of "Call Bob": "call" is a word of the new text.
+            Nature::Rewords => {
+                let count =
+                    |words: &[String], word: &String| words.iter().filter(|other| *other == word).count();
+                let spoken = english::tokens(&self.said.message);
+                let outside =
+                    mine.iter().any(|&at| count(&spoken, &self.words[at]) > count(&new, &self.words[at]));
+                !outside && self.verb_only(chosen, None)
+            }
+            Nature::Looks | Nature::Makes | Nature::Destroys => false,
+        };
         if rivals.is_empty() && !verb_only {
             return None;
         }
@@ -303,7 +401,8 @@ impl<'a> Guard<'a> {
 
     /// A word that belongs to another changing tool, and to no text of this answer, says that another one was meant.
     fn check_verb(&self, call: &Proposed<'a>, all: &[Proposed<'a>]) -> Result<(), Doubt<'a>> {
-        let order = order(&self.said.message);
+        let words = english::tokens(&self.said.message);
+        let order = order(&words);
         let Some(verb) = order.first() else { return Ok(()) };
         let quoted = all
             .iter()
@@ -326,8 +425,15 @@ impl<'a> Guard<'a> {
     }
 
     fn check_settled(&self, tool: &'a ToolDefinition, thing: usize) -> Result<(), Doubt<'a>> {
-        let label = &self.things[thing].label;
-        let own = english::content(label);
+        if self.denied(thing) || self.wants_a_fact() {
+            return Err(Doubt::Sure { tool, what: self.things[thing].label.clone() });
+        }
+        Ok(())
+    }
+
+    /// Whether the message says of a thing that it is not done, or not yet.
+    fn denied(&self, thing: usize) -> bool {
+        let own = english::content(&self.things[thing].label);
         let clauses = english::clauses(&self.said.message);
         let speaks = |clause: &&Vec<String>| {
             clause.iter().any(|word| {
@@ -335,25 +441,40 @@ impl<'a> Guard<'a> {
             })
         };
         let about: Vec<&Vec<String>> = clauses.iter().filter(speaks).collect();
-        let denied = if about.is_empty() {
+        if about.is_empty() {
             clauses.iter().any(|clause| english::denies(clause))
         } else {
             about.iter().any(|clause| english::denies(clause))
-        };
-        if denied || english::asks_for_a_fact(&self.said.message) {
-            return Err(Doubt::Sure { tool, what: label.clone() });
+        }
+    }
+
+    fn check_destroyed(&self, tool: &'a ToolDefinition, thing: usize) -> Result<(), Doubt<'a>> {
+        if self.forbidden(tool) || !self.destroys(tool) || self.wants_a_fact() {
+            return Err(Doubt::Sure { tool, what: self.things[thing].label.clone() });
         }
         Ok(())
     }
 
-    fn check_destroyed(&self, tool: &'a ToolDefinition, thing: usize) -> Result<(), Doubt<'a>> {
-        let forbidden = english::clauses(&self.said.message)
+    /// Whether the message says, or answers, that something should have other words.
+    fn rewords(&self, tool: &ToolDefinition) -> bool {
+        self.said.answers()
+            || english::rewords(&self.said.message)
+            || !english::is_english(&self.said.message)
+            || english::tokens(&self.said.message).iter().any(|word| is_verb_of(tool, word))
+    }
+
+    /// Whether the message says, or answers, that something should go.
+    fn destroys(&self, tool: &ToolDefinition) -> bool {
+        self.said.answers()
+            || english::destroys(&self.said.message)
+            || !english::is_english(&self.said.message)
+            || english::tokens(&self.said.message).iter().any(|word| is_verb_of(tool, word))
+    }
+
+    fn forbidden(&self, tool: &ToolDefinition) -> bool {
+        english::clauses(&self.said.message)
             .iter()
-            .any(|clause| english::forbids(clause).is_some_and(|verb| is_verb_of(tool, verb)));
-        if forbidden || english::asks_for_a_fact(&self.said.message) {
-            return Err(Doubt::Sure { tool, what: self.things[thing].label.clone() });
-        }
-        Ok(())
+            .any(|clause| english::forbids(clause).is_some_and(|verb| is_verb_of(tool, verb)))
     }
 
     fn check_new_words(&self, tool: &'a ToolDefinition, thing: usize, text: &str) -> Result<(), Doubt<'a>> {
@@ -371,7 +492,15 @@ impl<'a> Guard<'a> {
         if invented > 0 || !(theirs || contains_in_row(&source, &new)) {
             return Err(missing());
         }
-        if english::asks_for_a_fact(&self.said.message) {
+        // New words that are another thing's: the model took the wrong one.
+        let both = [self.things[thing]];
+        let near =
+            |things: &[&Reference]| things::hits(&english::content(text), things).first().map_or(0, Vec::len);
+        let nearer = self.things.iter().find(|other| !other.done && near(&[other]) > near(&both).max(1));
+        if let Some(other) = nearer.filter(|_| self.named(thing).is_none()) {
+            return Err(Doubt::Which { kind: &other.kind, candidates: vec![self.things[thing], other] });
+        }
+        if self.wants_a_fact() || !self.rewords(tool) {
             return Err(Doubt::Sure { tool, what: label.clone() });
         }
         Ok(())
@@ -382,19 +511,32 @@ impl<'a> Guard<'a> {
             english::tokens(text).into_iter().filter(|word| !english::is_plain(word)).collect();
         let source = self.source();
         let theirs = words.iter().filter(|word| english::has(&source, word)).count();
-        // One word may be the model's own: "we are out of soap" is "Buy soap".
-        if theirs == 0 || theirs + 1 < words.len() {
+        // Some words may be the model's own: "we are out of soap" is "Buy soap".
+        if theirs == 0 || theirs * 2 < words.len() {
             return Err(Doubt::Words { tool, of: None });
         }
-        let same =
-            |thing: &&&Reference| !thing.done && english::tokens(&thing.label) == english::tokens(text);
+        // "I will wash the car" may speak of "Wash the car"; "add wash the car and the van" does not.
+        let spoken = english::tokens(&self.said.message);
+        let explicit = spoken.iter().any(|word| english::makes(word) || is_verb_of(tool, word));
+        let same = |thing: &&&Reference| {
+            let own = english::content(&thing.label);
+            let inside = !explicit && !own.is_empty() && own.iter().all(|word| english::has(&words, word));
+            !thing.done && (inside || english::tokens(&thing.label) == english::tokens(text))
+        };
         if let Some(thing) = self.things.iter().find(same) {
             return Err(Doubt::Again { tool, what: thing.label.clone() });
         }
-        if english::asks_for_a_fact(&self.said.message) {
+        // One word alone names something, and does not say what to do with it.
+        let alone = spoken.iter().filter(|word| !english::is_article(word)).count() == 1;
+        if self.wants_a_fact() || (alone && !self.said.answers()) {
             return Err(Doubt::Sure { tool, what: text.to_owned() });
         }
         Ok(())
+    }
+
+    /// The number of a thing, if the message has it.
+    fn named(&self, thing: usize) -> Option<&String> {
+        self.numbers.iter().find(|number| **number == self.things[thing].id)
     }
 
     /// The words that new text may come from.
@@ -458,12 +600,19 @@ fn free_texts(tool: &ToolDefinition) -> impl Iterator<Item = &str> {
 
 /// Whether a word is one that a tool's name or description uses for what it does.
 fn is_verb_of(tool: &ToolDefinition, word: &str) -> bool {
-    let same = |other: &str| english::likeness(other, word) == english::Likeness::Same;
-    tool.name.as_str().split('_').next().is_some_and(same)
+    is_named_for(tool, word)
         || (word.len() > 3
             && english::tokens(&tool.description)
                 .iter()
                 .any(|other| other == word && !is_noun_of(tool, other)))
+}
+
+fn is_named_for(tool: &ToolDefinition, word: &str) -> bool {
+    tool.name
+        .as_str()
+        .split('_')
+        .next()
+        .is_some_and(|verb| english::likeness(verb, word) == english::Likeness::Same)
 }
 
 /// The things a tool is about are no verbs: "task" says nothing about which tool is meant.
@@ -497,14 +646,15 @@ fn is_noun_of(tool: &ToolDefinition, word: &str) -> bool {
             .any(|noun| english::likeness(noun, word) == english::Likeness::Same)
 }
 
-/// The words of a message from its verb on, if it is an order.
-fn order(message: &str) -> Vec<String> {
+/// The words of a message, or of a part of it, from its verb on, if it is an order.
+fn order(message: &[String]) -> &[String] {
     const BEFORE_THE_VERB: &[&str] = &[
         "please", "pls", "can", "could", "would", "you", "hey", "hi", "hello", "ok", "okay", "now", "just",
         "kindly", "i'd", "i", "want", "like", "to", "let's", "lets", "and", "also", "then", "actually", "oh",
         "yes", "no",
     ];
-    english::tokens(message).into_iter().skip_while(|word| BEFORE_THE_VERB.contains(&word.as_str())).collect()
+    let start = message.iter().position(|word| !BEFORE_THE_VERB.contains(&word.as_str()));
+    &message[start.unwrap_or(message.len())..]
 }
 
 /// Where words stand in a row inside of others.

@@ -23,6 +23,7 @@ pub use example::InvalidExamples;
 use crate::model::{GenerateRequest, GenerateResponse, MaxTokens};
 use crate::tool::{Reference, ToolDefinition};
 use example::Examples;
+use guard::Guard;
 use said::Said;
 use things::Things;
 
@@ -51,8 +52,9 @@ impl WeakTools {
     /// |---|---|
     /// | `references` | optional: what the person has, as [`Reference`]s; shown with this example |
     /// | `before` | optional: what the assistant said just before |
+    /// | `earlier` | optional, with `before`: what the person had said before that |
     /// | `message` | what the person says |
-    /// | `answer` | the actions: `[{"tool": "...", "args": {...}}]`, or one `reply {text}`, `ask_user {question}`, `decline {message}` |
+    /// | `answer` | the actions: `[{"tool": "...", "args": {...}}]`, or one `small-talk {text}`, `unclear {question}`, `off-topic {message}` |
     ///
     /// An example with a tool that a request does not offer is left out of that request.
     ///
@@ -80,7 +82,8 @@ impl WeakTools {
         let allowed = request.config.max_tokens.map_or(wanted, |max| max.get().min(wanted));
         encoded.config.max_tokens = MaxTokens::new(allowed).ok();
         encoded.time_left = request.time_left;
-        encoded.response_schema = Some(actions::schema(&tools, &things, &said));
+        let guard = Guard::new(&said, references, &tools);
+        encoded.response_schema = Some(actions::schema(&tools, &things, &said, &guard));
         encoded
     }
 

@@ -8,6 +8,7 @@ use crate::message::{Content, Message, Part, Role};
 use crate::model::GenerateRequest;
 use crate::tool::{Reference, ToolDefinition};
 
+use super::actions::{CONTROLS, Control};
 use super::english;
 use super::example::{Action, Example, Examples};
 use super::said::Said;
@@ -15,11 +16,6 @@ use super::things::{self, Things};
 
 /// Characters of the assistant's last words that are repeated.
 const BEFORE_CHARS_MAX: usize = 240;
-
-const CONTROL_LINES: &str = "\
-- reply(text): a short friendly statement, for greetings, thanks, chat and questions about you
-- ask_user(question): ask when it is not clear what to do or which one is meant
-- decline(message): say politely that something else is not what you do";
 
 /// The instruction with a line for each action, then the examples as a conversation.
 pub(super) fn head(
@@ -37,8 +33,10 @@ pub(super) fn head(
     for tool in tools {
         let _ = writeln!(system, "- {}({}): {}", tool.name, parameters(tool), one_line(&tool.description));
     }
-    system.push_str(CONTROL_LINES);
-    let mut messages: Vec<Message> = Message::system(system).into_iter().collect();
+    for Control { name, argument, description, .. } in &CONTROLS {
+        let _ = writeln!(system, "- {name}({argument}): {description}");
+    }
+    let mut messages: Vec<Message> = Message::system(system.trim_end()).into_iter().collect();
     for example in examples.fitting(tools) {
         messages.extend(Message::user(shown(example, tools)));
         messages
@@ -54,7 +52,8 @@ pub(super) fn last(said: &Said, things: &Things<'_>, tools: &[&ToolDefinition]) 
         said.before.as_deref().filter(|_| said.answers() || english::looks_back(&said.message))
     {
         let cut: String = one_line(before).chars().take(BEFORE_CHARS_MAX).collect();
-        push_before(&mut text, &cut);
+        let earlier = said.earlier.as_deref().filter(|_| said.answers()).map(one_line).unwrap_or_default();
+        push_before(&mut text, &earlier.chars().take(BEFORE_CHARS_MAX).collect::<String>(), &cut);
     }
     push_message(&mut text, &said.message);
     Message::user(text).ok()
@@ -66,7 +65,7 @@ fn shown(example: &Example, tools: &[&ToolDefinition]) -> String {
         text = listed(&references.iter().collect::<Vec<_>>(), 0, tools);
     }
     if let Some(before) = &example.before {
-        push_before(&mut text, before);
+        push_before(&mut text, example.earlier.as_deref().unwrap_or_default(), before);
     }
     push_message(&mut text, &example.message);
     text
@@ -96,7 +95,10 @@ fn listed(shown: &[&Reference], hidden: usize, tools: &[&ToolDefinition]) -> Str
     text
 }
 
-fn push_before(text: &mut String, before: &str) {
+fn push_before(text: &mut String, earlier: &str, before: &str) {
+    if !earlier.is_empty() {
+        let _ = writeln!(text, "Earlier message: {earlier}");
+    }
     let _ = writeln!(text, "You said: {before}");
 }
 

@@ -1,5 +1,7 @@
 //! What the person has, by its own words: what is shown, what an answer may name, and which thing is meant.
 
+use std::cmp::Reverse;
+
 use crate::tool::{Reference, ToolDefinition};
 
 use super::english::{self, Likeness};
@@ -41,7 +43,7 @@ impl<'a> Things<'a> {
                 (numbers.contains(&thing.id), hits, !thing.done, *at, *thing)
             })
             .collect();
-        ranked.sort_by(|a, b| (b.0, b.1, b.2, b.3).cmp(&(a.0, a.1, a.2, a.3)));
+        ranked.sort_by_key(|(named, hits, open, at, _)| Reverse((*named, *hits, *open, *at)));
         ranked.truncate(SHOWN_MAX);
         ranked.sort_by_key(|(_, _, _, at, _)| *at);
         let shown: Vec<&Reference> = ranked.into_iter().map(|(_, _, _, _, thing)| thing).collect();
@@ -50,9 +52,9 @@ impl<'a> Things<'a> {
     }
 
     /// The names an answer may use for things of a kind, each once.
-    pub(super) fn names(&self, kind: &str) -> Vec<String> {
+    pub(super) fn names(&self, kind: &str, offered: impl Fn(&Reference) -> bool) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        for thing in self.shown.iter().filter(|thing| thing.kind == kind) {
+        for thing in self.shown.iter().filter(|thing| thing.kind == kind && offered(thing)) {
             let name = name(thing);
             if !names.contains(&name) {
                 names.push(name);
