@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::steps::{Ended, Steps, cargo, output, root, run};
+use crate::steps::{Ended, Steps, cargo, output, root, run, target};
 
 /// Where the weights are, for whoever has them already.
 const FILE: &str = "ADJUTANT_MODEL_FILE";
@@ -54,8 +54,7 @@ pub(crate) fn suite(steps: &mut Steps) {
 }
 
 fn binary() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    target.join("release").join(format!("adjutant{}", std::env::consts::EXE_SUFFIX))
+    target().join("release").join(format!("adjutant{}", std::env::consts::EXE_SUFFIX))
 }
 
 /// How `-m` names a file of weights.

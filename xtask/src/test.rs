@@ -1,10 +1,11 @@
 //! `cargo xtask test`: every test there is.
 
 use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
 
 use crate::metadata::{self, Package};
 use crate::model;
-use crate::steps::{Failure, Steps, cargo, output, run as run_command};
+use crate::steps::{Failure, Steps, cargo, output, root, run as run_command, target};
 
 /// The library whose examples are run.
 const LIBRARY: &str = "adjutant";
@@ -18,10 +19,10 @@ pub(crate) fn run() -> Result<(), Failure> {
     let runner = Runner::installed();
     let mut steps = Steps::default();
     steps.step("workspace tests", || run_command(&mut runner.tests(&["--workspace"])));
-    // The same programs with self-destruction built in: only they can be killed at a chosen instant.
+    // The same programs with self-destruction built in: only they can be killed at a chosen instant. The whole workspace
+    // again, because another selection would have other features, and so build the dependencies again.
     steps.step("crash tests", || {
-        let faults = faults(&workspace)?;
-        run_command(&mut runner.tests(&faults.iter().map(String::as_str).collect::<Vec<_>>()))
+        run_command(&mut runner.tests(&["--workspace", "--features", &faults(&workspace)?]))
     });
     steps.step("documentation tests", || {
         run_command(&mut cargo(["test", "--workspace", "--doc", "--locked"]))
@@ -46,7 +47,7 @@ impl Runner {
     }
 
     /// Runs the tests of a selection, without documentation tests.
-    fn tests(&self, selection: &[&str]) -> std::process::Command {
+    fn tests(&self, selection: &[&str]) -> Command {
         let mut command = match self {
             Self::Nextest => cargo(["nextest", "run", "--locked", "--no-fail-fast"]),
             Self::Cargo => {
@@ -58,32 +59,32 @@ impl Runner {
     }
 }
 
-/// The packages with a feature `faults`, as a selection with this feature on.
-fn faults(workspace: &[Package]) -> Result<Vec<String>, Failure> {
-    const FEATURE: &str = "faults";
-    let mut selection = Vec::new();
-    for package in workspace.iter().filter(|package| package.features.contains(FEATURE)) {
-        selection.extend(["--package".to_owned(), package.name.clone()]);
-        selection.extend(["--features".to_owned(), format!("{}/{FEATURE}", package.name)]);
+/// The feature `faults` of every package that has it.
+fn faults(workspace: &[Package]) -> Result<String, Failure> {
+    let faulty = workspace.iter().filter(|package| package.features.contains("faults"));
+    let features: Vec<String> = faulty.map(|package| format!("{}/faults", package.name)).collect();
+    if features.is_empty() {
+        Err("no package has a feature faults".to_owned())
+    } else {
+        Ok(features.join(","))
     }
-    if selection.is_empty() { Err(format!("no package has a feature {FEATURE}")) } else { Ok(selection) }
 }
 
 /// Runs every example of the library to its end.
 fn examples(workspace: &[Package]) -> Result<(), Failure> {
     let examples = workspace.iter().find(|package| package.name == LIBRARY).map(|package| &package.examples);
     let examples = examples.filter(|examples| !examples.is_empty()).ok_or("the library has no example")?;
-    // One set of features for all of them, so that the library is built once.
-    let features: BTreeSet<&str> = examples.values().flatten().map(String::as_str).collect();
+    // Of the whole workspace, as the tests: what is built already is not built again with other features.
+    let features: BTreeSet<String> =
+        examples.values().flatten().map(|feature| format!("{LIBRARY}/{feature}")).collect();
     let features = features.into_iter().collect::<Vec<_>>().join(",");
-    let mut failed = Vec::new();
-    for name in examples.keys() {
-        let arguments =
-            ["run", "--quiet", "--locked", "--package", LIBRARY, "--features", &features, "--example", name];
-        if let Err(failure) = run_command(&mut cargo(arguments)) {
-            failed.push(failure);
-        }
-    }
+    run_command(&mut cargo(["build", "--locked", "--workspace", "--examples", "--features", &features]))?;
+    let folder = target().join("debug").join("examples");
+    let runs = examples.keys().map(|name| {
+        let program = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+        run_command(Command::new(program).current_dir(root()).stdin(Stdio::null()))
+    });
+    let failed: Vec<Failure> = runs.filter_map(Result::err).collect();
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
 
@@ -107,12 +108,7 @@ mod tests {
     #[test]
     fn crash_tests_are_those_of_every_package_that_can_crash() {
         let workspace = [package("a", &["x"]), package("b", &["faults"]), package("c", &["faults", "x"])];
-        assert_eq!(
-            faults(&workspace),
-            Ok(["--package", "b", "--features", "b/faults", "--package", "c", "--features", "c/faults"]
-                .map(str::to_owned)
-                .to_vec())
-        );
+        assert_eq!(faults(&workspace), Ok("b/faults,c/faults".to_owned()));
     }
 
     #[test]
