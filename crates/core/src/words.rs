@@ -4,17 +4,22 @@ use crate::error::ModelError;
 use crate::limits::TurnLimits;
 
 /// The request was cut for the model's answer or the model's answer could not be read.
-pub const TROUBLE_PROCESSING: &str = "I had trouble processing that. Please try again, perhaps in other words.";
+pub const TROUBLE_PROCESSING: &str =
+    "I had trouble processing that. Please try again, perhaps in other words.";
 /// Time-outs and network.
-pub const TEMPORARILY_UNAVAILABLE: &str = "The assistant is temporarily unavailable. Please try again in a moment.";
+pub const TEMPORARILY_UNAVAILABLE: &str =
+    "The assistant is temporarily unavailable. Please try again in a moment.";
 /// Rate limit or quota.
-pub const TOO_MANY_REQUESTS: &str = "There are too many requests right now. Please try again in a little while.";
+pub const TOO_MANY_REQUESTS: &str =
+    "There are too many requests right now. Please try again in a little while.";
 /// Iterations, identical calls.
-pub const TOO_COMPLEX: &str = "That is too complex for me to finish in one go. Please ask for it in smaller steps.";
+pub const TOO_COMPLEX: &str =
+    "That is too complex for me to finish in one go. Please ask for it in smaller steps.";
 /// Wrong key, unknown model, rejected request.
 pub const NOT_SET_UP: &str = "The assistant is not set up correctly, so it cannot answer right now.";
 /// The request does not fit.
-pub const TOO_LONG: &str = "This is too long for the assistant to read at once. Please shorten it or start a new conversation.";
+pub const TOO_LONG: &str =
+    "This is too long for the assistant to read at once. Please shorten it or start a new conversation.";
 /// The provider's filter.
 pub const FILTERED: &str = "I can't help with that request.";
 /// Denied, where no model writes the words.
@@ -26,7 +31,8 @@ pub const EXPIRED: &str = "Nobody confirmed this in time, so I did not do it. Pl
 /// Stopped by the person.
 pub const STOPPED: &str = "Stopped.";
 /// The turn's time is up.
-pub const DEADLINE: &str = "This took too long, so I stopped. Please try again, perhaps with a smaller request.";
+pub const DEADLINE: &str =
+    "This took too long, so I stopped. Please try again, perhaps with a smaller request.";
 /// Nothing was said although nothing failed.
 pub const DONE: &str = "Done.";
 /// A question without words.
@@ -37,8 +43,12 @@ pub const SAY_MORE: &str = "Could you tell me a little more about what you want?
 pub fn for_model_error(error: &ModelError) -> &'static str {
     match error {
         ModelError::RateLimited { .. } | ModelError::Quota { .. } => TOO_MANY_REQUESTS,
-        ModelError::Timeout { .. } | ModelError::Network { .. } | ModelError::Server { .. } => TEMPORARILY_UNAVAILABLE,
-        ModelError::Authentication { .. } | ModelError::BadRequest { .. } | ModelError::NotFound { .. } => NOT_SET_UP,
+        ModelError::Timeout { .. } | ModelError::Network { .. } | ModelError::Server { .. } => {
+            TEMPORARILY_UNAVAILABLE
+        }
+        ModelError::Authentication { .. } | ModelError::BadRequest { .. } | ModelError::NotFound { .. } => {
+            NOT_SET_UP
+        }
         ModelError::InvalidResponse { .. } | ModelError::Truncated { .. } => TROUBLE_PROCESSING,
         ModelError::ContextTooLong { .. } => TOO_LONG,
         ModelError::Refused { .. } => FILTERED,

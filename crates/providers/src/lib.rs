@@ -4,17 +4,17 @@
 //! environment variable is read here: whoever builds an adapter says what it needs.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-#[cfg(feature = "http")]
+#[cfg(feature = "_http")]
 mod assembly; // an answer from its pieces
-#[cfg(feature = "http")]
+#[cfg(feature = "_http")]
 mod decode; // bytes to deltas
-#[cfg(feature = "http")]
+#[cfg(feature = "_http")]
 mod error; // a vendor's failure as ours
-#[cfg(feature = "http")]
+#[cfg(feature = "_http")]
 mod http; // the only vendor sockets
-#[cfg(any(feature = "http", feature = "scripted"))]
+#[cfg(any(feature = "_http", feature = "scripted"))]
 mod retry; // sending again
-#[cfg(feature = "http")]
+#[cfg(feature = "_http")]
 mod sse; // one framing of streams
 
 #[cfg(feature = "gemini")]
@@ -22,5 +22,5 @@ pub mod gemini; // Google
 #[cfg(feature = "scripted")]
 pub mod scripted; // answers from a script
 
-#[cfg(feature = "http")]
+#[cfg(feature = "_http")]
 pub use http::{Transport, TransportError};

@@ -22,7 +22,7 @@ pub(crate) struct Policy {
 
 impl Policy {
     /// The pace for a vendor over the network.
-    #[cfg(feature = "http")]
+    #[cfg(feature = "_http")]
     pub(crate) fn network(retries: u32) -> Self {
         Self { retries, pause: Duration::from_millis(500) }
     }
