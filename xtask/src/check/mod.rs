@@ -105,7 +105,7 @@ mod tests {
             arrows: Default::default(),
             dev_arrows: Default::default(),
         };
-        let workspace = [package("a", &["default", "x", "y"]), package("b", &[])];
+        let workspace = [package("a", &["default", "x", "y", "_shared"]), package("b", &[])];
         assert_eq!(combinations(&workspace), [("a", ""), ("a", "x"), ("a", "y")]);
     }
 }
