@@ -5,293 +5,33 @@
 use crate::registry::distance;
 
 /// Words that name no particular thing: grammar, politeness, and what people say to any list.
-const PLAIN: &[&str] = &[
-    "a",
-    "about",
-    "actually",
-    "after",
-    "again",
-    "all",
-    "already",
-    "also",
-    "am",
-    "an",
-    "and",
-    "another",
-    "any",
-    "anymore",
-    "anything",
-    "are",
-    "as",
-    "at",
-    "be",
-    "been",
-    "both",
-    "but",
-    "by",
-    "can",
-    "could",
-    "did",
-    "do",
-    "does",
-    "doing",
-    "each",
-    "else",
-    "awesome",
-    "bye",
-    "cheers",
-    "cool",
-    "evening",
-    "fine",
-    "haha",
-    "hello",
-    "lol",
-    "lovely",
-    "morning",
-    "much",
-    "perfect",
-    "sorry",
-    "very",
-    "welcome",
-    "wow",
-    "entry",
-    "every",
-    "everything",
-    "few",
-    "first",
-    "for",
-    "from",
-    "had",
-    "has",
-    "have",
-    "having",
-    "he",
-    "her",
-    "hers",
-    "here",
-    "hey",
-    "hi",
-    "him",
-    "his",
-    "how",
-    "i",
-    "if",
-    "in",
-    "instead",
-    "into",
-    "is",
-    "it",
-    "item",
-    "items",
-    "its",
-    "just",
-    "kindly",
-    "last",
-    "least",
-    "like",
-    "list",
-    "longer",
-    "lot",
-    "many",
-    "may",
-    "me",
-    "might",
-    "mine",
-    "more",
-    "my",
-    "need",
-    "next",
-    "no",
-    "not",
-    "now",
-    "number",
-    "of",
-    "off",
-    "ok",
-    "okay",
-    "on",
-    "one",
-    "ones",
-    "or",
-    "other",
-    "our",
-    "out",
-    "over",
-    "pls",
-    "please",
-    "really",
-    "rid",
-    "right",
-    "same",
-    "second",
-    "shall",
-    "she",
-    "should",
-    "so",
-    "some",
-    "something",
-    "than",
-    "thanks",
-    "that",
-    "the",
-    "their",
-    "them",
-    "then",
-    "there",
-    "these",
-    "they",
-    "thing",
-    "things",
-    "third",
-    "this",
-    "those",
-    "to",
-    "today",
-    "todo",
-    "todos",
-    "too",
-    "two",
-    "up",
-    "us",
-    "want",
-    "was",
-    "we",
-    "well",
-    "were",
-    "what",
-    "when",
-    "where",
-    "which",
-    "who",
-    "why",
-    "will",
-    "with",
-    "would",
-    "yes",
-    "yet",
-    "you",
-    "your",
-    "im",
-    "ive",
-    "id",
-    "ill",
-    "dont",
-    "lets",
-    "whats",
-    "thats",
-    "entry",
-    "finally",
-    "forget",
-    "good",
-    "great",
-    "mind",
-    "never",
-    "new",
-    "nice",
-    "ready",
-    "task",
-    "tasks",
-    "thank",
-    "yay",
-];
+const PLAIN: &str = "\
+    a about actually after again all already also am an and another any anymore anything are as at awesome \
+    be been both but by bye can cheers cool could did do does doing dont each else entry evening every \
+    everything few finally fine first for forget from good great had haha has have having he hello her here \
+    hers hey hi him his how i id if ill im in instead into is it item items its ive just kindly last least \
+    lets like list lol longer lot lovely many may me might mind mine more morning much my need never new \
+    next nice no not now number of off ok okay on one ones or other our out over perfect please pls ready \
+    really rid right same second shall she should so some something sorry task tasks than thank thanks that \
+    thats the their them then there these they thing things third this those to today todo todos too two up \
+    us very want was we welcome well were what whats when where which who why will with would wow yay yes \
+    yet you your";
 
 /// What one does with an entry of a list, whatever is in it.
-const LIST_VERBS: &[&str] = &[
-    "add",
-    "added",
-    "adding",
-    "cancel",
-    "change",
-    "changed",
-    "check",
-    "checked",
-    "clear",
-    "close",
-    "closed",
-    "complete",
-    "completed",
-    "completing",
-    "correct",
-    "create",
-    "cross",
-    "crossed",
-    "delete",
-    "deleted",
-    "deleting",
-    "done",
-    "drop",
-    "edit",
-    "erase",
-    "finish",
-    "finished",
-    "finishing",
-    "make",
-    "mark",
-    "marked",
-    "name",
-    "note",
-    "put",
-    "remember",
-    "remind",
-    "remove",
-    "removed",
-    "removing",
-    "rename",
-    "renamed",
-    "say",
-    "scrap",
-    "set",
-    "show",
-    "strike",
-    "tick",
-    "ticked",
-    "undo",
-    "update",
-    "updated",
-];
+const LIST_VERBS: &str = "\
+    add added adding cancel change changed check checked clear close closed complete completed completing \
+    correct create cross crossed delete deleted deleting done drop edit erase finish finished finishing make \
+    mark marked name note put remember remind remove removed removing rename renamed say scrap set show \
+    strike tick ticked undo update updated";
 
 /// Forms that no ending explains.
-const IRREGULAR: &[&[&str]] = &[
-    &["ate", "eat", "eaten"],
-    &["bought", "buy"],
-    &["bring", "brought"],
-    &["build", "built"],
-    &["choose", "chose", "chosen"],
-    &["dig", "dug"],
-    &["draw", "drawn", "drew"],
-    &["drive", "drove", "driven"],
-    &["fed", "feed"],
-    &["find", "found"],
-    &["flew", "flown", "fly"],
-    &["gave", "give", "given"],
-    &["get", "got", "gotten"],
-    &["go", "gone", "went"],
-    &["grew", "grow", "grown"],
-    &["hang", "hung"],
-    &["keep", "kept"],
-    &["laid", "lay"],
-    &["leave", "left"],
-    &["lend", "lent"],
-    &["made", "make"],
-    &["meet", "met"],
-    &["paid", "pay"],
-    &["ran", "run"],
-    &["rang", "ring", "rung"],
-    &["saw", "see", "seen"],
-    &["sell", "sold"],
-    &["send", "sent"],
-    &["sew", "sewn"],
-    &["speak", "spoke", "spoken"],
-    &["sweep", "swept"],
-    &["sing", "sang", "sung"],
-    &["swam", "swim", "swum"],
-    &["take", "taken", "took"],
-    &["taught", "teach"],
-    &["tell", "told"],
-    &["think", "thought"],
-    &["threw", "throw", "thrown"],
-    &["write", "written", "wrote"],
-];
+const IRREGULAR: &str = "\
+    ate eat eaten, bought buy, bring brought, build built, choose chose chosen, dig dug, draw drawn drew, \
+    drive drove driven, fed feed, find found, flew flown fly, gave give given, get got gotten, go gone went, \
+    grew grow grown, hang hung, keep kept, laid lay, leave left, lend lent, made make, meet met, paid pay, \
+    ran run, rang ring rung, saw see seen, sell sold, send sent, sew sewn, speak spoke spoken, sweep swept, \
+    sing sang sung, swam swim swum, take taken took, taught teach, tell told, think thought, threw throw \
+    thrown, write written wrote";
 
 /// What may follow a common beginning of two forms of one word.
 const ENDINGS: &[&str] = &[
@@ -299,122 +39,31 @@ const ENDINGS: &[&str] = &[
     "ation", "ations", "ment", "al", "or",
 ];
 
-const NEGATIONS: &[&str] = &[
-    "not", "never", "no", "without", "almost", "nearly", "cannot", "cant", "dont", "didnt", "havent",
-    "hasnt", "wont", "isnt", "wasnt", "couldnt", "forgot",
-];
-const STILL_TO_COME: &[&str] = &[
-    "will", "i'll", "we'll", "ill", "gonna", "should", "must", "need", "needs", "ought", "later", "tomorrow",
-    "want", "plan", "planning", "about", "going", "start", "started", "starting",
-];
-const QUESTION_WORDS: &[&str] = &[
-    "what", "what's", "whats", "which", "who", "who's", "whos", "why", "where", "where's", "when", "when's",
-    "how", "how's", "hows",
-];
-const QUESTION_VERBS: &[&str] = &[
-    "did", "have", "has", "is", "are", "was", "were", "do", "does", "am", "should", "shall", "anything",
-    "any",
-];
-const REWORDS: &[&str] = &[
-    "actually",
-    "adjust",
-    "alter",
-    "amend",
-    "append",
-    "becomes",
-    "change",
-    "changed",
-    "correct",
-    "correction",
-    "edit",
-    "extend",
-    "fix",
-    "instead",
-    "make",
-    "meant",
-    "modify",
-    "move",
-    "not",
-    "postpone",
-    "push",
-    "rather",
-    "read",
-    "reads",
-    "rename",
-    "replace",
-    "replaced",
-    "rephrase",
-    "reschedule",
-    "reword",
-    "rewrite",
-    "say",
-    "says",
-    "set",
-    "shift",
-    "shorten",
-    "should",
-    "spell",
-    "spelled",
-    "spelling",
-    "swap",
-    "switch",
-    "turn",
-    "typo",
-    "update",
-    "wrong",
-];
-const DESTROYS: &[&str] = &[
-    "abandon",
-    "anymore",
-    "away",
-    "bin",
-    "cancel",
-    "cancelled",
-    "clear",
-    "cut",
-    "deleted",
-    "discard",
-    "ditch",
-    "dont",
-    "drop",
-    "dump",
-    "erase",
-    "forget",
-    "go",
-    "kill",
-    "longer",
-    "moot",
-    "never",
-    "no",
-    "not",
-    "obsolete",
-    "off",
-    "out",
-    "purge",
-    "rid",
-    "remove",
-    "scrap",
-    "scratch",
-    "skip",
-    "strike",
-    "throw",
-    "toss",
-    "trash",
-    "unnecessary",
-    "wipe",
-    "withdraw",
-];
-const MAKES: &[&str] = &[
-    "add", "another", "forget", "jot", "list", "new", "note", "put", "remember", "remind", "reminder",
-    "todo", "todos",
-];
-const ORDERS_A_MARK: &[&str] = &["mark", "tick", "check", "cross", "set"];
-const LOOKS_BACK: &[&str] = &[
-    "it", "that", "this", "these", "those", "them", "they", "one", "ones", "both", "same", "again",
-    "instead", "yes", "yep", "yeah", "yup", "sure", "no", "nope", "ok", "okay", "please", "do", "either",
-    "neither", "former", "latter", "actually", "first", "second", "third", "last", "done", "undo", "sorry",
-    "meant", "mean",
-];
+const NEGATIONS: &str = "\
+    almost cannot cant couldnt didnt dont forgot hasnt havent isnt nearly never no not wasnt without wont";
+const STILL_TO_COME: &str = "\
+    about going gonna i'll ill later must need needs ought planning should start started starting tomorrow \
+    want we'll will";
+const QUESTION_WORDS: &str = "\
+    how how's hows what what's whats when when's where where's which who who's whos why";
+const QUESTION_VERBS: &str = "\
+    am any anything are did do does has have is shall should was were";
+const REWORDS: &str = "\
+    actually adjust alter amend append becomes change changed correct correction edit extend fix instead \
+    make meant modify move not postpone push rather read reads rename rephrase replace replaced reschedule \
+    reword rewrite say says set shift shorten should spell spelled spelling swap switch turn typo update \
+    wrong";
+const DESTROYS: &str = "\
+    abandon anymore away bin cancel cancelled clear cut deleted discard ditch dont drop dump erase forget go \
+    kill longer moot never no not obsolete off out purge remove rid scrap scratch skip strike throw toss \
+    unnecessary wipe withdraw";
+const MAKES: &str = "\
+    add another forget jot list new note put remember remind todo todos";
+const ORDERS_A_MARK: &str = "\
+    check cross mark set tick";
+const LOOKS_BACK: &str = "\
+    actually again both do done either first former instead it last latter mean meant neither no nope ok \
+    okay one ones please same second sorry sure that them these they third this those undo yeah yep yes yup";
 const ORDINALS: &[(&str, usize)] = &[
     ("first", 1),
     ("1st", 1),
@@ -433,7 +82,8 @@ const ORDINALS: &[(&str, usize)] = &[
     ("ninth", 9),
     ("tenth", 10),
 ];
-const NUMBER_MARKS: &[&str] = &["number", "no", "nr", "num", "item", "entry", "id", "todo"];
+const NUMBER_MARKS: &str = "\
+    entry id item no nr num number todo";
 
 /// The words of a text: lower case, no possessive, apostrophes inside kept.
 pub(super) fn tokens(text: &str) -> Vec<String> {
@@ -454,17 +104,21 @@ pub(super) fn content(text: &str) -> Vec<String> {
 
 /// Whether a word names no particular thing.
 pub(super) fn is_plain(word: &str) -> bool {
-    word.contains('\'') || PLAIN.contains(&word) || is_list_verb(word)
+    word.contains('\'') || is_in(PLAIN, word) || is_list_verb(word)
 }
 
 /// Whether it says what is done to an entry of a list.
 pub(super) fn is_list_verb(word: &str) -> bool {
-    LIST_VERBS.contains(&word)
+    is_in(LIST_VERBS, word)
 }
 
 /// Whether it is written in digits.
 pub(super) fn is_number(word: &str) -> bool {
     word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_in(table: &str, word: &str) -> bool {
+    table.split_whitespace().any(|other| other == word)
 }
 
 /// How near two words are.
@@ -480,7 +134,7 @@ pub(super) enum Likeness {
 
 /// Compares two words in lower case.
 pub(super) fn likeness(a: &str, b: &str) -> Likeness {
-    if a == b || one_ending(a, b) || IRREGULAR.iter().any(|forms| forms.contains(&a) && forms.contains(&b)) {
+    if a == b || one_ending(a, b) || IRREGULAR.split(',').any(|forms| is_in(forms, a) && is_in(forms, b)) {
         return Likeness::Same;
     }
     let shorter = a.chars().count().min(b.chars().count());
@@ -528,7 +182,7 @@ pub(super) fn named_numbers(text: &str, kinds: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     let mut naming = false;
     for word in &words {
-        let marks = NUMBER_MARKS.contains(&word.as_str())
+        let marks = is_in(NUMBER_MARKS, word)
             || kinds.iter().any(|kind| word == kind || word.strip_suffix('s') == Some(kind));
         if is_number(word) && naming {
             found.push(word.clone());
@@ -586,13 +240,13 @@ pub(super) fn clauses(text: &str) -> Vec<Vec<String>> {
 
 /// Whether a clause says that something is not done, or not yet.
 pub(super) fn denies(clause: &[String]) -> bool {
-    if clause.iter().any(|word| word.ends_with("n't") || NEGATIONS.contains(&word.as_str())) {
+    if clause.iter().any(|word| word.ends_with("n't") || is_in(NEGATIONS, word)) {
         return true;
     }
-    let orders = clause.iter().any(|word| ORDERS_A_MARK.contains(&word.as_str()));
+    let orders = clause.iter().any(|word| is_in(ORDERS_A_MARK, word));
     let has_to =
         clause.windows(2).any(|pair| matches!(pair[0].as_str(), "have" | "has" | "got") && pair[1] == "to");
-    !orders && (has_to || clause.iter().any(|word| STILL_TO_COME.contains(&word.as_str())))
+    !orders && (has_to || clause.iter().any(|word| is_in(STILL_TO_COME, word)))
 }
 
 /// Whether a clause forbids: "don't remove ...". `verb` is the word forbidden.
@@ -612,23 +266,23 @@ pub(super) fn forbids(clause: &[String]) -> Option<&str> {
 pub(super) fn asks_for_a_fact(text: &str) -> bool {
     let words = tokens(text);
     let Some(first) = words.first() else { return false };
-    let begins = |with: &[&str]| with.contains(&first.as_str());
+    let begins = |with: &str| is_in(with, first);
     begins(QUESTION_WORDS) || (text.trim_end().ends_with('?') && begins(QUESTION_VERBS))
 }
 
 /// Whether the text has a word for saying something in other words.
 pub(super) fn rewords(text: &str) -> bool {
-    tokens(text).iter().any(|word| word.ends_with("n't") || REWORDS.contains(&word.as_str()))
+    tokens(text).iter().any(|word| word.ends_with("n't") || is_in(REWORDS, word))
 }
 
 /// Whether the text has a word for making something go.
 pub(super) fn destroys(text: &str) -> bool {
-    tokens(text).iter().any(|word| word.ends_with("n't") || DESTROYS.contains(&word.as_str()))
+    tokens(text).iter().any(|word| word.ends_with("n't") || is_in(DESTROYS, word))
 }
 
 /// Whether a word says that something is to be put on a list.
 pub(super) fn makes(word: &str) -> bool {
-    MAKES.contains(&word)
+    is_in(MAKES, word)
 }
 
 /// Whether a word adds nothing to a name.
@@ -643,7 +297,7 @@ pub(super) fn is_english(text: &str) -> bool {
 
 /// Whether the text can only be understood with what was said before it.
 pub(super) fn looks_back(text: &str) -> bool {
-    tokens(text).iter().any(|word| LOOKS_BACK.contains(&word.as_str()))
+    tokens(text).iter().any(|word| is_in(LOOKS_BACK, word))
 }
 
 /// Whether the text is one sentence, and that a question.

@@ -14,9 +14,12 @@ mod doubt; // questions instead of guesses
 mod english; // what words show
 mod example; // how it is done, shown
 mod guard; // what a call has to show for itself
+mod nature; // what a tool does
+mod offer; // what a message can mean
 mod prompt; // what the model reads
 mod said; // what the person said
 mod things; // what the person has
+mod which; // which of them is meant
 
 pub use example::InvalidExamples;
 

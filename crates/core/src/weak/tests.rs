@@ -296,6 +296,13 @@ fn what_the_message_cannot_mean_is_not_offered() {
     assert!(!offered("ok great", &call("list_tasks", json!({}))));
     assert!(offered("my tasks", &call("list_tasks", json!({}))));
     assert!(offered("add a lamp", &add("A lamp")));
+    assert!(!offered("add a lamp for the car", &complete("Wash the car")), "another order");
+    assert!(!offered("delete the piano", &add("A piano")), "another order");
+    let two = json!([
+        { "tool": "complete_task", "args": { "task_id": "Wash the car" } },
+        { "tool": "delete_task", "args": { "task_id": "Bake bread" } },
+    ]);
+    assert!(offered("done with the car, delete the bread", &two.to_string()));
     assert!(!offered("washed the car, and add a lamp", &add("A lamp")), "it asks for two actions");
     assert!(offered("done with it", &complete("Wash the car")));
     assert!(offered("what is a car?", &call("list_tasks", json!({}))));
@@ -303,7 +310,7 @@ fn what_the_message_cannot_mean_is_not_offered() {
 
 #[test]
 fn without_things_their_tools_are_left_out() {
-    let encoded = weak().encode(&request(None, "delete it"), &[]);
+    let encoded = weak().encode(&request(None, "buy oil"), &[]);
     let schema = encoded.response_schema.as_ref().unwrap().to_string();
     assert!(!schema.contains("complete_task") && !schema.contains("task_id") && schema.contains("add_task"));
     assert!(!schema.contains("\"enum\":[]"));

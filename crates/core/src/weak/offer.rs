@@ -1,0 +1,178 @@
+//! What a message can mean at all: tools and things it speaks against are not offered to the model.
+
+use crate::tool::{Reference, ToolDefinition};
+
+use super::english;
+use super::guard::Guard;
+use super::nature::{Nature, is_named_for, is_verb_of, nature};
+use super::things;
+
+impl Guard<'_> {
+    /// Whether a tool fits the message at all. What the guards would refuse is not offered, so that a weak model cannot
+    /// choose it in the place of what is meant.
+    pub(super) fn offers(&self, tool: &ToolDefinition) -> bool {
+        match nature(tool) {
+            _ if self.says_nothing() || self.ordered_instead(tool) => false,
+            Nature::Looks => !self.orders_a_change(),
+            Nature::Makes | Nature::Rewords | Nature::Settles | Nature::Destroys => !self.wants_a_fact(),
+        }
+    }
+
+    /// Whether a tool may be offered for a thing: if the message speaks of things, only for those, and not for what it
+    /// says is not so.
+    pub(super) fn offers_for(&self, tool: &ToolDefinition, thing: &Reference) -> bool {
+        let Some(at) = self.things.iter().position(|other| *other == thing) else { return false };
+        let spoken_of = |at: usize| !self.hits[at].is_empty() || self.numbers.contains(&self.things[at].id);
+        let same_kind = |other: &usize| self.things[*other].kind == thing.kind;
+        let any =
+            (0..self.things.len()).filter(same_kind).any(spoken_of) && self.place(&thing.kind).is_none();
+        if any && !spoken_of(at) {
+            return false;
+        }
+        match nature(tool) {
+            Nature::Settles => {
+                let open_too = (0..self.things.len())
+                    .filter(same_kind)
+                    .any(|other| !self.things[other].done && (!any || spoken_of(other)));
+                let prefers_open = thing.done && open_too;
+                !prefers_open && !self.denied(at)
+            }
+            Nature::Destroys => self.destroys(tool) && !self.forbidden(tool),
+            Nature::Rewords if !self.rewords(tool) => false,
+            Nature::Rewords => !any || self.numbers.contains(&thing.id) || !self.verb_only(at, None),
+            Nature::Looks | Nature::Makes => true,
+        }
+    }
+
+    /// How many actions the message asks for at least: two, if an order follows something else that was said.
+    pub(super) fn actions_min(&self) -> usize {
+        let words = english::tokens(&self.said.message);
+        let rewords = |verb: &String| {
+            self.tools.iter().any(|tool| nature(tool) == Nature::Rewords && is_verb_of(tool, verb))
+        };
+        if order(&words).first().is_some_and(rewords) {
+            // "Rename it to mend the roof and add tiles": all of it may be new words.
+            return 1;
+        }
+        let clauses = english::clauses(&self.said.message);
+        let is_order = |verb: &String| {
+            let changing = |tool: &&&ToolDefinition| !tool.annotations.read_only;
+            english::makes(verb) || self.tools.iter().filter(changing).any(|tool| is_verb_of(tool, verb))
+        };
+        let orders = |clause: &Vec<String>| order(clause).first().is_some_and(is_order);
+        let speaks = |clause: &Vec<String>| clause.iter().any(|word| !english::is_plain(word));
+        let first = clauses.iter().position(speaks).unwrap_or(clauses.len());
+        if clauses.iter().skip(first + 1).any(|clause| orders(clause) && speaks(clause)) { 2 } else { 1 }
+    }
+
+    /// Whether the person wants to know something, which neither a change nor a question answers.
+    pub(super) fn wants_a_fact(&self) -> bool {
+        let makes = |tool: &&&ToolDefinition| nature(tool) == Nature::Makes;
+        let asks_to_make = english::tokens(&self.said.message)
+            .iter()
+            .any(|word| self.tools.iter().filter(makes).any(|tool| is_named_for(tool, word)));
+        english::asks_for_a_fact(&self.said.message) && !asks_to_make && !self.said.answers()
+    }
+
+    /// Whether the message is one order, and that for another changing tool.
+    fn ordered_instead(&self, tool: &ToolDefinition) -> bool {
+        let clauses = english::clauses(&self.said.message);
+        let mut orders = clauses.iter().filter_map(|clause| {
+            let verb = order(clause).first()?;
+            let is_meant = |tool: &&&ToolDefinition| !tool.annotations.read_only && is_verb_of(tool, verb);
+            let meant: Vec<&ToolDefinition> = self.tools.iter().filter(is_meant).copied().collect();
+            (!meant.is_empty()).then_some(meant)
+        });
+        match (orders.next(), orders.next()) {
+            (Some(meant), None) if !tool.annotations.read_only => {
+                let begins = clauses
+                    .first()
+                    .and_then(|clause| order(clause).first())
+                    .is_some_and(|verb| is_verb_of(meant[0], verb));
+                begins && meant.iter().all(|other| other.name != tool.name)
+            }
+            _ => false,
+        }
+    }
+
+    /// An order to change something, without a word for looking at anything.
+    fn orders_a_change(&self) -> bool {
+        let words = english::tokens(&self.said.message);
+        let is_verb = |looks: bool, verb: &String| {
+            self.tools.iter().any(|tool| tool.annotations.read_only == looks && is_verb_of(tool, verb))
+        };
+        order(&words).first().is_some_and(|verb| is_verb(false, verb))
+            && !words.iter().any(|word| is_verb(true, word))
+    }
+
+    /// "Thanks, that's all": no thing, nothing that is done to things, no question.
+    fn says_nothing(&self) -> bool {
+        let words = english::tokens(&self.said.message);
+        let kind = |word: &String| {
+            things::kinds(self.tools).any(|kind| english::likeness(kind, word) == english::Likeness::Same)
+        };
+        let question = english::asks_for_a_fact(&self.said.message) || self.said.message.contains('?');
+        let pointed = things::kinds(self.tools).any(|kind| self.place(kind).is_some());
+        !(question || pointed || self.said.answers() || self.says_what_to_do() || words.iter().any(kind))
+            && self.words.is_empty()
+    }
+
+    /// Whether the message has a word for what is done to things, a number, or a place in the list.
+    fn says_what_to_do(&self) -> bool {
+        let words = english::tokens(&self.said.message);
+        !self.numbers.is_empty()
+            || words.iter().any(|word| {
+                english::is_list_verb(word) || self.tools.iter().any(|tool| is_verb_of(tool, word))
+            })
+    }
+
+    /// Whether the message says of a thing that it is not done, or not yet.
+    pub(super) fn denied(&self, thing: usize) -> bool {
+        let own = english::content(&self.things[thing].label);
+        let clauses = english::clauses(&self.said.message);
+        let speaks = |clause: &&Vec<String>| {
+            clause.iter().any(|word| {
+                *word == self.things[thing].id || (!english::is_plain(word) && english::has(&own, word))
+            })
+        };
+        let about: Vec<&Vec<String>> = clauses.iter().filter(speaks).collect();
+        if about.is_empty() {
+            clauses.iter().any(|clause| english::denies(clause))
+        } else {
+            about.iter().any(|clause| english::denies(clause))
+        }
+    }
+
+    /// Whether the message says, or answers, that something should have other words.
+    pub(super) fn rewords(&self, tool: &ToolDefinition) -> bool {
+        self.said.answers()
+            || english::rewords(&self.said.message)
+            || !english::is_english(&self.said.message)
+            || english::tokens(&self.said.message).iter().any(|word| is_verb_of(tool, word))
+    }
+
+    /// Whether the message says, or answers, that something should go.
+    pub(super) fn destroys(&self, tool: &ToolDefinition) -> bool {
+        self.said.answers()
+            || english::destroys(&self.said.message)
+            || !english::is_english(&self.said.message)
+            || english::tokens(&self.said.message).iter().any(|word| is_verb_of(tool, word))
+    }
+
+    pub(super) fn forbidden(&self, tool: &ToolDefinition) -> bool {
+        english::clauses(&self.said.message)
+            .iter()
+            .any(|clause| english::forbids(clause).is_some_and(|verb| is_verb_of(tool, verb)))
+    }
+}
+
+/// The words of a message, or of a part of it, from its verb on, if it is an order.
+pub(super) fn order(message: &[String]) -> &[String] {
+    const BEFORE_THE_VERB: &[&str] = &[
+        "please", "plz", "yo", "hiya", "pls", "can", "could", "would", "you", "hey", "hi", "hello", "ok",
+        "okay", "now", "just", "kindly", "i'd", "i", "want", "like", "to", "let's", "lets", "and", "also",
+        "then", "actually", "oh", "yes", "no",
+    ];
+    let start = message.iter().position(|word| !BEFORE_THE_VERB.contains(&word.as_str()));
+    &message[start.unwrap_or(message.len())..]
+}
