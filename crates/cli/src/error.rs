@@ -176,6 +176,9 @@ fn ways_out(error: &ModelError) -> Vec<String> {
         ModelError::Authentication { .. } => {
             "check the key: GEMINI_API_KEY in the environment or the .env file"
         }
+        ModelError::NotFound { provider, .. } if provider.as_str() == "embedded" => {
+            "fetch it again: adjutant models rm NAME, then adjutant models pull NAME; or name another file: -m embedded:FILE.gguf"
+        }
         ModelError::NotFound { .. } => {
             "check the model's name: -m gemini/NAME, GEMINI_MODEL, or `model` in the configuration (adjutant config show)"
         }
