@@ -82,7 +82,14 @@ fn examples(workspace: &[Package]) -> Result<(), Failure> {
     let folder = target().join("debug").join("examples");
     let runs = examples.keys().map(|name| {
         let program = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-        run_command(Command::new(program).current_dir(root()).stdin(Stdio::null()))
+        let mut example = Command::new(program);
+        example.current_dir(root()).stdin(Stdio::null());
+        // One that takes its model from the environment has its script beside it.
+        let script = format!("crates/{LIBRARY}/examples/{name}.jsonl");
+        if root().join(&script).is_file() {
+            example.env("ADJUTANT_MODEL", format!("scripted:{script}"));
+        }
+        run_command(&mut example)
     });
     let failed: Vec<Failure> = runs.filter_map(Result::err).collect();
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
