@@ -82,7 +82,7 @@ pub(crate) async fn open(settings: &Settings, screen: &Screen) -> Result<Arc<dyn
     match choice {
         Choice::Gemini(name) => gemini(settings, name),
         Choice::Embedded(name) => embedded(settings, screen, name, named).await,
-        Choice::EmbeddedFile(file) => embedded_file(settings, file),
+        Choice::EmbeddedFile(file) => embedded_file(settings, screen, file),
         Choice::Scripted(file) => scripted(settings, &file),
         Choice::Demo => {
             let model = ScriptedModel::demo().map_err(|error| CliError::failed(error.to_string()))?;
@@ -150,11 +150,15 @@ async fn embedded(
     let (name, file) =
         crate::models::installed(settings, screen, name.or_else(|| settings.embedded_model.clone()), named)
             .await?;
-    in_process(settings, &name, file)
+    in_process(settings, screen, &name, file)
 }
 
 #[cfg(feature = "embedded")]
-fn embedded_file(settings: &Settings, file: PathBuf) -> Result<Arc<dyn LanguageModel>, CliError> {
+fn embedded_file(
+    settings: &Settings,
+    screen: &Screen,
+    file: PathBuf,
+) -> Result<Arc<dyn LanguageModel>, CliError> {
     let unusable = |cause: &str| {
         CliError::configuration(format!("{} cannot be used as a model", file.display())).because(cause)
     };
@@ -164,7 +168,7 @@ fn embedded_file(settings: &Settings, file: PathBuf) -> Result<Arc<dyn LanguageM
         Ok(_) => {}
     }
     let name = file.file_stem().map_or_else(|| "file".to_owned(), |stem| stem.to_string_lossy().into_owned());
-    in_process(settings, &name, file)
+    in_process(settings, screen, &name, file)
 }
 
 /// How long the model in this process may take over one answer. Source: `DESIGN.md` 4.
@@ -172,8 +176,19 @@ fn embedded_file(settings: &Settings, file: PathBuf) -> Result<Arc<dyn LanguageM
 const EMBEDDED_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
 
 #[cfg(feature = "embedded")]
-fn in_process(settings: &Settings, name: &str, file: PathBuf) -> Result<Arc<dyn LanguageModel>, CliError> {
+fn in_process(
+    settings: &Settings,
+    screen: &Screen,
+    name: &str,
+    file: PathBuf,
+) -> Result<Arc<dyn LanguageModel>, CliError> {
     let cache = settings.dirs.cache.join("prefix");
+    let read_before = std::fs::read_dir(&cache).is_ok_and(|mut files| files.next().is_some());
+    if !read_before {
+        screen.note(
+            "the model reads its instructions for the first time: this answer takes longer than the next",
+        );
+    }
     let model = adjutant_embedded::EmbeddedModel::with_prefix_cache(name, file, cache)
         .map_err(|error| CliError::configuration(error.to_string()))?;
     // Reads the file while the database is opened and the person types.
@@ -197,7 +212,7 @@ async fn embedded(
 }
 
 #[cfg(not(feature = "embedded"))]
-fn embedded_file(_: &Settings, _: PathBuf) -> Result<Arc<dyn LanguageModel>, CliError> {
+fn embedded_file(_: &Settings, _: &Screen, _: PathBuf) -> Result<Arc<dyn LanguageModel>, CliError> {
     Err(CliError::configuration("this adjutant was built without the embedded model")
         .or_try("cargo install with the feature embedded"))
 }
