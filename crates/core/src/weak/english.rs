@@ -107,6 +107,11 @@ pub(super) fn is_plain(word: &str) -> bool {
     word.contains('\'') || is_in(PLAIN, word) || is_list_verb(word)
 }
 
+/// Whether it is one of the words that hold a sentence together.
+pub(super) fn is_grammar(word: &str) -> bool {
+    is_plain(word) && !is_list_verb(word)
+}
+
 /// Whether it says what is done to an entry of a list.
 pub(super) fn is_list_verb(word: &str) -> bool {
     is_in(LIST_VERBS, word)

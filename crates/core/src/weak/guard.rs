@@ -200,9 +200,12 @@ impl<'a> Guard<'a> {
         let source = self.source();
         let fresh: Vec<&String> = new.iter().filter(|word| !old.contains(word)).collect();
         let theirs = fresh.iter().any(|word| source.contains(word));
-        let invented =
-            fresh.iter().filter(|word| !english::is_plain(word) && !english::has(&source, word)).count();
-        if invented > 0 || !(theirs || contains_in_row(&source, &new)) {
+        // Another form of a word is another word here: a reminder is not "remind". Typing errors may be put right.
+        let said = |word: &String| {
+            source.iter().any(|other| other == word || english::likeness(other, word) == Likeness::Typo)
+        };
+        let invented = fresh.iter().any(|word| !english::is_grammar(word) && !said(word));
+        if invented || !(theirs || contains_in_row(&source, &new)) {
             return Err(missing());
         }
         // New words that are another thing's: the model took the wrong one.

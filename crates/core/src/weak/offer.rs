@@ -29,16 +29,14 @@ impl Guard<'_> {
         if any && !spoken_of(at) {
             return false;
         }
+        let open_too = (0..self.things.len())
+            .filter(same_kind)
+            .any(|other| !self.things[other].done && (!any || spoken_of(other)));
+        let prefers_open = thing.done && open_too && !self.numbers.contains(&thing.id);
         match nature(tool) {
-            Nature::Settles => {
-                let open_too = (0..self.things.len())
-                    .filter(same_kind)
-                    .any(|other| !self.things[other].done && (!any || spoken_of(other)));
-                let prefers_open = thing.done && open_too;
-                !prefers_open && !self.denied(at)
-            }
+            Nature::Settles => !prefers_open && !self.denied(at),
             Nature::Destroys => self.destroys(tool) && !self.forbidden(tool),
-            Nature::Rewords if !self.rewords(tool) => false,
+            Nature::Rewords if prefers_open || !self.rewords(tool) => false,
             Nature::Rewords => !any || self.numbers.contains(&thing.id) || !self.verb_only(at, None),
             Nature::Looks | Nature::Makes => true,
         }

@@ -296,6 +296,11 @@ fn what_the_message_cannot_mean_is_not_offered() {
     assert!(!offered("ok great", &call("list_tasks", json!({}))));
     assert!(offered("my tasks", &call("list_tasks", json!({}))));
     assert!(offered("add a lamp", &add("A lamp")));
+    assert!(
+        !offered("not the attic, change the car", &update("Tidy the attic", "A")),
+        "the open one is meant"
+    );
+    assert!(offered("change the attic", &update("Tidy the attic", "A")));
     assert!(!offered("add a lamp for the car", &complete("Wash the car")), "another order");
     assert!(!offered("delete the piano", &add("A piano")), "another order");
     let two = json!([
@@ -579,6 +584,7 @@ fn new_words_must_be_the_persons() {
             "asks Which task do you mean: 4. Ring Uncle Pete, or another one?",
         ),
         ("candles", add("Candles"), "asks Do you want me to add \u{201c}Candles\u{201d}?"),
+        ("correct task 3 to bake and reminder", update("Bake bread", "Bake and remind"), what),
         ("add a task", add("Add a task"), "asks What exactly should I add?"),
         ("buy oil", add("Visit the opera"), "asks What exactly should I add?"),
         ("bake cookies!", add("Bake cookies"), "asks What should I do with \u{201c}Bake cookies\u{201d}?"),
