@@ -49,14 +49,15 @@ const QUESTION_WORDS: &str = "\
 const QUESTION_VERBS: &str = "\
     am any anything are did do does has have is shall should was were";
 const REWORDS: &str = "\
-    actually adjust alter amend append becomes change changed correct correction edit extend fix instead \
-    make meant modify move not postpone push rather read reads rename rephrase replace replaced reschedule \
+    actually adjust alter amend append becomes change correct correction edit extend fix instead \
+    make meant modify move not postpone push rather read reads rename rephrase replace reschedule \
     reword rewrite say says set shift shorten should spell spelled spelling swap switch turn typo update \
     wrong";
 const DESTROYS: &str = "\
     abandon anymore away bin cancel cancelled clear cut deleted discard ditch dont drop dump erase forget go \
     kill longer moot never no not obsolete off out purge remove rid scrap scratch skip strike throw toss \
     unnecessary wipe withdraw";
+const ORDERS_AWAY: &str = "abandon delete discard ditch drop dump erase purge remove rid scrap";
 const MAKES: &str = "\
     add another forget jot list new note put remember remind todo todos";
 const ORDERS_A_MARK: &str = "\
@@ -97,9 +98,16 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The words that may name a particular thing.
+/// The words that may name a particular thing, and the numbers that belong to them: "chapter 4".
 pub(super) fn content(text: &str) -> Vec<String> {
-    tokens(text).into_iter().filter(|word| !is_plain(word) && !is_number(word)).collect()
+    let words = tokens(text);
+    let names = |at: usize| if is_number(&words[at]) { counts(&words, at) } else { !is_plain(&words[at]) };
+    (0..words.len()).filter(|&at| names(at)).map(|at| words[at].clone()).collect()
+}
+
+/// Whether a number belongs to the word before it.
+fn counts(words: &[String], at: usize) -> bool {
+    at > 0 && !is_plain(&words[at - 1]) && !is_number(&words[at - 1]) && !is_in(NUMBER_MARKS, &words[at - 1])
 }
 
 /// Whether a word names no particular thing.
@@ -200,9 +208,11 @@ pub(super) fn named_numbers(text: &str, kinds: &[&str]) -> Vec<String> {
     found
 }
 
-/// All numbers written in digits.
+/// The numbers that may be a thing's: those that do not belong to another word.
 pub(super) fn numbers(text: &str) -> Vec<String> {
-    tokens(text).into_iter().filter(|word| is_number(word)).collect()
+    let words = tokens(text);
+    let own = |at: &usize| is_number(&words[*at]) && !counts(&words, *at);
+    (0..words.len()).filter(own).map(|at| words[at].clone()).collect()
 }
 
 /// The place in a list that the text names: "the second one", "last task". Counted from 1; `None` in the pair: the last.
@@ -283,6 +293,15 @@ pub(super) fn rewords(text: &str) -> bool {
 /// Whether the text has a word for making something go.
 pub(super) fn destroys(text: &str) -> bool {
     tokens(text).iter().any(|word| word.ends_with("n't") || is_in(DESTROYS, word))
+}
+
+/// Whether a text says beyond doubt that something is to go.
+pub(super) fn orders_away(text: &str) -> bool {
+    let words = tokens(text);
+    words.iter().any(|word| is_in(ORDERS_AWAY, word))
+        || words
+            .windows(2)
+            .any(|pair| matches!(pair[0].as_str(), "can" | "may" | "must" | "should") && pair[1] == "go")
 }
 
 /// Whether a word says that something is to be put on a list.

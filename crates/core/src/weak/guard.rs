@@ -177,7 +177,7 @@ impl<'a> Guard<'a> {
     }
 
     fn check_settled(&self, tool: &'a ToolDefinition, thing: usize) -> Result<(), Doubt<'a>> {
-        if self.denied(thing) || self.wants_a_fact() {
+        if self.denied(thing) || self.ordered_away(thing) || self.wants_a_fact() {
             return Err(Doubt::Sure { tool, what: self.things[thing].label.clone() });
         }
         Ok(())

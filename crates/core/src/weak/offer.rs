@@ -13,7 +13,7 @@ impl Guard<'_> {
     pub(super) fn offers(&self, tool: &ToolDefinition) -> bool {
         match nature(tool) {
             _ if self.says_nothing() || self.ordered_instead(tool) => false,
-            Nature::Looks => !self.orders_a_change(),
+            Nature::Looks => !self.orders_a_change() && !self.names_by_number(tool),
             Nature::Makes | Nature::Rewords | Nature::Settles | Nature::Destroys => !self.wants_a_fact(),
         }
     }
@@ -34,7 +34,7 @@ impl Guard<'_> {
             .any(|other| !self.things[other].done && (!any || spoken_of(other)));
         let prefers_open = thing.done && open_too && !self.numbers.contains(&thing.id);
         match nature(tool) {
-            Nature::Settles => !prefers_open && !self.denied(at),
+            Nature::Settles => !prefers_open && !self.denied(at) && !self.ordered_away(at),
             Nature::Destroys => self.destroys(tool) && !self.forbidden(tool),
             Nature::Rewords if prefers_open || !self.rewords(tool) => false,
             Nature::Rewords => !any || self.numbers.contains(&thing.id) || !self.verb_only(at, None),
@@ -93,6 +93,12 @@ impl Guard<'_> {
         }
     }
 
+    /// "Check 9": a tool that looks at everything is not what is meant.
+    fn names_by_number(&self, tool: &ToolDefinition) -> bool {
+        let known = self.things.iter().any(|thing| self.numbers.contains(&thing.id));
+        known && tool.references.is_empty() && !self.said.message.contains('?')
+    }
+
     /// An order to change something, without a word for looking at anything.
     fn orders_a_change(&self) -> bool {
         let words = english::tokens(&self.said.message);
@@ -141,12 +147,26 @@ impl Guard<'_> {
         }
     }
 
-    /// Whether the message says, or answers, that something should have other words.
+    /// Whether the message says, or answers, that something should have other words. "Updated" says that it was done.
     pub(super) fn rewords(&self, tool: &ToolDefinition) -> bool {
+        let orders = |word: &String| is_verb_of(tool, word) && !word.ends_with("ed");
         self.said.answers()
             || english::rewords(&self.said.message)
             || !english::is_english(&self.said.message)
-            || english::tokens(&self.said.message).iter().any(|word| is_verb_of(tool, word))
+            || english::tokens(&self.said.message).iter().any(orders)
+    }
+
+    /// Whether the message says that a thing is to go, in words that are not the thing's own, and there is a tool for it.
+    pub(super) fn ordered_away(&self, thing: usize) -> bool {
+        let own = english::tokens(&self.things[thing].label);
+        let others: Vec<String> = english::tokens(&self.said.message)
+            .into_iter()
+            .filter(|word| !english::has(&own, word))
+            .collect();
+        let destroys = |tool: &&ToolDefinition| nature(tool) == Nature::Destroys;
+        self.tools.iter().any(destroys)
+            && english::clauses(&self.said.message).len() == 1
+            && english::orders_away(&others.join(" "))
     }
 
     /// Whether the message says, or answers, that something should go.

@@ -104,7 +104,11 @@ fn push_before(text: &mut String, earlier: &str, before: &str) {
 
 fn push_message(text: &mut String, message: &str) {
     let lines: Vec<String> = message.lines().map(one_line).filter(|line| !line.is_empty()).collect();
-    let _ = write!(text, "Message: {}", lines.join("; "));
+    let line = lines.join("; ");
+    // Capitals are other tokens, which a small model misspells.
+    let shouted = line.contains(char::is_uppercase) && !line.contains(char::is_lowercase);
+    let line = if shouted { line.to_lowercase() } else { line };
+    let _ = write!(text, "Message: {line}");
 }
 
 /// The answer as the model writes it: compact JSON.

@@ -178,6 +178,12 @@ fn the_last_message_holds_the_list_and_the_message() {
             Message: fed the; rabbits"#]],
     );
     check(
+        last_message("FED THE RABBITS", None, &[]),
+        expect![[r#"
+            Tasks: none
+            Message: fed the rabbits"#]],
+    );
+    check(
         last_message("yes", Some("Shall I add\n  candles?"), &[]),
         expect![[r#"
             Tasks: none
@@ -300,6 +306,14 @@ fn what_the_message_cannot_mean_is_not_offered() {
         !offered("not the attic, change the car", &update("Tidy the attic", "A")),
         "the open one is meant"
     );
+    assert!(
+        !offered("check 2", &call("list_tasks", json!({}))) && offered("check 2", &complete("Wash the car"))
+    );
+    assert!(
+        !offered("the car can go", &complete("Wash the car"))
+            && offered("the car can go", &delete("Wash the car"))
+    );
+    assert!(!offered("car updated", &update("Wash the car", "Car updated")));
     assert!(offered("change the attic", &update("Tidy the attic", "A")));
     assert!(!offered("add a lamp for the car", &complete("Wash the car")), "another order");
     assert!(!offered("delete the piano", &add("A piano")), "another order");
@@ -472,6 +486,19 @@ fn the_only_thing_needs_no_name() {
         decoded(&["Wash the car"], None, "the piano is tuned", &complete("Wash the car")),
         "asks Which task do you mean?"
     );
+}
+
+#[test]
+fn a_number_may_belong_to_a_word() {
+    let list = ["Sing", "Read page 1", "Read page 2"];
+    assert_eq!(
+        decoded(&list, None, "done with page 1", &complete("Read page 1")),
+        r#"complete_task {"task_id":"2"}"#
+    );
+    assert!(
+        decoded(&list, None, "done with page 1", &complete("Read page 2")).starts_with("asks Which task")
+    );
+    assert_eq!(decoded(&list, None, "done with 1", &complete("Sing")), r#"complete_task {"task_id":"1"}"#);
 }
 
 #[test]
