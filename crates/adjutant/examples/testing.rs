@@ -32,6 +32,6 @@ async fn main() -> adjutant::Result<()> {
     let agent = Agent::builder("counter").model(broken).instruction("Count letters.").build()?;
     let response = agent.run("How long is Oslo?").await?;
     assert_eq!(response.outcome, OutcomeCategory::LlmFailure);
-    println!("{}", response.content);
+    println!("what a person reads when the key is refused: {}", response.content);
     Ok(())
 }
