@@ -10,6 +10,7 @@ mod check; // rules of the house
 mod measure; // how heavy the library is
 mod metadata; // what cargo knows of the workspace
 mod model; // the suite that needs a language model
+mod server; // the adapters against somebody else's server
 mod steps; // running commands, one named step each
 mod test; // every test
 
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask check     format, clippy, docs, features one by one, arrows between crates, licences, files
-cargo xtask test      every test: workspace, doc tests, examples, crash tests, and the suite that needs a model
+cargo xtask test      every test: workspace, doc tests, examples, crash tests, and the suites that need a model
 cargo xtask measure   weight of the library with one provider: crates in its tree, CPU seconds of a clean check
 ";
 

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::server;
 use crate::steps::{Ended, Steps, cargo, output, root, run, target};
 
 /// Where the weights are, for whoever has them already.
@@ -51,6 +52,7 @@ pub(crate) fn suite(steps: &mut Steps) {
             run(&mut evaluation)
         });
     }
+    server::suite(steps, &adjutant, &weights);
 }
 
 fn binary() -> PathBuf {
@@ -73,19 +75,14 @@ fn find_weights(adjutant: &Path) -> Result<PathBuf, String> {
         };
     }
     // Fetching what is there already only says so.
-    output(Command::new(adjutant).args(["models", "pull", "--no-input"]))?;
-    let list = output(Command::new(adjutant).args(["models", "list", "--json"]))?;
-    installed(&list).ok_or_else(|| format!("no model is installed after fetching one: {list}"))
+    let pulled = output(Command::new(adjutant).args(["models", "pull", "--no-input", "--json"]))?;
+    path_of(&pulled).ok_or_else(|| format!("no model is installed after fetching one: {pulled}"))
 }
 
-/// The file of the default model, if it is installed, in `adjutant models list --json`.
-fn installed(list: &str) -> Option<PathBuf> {
-    let list: Value = serde_json::from_str(list).ok()?;
-    list.as_array()?
-        .iter()
-        .find(|model| model["default"] == true && model["installed"] == true)
-        .and_then(|model| model["path"].as_str())
-        .map(PathBuf::from)
+/// The file in what `adjutant models pull --json` prints.
+fn path_of(pulled: &str) -> Option<PathBuf> {
+    let pulled: Value = serde_json::from_str(pulled).ok()?;
+    pulled["path"].as_str().map(PathBuf::from)
 }
 
 #[cfg(test)]
@@ -93,14 +90,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_of_the_default_model_is_found() {
-        let list = r#"[{"default":false,"installed":true,"path":"/m/a.gguf"},{"default":true,"installed":true,"path":"/m/b.gguf"}]"#;
-        assert_eq!(installed(list), Some(PathBuf::from("/m/b.gguf")));
-    }
-
-    #[test]
-    fn a_default_model_that_is_not_there_is_not_found() {
-        assert_eq!(installed(r#"[{"default":true,"installed":false,"path":"/m/a.gguf"}]"#), None);
-        assert_eq!(installed("nothing"), None);
+    fn the_file_that_was_fetched_is_found() {
+        assert_eq!(path_of(r#"{"name":"b","path":"/m/b.gguf"}"#), Some(PathBuf::from("/m/b.gguf")));
+        assert_eq!(path_of(r#"{"name":"b"}"#), None);
+        assert_eq!(path_of("nothing"), None);
     }
 }

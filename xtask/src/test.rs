@@ -1,6 +1,5 @@
 //! `cargo xtask test`: every test there is.
 
-use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
 use crate::metadata::{self, Package};
@@ -9,6 +8,8 @@ use crate::steps::{Failure, Steps, cargo, output, root, run as run_command, targ
 
 /// The library whose examples are run.
 const LIBRARY: &str = "adjutant";
+/// What the shipped binary can have and does not by default, and what its part of the crash tests is about.
+const DISPATCH: &str = "adjutant-cli/restate";
 
 /// Runs every test; what needs a language model runs if one is there or can be had.
 ///
@@ -18,16 +19,21 @@ pub(crate) fn run() -> Result<(), Failure> {
     let workspace = metadata::packages()?;
     let runner = Runner::installed();
     let mut steps = Steps::default();
-    steps.step("workspace tests", || run_command(&mut runner.tests(&["--workspace"])));
-    // The same programs with self-destruction built in: only they can be killed at a chosen instant. The whole workspace
-    // again, because another selection would have other features, and so build the dependencies again.
+    // With all that the library can have: its tests go through every provider, and its examples need the rest.
+    let whole = features_of(&workspace, LIBRARY);
+    steps.step("workspace tests", || run_command(&mut runner.tests(&["--workspace", "--features", &whole])));
+    // The same programs with self-destruction built in: only they can be killed at a chosen instant. The whole workspace is
+    // built again, because another selection would have other features, and so build the dependencies again.
     steps.step("crash tests", || {
-        run_command(&mut runner.tests(&["--workspace", "--features", &faults(&workspace)?]))
+        let faulty = faulty(&workspace)?;
+        let features: Vec<String> = faulty.iter().map(|name| format!("{name}/faults")).collect();
+        let features = format!("{whole},{},{DISPATCH}", features.join(","));
+        run_command(runner.tests(&["--workspace", "--features", &features]).args(runner.only(&faulty)))
     });
     steps.step("documentation tests", || {
         run_command(&mut cargo(["test", "--workspace", "--doc", "--locked"]))
     });
-    steps.step("examples", || examples(&workspace));
+    steps.step("examples", || examples(&workspace, &whole));
     model::suite(&mut steps);
     steps.finish()
 }
@@ -57,28 +63,39 @@ impl Runner {
         command.args(selection);
         command
     }
-}
 
-/// The feature `faults` of every package that has it.
-fn faults(workspace: &[Package]) -> Result<String, Failure> {
-    let faulty = workspace.iter().filter(|package| package.features.contains("faults"));
-    let features: Vec<String> = faulty.map(|package| format!("{}/faults", package.name)).collect();
-    if features.is_empty() {
-        Err("no package has a feature faults".to_owned())
-    } else {
-        Ok(features.join(","))
+    /// Runs those of these packages only, of everything that is built. Cargo itself has no such choice, and runs it all.
+    fn only(&self, packages: &[&str]) -> Vec<String> {
+        let packages: Vec<String> = packages.iter().map(|name| format!("package({name})")).collect();
+        match self {
+            Self::Nextest => vec!["--filterset".to_owned(), packages.join(" + ")],
+            Self::Cargo => Vec::new(),
+        }
     }
 }
 
+/// Every package that has the feature `faults`.
+fn faulty(workspace: &[Package]) -> Result<Vec<&str>, Failure> {
+    let faulty = workspace.iter().filter(|package| package.features.contains("faults"));
+    let names: Vec<&str> = faulty.map(|package| package.name.as_str()).collect();
+    if names.is_empty() { Err("no package has a feature faults".to_owned()) } else { Ok(names) }
+}
+
+/// Every feature of a package, as cargo takes them.
+fn features_of(workspace: &[Package], name: &str) -> String {
+    let package = workspace.iter().filter(|package| package.name == name);
+    let features: Vec<String> = package
+        .flat_map(|package| package.features.iter().map(|feature| format!("{name}/{feature}")))
+        .collect();
+    features.join(",")
+}
+
 /// Runs every example of the library to its end.
-fn examples(workspace: &[Package]) -> Result<(), Failure> {
+fn examples(workspace: &[Package], features: &str) -> Result<(), Failure> {
     let examples = workspace.iter().find(|package| package.name == LIBRARY).map(|package| &package.examples);
     let examples = examples.filter(|examples| !examples.is_empty()).ok_or("the library has no example")?;
     // Of the whole workspace, as the tests: what is built already is not built again with other features.
-    let features: BTreeSet<String> =
-        examples.values().flatten().map(|feature| format!("{LIBRARY}/{feature}")).collect();
-    let features = features.into_iter().collect::<Vec<_>>().join(",");
-    run_command(&mut cargo(["build", "--locked", "--workspace", "--examples", "--features", &features]))?;
+    run_command(&mut cargo(["build", "--locked", "--workspace", "--examples", "--features", features]))?;
     let folder = target().join("debug").join("examples");
     let runs = examples.keys().map(|name| {
         let program = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
@@ -115,13 +132,19 @@ mod tests {
     #[test]
     fn crash_tests_are_those_of_every_package_that_can_crash() {
         let workspace = [package("a", &["x"]), package("b", &["faults"]), package("c", &["faults", "x"])];
-        assert_eq!(faults(&workspace), Ok("b/faults,c/faults".to_owned()));
+        assert_eq!(faulty(&workspace), Ok(vec!["b", "c"]));
+    }
+
+    #[test]
+    fn the_library_is_tested_with_everything_it_can_have() {
+        let workspace = [package("a", &["x"]), package(LIBRARY, &["gemini", "openai"])];
+        assert_eq!(features_of(&workspace, LIBRARY), "adjutant/gemini,adjutant/openai");
     }
 
     #[test]
     fn nothing_to_run_is_a_failure() {
-        assert!(faults(&[package("a", &[])]).is_err());
-        assert!(examples(&[package(LIBRARY, &[])]).is_err());
-        assert!(examples(&[]).is_err());
+        assert!(faulty(&[package("a", &[])]).is_err());
+        assert!(examples(&[package(LIBRARY, &[])], "").is_err());
+        assert!(examples(&[], "").is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use adjutant::prelude::*;
 use adjutant::scripted::{ScriptedModel, call, text};
-use adjutant::{Answer, DecisionKind, Verdict};
+use adjutant::{DecisionKind, Verdict};
 use serde_json::json;
 
 /// Deletes a file for good.
@@ -35,11 +35,7 @@ async fn main() -> adjutant::Result<()> {
     // So is an answer with the digest of what was shown: only this very call, with these arguments, runs.
     let asked = agent.run_in(&mut context, "I am sure: delete it.").await?;
     let pending = &asked.decision.pending[0];
-    let yes = Answer {
-        call_id: pending.call_id.clone(),
-        digest: pending.digest.clone(),
-        verdict: Verdict::Approved,
-    };
+    let yes = pending.answer(Verdict::Approved);
     let done = agent.answer(&mut context, vec![yes]).await?;
     assert_eq!(done.decision.kind, DecisionKind::ExecutePending);
     println!("{}", done.content);

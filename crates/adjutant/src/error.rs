@@ -1,5 +1,5 @@
 use adjutant_core::port::StoreError;
-use adjutant_core::{InvalidTool, ModelError};
+use adjutant_core::{InvalidTool, ModelError, OutputError};
 use adjutant_runtime::{BuildError, RunError};
 
 use crate::ModelFromEnvError;
@@ -23,9 +23,16 @@ pub enum Error {
     /// No turn could start or be written.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// A response holds no value of the type that was asked for.
+    #[error(transparent)]
+    Output(#[from] OutputError),
     /// The store could not be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The agent could not be served.
+    #[cfg(feature = "serve")]
+    #[error(transparent)]
+    Serve(#[from] adjutant_service::ServeError),
 }
 
 /// A `main` that returns this error prints it with `Debug`; the reader of that line needs the words, not the variant.

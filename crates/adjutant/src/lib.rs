@@ -26,6 +26,23 @@
 //! makes a human confirm each call: the turn waits, as data, and [`Agent::answer`] or a plain "yes" in
 //! [`Agent::run_in`] runs exactly what was shown.
 //!
+//! # How to get a value instead of words
+//!
+//! [`AgentBuilder::output`] (or [`Agent::with_output`], for one request) asks for an answer that fits the JSON Schema of a
+//! type; [`AgentResponse::output()`] gives the value. The provider's own form is used where it has one, else the
+//! instruction says it; the answer is always checked, asked for again within the bounds if it does not fit, and never
+//! a success if it does not. The type derives `JsonSchema`: add the crate `schemars` 1, or write
+//! `#[schemars(crate = "adjutant::schemars")]` on it.
+//!
+//! ```
+#![doc = include_str!("../examples/structured.rs")]
+//! ```
+//!
+//! # What a turn costs
+//!
+//! [`AgentResponse::cost`] is what the provider reports, else what a dated table of [`Prices`] says; `None` is "not known",
+//! and never free. [`AgentBuilder::prices`] takes your own.
+//!
 //! # How to add a provider
 //!
 //! Implement [`LanguageModel`]: `generate` and `stream` take a [`GenerateRequest`] and give a [`GenerateResponse`]. The
@@ -36,7 +53,13 @@
 //!
 //! Implement [`port::Journal`] and [`port::LogStore`] (and [`port::TaskStore`] for the task tools), and hand it to
 //! [`AgentBuilder::journal`]. The default keeps everything in memory ([`InMemory`]); the feature `sqlite` keeps it in a
-//! file. The feature `contract` of `adjutant-store` has the tests each backend passes.
+//! file, `postgres` in a database that any number of processes share. The feature `contract` of `adjutant-store` has the tests each backend passes.
+//!
+//! # How to put it on the network
+//!
+//! With the feature `serve`, `agent.serve("127.0.0.1:8080").await` answers `POST /v1/chat` for this machine; the module
+//! `service` has the parts for a team: tokens, other addresses, an orderly end. A request that carries the header
+//! `Idempotency-Key` may be sent again, also to another process on the same journal, and gets what became of it.
 //!
 //! # Testing without a network
 //!
@@ -51,12 +74,19 @@
 //! | feature | default | adds |
 //! |---|---|---|
 //! | `gemini` | yes | Google's Gemini |
+//! | `openai` | no | OpenAI, and every server that speaks its language |
+//! | `anthropic` | no | Anthropic's Claude |
+//! | `ollama` | no | models of an Ollama server |
 //! | `sqlite` | no | the SQLite store |
+//! | `postgres` | no | the PostgreSQL store |
+//! | `serve` | no | the agent over HTTP |
 //! | `embedded` | no | a language model inside the process |
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod error; // what can go wrong on the way to a running agent
 mod model; // the model the environment names
+#[cfg(feature = "serve")]
+mod serve; // from an agent to a service
 
 pub use adjutant_core::*;
 pub use adjutant_macros::tool;
@@ -64,20 +94,40 @@ pub use adjutant_providers::scripted;
 pub use adjutant_runtime::*;
 pub use adjutant_tools::{FunctionTool, task, task_tools};
 pub use error::{Error, Result};
+// What `AgentBuilder::output` is generic over, in the version it means.
 pub use model::{Model, ModelFromEnvError};
+pub use schemars;
 
 #[cfg(feature = "embedded")]
 pub use adjutant_embedded as embedded;
+#[cfg(feature = "anthropic")]
+pub use adjutant_providers::anthropic;
 #[cfg(feature = "gemini")]
 pub use adjutant_providers::gemini;
+#[cfg(feature = "ollama")]
+pub use adjutant_providers::ollama;
+#[cfg(feature = "openai")]
+pub use adjutant_providers::openai;
+#[cfg(feature = "_http")]
+pub use adjutant_providers::{Connection, HttpModel, Provider, Transport, TransportError};
+#[cfg(feature = "serve")]
+pub use adjutant_service as service;
+#[cfg(feature = "postgres")]
+pub use adjutant_store::postgres;
 #[cfg(feature = "sqlite")]
-pub use adjutant_store::{sqlite, worker_id};
+pub use adjutant_store::sqlite;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use adjutant_store::worker_id;
+#[cfg(feature = "serve")]
+pub use serve::Serve;
 
 #[doc(hidden)]
 pub use adjutant_tools::macro_support as __private;
 
 /// What most programs need: `use adjutant::prelude::*;`.
 pub mod prelude {
+    #[cfg(feature = "serve")]
+    pub use crate::Serve;
     pub use crate::{
         Agent, AgentResponse, LanguageModel, Model, RunContext, RunEvent, Tool, ToolContext, ToolError,
         UserId, tool,

@@ -15,11 +15,11 @@ pub struct Model(Arc<dyn LanguageModel>);
 #[non_exhaustive]
 pub enum ModelFromEnvError {
     /// Nothing is named.
-    #[error(
-        "no model is configured: set GEMINI_API_KEY, or ADJUTANT_MODEL to gemini/NAME, scripted:FILE or demo \
-         (with the feature `embedded` also embedded:FILE.gguf)"
-    )]
-    NotConfigured,
+    #[error("no model is configured: set {ways}")]
+    NotConfigured {
+        /// Variables that would name one.
+        ways: String,
+    },
     /// `ADJUTANT_MODEL` names something this build does not have.
     #[error("ADJUTANT_MODEL is {name:?}; this build knows {known}")]
     Unknown {
@@ -27,6 +27,20 @@ pub enum ModelFromEnvError {
         name: String,
         /// What it may say.
         known: String,
+    },
+    /// A provider is named, which has no model of choice.
+    #[error("which model of {provider}? Set ADJUTANT_MODEL to {provider}/NAME")]
+    NoModel {
+        /// The provider.
+        provider: &'static str,
+    },
+    /// A variable holds an address that is none.
+    #[error("{variable}: {reason}")]
+    Address {
+        /// The variable.
+        variable: &'static str,
+        /// What is wrong with what it says.
+        reason: String,
     },
     /// The script cannot be read.
     #[error("the script {file} cannot be used: {reason}")]
@@ -40,7 +54,7 @@ pub enum ModelFromEnvError {
     #[error(transparent)]
     Model(#[from] ModelError),
     /// No connection can be made from this machine at all.
-    #[cfg(feature = "gemini")]
+    #[cfg(feature = "_http")]
     #[error(transparent)]
     Transport(#[from] adjutant_providers::TransportError),
     /// The model file cannot be used.
@@ -60,20 +74,24 @@ impl Model {
         Self(Arc::new(model))
     }
 
-    /// The model that `ADJUTANT_MODEL` names (`gemini`, `gemini/NAME`, `scripted:FILE`, `demo`, `embedded:FILE.gguf`),
-    /// or, without it, Gemini if there is a `GEMINI_API_KEY` (model `GEMINI_MODEL`, or the vendor's current Flash model).
+    /// The model that `ADJUTANT_MODEL` names: `PROVIDER` or `PROVIDER/NAME` for a provider of this build, `scripted:FILE`,
+    /// `demo`, `embedded:FILE.gguf`. Without it, the first provider whose key is in the environment: Gemini, OpenAI,
+    /// Anthropic, then the others.
+    ///
+    /// A provider's key, model and base URL come from its own variables, such as `GEMINI_API_KEY`, `GEMINI_MODEL` and
+    /// `GEMINI_BASE_URL`; `Provider` has their names.
     ///
     /// # Errors
     /// [`ModelFromEnvError`]; it names the ways to configure one. There is no silent fallback.
     pub fn from_env() -> Result<Self, ModelFromEnvError> {
-        let named = variable("ADJUTANT_MODEL");
-        let Some(name) = named else {
-            return match variable("GEMINI_API_KEY") {
-                Some(_) => Self::named("gemini"),
-                None => Err(ModelFromEnvError::NotConfigured),
-            };
-        };
-        Self::named(&name)
+        if let Some(name) = variable("ADJUTANT_MODEL") {
+            return Self::named(name.trim());
+        }
+        #[cfg(feature = "_http")]
+        if let Some(model) = vendor::with_key()? {
+            return Ok(model);
+        }
+        Err(ModelFromEnvError::NotConfigured { ways: ways() })
     }
 
     fn named(name: &str) -> Result<Self, ModelFromEnvError> {
@@ -86,10 +104,6 @@ impl Model {
                 read.and_then(|text| ScriptedModel::from_jsonl(&text).map_err(|error| error.to_string()));
             return script(file, model);
         }
-        #[cfg(feature = "gemini")]
-        if let Some(model) = gemini(name)? {
-            return Ok(model);
-        }
         #[cfg(feature = "embedded")]
         if let Some(file) = name.strip_prefix("embedded:") {
             let stem = std::path::Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or(file);
@@ -97,14 +111,11 @@ impl Model {
                 ModelFromEnvError::ModelFile { file: file.to_owned(), reason: error.to_string() }
             });
         }
-        let known = [
-            Some("scripted:FILE"),
-            Some("demo"),
-            cfg!(feature = "gemini").then_some("gemini/NAME"),
-            cfg!(feature = "embedded").then_some("embedded:FILE.gguf"),
-        ];
-        let known = known.into_iter().flatten().collect::<Vec<_>>().join(", ");
-        Err(ModelFromEnvError::Unknown { name: name.to_owned(), known })
+        #[cfg(feature = "_http")]
+        if let Some(model) = vendor::named(name)? {
+            return Ok(model);
+        }
+        Err(ModelFromEnvError::Unknown { name: name.to_owned(), known: known() })
     }
 }
 
@@ -112,20 +123,75 @@ fn script(file: &str, model: Result<ScriptedModel, String>) -> Result<Model, Mod
     model.map(Model::new).map_err(|reason| ModelFromEnvError::Script { file: file.to_owned(), reason })
 }
 
-#[cfg(feature = "gemini")]
-fn gemini(name: &str) -> Result<Option<Model>, ModelFromEnvError> {
-    use adjutant_providers::gemini::{Gemini, GeminiConfig};
+/// What `ADJUTANT_MODEL` may say in this build.
+fn known() -> String {
+    let mut known: Vec<String> = Vec::new();
+    #[cfg(feature = "_http")]
+    known.extend(adjutant_providers::Provider::all().map(|provider| format!("{}/NAME", provider.name)));
+    known.extend(["scripted:FILE", "demo"].map(str::to_owned));
+    if cfg!(feature = "embedded") {
+        known.push("embedded:FILE.gguf".to_owned());
+    }
+    known.join(", ")
+}
 
-    let model = match name.split_once('/') {
-        Some(("gemini" | "google", model)) => Some(model.to_owned()),
-        None if matches!(name, "gemini" | "google") => variable("GEMINI_MODEL"),
-        Some(_) | None => return Ok(None),
-    };
-    let key = secrecy::SecretString::from(variable("GEMINI_API_KEY").unwrap_or_default());
-    let transport = adjutant_providers::Transport::new()?;
-    let mut config = GeminiConfig::new(key, transport);
-    config.model = model.unwrap_or(config.model);
-    Ok(Some(Model::new(Gemini::new(config)?)))
+/// How a model may be configured in this build.
+fn ways() -> String {
+    let mut ways: Vec<String> = Vec::new();
+    #[cfg(feature = "_http")]
+    ways.extend(vendor::choosable().filter_map(|provider| provider.key_variable).map(str::to_owned));
+    ways.push(format!("ADJUTANT_MODEL to one of {}", known()));
+    ways.join(", or ")
+}
+
+/// Models of the table of providers.
+#[cfg(feature = "_http")]
+mod vendor {
+    use adjutant_providers::{Connection, Provider, Transport};
+
+    use super::{Model, ModelFromEnvError, variable};
+
+    /// Providers that are chosen by their key alone, in order.
+    pub(super) fn choosable() -> impl Iterator<Item = &'static Provider> {
+        Provider::by_preference().filter(|provider| provider.default_model.is_some())
+    }
+
+    /// The first provider that has a key.
+    pub(super) fn with_key() -> Result<Option<Model>, ModelFromEnvError> {
+        let has_key = |provider: &&Provider| provider.key_variable.and_then(variable).is_some();
+        choosable().find(has_key).map(|provider| open(provider, None)).transpose()
+    }
+
+    /// The provider of that name, and its model behind the slash.
+    pub(super) fn named(name: &str) -> Result<Option<Model>, ModelFromEnvError> {
+        let (provider, model) = match name.split_once('/') {
+            Some((provider, model)) => (provider, Some(model)),
+            None => (name, None),
+        };
+        Provider::find(provider).map(|provider| open(provider, model)).transpose()
+    }
+
+    fn open(provider: &'static Provider, model: Option<&str>) -> Result<Model, ModelFromEnvError> {
+        let name = model
+            .map(str::to_owned)
+            .or_else(|| provider.model_variable.and_then(variable))
+            .or_else(|| provider.default_model.map(str::to_owned))
+            .ok_or(ModelFromEnvError::NoModel { provider: provider.name })?;
+        let mut connection = Connection {
+            api_key: provider.key_variable.and_then(variable).map(Into::into),
+            timeout: provider.timeout,
+            retries: provider.retries,
+            ..Connection::new(Transport::new()?)
+        };
+        if let Some((variable, value)) =
+            provider.base_url_variable.and_then(|name| Some((name, variable(name)?)))
+        {
+            let url = provider.address(&value);
+            connection.base_url =
+                Some(url.map_err(|reason| ModelFromEnvError::Address { variable, reason })?);
+        }
+        Ok(Model::new(provider.model(&name, connection)?))
+    }
 }
 
 #[expect(
@@ -167,5 +233,26 @@ impl LanguageModel for Model {
 
     fn count_tokens(&self, text: &str) -> Option<u32> {
         self.0.count_tokens(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_named_is_opened_or_the_error_says_what_could_be() {
+        assert_eq!(Model::named("demo").unwrap().id().to_string(), "scripted/demo");
+        let error = Model::named("nobody/x").unwrap_err().to_string();
+        assert!(error.contains("\"nobody/x\"") && error.contains("scripted:FILE"), "{error}");
+        assert!(matches!(Model::named("scripted:nowhere.jsonl"), Err(ModelFromEnvError::Script { .. })));
+    }
+
+    #[cfg(feature = "openai")]
+    #[test]
+    fn a_row_of_the_table_is_opened_by_its_name() {
+        assert_eq!(Model::named("vllm/a/b").unwrap().id().to_string(), "vllm/a/b");
+        let error = ModelFromEnvError::NotConfigured { ways: ways() }.to_string();
+        assert!(error.contains("OPENAI_API_KEY, or ") && error.contains("groq/NAME"), "{error}");
     }
 }

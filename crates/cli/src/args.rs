@@ -1,13 +1,16 @@
 //! The command line.
 
+use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use adjutant_core::{TaskFilter, nearest};
+use adjutant_core::{TaskFilter, Verdict, nearest};
+use adjutant_providers::Provider;
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::error::CliError;
 
-const AFTER_HELP: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   adjutant                            talk
   adjutant add buy milk tomorrow      one request, one answer
@@ -16,14 +19,15 @@ Examples:
   adjutant ask --json \"list my tasks\" | jq .content
   adjutant -- -m is part of this request
   adjutant tasks list                 without a language model
+";
 
-Models (-m, ADJUTANT_MODEL, or `model` in the configuration):
-  gemini | gemini/NAME                needs GEMINI_API_KEY
-  embedded | embedded/NAME            runs in this process, downloaded once
+// No line break after the quote: it would take the blanks along.
+const OTHER_MODELS: &str = "  embedded | embedded/NAME            runs in this process, downloaded once
   embedded:FILE.gguf                  the same, from a file you have
   demo | scripted:FILE                no language model: canned answers, for demos and tests
-  Without one: gemini if there is a key, else embedded.
+";
 
+const CODES_AND_FILES: &str = "\
 Exit codes:
   0 answered · 1 failed · 2 unusable command line or prompt · 3 configuration, key or data folder
   4 needs a yes (adjutant pending list) · 5 provider unavailable or rate limited · 6 a limit was hit · 130 Ctrl-C
@@ -33,9 +37,38 @@ Files:
   ~/.local/share/adjutant/                  adjutant.db (tasks, conversations, logs) and models/
 ";
 
+/// What the table of providers says, between what never changes.
+fn after_help() -> String {
+    let mut models =
+        "Models (-m, ADJUTANT_MODEL, or `model` in the configuration; `adjutant models list`):\n".to_owned();
+    for provider in Provider::all() {
+        let names = match provider.default_model {
+            Some(_) => format!("{0} | {0}/NAME", provider.name),
+            None if provider.local => format!("{0} | {0}/NAME", provider.name),
+            None => format!("{}/NAME", provider.name),
+        };
+        let note = match (provider.key_variable, provider.needs_key, provider.local) {
+            (Some(variable), true, _) => format!("needs {variable}"),
+            (_, _, true) => "a server on this machine".to_owned(),
+            (Some(variable), false, false) => format!("another server; its key, if any, in {variable}"),
+            (None, ..) => "another server".to_owned(),
+        };
+        models.push_str(&format!("  {names:35} {note}\n"));
+    }
+    let order: Vec<&str> = Provider::by_preference()
+        .filter(|provider| provider.key_variable.is_some() && provider.default_model.is_some())
+        .map(|provider| provider.name)
+        .collect();
+    let usual = format!(
+        "  Without one: the first with a key ({}), else Ollama if it runs, else embedded.\n",
+        order.join(", ")
+    );
+    [EXAMPLES, "\n", &models, OTHER_MODELS, &usual, "\n", CODES_AND_FILES].concat()
+}
+
 /// An assistant for your tasks, in the terminal.
 #[derive(Debug, Parser)]
-#[command(name = "adjutant", version, about, after_help = AFTER_HELP, disable_help_subcommand = true)]
+#[command(name = "adjutant", version, about, after_help = after_help(), disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -58,6 +91,9 @@ pub(crate) struct Global {
     /// Who answers, as PROVIDER or PROVIDER/MODEL
     #[arg(short, long, global = true, value_name = "MODEL", help_heading = "Options everywhere")]
     pub(crate) model: Option<String>,
+    /// Where everything is kept: postgres://…, sqlite:FILE or a path
+    #[arg(long, global = true, value_name = "URL", help_heading = "Options everywhere")]
+    pub(crate) database: Option<String>,
     /// Go on with the newest conversation
     #[arg(short, long = "continue", global = true, help_heading = "Options everywhere")]
     pub(crate) continues: bool,
@@ -125,18 +161,20 @@ pub(crate) enum Command {
         /// What to ask; `-` or nothing reads it from standard input
         #[arg(value_name = "PROMPT")]
         prompt: Vec<String>,
+        /// The answer is JSON that fits the JSON Schema in this file
+        #[arg(long, value_name = "FILE")]
+        schema: Option<PathBuf>,
     },
     /// See and change tasks, without a language model
     #[command(subcommand)]
     Tasks(Tasks),
-    /// Answer what waits for a yes or no
+    /// Answer what waits for a yes or no, or for what became of it
     #[command(subcommand)]
     Pending(Pending),
     /// What was decided, and why
     #[command(subcommand)]
     Log(Log),
-    /// Models that run in this process
-    #[cfg(feature = "embedded")]
+    /// Who can answer, and whether they do
     #[command(subcommand)]
     Models(Models),
     /// Check how well a model does, case by case
@@ -149,9 +187,79 @@ pub(crate) enum Command {
         #[arg(long, value_name = "N")]
         min_pass: Option<usize>,
     },
+    /// Answer over HTTP, until Ctrl-C
+    Serve(Serve),
+    /// Who may ask a service
+    #[command(subcommand)]
+    Token(Token),
+    /// The database: how it is, whether it is whole, a copy of it
+    #[command(subcommand)]
+    Db(Db),
     /// Settings
     #[command(subcommand)]
     Config(Config),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Db {
+    /// Which database it is, what is in it, and what it takes
+    Status,
+    /// Bring its schema up to date, as every start does
+    Migrate,
+    /// Look for what is damaged or does not fit together; changes nothing
+    Check,
+    /// Write a copy of it while others go on working (SQLite; for PostgreSQL it says the command)
+    Backup {
+        /// Where to; what is there already is left alone
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Where to listen; port 0 takes a free one [default: serve.bind, 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) bind: Option<SocketAddr>,
+    /// How clients say who they are [default: serve.auth, token]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(crate) auth: Option<ServeAuth>,
+    /// Who has conversations go on, if not this process: a Restate server (docs/restate.md)
+    #[arg(long, value_name = "restate://HOST:PORT")]
+    pub(crate) dispatch: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ServeAuth {
+    /// By a token; on this machine's own address, one is made for you
+    Token,
+    /// Not at all: everybody on this machine is you
+    None,
+}
+
+impl ServeAuth {
+    pub(crate) fn authenticates(self) -> bool {
+        matches!(self, Self::Token)
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Token {
+    /// Make one, and show it this once
+    Create {
+        /// Whom it stands for; it opens this user's tasks and conversations, and no others
+        #[arg(long, value_name = "USER")]
+        user: String,
+        /// What you call it
+        #[arg(long, value_name = "NAME", default_value = "")]
+        name: String,
+    },
+    /// All of them, without their secrets
+    List,
+    /// Refuse one from now on
+    Revoke {
+        /// Its id, or a part of its beginning or end that fits no other
+        id: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -215,12 +323,43 @@ pub(crate) enum Pending {
     Approve {
         /// The id shown by `pending list`, or a part of its beginning or end that fits no other
         id: String,
+        /// Run it with these arguments instead, a JSON object; they are checked like any others
+        #[arg(long, value_name = "JSON")]
+        args: Option<String>,
     },
     /// Say no
     Deny {
         /// The id shown by `pending list`, or a part of its beginning or end that fits no other
         id: String,
     },
+    /// Say what became of a call that was interrupted
+    Resolve {
+        /// The id shown by `pending list`, or a part of its beginning or end that fits no other
+        id: String,
+        /// What became of it
+        #[arg(value_enum)]
+        how: Resolution,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Resolution {
+    /// It was done
+    Done,
+    /// It was not done: try again, with the same key
+    Retry,
+    /// Nobody knows: leave it, and do not try again
+    Leave,
+}
+
+impl From<Resolution> for Verdict {
+    fn from(how: Resolution) -> Self {
+        match how {
+            Resolution::Done => Self::Done,
+            Resolution::Retry => Self::Retry,
+            Resolution::Leave => Self::Leave,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -241,21 +380,47 @@ pub(crate) enum Log {
     },
 }
 
-#[cfg(feature = "embedded")]
 #[derive(Debug, Subcommand)]
 pub(crate) enum Models {
-    /// What can be had and what is there
+    /// Every provider, whether its key is set, and the models that run in this process
     List,
-    /// Download a model
+    /// Download a model that runs in this process
+    #[cfg(feature = "embedded")]
     Pull {
         /// Which; without: the usual one
         name: Option<String>,
     },
     /// Delete a downloaded model
+    #[cfg(feature = "embedded")]
     Rm {
         /// Which
         name: String,
     },
+    /// Ask for one word: do key, address and the model's name work?
+    Test {
+        /// Another host with the provider's API
+        #[arg(long, value_name = "URL")]
+        base_url: Option<String>,
+    },
+    /// Make one request as it is, and print the answer as one JSON object
+    #[command(after_help = crate::call::HELP)]
+    Call(Call),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// The root of another host with the provider's API; its version segment may be there already
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// Have the answer streamed, whatever the input says
+    #[arg(long)]
+    pub(crate) stream: bool,
+    /// Read the request from this file; without or with `-`, from standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input: Option<PathBuf>,
+    /// Attempts after the first
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10))]
+    pub(crate) retries: u32,
 }
 
 #[derive(Debug, Subcommand)]
@@ -270,15 +435,57 @@ pub(crate) enum Config {
     Path,
 }
 
+/// What is printed on standard output when a command fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnFailure {
+    /// Standard error says it all.
+    Nothing,
+    /// The object of `--json`.
+    Report,
+    /// The object of `models call`.
+    Call,
+}
+
+impl OnFailure {
+    /// The same for a command line that could not be read.
+    pub(crate) fn of_words(words: impl Iterator<Item = OsString>) -> Self {
+        let words: Vec<OsString> = words.take_while(|word| word != "--").collect();
+        if words.windows(2).any(|pair| pair[0] == "models" && pair[1] == "call") {
+            Self::Call
+        } else if words.iter().any(|word| word == "--json") {
+            Self::Report
+        } else {
+            Self::Nothing
+        }
+    }
+}
+
 impl Cli {
     /// Whether the command needs an answer of a model.
     #[cfg(feature = "embedded")]
     pub(crate) fn may_ask_a_model(&self) -> bool {
         match &self.command {
-            Some(Command::Tasks(_) | Command::Log(_) | Command::Models(_) | Command::Config(_)) => false,
-            Some(Command::Chat | Command::Ask { .. } | Command::Pending(_) | Command::Eval { .. }) | None => {
-                true
-            }
+            Some(Command::Models(command)) => matches!(command, Models::Test { .. } | Models::Call(_)),
+            Some(
+                Command::Tasks(_) | Command::Log(_) | Command::Token(_) | Command::Db(_) | Command::Config(_),
+            ) => false,
+            Some(
+                Command::Chat
+                | Command::Ask { .. }
+                | Command::Serve(_)
+                | Command::Pending(_)
+                | Command::Eval { .. },
+            )
+            | None => true,
+        }
+    }
+
+    /// What is printed on standard output if the command fails.
+    pub(crate) fn on_failure(&self) -> OnFailure {
+        match &self.command {
+            Some(Command::Models(Models::Call(_))) => OnFailure::Call,
+            _ if self.global.json => OnFailure::Report,
+            _ => OnFailure::Nothing,
         }
     }
 

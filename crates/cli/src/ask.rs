@@ -1,5 +1,10 @@
 //! `adjutant PROMPT`, `adjutant ask`: one request, one answer.
 
+use std::path::Path;
+
+use adjutant_runtime::BuildError;
+use serde_json::Value;
+
 use crate::config::Settings;
 use crate::display::json_line;
 use crate::error::{CliError, Exit};
@@ -13,6 +18,20 @@ pub(crate) struct Options {
     pub(crate) continues: bool,
     pub(crate) json: bool,
     pub(crate) yes: Vec<String>,
+    /// JSON Schema of the answer.
+    pub(crate) schema: Option<Value>,
+}
+
+/// Reads a JSON Schema.
+///
+/// # Errors
+/// The file cannot be read, or is not JSON.
+pub(crate) fn schema(file: &Path) -> Result<Value, CliError> {
+    let unusable = |cause: String| {
+        CliError::usage(format!("the schema {} cannot be used", file.display())).because(cause)
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| unusable(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| unusable(format!("it is not JSON: {error}")))
 }
 
 /// Asks once.
@@ -29,6 +48,15 @@ pub(crate) async fn run(
         screen.note(notice);
     }
     let mut talk = Talk::start(screen, settings, options.yes, !options.json).await?;
+    if let Some(schema) = options.schema {
+        talk.agent = talk.agent.with_output_schema(schema).map_err(|error| {
+            let shown = CliError::usage("--schema cannot be used").because(error.to_string());
+            match error {
+                BuildError::OutputBesideWeakTools { .. } => shown.or_try("another model: -m gemini"),
+                _ => shown,
+            }
+        })?;
+    }
     let mut context = talk.context(options.continues).await?;
     let response = talk.say(&mut context, &prompt.text).await?;
     if options.json {

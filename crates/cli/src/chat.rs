@@ -6,6 +6,7 @@ use adjutant_core::{Message, Role, Usage, nearest};
 use adjutant_runtime::RunContext;
 
 use crate::config::Settings;
+use crate::db;
 use crate::display::clip;
 use crate::error::{CliError, Exit};
 use crate::input::checked;
@@ -40,6 +41,7 @@ pub(crate) async fn run(
     yes: Vec<String>,
 ) -> Result<Exit, CliError> {
     let mut talk = Talk::start(screen, settings, yes, true).await?;
+    db::remove_old(settings, &*talk.store, screen).await;
     let mut context = talk.context(continues).await?;
     if screen.asks() {
         screen.note("/help · Ctrl-D quits");

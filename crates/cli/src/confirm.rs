@@ -1,8 +1,10 @@
-//! Getting a yes or no for calls that wait: from an option, or from the person at the terminal.
+//! Getting answers for calls that wait: from an option, or from the person at the terminal.
 
-use adjutant_core::{Answer, PendingCall, Reading, Verdict, read_words};
+use adjutant_core::{
+    Answer, Arguments, DoubtReading, PendingCall, Reading, Verdict, read_doubt_words, read_words,
+};
 
-use crate::display::clip;
+use crate::display::{clip, json_line};
 use crate::lines::{Interrupts, Lines};
 use crate::screen::Screen;
 
@@ -31,53 +33,103 @@ impl Approver<'_> {
     pub(crate) async fn decide(&mut self, pending: &[PendingCall]) -> Decided {
         let mut answers = Vec::new();
         for call in pending {
-            let verdict = if approved(self.yes, &call.tool) {
-                Verdict::Approved
+            if approves(self.yes, call) {
+                answers.push(call.answer(Verdict::Approved));
             } else if self.screen.asks() {
                 match self.ask(call).await {
-                    Asked::Verdict(verdict) => verdict,
+                    Asked::Answer(answer) => answers.push(answer),
                     Asked::Nothing => return Decided::Nobody,
                     Asked::Interrupted => return Decided::Interrupted,
                 }
-            } else {
-                continue;
-            };
-            answers.push(Answer { call_id: call.call_id.clone(), digest: call.digest.clone(), verdict });
+            }
         }
         if answers.is_empty() { Decided::Nobody } else { Decided::Answers(answers) }
     }
 
     async fn ask(&mut self, call: &PendingCall) -> Asked {
+        let question = match call.doubt {
+            None => format!("? {}  [y] yes  [N] no  [e] edit: ", preview(call)),
+            Some(_) => format!(
+                "? {} was interrupted; it may or may not have been done: {}\n  \
+                 [d] it was done  [r] not done, try again  [l] leave it: ",
+                clip(&call.tool, 60),
+                preview(call)
+            ),
+        };
         loop {
-            self.screen.side(&format!("? {}  [y] yes  [N] no: ", preview(call)));
-            let line = tokio::select! {
-                line = self.lines.next() => line,
-                () = self.interrupts.next() => {
-                    self.screen.side("\n");
-                    return Asked::Interrupted;
-                }
+            let line = match self.line(&question).await {
+                Ok(line) => line,
+                Err(asked) => return asked,
             };
-            let Ok(Some(line)) = line else {
-                self.screen.side("\n");
-                return Asked::Nothing;
-            };
-            match String::from_utf8_lossy(&line).trim() {
+            let read = match (call.doubt.is_some(), line.trim()) {
+                (true, words) => doubt(words).ok_or("Please answer d, r or l."),
                 // Enter alone keeps things as they are.
-                "" => return Asked::Verdict(Verdict::Denied),
-                words => match read_words(words) {
-                    Reading::Yes => return Asked::Verdict(Verdict::Approved),
-                    Reading::No => return Asked::Verdict(Verdict::Denied),
-                    Reading::Unclear => self.screen.side_line("  Please answer y or n."),
+                (false, "") => Ok(Verdict::Denied),
+                (false, "e" | "edit") => {
+                    let shown = format!("  {}\n  instead, as JSON: ", json_line(&call.arguments));
+                    match self.line(&shown).await {
+                        Ok(line) => match serde_json::from_str::<Arguments>(&line) {
+                            Ok(edited) => {
+                                return Asked::Answer(call.answer(Verdict::Approved).with_arguments(edited));
+                            }
+                            Err(_) => Err("That is no JSON object; nothing was done."),
+                        },
+                        Err(asked) => return asked,
+                    }
+                }
+                (false, words) => match read_words(words) {
+                    Reading::Yes => Ok(Verdict::Approved),
+                    Reading::No => Ok(Verdict::Denied),
+                    Reading::Unclear => Err("Please answer y, n or e."),
                 },
+            };
+            match read {
+                Ok(verdict) => return Asked::Answer(call.answer(verdict)),
+                Err(hint) => self.screen.side_line(&format!("  {hint}")),
             }
         }
+    }
+
+    /// Asks for one line.
+    async fn line(&mut self, question: &str) -> Result<String, Asked> {
+        self.screen.side(question);
+        let line = tokio::select! {
+            line = self.lines.next() => line,
+            () = self.interrupts.next() => {
+                self.screen.side("\n");
+                return Err(Asked::Interrupted);
+            }
+        };
+        let Ok(Some(line)) = line else {
+            self.screen.side("\n");
+            return Err(Asked::Nothing);
+        };
+        Ok(String::from_utf8_lossy(&line).into_owned())
     }
 }
 
 enum Asked {
-    Verdict(Verdict),
+    Answer(Answer),
     Nothing,
     Interrupted,
+}
+
+/// What is said to a doubt: one letter, or words that mean only one thing. Enter alone means nothing here.
+fn doubt(words: &str) -> Option<Verdict> {
+    match words {
+        "d" => Some(Verdict::Done),
+        "r" => Some(Verdict::Retry),
+        "l" => Some(Verdict::Leave),
+        words => match read_doubt_words(words) {
+            DoubtReading::Verdict(verdict) => Some(verdict),
+            DoubtReading::Unclear => None,
+        },
+    }
+}
+
+/// Whether `--yes` answers a call that waits. It says nothing about whether an interrupted one was done.
+pub(crate) fn approves(yes: &[String], call: &PendingCall) -> bool {
+    call.doubt.is_none() && approved(yes, &call.tool)
 }
 
 /// Whether `--yes` covers a tool.
@@ -110,6 +162,26 @@ mod tests {
         assert!(approved(&yes(&["add_task", "delete_task"]), "delete_task"));
         assert!(!approved(&yes(&["add_task"]), "delete_task"));
         assert!(!approved(&[], "delete_task"));
+    }
+
+    #[test]
+    fn an_option_answers_no_doubt() {
+        let call: PendingCall = serde_json::from_value(serde_json::json!({
+            "call_id": "c", "tool": "send", "arguments": {}, "preview": "x", "digest": "d",
+            "requested_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-02T00:00:00Z",
+            "doubt": {"attempt": 1, "since": "2026-01-01T00:00:00Z"},
+        }))
+        .unwrap();
+        assert!(!approves(&["*".to_owned()], &call));
+        for (words, verdict) in [
+            ("d", Some(Verdict::Done)),
+            ("try again", Some(Verdict::Retry)),
+            ("l", Some(Verdict::Leave)),
+            ("yes", None),
+            ("", None),
+        ] {
+            assert_eq!(doubt(words), verdict, "{words}");
+        }
     }
 
     #[test]

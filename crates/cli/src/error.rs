@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use adjutant_core::port::StoreError;
-use adjutant_core::{AgentResponse, ModelError, OutcomeCategory, TurnError};
+use adjutant_core::{AgentResponse, ModelError, OutcomeCategory, ProviderId, TurnError};
+use adjutant_providers::Provider;
 use adjutant_runtime::{BuildError, RunError};
 
 /// The exit codes of `adjutant`. Scripts depend on them.
@@ -32,6 +32,8 @@ impl Exit {
     pub(crate) fn of(response: &AgentResponse) -> Self {
         match &response.error {
             Some(TurnError::Model { error }) => Self::of_model_error(error),
+            // Whatever it waits for: somebody has to answer.
+            _ if !response.decision.pending.is_empty() => Self::ConfirmationNeeded,
             _ => Self::of_outcome(response.outcome),
         }
     }
@@ -112,6 +114,16 @@ impl CliError {
         Self::new(Exit::Configuration, "configuration", message)
     }
 
+    /// A provider needs a key, and there is none.
+    pub(crate) fn no_key(message: impl Into<String>) -> Self {
+        Self::new(Exit::Configuration, "auth", message)
+    }
+
+    /// A model or a provider was named that there is not.
+    pub(crate) fn no_such_model(message: impl Into<String>) -> Self {
+        Self::new(Exit::Configuration, "not_found", message)
+    }
+
     /// It was tried and did not work.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, "failed", message)
@@ -142,15 +154,20 @@ impl CliError {
         self
     }
 
+    /// Why a model did not answer.
+    pub(crate) fn of_model_error(error: &ModelError) -> Self {
+        let mut shown = Self::new(Exit::of_model_error(error), error.code(), error.to_string());
+        shown.retry_after = error.retry_after();
+        shown.tries = ways_out(error);
+        shown
+    }
+
     /// What a turn's typed error says to whoever sits at the terminal. `None`: the answer says it all.
     pub(crate) fn of_response(response: &AgentResponse) -> Option<Self> {
         let error = response.error.as_ref()?;
         let mut shown = Self::new(Exit::of(response), error.code(), error.to_string());
         match error {
-            TurnError::Model { error } => {
-                shown.retry_after = error.retry_after();
-                shown.tries = ways_out(error);
-            }
+            TurnError::Model { error } => return Some(Self::of_model_error(error)),
             TurnError::Limit { bound, value, key } => {
                 shown.message = format!("the bound of {bound} was reached: {value}");
                 shown.tries.push(format!("raise {key}, or ask for less at once"));
@@ -169,18 +186,26 @@ fn ways_out(error: &ModelError) -> Vec<String> {
         ModelError::Timeout { .. } => {
             "try again, or give it more time: LLM_TIMEOUT (seconds), or llm.timeout"
         }
+        ModelError::Network { provider, .. } if local(provider) => {
+            "is the server running, and at this address? (adjutant config show --origin)"
+        }
         ModelError::Network { .. } => {
             "look at your connection (proxy, firewall), or work offline: -m embedded"
         }
         ModelError::Server { .. } | ModelError::Truncated { .. } => "try again in a moment",
-        ModelError::Authentication { .. } => {
-            "check the key: GEMINI_API_KEY in the environment or the .env file"
-        }
+        ModelError::Authentication { provider, .. } => match variable(provider, |row| row.key_variable) {
+            Some(name) => return vec![format!("check the key: {name} in the environment or the .env file")],
+            None => "check the key in the environment or the .env file",
+        },
         ModelError::NotFound { provider, .. } if provider.as_str() == "embedded" => {
             "fetch it again: adjutant models rm NAME, then adjutant models pull NAME; or name another file: -m embedded:FILE.gguf"
         }
-        ModelError::NotFound { .. } => {
-            "check the model's name: -m gemini/NAME, GEMINI_MODEL, or `model` in the configuration (adjutant config show)"
+        ModelError::NotFound { provider, .. } => {
+            let or = variable(provider, |row| row.model_variable).map(|name| format!(", {name}"));
+            return vec![format!(
+                "check the model's name: -m {provider}/NAME{}, or `model` in the configuration (adjutant config show)",
+                or.unwrap_or_default()
+            )];
         }
         ModelError::InvalidResponse { .. } => "try again; the answer itself is in the log: adjutant log show",
         ModelError::ContextTooLong { .. } => "shorten the prompt, or start a new conversation",
@@ -189,21 +214,14 @@ fn ways_out(error: &ModelError) -> Vec<String> {
     vec![way.to_owned()]
 }
 
-impl From<StoreError> for CliError {
-    fn from(error: StoreError) -> Self {
-        let message = error.to_string();
-        match error {
-            StoreError::Unusable { .. } | StoreError::Unreadable { .. } => {
-                Self::configuration("the data cannot be used")
-                    .because(message)
-                    .or_try("see where it is: adjutant config path; another place: ADJUTANT_STORE_PATH=FILE")
-            }
-            StoreError::Conflict | StoreError::Unavailable { .. } => {
-                Self::failed(message).or_try("try again; another adjutant may be busy with the same data")
-            }
-            _ => Self::failed(message),
-        }
-    }
+/// Whether a provider is a server on the person's own machine.
+fn local(provider: &ProviderId) -> bool {
+    Provider::find(provider.as_str()).is_some_and(|row| row.local)
+}
+
+/// A variable of a provider.
+fn variable(provider: &ProviderId, which: fn(&Provider) -> Option<&'static str>) -> Option<&'static str> {
+    Provider::find(provider.as_str()).and_then(which)
 }
 
 impl From<RunError> for CliError {
@@ -224,8 +242,6 @@ impl From<BuildError> for CliError {
 
 #[cfg(test)]
 mod tests {
-    use adjutant_core::ProviderId;
-
     use super::*;
 
     #[test]
@@ -269,7 +285,15 @@ mod tests {
             (ModelError::Quota { provider: provider(), message: message() }, 5),
             (ModelError::Timeout { provider: provider(), waited: Duration::from_secs(30) }, 5),
             (ModelError::Network { provider: provider(), message: message() }, 5),
-            (ModelError::Server { provider: provider(), status: 500, message: message() }, 5),
+            (
+                ModelError::Server {
+                    provider: provider(),
+                    status: 500,
+                    message: message(),
+                    retry_after: None,
+                },
+                5,
+            ),
             (ModelError::Authentication { provider: provider(), message: message() }, 3),
             (ModelError::BadRequest { provider: provider(), message: message() }, 5),
             (ModelError::NotFound { provider: provider(), model: message(), message: message() }, 3),

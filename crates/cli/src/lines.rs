@@ -1,4 +1,4 @@
-//! Lines a person types, and Ctrl-C.
+//! Lines a person types, and what asks a process to stop.
 
 use std::io::{BufRead as _, Read as _};
 use std::sync::mpsc as std_mpsc;
@@ -68,6 +68,37 @@ fn read_line() -> std::io::Result<Option<Vec<u8>>> {
     }
     line.pop_if(|last| *last == b'\r');
     Ok(Some(line))
+}
+
+/// Ctrl-C and, where there is one, the signal that asks a process to end. From the moment this exists.
+pub(crate) struct Stops {
+    interrupts: Interrupts,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Stops {
+    /// # Errors
+    /// The system does not let us listen.
+    pub(crate) fn new() -> Result<Self, CliError> {
+        Ok(Self {
+            interrupts: Interrupts::new()?,
+            #[cfg(unix)]
+            terminate: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+                .map_err(|error| CliError::failed("cannot listen to signals").because(error.to_string()))?,
+        })
+    }
+
+    /// Waits for the next of either.
+    pub(crate) async fn next(&mut self) {
+        #[cfg(unix)]
+        tokio::select! {
+            () = self.interrupts.next() => {}
+            Some(()) = self.terminate.recv() => {}
+        }
+        #[cfg(not(unix))]
+        self.interrupts.next().await;
+    }
 }
 
 /// Ctrl-C, from the moment this exists. Without it, Ctrl-C ends the process.

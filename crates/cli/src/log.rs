@@ -1,8 +1,8 @@
 //! `adjutant log`: the decision log and the tool-invocation log.
 
-use adjutant_core::port::LogStore as _;
-use adjutant_core::{DecisionFilter, DecisionRecord, OutcomeCategory, ToolInvocationRecord, UserId, nearest};
-use adjutant_store::sqlite::Store;
+use adjutant_core::{
+    Cost, DecisionFilter, DecisionRecord, OutcomeCategory, ToolInvocationRecord, UserId, nearest,
+};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::config::Settings;
 use crate::display::{clean, clip, json_line, millis, tokens};
 use crate::error::{CliError, Exit};
 use crate::screen::Screen;
-use crate::wiring;
+use crate::store::{self, Store};
 
 /// Lists decisions, or shows one.
 ///
@@ -23,7 +23,7 @@ pub(crate) async fn run(
     command: Log,
     json: bool,
 ) -> Result<Exit, CliError> {
-    let store = wiring::open_store(settings).await?;
+    let store = store::open(settings).await?;
     let user = UserId::local();
     match command {
         Log::List { limit, outcome } => {
@@ -39,7 +39,7 @@ pub(crate) async fn run(
             }
         }
         Log::Show { id } => {
-            let decision = find(&store, &user, id.as_deref()).await?;
+            let decision = find(&*store, &user, id.as_deref()).await?;
             let calls = store.tool_invocations(&user, decision.id).await?;
             if json {
                 screen.answer_line(&json_line(&json!({ "decision": decision, "tool_invocations": calls })));
@@ -63,7 +63,7 @@ fn parse_outcome(word: &str) -> Result<OutcomeCategory, CliError> {
 }
 
 /// The newest decision, or the one whose id begins or ends with `id`.
-async fn find(store: &Store, user: &UserId, id: Option<&str>) -> Result<DecisionRecord, CliError> {
+async fn find(store: &dyn Store, user: &UserId, id: Option<&str>) -> Result<DecisionRecord, CliError> {
     let Some(id) = id.map(str::trim) else {
         let newest = DecisionFilter { limit: Some(1), ..DecisionFilter::default() };
         let newest = store.decisions(user, &newest).await?.into_iter().next();
@@ -125,6 +125,12 @@ fn show(screen: &Screen, decision: &DecisionRecord, calls: &[ToolInvocationRecor
     let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), tokens);
     let usage = &decision.usage;
     field("tokens", &format!("{} in, {} out", count(usage.input_tokens), count(usage.output_tokens)));
+    match decision.cost {
+        // Nothing was paid: a model on this machine, or no model call.
+        Some(cost) if cost == Cost::default() => {}
+        Some(cost) => field("cost", &cost.to_string()),
+        None => field("cost", "$?"),
+    }
     if let Some(total) = decision.total_ms {
         field("took", &millis(total));
     }
@@ -133,6 +139,9 @@ fn show(screen: &Screen, decision: &DecisionRecord, calls: &[ToolInvocationRecor
     }
     if let Some(raw) = &decision.raw_response {
         field("raw answer", raw);
+    }
+    for notice in &decision.notices {
+        field("note", &notice.text);
     }
     for call in calls {
         let outcome = match (&call.result.error, &call.result.data) {

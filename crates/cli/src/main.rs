@@ -3,27 +3,35 @@
 mod args; // the command line
 mod ask; // one request
 mod bounded; // time-outs for models without
+mod call; // one raw model call
 mod chat; // many requests
 mod config; // settings
 mod confirm; // yes or no
+mod db; // how the database is
 mod display; // text made safe for a terminal
+#[cfg(feature = "embedded")]
+mod embedded; // models that run in this process
 mod error; // exit codes, and errors as people read them
 mod eval; // how well a model does
 mod input; // the prompt
 mod lines; // what is typed
 mod log; // what was decided
 mod model_choice; // who answers
-#[cfg(feature = "embedded")]
-mod models; // models that run in this process
+mod models; // who can answer
+#[cfg(feature = "ollama")]
+mod ollama; // a server on this machine
 mod pending; // what waits for an answer
 mod render; // a running turn
 mod report; // an answer as JSON
 mod screen; // where output goes
+mod serve; // the assistant over HTTP
 mod settings; // `adjutant config`
+mod store; // the database everything is in
 mod talk; // agent and person
 mod tasks; // tasks without a model
 #[cfg(feature = "embedded")]
 mod threads; // how many the model uses
+mod token; // who may ask a service
 mod wiring; // the pieces put together
 
 use std::io::IsTerminal as _;
@@ -33,7 +41,7 @@ use std::sync::Arc;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 
-use args::{Cli, Command, Global};
+use args::{Cli, Command, Global, Models, OnFailure};
 use config::{Settings, Sources};
 use error::{CliError, Exit};
 use screen::{Screen, Verbosity};
@@ -51,7 +59,7 @@ fn main() -> ExitCode {
         (false, false) => Verbosity::Normal,
     };
     let screen = Screen::new(cli.global.color.into(), verbosity, cli.global.no_input);
-    let json = cli.global.json;
+    let on_failure = cli.on_failure();
     #[cfg(feature = "embedded")]
     if cli.may_ask_a_model() {
         threads::choose();
@@ -63,13 +71,20 @@ fn main() -> ExitCode {
         exit
     });
     exit.unwrap_or_else(|error| {
-        if json {
-            screen.answer_line(&display::json_line(&report::Report::of_error(&error)));
-        }
         screen.error(&error);
+        tell(&screen, on_failure, &error);
         error.exit
     })
     .into()
+}
+
+/// The JSON object of a failure, if one is expected.
+fn tell(screen: &Screen, on_failure: OnFailure, error: &CliError) {
+    match on_failure {
+        OnFailure::Nothing => {}
+        OnFailure::Report => screen.answer_line(&display::json_line(&report::Report::of_error(error))),
+        OnFailure::Call => screen.answer_line(&display::json_line(&call::Answer::of_error(error))),
+    }
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
@@ -83,39 +98,49 @@ fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
 async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     cli.check()?;
     let Cli { global, command, prompt } = cli;
-    let Global { config, env_file, model, continues, yes, json, .. } = global;
-    let sources = Sources::of_process(config, env_file, model)?;
+    let Global { config, env_file, model, database, continues, yes, json, .. } = global;
+    let sources = Sources::of_process(config, env_file, model, database)?;
     let load = || {
         let settings = sources.load()?;
         settings.warnings.iter().for_each(|warning| screen.note(warning));
         Ok::<Settings, CliError>(settings)
     };
     let stdin = std::io::stdin();
+    let mut schema = None;
     let words = match command {
         None if prompt.is_empty() && stdin.is_terminal() && !json => {
             return chat::run(&load()?, screen, continues, yes).await;
         }
         Some(Command::Chat) => return chat::run(&load()?, screen, continues, yes).await,
+        Some(Command::Serve(options)) => return serve::run(&load()?, screen, options, json).await,
+        Some(Command::Db(command)) => return db::run(&load()?, screen, command, json).await,
+        Some(Command::Token(command)) => return token::run(&load()?, screen, command, json).await,
         Some(Command::Tasks(command)) => return tasks::run(&load()?, screen, command, &yes, json).await,
         Some(Command::Pending(command)) => return pending::run(&load()?, screen, command, yes, json).await,
         Some(Command::Log(command)) => return log::run(&load()?, screen, command, json).await,
-        #[cfg(feature = "embedded")]
+        Some(Command::Models(Models::Call(options))) => return call::run(&sources, screen, options).await,
         Some(Command::Models(command)) => return models::run(&load()?, screen, command, json).await,
         Some(Command::Eval { files, min_pass }) => {
             let cases = eval::read(&files, min_pass)?;
             let settings = load()?;
             let model = model_choice::open(&settings, screen).await?;
             screen.note(&talk::header(&*model));
-            let agent = |store: &_| wiring::agent(&settings, Arc::clone(&model), Arc::clone(store));
+            let agent = |store: &Arc<adjutant_runtime::InMemory>| {
+                wiring::agent(&settings, Arc::clone(&model), store.clone())
+            };
             return eval::run(&cases, min_pass, json, screen, agent).await;
         }
         Some(Command::Config(command)) => return settings::run(&sources, screen, &command, json),
-        Some(Command::Ask { prompt }) => prompt,
+        Some(Command::Ask { prompt, schema: file }) => {
+            schema = file;
+            prompt
+        }
         None => prompt,
     };
+    let schema = schema.as_deref().map(ask::schema).transpose()?;
     let settings = load()?;
     let prompt = input::prompt(&words, stdin.lock(), stdin.is_terminal())?;
-    ask::run(&settings, screen, prompt, ask::Options { continues, json, yes }).await
+    ask::run(&settings, screen, prompt, ask::Options { continues, json, yes, schema }).await
 }
 
 /// Help and version are answers; anything else is a usage error, as JSON too if that was asked for.
@@ -125,12 +150,9 @@ fn not_parsed(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return Exit::Ok.into();
     }
-    let json = std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
-    if json {
-        let screen = Screen::new(anstream::ColorChoice::Never, Verbosity::Quiet, true);
-        let message = error.to_string();
-        let first = message.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        screen.answer_line(&display::json_line(&report::Report::of_error(&CliError::usage(first))));
-    }
+    let screen = Screen::new(anstream::ColorChoice::Never, Verbosity::Quiet, true);
+    let message = error.to_string();
+    let first = message.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    tell(&screen, OnFailure::of_words(std::env::args_os().skip(1)), &CliError::usage(first));
     Exit::Usage.into()
 }

@@ -3,22 +3,25 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use adjutant_core::{LanguageModel, nearest};
+use adjutant_core::{LanguageModel, ModelError, nearest};
 use adjutant_providers::scripted::ScriptedModel;
+use adjutant_providers::{Connection, Provider, Transport};
 
 use crate::bounded::Bounded;
-use crate::config::Settings;
+use crate::config::{ProviderSettings, Settings};
 use crate::error::CliError;
+#[cfg(feature = "ollama")]
+use crate::ollama::{self, Found};
 use crate::screen::Screen;
 
-/// Names people may use for a provider.
-const PROVIDERS: &[&str] = &["gemini", "google", "embedded", "scripted", "demo"];
+/// Providers that are no vendor's.
+const OURS: &[&str] = &["embedded", "scripted", "demo"];
 
 /// Who is to answer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Choice {
-    /// Google's; `None`: the configured model, else the provider's default.
-    Gemini(Option<String>),
+    /// A vendor's; `None`: the configured model, else the provider's default.
+    Vendor(&'static Provider, Option<String>),
     /// In this process; `None`: the configured model, else the usual one.
     Embedded(Option<String>),
     /// In this process, from a file of the person's own.
@@ -27,6 +30,24 @@ pub(crate) enum Choice {
     Scripted(PathBuf),
     /// The shipped canned answers.
     Demo,
+}
+
+/// How a choice came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// Somebody named it.
+    Yes,
+    /// It is what there is.
+    No,
+}
+
+/// What a command says about the way to the model, over all settings.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Override {
+    /// Another host.
+    pub(crate) base_url: Option<String>,
+    /// Attempts after the first.
+    pub(crate) retries: Option<u32>,
 }
 
 impl Choice {
@@ -43,34 +64,80 @@ impl Choice {
             Some((_, "")) => return Err(unusable(spec, "nothing follows the provider's name")),
             Some((separator, name)) => Some((separator, name.to_owned())),
         };
+        if let Some(vendor) = Provider::find(provider) {
+            return match rest {
+                None => Ok(Self::Vendor(vendor, None)),
+                Some(("/", model)) => Ok(Self::Vendor(vendor, Some(model))),
+                Some((_, model)) => {
+                    Err(unusable(spec, &format!("a model stands behind a slash: {provider}/{model}")))
+                }
+            };
+        }
         match (provider, rest) {
-            ("gemini" | "google", None) => Ok(Self::Gemini(None)),
-            ("gemini" | "google", Some(("/", name))) => Ok(Self::Gemini(Some(name))),
             ("embedded", None) => Ok(Self::Embedded(None)),
             ("embedded", Some(("/", name))) => Ok(Self::Embedded(Some(name))),
             ("embedded", Some((_, file))) => Ok(Self::EmbeddedFile(PathBuf::from(file))),
             ("scripted", Some((":", file))) => Ok(Self::Scripted(PathBuf::from(file))),
             ("scripted", _) => Err(unusable(spec, "a script is a file: scripted:FILE")),
             ("demo", None) => Ok(Self::Demo),
-            (provider, Some(_)) if PROVIDERS.contains(&provider) => {
-                Err(unusable(spec, "that provider is not written like this"))
-            }
+            ("demo", Some(_)) => Err(unusable(spec, "the demo has one model")),
             (unknown, _) => Err(unknown_provider(spec, unknown)),
         }
     }
 
-    /// What was named; else gemini if there is a key or a model of it; else the model in this process. The second value
-    /// says whether it was named.
+    /// What was named; else the first provider with a key and a model; else Ollama, if it runs and has a model with tools;
+    /// else the model in this process.
     ///
     /// # Errors
     /// The name is not one.
-    pub(crate) fn of(settings: &Settings) -> Result<(Self, bool), CliError> {
-        match &settings.model {
-            Some(spec) => Ok((Self::parse(spec)?, true)),
-            None if settings.gemini.key.is_some() => Ok((Self::Gemini(None), false)),
-            None => Ok((Self::Embedded(None), settings.embedded_model.is_some())),
+    pub(crate) async fn of(settings: &Settings, screen: &Screen) -> Result<(Self, Named), CliError> {
+        if let Some(spec) = &settings.model {
+            return Ok((Self::parse(spec)?, Named::Yes));
         }
+        let with_key = || Provider::by_preference().filter(|row| settings.provider(row).key.is_some());
+        let has_model =
+            |row: &&Provider| row.default_model.is_some() || settings.provider(row).model.is_some();
+        if let Some(provider) = with_key().find(has_model) {
+            return Ok((Self::Vendor(provider, None), Named::No));
+        }
+        if let Some(provider) = with_key().find(|row| row.needs_key) {
+            screen.note(&format!(
+                "there is a key for {0}, which needs a model's name: -m {0}/NAME",
+                provider.name
+            ));
+        }
+        if settings.embedded_model.is_some() {
+            return Ok((Self::Embedded(None), Named::Yes));
+        }
+        Ok((running(settings, screen).await?.unwrap_or(Self::Embedded(None)), Named::No))
     }
+}
+
+/// A server on this machine that nobody named, if it has a model.
+#[cfg(feature = "ollama")]
+async fn running(settings: &Settings, screen: &Screen) -> Result<Option<Choice>, CliError> {
+    let Some(provider) = ollama::provider() else { return Ok(None) };
+    let set = settings.provider(provider);
+    if !ollama::listens(&base_url(settings, provider, &Override::default())?.unwrap_or_default()) {
+        return Ok(None);
+    }
+    if set.model.is_some() {
+        return Ok(Some(Choice::Vendor(provider, set.model)));
+    }
+    let connection = connection(settings, provider, &Override::default())?;
+    Ok(match ollama::discover(&connection, ollama::PATIENCE).await {
+        Found::Model(name) => Some(Choice::Vendor(provider, Some(name))),
+        Found::Nothing => {
+            screen.note("Ollama runs and has no model that can call tools: ollama pull qwen3:8b");
+            None
+        }
+        Found::NoServer => None,
+    })
+}
+
+#[cfg(not(feature = "ollama"))]
+async fn running(_: &Settings, _: &Screen) -> Result<Option<Choice>, CliError> {
+    Ok(None)
 }
 
 /// The model to run with, fetched first if it has to be and may be.
@@ -78,12 +145,28 @@ impl Choice {
 /// # Errors
 /// The name is not one, its key is missing, its file is not there or not usable.
 pub(crate) async fn open(settings: &Settings, screen: &Screen) -> Result<Arc<dyn LanguageModel>, CliError> {
-    let (choice, named) = Choice::of(settings)?;
+    let choice = Choice::of(settings, screen).await?;
+    open_choice(settings, screen, choice, &Override::default()).await
+}
+
+/// The model of a choice.
+///
+/// # Errors
+/// Its key is missing, its file is not there or not usable, or it has no other host.
+pub(crate) async fn open_choice(
+    settings: &Settings,
+    screen: &Screen,
+    (choice, named): (Choice, Named),
+    over: &Override,
+) -> Result<Arc<dyn LanguageModel>, CliError> {
+    if let (Some(_), false) = (&over.base_url, matches!(choice, Choice::Vendor(..))) {
+        return Err(CliError::usage("--base-url belongs to a provider that is reached over the network"));
+    }
     match choice {
-        Choice::Gemini(name) => gemini(settings, name),
+        Choice::Vendor(provider, name) => vendor(settings, provider, name, over).await,
         Choice::Embedded(name) => embedded(settings, screen, name, named).await,
         Choice::EmbeddedFile(file) => embedded_file(settings, screen, file),
-        Choice::Scripted(file) => scripted(settings, &file),
+        Choice::Scripted(file) => scripted(settings, &file, over),
         Choice::Demo => {
             let model = ScriptedModel::demo().map_err(|error| CliError::failed(error.to_string()))?;
             Ok(Arc::new(model))
@@ -91,53 +174,156 @@ pub(crate) async fn open(settings: &Settings, screen: &Screen) -> Result<Arc<dyn
     }
 }
 
-fn scripted(settings: &Settings, file: &std::path::Path) -> Result<Arc<dyn LanguageModel>, CliError> {
+/// A vendor's model.
+async fn vendor(
+    settings: &Settings,
+    provider: &'static Provider,
+    name: Option<String>,
+    over: &Override,
+) -> Result<Arc<dyn LanguageModel>, CliError> {
+    let connection = connection(settings, provider, over)?;
+    let set = settings.provider(provider);
+    let name = match name.or(set.model).or_else(|| provider.default_model.map(str::to_owned)) {
+        Some(name) => name,
+        None => installed(provider, &connection).await?,
+    };
+    make(settings, provider, &name, connection).map_err(|error| {
+        let cause = match error {
+            // What it says besides its name and category.
+            ModelError::BadRequest { message, .. } => message,
+            error => error.to_string(),
+        };
+        cannot_be_used(provider, cause)
+    })
+}
+
+#[cfg(feature = "ollama")]
+fn make(
+    settings: &Settings,
+    provider: &Provider,
+    name: &str,
+    connection: Connection,
+) -> Result<Arc<dyn LanguageModel>, ModelError> {
+    if ollama::is(provider) {
+        return ollama::model(settings, name, connection);
+    }
+    Ok(Arc::new(provider.model(name, connection)?))
+}
+
+#[cfg(not(feature = "ollama"))]
+fn make(
+    _: &Settings,
+    provider: &Provider,
+    name: &str,
+    connection: Connection,
+) -> Result<Arc<dyn LanguageModel>, ModelError> {
+    Ok(Arc::new(provider.model(name, connection)?))
+}
+
+/// The model of a provider that was named without one and has no usual one.
+async fn installed(provider: &Provider, connection: &Connection) -> Result<String, CliError> {
+    #[cfg(feature = "ollama")]
+    if ollama::is(provider) {
+        return match ollama::discover(connection, ollama::PATIENCE_WITH_A_NAMED_ONE).await {
+            Found::Model(name) => Ok(name),
+            Found::Nothing => Err(CliError::configuration("Ollama has no model that can call tools")
+                .or_try("ollama pull qwen3:8b")),
+            Found::NoServer => Err(CliError::configuration("Ollama does not answer")
+                .or_try("ollama serve")
+                .or_try("say where it is: OLLAMA_HOST=host:port")),
+        };
+    }
+    let _ = connection;
+    Err(CliError::configuration(format!("which model of {}?", provider.name))
+        .or_try(format!("-m {}/NAME", provider.name))
+        .or_try(format!("model = \"NAME\" under [{}] in the configuration", provider.name)))
+}
+
+/// The way to a provider. The more specific setting wins: command, the provider's section, `llm`, the provider's own.
+fn connection(
+    settings: &Settings,
+    provider: &'static Provider,
+    over: &Override,
+) -> Result<Connection, CliError> {
+    let set = settings.provider(provider);
+    let base_url = base_url(settings, provider, over)?;
+    let key = match (set.key, &base_url) {
+        (Some(key), _) => Some(key),
+        // A host of the person's own may need none, and the vendor's header is sent anyway.
+        (None, Some(_)) if provider.needs_key => Some("none".to_owned().into()),
+        (None, None) if provider.needs_key => return Err(no_key(settings, provider)),
+        (None, _) => None,
+    };
+    let base_url = base_url
+        .map(|text| provider.address(&text))
+        .transpose()
+        .map_err(|cause| cannot_be_used(provider, format!("its base URL: {cause}")))?;
+    if base_url.is_none() && provider.base_url.is_empty() {
+        return Err(no_address(provider));
+    }
+    let transport = Transport::new().map_err(|error| cannot_be_used(provider, error.to_string()))?;
+    Ok(Connection {
+        api_key: key,
+        base_url,
+        timeout: set.timeout.or(settings.llm.timeout).unwrap_or(provider.timeout),
+        retries: over.retries.or(set.retries).or(settings.llm.retries).unwrap_or(provider.retries),
+        ..Connection::new(transport)
+    })
+}
+
+/// Another address than the provider's own, if somebody gave one.
+fn base_url(settings: &Settings, provider: &Provider, over: &Override) -> Result<Option<String>, CliError> {
+    if let Some(url) = over.base_url.clone().or_else(|| settings.provider(provider).base_url) {
+        return Ok(Some(url));
+    }
+    #[cfg(feature = "ollama")]
+    if ollama::is(provider) {
+        return ollama::address(settings).map_err(|cause| cannot_be_used(provider, cause));
+    }
+    Ok(None)
+}
+
+fn no_address(provider: &Provider) -> CliError {
+    let error = cannot_be_used(provider, "nobody has said where it is".to_owned());
+    let error = match provider.base_url_variable {
+        Some(variable) => error.or_try(format!("{variable}=https://… adjutant …")),
+        None => error,
+    };
+    error.or_try(format!("base_url = \"https://…\" under [{}] in the configuration", provider.name))
+}
+
+fn cannot_be_used(provider: &Provider, cause: String) -> CliError {
+    CliError::configuration(format!("{} cannot be used", provider.name)).because(cause)
+}
+
+fn no_key(settings: &Settings, provider: &Provider) -> CliError {
+    let mut error = CliError::no_key(format!("there is no key for {}", provider.name));
+    if let Some(variable) = provider.key_variable {
+        let file = settings.dirs.config.join(".env");
+        error = error
+            .or_try(format!("{variable}=… adjutant …"))
+            .or_try(format!("write {variable}=… into {}", file.display()));
+    }
+    if !provider.key_advice.is_empty() {
+        error = error.or_try(provider.key_advice);
+    }
+    error.or_try("adjutant -m embedded …    runs on this machine, without a key")
+}
+
+fn scripted(
+    settings: &Settings,
+    file: &std::path::Path,
+    over: &Override,
+) -> Result<Arc<dyn LanguageModel>, CliError> {
     let unusable = |cause: String| {
         CliError::configuration(format!("the script {} cannot be used", file.display())).because(cause)
     };
     let script = std::fs::read_to_string(file).map_err(|error| unusable(error.to_string()))?;
     let mut model = ScriptedModel::from_jsonl(&script).map_err(|error| unusable(error.to_string()))?;
-    if let Some(retries) = settings.llm.retries {
+    if let Some(retries) = over.retries.or(settings.llm.retries) {
         model = model.with_retries(retries);
     }
     Ok(Bounded::shared(model, settings.llm.timeout))
-}
-
-#[cfg(feature = "gemini")]
-fn gemini(settings: &Settings, name: Option<String>) -> Result<Arc<dyn LanguageModel>, CliError> {
-    use adjutant_providers::Transport;
-    use adjutant_providers::gemini::{Gemini, GeminiConfig};
-
-    let Some(key) = settings.gemini.key.clone() else {
-        return Err(CliError::configuration("there is no key for gemini")
-            .or_try("GEMINI_API_KEY=… adjutant …    (keys: https://aistudio.google.com/apikey)")
-            .or_try(format!("write GEMINI_API_KEY=… into {}", settings.dirs.config.join(".env").display()))
-            .or_try("adjutant -m embedded …    runs on this machine, without a key"));
-    };
-    let unusable = |cause: String| CliError::configuration("gemini cannot be used").because(cause);
-    let transport = Transport::new().map_err(|error| unusable(error.to_string()))?;
-    let mut config = GeminiConfig::new(key, transport);
-    if let Some(model) = name.or_else(|| settings.gemini.model.clone()) {
-        config.model = model;
-    }
-    if let Some(base_url) = &settings.gemini.base_url {
-        let url =
-            base_url.parse().map_err(|error| unusable(format!("gemini.base_url {base_url:?}: {error}")))?;
-        config.base_url = Some(url);
-    }
-    if let Some(timeout) = settings.llm.timeout {
-        config.timeout = timeout;
-    }
-    if let Some(retries) = settings.llm.retries {
-        config.retries = retries;
-    }
-    Ok(Arc::new(Gemini::new(config).map_err(|error| unusable(error.to_string()))?))
-}
-
-#[cfg(not(feature = "gemini"))]
-fn gemini(_: &Settings, _: Option<String>) -> Result<Arc<dyn LanguageModel>, CliError> {
-    Err(CliError::configuration("this adjutant was built without gemini")
-        .or_try("cargo install with the feature gemini"))
 }
 
 #[cfg(feature = "embedded")]
@@ -145,11 +331,10 @@ async fn embedded(
     settings: &Settings,
     screen: &Screen,
     name: Option<String>,
-    named: bool,
+    named: Named,
 ) -> Result<Arc<dyn LanguageModel>, CliError> {
-    let (name, file) =
-        crate::models::installed(settings, screen, name.or_else(|| settings.embedded_model.clone()), named)
-            .await?;
+    let name = name.or_else(|| settings.embedded_model.clone());
+    let (name, file) = crate::embedded::installed(settings, screen, name, named).await?;
     in_process(settings, screen, &name, file)
 }
 
@@ -201,14 +386,16 @@ async fn embedded(
     _: &Settings,
     _: &Screen,
     _: Option<String>,
-    named: bool,
+    named: Named,
 ) -> Result<Arc<dyn LanguageModel>, CliError> {
-    let error = if named {
-        CliError::configuration("this adjutant was built without the embedded model")
-    } else {
-        CliError::configuration("there is no key, and this adjutant was built without the embedded model")
+    let error = match named {
+        Named::Yes => CliError::configuration("this adjutant was built without the embedded model"),
+        Named::No => {
+            CliError::configuration("there is no key, and this adjutant was built without the embedded model")
+        }
     };
-    Err(error.or_try("GEMINI_API_KEY=… adjutant …").or_try("cargo install with the feature embedded"))
+    let error = key_variables().into_iter().fold(error, |error, way| error.or_try(way));
+    Err(error.or_try("cargo install with the feature embedded"))
 }
 
 #[cfg(not(feature = "embedded"))]
@@ -217,24 +404,61 @@ fn embedded_file(_: &Settings, _: &Screen, _: PathBuf) -> Result<Arc<dyn Languag
         .or_try("cargo install with the feature embedded"))
 }
 
+/// Ways to give a key: the preferred providers', one line each.
+pub(crate) fn key_variables() -> Vec<String> {
+    Provider::by_preference()
+        .filter(|provider| provider.default_model.is_some())
+        .filter_map(|provider| provider.key_variable)
+        .take(3)
+        .map(|variable| format!("{variable}=… adjutant …"))
+        .collect()
+}
+
 fn unusable(spec: &str, cause: &str) -> CliError {
-    CliError::configuration(format!("{spec:?} is not a model's name"))
+    CliError::no_such_model(format!("{spec:?} is not a model's name"))
         .because(cause)
-        .or_try("-m gemini/NAME, -m embedded/NAME, -m embedded:FILE.gguf, -m scripted:FILE, -m demo")
+        .or_try("-m PROVIDER/NAME, -m embedded:FILE.gguf, -m scripted:FILE, -m demo (adjutant --help)")
 }
 
 fn unknown_provider(spec: &str, unknown: &str) -> CliError {
-    let error = CliError::configuration(format!("there is no provider {unknown:?}"));
+    let error = CliError::no_such_model(format!("there is no provider {unknown:?}"));
     // A model's name alone is the likeliest mistake.
-    if unknown.starts_with("gemini-") {
-        return error.because(format!("did you mean gemini/{spec}?"));
+    if let Some(provider) = provider_of_model(spec) {
+        return error.because(format!("did you mean {provider}/{spec}?"));
     }
-    match nearest(unknown, PROVIDERS.iter().copied()) {
+    // `qwen3:8b` is how Ollama's models are called.
+    let tagged =
+        spec.contains(':') && !spec.contains('/') && nearest(unknown, OURS.iter().copied()).is_none();
+    if let Some(provider) = Provider::find("ollama").filter(|_| tagged) {
+        return error.because(format!("did you mean {}/{spec}?", provider.name));
+    }
+    let known = OURS.iter().copied().chain(Provider::all().flat_map(Provider::names));
+    match nearest(unknown, known) {
         Some(near) => {
             let rest = spec.get(unknown.len()..).unwrap_or_default();
             error.because(format!("did you mean {near}{rest}?"))
         }
-        None => error.because(format!("there are {}", PROVIDERS.join(", "))),
+        None => {
+            let names: Vec<&str> =
+                Provider::all().map(|provider| provider.name).chain(OURS.iter().copied()).collect();
+            error.because(format!("there are {}", names.join(", ")))
+        }
+    }
+}
+
+/// The provider that makes models with such a name: one whose default model begins with the same word.
+fn provider_of_model(model: &str) -> Option<&'static str> {
+    let first = |name: &str| name.split('-').next().unwrap_or_default().to_owned();
+    let word = first(model);
+    let alike = |provider: &&Provider| provider.default_model.is_some_and(|model| first(model) == word);
+    let makers = || Provider::by_preference().filter(|provider| !provider.local);
+    (model.contains('-') && !word.is_empty()).then(|| makers().find(alike))?.map(|provider| provider.name)
+}
+
+impl Settings {
+    /// What is set about a provider.
+    pub(crate) fn provider(&self, provider: &Provider) -> ProviderSettings {
+        self.providers.get(provider.name).cloned().unwrap_or_default()
     }
 }
 
@@ -242,26 +466,49 @@ fn unknown_provider(spec: &str, unknown: &str) -> CliError {
 mod tests {
     use super::*;
 
-    #[test]
-    fn names_are_read_as_documented() {
-        let read = |spec: &str| Choice::parse(spec).unwrap();
-        assert_eq!(read("gemini"), Choice::Gemini(None));
-        assert_eq!(read("google/gemini-x"), Choice::Gemini(Some("gemini-x".to_owned())));
-        assert_eq!(read("gemini/tuned/mine"), Choice::Gemini(Some("tuned/mine".to_owned())));
-        assert_eq!(read("embedded"), Choice::Embedded(None));
-        assert_eq!(read("embedded/qwen"), Choice::Embedded(Some("qwen".to_owned())));
-        assert_eq!(read("embedded:/a/b.gguf"), Choice::EmbeddedFile("/a/b.gguf".into()));
-        assert_eq!(read("scripted:a/b.jsonl"), Choice::Scripted("a/b.jsonl".into()));
-        assert_eq!(read(" demo "), Choice::Demo);
+    fn read(spec: &str) -> String {
+        match Choice::parse(spec).unwrap() {
+            Choice::Vendor(provider, model) => {
+                format!("{} {}", provider.name, model.as_deref().unwrap_or("-"))
+            }
+            other => format!("{other:?}"),
+        }
     }
 
     #[test]
+    fn every_row_of_the_table_can_be_named_with_and_without_a_model() {
+        for provider in Provider::all() {
+            for name in provider.names() {
+                assert_eq!(read(name), format!("{} -", provider.name));
+                assert_eq!(read(&format!("{name}/a/b:c")), format!("{} a/b:c", provider.name));
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_read_as_documented() {
+        assert_eq!(read("embedded"), "Embedded(None)");
+        assert_eq!(read("embedded/qwen"), "Embedded(Some(\"qwen\"))");
+        assert_eq!(read("embedded:/a/b.gguf"), "EmbeddedFile(\"/a/b.gguf\")");
+        assert_eq!(read("scripted:a/b.jsonl"), "Scripted(\"a/b.jsonl\")");
+        assert_eq!(read(" demo "), "Demo");
+    }
+
+    #[cfg(feature = "gemini")]
+    #[test]
     fn an_unknown_provider_is_an_error_with_the_nearest() {
+        assert_eq!(read("google/gemini-x"), "gemini gemini-x");
         for (spec, hint) in [
-            ("gemni", "gemini"),
-            ("embeded/x", "embedded/x"),
-            ("gemini-2.5-pro", "gemini/gemini-2.5-pro"),
-            ("skripted:f", "scripted:f"),
+            ("gemni", "did you mean gemini?"),
+            ("embeded/x", "did you mean embedded/x?"),
+            ("gemini-2.5-pro", "did you mean gemini/gemini-2.5-pro?"),
+            ("skripted:f", "did you mean scripted:f?"),
+            #[cfg(feature = "ollama")]
+            ("qwen3:8b", "did you mean ollama/qwen3:8b?"),
+            #[cfg(feature = "openai")]
+            ("gpt-5", "did you mean openai/gpt-5?"),
+            #[cfg(feature = "anthropic")]
+            ("claude-x", "did you mean anthropic/claude-x?"),
             ("zzz", "there are gemini"),
             ("", "there are gemini"),
         ] {
@@ -273,8 +520,13 @@ mod tests {
 
     #[test]
     fn half_a_name_is_an_error() {
-        for spec in ["gemini/", "embedded:", "scripted", "scripted/x", "demo/x", "gemini:x"] {
+        for spec in ["embedded/", "embedded:", "scripted", "scripted/x", "demo/x"] {
             assert_eq!(Choice::parse(spec).unwrap_err().exit as u8, 3, "{spec}");
+        }
+        for provider in Provider::all() {
+            for end in ["/", ":x"] {
+                assert_eq!(Choice::parse(&format!("{}{end}", provider.name)).unwrap_err().exit as u8, 3);
+            }
         }
     }
 }

@@ -1,279 +1,130 @@
-//! `adjutant models`: language models that run in this process, and getting one at first use.
+//! `adjutant models`: who can answer, and whether they do.
 
-use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use adjutant_core::{CancellationToken, Reading, nearest, read_words};
-use adjutant_embedded::catalogue::{self, DEFAULT_MODEL, InstallState, KNOWN_MODELS, KnownModel};
-use adjutant_embedded::pull::{self, Progress, PullError, Step};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::json;
+use adjutant_core::{GenerateRequest, LanguageModel as _, Message};
+use adjutant_providers::Provider;
+use serde_json::{Value, json};
 
 use crate::args::Models;
 use crate::config::Settings;
-use crate::display::json_line;
+use crate::display::{clip, json_line, millis, tokens};
 use crate::error::{CliError, Exit};
-use crate::lines::{Interrupts, Lines};
+use crate::model_choice::{self, Choice, Override};
 use crate::screen::Screen;
 
-/// Lists, fetches or deletes models.
+/// What a model is asked to see whether it answers.
+const QUESTION: &str = "Answer with the word: ready";
+
+/// Lists, fetches, deletes or tries models.
 ///
 /// # Errors
-/// No such model, no source for it, or no place to put it.
+/// No such model, no source for it, no place to put it, or no answer from it.
 pub(crate) async fn run(
     settings: &Settings,
     screen: &Screen,
     command: Models,
     json: bool,
 ) -> Result<Exit, CliError> {
-    let dir = settings.dirs.models();
     match command {
-        Models::List => list(&dir, screen, json)?,
-        Models::Pull { name } => {
-            let model = known(name.as_deref().or(settings.embedded_model.as_deref()))?;
-            let file = fetch(model, &dir, screen).await?;
-            if json {
-                screen
-                    .answer_line(&json_line(&json!({ "name": model.name, "path": file.to_string_lossy() })));
-            } else {
-                screen.answer_line(&format!("{} is ready: {}", model.name, file.display()));
-            }
-        }
-        Models::Rm { name } => {
-            let model = known(Some(&name))?;
-            let freed =
-                catalogue::remove(&dir, model.name).map_err(|error| CliError::failed(error.to_string()))?;
-            if json {
-                screen.answer_line(&json_line(&json!({ "name": model.name, "freed_bytes": freed })));
-            } else {
-                screen.answer_line(&format!("{} is gone; {} are free again", model.name, size(freed)));
-            }
-        }
+        Models::List => list(settings, screen, json)?,
+        #[cfg(feature = "embedded")]
+        Models::Pull { name } => crate::embedded::pull(settings, screen, name, json).await?,
+        #[cfg(feature = "embedded")]
+        Models::Rm { name } => crate::embedded::rm(settings, screen, &name, json)?,
+        Models::Test { base_url } => return test(settings, screen, base_url, json).await,
+        // Has its own way through `main`: its answer is printed whatever happens.
+        Models::Call(_) => {}
     }
     Ok(Exit::Ok)
 }
 
-/// The file of a model that runs in this process: there already, or fetched if the person wants it.
-///
-/// `named`: somebody chose this model, so that fetching it needs no question where nobody can be asked.
-///
-/// # Errors
-/// No such model, it is not there and may not be fetched, or it could not be fetched.
-pub(crate) async fn installed(
-    settings: &Settings,
-    screen: &Screen,
-    name: Option<String>,
-    named: bool,
-) -> Result<(String, PathBuf), CliError> {
-    let dir = settings.dirs.models();
-    let model = known(name.as_deref())?;
-    if model.state_in(&dir) != InstallState::Installed {
-        if screen.asks() {
-            wanted(model, &dir, screen, named).await?;
-        } else if !named {
-            return Err(missing(model));
-        }
-        fetch(model, &dir, screen).await?;
-    }
-    Ok((model.name.to_owned(), model.path_in(&dir)))
-}
-
-/// The catalogue's entry of that name, or the usual one.
-fn known(name: Option<&str>) -> Result<&'static KnownModel, CliError> {
-    let name = name.unwrap_or(DEFAULT_MODEL);
-    KnownModel::find(name).ok_or_else(|| {
-        let error = CliError::configuration(format!("there is no embedded model called {name:?}"));
-        let error = match nearest(name, KNOWN_MODELS.iter().map(|model| model.name)) {
-            Some(near) => error.because(format!("did you mean {near}?")),
-            None => error.because(format!("there are {}", KNOWN_MODELS.map(|model| model.name).join(", "))),
-        };
-        error.or_try("-m embedded:FILE.gguf for a file of your own")
-    })
-}
-
-/// One question, default yes.
-async fn wanted(model: &KnownModel, dir: &Path, screen: &Screen, named: bool) -> Result<(), CliError> {
-    let why = if named { "" } else { "No API key found. " };
-    let left = match model.state_in(dir) {
-        InstallState::Partial { bytes } => format!("{} of it are here", size(bytes)),
-        InstallState::Missing | InstallState::Damaged { .. } | InstallState::Installed => "once".to_owned(),
-    };
-    screen.side(&format!(
-        "{why}Download the embedded model ({}, {}, {left})? [Y/n] ",
-        model.name,
-        size(model.bytes)
-    ));
-    let line = Lines::new().next().await.ok().flatten();
-    // The end of input is not a yes.
-    let Some(line) = line else { return Err(missing(model)) };
-    let words = String::from_utf8_lossy(&line).trim().to_owned();
-    if words.is_empty() || read_words(&words) == Reading::Yes { Ok(()) } else { Err(missing(model)) }
-}
-
-fn missing(model: &KnownModel) -> CliError {
-    CliError::configuration("there is no language model to ask")
-        .because(format!("no key in the environment, and the embedded model {} is not here", model.name))
-        .or_try(format!("adjutant models pull    ({}, once)", size(model.bytes)))
-        .or_try("GEMINI_API_KEY=… adjutant …")
-        .or_try("adjutant -m embedded:FILE.gguf …")
-        .or_try("adjutant -m demo …    canned answers, to look around")
-}
-
-/// Fetches a model. Ctrl-C stops; what is there stays for the next time.
-async fn fetch(model: &'static KnownModel, dir: &Path, screen: &Screen) -> Result<PathBuf, CliError> {
-    let mut interrupts = Interrupts::new()?;
-    let cancel = CancellationToken::new();
-    let mut meter = Meter::new(screen, model);
-    let sources = pull::Sources::default();
-    let result = {
-        let mut tell = |progress: Progress| meter.tell(progress);
-        let pull = pull::pull(model.name, dir, &sources, &mut tell, &cancel);
-        tokio::pin!(pull);
-        loop {
-            tokio::select! {
-                result = &mut pull => break result,
-                () = interrupts.next() => cancel.cancel(),
-            }
-        }
-    };
-    meter.end();
-    result.map_err(|error| match error {
-        PullError::Cancelled => CliError::interrupted("the download was stopped; what is there is kept")
-            .or_try("adjutant models pull    goes on where it stopped"),
-        PullError::NoSource { name, file, bytes, failures } => {
-            let causes: Vec<String> =
-                failures.iter().map(|failure| format!("{}: {}", failure.source, failure.cause)).collect();
-            CliError::configuration(format!("{name} could not be fetched"))
-                .because(causes.join("; "))
-                .or_try("again later: what is there is kept")
-                .or_try(format!(
-                    "get {file} ({}) elsewhere, then adjutant -m embedded:FILE.gguf …",
-                    size(bytes)
-                ))
-        }
-        PullError::Busy { .. } => CliError::failed(error.to_string()).or_try("wait for it"),
-        error => CliError::configuration(error.to_string()),
-    })
-}
-
-/// How far a download is: a bar at a terminal, else a line every few percent.
-struct Meter<'a> {
-    screen: &'a Screen,
-    name: &'static str,
-    bar: Option<ProgressBar>,
-    step: Option<(Step, &'static str)>,
-    told_percent: u64,
-}
-
-/// Percent between two lines.
-const LINE_EVERY: u64 = 5;
-
-impl<'a> Meter<'a> {
-    fn new(screen: &'a Screen, model: &KnownModel) -> Self {
-        let bar = screen.shows_progress().then(|| {
-            let bar = ProgressBar::with_draw_target(Some(model.bytes), ProgressDrawTarget::stderr());
-            let style = "{msg} {bar:24} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
-            if let Ok(style) = ProgressStyle::with_template(style) {
-                bar.set_style(style);
-            }
-            bar
-        });
-        Self { screen, name: model.name, bar, step: None, told_percent: 0 }
-    }
-
-    fn tell(&mut self, progress: Progress) {
-        let new_step = self.step != Some((progress.step, progress.source));
-        self.step = Some((progress.step, progress.source));
-        let doing = match progress.step {
-            Step::Connecting => format!("looking for {} at {}", self.name, progress.source),
-            Step::Downloading => format!("{} from {}", self.name, progress.source),
-            Step::Checking => format!("checking {}", self.name),
-        };
-        if let Some(bar) = &self.bar {
-            if new_step {
-                bar.set_message(doing);
-                // The rate counts from here: what an earlier attempt fetched is not today's speed.
-                bar.reset_eta();
-            }
-            bar.set_position(progress.done_bytes);
-            return;
-        }
-        let percent = progress.done_bytes * 100 / progress.total_bytes.max(1);
-        if new_step || percent >= self.told_percent + LINE_EVERY {
-            self.told_percent = percent;
-            self.screen.note(&format!(
-                "{doing}: {} of {} ({percent} %)",
-                size(progress.done_bytes),
-                size(progress.total_bytes)
-            ));
-        }
-    }
-
-    fn end(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-fn list(dir: &Path, screen: &Screen, json: bool) -> Result<(), CliError> {
-    let models = catalogue::list(dir).map_err(|error| {
-        CliError::configuration(format!("{} cannot be read", dir.display())).because(error.to_string())
-    })?;
+fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<(), CliError> {
+    let embedded = embedded(settings)?;
     if json {
-        let all: Vec<_> = models
-            .iter()
-            .map(|model| {
+        let providers: Vec<Value> = Provider::all()
+            .map(|provider| {
+                let set = settings.provider(provider);
                 json!({
-                    "name": model.name,
-                    "path": model.path.to_string_lossy(),
-                    "bytes": model.bytes,
-                    "installed": model.state == InstallState::Installed,
-                    "default": model.name == DEFAULT_MODEL,
+                    "name": provider.name,
+                    "aliases": provider.aliases,
+                    "model": set.model.as_deref().or(provider.default_model),
+                    "base_url": set.base_url.as_deref().or(Some(provider.base_url)).filter(|url| !url.is_empty()),
+                    "key_variable": provider.key_variable,
+                    "key_set": set.key.is_some(),
+                    "key_needed": provider.needs_key,
+                    "local": provider.local,
                 })
             })
             .collect();
-        screen.answer_line(&json_line(&all));
+        let embedded: Vec<Value> = embedded.into_iter().map(|(_, json)| json).collect();
+        screen.answer_line(&json_line(&json!({ "providers": providers, "embedded": embedded })));
         return Ok(());
     }
-    for model in &models {
-        let state = match model.state {
-            InstallState::Installed => "installed".to_owned(),
-            InstallState::Partial { bytes } => format!("{} fetched", size(bytes)),
-            InstallState::Damaged { .. } => "damaged; pull it again".to_owned(),
-            InstallState::Missing => "not here".to_owned(),
+    for provider in Provider::all() {
+        let set = settings.provider(provider);
+        let key = match (provider.key_variable, &set.key) {
+            (Some(variable), Some(_)) => format!("{variable} is set"),
+            (Some(variable), None) if provider.needs_key => format!("needs {variable}"),
+            (_, None) | (None, _) if provider.local => "on this machine".to_owned(),
+            (Some(variable), None) => format!("{variable} if it wants a key"),
+            (None, _) => String::new(),
         };
-        let note = model.known.map_or("a file of your own: -m embedded:FILE", |known| known.note);
-        screen.answer_line(&format!("{:24} {:>8}  {state:12}  {note}", model.name, size(model.bytes)));
+        let model = set.model.as_deref().or(provider.default_model).unwrap_or("NAME");
+        let spec = format!("{}/{model}", provider.name);
+        screen.answer_line(&format!("{:44} {key}", clip(&spec, 200)));
+    }
+    for (line, _) in embedded {
+        screen.answer_line(&line);
     }
     Ok(())
 }
 
-/// Bytes as people read them: `491 MB`, `1.1 GB`.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000_000 => format!("{} kB", bytes.div_ceil(1_000)),
-        1_000_000..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
-        _ => format!("{:.1} GB", bytes as f64 / 1e9),
-    }
+/// The models of this process, each as a line and as JSON.
+#[cfg(feature = "embedded")]
+fn embedded(settings: &Settings) -> Result<Vec<(String, Value)>, CliError> {
+    crate::embedded::list(settings)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+#[cfg(not(feature = "embedded"))]
+fn embedded(_: &Settings) -> Result<Vec<(String, Value)>, CliError> {
+    Ok(Vec::new())
+}
 
-    #[test]
-    fn sizes_are_short() {
-        assert_eq!(
-            [size(0), size(1), size(491_400_064), size(1_117_320_768)],
-            ["0 kB", "1 kB", "491 MB", "1.1 GB"]
-        );
+/// Asks for one word, so that key, address and name are tried together.
+async fn test(
+    settings: &Settings,
+    screen: &Screen,
+    base_url: Option<String>,
+    json: bool,
+) -> Result<Exit, CliError> {
+    let over = Override { base_url, retries: Some(0) };
+    let model =
+        model_choice::open_choice(settings, screen, Choice::of(settings, screen).await?, &over).await?;
+    let began = Instant::now();
+    let question = Message::user(QUESTION).map_err(|error| CliError::failed(error.to_string()))?;
+    let answer = model.generate(&GenerateRequest::new(vec![question])).await;
+    let answer = answer.map_err(|error| CliError::of_model_error(&error))?;
+    let ms = whole_millis(began.elapsed());
+    let name = model.id().to_string();
+    if json {
+        let usage = answer.usage;
+        screen.answer_line(&json_line(&json!({
+            "model": name, "answered_by": answer.model.to_string(), "text": answer.text(), "usage": usage, "ms": ms,
+        })));
+        return Ok(Exit::Ok);
     }
+    let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), tokens);
+    screen.answer_line(&format!(
+        "{name} answers: {} · {} in · {} out · {}",
+        clip(&answer.text(), 60),
+        count(answer.usage.input_tokens),
+        count(answer.usage.output_tokens),
+        millis(ms)
+    ));
+    Ok(Exit::Ok)
+}
 
-    #[test]
-    fn an_unknown_model_is_an_error_with_the_nearest() {
-        let error = known(Some("qwen2.5-coder-1b")).unwrap_err();
-        assert_eq!(error.exit as u8, 3);
-        assert!(error.cause.unwrap().contains("did you mean qwen2.5-coder-"));
-        assert_eq!(known(None).unwrap().name, DEFAULT_MODEL);
-    }
+fn whole_millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,8 +1,6 @@
 //! `adjutant pending`: what waits for a yes or no, and answering it later.
 
-use adjutant_core::port::Journal as _;
-use adjutant_core::{Answer, ConversationKey, PendingCall, UserId, Verdict, conversation};
-use adjutant_store::sqlite::Store;
+use adjutant_core::{Arguments, ConversationKey, PendingCall, UserId, Verdict, conversation};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -13,8 +11,8 @@ use crate::display::{json_line, rough};
 use crate::error::{CliError, Exit};
 use crate::report::{self, Report};
 use crate::screen::Screen;
+use crate::store::{self, Store};
 use crate::talk::Talk;
-use crate::wiring;
 
 /// A call that waits, and where.
 struct Waiting {
@@ -41,17 +39,22 @@ pub(crate) async fn run(
     yes: Vec<String>,
     json: bool,
 ) -> Result<Exit, CliError> {
-    let (id, verdict) = match command {
+    let (id, verdict, edited) = match command {
         Pending::List => return list(settings, screen, json).await,
-        Pending::Approve { id } => (id, Verdict::Approved),
-        Pending::Deny { id } => (id, Verdict::Denied),
+        Pending::Approve { id, args } => (id, Verdict::Approved, args.as_deref().map(arguments).transpose()?),
+        Pending::Deny { id } => (id, Verdict::Denied, None),
+        Pending::Resolve { id, how } => (id, how.into(), None),
     };
     // Before a model is looked for: a wrong id needs none.
-    let store = wiring::open_store(settings).await?;
-    let Waiting { key, call } = find(waiting(&store).await?, &id)?;
+    let store = store::open(settings).await?;
+    let Waiting { key, call } = find(waiting(&*store).await?, &id)?;
+    if !call.takes(verdict) {
+        return Err(other_answer(&call));
+    }
+    let mut answer = call.answer(verdict);
+    answer.edited = edited;
     let mut talk = Talk::start(screen, settings, yes, !json).await?;
     let mut context = talk.agent.context(&key).await?;
-    let answer = Answer { call_id: call.call_id, digest: call.digest, verdict };
     let response = talk.answer(&mut context, vec![answer]).await?;
     if json {
         screen.answer_line(&json_line(&Report::of(&response, talk.agent.model().id().to_string())));
@@ -60,8 +63,8 @@ pub(crate) async fn run(
 }
 
 async fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<Exit, CliError> {
-    let store = wiring::open_store(settings).await?;
-    let waiting = waiting(&store).await?;
+    let store = store::open(settings).await?;
+    let waiting = waiting(&*store).await?;
     if json {
         let all: Vec<Listed> = waiting
             .iter()
@@ -87,19 +90,39 @@ async fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<Exit, 
         } else {
             "expired".to_owned()
         };
-        screen.answer_line(&format!(
-            "{}  {}  ({}, asked {age} ago, {expiry})",
-            short_id(call),
-            preview(call),
-            call.tool
-        ));
+        let state = match &call.doubt {
+            None => format!("asked {age} ago, {expiry}"),
+            Some(doubt) => {
+                let age = rough(now.as_second() - doubt.since.as_second());
+                format!("begun {age} ago and interrupted: was it done? {expiry}")
+            }
+        };
+        screen.answer_line(&format!("{}  {}  ({}, {state})", short_id(call), preview(call), call.tool));
         screen.answer_line(&format!("          conversation {}", key.conversation));
     }
     Ok(Exit::Ok)
 }
 
+/// The arguments of `--args`.
+fn arguments(text: &str) -> Result<Arguments, CliError> {
+    serde_json::from_str(text)
+        .map_err(|error| CliError::usage("--args has to be a JSON object").because(error.to_string()))
+}
+
+/// A call that waits for another kind of answer.
+fn other_answer(call: &PendingCall) -> CliError {
+    let id = short_id(call);
+    match call.doubt {
+        Some(_) => CliError::usage("it was interrupted: the question is whether it was done")
+            .or_try(format!("adjutant pending resolve {id} done|retry|leave")),
+        None => CliError::usage("it was not begun: it waits for a yes or no")
+            .or_try(format!("adjutant pending approve {id}"))
+            .or_try(format!("adjutant pending deny {id}")),
+    }
+}
+
 /// Everything of the local user that waits now, oldest first.
-async fn waiting(store: &Store) -> Result<Vec<Waiting>, CliError> {
+async fn waiting(store: &dyn Store) -> Result<Vec<Waiting>, CliError> {
     let user = UserId::local();
     let mut all = Vec::new();
     for (key, _) in store.parked(&user).await? {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant_core::{AgentResponse, CallId, OutcomeCategory, ToolCall, ToolResult, Usage};
+use adjutant_core::{AgentResponse, CallId, Cost, OutcomeCategory, ToolCall, ToolResult, Usage};
 use adjutant_runtime::RunEvent;
 
 use crate::display::{clean, clip, json_line, millis, tokens};
@@ -143,8 +143,8 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// What a turn cost: `1.2k in · 80 out · 1.4 s`. What a model in the cloud costs in money is not known here: `$?`.
-pub(crate) fn footer(usage: &Usage, local: bool, took: Duration) -> String {
+/// What a turn cost: `1.2k in · 80 out · $0.00034 · 1.4 s`. `$?`: nobody knows how much money; what cost none says nothing.
+pub(crate) fn footer(usage: &Usage, cost: Option<Cost>, took: Duration) -> String {
     let mut parts = Vec::new();
     if let Some(input) = usage.input_tokens {
         parts.push(format!("{} in", tokens(input)));
@@ -152,8 +152,10 @@ pub(crate) fn footer(usage: &Usage, local: bool, took: Duration) -> String {
     if let Some(output) = usage.output_tokens {
         parts.push(format!("{} out", tokens(output)));
     }
-    if !local {
-        parts.push("$?".to_owned());
+    match cost {
+        None => parts.push("$?".to_owned()),
+        Some(free) if free == Cost::default() => {}
+        Some(cost) => parts.push(cost.to_string()),
     }
     parts.push(millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)));
     parts.join(" · ")
@@ -167,8 +169,10 @@ mod tests {
     fn the_footer_says_what_is_known() {
         let usage = Usage { input_tokens: Some(1_234), output_tokens: Some(80), ..Usage::default() };
         let took = Duration::from_millis(1_400);
-        assert_eq!(footer(&usage, true, took), "1.2k in · 80 out · 1.4 s");
-        assert_eq!(footer(&usage, false, took), "1.2k in · 80 out · $? · 1.4 s");
-        assert_eq!(footer(&Usage::default(), true, took), "1.4 s");
+        let free = Some(Cost::default());
+        assert_eq!(footer(&usage, free, took), "1.2k in · 80 out · 1.4 s");
+        assert_eq!(footer(&usage, None, took), "1.2k in · 80 out · $? · 1.4 s");
+        assert_eq!(footer(&usage, Cost::from_usd(0.000_34), took), "1.2k in · 80 out · $0.00034 · 1.4 s");
+        assert_eq!(footer(&Usage::default(), free, took), "1.4 s");
     }
 }

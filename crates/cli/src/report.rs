@@ -1,11 +1,12 @@
 //! `--json`: one object on one line, whatever happened.
 
 use adjutant_core::{
-    AgentResponse, Arguments, ConversationId, DecisionKind, Notice, OutcomeCategory, PendingCall,
-    ToolInvocation, TurnId, Usage, UserIntent,
+    AgentResponse, Arguments, ConversationId, Cost, DecisionKind, Doubt, Notice, OutcomeCategory,
+    PendingCall, ToolInvocation, TurnId, Usage, UserIntent,
 };
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::confirm::short_id;
 use crate::error::CliError;
@@ -23,16 +24,20 @@ pub(crate) struct Report {
     decision: Option<DecisionKind>,
     intent: Option<UserIntent>,
     outcome: Option<OutcomeCategory>,
+    /// The answer as JSON, if a schema was asked for and it fits.
+    output: Option<Value>,
     tools_used: Vec<ToolInvocation>,
     pending: Vec<Pending>,
     usage: Usage,
+    /// US dollars; `null`: not known.
+    cost_usd: Option<f64>,
     model: Option<String>,
     notices: Vec<Notice>,
     error: Option<Problem>,
     timing_ms: Timing,
 }
 
-/// A call that waits for a yes.
+/// A call that waits for a human.
 #[derive(Debug, Serialize)]
 pub(crate) struct Pending {
     /// What `adjutant pending approve` takes.
@@ -43,6 +48,8 @@ pub(crate) struct Pending {
     preview: String,
     digest: String,
     expires_at: Timestamp,
+    /// Not `null`: it was begun, and nobody knows whether it was done.
+    doubt: Option<Doubt>,
 }
 
 /// What did not work.
@@ -75,9 +82,11 @@ impl Report {
             decision: Some(response.decision.kind),
             intent: Some(response.decision.intent.clone()),
             outcome: Some(response.outcome),
+            output: response.output.clone(),
             tools_used: response.tools_used.clone(),
             pending: response.decision.pending.iter().map(Pending::of).collect(),
             usage: response.usage,
+            cost_usd: response.cost.map(Cost::usd),
             model: Some(model),
             notices: response.notices.clone(),
             error: CliError::of_response(response).as_ref().map(Problem::of),
@@ -105,6 +114,7 @@ impl Pending {
             preview: call.preview.clone(),
             digest: call.digest.clone(),
             expires_at: call.expires_at,
+            doubt: call.doubt.clone(),
         }
     }
 }

@@ -1,9 +1,10 @@
 //! `adjutant config`: what is set, and where.
 
+use adjutant_providers::Provider;
 use serde_json::{Map, Value, json};
 
 use crate::args::Config;
-use crate::config::Sources;
+use crate::config::{Database, OF_PROVIDER, Sources};
 use crate::display::{clean_line, json_line};
 use crate::error::{CliError, Exit};
 use crate::screen::Screen;
@@ -27,16 +28,15 @@ pub(crate) fn run(
 
 fn show(sources: &Sources, screen: &Screen, origin: bool, json: bool) -> Result<(), CliError> {
     let settings = sources.load()?;
+    let worth_a_line = || settings.shown.iter().filter(|shown| !shown.quiet || shown.value.is_some());
     if json {
-        let all: Map<String, Value> = settings
-            .shown
-            .iter()
+        let all: Map<String, Value> = worth_a_line()
             .map(|shown| (shown.name.to_owned(), json!({ "value": shown.value, "origin": shown.origin })))
             .collect();
         screen.answer_line(&json_line(&all));
         return Ok(());
     }
-    for shown in &settings.shown {
+    for shown in worth_a_line() {
         let value = match &shown.value {
             Some(value) => clean_line(value),
             None => format!("({})", shown.unset),
@@ -48,6 +48,16 @@ fn show(sources: &Sources, screen: &Screen, origin: bool, json: bool) -> Result<
             screen.answer_line(&line);
         }
     }
+    let providers: Vec<&str> = Provider::all().map(|provider| provider.name).collect();
+    screen.note(
+        "[budget] per_turn_, per_day_ and everyone_per_day_ with usd, tokens, model_calls, tool_calls and time: shown where they \
+         are set",
+    );
+    screen.note(&format!(
+        "[PROVIDER] {}: shown where they are set. Providers: {}",
+        OF_PROVIDER.join(", "),
+        providers.join(", ")
+    ));
     Ok(())
 }
 
@@ -55,19 +65,28 @@ fn paths(sources: &Sources, screen: &Screen, json: bool) {
     let mut places = vec![("config", sources.user_file()), ("env", sources.env_file())];
     places.extend(sources.project_file().map(|file| ("project", file)));
     // Where the store is can be set; if the settings are broken, this is where it would be.
-    let store =
-        sources.load().map_or_else(|_| sources.dirs.data.join("adjutant.db"), |settings| settings.store_path);
-    places.push(("store", store));
+    let usual = || Database::Sqlite(sources.dirs.data.join("adjutant.db"));
+    let server = match sources.load().map_or_else(|_| usual(), |settings| settings.database) {
+        Database::Sqlite(file) => {
+            places.push(("store", file));
+            None
+        }
+        server @ Database::Postgres(_) => Some(("store", server.to_string())),
+    };
     places.push(("data", sources.dirs.data.clone()));
     places.push(("cache", sources.dirs.cache.clone()));
+    places.push(("state", sources.dirs.state.clone()));
+    let shown = places.into_iter().map(|(name, path)| {
+        let there = if path.exists() { "" } else { "    (not there)" };
+        (name, path.to_string_lossy().into_owned(), there)
+    });
+    let shown = shown.chain(server.map(|(name, address)| (name, address, "")));
     if json {
-        let all: Map<String, Value> =
-            places.iter().map(|(name, path)| ((*name).to_owned(), json!(path.to_string_lossy()))).collect();
+        let all: Map<String, Value> = shown.map(|(name, place, _)| (name.to_owned(), json!(place))).collect();
         screen.answer_line(&json_line(&all));
         return;
     }
-    for (name, path) in places {
-        let there = if path.exists() { "" } else { "    (not there)" };
-        screen.answer_line(&format!("{name:8} {}{there}", clean_line(&path.to_string_lossy())));
+    for (name, place, there) in shown {
+        screen.answer_line(&format!("{name:8} {}{there}", clean_line(&place)));
     }
 }

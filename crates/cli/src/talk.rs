@@ -3,26 +3,24 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use adjutant_core::port::ConversationStore as _;
-use adjutant_core::{
-    AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, OutcomeCategory, UserId,
-};
+use adjutant_core::port::ConversationStore;
+use adjutant_core::{AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, UserId};
 use adjutant_runtime::{Agent, RunContext, RunStream};
-use adjutant_store::sqlite::Store;
 
-use crate::config::Settings;
-use crate::confirm::{Approver, Decided, short_id};
+use crate::config::{Database, Settings};
+use crate::confirm::{Approver, Decided, approves, short_id};
 use crate::display::clip;
 use crate::error::{CliError, Exit};
 use crate::lines::{Interrupts, Lines};
 use crate::render::{Renderer, footer};
 use crate::screen::Screen;
+use crate::store::{self, Store};
 use crate::{model_choice, wiring};
 
 /// A running assistant and the person in front of it.
 pub(crate) struct Talk<'a> {
     pub(crate) screen: &'a Screen,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) agent: Agent,
     pub(crate) user: UserId,
     pub(crate) lines: Lines,
@@ -47,7 +45,10 @@ impl<'a> Talk<'a> {
     ) -> Result<Self, CliError> {
         let model = model_choice::open(settings, screen).await?;
         screen.note(&header(&*model));
-        let store = wiring::open_store(settings).await?;
+        if let Database::Postgres(_) = &settings.database {
+            screen.note(&format!("store {}", settings.database));
+        }
+        let store = store::open(settings).await?;
         let agent = wiring::agent(settings, model, store.clone())?;
         for name in &yes {
             wiring::known_tool(name, &wiring::tool_names(&agent)).map_err(|error| CliError {
@@ -76,7 +77,9 @@ impl<'a> Talk<'a> {
     /// The conversation with the newest message, or a new one.
     pub(crate) async fn context(&self, continues: bool) -> Result<RunContext, CliError> {
         if continues {
-            if let Some(newest) = self.store.list(&self.user, 1).await?.into_iter().next() {
+            if let Some(newest) =
+                ConversationStore::list(&*self.store, &self.user, 1).await?.into_iter().next()
+            {
                 let key = ConversationKey { user: self.user.clone(), conversation: newest.id };
                 return Ok(self.agent.context(&key).await?);
             }
@@ -120,7 +123,7 @@ impl<'a> Talk<'a> {
         context: &mut RunContext,
         mut response: AgentResponse,
     ) -> Result<AgentResponse, CliError> {
-        while response.outcome == OutcomeCategory::PendingConfirmation {
+        while !response.decision.pending.is_empty() {
             let mut approver = Approver {
                 screen: self.screen,
                 lines: &mut self.lines,
@@ -188,8 +191,8 @@ impl<'a> Talk<'a> {
         }
         // A question follows; the figures come with the answer.
         if self.screen.shows_work() && !self.will_be_decided(response) {
-            let local = self.agent.model().capabilities().local;
-            self.screen.note(&format!("  {}", footer(&response.usage, local, began.elapsed())));
+            let figures = footer(&response.usage, response.cost, began.elapsed());
+            self.screen.note(&format!("  {figures}"));
         }
         if self.screen.verbose() {
             let (kind, outcome) = (response.decision.kind, response.outcome);
@@ -200,9 +203,7 @@ impl<'a> Talk<'a> {
     /// Whether every call that waits is going to be answered by an option or at the terminal.
     fn will_be_decided(&self, response: &AgentResponse) -> bool {
         let pending = &response.decision.pending;
-        !pending.is_empty()
-            && (self.screen.asks()
-                || pending.iter().all(|call| crate::confirm::approved(&self.yes, &call.tool)))
+        !pending.is_empty() && (self.screen.asks() || pending.iter().all(|call| approves(&self.yes, call)))
     }
 
     fn how_to_answer(&self, response: &AgentResponse) {
@@ -211,22 +212,36 @@ impl<'a> Talk<'a> {
         }
         for call in &response.decision.pending {
             let id = short_id(call);
-            self.screen.side_line(&format!("Waiting for a yes: {}", clip(&call.preview, 200)));
-            self.screen.side_line(&format!("  adjutant pending approve {id}"));
-            self.screen.side_line(&format!("  adjutant pending deny {id}"));
+            let preview = clip(&call.preview, 200);
+            if call.doubt.is_some() {
+                self.screen.side_line(&format!("Was it done? {preview}"));
+                self.screen.side_line(&format!("  adjutant pending resolve {id} done|retry|leave"));
+            } else {
+                self.screen.side_line(&format!("Waiting for a yes: {preview}"));
+                self.screen.side_line(&format!("  adjutant pending approve {id}"));
+                self.screen.side_line(&format!("  adjutant pending deny {id}"));
+            }
         }
-        self.screen.side_line("  adjutant -c yes");
+        if response.decision.pending.iter().all(|call| call.doubt.is_none()) {
+            self.screen.side_line("  adjutant -c yes");
+        }
     }
 
     async fn resume(&mut self) -> Result<(), CliError> {
-        let resumed = tokio::select! {
-            resumed = self.agent.resume(Some(&self.user)) => resumed?,
+        let never = CancellationToken::new();
+        let swept = tokio::select! {
+            swept = self.agent.sweep(Some(&self.user), &never) => swept?,
             () = self.interrupts.next() => {
                 return Err(CliError::interrupted("stopped while finishing what an earlier run left open"));
             }
         };
-        for response in resumed {
+        for response in swept.responses {
             self.screen.note(&format!("finished what was left open: {}", clip(&response.content, 300)));
+        }
+        // Nothing of it is lost, and nothing else has to wait for it.
+        for (key, error) in swept.left {
+            let error = clip(&error.to_string(), 300);
+            self.screen.note(&format!("conversation {} cannot go on now: {error}", key.conversation));
         }
         Ok(())
     }

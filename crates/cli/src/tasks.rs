@@ -13,7 +13,7 @@ use crate::error::{CliError, Exit};
 use crate::lines::Lines;
 use crate::report::Problem;
 use crate::screen::Screen;
-use crate::wiring;
+use crate::{store, wiring};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -36,7 +36,7 @@ pub(crate) async fn run(
     json: bool,
 ) -> Result<Exit, CliError> {
     let (tool, arguments) = call(command);
-    let store = wiring::open_store(settings).await?;
+    let store = store::open(settings).await?;
     let agent = wiring::agent_without_model(settings, store)?;
     let done = carry_out(&agent, screen, tool, arguments.clone(), yes).await;
     let error = match &done {

@@ -1,21 +1,19 @@
-//! Puts the pieces together: store, tools, policy, bounds, model.
+//! Puts the pieces together: journal, tools, policy, bounds, model.
 
 use std::sync::Arc;
 
 use adjutant_core::limits::TURN_DEADLINE_LOCAL;
-use adjutant_core::port::{Journal, LogStore, TaskStore};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
-    Capabilities, GenerationConfig, LanguageModel, Permission, Policy, ToolName, TurnLimits, nearest,
+    Budgets, Capabilities, GenerationConfig, LanguageModel, Permission, Policy, ToolName, TurnLimits, nearest,
 };
 use adjutant_providers::scripted::ScriptedModel;
-use adjutant_runtime::Agent;
-use adjutant_store::sqlite::Store;
-use adjutant_store::worker_id;
+use adjutant_runtime::{Agent, Prices};
 use adjutant_tools::task_tools;
 
 use crate::config::Settings;
 use crate::error::CliError;
+use crate::store::{self, Work};
 
 /// The task assistant's instruction.
 const CONSTITUTION: &str = include_str!("../../../prompts/constitution.md");
@@ -26,22 +24,14 @@ const EXAMPLES: &str = include_str!("../../../prompts/weak/todo.jsonl");
 /// In an instruction, stands for the setting `user_name`.
 const USER_NAME: &str = "{{user_name}}";
 
-/// The database everything is in.
-///
-/// # Errors
-/// It cannot be opened or made.
-pub(crate) async fn open_store(settings: &Settings) -> Result<Arc<Store>, CliError> {
-    Ok(Arc::new(Store::open(&settings.store_path).await?))
-}
-
 /// The task assistant over a model and a store.
 ///
 /// # Errors
 /// A setting names a tool there is not, or the instruction's file cannot be read.
-pub(crate) fn agent<S: Journal + LogStore + TaskStore>(
+pub(crate) fn agent(
     settings: &Settings,
     model: Arc<dyn LanguageModel>,
-    store: Arc<S>,
+    store: Arc<dyn Work>,
 ) -> Result<Agent, CliError> {
     let tools = task_tools(store.clone());
     let names: Vec<&str> = tools.iter().map(|tool| tool.definition().name.as_str()).collect();
@@ -53,25 +43,28 @@ pub(crate) fn agent<S: Journal + LogStore + TaskStore>(
         ..GenerationConfig::default()
     };
     let examples = WeakTools::from_jsonl(EXAMPLES).map_err(|error| CliError::failed(error.to_string()))?;
-    let agent = Agent::builder("adjutant")
+    let mut agent = Agent::builder("adjutant")
         .description("Manages a person's tasks.")
         .instruction(instruction(settings)?)
         .tools(tools)
         .weak_tools(examples)
         .policy(policy)
         .config(config)
+        .prices(prices(settings)?)
         .limits(limits)
-        .journal(store, worker_id())
-        .model(model)
-        .build()?;
-    Ok(agent)
+        .dyn_journal(store.clone(), store.clone(), store::worker(settings))
+        .model(model);
+    if settings.budgets != Budgets::default() {
+        agent = agent.budgets(settings.budgets, store);
+    }
+    Ok(agent.build()?)
 }
 
 /// The task assistant for people who call its tools themselves: the same gate, and a model that is never asked.
 ///
 /// # Errors
 /// As [`agent`].
-pub(crate) fn agent_without_model(settings: &Settings, store: Arc<Store>) -> Result<Agent, CliError> {
+pub(crate) fn agent_without_model(settings: &Settings, store: Arc<dyn Work>) -> Result<Agent, CliError> {
     agent(settings, Arc::new(ScriptedModel::new([])), store)
 }
 
@@ -128,6 +121,19 @@ fn limits(settings: &Settings, capabilities: &Capabilities) -> TurnLimits {
         confirmation_expiry: set.confirmation_expiry.unwrap_or(usual.confirmation_expiry),
         ..usual
     }
+}
+
+/// The built-in prices, and before them the person's own.
+fn prices(settings: &Settings) -> Result<Prices, CliError> {
+    let Some(path) = &settings.prices_file else { return Ok(Prices::builtin()) };
+    let unusable = |cause: String| {
+        CliError::configuration(format!("the prices {} cannot be used", path.display()))
+            .because(cause)
+            .or_try("prices_file in the configuration (adjutant config show --origin)")
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+    let own = toml::from_str(&text).map_err(|error| unusable(error.message().to_owned()))?;
+    Ok(Prices::builtin().overridden_by(own))
 }
 
 fn instruction(settings: &Settings) -> Result<String, CliError> {

@@ -1,4 +1,5 @@
-//! Confirmation as data: what waits, what an answer must match, and how plain words are read.
+//! What waits for a human, as data: calls to be confirmed and calls in doubt, what an answer must match, and how plain
+//! words are read.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -25,12 +26,50 @@ pub struct PendingCall {
     pub requested_at: Timestamp,
     /// From when on an answer is too late.
     pub expires_at: Timestamp,
+    /// Set if it does not wait for a yes: it was begun, and nobody knows whether it was done. It takes
+    /// [`Verdict::Done`], [`Verdict::Retry`] or [`Verdict::Leave`]; nobody's answer is a `Leave`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<Doubt>,
+}
+
+/// A call that was begun and whose end nobody saw.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doubt {
+    /// Which start of the call it is about, from 1. A call that was tried again may come into doubt again.
+    pub attempt: u32,
+    /// When it was begun.
+    pub since: Timestamp,
+}
+
+impl PendingCall {
+    /// An answer to it as it was shown.
+    #[must_use]
+    pub fn answer(&self, verdict: Verdict) -> Answer {
+        Answer { call_id: self.call_id.clone(), digest: self.digest.clone(), verdict, edited: None }
+    }
+
+    /// Whether a verdict is one it can have.
+    #[must_use]
+    pub fn takes(&self, verdict: Verdict) -> bool {
+        match verdict {
+            Verdict::Approved | Verdict::Denied => self.doubt.is_none(),
+            Verdict::Done | Verdict::Retry | Verdict::Leave => self.doubt.is_some(),
+        }
+    }
 }
 
 /// SHA-256, in hex, over the turn, the call, the tool and its arguments with sorted keys.
 #[must_use]
 pub fn digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Arguments) -> String {
     let canonical = serde_json::json!([turn, call, tool, sorted(&Value::Object(arguments.clone()))]);
+    hex(&Sha256::digest(canonical.to_string().as_bytes()))
+}
+
+/// [`digest`] for a call in doubt: an answer to the confirmation of the call, or to an earlier doubt, is none to this one.
+#[must_use]
+pub fn doubt_digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Arguments, attempt: u32) -> String {
+    let arguments = sorted(&Value::Object(arguments.clone()));
+    let canonical = serde_json::json!([turn, call, tool, arguments, "doubt", attempt]);
     hex(&Sha256::digest(canonical.to_string().as_bytes()))
 }
 
@@ -66,6 +105,19 @@ pub struct Answer {
     pub digest: String,
     /// What they said.
     pub verdict: Verdict,
+    /// Other arguments to approve it with. They pass the gate again; if they do not fit, the answer is refused with the
+    /// reason and the call keeps waiting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<Arguments>,
+}
+
+impl Answer {
+    /// The same with other arguments, for [`Verdict::Approved`].
+    #[must_use]
+    pub fn with_arguments(mut self, arguments: Arguments) -> Self {
+        self.edited = Some(arguments);
+        self
+    }
 }
 
 /// What a human said to a pending call.
@@ -76,6 +128,12 @@ pub enum Verdict {
     Approved,
     /// Do not run it.
     Denied,
+    /// Of a call in doubt: it was done.
+    Done,
+    /// Of a call in doubt: it was not done; try again, with the same key.
+    Retry,
+    /// Of a call in doubt: leave it open, and do not try again.
+    Leave,
 }
 
 /// How a message is read while something waits. Never by the model.
@@ -87,6 +145,98 @@ pub enum Reading {
     No,
     /// Anything else: ask again, execute nothing.
     Unclear,
+}
+
+/// How a message is read while a call in doubt waits. Never by the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DoubtReading {
+    /// One of the three answers: [`Verdict::Done`], [`Verdict::Retry`] or [`Verdict::Leave`].
+    Verdict(Verdict),
+    /// Anything else, a bare yes or no among them: ask again, execute nothing.
+    Unclear,
+}
+
+/// Reads plain words while a call in doubt waits. Only the three answers count, and close relatives of them that can
+/// mean nothing else.
+#[must_use]
+pub fn read_doubt_words(text: &str) -> DoubtReading {
+    const DONE: &[&str] = &[
+        "it was done",
+        "was done",
+        "done",
+        "it is done",
+        "its done",
+        "it has been done",
+        "it was carried out",
+        "it happened",
+        "yes it was done",
+        "yes it was",
+        "already done",
+        "it was already done",
+    ];
+    const RETRY: &[&str] = &[
+        "not done try again",
+        "it was not done try again",
+        "it wasnt done try again",
+        "not done please try again",
+        "no try again",
+        "no it was not try again",
+        "try again",
+        "try it again",
+        "please try again",
+        "retry",
+        "do it again",
+        "repeat it",
+    ];
+    const LEAVE: &[&str] = &[
+        "leave it",
+        "leave it as it is",
+        "leave it alone",
+        "leave it be",
+        "leave it open",
+        "please leave it",
+        "just leave it",
+        "leave",
+        "never mind",
+        "nevermind",
+    ];
+    let words = bare_words(text);
+    if text.contains('?') {
+        DoubtReading::Unclear
+    } else if DONE.contains(&words.as_str()) {
+        DoubtReading::Verdict(Verdict::Done)
+    } else if RETRY.contains(&words.as_str()) {
+        DoubtReading::Verdict(Verdict::Retry)
+    } else if LEAVE.contains(&words.as_str()) {
+        DoubtReading::Verdict(Verdict::Leave)
+    } else {
+        DoubtReading::Unclear
+    }
+}
+
+/// What a message says to the calls that wait. Empty: it is unclear, and nothing is executed.
+///
+/// A yes or no is for every call that waits for one. The answer to a doubt is for the one call that is in doubt: where
+/// several are, or something else waits beside it, plain words are not enough.
+#[must_use]
+pub fn read_message<'a>(waiting: &'a [PendingCall], text: &str) -> Vec<(&'a PendingCall, Verdict)> {
+    if let [call] = waiting
+        && call.doubt.is_some()
+    {
+        return match read_doubt_words(text) {
+            DoubtReading::Verdict(verdict) => vec![(call, verdict)],
+            DoubtReading::Unclear => Vec::new(),
+        };
+    }
+    if waiting.iter().any(|call| call.doubt.is_some()) {
+        return Vec::new();
+    }
+    let verdict = match read_words(text) {
+        Reading::Yes => Verdict::Approved,
+        Reading::No => Verdict::Denied,
+        Reading::Unclear => return Vec::new(),
+    };
+    waiting.iter().map(|call| (call, verdict)).collect()
 }
 
 /// Reads plain words while something waits. Only a bare yes or no counts; "yes, but ..." is unclear.
@@ -135,12 +285,7 @@ pub fn read_words(text: &str) -> Reading {
         "dont do it",
         "nein",
     ];
-    let words: String = text
-        .chars()
-        .filter(|c| !matches!(c, '\'' | '’'))
-        .map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { ' ' })
-        .collect();
-    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = bare_words(text);
     // A question mark makes any word a question.
     if text.contains('?') {
         Reading::Unclear
@@ -151,4 +296,14 @@ pub fn read_words(text: &str) -> Reading {
     } else {
         Reading::Unclear
     }
+}
+
+/// The words alone: no marks, no capitals, one space between two.
+fn bare_words(text: &str) -> String {
+    let words: String = text
+        .chars()
+        .filter(|c| !matches!(c, '\'' | '’'))
+        .map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { ' ' })
+        .collect();
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,12 +1,16 @@
 //! What the events of a conversation add up to: its history, the turn that is open, how a turn ended.
 
-use crate::confirmation::PendingCall;
-use crate::decision::{AgentDecision, AgentResponse, DecisionKind, OutcomeCategory, Timing, UserIntent};
-use crate::event::{Event, Recorded, TurnEnd};
+use crate::confirmation::{Answer, PendingCall};
+use crate::cost::Cost;
+use crate::decision::{
+    AgentDecision, AgentResponse, DecisionKind, Notice, OutcomeCategory, Timing, UserIntent,
+};
+use crate::event::{Event, Input, InputBody, Recorded, TurnEnd};
 use crate::id::{ConversationId, InputId, TurnId};
 use crate::message::Message;
 use crate::model::Usage;
 use crate::tool::{ToolCall, ToolInvocation};
+use crate::words;
 
 /// All messages of finished turns, in order, without an instruction.
 #[must_use]
@@ -44,11 +48,64 @@ pub fn pending(events: &[Recorded]) -> Vec<PendingCall> {
     for recorded in events.iter().filter(|recorded| recorded.event.turn() == Some(open)) {
         if let Event::TurnParked { pending, .. } = &recorded.event {
             waiting = pending.clone();
-        } else if let Event::CallAnswered { call, .. } = &recorded.event {
+        } else if let Event::CallAnswered { call, .. } | Event::DoubtResolved { call, .. } = &recorded.event {
             waiting.retain(|pending| pending.call_id != *call);
         }
     }
     waiting
+}
+
+/// What the person is to know about an input that was an answer: that it was refused, came too late, or was given before.
+#[must_use]
+pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
+    let notice = |code: &str, text: &str| Notice { code: code.to_owned(), text: text.to_owned() };
+    let mut notices: Vec<Notice> = events
+        .iter()
+        .filter_map(|recorded| match &recorded.event {
+            Event::AnswerRefused { input: refused, reason, .. } if *refused == input.id => {
+                Some(notice("answer_refused", reason))
+            }
+            _ => None,
+        })
+        .collect();
+    let InputBody::Answers { answers } = &input.body else { return notices };
+    for answer in answers {
+        let Some(shown) = asked(events, answer) else { continue };
+        match answered_by(events, shown) {
+            Some(Some(by)) if *by != input.id => {
+                notice("answered_before", words::ANSWERED_BEFORE).join(&mut notices);
+            }
+            Some(None) if shown.doubt.is_none() => {
+                notice("answered_late", words::ANSWERED_LATE).join(&mut notices);
+            }
+            Some(None) => notice("answered_late", words::DOUBT_ANSWERED_LATE).join(&mut notices),
+            Some(Some(_)) | None => {}
+        }
+    }
+    notices
+}
+
+/// What an answer is to, if that was ever asked.
+fn asked<'a>(events: &'a [Recorded], answer: &Answer) -> Option<&'a PendingCall> {
+    events.iter().rev().find_map(|recorded| match &recorded.event {
+        Event::TurnParked { pending, .. } => {
+            pending.iter().find(|call| call.call_id == answer.call_id && call.digest == answer.digest)
+        }
+        _ => None,
+    })
+}
+
+/// The input that answered what was asked, if one did; nothing, if its time ran out.
+fn answered_by<'a>(events: &'a [Recorded], shown: &PendingCall) -> Option<Option<&'a InputId>> {
+    events.iter().find_map(|recorded| match (&recorded.event, &shown.doubt) {
+        (Event::CallAnswered { call, input, .. }, None) if *call == shown.call_id => Some(input.as_ref()),
+        (Event::DoubtResolved { call, attempt, input, .. }, Some(doubt))
+            if *call == shown.call_id && *attempt == doubt.attempt =>
+        {
+            Some(input.as_ref())
+        }
+        _ => None,
+    })
 }
 
 /// The turn that took an input.
@@ -70,20 +127,24 @@ pub fn response(conversation: ConversationId, events: &[Recorded], turn: TurnId)
         return Some(finished(conversation, turn, end, timing));
     }
     let waiting = pending(events);
-    let content = of_turn().rev().find_map(|recorded| match &recorded.event {
-        Event::TurnParked { content, .. } => Some(content.clone()),
+    let (asked, content) = of_turn().rev().find_map(|recorded| match &recorded.event {
+        Event::TurnParked { pending, content, .. } => Some((pending.len(), content.clone())),
         _ => None,
     })?;
     if waiting.is_empty() {
         return None;
     }
+    // What was answered is not asked again.
+    let content = if waiting.len() < asked { words::questions(&waiting) } else { content };
     let mut usage = Usage::default();
+    let mut cost = Some(Cost::default());
     let mut tool_calls: Vec<ToolCall> = Vec::new();
     let mut tools_used = Vec::new();
     for recorded in of_turn() {
         match &recorded.event {
             Event::ModelReplied { reply: Ok(reply), .. } => {
                 usage = usage.plus(reply.usage);
+                cost = Cost::sum(cost, reply.cost);
                 tool_calls.extend(reply.tool_calls().cloned());
             }
             Event::CallFinished { tool, arguments, result, .. } => tools_used.push(ToolInvocation {
@@ -94,6 +155,7 @@ pub fn response(conversation: ConversationId, events: &[Recorded], turn: TurnId)
             _ => {}
         }
     }
+    let outcome = OutcomeCategory::waiting_for(&waiting);
     let intent = waiting.first().map_or(UserIntent::GeneralChat, |call| UserIntent::of_tool(&call.tool));
     Some(AgentResponse {
         conversation,
@@ -107,8 +169,10 @@ pub fn response(conversation: ConversationId, events: &[Recorded], turn: TurnId)
             tool_calls,
             pending: waiting,
         },
-        outcome: OutcomeCategory::PendingConfirmation,
+        outcome,
+        output: None,
         usage,
+        cost,
         error: None,
         notices: Vec::new(),
         timing,
@@ -123,7 +187,9 @@ fn finished(conversation: ConversationId, turn: TurnId, end: TurnEnd, timing: Ti
         tools_used: end.tools_used,
         decision: end.decision,
         outcome: end.outcome,
+        output: end.output,
         usage: end.usage,
+        cost: end.cost,
         error: end.error,
         notices: end.notices,
         timing,

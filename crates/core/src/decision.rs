@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::confirmation::PendingCall;
+use crate::cost::{self, Cost};
 use crate::error::ModelError;
 use crate::id::{ConversationId, TurnId};
 use crate::model::Usage;
@@ -118,6 +121,18 @@ word_enum!(
     }
 );
 
+impl OutcomeCategory {
+    /// Where a turn stands that waits for these calls: a doubt weighs more than a question.
+    #[must_use]
+    pub fn waiting_for(pending: &[PendingCall]) -> Self {
+        if pending.iter().any(|call| call.doubt.is_some()) {
+            Self::InDoubt
+        } else {
+            Self::PendingConfirmation
+        }
+    }
+}
+
 /// What the person wanted, read from what the model chose. No second model call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
@@ -227,6 +242,21 @@ pub struct Notice {
     pub text: String,
 }
 
+impl Notice {
+    /// A part of a request that could not be sent as it was asked.
+    #[must_use]
+    pub fn not_sent(loss: impl Into<String>) -> Self {
+        Self { code: "not_sent".to_owned(), text: loss.into() }
+    }
+
+    /// Adds it to others, unless it is one of them: a person is told once a turn.
+    pub(crate) fn join(self, others: &mut Vec<Self>) {
+        if !others.contains(&self) {
+            others.push(self);
+        }
+    }
+}
+
 /// The typed cause of a turn that did not simply succeed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "source", rename_all = "snake_case")]
@@ -286,14 +316,55 @@ pub struct AgentResponse {
     pub decision: AgentDecision,
     /// How it ended.
     pub outcome: OutcomeCategory,
+    /// The answer as JSON that fits its schema, if one was asked for and given; see [`AgentResponse::output`].
+    #[serde(default)]
+    pub output: Option<Value>,
     /// Tokens of all model calls.
     pub usage: Usage,
+    /// Money of all model calls that were answered. `None`: not known, and shown as `$?`. Zero: nothing was paid, as with a
+    /// model on the user's own machine.
+    #[serde(rename = "cost_usd", default, with = "cost::in_usd")]
+    pub cost: Option<Cost>,
     /// The typed cause, if it did not simply succeed.
     pub error: Option<TurnError>,
     /// What else the person should know.
     pub notices: Vec<Notice>,
     /// Where the time went.
     pub timing: Timing,
+}
+
+/// Why a response holds no value of the type that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OutputError {
+    /// The turn ended without a structured answer: it failed, asked something back, waits for a human, or no schema was set.
+    #[error("the turn ended with {outcome} and gave no structured answer")]
+    None {
+        /// How it ended; the response has the words and the typed cause.
+        outcome: OutcomeCategory,
+    },
+    /// The answer fits the schema that was sent, and the type does not take it.
+    #[error("the answer is no {type_name}: {reason}")]
+    Unreadable {
+        /// The type.
+        type_name: &'static str,
+        /// Where and why.
+        reason: String,
+    },
+}
+
+impl AgentResponse {
+    /// The structured answer as a Rust value.
+    ///
+    /// # Errors
+    /// [`OutputError`]: there is none, or it is no `T`.
+    pub fn output<T: DeserializeOwned>(&self) -> Result<T, OutputError> {
+        let value = self.output.as_ref().ok_or(OutputError::None { outcome: self.outcome })?;
+        T::deserialize(value).map_err(|error| OutputError::Unreadable {
+            type_name: std::any::type_name::<T>(),
+            reason: error.to_string(),
+        })
+    }
 }
 
 /// Where the time of a turn went, in milliseconds of the run that ended it and those before.

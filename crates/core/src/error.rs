@@ -55,6 +55,9 @@ pub enum ModelError {
         status: u16,
         /// Its words.
         message: String,
+        /// How long it asks to wait, if it does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after: Option<Duration>,
     },
     /// The key is missing, wrong, or may not do this.
     #[error("{provider} refused the credentials: {message}")]
@@ -165,7 +168,19 @@ impl ModelError {
     /// How long the provider asked to wait.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        if let Self::RateLimited { retry_after, .. } = self { *retry_after } else { None }
+        match self {
+            Self::RateLimited { retry_after, .. } | Self::Server { retry_after, .. } => *retry_after,
+            Self::Quota { .. }
+            | Self::Timeout { .. }
+            | Self::Network { .. }
+            | Self::Authentication { .. }
+            | Self::BadRequest { .. }
+            | Self::NotFound { .. }
+            | Self::InvalidResponse { .. }
+            | Self::Truncated { .. }
+            | Self::ContextTooLong { .. }
+            | Self::Refused { .. } => None,
+        }
     }
 
     /// The unreadable answer, if that was the trouble.

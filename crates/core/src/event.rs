@@ -2,8 +2,10 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::confirmation::{Answer, PendingCall, Verdict};
+use crate::cost::Cost;
 use crate::decision::{AgentDecision, Notice, OutcomeCategory, TurnError};
 use crate::error::ModelError;
 use crate::id::{CallId, IdempotencyKey, InputId, ModelId, TurnId};
@@ -35,6 +37,9 @@ pub enum InputBody {
     Message {
         /// Their words, as they came.
         text: String,
+        /// JSON Schema the final answer to them must fit. `None`: what the agent asks for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output_schema: Option<Value>,
     },
     /// The person answered pending calls.
     Answers {
@@ -43,6 +48,14 @@ pub enum InputBody {
     },
     /// The person wants the running or waiting turn to stop.
     Cancel,
+}
+
+impl InputBody {
+    /// Words, answered as the agent usually answers.
+    #[must_use]
+    pub fn message(text: impl Into<String>) -> Self {
+        Self::Message { text: text.into(), output_schema: None }
+    }
 }
 
 /// One event together with its place and time.
@@ -80,6 +93,9 @@ pub enum Event {
         model: ModelId,
         /// The bounds it runs under.
         limits: TurnLimits,
+        /// JSON Schema its final answer must fit, if it must.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output_schema: Option<Value>,
     },
     /// A model call ended.
     ModelReplied {
@@ -147,6 +163,25 @@ pub enum Event {
         tool: String,
         /// What it was called with.
         arguments: Arguments,
+        /// What the person is asked about it. `None` in journals of before that was asked: it is left open.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        doubt: Option<PendingCall>,
+    },
+    /// It is known what became of a call in doubt, or settled that it stays unknown.
+    DoubtResolved {
+        /// The turn.
+        turn: TurnId,
+        /// The call.
+        call: CallId,
+        /// Which start of it, as in [`crate::Doubt::attempt`].
+        attempt: u32,
+        /// Who said so.
+        by: ResolvedBy,
+        /// The input that said so, if a person did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<InputId>,
+        /// [`Verdict::Done`], [`Verdict::Retry`] or [`Verdict::Leave`].
+        verdict: Verdict,
     },
     /// The turn waits for a human.
     TurnParked {
@@ -167,6 +202,21 @@ pub enum Event {
         input: Option<InputId>,
         /// What was said; `None` if its time ran out.
         verdict: Option<Verdict>,
+        /// The arguments the person put in the place of those that were shown, if they did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        edited: Option<EditedCall>,
+    },
+    /// An answer could not be what it was meant to be, such as a yes with arguments that do not fit: nothing executed,
+    /// the call keeps waiting.
+    AnswerRefused {
+        /// The turn that waits.
+        turn: TurnId,
+        /// The call.
+        call: CallId,
+        /// The input.
+        input: InputId,
+        /// Why, for the person.
+        reason: String,
     },
     /// A message arrived while something waited and was neither yes nor no: asked again, nothing executed.
     AnswerUnclear {
@@ -224,6 +274,27 @@ pub enum GateVerdict {
     },
 }
 
+/// What a person made of a call's arguments, as it passed the gate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EditedCall {
+    /// What runs, references resolved to ids.
+    pub arguments: Arguments,
+    /// Hash over turn, call, tool and these arguments.
+    pub digest: String,
+}
+
+/// Who knew what became of a call in doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResolvedBy {
+    /// A human said so.
+    Person,
+    /// The tool found out.
+    Probe,
+    /// Nobody said anything in time.
+    Expiry,
+}
+
 /// Why the gate refused a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -236,6 +307,8 @@ pub enum Refusal {
     Forbidden,
     /// A human denied the same call in this turn.
     DeniedBefore,
+    /// The same call was interrupted in this turn and may have been carried out.
+    InDoubt,
     /// The tool could not even look.
     Failed,
 }
@@ -247,8 +320,14 @@ pub struct TurnEnd {
     pub decision: AgentDecision,
     /// The category.
     pub outcome: OutcomeCategory,
+    /// The answer as JSON that fits its schema, if one was asked for and given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
     /// Tokens of all model calls.
     pub usage: Usage,
+    /// Money of all model calls that were answered, if it is known of each.
+    #[serde(default)]
+    pub cost: Option<Cost>,
     /// Tool rounds.
     pub iterations: u32,
     /// The typed cause, if it did not simply succeed.
@@ -275,8 +354,10 @@ impl Event {
             | Self::CallStarted { turn, .. }
             | Self::CallFinished { turn, .. }
             | Self::CallInDoubt { turn, .. }
+            | Self::DoubtResolved { turn, .. }
             | Self::TurnParked { turn, .. }
             | Self::CallAnswered { turn, .. }
+            | Self::AnswerRefused { turn, .. }
             | Self::AnswerUnclear { turn, .. }
             | Self::TurnFinished { turn, .. } => Some(*turn),
         }
@@ -287,9 +368,12 @@ impl Event {
     pub fn takes_input(&self) -> Option<&InputId> {
         match self {
             Self::TurnStarted { input, .. }
+            | Self::AnswerRefused { input, .. }
             | Self::AnswerUnclear { input, .. }
             | Self::InputIgnored { input, .. } => Some(input),
-            Self::CallAnswered { input, .. } | Self::TurnFinished { input, .. } => input.as_ref(),
+            Self::CallAnswered { input, .. }
+            | Self::DoubtResolved { input, .. }
+            | Self::TurnFinished { input, .. } => input.as_ref(),
             Self::HistorySet { .. }
             | Self::ModelReplied { .. }
             | Self::CallChecked { .. }
@@ -310,9 +394,14 @@ impl Event {
             Self::ModelReplied { turn, number, .. } => Some(format!("{turn}/model/{number}")),
             Self::CallChecked { call, .. }
             | Self::CallFinished { call, .. }
-            | Self::CallInDoubt { call, .. }
+            | Self::CallInDoubt { call, doubt: None, .. }
             | Self::CallAnswered { call, .. } => Some(call.to_string()),
+            Self::CallInDoubt { call, doubt: Some(PendingCall { doubt, .. }), .. } => {
+                Some(attempt_step(call, doubt.as_ref().map_or(1, |doubt| doubt.attempt)))
+            }
+            Self::DoubtResolved { call, attempt, .. } => Some(attempt_step(call, *attempt)),
             Self::CallStarted { .. }
+            | Self::AnswerRefused { .. }
             | Self::HistorySet { .. }
             | Self::TurnParked { .. }
             | Self::AnswerUnclear { .. }
@@ -331,11 +420,18 @@ impl Event {
             Self::CallStarted { .. } => "call_started",
             Self::CallFinished { .. } => "call_finished",
             Self::CallInDoubt { .. } => "call_in_doubt",
+            Self::DoubtResolved { .. } => "doubt_resolved",
             Self::TurnParked { .. } => "turn_parked",
             Self::CallAnswered { .. } => "call_answered",
+            Self::AnswerRefused { .. } => "answer_refused",
             Self::AnswerUnclear { .. } => "answer_unclear",
             Self::InputIgnored { .. } => "input_ignored",
             Self::TurnFinished { .. } => "turn_finished",
         }
     }
+}
+
+/// The first start of a call is the call's own step; a later one is a step of its own (`durability.md` 3.2).
+fn attempt_step(call: &CallId, attempt: u32) -> String {
+    if attempt == 1 { call.to_string() } else { format!("{call}#{attempt}") }
 }

@@ -74,6 +74,8 @@ pub struct GateCheck<'a> {
     pub confirmation_expiry: std::time::Duration,
     /// Digest-free names of calls a human denied in this turn: tool and arguments.
     pub denied: &'a [(String, crate::tool::Arguments)],
+    /// The same of calls that were interrupted in this turn and may have been carried out.
+    pub interrupted: &'a [(String, crate::tool::Arguments)],
 }
 
 impl Gate {
@@ -103,6 +105,13 @@ impl Gate {
         if check.denied.iter().any(|(tool, denied)| *tool == call.name && *denied == arguments) {
             let message = "the person has just refused this; do not ask again".to_owned();
             return refuse(Refusal::DeniedBefore, message);
+        }
+        if check.interrupted.iter().any(|(tool, begun)| *tool == call.name && *begun == arguments) {
+            let message =
+                "the same call was interrupted and may have been carried out; it is not repeated, and only \
+                           the person can say what became of it"
+                    .to_owned();
+            return refuse(Refusal::InDoubt, message);
         }
         match self.policy.permission(&context.user, tool.definition()) {
             Permission::Allow => GateVerdict::Run { arguments },
@@ -135,6 +144,7 @@ impl Gate {
             preview,
             requested_at: check.now,
             expires_at: check.now.checked_add(expiry).unwrap_or(Timestamp::MAX),
+            doubt: None,
         }
     }
 }

@@ -3,8 +3,10 @@
 //! Nothing here waits, reads a clock or opens a file. Whoever drives a [`turn::Turn`] does.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod budget; // what may be spent
 mod confirmation; // what waits for a human
 pub mod conversation; // what events add up to
+mod cost; // what it cost in money
 mod decision; // what a turn amounted to
 mod error; // why a model call failed
 mod event; // what happened
@@ -14,9 +16,11 @@ pub mod limits; // every bound
 mod log; // what the logs say
 mod message; // what is said
 mod model; // who answers
+mod output; // what the final answer must look like
 pub mod port; // what others implement
 mod registry; // which tools there are
-mod schema; // what arguments must look like
+mod schema; // what JSON must look like
+mod schema_of; // what a Rust type looks like as JSON
 mod task; // what the task assistant keeps
 mod title; // what a conversation is called
 mod tool; // what can be called
@@ -24,7 +28,9 @@ pub mod turn; // what happens next
 pub mod weak; // tool calling for models that cannot be trusted with it
 pub mod words; // what the person reads
 
+pub use budget::*;
 pub use confirmation::*;
+pub use cost::Cost;
 pub use decision::*;
 pub use error::ModelError;
 pub use event::*;
@@ -34,9 +40,11 @@ pub use limits::TurnLimits;
 pub use log::*;
 pub use message::*;
 pub use model::*;
+pub use output::{OutputSchema, Structured};
 pub use port::LanguageModel;
 pub use registry::{RESERVED, ToolRegistry, nearest};
 pub use schema::{Schema, UnusableSchema};
+pub use schema_of::schema_of;
 pub use task::*;
 pub use title::title;
 pub use tokio_util::sync::CancellationToken;

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::decision::{DecisionKind, OutcomeCategory, UserIntent};
+use crate::cost::{self, Cost};
+use crate::decision::{DecisionKind, Notice, OutcomeCategory, TurnError, UserIntent};
 use crate::event::Event;
 use crate::id::{CallId, ConversationId, ConversationKey, ModelId, TurnId, UserId};
 use crate::model::Usage;
@@ -42,8 +43,9 @@ pub struct DecisionRecord {
     pub iterations: u32,
     /// Tokens of all model calls.
     pub usage: Usage,
-    /// Money in US dollars; `None`: unknown.
-    pub cost_usd: Option<f64>,
+    /// Money of all model calls that were answered, in US dollars. `None`: not known. Zero: nothing was paid.
+    #[serde(rename = "cost_usd", with = "cost::in_usd")]
+    pub cost: Option<Cost>,
     /// Time in model calls.
     pub model_ms: u64,
     /// Time in tools.
@@ -54,6 +56,8 @@ pub struct DecisionRecord {
     pub error_code: Option<String>,
     /// The model's answer if it was unreadable, bounded.
     pub raw_response: Option<String>,
+    /// What the person was told beside the answer: settings left out, room added for thinking, cuts.
+    pub notices: Vec<Notice>,
 }
 
 impl DecisionRecord {
@@ -77,13 +81,35 @@ impl DecisionRecord {
             model_calls: 0,
             iterations: 0,
             usage: Usage::default(),
-            cost_usd: None,
+            cost: Some(Cost::default()),
             model_ms: 0,
             tool_ms: 0,
             total_ms: None,
             error_code: None,
             raw_response: None,
+            notices: Vec::new(),
         })
+    }
+
+    /// Whether [`DecisionRecord::apply`] does anything with this event: a store need not look for the row otherwise.
+    #[must_use]
+    pub fn is_changed_by(event: &Event) -> bool {
+        match event {
+            Event::ModelReplied { .. }
+            | Event::CallFinished { .. }
+            | Event::TurnParked { .. }
+            | Event::TurnFinished { .. } => true,
+            Event::TurnStarted { .. }
+            | Event::CallChecked { .. }
+            | Event::CallStarted { .. }
+            | Event::CallInDoubt { .. }
+            | Event::DoubtResolved { .. }
+            | Event::CallAnswered { .. }
+            | Event::AnswerRefused { .. }
+            | Event::AnswerUnclear { .. }
+            | Event::InputIgnored { .. }
+            | Event::HistorySet { .. } => false,
+        }
     }
 
     /// Follows one event of its turn.
@@ -93,7 +119,13 @@ impl DecisionRecord {
                 self.model_calls += 1;
                 self.model_ms += ms;
                 match reply {
-                    Ok(response) => self.usage = self.usage.plus(response.usage),
+                    Ok(response) => {
+                        self.usage = self.usage.plus(response.usage);
+                        self.cost = Cost::sum(self.cost, response.cost);
+                        for loss in &response.losses {
+                            Notice::not_sent(loss).join(&mut self.notices);
+                        }
+                    }
                     Err(error) => {
                         self.error_code = Some(error.code().to_owned());
                         self.raw_response = error.raw().map(str::to_owned);
@@ -103,7 +135,7 @@ impl DecisionRecord {
             Event::CallFinished { ms, .. } => self.tool_ms += ms,
             Event::TurnParked { pending, content, .. } => {
                 self.kind = Some(DecisionKind::RequestConfirmation);
-                self.outcome = Some(OutcomeCategory::PendingConfirmation);
+                self.outcome = Some(OutcomeCategory::waiting_for(pending));
                 self.intent = pending.first().map(|call| UserIntent::of_tool(&call.tool));
                 self.content = Some(content.clone());
             }
@@ -114,19 +146,20 @@ impl DecisionRecord {
                 self.content = Some(end.decision.text.clone());
                 self.iterations = end.iterations;
                 self.usage = end.usage;
+                self.cost = end.cost;
+                self.notices = end.notices.clone();
                 self.error_code = end.error.as_ref().map(|error| error.code().to_owned());
+                if let Some(TurnError::Model { error }) = &end.error
+                    && let Some(raw) = error.raw()
+                {
+                    self.raw_response = Some(raw.to_owned());
+                }
                 self.ended_at = Some(at);
                 self.total_ms =
                     u64::try_from((at.as_millisecond() - self.started_at.as_millisecond()).max(0)).ok();
             }
-            Event::TurnStarted { .. }
-            | Event::CallChecked { .. }
-            | Event::CallStarted { .. }
-            | Event::CallInDoubt { .. }
-            | Event::CallAnswered { .. }
-            | Event::AnswerUnclear { .. }
-            | Event::InputIgnored { .. }
-            | Event::HistorySet { .. } => {}
+            // The others are those of `is_changed_by`, which names every event.
+            _ => debug_assert!(!Self::is_changed_by(event), "{} is not written down", event.kind()),
         }
     }
 }

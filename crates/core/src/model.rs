@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::cost::Cost;
 use crate::id::ModelId;
 use crate::message::{Message, Part, calls_of, text_of};
 use crate::tool::{ToolCall, ToolDefinition};
@@ -96,6 +97,13 @@ pub struct GenerationConfig {
     /// Explicit bound of the visible output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<MaxTokens>,
+    /// What the model does not take is left out and reported as a loss, instead of being an error. Default `false`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub drop_unsupported: bool,
+    /// Settings go out exactly as given: no default is filled in, nothing is added for thinking, nothing is checked.
+    /// For passing somebody else's request on. Default `false`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub verbatim: bool,
 }
 
 /// Everything one model call needs. The same request encodes to the same bytes.
@@ -145,7 +153,7 @@ pub enum FinishReason {
 
 /// Tokens, as the provider counted them. `None`: it did not say.
 ///
-/// Input includes cached, output includes thinking.
+/// Input includes what was read from a cache and what was written to one, output includes thinking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -155,6 +163,9 @@ pub struct Usage {
     pub output_tokens: Option<u64>,
     /// Of the input: read from a cache.
     pub cached_tokens: Option<u64>,
+    /// Of the input: written to a cache, where a provider counts and prices that apart (Anthropic).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_written_tokens: Option<u64>,
     /// Of the output: thinking.
     pub thinking_tokens: Option<u64>,
 }
@@ -163,7 +174,7 @@ impl Usage {
     /// Input plus output, if the provider said both.
     #[must_use]
     pub fn total(&self) -> Option<u64> {
-        Some(self.input_tokens? + self.output_tokens?)
+        Some(self.input_tokens?.saturating_add(self.output_tokens?))
     }
 
     /// Adds another call's tokens: a count is known as soon as one call reported it.
@@ -172,15 +183,33 @@ impl Usage {
         fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
             match (a, b) {
                 (None, None) => None,
-                (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
+                (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
             }
         }
         Self {
             input_tokens: add(self.input_tokens, other.input_tokens),
             output_tokens: add(self.output_tokens, other.output_tokens),
             cached_tokens: add(self.cached_tokens, other.cached_tokens),
+            cache_written_tokens: add(self.cache_written_tokens, other.cache_written_tokens),
             thinking_tokens: add(self.thinking_tokens, other.thinking_tokens),
         }
+    }
+}
+
+/// The input and the output counter of a provider as it sent them. What they include differs between providers; [`Usage`]
+/// has one meaning.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counters {
+    /// The one for what was read.
+    pub input: Option<u64>,
+    /// The one for what was written.
+    pub output: Option<u64>,
+}
+
+impl Counters {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -194,6 +223,12 @@ pub struct GenerateResponse {
     /// What it cost in tokens.
     #[serde(default)]
     pub usage: Usage,
+    /// The provider's own two counters, before they were made comparable.
+    #[serde(default, skip_serializing_if = "Counters::is_empty")]
+    pub counters: Counters,
+    /// What it cost in money, if the provider says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     /// The model that answered, as the provider names it.
     pub model: ModelId,
     /// What of the request could not be sent as asked, in words: settings left out, parts dropped.
@@ -244,6 +279,29 @@ pub enum Delta {
     Finished(GenerateResponse),
 }
 
+/// Whether a model keeps to a JSON Schema for its answer, in the provider's own form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchemaSupport {
+    /// It has to be asked in words, and its answer checked.
+    Prompted,
+    /// Only in a request without tools.
+    WithoutTools,
+    /// In any request.
+    Native,
+}
+
+impl SchemaSupport {
+    /// Whether a request with or without tools may carry a schema.
+    #[must_use]
+    pub fn covers(self, with_tools: bool) -> bool {
+        match self {
+            Self::Prompted => false,
+            Self::WithoutTools => !with_tools,
+            Self::Native => true,
+        }
+    }
+}
+
 /// What a model can do, as data. Core decides by this and never by a vendor's name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Capabilities {
@@ -251,10 +309,12 @@ pub struct Capabilities {
     pub context_window: u32,
     /// The model cannot be trusted to call tools freely: it gets a constrained list of actions (see [`crate::weak`]).
     pub weak_tools: bool,
-    /// Takes a JSON Schema for its answer and keeps it.
-    pub response_schema: bool,
+    /// Whether it keeps to a JSON Schema for its answer.
+    pub response_schema: SchemaSupport,
     /// Runs on the user's own machine: nothing is paid, nothing leaves.
     pub local: bool,
+    /// Tokens an answer may take beyond the visible output, for thinking.
+    pub thinking_allowance: u32,
     /// Turn deadline that suits it, if not the general one.
     pub turn_deadline: Option<Duration>,
 }

@@ -8,8 +8,9 @@ use crate::id::UserId;
 use crate::schema::Schema;
 use crate::tool::{Arguments, InvalidTool, Reference, Tool, ToolDefinition, ToolError, ToolName};
 
-/// Names the turn keeps for itself: control functions that are no tools.
-pub const RESERVED: &[&str] = &["ask_user", "decline", "reply"];
+/// Names that no tool can have: the control functions of the turn, and the words of a weak model for them that would pass
+/// as a tool's name.
+pub const RESERVED: &[&str] = &["ask_user", "decline", "reply", "unclear"];
 
 /// The tools of an agent, in the order they were registered.
 #[derive(Clone, Default)]
@@ -39,10 +40,10 @@ impl ToolRegistry {
     /// Adds a tool and compiles its schema.
     ///
     /// # Errors
-    /// [`InvalidTool`]: a name twice, a reserved name, a blank description, or parameters that are no object schema.
+    /// [`InvalidTool`]: a name that is none of ours, a name twice, a reserved name, a blank description, or parameters that are no object schema.
     pub fn register(&mut self, tool: Arc<dyn Tool>) -> Result<(), InvalidTool> {
         let definition = tool.definition();
-        let name = definition.name.as_str().to_owned();
+        let name = ToolName::new(definition.name.as_str())?.to_string();
         if definition.description.trim().is_empty() {
             return Err(InvalidTool::Description { name });
         }

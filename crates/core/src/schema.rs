@@ -1,4 +1,4 @@
-//! JSON Schema check of tool arguments, compiled once.
+//! JSON Schema check of tool arguments and of structured answers, compiled once.
 
 use jsonschema::Validator;
 use serde_json::Value;
@@ -26,18 +26,23 @@ impl Schema {
             .map_err(|error| UnusableSchema(error.to_string()))
     }
 
-    /// Checks a value; the error lists every place that does not fit: the path and what was expected there.
+    /// Checks arguments; the error lists every place that does not fit: the path and what was expected there.
     ///
     /// # Errors
     /// The places, joined with `; `, at most eight of them.
     pub fn check(&self, value: &Value) -> Result<(), String> {
+        self.check_as("the arguments", value)
+    }
+
+    /// The same for a value of another name.
+    pub(crate) fn check_as(&self, whole: &str, value: &Value) -> Result<(), String> {
         let places: Vec<String> = self
             .0
             .iter_errors(value)
             .take(8)
             .map(|error| {
                 let path = error.instance_path().to_string();
-                let path = if path.is_empty() { "the arguments".to_owned() } else { path };
+                let path = if path.is_empty() { whole.to_owned() } else { path };
                 format!("{path}: {error}")
             })
             .collect();
@@ -53,6 +58,6 @@ impl jsonschema::Retrieve for NoRemote {
         &self,
         uri: &jsonschema::Uri<String>,
     ) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
-        Err(format!("it refers to {uri}, and schemas outside the tool are not fetched").into())
+        Err(format!("it refers to {uri}, and other documents are not fetched").into())
     }
 }

@@ -9,7 +9,7 @@ const TITLE_CHARS_MAX: usize = 60;
 /// are no words in it.
 #[must_use]
 pub fn title(input: &InputBody) -> Option<String> {
-    let InputBody::Message { text } = input else { return None };
+    let InputBody::Message { text, .. } = input else { return None };
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if text.chars().count() <= TITLE_CHARS_MAX {
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, title: Option<&str>) {
-        assert_eq!(super::title(&InputBody::Message { text: text.to_owned() }).as_deref(), title);
+        assert_eq!(super::title(&InputBody::message(text)).as_deref(), title);
     }
 
     #[test]

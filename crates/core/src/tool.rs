@@ -38,6 +38,18 @@ impl ToolName {
         if first && rest && name.len() <= 64 { Ok(Self(name)) } else { Err(InvalidToolName(name)) }
     }
 
+    /// A name as somebody else chose it, for a request that is passed on as it is; no tool can be registered under one
+    /// that [`ToolName::new`] refuses.
+    ///
+    /// # Errors
+    /// [`InvalidToolName`] unless it is 1 to 128 bytes of letters, digits, `_`, `-`, `.` and `:`, as the most lenient
+    /// provider has it.
+    pub fn foreign(name: impl Into<String>) -> Result<Self, InvalidToolName> {
+        let name = name.into();
+        let fits = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte));
+        if fits && (1..=128).contains(&name.len()) { Ok(Self(name)) } else { Err(InvalidToolName(name)) }
+    }
+
     /// The name.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -274,6 +286,9 @@ pub struct ToolResult {
     /// What went wrong, in words a model can act on and a person may read, if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The model reads `data` alone, as it stands, without `success` around it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub verbatim: bool,
 }
 
 /// A tool may answer `null`, and that is not the same as no answer.
@@ -285,18 +300,78 @@ impl ToolResult {
     /// It worked.
     #[must_use]
     pub fn ok(data: Value) -> Self {
-        Self { success: true, data: Some(data), error: None }
+        Self { success: true, data: Some(data), error: None, verbatim: false }
     }
 
     /// It did not.
     #[must_use]
     pub fn failed(error: impl Into<String>) -> Self {
-        Self { success: false, data: None, error: Some(error.into()) }
+        Self { success: false, data: None, error: Some(error.into()), verbatim: false }
     }
 
-    /// As JSON, for wires that take text or an object.
+    /// Words or data that the model reads exactly as they are.
+    #[must_use]
+    pub fn verbatim(data: Value) -> Self {
+        Self { success: true, data: Some(data), error: None, verbatim: true }
+    }
+
+    /// It was interrupted, and the person says that it was done.
+    #[must_use]
+    pub fn taken_as_done() -> Self {
+        Self::ok(serde_json::json!({ "status": "done", "note": "confirmed by the person" }))
+    }
+
+    /// It was interrupted, and nobody knows more.
+    #[must_use]
+    pub fn left_open() -> Self {
+        let note = "interrupted; may or may not have been carried out; not repeated";
+        Self {
+            data: Some(serde_json::json!({ "status": "unknown", "note": note })),
+            ..Self::failed(format!("unknown: {note}"))
+        }
+    }
+
+    /// It broke off, and may have taken effect: the model is told, and does not make the same call again in this turn.
+    #[must_use]
+    pub fn broke_off(error: impl fmt::Display) -> Self {
+        let note = "may or may not have been carried out; not repeated";
+        Self {
+            data: Some(serde_json::json!({ "status": "unknown", "note": note })),
+            ..Self::failed(format!("{error}; it {note}"))
+        }
+    }
+
+    /// Whether nobody knows if it was done.
+    pub(crate) fn is_unknown(&self) -> bool {
+        !self.success && self.data.as_ref().is_some_and(|data| data["status"] == "unknown")
+    }
+
+    /// The same for the model that had called the tool with other arguments.
+    #[must_use]
+    pub(crate) fn of_edited(self, arguments: &Arguments) -> Self {
+        let note = "the person changed the arguments before it ran";
+        Self {
+            data: Some(serde_json::json!({ "note": note, "arguments": arguments, "result": self.data })),
+            verbatim: false,
+            ..self
+        }
+    }
+
+    /// What the model reads, as text: the words of a verbatim answer, else JSON.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        match self.to_json() {
+            Value::String(words) => words,
+            other => other.to_string(),
+        }
+    }
+
+    /// What the model reads, as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
+        if let (true, Some(data)) = (self.verbatim, &self.data) {
+            return data.clone();
+        }
         let mut map = Map::new();
         map.insert("success".to_owned(), Value::Bool(self.success));
         if let Some(data) = &self.data {
@@ -441,6 +516,17 @@ pub enum Prepared {
     },
 }
 
+/// What [`Tool::probe`] found out about a call that was interrupted.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Probe {
+    /// It was carried out, and this came out of it.
+    Done(Value),
+    /// It certainly was not, and cannot be any more: it may run.
+    NotDone,
+    /// It cannot be known: the person is asked.
+    Unknown,
+}
+
 /// Something an agent can do. The only way it touches the world.
 ///
 /// An implementor gives a definition and [`Tool::call`]; everything else has a default.
@@ -485,6 +571,15 @@ pub trait Tool: Send + Sync + 'static {
     fn describe(&self, arguments: &Arguments, data: &Value) -> Option<String> {
         let _ = (arguments, data);
         None
+    }
+
+    /// Looks whether a call that was begun was carried out, after a crash or a time-out left it open; `context` holds the
+    /// same key as the call did. Only asked of tools that must not run twice. Default: it cannot be known.
+    ///
+    /// Bounded in time like the call itself; a probe that fails knows nothing.
+    fn probe<'a>(&'a self, context: &'a ToolContext, arguments: &'a Arguments) -> BoxFuture<'a, Probe> {
+        let _ = (context, arguments);
+        Box::pin(std::future::ready(Probe::Unknown))
     }
 
     /// Bound of one execution. Default: the turn's `tool_timeout`.

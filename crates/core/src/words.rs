@@ -1,5 +1,9 @@
 //! Words for the person: one table. They name no internals; the typed cause stands beside them in the response.
 
+use jiff::Timestamp;
+
+use crate::budget::Exceeded;
+use crate::confirmation::PendingCall;
 use crate::error::ModelError;
 use crate::limits::TurnLimits;
 
@@ -33,6 +37,12 @@ pub const STOPPED: &str = "Stopped.";
 /// The turn's time is up.
 pub const DEADLINE: &str =
     "This took too long, so I stopped. Please try again, perhaps with a smaller request.";
+/// What one request may spend is used up.
+pub const REQUEST_TOO_EXPENSIVE: &str =
+    "That would take more than one request may use here, so I stopped. Please ask for it in smaller steps.";
+/// What may be spent in a day is used up.
+pub const DAY_USED_UP: &str =
+    "What I may use in a day is used up, so I stopped. Please ask again tomorrow (days end at midnight UTC).";
 /// Nothing was said although nothing failed.
 pub const DONE: &str = "Done.";
 /// A question without words.
@@ -55,6 +65,36 @@ pub fn for_model_error(error: &ModelError) -> &'static str {
     }
 }
 
+/// The questions for calls that wait, one a line.
+#[must_use]
+pub fn questions(pending: &[PendingCall]) -> String {
+    let lines: Vec<String> = pending
+        .iter()
+        .map(|call| match &call.doubt {
+            None => confirm(&call.preview),
+            Some(doubt) => doubtful(&call.tool, &call.preview, doubt.since),
+        })
+        .collect();
+    lines.join("\n")
+}
+
+/// The question for one call in doubt.
+#[must_use]
+pub fn doubtful(tool: &str, preview: &str, since: Timestamp) -> String {
+    let preview = preview.trim_end_matches(['?', '.']);
+    format!(
+        "I was interrupted while running {tool} ({preview}, begun {}). It may or may not have been done; I have not \
+         repeated it. Please answer: “it was done”, “not done, try again” or “leave it”.",
+        since.strftime("%Y-%m-%d %H:%M UTC")
+    )
+}
+
+/// A budget does not have what the next step may take.
+#[must_use]
+pub fn budget(exceeded: &Exceeded) -> &'static str {
+    if exceeded.ends_with_the_day() { DAY_USED_UP } else { REQUEST_TOO_EXPENSIVE }
+}
+
 /// The question for one waiting call.
 #[must_use]
 pub fn confirm(preview: &str) -> String {
@@ -62,13 +102,47 @@ pub fn confirm(preview: &str) -> String {
     format!("{preview}? Please answer yes or no.")
 }
 
-/// A call whose fate a crash left open.
+/// A call whose fate stays open: the person left it so, nobody answered, or the turn was stopped.
 #[must_use]
 pub fn in_doubt(tool: &str) -> String {
     format!(
         "I was interrupted while running {tool}. It may or may not have been carried out; I have not repeated it. \
          Please check before you ask for it again."
     )
+}
+
+/// A person says that an interrupted call was done, where no model writes the words.
+pub const CONFIRMED_DONE: &str = "Okay, I take it as done.";
+/// An answer to something whose time had run out.
+pub const ANSWERED_LATE: &str =
+    "Your answer came too late: nobody had confirmed this in time, so it was not done.";
+/// An answer to a doubt whose time had run out.
+pub const DOUBT_ANSWERED_LATE: &str =
+    "Your answer came too late: this was left as it is, and nothing was done because of your answer.";
+/// An answer to something that was answered before.
+pub const ANSWERED_BEFORE: &str = "This was answered before; nothing was done because of your answer.";
+/// A version that has not learned to read what a newer one wrote.
+pub const NEWER_VERSION: &str = "This conversation holds something that this version of the assistant cannot read, so it \
+     cannot go on with it. Nothing is lost: your message is kept and will be answered by a version that can.";
+/// Other arguments came with something else than a yes.
+pub const EDITED_WITHOUT_YES: &str =
+    "Other arguments can only go with a yes to something that has not begun.";
+/// Other arguments did not pass the gate.
+#[must_use]
+pub fn edited_unusable(reason: &str) -> String {
+    format!("That cannot be done with these arguments, so nothing was done: {reason}")
+}
+/// A verdict that does not fit what waits.
+#[must_use]
+pub fn wrong_verdict(call: &PendingCall) -> String {
+    match call.doubt {
+        None => format!("{} waits for a yes or a no.", call.tool),
+        Some(_) => format!(
+            "{} was interrupted: the answers are that it was done, that it was not done and is to be tried again, or \
+             that it is to be left as it is.",
+            call.tool
+        ),
+    }
 }
 
 /// The message was cut before the model read it.

@@ -46,7 +46,7 @@ pub(crate) fn tool(options: TokenStream, function: TokenStream) -> Result<TokenS
     Ok(quote! {
         #(#switches)*
         #(#doc_comments)*
-        #[allow(non_camel_case_types)]
+        #[allow(non_camel_case_types, reason = "a tool has the name of its function")]
         #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
         #visibility struct #tool;
 
@@ -134,7 +134,7 @@ fn implementation(
     // `Result` is `Serialize` too, and then a failure would count as a success.
     let plain_value = (!result).then(|| {
         quote! {
-            #[allow(unused_imports)]
+            #[allow(unused_imports, reason = "which of them is used depends on what the function returns")]
             use #private::ValueKind as _;
         }
     });
@@ -155,12 +155,12 @@ fn implementation(
                 __arguments: #core::Arguments,
             ) -> #core::BoxFuture<'a, ::core::result::Result<#private::Value, #core::ToolError>> {
                 ::std::boxed::Box::pin(async move {
-                    #[allow(unused_imports)]
+                    #[allow(unused_imports, reason = "which of them is used depends on what the function returns")]
                     use #private::{ResultKind as _, ToolResultKind as _};
                     #plain_value
-                    #[allow(unused_variables)]
+                    #[allow(unused_variables, reason = "a function may take no arguments")]
                     let __arguments = #private::read::<__ToolArguments>(__arguments)?;
-                    #[allow(clippy::let_unit_value)]
+                    #[allow(clippy::let_unit_value, reason = "a function may return nothing")]
                     let __returned = #tool::run(#context #(__arguments.#names),*).await;
                     #finish
                 })

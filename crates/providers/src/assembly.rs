@@ -22,6 +22,7 @@ struct Piece {
 enum What {
     Text(String),
     Thinking(String),
+    Refusal(String),
     Opaque(String),
     /// The call of this number; its state is with it.
     Call(usize),
@@ -80,6 +81,15 @@ impl Assembly {
         (!words.is_empty()).then(|| Delta::Thinking(words.to_owned()))
     }
 
+    /// More of the vendor's own form of declining, joined like words. No delta shows it.
+    pub(crate) fn refusal(&mut self, words: &str, state: Option<Value>) {
+        match self.pieces.last_mut() {
+            Some(Piece { what: What::Refusal(text), state: None }) if state.is_none() => text.push_str(words),
+            _ if words.is_empty() && state.is_none() => {}
+            _ => self.pieces.push(Piece { what: What::Refusal(words.to_owned()), state }),
+        }
+    }
+
     /// A trace of something the vendor did itself.
     pub(crate) fn opaque(&mut self, kind: &str, state: Value) {
         self.pieces.push(Piece { what: What::Opaque(kind.to_owned()), state: Some(state) });
@@ -118,6 +128,7 @@ impl Assembly {
                 Content::Thinking { text },
                 Some(state(piece.state.unwrap_or_else(nothing))),
             ),
+            What::Refusal(text) => Part::from_provider(Content::Refusal { text }, piece.state.map(state)),
             What::Opaque(kind) => Part::from_provider(
                 Content::Opaque { kind },
                 Some(state(piece.state.unwrap_or_else(nothing))),
@@ -137,6 +148,12 @@ impl Assembly {
 
 impl OpenCall {
     fn continues_with(&self, fragment: &CallFragment<'_>) -> bool {
+        // Several servers give whole calls neither an id nor a number of their own: what names itself behind complete
+        // arguments is the next one.
+        let named = fragment.name.is_some_and(|name| !name.is_empty());
+        if fragment.id().is_none() && named && !fragment.arguments.trim().is_empty() && self.is_complete() {
+            return false;
+        }
         match (fragment.index, fragment.id()) {
             // Several vendors number every parallel call 0; a different id is a different call all the same.
             (Some(index), Some(id)) => {
@@ -146,6 +163,12 @@ impl OpenCall {
             (None, Some(id)) => self.provider_id.as_deref() == Some(id),
             (None, None) => true,
         }
+    }
+}
+
+impl OpenCall {
+    fn is_complete(&self) -> bool {
+        serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok()
     }
 }
 
@@ -222,6 +245,24 @@ mod tests {
                 (Some("y".into()), "b".into(), json!({}), false)
             ]
         );
+    }
+
+    #[test]
+    fn whole_calls_without_id_and_number_are_told_apart() {
+        let mut assembly = Assembly::default();
+        for (index, name, arguments) in [
+            (None, "a", "{}"),
+            (None, "a", "{\"n\": 1}"),
+            (Some(0), "b", "{\"n\":"),
+            (Some(0), "b", "2}"),
+            (Some(0), "c", "{}"),
+        ] {
+            let name = Some(name);
+            assembly.call(CallFragment { index, provider_id: None, name, arguments }, None);
+        }
+        let made: Vec<(String, Value)> = calls(assembly).into_iter().map(|call| (call.1, call.2)).collect();
+        let expected = [("a", json!({})), ("a", json!({"n": 1})), ("b", json!({"n": 2})), ("c", json!({}))];
+        assert_eq!(made, expected.map(|(name, arguments)| (name.to_owned(), arguments)));
     }
 
     #[test]

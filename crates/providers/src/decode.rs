@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 
 use adjutant_core::port::DeltaStream;
-use adjutant_core::{Delta, GenerateResponse, ModelError};
+use adjutant_core::{Delta, GenerateResponse, ModelError, ToolDefinition};
 use futures::stream;
 
 use crate::http::ByteStream;
+use crate::ndjson::LineParser;
+use crate::sse::{Frame, SseParser};
 
 /// Turns the bytes of one answer into deltas. Knows no socket and no clock.
 pub(crate) trait StreamDecoder: Send + 'static {
@@ -18,8 +20,106 @@ pub(crate) trait StreamDecoder: Send + 'static {
     fn finish(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError>;
 }
 
+/// A vendor's answer taking shape, event by event. Knows no framing.
+pub(crate) trait Answer: Send + 'static {
+    /// Adds an event: the data of a frame, or a line.
+    fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError>;
+
+    /// The usual mark of the end, `[DONE]`. Default: it says nothing the answer does not say itself.
+    fn done(&mut self) {}
+
+    /// The stream is over; `stray` is what was in it besides events. Fails if it stopped before its last event.
+    fn finish(&mut self, stray: &str, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError>;
+}
+
+/// What of a request its answer is read with.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Asked {
+    /// The tools that can be called.
+    pub(crate) tools: Vec<ToolDefinition>,
+    /// How long the prompt is.
+    pub(crate) prompt: Length,
+}
+
+/// How long a prompt is, without knowing the model's tokenizer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Length {
+    /// Characters.
+    pub(crate) chars: u64,
+    /// Fewer tokens than this it cannot be.
+    pub(crate) tokens_min: u64,
+}
+
+/// Server-sent events around an answer.
+pub(crate) struct SseStream<A> {
+    frames: SseParser,
+    answer: A,
+}
+
+impl<A: Answer> SseStream<A> {
+    pub(crate) fn boxed(answer: A) -> Box<dyn StreamDecoder> {
+        Box::new(Self { frames: SseParser::default(), answer })
+    }
+
+    fn frame(&mut self, frame: &Frame, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        match frame.data.trim() {
+            "" => Ok(()),
+            // Servers in front of a vendor add it where the vendor does not.
+            "[DONE]" => {
+                self.answer.done();
+                Ok(())
+            }
+            json => self.answer.event(json, deltas),
+        }
+    }
+}
+
+impl<A: Answer> StreamDecoder for SseStream<A> {
+    fn push(&mut self, bytes: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        for frame in self.frames.push(bytes) {
+            self.frame(&frame, deltas)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
+        if let Some(frame) = self.frames.finish() {
+            self.frame(&frame, deltas)?;
+        }
+        self.answer.finish(&self.frames.stray(), deltas)
+    }
+}
+
+/// One JSON value a line around an answer.
+pub(crate) struct LineStream<A> {
+    lines: LineParser,
+    answer: A,
+}
+
+impl<A: Answer> LineStream<A> {
+    pub(crate) fn boxed(answer: A) -> Box<dyn StreamDecoder> {
+        Box::new(Self { lines: LineParser::default(), answer })
+    }
+}
+
+impl<A: Answer> StreamDecoder for LineStream<A> {
+    fn push(&mut self, bytes: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        for line in self.lines.push(bytes) {
+            self.answer.event(&line, deltas)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
+        if let Some(line) = self.lines.finish() {
+            self.answer.event(&line, deltas)?;
+        }
+        self.answer.finish("", deltas)
+    }
+}
+
 /// Reads to the end of the stream, not only to the reason to stop: counts and errors may come behind it.
-pub(crate) fn deltas(bytes: ByteStream, decoder: impl StreamDecoder) -> DeltaStream {
+pub(crate) fn deltas(bytes: ByteStream, decoder: Box<dyn StreamDecoder>) -> DeltaStream {
     let state = Reading { bytes, decoder, ready: VecDeque::new(), end: None };
     Box::pin(stream::unfold(Some(state), async |state| {
         let mut state = state?;
@@ -29,14 +129,14 @@ pub(crate) fn deltas(bytes: ByteStream, decoder: impl StreamDecoder) -> DeltaStr
     }))
 }
 
-struct Reading<D> {
+struct Reading {
     bytes: ByteStream,
-    decoder: D,
+    decoder: Box<dyn StreamDecoder>,
     ready: VecDeque<Delta>,
     end: Option<Result<Delta, ModelError>>,
 }
 
-impl<D: StreamDecoder> Reading<D> {
+impl Reading {
     async fn next(&mut self) -> Result<Delta, ModelError> {
         loop {
             if let Some(delta) = self.ready.pop_front() {

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use adjutant_core::ModelError;
 use bytes::Bytes;
-use jiff::Timestamp;
-use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
 use rustls::{ClientConfig, RootCertStore};
@@ -17,6 +16,7 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use crate::error::Vendor;
+use crate::wait;
 
 /// How long opening a connection may take, name lookup and TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -24,6 +24,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_MAX: usize = 32 * 1024 * 1024;
 /// Bytes of an error's body that are read.
 const COMPLAINT_MAX: usize = 64 * 1024;
+/// Headers that hold a vendor's name of a request, which it asks for when one asks it what went wrong.
+const REQUEST_IDS: [&str; 4] = ["request-id", "x-request-id", "x-goog-request-id", "x-ms-request-id"];
 
 /// Connections to vendors. Built once and shared: a clone uses the same pool.
 ///
@@ -45,10 +47,10 @@ pub struct TransportError(String);
 pub(crate) struct Call {
     pub(crate) vendor: Arc<Vendor>,
     pub(crate) url: Url,
-    /// The header that holds the key, and the key.
-    pub(crate) key: (HeaderName, SecretString),
-    /// JSON.
-    pub(crate) body: Bytes,
+    /// Headers besides the content type. All are treated as secret: the key is among them.
+    pub(crate) headers: Vec<(HeaderName, SecretString)>,
+    /// JSON, which is posted. `None`: something is only asked for.
+    pub(crate) body: Option<Bytes>,
     /// How long the whole answer may take, or a stream may stay silent.
     pub(crate) timeout: Duration,
     /// How long the caller can still wait.
@@ -93,11 +95,13 @@ impl Transport {
         let bound = call.bound();
         let answer = async {
             let mut response = self.open(call).await?;
-            let body = read(&mut response, ANSWER_MAX).await.map_err(|error| broken(&vendor, error))?;
-            match body {
-                Some(body) => Ok(String::from_utf8_lossy(&body).into_owned()),
-                None => Err(vendor.unreadable(format!("the answer is over {ANSWER_MAX} bytes"), "")),
+            let mut body = Vec::new();
+            let whole = read(&mut response, ANSWER_MAX, &mut body).await;
+            if !whole.map_err(|error| broken(&vendor, error, body.len()))? {
+                return Err(too_long(&vendor));
             }
+            check_beginning(&vendor, &body)?;
+            String::from_utf8(body).map_err(|error| not_utf8(&vendor, error.as_bytes()))
         };
         timeout(bound, answer).await.unwrap_or_else(|_| Err(vendor.timeout(bound)))
     }
@@ -109,7 +113,7 @@ impl Transport {
         let deadline = call.time_left.map(|left| (Instant::now() + left, left));
         let response =
             timeout(bound, self.open(call)).await.unwrap_or_else(|_| Err(vendor.timeout(bound)))?;
-        Ok(ByteStream { response, vendor, idle, deadline, received: 0 })
+        Ok(ByteStream { response, vendor, idle, deadline, received: 0, cut: Vec::new() })
     }
 
     /// Sends a request; answers other than 2xx are errors.
@@ -120,28 +124,30 @@ impl Transport {
                 "https needs CA certificates and this machine has none ({reason}); install ca-certificates or set SSL_CERT_FILE"
             )));
         }
-        let (name, key) = call.key;
-        let mut key = HeaderValue::from_str(key.expose_secret()).map_err(|_| ModelError::Authentication {
-            provider: vendor.model.provider.clone(),
-            message: format!("the key has characters no key has. {}", vendor.key_advice),
-        })?;
-        key.set_sensitive(true);
-        let request = self
-            .client
-            .post(call.url)
-            .header(name, key)
-            .header(CONTENT_TYPE, "application/json")
-            .body(call.body);
+        let mut request = match call.body {
+            Some(body) => self.client.post(call.url).header(CONTENT_TYPE, "application/json").body(body),
+            None => self.client.get(call.url),
+        };
+        for (name, value) in call.headers {
+            let mut value =
+                HeaderValue::from_str(value.expose_secret()).map_err(|_| ModelError::Authentication {
+                    provider: vendor.model.provider.clone(),
+                    message: format!("the key has characters no key has. {}", vendor.key_advice),
+                })?;
+            value.set_sensitive(true);
+            request = request.header(name, value);
+        }
         let mut response = request.send().await.map_err(|error| unreachable(&vendor, error))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
-        let retry_after = retry_after(response.headers());
+        let (wait, request) = (wait::asked(response.headers()), request_id(response.headers()));
         // An error without a readable body is still that error.
-        let body = read(&mut response, COMPLAINT_MAX).await.ok().flatten().unwrap_or_default();
+        let mut body = Vec::new();
+        let _ = read(&mut response, COMPLAINT_MAX, &mut body).await;
         let complaint = (vendor.complaint)(status.as_u16(), &String::from_utf8_lossy(&body));
-        Err(vendor.refused(status.as_u16(), retry_after, complaint))
+        Err(vendor.answered(status.as_u16(), wait, request.as_deref(), complaint))
     }
 }
 
@@ -160,6 +166,8 @@ pub(crate) struct ByteStream {
     /// When the caller stops waiting, and how long that was at the start.
     deadline: Option<(Instant, Duration)>,
     received: usize,
+    /// The beginning of a character whose end is yet to come.
+    cut: Vec<u8>,
 }
 
 impl ByteStream {
@@ -173,39 +181,77 @@ impl ByteStream {
             None => (self.idle, self.idle),
         };
         let chunk = timeout(bound, self.response.chunk()).await.map_err(|_| self.vendor.timeout(reached))?;
-        let chunk = chunk.map_err(|error| {
+        let chunk = chunk.map_err(|error| broken(&self.vendor, error, self.received))?;
+        if let Some(chunk) = &chunk {
             if self.received == 0 {
-                broken(&self.vendor, error)
-            } else {
-                self.vendor.truncated(format!("the connection broke: {}", causes(&error.without_url())))
+                check_beginning(&self.vendor, chunk)?;
             }
-        })?;
-        self.received += chunk.as_ref().map_or(0, Bytes::len);
-        if self.received > ANSWER_MAX {
-            return Err(self.vendor.unreadable(format!("the answer is over {ANSWER_MAX} bytes"), ""));
+            self.received += chunk.len();
+            if self.received > ANSWER_MAX {
+                return Err(too_long(&self.vendor));
+            }
+            self.check_characters(chunk)?;
         }
         Ok(chunk)
     }
+
+    fn check_characters(&mut self, chunk: &Bytes) -> Result<(), ModelError> {
+        self.cut.extend_from_slice(chunk);
+        let begun = match str::from_utf8(&self.cut) {
+            Ok(_) => self.cut.len(),
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            Err(_) => return Err(not_utf8(&self.vendor, &self.cut)),
+        };
+        self.cut.drain(..begun);
+        Ok(())
+    }
 }
 
-/// Reads a body; `None` if it is longer than `max`.
-async fn read(response: &mut Response, max: usize) -> Result<Option<Vec<u8>>, reqwest::Error> {
-    let mut body = Vec::new();
+/// Reads a body to its end, or to `max` bytes; whether that was its end.
+async fn read(response: &mut Response, max: usize, body: &mut Vec<u8>) -> Result<bool, reqwest::Error> {
     while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > max {
-            return Ok(None);
+        let fits = max - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(fits)]);
+        if chunk.len() > fits {
+            return Ok(false);
         }
-        body.extend_from_slice(&chunk);
     }
-    Ok(Some(body))
+    Ok(true)
+}
+
+/// A page where JSON or events should be: somebody in between answers, such as a network that wants a login.
+fn check_beginning(vendor: &Vendor, bytes: &[u8]) -> Result<(), ModelError> {
+    if bytes.trim_ascii_start().starts_with(b"<") {
+        let reason = "it is a web page; check the base URL, and what is between here and there";
+        return Err(vendor.unreadable(reason, &String::from_utf8_lossy(bytes)));
+    }
+    Ok(())
+}
+
+fn not_utf8(vendor: &Vendor, bytes: &[u8]) -> ModelError {
+    vendor.unreadable("it is not UTF-8", &String::from_utf8_lossy(bytes))
+}
+
+fn too_long(vendor: &Vendor) -> ModelError {
+    vendor.unreadable(format!("the answer is over {ANSWER_MAX} bytes"), "")
+}
+
+fn request_id(headers: &HeaderMap) -> Option<String> {
+    let id = REQUEST_IDS.iter().find_map(|name| headers.get(*name))?.to_str().ok()?;
+    Some(id.to_owned()).filter(|id| !id.trim().is_empty())
 }
 
 fn unreachable(vendor: &Vendor, error: reqwest::Error) -> ModelError {
-    if error.is_timeout() { vendor.timeout(CONNECT_TIMEOUT) } else { broken(vendor, error) }
+    if error.is_timeout() { vendor.timeout(CONNECT_TIMEOUT) } else { broken(vendor, error, 0) }
 }
 
-fn broken(vendor: &Vendor, error: reqwest::Error) -> ModelError {
-    vendor.network(causes(&error.without_url()))
+/// Nothing came, or the answer stopped in the middle.
+fn broken(vendor: &Vendor, error: reqwest::Error, received: usize) -> ModelError {
+    let causes = causes(&error.without_url());
+    match received {
+        0 => vendor.network(causes),
+        _ => vendor.truncated(format!("the connection broke: {causes}")),
+    }
 }
 
 /// An error and what is behind it: the outermost words of an HTTP client hide the cause.
@@ -220,41 +266,4 @@ fn causes(error: &dyn Error) -> String {
         cause = error.source();
     }
     words
-}
-
-/// The wait a `Retry-After` header asks for: seconds, or a date. A date is compared with the server's own clock, which it
-/// sends along; ours may be wrong.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = value.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).ok();
-    }
-    let (at, now) = (http_date(value)?, http_date(headers.get(DATE)?.to_str().ok()?)?);
-    Some(at.duration_since(now).try_into().unwrap_or(Duration::ZERO))
-}
-
-fn http_date(text: &str) -> Option<Timestamp> {
-    jiff::fmt::rfc2822::parse(text).ok().map(|date| date.timestamp())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check_wait(retry_after_header: &str, expected: Option<Duration>) {
-        let mut headers = HeaderMap::new();
-        headers.insert(RETRY_AFTER, HeaderValue::from_str(retry_after_header).unwrap());
-        headers.insert(DATE, HeaderValue::from_static("Wed, 21 Oct 2026 07:28:00 GMT"));
-        assert_eq!(retry_after(&headers), expected, "{retry_after_header}");
-    }
-
-    #[test]
-    fn a_wait_is_seconds_or_a_date() {
-        check_wait("7", Some(Duration::from_secs(7)));
-        check_wait("0.5", Some(Duration::from_millis(500)));
-        check_wait("Wed, 21 Oct 2026 07:28:30 GMT", Some(Duration::from_secs(30)));
-        check_wait("Wed, 21 Oct 2026 07:27:00 GMT", Some(Duration::ZERO));
-        check_wait("-3", None);
-        check_wait("soon", None);
-    }
 }

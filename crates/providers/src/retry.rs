@@ -184,6 +184,8 @@ mod tests {
             finish: FinishReason::Stop,
             usage: Usage::default(),
             model: ModelId::new("test", "m").unwrap(),
+            counters: adjutant_core::Counters::default(),
+            cost: None,
             losses: Vec::new(),
         })
     }

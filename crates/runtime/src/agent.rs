@@ -1,30 +1,44 @@
-//! What a developer builds and runs.
+//! What a developer runs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
+use std::time::Duration;
 
-use adjutant_core::limits::{MESSAGE_BYTES_MAX, TURN_DEADLINE_LOCAL};
+use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use adjutant_core::port::{Journal, LogStore, StoreError};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
     AgentName, AgentResponse, Answer, Arguments, CallId, CancellationToken, ConversationId, ConversationKey,
-    Empty, Event, Gate, GateCheck, GateVerdict, GenerationConfig, IdempotencyKey, Input, InputBody, InputId,
-    LanguageModel, MaxTokens, PendingCall, Policy, Recorded, Temperature, Tool, ToolCall, ToolContext,
-    ToolInvocation, ToolInvocationRecord, ToolRegistry, ToolResult, TurnId, TurnLimits, UserId, conversation,
+    Cost, Effect, Event, Gate, GateCheck, GateVerdict, GenerateResponse, GenerationConfig, IdempotencyKey,
+    Input, InputBody, InputId, LanguageModel, OutputSchema, PendingCall, Recorded, ToolCall, ToolContext,
+    ToolError, ToolInvocation, ToolInvocationRecord, ToolRegistry, ToolResult, TurnId, TurnLimits, UserId,
+    conversation, schema_of,
 };
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use schemars::JsonSchema;
+use serde_json::Value;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
+use crate::builder::{AgentBuilder, usable_output};
+use crate::dispatch::{Dispatch, Sent, seen_to_elsewhere};
 use crate::event::{Emitter, RunEvent, RunStream};
-use crate::execute::execute;
-use crate::in_memory::InMemory;
+use crate::execute::{Execution, execute};
+use crate::prices::Prices;
 use crate::run::advance;
+use crate::steps::Purse;
 use crate::{BuildError, RunContext, RunError};
 
 /// An LLM agent: a model, an instruction, tools, and the bounds it keeps. Cheap to clone, safe to share.
 #[derive(Clone)]
-pub struct Agent(Arc<Inner>);
+pub struct Agent {
+    inner: Arc<Inner>,
+    /// What answers to inputs of this handle must look like, if that is not what all answers must.
+    output: Option<OutputSchema>,
+    /// Who has this handle's conversations go on, if not this process.
+    dispatch: Option<Arc<dyn Dispatch>>,
+}
 
 pub(crate) struct Inner {
     pub(crate) name: AgentName,
@@ -33,18 +47,30 @@ pub(crate) struct Inner {
     pub(crate) instruction: String,
     pub(crate) config: GenerationConfig,
     pub(crate) limits: TurnLimits,
+    pub(crate) output: Option<OutputSchema>,
+    pub(crate) prices: Arc<Prices>,
+    pub(crate) purse: Purse,
     pub(crate) gate: Gate,
     pub(crate) weak_tools: WeakTools,
     pub(crate) journal: Arc<dyn Journal>,
-    logs: Arc<dyn LogStore>,
+    pub(crate) logs: Arc<dyn LogStore>,
     pub(crate) worker: String,
-    clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    locks: StdMutex<HashMap<ConversationKey, Weak<Mutex<()>>>>,
+    pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    pub(crate) locks: StdMutex<HashMap<ConversationKey, Weak<Mutex<()>>>>,
 }
 
 impl Inner {
     pub(crate) fn now(&self) -> Timestamp {
         (self.clock)()
+    }
+
+    /// What an answer cost: as the provider says, else as the table says for the model that answered, else for the one that
+    /// was asked. `None`: it is not known.
+    pub(crate) fn cost_of(&self, reply: &GenerateResponse) -> Option<Cost> {
+        let today = self.now().to_zoned(TimeZone::UTC).date();
+        let priced = |model| self.prices.cost(model, &reply.usage, today);
+        let nothing = || self.model.capabilities().local.then(Cost::default);
+        reply.cost.or_else(nothing).or_else(|| priced(&reply.model)).or_else(|| priced(self.model.id()))
     }
 
     /// One lock per conversation that is running; those nobody holds are forgotten.
@@ -63,10 +89,16 @@ impl Inner {
 impl std::fmt::Debug for Agent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Agent")
-            .field("name", &self.0.name)
-            .field("model", self.0.model.id())
-            .field("tools", &self.0.gate.registry)
+            .field("name", &self.inner.name)
+            .field("model", self.inner.model.id())
+            .field("tools", &self.inner.gate.registry)
             .finish_non_exhaustive()
+    }
+}
+
+impl From<Inner> for Agent {
+    fn from(inner: Inner) -> Self {
+        Self { inner: Arc::new(inner), output: None, dispatch: None }
     }
 }
 
@@ -74,22 +106,7 @@ impl Agent {
     /// Starts to build an agent of this name.
     #[must_use]
     pub fn builder(name: impl Into<String>) -> AgentBuilder {
-        let memory = Arc::new(InMemory::new());
-        AgentBuilder {
-            name: name.into(),
-            description: String::new(),
-            model: None,
-            instruction: String::new(),
-            tools: Vec::new(),
-            policy: Policy::default(),
-            config: GenerationConfig::default(),
-            limits: None,
-            weak_tools: WeakTools::default(),
-            journal: memory.clone(),
-            logs: memory,
-            worker: format!("pid-{}", std::process::id()),
-            clock: Arc::new(system_time),
-        }
+        AgentBuilder::new(name.into())
     }
 
     /// Answers once, in a new conversation of the local user.
@@ -110,7 +127,31 @@ impl Agent {
         context: &mut RunContext,
         input: impl Into<String>,
     ) -> Result<AgentResponse, RunError> {
-        self.drained(context, InputBody::Message { text: input.into() }).await
+        self.drained(context, None, self.message(input)).await
+    }
+
+    /// Takes an input that may have an id already, for clients that send again when no answer came: the same `id` in the
+    /// same conversation is one input, and whoever sends it again gets what became of it.
+    ///
+    /// # Errors
+    /// As [`Agent::run`].
+    pub async fn run_input(
+        &self,
+        context: &mut RunContext,
+        id: Option<InputId>,
+        body: InputBody,
+    ) -> Result<AgentResponse, RunError> {
+        self.drained(context, id, body).await
+    }
+
+    /// Whether the conversation has accepted an input of this id, answered or not.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn has_input(&self, key: &ConversationKey, id: &InputId) -> Result<bool, StoreError> {
+        let loaded = self.inner.journal.load(key).await?;
+        Ok(loaded.inbox.iter().any(|input| input.id == *id)
+            || loaded.events.iter().any(|recorded| recorded.event.takes_input() == Some(id)))
     }
 
     /// Answers pending calls of a conversation; each answer carries the digest of what was shown.
@@ -122,7 +163,7 @@ impl Agent {
         context: &mut RunContext,
         answers: Vec<Answer>,
     ) -> Result<AgentResponse, RunError> {
-        self.drained(context, InputBody::Answers { answers }).await
+        self.drained(context, None, InputBody::Answers { answers }).await
     }
 
     /// Stops a turn that waits for a human; nothing of what waits is done. A running turn is stopped by
@@ -131,19 +172,37 @@ impl Agent {
     /// # Errors
     /// [`RunError::CannotContinue`] if nothing waits, or as [`Agent::run`].
     pub async fn cancel(&self, context: &mut RunContext) -> Result<AgentResponse, RunError> {
-        self.drained(context, InputBody::Cancel).await
+        self.drained(context, None, InputBody::Cancel).await
     }
 
     /// The way to an answer as events; [`RunStream::finish`] gives the response and the context.
     #[must_use]
     pub fn stream(&self, context: &RunContext, input: impl Into<String>) -> RunStream {
-        self.start(context, InputBody::Message { text: input.into() })
+        self.start(context, None, self.message(input))
     }
 
     /// [`Agent::answer`] as events.
     #[must_use]
     pub fn stream_answer(&self, context: &RunContext, answers: Vec<Answer>) -> RunStream {
-        self.start(context, InputBody::Answers { answers })
+        self.start(context, None, InputBody::Answers { answers })
+    }
+
+    /// The same agent whose answers are JSON that fits the schema of `T`; [`AgentResponse::output`] gives the value. Cheap:
+    /// model, tools, journal and conversations are shared.
+    ///
+    /// # Errors
+    /// [`BuildError`] if the schema cannot be used, or the model cannot both call the agent's tools and keep to it.
+    pub fn with_output<T: JsonSchema>(&self) -> Result<Self, BuildError> {
+        self.with_output_schema(schema_of::<T>())
+    }
+
+    /// [`Agent::with_output`] with a JSON Schema.
+    ///
+    /// # Errors
+    /// As [`Agent::with_output`].
+    pub fn with_output_schema(&self, schema: Value) -> Result<Self, BuildError> {
+        let output = usable_output(schema, &self.inner.model, &self.inner.gate.registry)?;
+        Ok(Self { output: Some(output), ..self.clone() })
     }
 
     /// A conversation as the journal knows it. New to the journal: an empty context.
@@ -151,7 +210,7 @@ impl Agent {
     /// # Errors
     /// [`StoreError`].
     pub async fn context(&self, key: &ConversationKey) -> Result<RunContext, StoreError> {
-        let loaded = self.0.journal.load(key).await?;
+        let loaded = self.inner.journal.load(key).await?;
         Ok(RunContext {
             user: key.user.clone(),
             conversation: key.conversation,
@@ -161,21 +220,81 @@ impl Agent {
         })
     }
 
-    /// Finishes what a crash left open in the user's conversations, or in everybody's: inputs that were accepted and
-    /// turns that were running. Gives the response of each turn that got further.
+    /// The same agent whose conversations are seen to by whoever `dispatch` finds, which ends in [`Agent::advance`]
+    /// somewhere; events of the way there stay where it is done. A history that only the caller knows is gone on with here.
+    #[must_use]
+    pub fn dispatched_by(&self, dispatch: Arc<dyn Dispatch>) -> Self {
+        Self { dispatch: Some(dispatch), ..self.clone() }
+    }
+
+    /// Runs one conversation until nothing is left to do in it or it waits for a human. Whoever calls this at least once
+    /// after an input was accepted, or a process that was at it is gone, gets it done; more often does no harm. Gives
+    /// how long it is until something that waits expires: called again then, the turn goes on without an answer.
     ///
     /// # Errors
-    /// [`RunError`] of the first conversation that could not go on; the others are untouched.
-    pub async fn resume(&self, user: Option<&UserId>) -> Result<Vec<AgentResponse>, RunError> {
-        let mut responses = Vec::new();
-        for key in self.0.journal.unsettled(user).await? {
-            advance(&self.0, &key, &[], &Emitter::default(), &CancellationToken::new()).await?;
-            let loaded = self.0.journal.load(&key).await?;
-            let last = loaded.events.iter().rev().find_map(|recorded| recorded.event.turn());
-            responses
-                .extend(last.and_then(|turn| conversation::response(key.conversation, &loaded.events, turn)));
+    /// [`RunError`] if it could not go on; nothing that was accepted is lost.
+    pub async fn advance(&self, key: &ConversationKey) -> Result<Option<Duration>, RunError> {
+        let known = self.inner.journal.load(key).await?;
+        if known.events.is_empty() && known.inbox.is_empty() {
+            // It was removed, or never was: nobody can claim it.
+            return Ok(None);
         }
-        Ok(responses)
+        advance(&self.inner, key, &[], &Emitter::default(), &CancellationToken::new()).await?;
+        let loaded = self.inner.journal.load(key).await?;
+        let first = conversation::pending(&loaded.events).iter().map(|call| call.expires_at).min();
+        let left =
+            |at: Timestamp| Duration::try_from(self.inner.now().duration_until(at)).unwrap_or_default();
+        Ok(first.map(left))
+    }
+
+    /// [`Agent::sweep`], without what could not go on.
+    ///
+    /// # Errors
+    /// As [`Agent::sweep`].
+    pub async fn resume(&self, user: Option<&UserId>) -> Result<Vec<AgentResponse>, RunError> {
+        Ok(self.sweep(user, &CancellationToken::new()).await?.responses)
+    }
+
+    /// Goes on with what nobody alive works on in the user's conversations, or in everybody's: inputs that were accepted,
+    /// turns that were running when their process died, and turns that wait for an answer whose time has run out. Once
+    /// `stop` fires, no further one is begun.
+    ///
+    /// # Errors
+    /// [`RunError::Store`] if the store does not say what there is to do. What stops one conversation does not stop the
+    /// others: see [`Swept::left`].
+    pub async fn sweep(&self, user: Option<&UserId>, stop: &CancellationToken) -> Result<Swept, RunError> {
+        let mut open = self.inner.journal.unsettled(user).await?;
+        for key in self.inner.journal.expired(user, self.inner.now()).await? {
+            if !open.contains(&key) {
+                open.push(key);
+            }
+        }
+        let mut swept = Swept::default();
+        for key in open {
+            if stop.is_cancelled() {
+                break;
+            }
+            if let Some(dispatch) = &self.dispatch
+                && dispatch.send(&key).await == Ok(Sent::Now)
+            {
+                continue;
+            }
+            match self.go_on(&key).await {
+                Ok(response) => swept.responses.extend(response),
+                // Somebody else is at it, or was quicker.
+                Err(RunError::Busy | RunError::Store(StoreError::Conflict)) => {}
+                Err(error) => swept.left.push((key, error)),
+            }
+        }
+        Ok(swept)
+    }
+
+    /// Runs one conversation as far as it can go. Gives the response of its last turn.
+    async fn go_on(&self, key: &ConversationKey) -> Result<Option<AgentResponse>, RunError> {
+        advance(&self.inner, key, &[], &Emitter::default(), &CancellationToken::new()).await?;
+        let loaded = self.inner.journal.load(key).await?;
+        let last = loaded.events.iter().rev().find_map(|recorded| recorded.event.turn());
+        Ok(last.and_then(|turn| conversation::response(key.conversation, &loaded.events, turn)))
     }
 
     /// Calls a tool for a human without a model, through the same gate. What needs a confirmation comes back as
@@ -206,11 +325,12 @@ impl Agent {
             cancelled: CancellationToken::new(),
         };
         let check = GateCheck {
-            now: self.0.now(),
-            confirmation_expiry: self.0.limits.confirmation_expiry,
+            now: self.inner.now(),
+            confirmation_expiry: self.inner.limits.confirmation_expiry,
             denied: &[],
+            interrupted: &[],
         };
-        let arguments = match self.0.gate.check(&context, &call, &check).await {
+        let arguments = match self.inner.gate.check(&context, &call, &check).await {
             GateVerdict::Run { arguments } => arguments,
             GateVerdict::Confirm { pending } => match approved {
                 Some(approved) if approved.digest == pending.digest && approved.expires_at > check.now => {
@@ -221,16 +341,21 @@ impl Agent {
             GateVerdict::Ask { question } => return Ok(HumanCall::Ask(question)),
             GateVerdict::Refuse { message, .. } => return Ok(HumanCall::Refused(message)),
         };
-        let Some(tool) = self.0.gate.registry.get(name) else {
-            return Ok(HumanCall::Refused(self.0.gate.registry.unknown(name)));
+        let Some(tool) = self.inner.gate.registry.get(name) else {
+            return Ok(HumanCall::Refused(self.inner.gate.registry.unknown(name)));
         };
-        let outcome = execute(tool, &context, arguments.clone(), self.0.limits.tool_timeout).await;
+        let Execution { outcome, broke_off } =
+            execute(tool, &context, arguments.clone(), self.inner.limits.tool_timeout).await;
         let summary = outcome.as_ref().ok().and_then(|data| tool.describe(&arguments, data));
+        let changes = tool.definition().annotations.effect() != Effect::None;
         let result = match outcome {
             Ok(data) => ToolResult::ok(data),
+            Err(error) if changes && (broke_off || matches!(error, ToolError::Unknown { .. })) => {
+                ToolResult::broke_off(error)
+            }
             Err(error) => ToolResult::failed(error.to_string()),
         };
-        let at = self.0.now();
+        let at = self.inner.now();
         let ms = u64::try_from(at.as_millisecond() - check.now.as_millisecond()).unwrap_or(0);
         let row = ToolInvocationRecord {
             id: call.id,
@@ -242,7 +367,7 @@ impl Agent {
             attempt: 1,
             at,
         };
-        self.0.logs.record_invocation(user, &row).await?;
+        self.inner.logs.record_invocation(user, &row).await?;
         let invocation = ToolInvocation { tool: name.to_owned(), arguments, result };
         Ok(HumanCall::Done { invocation, summary })
     }
@@ -250,58 +375,68 @@ impl Agent {
     /// What it is called.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.0.name.as_str()
+        self.inner.name.as_str()
     }
 
     /// What it can do, in its developer's words.
     #[must_use]
     pub fn description(&self) -> &str {
-        &self.0.description
+        &self.inner.description
     }
 
     /// The model it asks.
     #[must_use]
     pub fn model(&self) -> &Arc<dyn LanguageModel> {
-        &self.0.model
+        &self.inner.model
     }
 
     /// Its tools.
     #[must_use]
     pub fn tools(&self) -> &ToolRegistry {
-        &self.0.gate.registry
+        &self.inner.gate.registry
     }
 
     /// The bounds of its turns.
     #[must_use]
     pub fn limits(&self) -> &TurnLimits {
-        &self.0.limits
+        &self.inner.limits
     }
 
-    async fn drained(&self, context: &mut RunContext, body: InputBody) -> Result<AgentResponse, RunError> {
-        let (response, after) = self.start(context, body).finish().await?;
+    fn message(&self, text: impl Into<String>) -> InputBody {
+        let output_schema = self.output.as_ref().map(|schema| schema.as_json().clone());
+        InputBody::Message { text: text.into(), output_schema }
+    }
+
+    async fn drained(
+        &self,
+        context: &mut RunContext,
+        id: Option<InputId>,
+        body: InputBody,
+    ) -> Result<AgentResponse, RunError> {
+        let (response, after) = self.start(context, id, body).finish().await?;
         context.history = after.history;
         context.pending = after.pending;
         Ok(response)
     }
 
-    fn start(&self, context: &RunContext, body: InputBody) -> RunStream {
-        let (inner, context) = (Arc::clone(&self.0), context.clone());
+    fn start(&self, context: &RunContext, id: Option<InputId>, body: InputBody) -> RunStream {
+        let (agent, context) = (self.clone(), context.clone());
         let cancelled = context.cancelled.clone();
         RunStream::start(&cancelled, |emitter, cancelled| async move {
-            respond(&inner, context, body, &emitter, &cancelled).await
+            respond(&agent, context, (id, body), &emitter, &cancelled).await
         })
     }
 }
 
 /// Accepts an input, runs the conversation, and reads what became of the input.
 async fn respond(
-    inner: &Inner,
+    Agent { inner, dispatch, .. }: &Agent,
     mut context: RunContext,
-    body: InputBody,
+    (id, body): (Option<InputId>, InputBody),
     emitter: &Emitter,
     cancelled: &CancellationToken,
 ) -> Result<(AgentResponse, RunContext), RunError> {
-    if let InputBody::Message { text } = &body {
+    if let InputBody::Message { text, .. } = &body {
         match text.len() {
             bytes if bytes > MESSAGE_BYTES_MAX => {
                 return Err(RunError::MessageTooLarge { bytes, max: MESSAGE_BYTES_MAX });
@@ -311,18 +446,32 @@ async fn respond(
         }
     }
     let key = context.key();
-    let id = InputId::new(Uuid::now_v7().to_string()).map_err(|_| RunError::EmptyMessage)?;
+    let id = match id {
+        Some(id) => id,
+        None => InputId::new(Uuid::now_v7().to_string()).map_err(|_| RunError::EmptyMessage)?,
+    };
     let input = Input { id, at: inner.now(), body };
     crate::faults::boundary("before the input is accepted");
     inner.journal.submit(&key, &input).await?;
-    advance(inner, &key, &context.history, emitter, cancelled).await?;
+    let seen_to = match dispatch.as_deref().filter(|_| context.history.is_empty()) {
+        Some(dispatch) => seen_to_elsewhere(inner, dispatch, &key, &input.id, cancelled).await,
+        None => false,
+    };
+    if !seen_to {
+        advance(inner, &key, &context.history, emitter, cancelled).await?;
+    }
     let loaded = inner.journal.load(&key).await?;
     context.history = conversation::history(&loaded.events);
     context.pending = conversation::pending(&loaded.events);
-    let response = conversation::turn_of_input(&loaded.events, &input.id)
+    let mut response = conversation::turn_of_input(&loaded.events, &input.id)
         .or_else(|| turn_of_answers(&loaded.events, &input.body))
         .and_then(|turn| conversation::response(key.conversation, &loaded.events, turn))
         .ok_or_else(|| RunError::CannotContinue("nothing was waiting for this answer".to_owned()))?;
+    for notice in conversation::notices_of(&loaded.events, &input) {
+        response.content = format!("{}\n{}", notice.text, response.content);
+        emitter.emit(RunEvent::Noticed(notice.clone())).await;
+        response.notices.push(notice);
+    }
     emitter.emit(RunEvent::Finished(Box::new(response.clone()))).await;
     Ok((response, context))
 }
@@ -337,7 +486,7 @@ pub(crate) fn system_time() -> Timestamp {
 fn turn_of_answers(events: &[Recorded], body: &InputBody) -> Option<TurnId> {
     let InputBody::Answers { answers } = body else { return None };
     events.iter().rev().find_map(|recorded| match &recorded.event {
-        Event::CallAnswered { turn, call, .. } => {
+        Event::CallAnswered { turn, call, .. } | Event::DoubtResolved { turn, call, .. } => {
             answers.iter().any(|answer| answer.call_id == *call).then_some(*turn)
         }
         _ => None,
@@ -347,6 +496,16 @@ fn turn_of_answers(events: &[Recorded], body: &InputBody) -> Option<TurnId> {
 /// The id minted for a human's call, read back from its call id.
 fn turn_of(pending: &PendingCall) -> Uuid {
     pending.call_id.human_turn().map_or_else(Uuid::now_v7, |turn| turn.0)
+}
+
+/// What came of looking for work.
+#[derive(Debug, Default)]
+pub struct Swept {
+    /// The response of each turn that got further here.
+    pub responses: Vec<AgentResponse>,
+    /// What could not go on, and why: what a newer version wrote waits for that version; a store that is gone is asked
+    /// again next time. Nothing of it is lost.
+    pub left: Vec<(ConversationKey, RunError)>,
 }
 
 /// What became of a human's call of a tool.
@@ -365,163 +524,4 @@ pub enum HumanCall {
     Ask(String),
     /// The gate refused it; nothing was done.
     Refused(String),
-}
-
-/// Collects what an agent needs. Everything but a model has a default.
-pub struct AgentBuilder {
-    name: String,
-    description: String,
-    model: Option<Arc<dyn LanguageModel>>,
-    instruction: String,
-    tools: Vec<Arc<dyn Tool>>,
-    policy: Policy,
-    config: GenerationConfig,
-    limits: Option<TurnLimits>,
-    weak_tools: WeakTools,
-    journal: Arc<dyn Journal>,
-    logs: Arc<dyn LogStore>,
-    worker: String,
-    clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-}
-
-impl std::fmt::Debug for AgentBuilder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AgentBuilder").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl AgentBuilder {
-    /// What it can do, for people and other agents.
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.description = description.into();
-        self
-    }
-
-    /// Who answers. Required.
-    #[must_use]
-    pub fn model(mut self, model: impl LanguageModel) -> Self {
-        self.model = Some(Arc::new(model));
-        self
-    }
-
-    /// How it behaves. Required: a blank instruction is an error.
-    #[must_use]
-    pub fn instruction(mut self, instruction: impl Into<String>) -> Self {
-        self.instruction = instruction.into();
-        self
-    }
-
-    /// Something it can do.
-    #[must_use]
-    pub fn tool(mut self, tool: impl Tool) -> Self {
-        self.tools.push(Arc::new(tool));
-        self
-    }
-
-    /// Several things it can do, already shared.
-    #[must_use]
-    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        self.tools.extend(tools);
-        self
-    }
-
-    /// Who may call what. Default: destructive tools are confirmed, others allowed.
-    #[must_use]
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
-        self
-    }
-
-    /// How answers are generated. Default: see [`adjutant_core::limits`].
-    #[must_use]
-    pub fn config(mut self, config: GenerationConfig) -> Self {
-        self.config = config;
-        self
-    }
-
-    /// Sampling temperature.
-    #[must_use]
-    pub fn temperature(mut self, temperature: Temperature) -> Self {
-        self.config.temperature = Some(temperature);
-        self
-    }
-
-    /// Bound of the visible output.
-    #[must_use]
-    pub fn max_tokens(mut self, max_tokens: MaxTokens) -> Self {
-        self.config.max_tokens = Some(max_tokens);
-        self
-    }
-
-    /// The bounds of a turn. Default: [`TurnLimits::default`], with the deadline the model asks for.
-    #[must_use]
-    pub fn limits(mut self, limits: TurnLimits) -> Self {
-        self.limits = Some(limits);
-        self
-    }
-
-    /// What helps a weak model to use the tools. Default: no examples.
-    #[must_use]
-    pub fn weak_tools(mut self, weak_tools: WeakTools) -> Self {
-        self.weak_tools = weak_tools;
-        self
-    }
-
-    /// Where turns are journaled and logged, and the name of this process there. Default: in memory, gone with the
-    /// agent.
-    #[must_use]
-    pub fn journal<J: Journal + LogStore>(mut self, journal: Arc<J>, worker: impl Into<String>) -> Self {
-        self.journal = journal.clone();
-        self.logs = journal;
-        self.worker = worker.into();
-        self
-    }
-
-    /// What time it is. Default: the system's clock. For tests of expiry.
-    #[must_use]
-    pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
-        self.clock = Arc::new(clock);
-        self
-    }
-
-    /// Checks everything.
-    ///
-    /// # Errors
-    /// [`BuildError`]: no model, a blank name or instruction, a tool that cannot be registered.
-    pub fn build(self) -> Result<Agent, BuildError> {
-        let name = AgentName::new(self.name)?;
-        if self.instruction.trim().is_empty() {
-            return Err(Empty { what: "an instruction" }.into());
-        }
-        let model = self.model.ok_or(BuildError::NoModel)?;
-        let mut registry = ToolRegistry::new();
-        for tool in self.tools {
-            registry.register(tool)?;
-        }
-        let limits = self.limits.unwrap_or_else(|| {
-            let mut limits = TurnLimits::default();
-            let capabilities = model.capabilities();
-            if capabilities.local {
-                limits.turn_deadline = TURN_DEADLINE_LOCAL;
-            }
-            limits.turn_deadline = capabilities.turn_deadline.unwrap_or(limits.turn_deadline);
-            limits
-        });
-        Ok(Agent(Arc::new(Inner {
-            name,
-            description: self.description,
-            model,
-            instruction: self.instruction,
-            config: self.config,
-            limits,
-            gate: Gate { registry, policy: self.policy },
-            weak_tools: self.weak_tools,
-            journal: self.journal,
-            logs: self.logs,
-            worker: self.worker,
-            clock: self.clock,
-            locks: StdMutex::new(HashMap::new()),
-        })))
-    }
 }

@@ -1,5 +1,5 @@
 use adjutant_core::port::StoreError;
-use adjutant_core::{Empty, InvalidMessage, InvalidTool};
+use adjutant_core::{Empty, InvalidMessage, InvalidTool, ModelId, UnusableSchema};
 
 /// Why an agent cannot be built.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -14,6 +14,25 @@ pub enum BuildError {
     /// No model was given.
     #[error("the agent has no model: set one with `.model(...)`")]
     NoModel,
+    /// The schema of the answer cannot be used.
+    #[error("the output schema cannot be used: {0}")]
+    Output(UnusableSchema),
+    /// A budget of money cannot be kept where nobody knows what a call costs.
+    #[error(
+        "a budget of money is set, and the price of {model} is not known: give its price in a table of prices, leave the budget out, or bound tokens instead"
+    )]
+    UnknownPrice {
+        /// The model.
+        model: ModelId,
+    },
+    /// A model that is trusted with one constrained round of tools does not write the answer itself.
+    #[error(
+        "{model} cannot both use tools and answer by a schema: leave out the tools or the schema, or choose another model"
+    )]
+    OutputBesideWeakTools {
+        /// The model.
+        model: ModelId,
+    },
 }
 
 /// Why no turn could start or be written. A turn that ran is `Ok`, whatever its outcome.

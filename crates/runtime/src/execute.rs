@@ -4,9 +4,17 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::{Arguments, Effect, Tool, ToolContext, ToolError};
+use adjutant_core::{Arguments, Effect, Probe, Tool, ToolContext, ToolError};
 use futures::FutureExt as _;
 use serde_json::Value;
+
+/// How an execution ended.
+pub(crate) struct Execution {
+    /// What the tool answered, or why it did not.
+    pub(crate) outcome: Result<Value, ToolError>,
+    /// It did not answer itself: it broke down, or ran out of time.
+    pub(crate) broke_off: bool,
+}
 
 /// Runs a tool to its end, its time-out or, if it has no effect, its cancellation.
 ///
@@ -17,23 +25,41 @@ pub(crate) async fn execute(
     context: &ToolContext,
     arguments: Arguments,
     default_timeout: Duration,
-) -> Result<Value, ToolError> {
+) -> Execution {
     let limit = tool.timeout().unwrap_or(default_timeout);
     let call = AssertUnwindSafe(tool.call(context, arguments)).catch_unwind();
     let effect = tool.definition().annotations.effect();
     let ended = async {
+        let broke_off = |error| Execution { outcome: Err(error), broke_off: true };
         match tokio::time::timeout(limit, call).await {
-            Ok(Ok(result)) => result,
-            Ok(Err(_panic)) => Err(ToolError::failed("the tool broke down; this is a bug in the tool")),
-            Err(_elapsed) => Err(ToolError::TimedOut { limit }),
+            Ok(Ok(outcome)) => Execution { outcome, broke_off: false },
+            Ok(Err(_panic)) => broke_off(ToolError::failed("the tool broke down; this is a bug in the tool")),
+            Err(_elapsed) => broke_off(ToolError::TimedOut { limit }),
         }
     };
     if effect == Effect::None {
         tokio::select! {
-            result = ended => result,
-            () = context.cancelled.cancelled() => Err(ToolError::failed("stopped by the person")),
+            execution = ended => execution,
+            () = context.cancelled.cancelled() => {
+                Execution { outcome: Err(ToolError::failed("stopped by the person")), broke_off: false }
+            }
         }
     } else {
         ended.await
+    }
+}
+
+/// Asks a tool what became of a call. A probe that breaks or takes too long knows nothing.
+pub(crate) async fn probe(
+    tool: &Arc<dyn Tool>,
+    context: &ToolContext,
+    arguments: &Arguments,
+    default_timeout: Duration,
+) -> Probe {
+    let limit = tool.timeout().unwrap_or(default_timeout);
+    let look = AssertUnwindSafe(tool.probe(context, arguments)).catch_unwind();
+    match tokio::time::timeout(limit, look).await {
+        Ok(Ok(probe)) => probe,
+        Ok(Err(_)) | Err(_) => Probe::Unknown,
     }
 }

@@ -1,5 +1,7 @@
 //! The store that forgets when the process ends: the library's default, and the quickest for tests.
 
+mod budget;
+
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,8 +10,9 @@ use adjutant_core::port::{
     ConversationStore, ConversationSummary, Journal, Loaded, LogStore, StoreError, TaskStore,
 };
 use adjutant_core::{
-    BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input, Recorded, Task,
-    TaskChange, TaskChanged, TaskFilter, TaskId, ToolInvocationRecord, TurnId, UserId, conversation, title,
+    BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input, InputBody,
+    InputId, Recorded, Task, TaskChange, TaskChanged, TaskFilter, TaskId, ToolInvocationRecord, TurnId,
+    UserId, conversation, title,
 };
 use jiff::Timestamp;
 
@@ -30,6 +33,7 @@ struct State {
     conversations: HashMap<ConversationKey, Conversation>,
     users: HashMap<UserId, Tasks>,
     invocations: Vec<(UserId, ToolInvocationRecord)>,
+    ledger: budget::Ledger,
     touches: u64,
 }
 
@@ -41,7 +45,7 @@ struct Conversation {
     touched: u64,
     claim: Option<Claim>,
     inputs: Vec<Input>,
-    taken: Vec<adjutant_core::InputId>,
+    taken: Vec<InputId>,
     events: Vec<Recorded>,
     decisions: Vec<DecisionRecord>,
 }
@@ -247,6 +251,42 @@ impl Journal for InMemory {
             .collect();
         open.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));
         ready(Ok(open.into_iter().map(|(key, _)| key.clone()).collect()))
+    }
+
+    fn expired<'a>(
+        &'a self,
+        user: Option<&'a UserId>,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
+        let state = self.state();
+        let is_over = |conversation: &Conversation| {
+            conversation::pending(&conversation.events).iter().any(|call| call.expires_at <= now)
+        };
+        let mut over: Vec<(&ConversationKey, &Conversation)> = state
+            .conversations
+            .iter()
+            .filter(|(key, conversation)| {
+                user.is_none_or(|user| key.user == *user)
+                    && !conversation.is_claimed()
+                    && is_over(conversation)
+            })
+            .collect();
+        over.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));
+        ready(Ok(over.into_iter().map(|(key, _)| key.clone()).collect()))
+    }
+
+    fn cancellation<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Option<InputId>, StoreError>> {
+        let state = self.state();
+        let first = state.conversations.get(key).and_then(|conversation| {
+            conversation
+                .inputs
+                .iter()
+                .find(|input| input.body == InputBody::Cancel && !conversation.taken.contains(&input.id))
+        });
+        ready(Ok(first.map(|input| input.id.clone())))
     }
 
     fn parked<'a>(

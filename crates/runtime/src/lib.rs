@@ -5,18 +5,24 @@
 //! blocking calls are the same stream, drained.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod agent; // what a developer builds and runs
+mod agent; // what a developer runs
+mod builder; // and builds
 mod context; // what a turn knows
+mod dispatch; // who has a conversation go on, if not this process
 mod error; // why no turn could run
 mod event; // what a listener sees
 mod execute; // one tool execution: time, panic, cancellation
 mod faults; // crash tests
 mod in_memory; // the default store
+mod prices; // what a model call costs
 mod run; // the driver
 mod steps;
 
-pub use agent::{Agent, AgentBuilder, HumanCall};
+pub use agent::{Agent, HumanCall, Swept};
+pub use builder::AgentBuilder;
 pub use context::RunContext;
+pub use dispatch::{Dispatch, NotDispatched, Sent};
 pub use error::{BuildError, RunError};
 pub use event::{RunEvent, RunStream};
 pub use in_memory::InMemory;
+pub use prices::Prices;

@@ -2,22 +2,25 @@
 
 use std::time::Duration;
 
-use adjutant_core::turn::{Action, StopReason, ToolStyle, Turn, TurnSetup, cut, trim};
+use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, trim};
 use adjutant_core::{
-    CancellationToken, ConversationKey, Event, InputBody, Message, TurnId, TurnLimits, conversation,
+    CancellationToken, ConversationKey, Event, InputBody, Message, OutputSchema, TurnId, TurnLimits,
+    conversation,
 };
+use serde_json::Value;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::RunError;
 use crate::agent::Inner;
 use crate::event::{Emitter, RunEvent};
+use crate::faults::lease;
 use crate::steps::{Answered, Log, Step, Steps};
 
 /// A claim is good for this long without a sign of life. Source: `durability.md` 3.3.
 const LEASE: Duration = Duration::from_secs(15);
-/// How often a running turn gives a sign of life.
-const HEARTBEAT: Duration = Duration::from_secs(5);
+/// A running turn gives so many signs of life in that time.
+const HEARTBEATS: u32 = 3;
 /// How often we look whether another process has let go of the conversation.
 const LEASE_POLL: Duration = Duration::from_millis(200);
 
@@ -64,9 +67,9 @@ pub(crate) async fn advance(
     };
     let beat = async {
         loop {
-            tokio::time::sleep(HEARTBEAT).await;
+            tokio::time::sleep(lease(LEASE) / HEARTBEATS).await;
             // A claim that cannot be renewed is a cost, not a danger: the journal refuses a second writer.
-            let _ = inner.journal.claim(key, &inner.worker, LEASE).await;
+            let _ = inner.journal.claim(key, &inner.worker, lease(LEASE)).await;
         }
     };
     let result = tokio::select! {
@@ -81,7 +84,7 @@ pub(crate) async fn advance(
 /// Takes the first input of the inbox. `None`: it started no turn.
 async fn start(inner: &Inner, key: &ConversationKey, log: &mut Log) -> Result<Option<TurnId>, RunError> {
     let Some(input) = log.inbox.first().cloned() else { return Ok(None) };
-    let InputBody::Message { text } = input.body else {
+    let InputBody::Message { text, output_schema } = input.body else {
         let reason = "nothing waits for it".to_owned();
         log.append(inner, key, vec![Event::InputIgnored { input: input.id, reason }]).await?;
         return Ok(None);
@@ -96,6 +99,7 @@ async fn start(inner: &Inner, key: &ConversationKey, log: &mut Log) -> Result<Op
         message_chars,
         model: inner.model.id().clone(),
         limits: inner.limits.clone(),
+        output_schema: output_schema.or_else(|| inner.output.as_ref().map(|schema| schema.as_json().clone())),
     };
     crate::faults::boundary("input accepted, turn not started");
     log.append(inner, key, vec![started]).await?;
@@ -110,11 +114,25 @@ async fn drive(
     log: Log,
     (emitter, cancelled): (&Emitter, &CancellationToken),
 ) -> Result<Advance, RunError> {
-    let (mut turn, limits) = rebuild(inner, id, &log)?;
-    let steps = Steps::new(inner, key, id, log, (emitter, cancelled.clone()), limits.turn_deadline);
+    let (turn, limits) = rebuild(inner, id, &log)?;
+    let runs = conversation::pending(&log.events).is_empty();
+    let stop = log.inbox.iter().find(|input| runs && input.body == InputBody::Cancel);
+    let stop = stop.map(|input| input.id.clone());
+    let steps = Steps::new(inner, key, id, log, (emitter, cancelled), limits.turn_deadline);
+    // While it waits, what came before the cancellation is read first.
+    if let Some(input) = stop {
+        steps.stop(input);
+    }
     emitter.emit(RunEvent::TurnStarted { turn: id, model: inner.model.id().clone() }).await;
+    tokio::select! {
+        result = follow(&steps, turn) => result,
+        never = steps.watch() => match never {},
+    }
+}
+
+/// Does what the turn asks for until it ends or waits.
+async fn follow(steps: &Steps<'_>, mut turn: Turn) -> Result<Advance, RunError> {
     let mut action = turn.start()?;
-    let mut cancelled_by = None;
     loop {
         action = match action {
             Action::CallModel(request) => match steps.generate(&mut turn, request).await? {
@@ -127,14 +145,11 @@ async fn drive(
             },
             Action::AskUser { pending, content } => match steps.answers(&turn, &pending, content).await? {
                 Answered::Ends(ends) => turn.on_call_ends(ends)?,
-                Answered::Stopped(input) => {
-                    cancelled_by = Some(input);
-                    turn.stop(StopReason::Cancelled, Vec::new())
-                }
+                Answered::Stopped(reason, ends) => turn.stop(reason, ends),
                 Answered::Parked => return Ok(Advance::Parked),
             },
             Action::Finish(end) => {
-                steps.finish(cancelled_by, *end).await?;
+                steps.finish(*end).await?;
                 return Ok(Advance::Finished);
             }
         }
@@ -150,7 +165,7 @@ fn rebuild(inner: &Inner, id: TurnId, log: &Log) -> Result<(Turn, TurnLimits), R
         .position(|recorded| matches!(&recorded.event, Event::TurnStarted { turn, .. } if *turn == id))
         .ok_or_else(missing)?;
     let (before, rest) = log.events.split_at(at);
-    let Some(Event::TurnStarted { message, message_chars, model, limits, .. }) =
+    let Some(Event::TurnStarted { message, message_chars, model, limits, output_schema, .. }) =
         rest.first().map(|recorded| &recorded.event)
     else {
         return Err(missing());
@@ -170,14 +185,25 @@ fn rebuild(inner: &Inner, id: TurnId, log: &Log) -> Result<(Turn, TurnLimits), R
         config: inner.config.clone(),
         limits: limits.clone(),
         style: if one_round { ToolStyle::OneRound } else { ToolStyle::Native },
+        output: output_schema.as_ref().map(|schema| compiled(inner, schema)).transpose()?,
+        schema_support: capabilities.response_schema,
     })?;
     Ok((turn, limits.clone()))
+}
+
+/// The recorded schema of the answer; usually it is the agent's own, which is compiled already.
+fn compiled(inner: &Inner, schema: &Value) -> Result<OutputSchema, RunError> {
+    match &inner.output {
+        Some(own) if own.as_json() == schema => Ok(own.clone()),
+        Some(_) | None => OutputSchema::new(schema.clone())
+            .map_err(|error| RunError::CannotContinue(format!("its output schema: {error}"))),
+    }
 }
 
 /// Waits for the conversation to be ours. Somebody else's turn is waited for as long as a turn may take.
 async fn claim(inner: &Inner, key: &ConversationKey) -> Result<(), RunError> {
     let until = Instant::now() + inner.limits.turn_deadline;
-    while !inner.journal.claim(key, &inner.worker, LEASE).await? {
+    while !inner.journal.claim(key, &inner.worker, lease(LEASE)).await? {
         if Instant::now() >= until {
             return Err(RunError::Busy);
         }

@@ -1,13 +1,19 @@
 //! The journaled steps of one turn: what was recorded is never done again, what is done is recorded first or at once.
 
+mod answers; // what a person says to what waits
+mod budget; // what a step may spend
+mod calls; // one call, from its intent to its end
+
+use std::convert::Infallible;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use adjutant_core::turn::{CallEnd, StopReason, ToolStyle, Turn, estimate_tokens, fit};
 use adjutant_core::{
-    Arguments, CallId, CancellationToken, ConversationKey, Delta, Effect, Event, GateCheck, GateVerdict,
-    GenerateRequest, GenerateResponse, IdempotencyKey, Input, InputBody, InputId, ModelError, PendingCall,
-    Reading, Recorded, ToolCall, ToolContext, ToolError, ToolResult, TurnEnd, TurnId, Verdict, read_words,
+    Arguments, CallId, CancellationToken, ConversationKey, Delta, Event, GateCheck, GateVerdict,
+    GenerateRequest, GenerateResponse, IdempotencyKey, Input, InputId, ModelError, OutcomeCategory, Recorded,
+    ToolCall, ToolContext, TurnEnd, TurnId,
 };
 use futures::StreamExt as _;
 use tokio::sync::Mutex;
@@ -16,8 +22,12 @@ use tokio::time::Instant;
 use crate::RunError;
 use crate::agent::Inner;
 use crate::event::{Emitter, RunEvent};
-use crate::execute::execute;
 use crate::faults::boundary;
+pub(crate) use budget::{Purse, most_it_costs};
+use calls::Call;
+
+/// How often a running turn looks whether it was stopped.
+const CANCEL_POLL: Duration = Duration::from_secs(1);
 
 /// What a step gave, or that the turn has to stop.
 pub(crate) enum Step<T> {
@@ -33,8 +43,8 @@ pub(crate) enum Answered {
     Ends(Vec<(CallId, CallEnd)>),
     /// Something still waits.
     Parked,
-    /// The person stopped the turn with this input, which the end of the turn takes.
-    Stopped(InputId),
+    /// The turn has to stop; calls that ended until then.
+    Stopped(StopReason, Vec<(CallId, CallEnd)>),
 }
 
 /// The steps of one turn of one conversation.
@@ -43,7 +53,10 @@ pub(crate) struct Steps<'a> {
     key: &'a ConversationKey,
     turn: TurnId,
     emitter: &'a Emitter,
+    /// Fires when nobody waits any more.
     cancelled: CancellationToken,
+    /// The input that stopped the turn, if one did; the end of the turn takes it.
+    stopped_by: OnceLock<InputId>,
     deadline: Instant,
     model_calls: AtomicU32,
     log: Mutex<Log>,
@@ -61,7 +74,7 @@ impl<'a> Steps<'a> {
         key: &'a ConversationKey,
         turn: TurnId,
         log: Log,
-        (emitter, cancelled): (&'a Emitter, CancellationToken),
+        (emitter, cancelled): (&'a Emitter, &CancellationToken),
         time: Duration,
     ) -> Self {
         Self {
@@ -69,7 +82,8 @@ impl<'a> Steps<'a> {
             key,
             turn,
             emitter,
-            cancelled,
+            cancelled: cancelled.child_token(),
+            stopped_by: OnceLock::new(),
             deadline: Instant::now() + time,
             model_calls: AtomicU32::new(0),
             log: Mutex::new(log),
@@ -89,6 +103,11 @@ impl<'a> Steps<'a> {
         if let Some(reason) = self.must_stop() {
             return Ok(Step::Stopped(reason, Vec::new()));
         }
+        let time_left = self.deadline.saturating_duration_since(Instant::now());
+        let set_aside = match self.set_aside_for_model(&request, number, time_left).await? {
+            Ok(set_aside) => set_aside,
+            Err(exceeded) => return Ok(Step::Stopped(StopReason::Budget(exceeded), Vec::new())),
+        };
         self.emitter.emit(RunEvent::ModelStarted { number }).await;
         boundary("before the model is asked");
         let began = Instant::now();
@@ -97,14 +116,20 @@ impl<'a> Steps<'a> {
         let reply = tokio::select! {
             // In this order: an adapter that was given what is left of the turn runs out of time together with it.
             biased;
-            () = self.cancelled.cancelled() => return Ok(Step::Stopped(StopReason::Cancelled, Vec::new())),
-            () = tokio::time::sleep_until(self.deadline) => {
-                return Ok(Step::Stopped(StopReason::Deadline, Vec::new()));
+            () = self.cancelled.cancelled() => Err(StopReason::Cancelled),
+            () = tokio::time::sleep_until(self.deadline) => Err(StopReason::Deadline),
+            reply = self.ask_model(turn, request, &mut attempts) => Ok(reply),
+        };
+        let ms = millis(began);
+        let reply = match reply {
+            Ok(reply) => reply.map(|reply| GenerateResponse { cost: self.inner.cost_of(&reply), ..reply }),
+            Err(reason) => {
+                set_aside.settle_dropped(self.inner, ms).await?;
+                return Ok(Step::Stopped(reason, Vec::new()));
             }
-            reply = self.ask_model(turn, request, &mut attempts) => reply,
         };
         boundary("the model answered, not recorded");
-        let ms = millis(began);
+        set_aside.settle_reply(self.inner, &reply, ms).await?;
         self.append(vec![Event::ModelReplied {
             turn: self.turn,
             number,
@@ -119,14 +144,31 @@ impl<'a> Steps<'a> {
         Ok(Step::Done(reply))
     }
 
-    /// Takes calls through the gate and executes what may run: in order, neighbouring harmless ones together.
+    /// Takes calls through the gate and executes what may run, if there is a budget for all of them.
     pub(crate) async fn call_tools(
         &self,
         turn: &Turn,
         calls: Vec<ToolCall>,
     ) -> Result<Step<Vec<(CallId, CallEnd)>>, RunError> {
+        let set_aside = match self.set_aside_for_tools(&calls).await? {
+            Ok(set_aside) => set_aside,
+            Err(exceeded) => return Ok(Step::Stopped(StopReason::Budget(exceeded), Vec::new())),
+        };
+        let began = Instant::now();
+        let ends = self.call_in_order(turn, &calls).await?;
+        set_aside.settle_tools(self.inner, millis(began)).await?;
+        Ok(ends)
+    }
+
+    /// In order, neighbouring harmless ones together.
+    async fn call_in_order(
+        &self,
+        turn: &Turn,
+        calls: &[ToolCall],
+    ) -> Result<Step<Vec<(CallId, CallEnd)>>, RunError> {
         let mut ends = Vec::new();
-        let mut rest = calls.as_slice();
+        let mut interrupted = turn.interrupted().to_vec();
+        let mut rest = calls;
         while let Some(first) = rest.first() {
             let together = if self.is_harmless(first) {
                 rest.iter().take_while(|call| self.is_harmless(call)).count()
@@ -135,73 +177,50 @@ impl<'a> Steps<'a> {
             };
             let (group, after) = rest.split_at(together.max(1).min(rest.len()));
             rest = after;
-            if let Some(reason) = self.must_stop() {
+            // What was begun before a crash has an end, which has to be known.
+            if let Some(reason) = self.must_stop()
+                && self.recorded_verdict(&first.id).await.is_none()
+            {
                 return Ok(Step::Stopped(reason, ends));
             }
-            ends.extend(self.call_group(turn, group).await?);
+            let ended = self.call_group(turn, group, &interrupted).await?;
+            let begun = |(call, (_, end)): (&ToolCall, &(CallId, CallEnd))| {
+                end.interrupted().map(|arguments| (call.name.clone(), arguments.clone()))
+            };
+            interrupted.extend(group.iter().zip(&ended).filter_map(begun));
+            ends.extend(ended);
         }
         match self.must_stop() {
-            Some(reason) => Ok(Step::Stopped(reason, ends)),
-            None => Ok(Step::Done(ends)),
+            // What waits may have been answered, and run: whoever reads the answers stops the turn.
+            Some(reason) if !ends.iter().any(|(_, end)| matches!(end, CallEnd::Waiting(_))) => {
+                Ok(Step::Stopped(reason, ends))
+            }
+            Some(_) | None => Ok(Step::Done(ends)),
         }
     }
 
-    /// Takes what the person answered from the inbox, or parks the turn.
-    pub(crate) async fn answers(
-        &self,
-        turn: &Turn,
-        pending: &[PendingCall],
-        content: String,
-    ) -> Result<Answered, RunError> {
+    /// Stops the turn, because this input says so.
+    pub(crate) fn stop(&self, input: InputId) {
+        // The first one counts; another finds nothing to stop.
+        let _ = self.stopped_by.set(input);
+        self.cancelled.cancel();
+    }
+
+    /// Looks again and again whether the person, maybe through another process, has stopped the turn.
+    pub(crate) async fn watch(&self) -> Infallible {
         loop {
-            let waiting = self.unanswered(pending).await;
-            if waiting.is_empty() {
-                break;
-            }
-            let now = self.inner.now();
-            let late: Vec<Event> = waiting
-                .iter()
-                .filter(|call| call.expires_at <= now)
-                .map(|call| self.answered(call, None, None))
-                .collect();
-            if !late.is_empty() {
-                self.append(late).await?;
-                continue;
-            }
-            let input = self.log.lock().await.inbox.first().cloned();
-            match input {
-                Some(Input { id, body: InputBody::Cancel, .. }) => {
-                    return Ok(Answered::Stopped(id));
-                }
-                Some(input) => self.append(self.read_input(&waiting, input)).await?,
-                None => {
-                    if !self.is_parked(pending).await {
-                        let parked =
-                            Event::TurnParked { turn: self.turn, pending: pending.to_vec(), content };
-                        self.append(vec![parked]).await?;
-                    }
-                    self.emitter.emit(RunEvent::ConfirmationRequested { pending: waiting }).await;
-                    return Ok(Answered::Parked);
-                }
+            tokio::time::sleep(CANCEL_POLL).await;
+            // A look that fails is one look later.
+            if let Ok(Some(input)) = self.inner.journal.cancellation(self.key).await {
+                self.stop(input);
+                std::future::pending::<()>().await;
             }
         }
-        let mut ends = Vec::new();
-        for call in pending {
-            let arguments = call.arguments.clone();
-            let end = match self.verdict(&call.call_id).await {
-                Some(Verdict::Approved) => {
-                    self.run(turn, &call.call_id, &call.tool, arguments, false).await?
-                }
-                Some(Verdict::Denied) => CallEnd::Denied { arguments },
-                None => CallEnd::Expired { arguments },
-            };
-            ends.push((call.call_id.clone(), end));
-        }
-        Ok(Answered::Ends(ends))
     }
 
-    /// Records the end, which takes `input` if a cancellation led to it.
-    pub(crate) async fn finish(&self, input: Option<InputId>, end: TurnEnd) -> Result<(), RunError> {
+    /// Records the end, which takes the cancellation that led to it.
+    pub(crate) async fn finish(&self, end: TurnEnd) -> Result<(), RunError> {
+        let input = self.stopped_by.get().filter(|_| end.outcome == OutcomeCategory::Cancelled).cloned();
         for notice in &end.notices {
             self.emitter.emit(RunEvent::Noticed(notice.clone())).await;
         }
@@ -274,17 +293,24 @@ impl<'a> Steps<'a> {
     }
 
     /// Gate for all of a group, one commit for all intents, then the executions side by side.
-    async fn call_group(&self, turn: &Turn, group: &[ToolCall]) -> Result<Vec<(CallId, CallEnd)>, RunError> {
+    /// `interrupted`: what may have been carried out before them in this turn.
+    async fn call_group(
+        &self,
+        turn: &Turn,
+        group: &[ToolCall],
+        interrupted: &[(String, Arguments)],
+    ) -> Result<Vec<(CallId, CallEnd)>, RunError> {
         let mut verdicts = Vec::new();
         let mut intents = Vec::new();
         for call in group {
-            let verdict = match self.recorded_verdict(&call.id).await {
-                Some(verdict) => verdict,
+            let (verdict, begun) = match self.recorded_verdict(&call.id).await {
+                Some(verdict) => (verdict, false),
                 None => {
                     let check = GateCheck {
                         now: self.inner.now(),
                         confirmation_expiry: turn.limits().confirmation_expiry,
                         denied: turn.denied(),
+                        interrupted,
                     };
                     let verdict = self.inner.gate.check(&self.tool_context(&call.id), call, &check).await;
                     let (turn, call_id) = (self.turn, call.id.clone());
@@ -292,19 +318,19 @@ impl<'a> Steps<'a> {
                     if let GateVerdict::Run { arguments } = &verdict {
                         intents.extend(self.intent(&call.id, &call.name, arguments));
                     }
-                    verdict
+                    (verdict, true)
                 }
             };
-            verdicts.push((call, verdict));
+            verdicts.push((call, verdict, begun));
         }
-        let intents_written = !intents.is_empty();
-        if intents_written {
+        if !intents.is_empty() {
             self.append(intents).await?;
         }
-        let runs = verdicts.into_iter().map(|(call, verdict)| async move {
+        let runs = verdicts.into_iter().map(|(call, verdict, begun)| async move {
             let end = match verdict {
                 GateVerdict::Run { arguments } => {
-                    self.run(turn, &call.id, &call.name, arguments, intents_written).await?
+                    let call = Call { id: &call.id, tool: &call.name, arguments: &arguments };
+                    self.run(turn, call, 0, begun).await?
                 }
                 GateVerdict::Confirm { pending } => CallEnd::Waiting(pending),
                 GateVerdict::Ask { question } => CallEnd::Asked { question },
@@ -317,104 +343,6 @@ impl<'a> Steps<'a> {
             Ok((call.id.clone(), end))
         });
         futures::future::join_all(runs).await.into_iter().collect()
-    }
-
-    /// Executes one call that may run, unless how it ended is recorded. `intent_written`: just now, by this process.
-    async fn run(
-        &self,
-        turn: &Turn,
-        call: &CallId,
-        name: &str,
-        arguments: Arguments,
-        intent_written: bool,
-    ) -> Result<CallEnd, RunError> {
-        if let Some(end) = self.recorded_end(call).await {
-            return Ok(end);
-        }
-        let Some(tool) = self.inner.gate.registry.get(name).cloned() else {
-            return Err(RunError::CannotContinue(format!("this agent has no tool {name}")));
-        };
-        let started = self.times_started(call).await;
-        let repeated = started > u32::from(intent_written);
-        let effect = tool.definition().annotations.effect();
-        if repeated && effect == Effect::Once {
-            return self.in_doubt(call, name, arguments).await;
-        }
-        if !intent_written || repeated {
-            self.append(self.intent(call, name, &arguments).into_iter().collect()).await?;
-        }
-        boundary("intent recorded, tool not begun");
-        let shown = ToolCall {
-            id: call.clone(),
-            provider_id: None,
-            name: name.to_owned(),
-            arguments: arguments.clone(),
-            malformed: None,
-        };
-        self.emitter.emit(RunEvent::ToolStarted { call: shown }).await;
-        let began = Instant::now();
-        let outcome =
-            execute(&tool, &self.tool_context(call), arguments.clone(), turn.limits().tool_timeout).await;
-        boundary("tool done, not recorded");
-        let ms = millis(began);
-        let (result, summary) = match outcome {
-            Ok(data) => {
-                let summary = tool.describe(&arguments, &data);
-                (ToolResult::ok(data), summary)
-            }
-            Err(ToolError::Unknown { .. }) if effect == Effect::Once => {
-                return self.in_doubt(call, name, arguments).await;
-            }
-            Err(error @ ToolError::TimedOut { .. }) if effect != Effect::None => {
-                (ToolResult::failed(format!("{error}; it may or may not have taken effect")), None)
-            }
-            Err(error) => (ToolResult::failed(error.to_string()), None),
-        };
-        let attempt = if repeated { started + 1 } else { 1 };
-        self.append(vec![Event::CallFinished {
-            turn: self.turn,
-            call: call.clone(),
-            tool: name.to_owned(),
-            arguments: arguments.clone(),
-            result: result.clone(),
-            summary: summary.clone(),
-            ms,
-            attempt,
-        }])
-        .await?;
-        self.emitter
-            .emit(RunEvent::ToolFinished {
-                call: call.clone(),
-                tool: name.to_owned(),
-                result: result.clone(),
-                summary: summary.clone(),
-                ms,
-            })
-            .await;
-        Ok(CallEnd::Executed { arguments, result, summary })
-    }
-
-    async fn in_doubt(&self, call: &CallId, name: &str, arguments: Arguments) -> Result<CallEnd, RunError> {
-        self.append(vec![Event::CallInDoubt {
-            turn: self.turn,
-            call: call.clone(),
-            tool: name.to_owned(),
-            arguments: arguments.clone(),
-        }])
-        .await?;
-        Ok(CallEnd::InDoubt { arguments })
-    }
-
-    fn intent(&self, call: &CallId, name: &str, arguments: &Arguments) -> Option<Event> {
-        let tool = self.inner.gate.registry.get(name)?;
-        Some(Event::CallStarted {
-            turn: self.turn,
-            call: call.clone(),
-            tool: name.to_owned(),
-            arguments: arguments.clone(),
-            key: IdempotencyKey::of(self.key.conversation, self.turn, call),
-            effect: tool.definition().annotations.effect(),
-        })
     }
 
     fn tool_context(&self, call: &CallId) -> ToolContext {
@@ -446,50 +374,6 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// What an input says while calls wait.
-    fn read_input(&self, waiting: &[PendingCall], input: Input) -> Vec<Event> {
-        let all = |verdict| {
-            waiting.iter().map(|call| self.answered(call, Some(&input), Some(verdict))).collect::<Vec<_>>()
-        };
-        let events = match &input.body {
-            InputBody::Cancel => Vec::new(),
-            InputBody::Answers { answers } => answers
-                .iter()
-                .filter_map(|answer| {
-                    let call = waiting
-                        .iter()
-                        .find(|call| call.call_id == answer.call_id && call.digest == answer.digest)?;
-                    Some(self.answered(call, Some(&input), Some(answer.verdict)))
-                })
-                .collect(),
-            InputBody::Message { text } => match read_words(text) {
-                Reading::Yes => all(Verdict::Approved),
-                Reading::No => all(Verdict::Denied),
-                Reading::Unclear => vec![Event::AnswerUnclear {
-                    turn: self.turn,
-                    input: input.id.clone(),
-                    text: text.clone(),
-                }],
-            },
-        };
-        if events.is_empty() {
-            let reason = match input.body {
-                InputBody::Cancel => "stopped the waiting turn",
-                InputBody::Answers { .. } | InputBody::Message { .. } => {
-                    "answers nothing that waits as it was shown"
-                }
-            };
-            vec![Event::InputIgnored { input: input.id, reason: reason.to_owned() }]
-        } else {
-            events
-        }
-    }
-
-    fn answered(&self, call: &PendingCall, input: Option<&Input>, verdict: Option<Verdict>) -> Event {
-        let input = input.map(|input| input.id.clone());
-        Event::CallAnswered { turn: self.turn, call: call.call_id.clone(), input, verdict }
-    }
-
     async fn append(&self, events: Vec<Event>) -> Result<(), RunError> {
         let mut log = self.log.lock().await;
         boundary("before an append");
@@ -502,6 +386,15 @@ impl<'a> Steps<'a> {
         let log = self.log.lock().await;
         log.events
             .iter()
+            .filter(|recorded| recorded.event.turn() == Some(self.turn))
+            .find_map(|recorded| pick(&recorded.event))
+    }
+
+    async fn find_last<T>(&self, pick: impl Fn(&Event) -> Option<T>) -> Option<T> {
+        let log = self.log.lock().await;
+        log.events
+            .iter()
+            .rev()
             .filter(|recorded| recorded.event.turn() == Some(self.turn))
             .find_map(|recorded| pick(&recorded.event))
     }
@@ -520,61 +413,6 @@ impl<'a> Steps<'a> {
             _ => None,
         })
         .await
-    }
-
-    async fn recorded_end(&self, wanted: &CallId) -> Option<CallEnd> {
-        self.find(|event| match event {
-            Event::CallFinished { call, arguments, result, summary, .. } if call == wanted => {
-                Some(CallEnd::Executed {
-                    arguments: arguments.clone(),
-                    result: result.clone(),
-                    summary: summary.clone(),
-                })
-            }
-            Event::CallInDoubt { call, arguments, .. } if call == wanted => {
-                Some(CallEnd::InDoubt { arguments: arguments.clone() })
-            }
-            _ => None,
-        })
-        .await
-    }
-
-    async fn times_started(&self, wanted: &CallId) -> u32 {
-        let log = self.log.lock().await;
-        let times = log
-            .events
-            .iter()
-            .filter(|recorded| matches!(&recorded.event, Event::CallStarted { call, .. } if call == wanted))
-            .count();
-        u32::try_from(times).unwrap_or(u32::MAX)
-    }
-
-    async fn verdict(&self, wanted: &CallId) -> Option<Verdict> {
-        self.find(|event| match event {
-            Event::CallAnswered { call, verdict, .. } if call == wanted => Some(*verdict),
-            _ => None,
-        })
-        .await
-        .flatten()
-    }
-
-    async fn unanswered(&self, pending: &[PendingCall]) -> Vec<PendingCall> {
-        let log = self.log.lock().await;
-        let answered = |id: &CallId| {
-            log.events
-                .iter()
-                .any(|recorded| matches!(&recorded.event, Event::CallAnswered { call, .. } if call == id))
-        };
-        pending.iter().filter(|call| !answered(&call.call_id)).cloned().collect()
-    }
-
-    async fn is_parked(&self, pending: &[PendingCall]) -> bool {
-        self.find(|event| match event {
-            Event::TurnParked { pending: parked, .. } => parked.as_slice().eq(pending).then_some(()),
-            _ => None,
-        })
-        .await
-        .is_some()
     }
 }
 

@@ -10,18 +10,26 @@
     reason = "these are tests, and panicking is how a test fails"
 )]
 
+mod budget;
 mod journal;
 mod log;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod maintenance;
 mod sample;
 mod task;
+mod token;
 mod work;
 
+pub use budget::*;
 pub use journal::*;
 pub use log::*;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use maintenance::*;
 pub use task::*;
+pub use token::*;
 pub use work::*;
 
-use adjutant_core::port::{ConversationStore, Journal, LogStore, TaskStore};
+use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore, TaskStore, TokenStore};
 
 /// Everything a [`TaskStore`] must do.
 pub async fn task_store<T: TaskStore>(make: impl AsyncFn() -> T) {
@@ -39,6 +47,7 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     only_the_next_place_is_free(&make().await).await;
     a_step_has_one_event_of_a_kind(&make().await).await;
     every_kind_of_event_comes_back_as_it_was(&make().await).await;
+    large_bodies_come_back_as_they_were(&make().await).await;
     events_take_their_inputs(&make().await).await;
     conversations_belong_to_their_user(&make().await).await;
     of_many_writers_one_wins(&make().await).await;
@@ -46,9 +55,25 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     claims_exclude_until_released_or_expired(&make().await).await;
     work_is_found_until_it_is_settled(&make().await).await;
     a_turn_waits_until_its_last_call_is_answered(&make().await).await;
+    what_expired_is_found(&make().await).await;
+    a_cancellation_is_seen_until_it_is_taken(&make().await).await;
     a_decision_opens_with_its_turn_and_closes_at_its_end(&make().await).await;
     an_unreadable_answer_is_kept_in_the_decision(&make().await).await;
     decisions_are_filtered(&make().await).await;
     calls_without_a_model_are_logged_too(&make().await).await;
     logs_belong_to_their_user(&make().await).await;
+}
+
+/// Everything a [`TokenStore`] must do.
+pub async fn token_store<T: TokenStore>(make: impl AsyncFn() -> T) {
+    tokens_stand_for_their_user_until_revoked(&make().await).await;
+}
+
+/// Everything a [`BudgetStore`] must do.
+pub async fn budget_store<T: BudgetStore>(make: impl AsyncFn() -> T) {
+    what_is_set_aside_is_taken_until_it_is_settled(&make().await).await;
+    every_quantity_has_its_bound(&make().await).await;
+    everybody_together_has_a_bound(&make().await).await;
+    a_reservation_runs_out(&make().await).await;
+    of_many_at_once_no_two_take_the_same_room(&make().await).await;
 }

@@ -5,19 +5,23 @@
 //! is written once, outside the backends' folders. Nothing here decides what a turn does.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-#[cfg(feature = "sqlite")]
-mod journal; // what submitting and appending write
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod maintenance; // what whoever runs a store does with it
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod row; // records as plain columns, and back
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod sql; // what every SQL database is asked
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod status; // whether a conversation has work to do
-#[cfg(feature = "sqlite")]
-mod task; // what a change writes
 mod worker; // who runs a conversation, and whether they still live
 
 #[cfg(feature = "contract")]
 pub mod contract;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use maintenance::{DatabaseStatus, Finding, Maintenance, Removed, TableRows};
 pub use worker::worker_id;

@@ -4,13 +4,14 @@
 
 use adjutant_core::port::{ConversationSummary, StoreError};
 use adjutant_core::{
-    CallId, ConversationKey, DecisionRecord, EVENT_VERSION, Event, IdempotencyKey, Input, InputBody, InputId,
-    ModelId, Recorded, Task, TaskChanged, TaskId, ToolInvocationRecord, ToolResult, Usage, UserId,
+    CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, IdempotencyKey, Input, InputBody,
+    InputId, ModelId, Recorded, Task, TaskChanged, TaskId, ToolInvocationRecord, ToolResult, Usage, UserId,
 };
 use jiff::Timestamp;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
-use crate::status::Status;
+use crate::status::{Status, Waiting};
 
 /// RFC 3339 in UTC with nine decimals: exact, and in order as text.
 pub(crate) fn time_text(at: Timestamp) -> String {
@@ -33,13 +34,6 @@ pub(crate) struct ConversationRow {
     /// Inputs accepted and not taken.
     pub(crate) untaken: i64,
     pub(crate) status: Status,
-}
-
-impl ConversationRow {
-    /// One that has just been made.
-    pub(crate) fn new(key: i64, at: Timestamp) -> Self {
-        Self { key, title: String::new(), updated_at: at, next_seq: 1, untaken: 0, status: Status::default() }
-    }
 }
 
 pub(crate) fn conversation_key(user: String, id: &str) -> Result<ConversationKey, StoreError> {
@@ -70,7 +64,7 @@ pub(crate) fn waiting_text(status: &Status) -> Result<String, StoreError> {
     json(&status.waiting)
 }
 
-pub(crate) fn read_waiting(text: &str, what: &str) -> Result<Vec<CallId>, StoreError> {
+pub(crate) fn read_waiting(text: &str, what: &str) -> Result<Vec<Waiting>, StoreError> {
     serde_json::from_str(text).map_err(|error| unreadable(what, error))
 }
 
@@ -86,6 +80,9 @@ pub(crate) struct EventRow {
     pub(crate) at: String,
 }
 
+/// Longer bodies are kept beside the events, in bytes. Source: `durability.md` 3.3.
+const BODY_MAX: usize = 256 * 1024;
+
 impl EventRow {
     pub(crate) fn of(seq: i64, at: Timestamp, event: &Event) -> Result<Self, StoreError> {
         Ok(Self {
@@ -97,6 +94,11 @@ impl EventRow {
             body: json(event)?,
             at: time_text(at),
         })
+    }
+
+    /// The body, if it is too long for a row, and its name there: the SHA-256 of its text.
+    pub(crate) fn blob(&self) -> Option<(String, &str)> {
+        (self.body.len() > BODY_MAX).then(|| (hex(&Sha256::digest(self.body.as_bytes())), self.body.as_str()))
     }
 
     pub(crate) fn read(self, key: &ConversationKey) -> Result<Recorded, StoreError> {
@@ -121,11 +123,15 @@ pub(crate) struct InputRow {
 }
 
 impl InputRow {
+    pub(crate) fn body_of(body: &InputBody) -> Result<String, StoreError> {
+        json(body)
+    }
+
     pub(crate) fn of(input: &Input) -> Result<Self, StoreError> {
         Ok(Self {
             id: input.id.to_string(),
             v: EVENT_VERSION.into(),
-            body: json(&input.body)?,
+            body: Self::body_of(&input.body)?,
             at: time_text(input.at),
         })
     }
@@ -204,6 +210,7 @@ pub(crate) struct DecisionRow {
     pub(crate) input_tokens: Option<i64>,
     pub(crate) output_tokens: Option<i64>,
     pub(crate) cached_tokens: Option<i64>,
+    pub(crate) cache_written_tokens: Option<i64>,
     pub(crate) thinking_tokens: Option<i64>,
     pub(crate) cost_usd: Option<f64>,
     pub(crate) model_ms: i64,
@@ -211,11 +218,13 @@ pub(crate) struct DecisionRow {
     pub(crate) total_ms: Option<i64>,
     pub(crate) error_code: Option<String>,
     pub(crate) raw_response: Option<String>,
+    /// JSON.
+    pub(crate) notices: String,
 }
 
 impl DecisionRow {
-    pub(crate) fn of(record: &DecisionRecord) -> Self {
-        Self {
+    pub(crate) fn of(record: &DecisionRecord) -> Result<Self, StoreError> {
+        Ok(Self {
             id: record.id.to_string(),
             conversation_id: record.conversation.to_string(),
             user_id: record.user.to_string(),
@@ -234,14 +243,16 @@ impl DecisionRow {
             input_tokens: record.usage.input_tokens.map(number),
             output_tokens: record.usage.output_tokens.map(number),
             cached_tokens: record.usage.cached_tokens.map(number),
+            cache_written_tokens: record.usage.cache_written_tokens.map(number),
             thinking_tokens: record.usage.thinking_tokens.map(number),
-            cost_usd: record.cost_usd,
+            cost_usd: record.cost.map(Cost::usd),
             model_ms: number(record.model_ms),
             tool_ms: number(record.tool_ms),
             total_ms: record.total_ms.map(number),
             error_code: record.error_code.clone(),
             raw_response: record.raw_response.clone(),
-        }
+            notices: json(&record.notices)?,
+        })
     }
 
     pub(crate) fn read(self) -> Result<DecisionRecord, StoreError> {
@@ -272,14 +283,16 @@ impl DecisionRow {
                 input_tokens: tokens(self.input_tokens)?,
                 output_tokens: tokens(self.output_tokens)?,
                 cached_tokens: tokens(self.cached_tokens)?,
+                cache_written_tokens: tokens(self.cache_written_tokens)?,
                 thinking_tokens: tokens(self.thinking_tokens)?,
             },
-            cost_usd: self.cost_usd,
+            cost: self.cost_usd.and_then(Cost::from_usd),
             model_ms: count(self.model_ms)?,
             tool_ms: count(self.tool_ms)?,
             total_ms: tokens(self.total_ms)?,
             error_code: self.error_code,
             raw_response: self.raw_response,
+            notices: serde_json::from_str(&self.notices).map_err(|error| unreadable(&what, error))?,
         })
     }
 }
@@ -326,6 +339,8 @@ impl InvocationRow {
                 success: self.success,
                 data: data.map_err(|error| unreadable(&what, error))?,
                 error: self.error,
+                // The log says what came out, not how the model read it.
+                verbatim: false,
             },
             ms: u64::try_from(self.ms).map_err(|error| unreadable(&what, error))?,
             attempt: u32::try_from(self.attempt).map_err(|error| unreadable(&what, error))?,
@@ -333,6 +348,10 @@ impl InvocationRow {
             id: CallId::new(self.id).map_err(|error| unreadable(&what, error))?,
         })
     }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub(crate) fn unreadable(what: &str, reason: impl std::fmt::Display) -> StoreError {

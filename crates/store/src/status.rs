@@ -1,6 +1,8 @@
 //! Whether a conversation has work to do: a fold over its events.
 
-use adjutant_core::{CallId, Event};
+use adjutant_core::{CallId, Event, PendingCall};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 /// Where a conversation stands, as far as looking for work needs it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -10,10 +12,40 @@ pub(crate) struct Status {
     /// Where the `TurnParked` is that the turn waits on.
     pub(crate) parked_seq: Option<i64>,
     /// The calls of it that nobody has answered.
-    pub(crate) waiting: Vec<CallId>,
+    pub(crate) waiting: Vec<Waiting>,
+}
+
+/// A call that nobody has answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Waiting {
+    /// With the time from which on an answer is too late.
+    Until(CallId, Timestamp),
+    /// As it was stored before anybody looked for what expired.
+    Call(CallId),
+}
+
+impl Waiting {
+    fn of(call: &PendingCall) -> Self {
+        Self::Until(call.call_id.clone(), call.expires_at)
+    }
+
+    fn is(&self, wanted: &CallId) -> bool {
+        let (Self::Until(call, _) | Self::Call(call)) = self;
+        call == wanted
+    }
 }
 
 impl Status {
+    /// When the first of the calls that wait expires.
+    pub(crate) fn wake_at(&self) -> Option<Timestamp> {
+        let until = |waiting: &Waiting| match waiting {
+            Waiting::Until(_, at) => Some(*at),
+            Waiting::Call(_) => None,
+        };
+        self.waiting.iter().filter_map(until).min()
+    }
+
     /// The same as `adjutant_core::conversation::{open_turn, pending}`, one event at a time.
     pub(crate) fn follow(&mut self, seq: i64, event: &Event) {
         match event {
@@ -23,10 +55,12 @@ impl Status {
             }
             Event::TurnParked { pending, .. } => {
                 self.parked_seq = Some(seq);
-                self.waiting = pending.iter().map(|call| call.call_id.clone()).collect();
+                self.waiting = pending.iter().map(Waiting::of).collect();
             }
             // The turn goes on when the last pending call is answered (`DESIGN.md` 5).
-            Event::CallAnswered { call, .. } => self.waiting.retain(|waiting| waiting != call),
+            Event::CallAnswered { call, .. } | Event::DoubtResolved { call, .. } => {
+                self.waiting.retain(|waiting| !waiting.is(call));
+            }
             Event::TurnFinished { .. } => {
                 self.turn = None;
                 self.waiting.clear();

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, InvalidTool, Tool, ToolContext, ToolDefinition, ToolError,
+    Annotations, Arguments, BoxFuture, InvalidTool, Tool, ToolContext, ToolDefinition, ToolError, schema_of,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,7 +12,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::arguments::read;
-use crate::parameters::parameters_of;
 
 /// A tool made from a closure, for tools that are known only when the program runs, and for short ones.
 ///
@@ -74,7 +73,7 @@ impl FunctionTool {
         Fut: Future<Output = Result<Out, ToolError>> + Send + 'static,
     {
         Ok(Self {
-            definition: ToolDefinition::new(name, description, parameters_of::<Args>())?,
+            definition: ToolDefinition::new(name, description, schema_of::<Args>())?,
             timeout: None,
             function: Box::new(move |context, arguments| {
                 let running = read(arguments).map(|args| function(context, args));

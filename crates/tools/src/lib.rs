@@ -8,7 +8,6 @@ mod arguments; // JSON to a Rust type
 mod function; // a tool from a closure
 #[doc(hidden)]
 pub mod macro_support; // what `#[tool]` expands to
-mod parameters; // a Rust type to JSON Schema
 pub mod task; // the task tools
 
 pub use function::FunctionTool;

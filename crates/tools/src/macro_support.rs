@@ -22,7 +22,7 @@ pub fn definition<Args: schemars::JsonSchema>(
     annotations: Annotations,
 ) -> ToolDefinition {
     #[expect(clippy::expect_used, reason = "`#[tool]` refuses such a name or description at compile time")]
-    let definition = ToolDefinition::new(name, description, crate::parameters::parameters_of::<Args>())
+    let definition = ToolDefinition::new(name, description, adjutant_core::schema_of::<Args>())
         .expect("a name and a description that the macro has checked");
     definition.annotated(annotations)
 }

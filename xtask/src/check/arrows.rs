@@ -28,6 +28,16 @@ const ALLOWED: &[Allowed] = &[
         dev: &["adjutant-providers", "adjutant-store", "adjutant-tools"],
     },
     Allowed {
+        package: "adjutant-service",
+        normal: &["adjutant-core", "adjutant-runtime"],
+        dev: &["adjutant-providers", "adjutant-store", "adjutant-tools"],
+    },
+    Allowed {
+        package: "adjutant-restate",
+        normal: &["adjutant-core", "adjutant-runtime"],
+        dev: &["adjutant-providers", "adjutant-service", "adjutant-store"],
+    },
+    Allowed {
         package: "adjutant",
         normal: &[
             "adjutant-core",
@@ -35,6 +45,7 @@ const ALLOWED: &[Allowed] = &[
             "adjutant-macros",
             "adjutant-providers",
             "adjutant-runtime",
+            "adjutant-service",
             "adjutant-store",
             "adjutant-tools",
         ],
@@ -46,10 +57,18 @@ const ALLOWED: &[Allowed] = &[
             "adjutant-core",
             "adjutant-embedded",
             "adjutant-providers",
+            "adjutant-restate",
             "adjutant-runtime",
+            "adjutant-service",
             "adjutant-store",
             "adjutant-tools",
         ],
+        dev: &[],
+    },
+    // The fault-injection suite and the process it kills.
+    Allowed {
+        package: "adjutant-durability",
+        normal: &["adjutant-core", "adjutant-providers", "adjutant-runtime", "adjutant-store"],
         dev: &[],
     },
     Allowed { package: "xtask", normal: &[], dev: &[] },

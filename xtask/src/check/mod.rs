@@ -4,6 +4,7 @@ mod arrows; // which crate may know which
 mod files; // what no file may say
 mod leak; // evaluation cases must not stand in prompts
 mod packages; // what every package states
+mod repeats; // what vendors say twice
 
 use crate::metadata::{self, Package};
 use crate::steps::{Failure, Steps, cargo, output, run as run_command};
@@ -21,6 +22,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     steps.step("packages", || none(packages::incomplete(&workspace)));
     steps.step("what no file may say", || none(files::forbidden(&files, &files::this_machine())));
     steps.step("evaluation cases not in prompts", || none(leak::leaks(&files)));
+    steps.step("what vendors say twice", || none(repeats::between_vendors(&files)));
     steps.step("clippy", || {
         run_command(&mut cargo([
             "clippy",

@@ -16,6 +16,8 @@ pub(crate) struct Dirs {
     pub(crate) data: PathBuf,
     /// What can be computed again.
     pub(crate) cache: PathBuf,
+    /// What tells of processes that run now.
+    pub(crate) state: PathBuf,
     /// What the operating system calls the user.
     pub(crate) os_user: String,
 }
@@ -36,6 +38,7 @@ impl Dirs {
             config: base.config_dir().join("adjutant"),
             data: base.data_dir().join("adjutant"),
             cache: base.cache_dir().join("adjutant"),
+            state: base.state_dir().unwrap_or_else(|| base.data_dir()).join("adjutant"),
             os_user: user.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "you".to_owned()),
         })
     }

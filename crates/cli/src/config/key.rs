@@ -1,22 +1,28 @@
 //! Every setting there is: its name, what it may be, and where it may come from.
 
+use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use adjutant_core::limits;
+use adjutant_providers::Provider;
 
-use super::Dirs;
+use super::{Database, Dirs, budget};
 
 /// One setting.
 #[derive(Debug)]
 pub(crate) struct Key {
     /// `section.key`, or just `key`.
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) kind: Kind,
     /// The seeds' or vendors' variable, beside `ADJUTANT_SECTION_KEY`.
     pub(crate) variable: Option<&'static str>,
-    /// Another spelling in TOML.
+    /// Another spelling in TOML, in the same section.
     pub(crate) alias: Option<&'static str>,
+    /// Shown only if it has a value: one of the many that every provider has.
+    pub(crate) quiet: bool,
     /// Whether a project's `adjutant.toml` may set it. Nothing that sends data elsewhere or loosens what is asked.
     pub(crate) project: bool,
     pub(crate) default: fn(&Dirs) -> Option<Value>,
@@ -43,9 +49,20 @@ pub(crate) enum Kind {
         min: Duration,
         max: Duration,
     },
-    /// Names of tools.
+    /// Names.
     List,
+    /// One of a few words.
+    Word(&'static [&'static str]),
+    /// An address of numbers, and a port.
+    Address,
+    /// Where a database is. Not shown where it does not fit, because it may hold a password.
+    Database,
+    /// A length of time, or [`FOREVER`].
+    Keep,
 }
+
+/// A time without end.
+pub(crate) const FOREVER: &str = "forever";
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
@@ -55,103 +72,162 @@ pub(crate) enum Value {
     Integer(u64),
     Duration(Duration),
     List(Vec<String>),
+    Database(Database),
 }
 
 const SECOND: Duration = Duration::from_secs(1);
+/// Attempts after the first.
+pub(crate) const RETRIES: Kind = Kind::Integer { min: 0, max: 10 };
 const DAY: Duration = Duration::from_secs(86_400);
 const NONE: fn(&Dirs) -> Option<Value> = |_| None;
 
 /// Every setting, in the order `adjutant config show` lists them.
-pub(crate) const KEYS: &[Key] = &[
-    Key { unset: "a key in the environment, else embedded", ..key("model", Kind::Text) },
-    Key { default: |dirs| Some(Value::Text(dirs.os_user.clone())), ..key("user_name", Kind::Text) },
-    Key {
-        alias: Some("systemPromptPath"),
-        unset: "the built-in instruction",
-        ..key("system_prompt_path", Kind::Path)
-    },
-    Key {
-        variable: Some("LLM_TEMPERATURE"),
-        project: true,
-        unset: "0.0, where the model takes it",
-        ..key("llm.temperature", Kind::Number { min: 0.0, max: 2.0 })
-    },
-    Key {
-        variable: Some("LLM_MAX_TOKENS"),
-        project: true,
-        unset: "1024",
-        ..key("llm.max_tokens", Kind::Integer { min: 1, max: 1_000_000 })
-    },
-    Key {
-        variable: Some("LLM_TIMEOUT"),
-        project: true,
-        unset: "cloud 30s, embedded 120s",
-        ..key("llm.timeout", Kind::Duration { min: SECOND, max: DAY })
-    },
-    Key {
-        project: true,
-        unset: "cloud 1, embedded 0",
-        ..key("llm.retries", Kind::Integer { min: 0, max: 10 })
-    },
-    Key {
-        variable: Some("MAX_TOOL_ITERATIONS"),
-        project: true,
-        default: |_| Some(Value::Integer(limits::TOOL_ITERATIONS_MAX.into())),
-        ..key("agent.max_tool_iterations", Kind::Integer { min: 1, max: 100 })
-    },
-    Key {
-        project: true,
-        default: |_| Some(Value::Duration(limits::TOOL_TIMEOUT)),
-        ..key("agent.tool_timeout", Kind::Duration { min: Duration::from_millis(1), max: DAY })
-    },
-    Key {
-        project: true,
-        unset: "120s; on this machine's own models 600s",
-        ..key("agent.turn_deadline", Kind::Duration { min: SECOND, max: DAY })
-    },
-    Key {
-        project: true,
-        default: |_| Some(Value::Integer(limits::IDENTICAL_CALLS_MAX.into())),
-        ..key("agent.identical_calls_max", Kind::Integer { min: 1, max: 100 })
-    },
-    Key {
-        project: true,
-        default: |_| Some(Value::Duration(limits::CONFIRMATION_EXPIRY)),
-        ..key(
-            "agent.confirmation_expiry",
-            Kind::Duration { min: SECOND, max: Duration::from_secs(365 * 86_400) },
-        )
-    },
-    Key { project: true, unset: "destructive tools", ..key("agent.confirm", Kind::List) },
-    Key { unset: "tools that are not destructive", ..key("agent.allow", Kind::List) },
-    Key { project: true, unset: "none", ..key("agent.deny", Kind::List) },
-    Key {
-        variable: Some("GEMINI_MODEL"),
-        unset: "the vendor's current Flash model",
-        ..key("gemini.model", Kind::Text)
-    },
-    Key {
-        variable: Some("GEMINI_BASE_URL"),
-        unset: "the vendor's own",
-        ..key("gemini.base_url", Kind::Text)
-    },
-    Key { unset: "the usual one (adjutant models list)", ..key("embedded.model", Kind::Text) },
-    Key { default: |dirs| Some(Value::Path(dirs.data.join("adjutant.db"))), ..key("store.path", Kind::Path) },
-];
+pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let of_providers = Provider::all().flat_map(of_provider);
+    common().into_iter().chain(budget::keys()).chain(of_providers).collect()
+});
 
-const fn key(name: &'static str, kind: Kind) -> Key {
-    Key { name, kind, variable: None, alias: None, project: false, default: NONE, unset: "none" }
+/// Who answers.
+pub(crate) const MODEL: &str = "model";
+
+/// Where everything is kept, if not in a file of the usual place.
+pub(crate) const DATABASE: &str = "serve.database_url";
+
+/// What each provider's section has; see [`of_provider`].
+pub(crate) const OF_PROVIDER: [&str; 4] = ["model", "base_url", "timeout", "retries"];
+
+/// The settings that do not belong to one provider.
+fn common() -> Vec<Key> {
+    vec![
+        Key { unset: "a key in the environment, else Ollama, else embedded", ..key(MODEL, Kind::Text) },
+        Key { default: |dirs| Some(Value::Text(dirs.os_user.clone())), ..key("user_name", Kind::Text) },
+        Key {
+            alias: Some("systemPromptPath"),
+            unset: "the built-in instruction",
+            ..key("system_prompt_path", Kind::Path)
+        },
+        Key {
+            variable: Some("LLM_TEMPERATURE"),
+            project: true,
+            unset: "0.0, where the model takes it",
+            ..key("llm.temperature", Kind::Number { min: 0.0, max: 2.0 })
+        },
+        Key {
+            variable: Some("LLM_MAX_TOKENS"),
+            project: true,
+            unset: "1024",
+            ..key("llm.max_tokens", Kind::Integer { min: 1, max: 1_000_000 })
+        },
+        Key {
+            variable: Some("LLM_TIMEOUT"),
+            project: true,
+            unset: "cloud 30s, on this machine 120s",
+            ..key("llm.timeout", Kind::Duration { min: SECOND, max: DAY })
+        },
+        Key { project: true, unset: "cloud 1, Ollama 3, embedded 0", ..key("llm.retries", RETRIES) },
+        Key {
+            variable: Some("MAX_TOOL_ITERATIONS"),
+            project: true,
+            default: |_| Some(Value::Integer(limits::TOOL_ITERATIONS_MAX.into())),
+            ..key("agent.max_tool_iterations", Kind::Integer { min: 1, max: 100 })
+        },
+        Key {
+            project: true,
+            default: |_| Some(Value::Duration(limits::TOOL_TIMEOUT)),
+            ..key("agent.tool_timeout", Kind::Duration { min: Duration::from_millis(1), max: DAY })
+        },
+        Key {
+            project: true,
+            unset: "120s; on this machine's own models 600s",
+            ..key("agent.turn_deadline", Kind::Duration { min: SECOND, max: DAY })
+        },
+        Key {
+            project: true,
+            default: |_| Some(Value::Integer(limits::IDENTICAL_CALLS_MAX.into())),
+            ..key("agent.identical_calls_max", Kind::Integer { min: 1, max: 100 })
+        },
+        Key {
+            project: true,
+            default: |_| Some(Value::Duration(limits::CONFIRMATION_EXPIRY)),
+            ..key(
+                "agent.confirmation_expiry",
+                Kind::Duration { min: SECOND, max: Duration::from_secs(365 * 86_400) },
+            )
+        },
+        Key { project: true, unset: "destructive tools", ..key("agent.confirm", Kind::List) },
+        Key { unset: "tools that are not destructive", ..key("agent.allow", Kind::List) },
+        Key { project: true, unset: "none", ..key("agent.deny", Kind::List) },
+        Key { unset: "the usual one (adjutant models list)", ..key("embedded.model", Kind::Text) },
+        Key { quiet: true, unset: "localhost", ..key("ollama.host", Kind::Text) },
+        Key { quiet: true, unset: "11434", ..key("ollama.port", Kind::Integer { min: 1, max: 65_535 }) },
+        Key {
+            alias: Some("contextSize"),
+            quiet: true,
+            project: true,
+            unset: "32768",
+            ..key("ollama.context_size", Kind::Integer { min: 512, max: 16_777_216 })
+        },
+        Key { quiet: true, unset: "the server's own", ..key("ollama.keep_alive", Kind::Text) },
+        Key { unset: "the built-in table", ..key("prices_file", Kind::Path) },
+        Key {
+            default: |dirs| Some(Value::Path(dirs.data.join("adjutant.db"))),
+            ..key("store.path", Kind::Path)
+        },
+        Key {
+            default: |_| Some(Value::Text("127.0.0.1:8080".to_owned())),
+            ..key("serve.bind", Kind::Address)
+        },
+        Key {
+            default: |_| Some(Value::Text("token".to_owned())),
+            ..key("serve.auth", Kind::Word(&["token", "none"]))
+        },
+        Key { unset: "localhost and addresses of numbers", ..key("serve.hosts", Kind::List) },
+        Key {
+            variable: Some("DATABASE_URL"),
+            unset: "the file of store.path",
+            ..key(DATABASE, Kind::Database)
+        },
+        Key { default: |_| Some(Value::Text(FOREVER.to_owned())), ..key("log.keep", Kind::Keep) },
+    ]
+}
+
+pub(super) fn key(name: &'static str, kind: Kind) -> Key {
+    Key {
+        name: Cow::Borrowed(name),
+        kind,
+        variable: None,
+        alias: None,
+        quiet: false,
+        project: false,
+        default: NONE,
+        unset: "none",
+    }
+}
+
+/// The settings of one provider, in a section of its name. None of them may stand in a project's file: they say where what
+/// is asked goes, and who answers.
+fn of_provider(provider: &'static Provider) -> [Key; OF_PROVIDER.len()] {
+    OF_PROVIDER.map(|setting| {
+        let (kind, variable) = match setting {
+            "model" => (Kind::Text, provider.model_variable),
+            "base_url" => (Kind::Text, provider.base_url_variable),
+            "timeout" => (Kind::Duration { min: SECOND, max: DAY }, None),
+            _ => (RETRIES, None),
+        };
+        let name = Cow::Owned(format!("{}.{setting}", provider.name));
+        Key { name, variable, quiet: true, unset: "the provider's own", ..key("", kind) }
+    })
 }
 
 impl Key {
     /// The section, empty for a key at the top, and the key in it.
-    pub(crate) fn place(&self) -> (&'static str, &'static str) {
-        self.name.split_once('.').unwrap_or(("", self.name))
+    pub(crate) fn place(&self) -> (&str, &str) {
+        self.name.split_once('.').unwrap_or(("", &self.name))
     }
 
     /// `ADJUTANT_SECTION_KEY`.
     pub(crate) fn own_variable(&self) -> String {
-        format!("ADJUTANT_{}", self.name.replace('.', "_").to_uppercase())
+        format!("ADJUTANT_{}", self.name.replace(['.', '-'], "_").to_uppercase())
     }
 }
 
@@ -166,8 +242,17 @@ impl Kind {
             Self::Duration { min, max } => {
                 format!("a time with its unit from {} to {}, such as \"30s\"", duration(min), duration(max))
             }
-            Self::List => "a list of tool names".to_owned(),
+            Self::List => "a list of names".to_owned(),
+            Self::Word(words) => words.join(" or "),
+            Self::Address => "an address and a port, such as 127.0.0.1:8080".to_owned(),
+            Self::Database => Database::EXPECTED.to_owned(),
+            Self::Keep => format!("\"{FOREVER}\", or a time with its unit from 1d on, such as \"90d\""),
         }
+    }
+
+    /// A value that does not fit, as an error shows it.
+    pub(crate) fn shown(self, value: &str) -> &str {
+        if matches!(self, Self::Database) { "what it is" } else { value }
     }
 
     /// Reads text, as variables hold it. `bare_seconds`: a number without a unit is seconds.
@@ -181,6 +266,9 @@ impl Kind {
             Self::Duration { .. } if bare_seconds && text.parse::<u64>().is_ok() => {
                 Value::Duration(Duration::from_secs(text.parse().ok()?))
             }
+            Self::Keep if text != FOREVER => Value::Duration(read_duration(text)?),
+            Self::Keep | Self::Word(_) | Self::Address => Value::Text(text.to_owned()),
+            Self::Database => Value::Database(Database::parse(text)?),
             Self::Duration { .. } => Value::Duration(read_duration(text)?),
             Self::List => Value::List(
                 text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect(),
@@ -197,7 +285,11 @@ impl Kind {
             (Self::Number { min, max }, Value::Number(number)) => (min..=max).contains(number),
             (Self::Integer { min, max }, Value::Integer(number)) => (min..=max).contains(number),
             (Self::Duration { min, max }, Value::Duration(time)) => (min..=max).contains(time),
-            (Self::List, Value::List(_)) => true,
+            (Self::List, Value::List(_)) | (Self::Database, Value::Database(_)) => true,
+            (Self::Word(words), Value::Text(text)) => words.contains(&text.as_str()),
+            (Self::Address, Value::Text(text)) => text.parse::<SocketAddr>().is_ok(),
+            (Self::Keep, Value::Duration(time)) => *time >= DAY,
+            (Self::Keep, Value::Text(text)) => text == FOREVER,
             _ => false,
         };
         fits.then_some(value)
@@ -213,6 +305,7 @@ impl std::fmt::Display for Value {
             Self::Integer(number) => write!(f, "{number}"),
             Self::Duration(time) => f.write_str(&duration(*time)),
             Self::List(names) => f.write_str(&names.join(", ")),
+            Self::Database(database) => write!(f, "{database}"),
         }
     }
 }
@@ -276,9 +369,12 @@ mod tests {
     #[test]
     fn names_and_variables_are_unique() {
         let mut seen: Vec<String> = Vec::new();
-        for key in KEYS {
-            seen.extend([key.name.to_owned(), key.own_variable()]);
-            seen.extend(key.variable.into_iter().chain(key.alias).map(str::to_owned));
+        for key in KEYS.iter() {
+            let (section, _) = key.place();
+            seen.extend([key.name.to_string(), key.own_variable()]);
+            seen.extend(key.alias.map(|alias| format!("{section}.{alias}")));
+            // Providers of one vendor share its variables.
+            seen.extend(key.variable.filter(|_| !key.quiet).map(str::to_owned));
         }
         let all = seen.len();
         seen.sort();

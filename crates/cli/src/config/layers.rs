@@ -5,8 +5,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use adjutant_core::nearest;
+use adjutant_providers::Provider;
 use toml::de::{DeTable, DeValue};
 
+use super::Database;
 use super::key::{KEYS, Key, Kind, Value};
 use crate::error::CliError;
 
@@ -89,7 +91,7 @@ pub(crate) fn variables(
     file: Option<&Path>,
 ) -> Result<Layer, CliError> {
     let mut layer = Layer::new();
-    for key in KEYS {
+    for key in KEYS.iter() {
         let own = key.own_variable();
         // Our own name is the more specific one, so it wins; an empty variable is as good as none.
         let names = [Some(own.as_str()), key.variable];
@@ -108,7 +110,8 @@ pub(crate) fn variables(
                 }
                 kind => kind.expected(),
             };
-            CliError::configuration(format!("{name} must be {expected}, not {text:?}"))
+            let shown = format!("{text:?}");
+            CliError::configuration(format!("{name} must be {expected}, not {}", key.kind.shown(&shown)))
                 .because(format!("from {origin}"))
         })?;
         layer.push((key, value, origin));
@@ -136,7 +139,10 @@ fn is_section(name: &str) -> bool {
 }
 
 fn find(section: &str, name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.place() == (section, name) || (section.is_empty() && key.alias == Some(name)))
+    KEYS.iter().find(|key| {
+        let (of, plain) = key.place();
+        of == section && (plain == name || key.alias == Some(name))
+    })
 }
 
 /// A file as errors name it.
@@ -165,29 +171,36 @@ impl File<'_> {
                 "{} must be {}, not {}",
                 key.name,
                 key.kind.expected(),
-                shown(value)
+                key.kind.shown(&shown(value))
             ))
             .because(self.place(value_at)));
         };
         let read = match read {
-            Value::Path(path) => Value::Path(self.path.parent().unwrap_or(Path::new("")).join(home(path))),
+            Value::Path(path) => Value::Path(self.beside(path)),
+            Value::Database(Database::Sqlite(path)) => Value::Database(Database::Sqlite(self.beside(path))),
             other => other,
         };
         let origin = Origin::File { path: self.path.to_owned(), line: self.position(key_at).0 };
         Ok((key, read, origin))
     }
 
+    /// A path in the file: a relative one starts at the file.
+    fn beside(&self, path: PathBuf) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new("")).join(home(path))
+    }
+
     fn unknown(&self, at: usize, section: &str, name: &str) -> CliError {
         let full = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
         let error = CliError::configuration(format!("{}: unknown key {full}", self.place(at)));
         if name.to_lowercase().ends_with("key") {
-            return error
-                .because("keys are not kept in this file")
-                .or_try("GEMINI_API_KEY in the environment, or in the .env file beside the configuration");
+            return error.because("keys are not kept in this file").or_try(format!(
+                "{} in the environment, or in the .env file beside the configuration",
+                key_variable(section)
+            ));
         }
         // A key of the same section first; then one that stands in another section; then a section.
         let of_section = KEYS.iter().filter(|key| key.place().0 == section).map(|key| key.place().1);
-        let elsewhere = KEYS.iter().find(|key| key.place().1 == name).map(|key| key.name);
+        let elsewhere = KEYS.iter().find(|key| key.place().1 == name).map(|key| key.name.as_ref());
         let near = nearest(name, of_section)
             .map(|near| if section.is_empty() { near.to_owned() } else { format!("{section}.{near}") })
             .or_else(|| elsewhere.map(str::to_owned))
@@ -215,11 +228,19 @@ impl File<'_> {
     }
 }
 
+/// The variable for the key of the provider whose section this is.
+fn key_variable(section: &str) -> &'static str {
+    Provider::find(section).and_then(|provider| provider.key_variable).unwrap_or("NAME_API_KEY")
+}
+
 fn convert(kind: Kind, value: &DeValue<'_>) -> Option<Value> {
     Some(match (kind, value) {
         (Kind::Text, DeValue::String(text)) => Value::Text(text.to_string()),
         (Kind::Path, DeValue::String(text)) => Value::Path(PathBuf::from(text.as_ref())),
-        (Kind::Duration { .. }, DeValue::String(text)) => return kind.read(text, false),
+        (
+            Kind::Duration { .. } | Kind::Word(_) | Kind::Address | Kind::Database | Kind::Keep,
+            DeValue::String(text),
+        ) => return kind.read(text, false),
         (Kind::Number { .. }, DeValue::Float(number)) => Value::Number(number.as_str().parse().ok()?),
         (Kind::Number { .. }, DeValue::Integer(number)) if number.radix() == 10 => {
             Value::Number(number.as_str().parse().ok()?)

@@ -2,28 +2,31 @@
 //!
 //! Later wins: default, user's file, project's file, `.env`, process, option.
 
+mod budget; // what may be spent
+mod database; // where everything is kept
 mod dirs; // where things are
 mod key; // which settings there are
 mod layers; // one source at a time
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use adjutant_core::{MaxTokens, Temperature};
+use adjutant_core::{Budgets, MaxTokens, Temperature};
+use adjutant_providers::Provider;
 use secrecy::SecretString;
 
+pub(crate) use database::Database;
 pub(crate) use dirs::Dirs;
-use key::{KEYS, Value};
+pub(crate) use key::OF_PROVIDER;
+use key::{DATABASE, KEYS, Kind, MODEL, Value};
 use layers::{Layer, Origin, Owner};
 
 use crate::error::CliError;
 
 /// The project's file, in the working directory.
 const PROJECT_FILE: &str = "adjutant.toml";
-
-/// The variable Gemini's key is in.
-const GEMINI_KEY: &str = "GEMINI_API_KEY";
 
 /// Where settings are looked for.
 #[derive(Debug)]
@@ -39,6 +42,8 @@ pub(crate) struct Sources {
     pub(crate) env_file: Option<PathBuf>,
     /// `--model`.
     pub(crate) model: Option<String>,
+    /// `--database`.
+    pub(crate) database: Option<String>,
 }
 
 /// Every setting as it applies.
@@ -50,14 +55,20 @@ pub(crate) struct Settings {
     pub(crate) system_prompt_path: Option<PathBuf>,
     pub(crate) llm: Llm,
     pub(crate) agent: AgentSettings,
-    pub(crate) gemini: GeminiSettings,
+    /// By the provider's name.
+    pub(crate) providers: BTreeMap<&'static str, ProviderSettings>,
+    #[cfg_attr(not(feature = "ollama"), expect(dead_code, reason = "settings are checked in every build"))]
+    pub(crate) ollama: OllamaSettings,
+    /// Prices that hold before the built-in ones.
+    pub(crate) prices_file: Option<PathBuf>,
     /// The embedded model's name in the catalogue.
     pub(crate) embedded_model: Option<String>,
-    pub(crate) store_path: PathBuf,
-    #[cfg_attr(
-        not(any(feature = "embedded", feature = "gemini")),
-        expect(dead_code, reason = "only the models outside a script need folders")
-    )]
+    /// Where everything is kept.
+    pub(crate) database: Database,
+    pub(crate) serve: Serve,
+    pub(crate) budgets: Budgets,
+    /// How long conversations and their logs are kept after the last message; `None`: for ever.
+    pub(crate) keep: Option<Duration>,
     pub(crate) dirs: Dirs,
     /// Every setting's name, value and origin, for showing.
     pub(crate) shown: Vec<Shown>,
@@ -87,13 +98,33 @@ pub(crate) struct AgentSettings {
     pub(crate) deny: Vec<String>,
 }
 
-/// `[gemini]`, and its key from the environment.
+/// `[serve]`: how the service is reached.
+#[derive(Debug, Clone)]
+pub(crate) struct Serve {
+    pub(crate) bind: SocketAddr,
+    /// Whether clients say who they are.
+    pub(crate) authenticates: bool,
+    pub(crate) hosts: Vec<String>,
+}
+
+/// A provider's section, and its key from the environment.
 #[derive(Debug, Clone, Default)]
-#[cfg_attr(not(feature = "gemini"), expect(dead_code, reason = "settings are checked in every build"))]
-pub(crate) struct GeminiSettings {
+pub(crate) struct ProviderSettings {
     pub(crate) model: Option<String>,
     pub(crate) base_url: Option<String>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) retries: Option<u32>,
     pub(crate) key: Option<SecretString>,
+}
+
+/// What `[ollama]` has besides a provider's usual settings.
+#[derive(Debug, Clone, Default)]
+#[cfg_attr(not(feature = "ollama"), expect(dead_code, reason = "settings are checked in every build"))]
+pub(crate) struct OllamaSettings {
+    pub(crate) host: Option<String>,
+    pub(crate) port: Option<u16>,
+    pub(crate) context_size: Option<u32>,
+    pub(crate) keep_alive: Option<String>,
 }
 
 /// One line of `adjutant config show`.
@@ -103,6 +134,8 @@ pub(crate) struct Shown {
     /// `None`: it has no value; what applies then is in `unset`.
     pub(crate) value: Option<String>,
     pub(crate) unset: &'static str,
+    /// Not worth a line without a value.
+    pub(crate) quiet: bool,
     pub(crate) origin: String,
 }
 
@@ -115,12 +148,21 @@ impl Sources {
         config: Option<PathBuf>,
         env_file: Option<PathBuf>,
         model: Option<String>,
+        database: Option<String>,
     ) -> Result<Self, CliError> {
         let variables: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
         let project = std::env::current_dir().unwrap_or_default();
-        Ok(Self { dirs: Dirs::of_process(&variables)?, project, variables, config, env_file, model })
+        Ok(Self {
+            dirs: Dirs::of_process(&variables)?,
+            project,
+            variables,
+            config,
+            env_file,
+            model,
+            database,
+        })
     }
 
     /// The user's file: the named one, or the usual one.
@@ -166,20 +208,19 @@ impl Sources {
         values.lay(layers::variables(&self.variables, None)?);
         if let Some(model) = &self.model {
             let value =
-                KEYS[0].kind.read(model, false).ok_or_else(|| CliError::usage("-m needs a model's name"))?;
-            values.set("model", value, Origin::Flag("-m"));
+                Kind::Text.read(model, false).ok_or_else(|| CliError::usage("-m needs a model's name"))?;
+            values.set(MODEL, value, Origin::Flag("-m"));
         }
-        let key = |variables: &BTreeMap<String, String>| {
-            variables.get(GEMINI_KEY).map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
-        };
-        let key = match (key(&self.variables), key(&env_file)) {
-            (Some(key), _) => Some((key, format!("variable {GEMINI_KEY}"))),
-            (None, Some(key)) => Some((key, format!("{GEMINI_KEY} in {}", env_path.display()))),
-            (None, None) => None,
-        };
+        if let Some(database) = &self.database {
+            let value = Kind::Database
+                .read(database, false)
+                .ok_or_else(|| CliError::usage(format!("--database needs {}", Kind::Database.expected())))?;
+            values.set(DATABASE, value, Origin::Flag("--database"));
+        }
+        let secrets = Secrets { process: &self.variables, file: &env_file, path: &env_path };
         let mut warnings = layers::misspelt(&env_file);
         warnings.extend(layers::misspelt(&self.variables));
-        Ok(values.settle(&self.dirs, key, warnings))
+        Ok(values.settle(&self.dirs, &secrets, warnings))
     }
 }
 
@@ -187,8 +228,8 @@ impl Sources {
 fn stricter(layer: Layer, below: &Values) -> Layer {
     let add = |(key, value, origin): (&'static key::Key, Value, Origin)| match value {
         Value::List(names) => {
-            let mut all = below.list(key.name);
-            all.extend(names.into_iter().filter(|name| !below.list(key.name).contains(name)));
+            let mut all = below.list(&key.name);
+            all.extend(names.into_iter().filter(|name| !below.list(&key.name).contains(name)));
             (key, Value::List(all), origin)
         }
         value => (key, value, origin),
@@ -226,7 +267,7 @@ impl Values {
 
     fn lay(&mut self, layer: Layer) {
         for (key, value, origin) in layer {
-            self.set(key.name, value, origin);
+            self.set(&key.name, value, origin);
         }
     }
 
@@ -265,23 +306,51 @@ impl Values {
         if let Some(Value::List(names)) = self.get(name) { names.clone() } else { Vec::new() }
     }
 
-    fn settle(self, dirs: &Dirs, key: Option<(String, String)>, warnings: Vec<String>) -> Settings {
+    /// The database's address, else the file.
+    fn database(&self) -> Option<Database> {
+        match self.get(DATABASE) {
+            Some(Value::Database(database)) => Some(database.clone()),
+            _ => self.path("store.path").map(Database::Sqlite),
+        }
+    }
+
+    fn provider(&self, provider: &Provider, secrets: &Secrets<'_>) -> ProviderSettings {
+        let name = |setting: &str| format!("{}.{setting}", provider.name);
+        ProviderSettings {
+            model: self.text(&name("model")),
+            base_url: self.text(&name("base_url")),
+            timeout: self.time(&name("timeout")),
+            retries: self.integer(&name("retries")),
+            key: provider.key_variable.and_then(|variable| secrets.get(variable)).map(|(key, _)| key),
+        }
+    }
+
+    fn settle(self, dirs: &Dirs, secrets: &Secrets<'_>, warnings: Vec<String>) -> Settings {
         let mut shown: Vec<Shown> = self
             .0
             .iter()
             .map(|(key, value, origin)| Shown {
-                name: key.name,
+                name: &key.name,
                 value: value.as_ref().map(Value::to_string),
                 unset: key.unset,
+                quiet: key.quiet,
                 origin: origin.to_string(),
             })
             .collect();
-        shown.push(Shown {
-            name: GEMINI_KEY,
-            value: key.as_ref().map(|_| "set, not shown".to_owned()),
-            unset: "none",
-            origin: key.as_ref().map_or_else(|| Origin::Default.to_string(), |(_, origin)| origin.clone()),
-        });
+        for variable in Provider::all().filter_map(|provider| provider.key_variable) {
+            // Providers of one vendor share its key.
+            if shown.iter().any(|shown| shown.name == variable) {
+                continue;
+            }
+            let key = secrets.get(variable);
+            shown.push(Shown {
+                name: variable,
+                value: key.as_ref().map(|_| "set, not shown".to_owned()),
+                unset: "none",
+                quiet: true,
+                origin: key.map_or_else(|| Origin::Default.to_string(), |(_, origin)| origin),
+            });
+        }
         Settings {
             model: self.text("model"),
             user_name: self.text("user_name").unwrap_or_default(),
@@ -302,16 +371,52 @@ impl Values {
                 allow: self.list("agent.allow"),
                 deny: self.list("agent.deny"),
             },
-            gemini: GeminiSettings {
-                model: self.text("gemini.model"),
-                base_url: self.text("gemini.base_url"),
-                key: key.map(|(key, _)| SecretString::from(key)),
+            providers: Provider::all()
+                .map(|provider| (provider.name, self.provider(provider, secrets)))
+                .collect(),
+            ollama: OllamaSettings {
+                host: self.text("ollama.host"),
+                port: self.integer("ollama.port").and_then(|port| u16::try_from(port).ok()),
+                context_size: self.integer("ollama.context_size"),
+                keep_alive: self.text("ollama.keep_alive"),
             },
+            prices_file: self.path("prices_file"),
             embedded_model: self.text("embedded.model"),
-            store_path: self.path("store.path").unwrap_or_else(|| dirs.data.join("adjutant.db")),
+            database: self.database().unwrap_or_else(|| Database::Sqlite(dirs.data.join("adjutant.db"))),
+            serve: Serve {
+                bind: self
+                    .text("serve.bind")
+                    .and_then(|bind| bind.parse().ok())
+                    .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080))),
+                authenticates: self.text("serve.auth").as_deref() != Some("none"),
+                hosts: self.list("serve.hosts"),
+            },
+            budgets: budget::budgets(&self),
+            keep: self.time("log.keep"),
             dirs: dirs.clone(),
             shown,
             warnings,
+        }
+    }
+}
+
+/// Where keys are: the process's variables, then the `.env` file.
+struct Secrets<'a> {
+    process: &'a BTreeMap<String, String>,
+    file: &'a BTreeMap<String, String>,
+    path: &'a Path,
+}
+
+impl Secrets<'_> {
+    /// A key and where it was found.
+    fn get(&self, variable: &str) -> Option<(SecretString, String)> {
+        let of = |variables: &BTreeMap<String, String>| {
+            variables.get(variable).map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
+        };
+        match (of(self.process), of(self.file)) {
+            (Some(key), _) => Some((key.into(), format!("variable {variable}"))),
+            (None, Some(key)) => Some((key.into(), format!("{variable} in {}", self.path.display()))),
+            (None, None) => None,
         }
     }
 }

@@ -18,6 +18,7 @@ impl Place {
             config: at("config"),
             data: root.path().join("data"),
             cache: root.path().join("cache"),
+            state: root.path().join("state"),
             os_user: "ana".to_owned(),
         };
         let sources = Sources {
@@ -27,6 +28,7 @@ impl Place {
             config: None,
             env_file: None,
             model: None,
+            database: None,
         };
         Self { root, sources }
     }
@@ -56,7 +58,9 @@ fn nothing_set_is_the_defaults() {
     assert_eq!(settings.model, None);
     assert_eq!(settings.user_name, "ana");
     assert_eq!(settings.agent.max_tool_iterations, Some(5));
-    assert!(settings.store_path.ends_with("data/adjutant.db"));
+    assert!(settings.database.to_string().ends_with("data/adjutant.db"));
+    assert!(settings.serve.bind.ip().is_loopback() && settings.serve.authenticates);
+    assert_eq!(settings.keep, None);
     assert!(settings.llm.temperature.is_none() && settings.llm.timeout.is_none());
 }
 
@@ -98,13 +102,14 @@ fn a_projects_lists_only_add() {
 fn the_projects_env_file_is_not_read() {
     let settings =
         Place::new().file("project/.env", "GEMINI_API_KEY=stolen\nGEMINI_BASE_URL=http://evil\n").load();
-    assert!(settings.gemini.key.is_none() && settings.gemini.base_url.is_none());
+    let gemini = &settings.providers["gemini"];
+    assert!(gemini.key.is_none() && gemini.base_url.is_none());
 }
 
 #[test]
 fn the_key_is_taken_from_the_environment_and_never_shown() {
     let place = Place::new().file("config/.env", "GEMINI_API_KEY=from-file\n");
-    assert!(place.load().gemini.key.is_some());
+    assert!(place.load().providers["gemini"].key.is_some());
     let settings = place.variable("GEMINI_API_KEY", "from-process").load();
     assert_eq!(origin(&settings, "GEMINI_API_KEY"), "variable GEMINI_API_KEY");
     let everything = format!("{settings:?}");
@@ -131,15 +136,24 @@ fn a_broken_env_file_does_not_tell_its_secrets() {
 /// A value other than the default for each setting, as a variable has it and as TOML has it.
 fn example(name: &str) -> (&'static str, &'static str) {
     match name {
-        "model" | "user_name" | "gemini.model" | "gemini.base_url" | "embedded.model" => ("word", "\"word\""),
-        "system_prompt_path" | "store.path" => ("/some/file", "\"/some/file\""),
+        "model" | "user_name" | "embedded.model" => ("word", "\"word\""),
+        name if name.ends_with(".model") || name.ends_with(".base_url") => ("word", "\"word\""),
+        name if name.ends_with(".retries") => ("7", "7"),
+        "ollama.host" | "ollama.keep_alive" => ("word", "\"word\""),
+        "ollama.port" | "ollama.context_size" => ("777", "777"),
+        "system_prompt_path" | "store.path" | "prices_file" => ("/some/file", "\"/some/file\""),
         "llm.temperature" => ("0.7", "0.7"),
-        "llm.max_tokens" | "agent.max_tool_iterations" | "agent.identical_calls_max" | "llm.retries" => {
-            ("7", "7")
-        }
+        name if name.ends_with("_usd") => ("0.7", "0.7"),
+        name if name.ends_with("_tokens") || name.ends_with("_calls") => ("7", "7"),
+        "llm.max_tokens" | "agent.max_tool_iterations" | "agent.identical_calls_max" => ("7", "7"),
         "agent.confirm" | "agent.allow" | "agent.deny" => {
             ("add_task,list_tasks", "[\"add_task\", \"list_tasks\"]")
         }
+        "serve.bind" => ("127.0.0.1:77", "\"127.0.0.1:77\""),
+        "serve.auth" => ("none", "\"none\""),
+        "serve.hosts" => ("tasks.example,team.example", "[\"tasks.example\", \"team.example\"]"),
+        "serve.database_url" => ("postgres://db/team", "\"postgres://db/team\""),
+        "log.keep" => ("77d", "\"77d\""),
         _ => ("77s", "\"77s\""),
     }
 }
@@ -151,8 +165,8 @@ fn effect(settings: &Settings) -> String {
 
 #[test]
 fn every_setting_has_an_effect_from_toml_from_its_own_variable_and_from_the_seeds() {
-    for key in KEYS {
-        let (text, in_toml) = example(key.name);
+    for key in KEYS.iter() {
+        let (text, in_toml) = example(&key.name);
         let (section, name) = key.place();
         let header = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
         let mut names = vec![key.own_variable()];

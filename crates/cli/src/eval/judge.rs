@@ -179,6 +179,7 @@ mod tests {
             digest: String::new(),
             requested_at: Timestamp::UNIX_EPOCH,
             expires_at: Timestamp::UNIX_EPOCH,
+            doubt: None,
         }
     }
 

@@ -41,9 +41,11 @@ fn json_has_every_field_every_time() {
         "decision",
         "intent",
         "outcome",
+        "output",
         "tools_used",
         "pending",
         "usage",
+        "cost_usd",
         "model",
         "notices",
         "error",
@@ -63,7 +65,7 @@ fn json_has_every_field_every_time() {
     assert_eq!(code, 3);
     let keys: Vec<&str> = failed.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(keys, fields);
-    assert_eq!(failed["error"]["code"], "configuration");
+    assert_eq!(failed["error"]["code"], "not_found");
 }
 
 #[test]
@@ -200,4 +202,46 @@ fn help_and_version_are_answers() {
     }
     let version = home.run(&["-V"]).succeeds();
     assert_eq!(version.stdout, format!("adjutant {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn an_answer_can_be_asked_for_by_a_schema() {
+    let home = Home::new();
+    let schema = home.file(
+        "person.json",
+        r#"{"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}"#,
+    );
+    let file = schema.to_str().unwrap();
+    let model = home.script(&[r#"{"text": "{\"age\": \"old\"}"}"#, r#"{"text": "{\"age\": 7}"}"#]);
+    let run = home.run(&["ask", "--schema", file, "-m", &model, "who"]).succeeds();
+    assert_eq!(run.stdout.trim(), r#"{"age": 7}"#);
+    let weak = home.script(&[r#"{"config": {"weak_tools": true}}"#, r#"{"text": "7"}"#]);
+    home.run(&["ask", "--schema", file, "-m", &weak, "who"]).ends_with(2).says("another model");
+    let no_schema = home.file("no.json", r#"{"type": "thing"}"#);
+    let no_schema = no_schema.to_str().unwrap();
+    home.run(&["ask", "--schema", no_schema, "-m", &model, "who"])
+        .ends_with(2)
+        .says("--schema cannot be used");
+    let broken = home.file("broken.json", "{");
+    home.run(&["ask", "--schema", broken.to_str().unwrap(), "-m", &model, "who"])
+        .ends_with(2)
+        .says("broken.json");
+    home.run(&["ask", "--schema", "nowhere.json", "-m", &model, "who"]).ends_with(2).says("nowhere.json");
+}
+
+#[test]
+fn prices_can_be_ones_own() {
+    let home = Home::new();
+    home.config("prices_file = \"prices.toml\"\n");
+    home.run(&["-m", "demo", "hello"]).ends_with(3).says("prices.toml");
+    home.file(
+        "config/adjutant/prices.toml",
+        "[[prices]]\nproviders = [\"x\"]\nmodels = [\"*\"]\ninput = 1\n",
+    );
+    home.run(&["-m", "demo", "hello"]).ends_with(3).says("output");
+    home.file(
+        "config/adjutant/prices.toml",
+        "[[prices]]\nproviders = [\"x\"]\nmodels = [\"*\"]\ninput = 1.0\noutput = 2\n",
+    );
+    home.run(&["-m", "demo", "hello"]).succeeds();
 }

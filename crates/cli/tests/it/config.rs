@@ -72,6 +72,36 @@ fn an_unknown_provider_or_model_is_an_error() {
     home.run(&["hello"]).ends_with(3).says("there is no provider \"chatgpt\"");
 }
 
+#[cfg(feature = "openai")]
+#[test]
+fn a_key_without_a_model_and_a_provider_without_an_address_say_what_is_missing() {
+    let home = Home::new();
+    let run = Run::of(home.command(&["hello"]).env("GROQ_API_KEY", "secret-123")).ends_with(3);
+    run.says("there is a key for groq").says("-m groq/NAME");
+    let mut command = home.command(&["-m", "groq", "hello"]);
+    Run::of(command.env("GROQ_API_KEY", "secret-123")).ends_with(3).says("which model of groq?");
+    home.run(&["-m", "openai-compatible/x", "hello"]).ends_with(3).says("OPENAI_COMPATIBLE_BASE_URL=");
+}
+
+#[cfg(feature = "openai")]
+#[test]
+fn every_provider_has_a_section_and_the_more_specific_setting_wins() {
+    let home = Home::new();
+    home.config(
+        "model = \"groq/m\"\n[groq]\nbase_url = \"http://127.0.0.1:1\"\nretries = 0\n[llm]\nretries = 9\n",
+    );
+    // Nobody listens there: one attempt, and no key is needed for an address of one's own.
+    let run = home.run(&["hello"]).ends_with(5).says("cannot reach groq");
+    assert!(!run.stderr.contains("attempt 1 failed"), "{run:?}");
+    let shown = home.run(&["config", "show"]).succeeds();
+    assert!(shown.stdout.contains("groq.base_url") && !shown.stdout.contains("mistral."), "{shown:?}");
+    home.config("[groq]\nbase_ulr = \"x\"\n");
+    home.run(&["hello"]).ends_with(3).says("did you mean groq.base_url?");
+    home.config("[groq]\napi_key = \"secret-123\"\n");
+    let run = home.run(&["hello"]).ends_with(3).says("GROQ_API_KEY in the environment");
+    assert!(!format!("{run:?}").contains("secret-123"));
+}
+
 #[test]
 fn the_key_is_never_told() {
     let home = Home::new();

@@ -120,3 +120,53 @@ fn an_id_nothing_has_is_an_error_before_a_model_is_looked_for() {
     home.run(&["pending", "approve", "nothing"]).ends_with(1).says("adjutant pending list");
     home.run(&["pending", "deny", ""]).ends_with(1);
 }
+
+#[test]
+fn a_yes_may_carry_other_arguments_which_are_checked_again() {
+    let home = Home::new();
+    home.add_task("buy milk");
+    home.add_task("buy bread");
+    let model = home.script(&[
+        r#"{"match": "\"success\":true", "text": "It is gone."}"#,
+        r#"{"match": "delete", "calls": [{"name": "delete_task", "args": {"task_id": "milk"}}]}"#,
+    ]);
+    let (_, asked) = home.ask(&model, "delete milk");
+    let id = asked["pending"][0]["id"].as_str().unwrap();
+    let approve = |args: &str| home.run(&["pending", "approve", id, "-m", &model, "--args", args]);
+    approve("2").ends_with(2).says("JSON object");
+    // What does not fit is refused with the reason, and the call keeps waiting.
+    approve(r#"{"task": 2}"#).ends_with(4);
+    assert_eq!(home.tasks(), ["buy milk", "buy bread"]);
+    approve(r#"{"task_id": "bread"}"#).succeeds();
+    assert_eq!(home.tasks(), ["buy milk"]);
+}
+
+#[test]
+fn several_calls_are_answered_one_by_one_in_any_order() {
+    let home = Home::new();
+    home.add_task("buy milk");
+    home.add_task("buy bread");
+    let model = home.script(&[
+        r#"{"match": "\"success\":", "text": "As you said."}"#,
+        r#"{"match": "delete", "calls": [{"name": "delete_task", "args": {"task_id": "1"}}, {"name": "delete_task", "args": {"task_id": "2"}}]}"#,
+    ]);
+    let (code, asked) = home.ask(&model, "delete both");
+    let id = |number: usize| asked["pending"][number]["id"].as_str().unwrap();
+    assert_eq!((code, asked["pending"].as_array().unwrap().len()), (4, 2), "{asked}");
+    let first = home.run(&["pending", "deny", id(1), "-m", &model]).ends_with(4);
+    first.says(id(0));
+    assert_eq!(home.tasks(), ["buy milk", "buy bread"]);
+    let last = home.run(&["pending", "approve", id(0), "-m", &model]).succeeds();
+    assert_eq!(last.stdout, "As you said.\n");
+    assert_eq!(home.tasks(), ["buy bread"]);
+}
+
+#[test]
+fn a_call_that_was_not_begun_is_in_no_doubt() {
+    let (home, model) = home_with_milk();
+    let (_, asked) = home.ask(&model, "delete milk");
+    let id = asked["pending"][0]["id"].as_str().unwrap();
+    home.run(&["pending", "resolve", id, "done"]).ends_with(2).says("adjutant pending approve");
+    home.run(&["pending", "resolve", id, "perhaps"]).ends_with(2);
+    assert_eq!(home.tasks(), ["buy milk"]);
+}

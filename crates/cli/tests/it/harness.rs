@@ -60,6 +60,8 @@ impl Home {
             .env("XDG_DATA_HOME", self.path("data"))
             .env("XDG_CACHE_HOME", self.path("cache"))
             .env("XDG_STATE_HOME", self.path("state"))
+            // Nobody listens there, whatever runs on the machine.
+            .env("OLLAMA_HOST", "127.0.0.1:1")
             .current_dir(self.path("project"))
             .stdin(Stdio::null());
         command

@@ -8,13 +8,29 @@
 )]
 
 mod answers;
+mod budget;
+mod call;
 mod config;
 mod confirmation;
 #[cfg(feature = "faults")]
 mod crash;
+mod database;
+mod db;
+mod doubt;
 mod eval;
 mod harness;
 mod input;
 mod log;
+mod replicas;
+#[cfg(feature = "restate")]
+mod restate;
+#[cfg(feature = "restate")]
+#[path = "../../../restate/tests/it/restate.rs"]
+mod restate_server;
 mod scenarios;
+mod serve;
+#[path = "../../../store/tests/it/server.rs"]
+mod server;
+mod service;
 mod tasks;
+mod vendor;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::BoxFuture;
 use crate::event::{Event, Input, Recorded};
-use crate::id::{ConversationKey, TurnId, UserId};
+use crate::id::{ConversationKey, InputId, TurnId, UserId};
 use crate::log::{DecisionFilter, DecisionRecord, ToolInvocationRecord};
 
 /// Why a store did not do it, named after what the caller does next.
@@ -114,6 +114,27 @@ pub trait Journal: Send + Sync + 'static {
         &'a self,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>>;
+
+    /// Conversations nobody alive has claimed whose turn waits for a human with something that expired at `now` or
+    /// before: it goes on without them. Of one user, or of all.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn expired<'a>(
+        &'a self,
+        user: Option<&'a UserId>,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>>;
+
+    /// The first cancellation that was accepted for the conversation and not taken. A running turn asks this about once
+    /// a second, so it should be cheap.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn cancellation<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Option<InputId>, StoreError>>;
 
     /// Turns of the user that wait for a human, oldest first: the conversation and the `TurnParked` event.
     ///

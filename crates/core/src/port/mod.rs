@@ -1,11 +1,15 @@
 //! What others implement: the language model, and what survives a crash.
 
+mod budget;
 mod conversation;
 mod journal;
 mod language_model;
 mod task;
+mod token;
 
+pub use budget::{BudgetStore, Reservation};
 pub use conversation::{ConversationStore, ConversationSummary};
 pub use journal::{Journal, Loaded, LogStore, StoreError};
 pub use language_model::{DeltaStream, LanguageModel};
 pub use task::TaskStore;
+pub use token::{TokenRecord, TokenStore};

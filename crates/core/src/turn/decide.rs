@@ -14,8 +14,8 @@ pub const DECLINE: &str = "decline";
 /// What an answer stands for.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Decision {
-    /// Words, and nothing else.
-    Respond { text: String, cut: bool },
+    /// Words, and nothing else. `output`: what they say as JSON, if that was asked for.
+    Respond { text: String, cut: bool, output: Option<Value> },
     /// Tools, and perhaps a question or refusal that ends the turn after them.
     InvokeTools { ending: Option<Ending> },
     /// A question or a refusal, told by structure.
@@ -34,25 +34,37 @@ pub(super) enum Ending {
 }
 
 /// Why an answer cannot be used and is asked for again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unusable {
     /// No text and no call, or thinking only.
     Empty,
     /// Cut inside a call by the output bound.
     CutInCall,
+    /// Cut by the output bound before a word of it was said.
+    CutInThought,
     /// The provider itself could not read the call in it.
     MalformedCall,
+    /// It is not the JSON that was asked for: where, and what was expected there.
+    Misfit(String),
 }
 
 impl Unusable {
     /// What the model is told when it is asked again. Not kept in the history.
-    pub(super) fn note(self) -> &'static str {
+    pub(super) fn note(&self) -> String {
         match self {
-            Self::Empty => "Your last answer was empty. Answer the person, or call a tool.",
+            Self::Empty => "Your last answer was empty. Answer the person, or call a tool.".to_owned(),
             Self::CutInCall => {
                 "Your last answer was cut off inside a call, so nothing was done. Call again, with less text."
+                    .to_owned()
             }
-            Self::MalformedCall => "Your last call could not be read. Make it again.",
+            Self::CutInThought => {
+                "Your last answer was cut off before it began. Answer at once, without long thinking."
+                    .to_owned()
+            }
+            Self::MalformedCall => "Your last call could not be read. Make it again.".to_owned(),
+            Self::Misfit(places) => format!(
+                "Your last answer does not fit the JSON Schema it has to fit: {places}. Answer again, with JSON only."
+            ),
         }
     }
 }
@@ -98,12 +110,15 @@ pub(super) fn decide(reply: &GenerateResponse) -> Result<Decision, Unusable> {
         (FinishReason::MalformedCall, _, _) => Err(Unusable::MalformedCall),
         // The last of these calls may be half a call, and nothing tells which: none of them runs.
         (FinishReason::MaxTokens, 1.., _) => Err(Unusable::CutInCall),
-        (FinishReason::MaxTokens, 0, true) => Ok(Decision::Respond { text, cut: true }),
-        (FinishReason::Stop | FinishReason::ToolCalls, 0, true) => Ok(Decision::Respond { text, cut: false }),
+        (FinishReason::MaxTokens, 0, true) => Ok(Decision::Respond { text, cut: true, output: None }),
+        (FinishReason::Stop | FinishReason::ToolCalls, 0, true) => {
+            Ok(Decision::Respond { text, cut: false, output: None })
+        }
         (FinishReason::MaxTokens | FinishReason::Stop | FinishReason::ToolCalls, 0, false) => {
             match refusal(&reply.parts) {
-                message if message.is_empty() => Err(Unusable::Empty),
-                message => Ok(Decision::Filtered { message }),
+                message if !message.is_empty() => Ok(Decision::Filtered { message }),
+                _ if reply.finish == FinishReason::MaxTokens => Err(Unusable::CutInThought),
+                _ => Err(Unusable::Empty),
             }
         }
         (FinishReason::Stop | FinishReason::ToolCalls, 1.., _) => {
@@ -135,7 +150,7 @@ fn refusal(parts: &[Part]) -> String {
 }
 
 /// Whether a text is one sentence and that sentence is a question.
-pub(super) fn is_one_question(text: &str) -> bool {
+pub(crate) fn is_one_question(text: &str) -> bool {
     let text = text.trim();
     let Some(body) = text.strip_suffix('?') else { return false };
     // A sentence ends where a mark is followed by white space: "v1.2?" and "e.g." in a word do not count.

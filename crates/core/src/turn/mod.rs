@@ -10,141 +10,37 @@
 
 mod context_window;
 mod decide;
+mod exchange;
 mod history;
+mod round;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
 
-pub use context_window::{DoesNotFit, estimate_tokens, fit};
+pub use context_window::{DoesNotFit, estimate_tokens, fit, request_tokens};
+pub(crate) use decide::is_one_question;
 pub use decide::{ASK_USER, DECLINE};
-use decide::{Decision, Ending, Unusable, control_functions, decide, is_control, is_one_question};
+use decide::{Decision, Ending, Unusable, control_functions, decide, is_control};
+pub use exchange::{Action, CallEnd, OutOfOrder, StopReason, ToolStyle, TurnSetup};
 pub use history::{cut, trim};
+use round::Round;
+use serde_json::Value;
 
 use crate::confirmation::{PendingCall, sorted};
+use crate::cost::Cost;
 use crate::decision::{AgentDecision, DecisionKind, Notice, OutcomeCategory, TurnError, UserIntent};
 use crate::error::ModelError;
 use crate::event::{Refusal, TurnEnd};
-use crate::id::{CallId, ModelId, TurnId};
+use crate::id::CallId;
 use crate::limits::{OUTPUT_TOKENS_MAX, TurnLimits};
 use crate::message::{Content, InvalidMessage, Message, Part};
-use crate::model::{GenerateRequest, GenerateResponse, GenerationConfig, Usage};
-use crate::tool::{Arguments, ToolCall, ToolDefinition, ToolInvocation, ToolResult};
+use crate::model::{GenerateRequest, GenerateResponse, Usage};
+use crate::tool::{Arguments, ToolCall, ToolInvocation, ToolResult};
 use crate::words;
 
-/// How a model is trusted with tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ToolStyle {
-    /// It calls them freely, sees the results, and writes the answer.
-    Native,
-    /// One constrained round of actions; the answer is made from what the tools say of themselves.
-    OneRound,
-}
-
-/// Everything a turn starts from.
-#[derive(Debug, Clone)]
-pub struct TurnSetup {
-    /// Its id.
-    pub turn: TurnId,
-    /// The model that is asked.
-    pub model: ModelId,
-    /// The instruction. Blank: none is sent.
-    pub instruction: String,
-    /// What was said before, trimmed.
-    pub history: Vec<Message>,
-    /// What the person says now, cut to the bound.
-    pub message: String,
-    /// How many Unicode characters it had before.
-    pub message_chars: usize,
-    /// The tools on offer.
-    pub tools: Vec<ToolDefinition>,
-    /// How answers are generated.
-    pub config: GenerationConfig,
-    /// The bounds.
-    pub limits: TurnLimits,
-    /// How the model is trusted with tools.
-    pub style: ToolStyle,
-}
-
-/// What to do next.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Action {
-    /// Ask the model.
-    CallModel(GenerateRequest),
-    /// Take these calls through the gate and execute what may run, in order.
-    CallTools(Vec<ToolCall>),
-    /// Wait for a human; nothing is held meanwhile.
-    AskUser {
-        /// What waits.
-        pending: Vec<PendingCall>,
-        /// The words for the person.
-        content: String,
-    },
-    /// Done.
-    Finish(Box<TurnEnd>),
-}
-
-/// How one call ended.
-#[derive(Debug, Clone, PartialEq)]
-pub enum CallEnd {
-    /// It ran.
-    Executed {
-        /// What it ran with.
-        arguments: Arguments,
-        /// What came out.
-        result: ToolResult,
-        /// Words for the person, if the tool has some.
-        summary: Option<String>,
-    },
-    /// The gate refused it.
-    Refused {
-        /// Why.
-        refusal: Refusal,
-        /// The words for the model.
-        message: String,
-    },
-    /// It waits for a human.
-    Waiting(PendingCall),
-    /// It is not clear what is meant.
-    Asked {
-        /// The question for the person.
-        question: String,
-    },
-    /// A human said no.
-    Denied {
-        /// What would have run.
-        arguments: Arguments,
-    },
-    /// Nobody answered in time.
-    Expired {
-        /// What would have run.
-        arguments: Arguments,
-    },
-    /// A crash left open whether it ran.
-    InDoubt {
-        /// What it ran with.
-        arguments: Arguments,
-    },
-}
-
-/// Why a turn is stopped from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopReason {
-    /// The person wants it.
-    Cancelled,
-    /// Its time is up.
-    Deadline,
-}
-
-/// Something arrived that the turn was not waiting for: a mistake of whoever drives it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{input} arrived while the turn was {state}")]
-pub struct OutOfOrder {
-    /// What arrived.
-    pub input: &'static str,
-    /// What the turn was doing.
-    pub state: &'static str,
-}
+/// Characters of an unusable answer that are kept for the log.
+const RAW_CHARS_MAX: usize = 64 * 1024;
 
 /// One turn, from an accepted message to its outcome.
 #[derive(Debug, Clone)]
@@ -154,11 +50,14 @@ pub struct Turn {
     /// What this turn adds to the history.
     messages: Vec<Message>,
     notices: Vec<Notice>,
-    note: Option<&'static str>,
+    /// Behind the transcript of a request that asks again; not kept.
+    again: Vec<Message>,
     iterations: u32,
     calls_minted: u32,
     reasks: u32,
     usage: Usage,
+    /// `None`: not known of every call.
+    cost: Option<Cost>,
     asked_for: Vec<ToolCall>,
     identical: HashMap<String, u32>,
     used: Vec<ToolInvocation>,
@@ -167,7 +66,11 @@ pub struct Turn {
     succeeded: bool,
     approved: bool,
     denied: Vec<(String, Arguments)>,
+    interrupted: Vec<(String, Arguments)>,
     expired: bool,
+    /// A call may or may not have been carried out.
+    left_open: bool,
+    output: Option<Value>,
 }
 
 #[derive(Debug, Clone)]
@@ -177,28 +80,6 @@ enum State {
     AwaitingTools(Round),
     AwaitingUser(Round),
     Finished,
-}
-
-/// The calls of one answer, with what became of them so far.
-#[derive(Debug, Clone)]
-struct Round {
-    calls: Vec<(ToolCall, Option<CallEnd>)>,
-    ending: Option<Ending>,
-}
-
-impl Round {
-    /// Notes how calls ended. True if one of them had waited for a human and ran.
-    fn take(&mut self, ends: Vec<(CallId, CallEnd)>) -> bool {
-        let mut approved = false;
-        for (id, end) in ends {
-            if let Some((_, slot)) = self.calls.iter_mut().find(|(call, _)| call.id == id) {
-                approved |=
-                    matches!(slot, Some(CallEnd::Waiting(_))) && matches!(end, CallEnd::Executed { .. });
-                *slot = Some(end);
-            }
-        }
-        approved
-    }
 }
 
 impl State {
@@ -239,11 +120,12 @@ impl Turn {
             state: State::New,
             messages,
             notices,
-            note: None,
+            again: Vec::new(),
             iterations: 0,
             calls_minted: 0,
             reasks: 0,
             usage: Usage::default(),
+            cost: Some(Cost::default()),
             asked_for: Vec::new(),
             identical: HashMap::new(),
             used: Vec::new(),
@@ -252,7 +134,10 @@ impl Turn {
             succeeded: false,
             approved: false,
             denied: Vec::new(),
+            interrupted: Vec::new(),
             expired: false,
+            left_open: false,
+            output: None,
         })
     }
 
@@ -303,21 +188,14 @@ impl Turn {
             }
         };
         self.approved |= round.take(ends);
-        if round.calls.iter().any(|(call, end)| end.is_none() && !is_control(call)) {
+        if !round.is_complete() {
             return Err(OutOfOrder { input: "the end of some calls only", state: "waiting for all of them" });
         }
-        let pending: Vec<PendingCall> =
-            round
-                .calls
-                .iter()
-                .filter_map(|(_, end)| {
-                    if let Some(CallEnd::Waiting(pending)) = end { Some(pending.clone()) } else { None }
-                })
-                .collect();
+        let pending = round.pending();
         if pending.is_empty() {
             return Ok(self.after_round(round));
         }
-        let content = parked_words(&round, &pending);
+        let content = round.words_while_waiting(&pending);
         self.state = State::AwaitingUser(round);
         Ok(Action::AskUser { pending, content })
     }
@@ -331,6 +209,9 @@ impl Turn {
                 let error = limit("turn deadline", value, "agent.turn_deadline");
                 (OutcomeCategory::DeadlineLimit, words::DEADLINE, Some(error))
             }
+            StopReason::Budget(exceeded) => {
+                (OutcomeCategory::BudgetLimit, words::budget(&exceeded), Some(exceeded.into()))
+            }
         };
         if let State::AwaitingTools(mut round) | State::AwaitingUser(mut round) =
             std::mem::replace(&mut self.state, State::Finished)
@@ -342,26 +223,22 @@ impl Turn {
         self.finish(self.plain_kind(), outcome, text, error)
     }
 
-    /// The request does not fit the model's window.
-    pub fn does_not_fit(&mut self, error: &DoesNotFit) -> Action {
-        let error = ModelError::ContextTooLong {
-            provider: self.setup.model.provider.clone(),
-            message: error.to_string(),
-        };
-        self.fail(error)
-    }
-
     /// Something the person should know beside the answer.
     pub fn add_notice(&mut self, notice: Notice) {
-        if !self.notices.contains(&notice) {
-            self.notices.push(notice);
-        }
+        notice.join(&mut self.notices);
     }
 
     /// Calls the person denied in this turn: tool and arguments. They are not asked again.
     #[must_use]
     pub fn denied(&self) -> &[(String, Arguments)] {
         &self.denied
+    }
+
+    /// Calls that were interrupted in this turn, and whose results nobody saw: tool and arguments. They are not made
+    /// again.
+    #[must_use]
+    pub fn interrupted(&self) -> &[(String, Arguments)] {
+        &self.interrupted
     }
 
     /// The bounds it runs under.
@@ -378,14 +255,15 @@ impl Turn {
 
     fn act_on(&mut self, mut reply: GenerateResponse) -> Action {
         self.usage = self.usage.plus(reply.usage);
+        self.cost = Cost::sum(self.cost, reply.cost);
         for loss in std::mem::take(&mut reply.losses) {
-            self.add_notice(Notice { code: "not_sent".to_owned(), text: loss });
+            self.add_notice(Notice::not_sent(loss));
         }
-        let decision = match decide(&reply) {
+        let decision = match decide(&reply).and_then(|decision| self.in_form(decision)) {
             Ok(decision) => decision,
-            Err(why) => return self.reask(why, &reply),
+            Err(why) => return self.reask(&why, reply),
         };
-        self.note = None;
+        self.again.clear();
         self.reasks = 0;
         self.mint_call_ids(&mut reply.parts);
         let calls: Vec<ToolCall> = reply.tool_calls().cloned().collect();
@@ -393,12 +271,9 @@ impl Turn {
         self.messages.extend(Message::assistant(reply.parts).ok());
         self.asked_for.extend(calls.iter().filter(|call| !is_control(call)).cloned());
         match decision {
-            Decision::Respond { text, cut } => self.respond(text, cut),
+            Decision::Respond { text, cut, output } => self.respond(text, cut, output),
             Decision::End(ending) => {
-                self.close(
-                    Round { calls: calls.into_iter().map(|call| (call, None)).collect(), ending: None },
-                    "",
-                );
+                self.close(Round::new(calls, None), "");
                 self.end(ending)
             }
             Decision::InvokeTools { ending } => self.invoke(calls, ending),
@@ -409,12 +284,26 @@ impl Turn {
         }
     }
 
-    fn respond(&mut self, text: String, cut: bool) -> Action {
+    /// Words that are to be JSON of a certain form are read as that. An answer that was cut is none.
+    fn in_form(&self, decision: Decision) -> Result<Decision, Unusable> {
+        match (decision, &self.setup.output) {
+            (Decision::Respond { text, cut: false, .. }, Some(schema)) => {
+                let read = schema.read(&text).map_err(Unusable::Misfit)?;
+                Ok(Decision::Respond { text: read.text, cut: false, output: Some(read.value) })
+            }
+            (decision, _) => Ok(decision),
+        }
+    }
+
+    fn respond(&mut self, text: String, cut: bool, output: Option<Value>) -> Action {
         if cut {
             let max = self.setup.config.max_tokens.map_or(OUTPUT_TOKENS_MAX, |max| max.get());
             self.add_notice(Notice { code: "answer_cut".to_owned(), text: words::answer_cut(max) });
             let error = limit("output tokens", max.to_string(), "llm.max_tokens, or LLM_MAX_TOKENS");
             return self.finish(self.plain_kind(), OutcomeCategory::MaxTokensLimit, text, Some(error));
+        }
+        if output.is_some() {
+            return self.conclude(text, output);
         }
         if self.used.is_empty() && is_one_question(&text) {
             return self.finish(DecisionKind::AskClarification, OutcomeCategory::UnclearIntent, text, None);
@@ -426,7 +315,7 @@ impl Turn {
             }
             Some(_) | None => text,
         };
-        self.conclude(text)
+        self.conclude(text, None)
     }
 
     fn invoke(&mut self, calls: Vec<ToolCall>, ending: Option<Ending>) -> Action {
@@ -435,9 +324,10 @@ impl Turn {
             let count = self.identical.entry(key).or_insert(0);
             *count += 1;
             if *count > self.setup.limits.identical_calls_max {
-                let round =
-                    Round { calls: calls.iter().map(|call| (call.clone(), None)).collect(), ending: None };
-                self.close(round, "it was not run: the same call was made too often in this turn");
+                self.close(
+                    Round::new(calls, None),
+                    "it was not run: the same call was made too often in this turn",
+                );
                 let value = self.setup.limits.identical_calls_max.to_string();
                 let error = limit("identical calls", value, "agent.identical_calls_max");
                 let text = self.with_done(words::TOO_COMPLEX);
@@ -450,41 +340,20 @@ impl Turn {
             }
         }
         let run = calls.iter().filter(|call| !is_control(call)).cloned().collect();
-        let calls = calls.into_iter().map(|call| (call, None)).collect();
-        self.state = State::AwaitingTools(Round { calls, ending });
+        self.state = State::AwaitingTools(Round::new(calls, ending));
         Action::CallTools(run)
     }
 
     fn after_round(&mut self, round: Round) -> Action {
         self.iterations += 1;
         let ending = round.ending.clone();
-        let question = round.calls.iter().find_map(|(_, end)| match end {
-            Some(CallEnd::Asked { question }) => Some(question.clone()),
-            Some(
-                CallEnd::Executed { .. }
-                | CallEnd::Refused { .. }
-                | CallEnd::Waiting(_)
-                | CallEnd::Denied { .. }
-                | CallEnd::Expired { .. }
-                | CallEnd::InDoubt { .. },
-            )
-            | None => None,
-        });
-        let in_doubt = round
-            .calls
-            .iter()
-            .find(|(_, end)| matches!(end, Some(CallEnd::InDoubt { .. })))
-            .map(|(call, _)| call.name.clone());
+        let question = round.question();
         self.close(round, "");
-        if let Some(tool) = in_doubt {
-            let text = self.with_done(&words::in_doubt(&tool));
-            return self.finish(self.plain_kind(), OutcomeCategory::InDoubt, text, None);
-        }
         match question.map(Ending::Ask).or(ending) {
             Some(ending) => self.end(ending),
             None if self.setup.style == ToolStyle::OneRound => {
                 let text = self.summaries.join("\n");
-                self.conclude(text)
+                self.conclude(text, None)
             }
             None if self.iterations >= self.setup.limits.tool_iterations_max => {
                 let (bound, value, key) = words::iterations_bound(&self.setup.limits);
@@ -499,11 +368,29 @@ impl Turn {
     /// Gives every call of a round its one result, and keeps what the rest of the turn needs of it.
     fn close(&mut self, round: Round, unrun: &str) {
         for (call, end) in round.calls {
+            if let Some(begun) = end.as_ref().and_then(CallEnd::interrupted) {
+                self.interrupted.push((call.name.clone(), begun.clone()));
+            }
             let result = match end {
                 None if is_control(&call) => ToolResult::ok("shown to the person".into()),
+                Some(
+                    CallEnd::InDoubt { arguments }
+                    | CallEnd::Waiting(PendingCall { arguments, doubt: Some(_), .. }),
+                ) => self.note_left_open(&call.name, arguments),
                 None | Some(CallEnd::Waiting(_)) => ToolResult::failed(unrun),
                 Some(CallEnd::Executed { arguments, result, summary }) => {
                     self.note_executed(&call.name, &result, summary);
+                    let told = if round.edited.contains(&call.id) {
+                        result.clone().of_edited(&arguments)
+                    } else {
+                        result.clone()
+                    };
+                    self.used.push(ToolInvocation { tool: call.name.clone(), arguments, result });
+                    told
+                }
+                Some(CallEnd::TakenAsDone { arguments }) => {
+                    let result = ToolResult::taken_as_done();
+                    self.note_executed(&call.name, &result, Some(words::CONFIRMED_DONE.to_owned()));
                     self.used.push(ToolInvocation {
                         tool: call.name.clone(),
                         arguments,
@@ -546,20 +433,19 @@ impl Turn {
                     });
                     result
                 }
-                Some(CallEnd::InDoubt { arguments }) => {
-                    let result = ToolResult::failed(
-                        "unknown: it was interrupted, may or may not have been carried out, and was not repeated",
-                    );
-                    self.used.push(ToolInvocation {
-                        tool: call.name.clone(),
-                        arguments,
-                        result: result.clone(),
-                    });
-                    result
-                }
             };
             self.messages.extend(Message::tool(call.id, call.name, result).ok());
         }
+    }
+
+    fn note_left_open(&mut self, tool: &str, arguments: Arguments) -> ToolResult {
+        self.left_open = true;
+        let text = words::in_doubt(tool);
+        self.summaries.push(text.clone());
+        self.add_notice(Notice { code: "in_doubt".to_owned(), text });
+        let result = ToolResult::left_open();
+        self.used.push(ToolInvocation { tool: tool.to_owned(), arguments, result: result.clone() });
+        result
     }
 
     fn note_executed(&mut self, tool: &str, result: &ToolResult, summary: Option<String>) {
@@ -587,9 +473,20 @@ impl Turn {
     }
 
     /// The turn ends as it was meant to.
-    fn conclude(&mut self, text: String) -> Action {
+    fn conclude(&mut self, text: String, output: Option<Value>) -> Action {
+        if self.setup.output.is_some() && output.is_none() {
+            // One round of constrained actions leaves no answer of the model that could have the form.
+            return self.fail(ModelError::InvalidResponse {
+                provider: self.setup.model.provider.clone(),
+                reason: "it was given one round of actions, and the answer has to fit a JSON Schema"
+                    .to_owned(),
+                raw: text,
+            });
+        }
         let error = self.failure.clone().map(|(tool, message)| TurnError::Tool { tool, message });
-        let outcome = if error.is_some() {
+        let outcome = if self.left_open {
+            OutcomeCategory::InDoubt
+        } else if error.is_some() {
             OutcomeCategory::ToolFailure
         } else if self.succeeded {
             OutcomeCategory::TaskCompleted
@@ -600,6 +497,7 @@ impl Turn {
         } else {
             OutcomeCategory::ResponseGiven
         };
+        self.output = output;
         self.finish(self.plain_kind(), outcome, text, error)
     }
 
@@ -622,26 +520,38 @@ impl Turn {
     }
 
     /// Asks once more for an answer that cannot be used; nothing of it is kept.
-    fn reask(&mut self, why: Unusable, reply: &GenerateResponse) -> Action {
+    fn reask(&mut self, why: &Unusable, reply: GenerateResponse) -> Action {
         if self.reasks < self.setup.limits.reasks_max {
             self.reasks += 1;
-            self.note = Some(why.note());
+            self.again.clear();
+            if let Unusable::Misfit(_) = why {
+                // The paths in the note mean something only beside what they are about.
+                self.again.extend(Message::assistant(reply.parts).ok());
+            }
+            self.again.extend(Message::user(format!("[{}]", why.note())).ok());
             return self.call_model();
         }
         let reason = match why {
-            Unusable::CutInCall => {
+            Unusable::CutInCall | Unusable::CutInThought => {
                 let max = self.setup.config.max_tokens.map_or(OUTPUT_TOKENS_MAX, |max| max.get());
                 let error = limit("output tokens", max.to_string(), "llm.max_tokens, or LLM_MAX_TOKENS");
                 let text = self.with_done(words::TOO_COMPLEX);
                 return self.finish(self.plain_kind(), OutcomeCategory::MaxTokensLimit, text, Some(error));
             }
-            Unusable::Empty => "the answer was empty, again",
-            Unusable::MalformedCall => "the call in it was malformed, again",
+            Unusable::Empty => "the answer was empty, again".to_owned(),
+            Unusable::MalformedCall => "the call in it was malformed, again".to_owned(),
+            Unusable::Misfit(places) => format!("it does not fit the JSON Schema, again: {places}"),
+        };
+        let raw = match why {
+            Unusable::Misfit(_) => reply.text(),
+            Unusable::Empty | Unusable::CutInCall | Unusable::CutInThought | Unusable::MalformedCall => {
+                serde_json::to_string(&reply.parts).unwrap_or_default()
+            }
         };
         self.fail(ModelError::InvalidResponse {
             provider: self.setup.model.provider.clone(),
-            reason: reason.to_owned(),
-            raw: serde_json::to_string(&reply.parts).unwrap_or_default(),
+            reason,
+            raw: cut(&raw, RAW_CHARS_MAX).unwrap_or(raw),
         })
     }
 
@@ -653,16 +563,32 @@ impl Turn {
     /// The same prefix gives the same bytes: instruction, tools and history never change within a turn, and what is new
     /// grows at the end.
     fn request(&self) -> GenerateRequest {
-        let mut messages: Vec<Message> =
-            Message::system(self.setup.instruction.as_str()).into_iter().collect();
-        messages.extend(self.setup.history.iter().cloned());
-        messages.extend(self.messages.iter().cloned());
-        messages.extend(self.note.and_then(|note| Message::user(format!("[{note}]")).ok()));
-        let mut tools = self.setup.tools.clone();
+        let setup = &self.setup;
+        let mut tools = setup.tools.clone();
         if !tools.is_empty() {
             tools.extend(control_functions());
         }
-        GenerateRequest { tools, config: self.setup.config.clone(), ..GenerateRequest::new(messages) }
+        let (native, prompted) = match &setup.output {
+            Some(schema) if schema.is_of_an_object() && setup.schema_support.covers(!tools.is_empty()) => {
+                (Some(schema.as_json().clone()), None)
+            }
+            Some(schema) => (None, Some(schema.instruction())),
+            None => (None, None),
+        };
+        let instruction = match prompted {
+            Some(prompted) => format!("{}\n\n{prompted}", setup.instruction.trim_end()),
+            None => setup.instruction.clone(),
+        };
+        let mut messages: Vec<Message> = Message::system(instruction).into_iter().collect();
+        messages.extend(setup.history.iter().cloned());
+        messages.extend(self.messages.iter().cloned());
+        messages.extend(self.again.iter().cloned());
+        GenerateRequest {
+            tools,
+            config: setup.config.clone(),
+            response_schema: native,
+            ..GenerateRequest::new(messages)
+        }
     }
 
     fn mint_call_ids(&mut self, parts: &mut [Part]) {
@@ -685,7 +611,7 @@ impl Turn {
     fn plain_kind(&self) -> DecisionKind {
         if self.approved {
             DecisionKind::ExecutePending
-        } else if !self.denied.is_empty() || self.expired {
+        } else if !self.denied.is_empty() || self.expired || self.left_open {
             DecisionKind::CancelPending
         } else if self.succeeded || self.failure.is_some() {
             DecisionKind::InvokeTool
@@ -720,7 +646,8 @@ impl Turn {
         self.state = State::Finished;
         let text = if text.trim().is_empty() { words::DONE.to_owned() } else { text };
         // The next turn's model has to know what this one said, also where no model wrote it.
-        let last_said = self.messages.last().is_some_and(|last| last.text() == text);
+        let said = |last: &Message| last.text() == text || self.output.is_some();
+        let last_said = self.messages.last().is_some_and(said);
         if !last_said {
             self.messages
                 .extend(Message::assistant(vec![Part::ours(Content::Text { text: text.clone() })]).ok());
@@ -734,7 +661,9 @@ impl Turn {
                 pending: Vec::new(),
             },
             outcome,
+            output: self.output.take(),
             usage: self.usage,
+            cost: self.cost,
             iterations: self.iterations,
             error,
             notices: std::mem::take(&mut self.notices),
@@ -746,27 +675,4 @@ impl Turn {
 
 fn limit(bound: &str, value: String, key: &str) -> TurnError {
     TurnError::Limit { bound: bound.to_owned(), value, key: key.to_owned() }
-}
-
-/// What the person reads while calls wait: what is done already, what is unclear, and the questions.
-fn parked_words(round: &Round, pending: &[PendingCall]) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for (_, end) in &round.calls {
-        match end {
-            Some(CallEnd::Executed { result, summary, .. }) => {
-                lines.extend(summary.clone().or_else(|| result.error.clone()));
-            }
-            Some(CallEnd::Asked { question }) => lines.push(question.clone()),
-            Some(
-                CallEnd::Refused { .. }
-                | CallEnd::Waiting(_)
-                | CallEnd::Denied { .. }
-                | CallEnd::Expired { .. }
-                | CallEnd::InDoubt { .. },
-            )
-            | None => {}
-        }
-    }
-    lines.extend(pending.iter().map(|pending| words::confirm(&pending.preview)));
-    lines.join("\n")
 }

@@ -1,13 +1,17 @@
 //! Data in, data out: what arrives on the left of a line, what the machine wants next on the right.
 
+mod output;
+
 use expect_test::{Expect, expect};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::id::ProviderId;
-use crate::model::{FinishReason, MaxTokens};
-use crate::tool::MalformedArguments;
+use crate::confirmation::Doubt;
+use crate::id::{ModelId, ProviderId, TurnId};
+use crate::limits::TurnLimits;
+use crate::model::{FinishReason, GenerationConfig, MaxTokens, SchemaSupport};
+use crate::tool::{MalformedArguments, ToolDefinition};
 
 /// What arrives.
 #[derive(Clone)]
@@ -42,6 +46,8 @@ fn setup() -> TurnSetup {
         config: GenerationConfig::default(),
         limits: TurnLimits::default(),
         style: ToolStyle::Native,
+        output: None,
+        schema_support: SchemaSupport::Native,
     }
 }
 
@@ -51,6 +57,8 @@ fn reply(finish: FinishReason, contents: Vec<Content>) -> GenerateResponse {
         finish,
         usage: Usage { input_tokens: Some(10), output_tokens: Some(2), ..Usage::default() },
         model: ModelId::new("test", "model").unwrap(),
+        counters: crate::Counters::default(),
+        cost: None,
         losses: Vec::new(),
     }
 }
@@ -91,6 +99,7 @@ fn waits(preview: &str) -> CallEnd {
         digest: "d".to_owned(),
         requested_at: Timestamp::UNIX_EPOCH,
         expires_at: Timestamp::MAX,
+        doubt: None,
     })
 }
 
@@ -417,6 +426,10 @@ fn a_cut_inside_a_call_is_never_executed_and_a_cut_text_survives() {
     assert!(trace.iter().all(|line| !line.starts_with("call tools")));
     assert_eq!(end.unwrap().outcome, OutcomeCategory::MaxTokensLimit);
 
+    let cut_thought = || In::Reply(FinishReason::MaxTokens, vec![]);
+    let (_, end) = run(Turn::new(setup()).unwrap(), &[cut_thought(), cut_thought()]);
+    assert_eq!(end.unwrap().outcome, OutcomeCategory::MaxTokensLimit);
+
     let mut small = setup();
     small.config.max_tokens = Some(MaxTokens::new(7).unwrap());
     let cut_text = In::Reply(FinishReason::MaxTokens, vec![text("Once upon")]);
@@ -470,7 +483,7 @@ fn each_model_error_has_its_outcome_and_words() {
             "temporarily unavailable",
         ),
         (
-            ModelError::Server { provider: provider(), status: 503, message: message() },
+            ModelError::Server { provider: provider(), status: 503, message: message(), retry_after: None },
             "ERROR:LLM_FAILURE",
             "temporarily unavailable",
         ),
@@ -573,11 +586,46 @@ fn in_doubt_is_said_and_not_repeated() {
         &[
             In::Calls(vec![("send", json!({}))]),
             In::Ends(vec![CallEnd::InDoubt { arguments: Arguments::new() }]),
+            In::Says("I could not send it."),
         ],
     );
     let end = end.unwrap();
     assert_eq!(end.outcome, OutcomeCategory::InDoubt);
-    assert!(end.decision.text.contains("may or may not"));
+    assert!(end.notices[0].text.contains("may or may not"), "{:?}", end.notices);
+    let told = end.messages[2].tool_result().unwrap().2.to_json();
+    assert_eq!((&told["success"], &told["data"]["status"]), (&json!(false), &json!("unknown")));
+}
+
+#[test]
+fn a_doubt_waits_and_is_taken_as_done_or_left_open() {
+    let CallEnd::Waiting(pending) = waits("Send a letter") else { panic!() };
+    let doubt = Some(Doubt { attempt: 1, since: Timestamp::UNIX_EPOCH });
+    let doubtful = CallEnd::Waiting(PendingCall { doubt, ..pending });
+    let arguments = Arguments::new();
+    for (answer, outcome, told) in [
+        (CallEnd::TakenAsDone { arguments: arguments.clone() }, OutcomeCategory::TaskCompleted, "done"),
+        (CallEnd::InDoubt { arguments: arguments.clone() }, OutcomeCategory::InDoubt, "unknown"),
+    ] {
+        let inputs = [
+            In::Calls(vec![("send", json!({}))]),
+            In::Ends(vec![doubtful.clone()]),
+            In::Ends(vec![answer]),
+            In::Says("Well."),
+        ];
+        let (trace, end) = run(Turn::new(setup()).unwrap(), &inputs);
+        assert!(trace[2].contains("may or may not") && trace[2].contains("Send a letter"), "{}", trace[2]);
+        let end = end.unwrap();
+        assert_eq!(end.outcome, outcome);
+        let result = end.messages[2].tool_result().unwrap().2.clone();
+        assert_eq!(result.data.unwrap()["status"], told);
+    }
+    // Stopped while it waits: it is not said that it did not run.
+    let stopped =
+        [In::Calls(vec![("send", json!({}))]), In::Ends(vec![doubtful]), In::Stop(StopReason::Cancelled)];
+    let end = run(Turn::new(setup()).unwrap(), &stopped).1.unwrap();
+    assert_eq!(end.outcome, OutcomeCategory::Cancelled);
+    assert!(end.decision.text.contains("may or may not"), "{}", end.decision.text);
+    assert_eq!(end.tools_used[0].result, ToolResult::left_open());
 }
 
 #[test]

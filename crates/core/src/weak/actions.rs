@@ -18,8 +18,8 @@ const SENTENCE_CHARS_MAX: usize = 240;
 /// An action without a tool: words for the person.
 #[derive(Debug)]
 pub(super) struct Control {
-    /// What the model calls it. Not a tool's name: see `ToolName`, which takes no hyphen; `unclear` is offered before any tool. The names say when to use it, which helps a weak
-    /// model more than what it does ("decline", "ask").
+    /// What the model calls it. Says when to use it, which helps a weak model more than what it does ("decline", "ask").
+    /// No tool has this name: it is none a tool may have, or it is one of [`crate::RESERVED`].
     pub(super) name: &'static str,
     /// The argument that holds the words.
     pub(super) argument: &'static str,

@@ -6,11 +6,10 @@ use serde_json::{Value, json};
 use crate::message::{Content, Part};
 use crate::model::{FinishReason, GenerateResponse};
 use crate::tool::{Arguments, Reference, ToolCall, ToolDefinition};
-use crate::turn::ASK_USER;
+use crate::turn::{ASK_USER, is_one_question};
 
 use super::actions::{self, ACTIONS_MAX, Control};
 use super::doubt::Doubt;
-use super::english;
 use super::guard::{Guard, Proposed};
 use super::said::Said;
 
@@ -107,7 +106,7 @@ fn said(control: &Control, args: &Arguments, guard: &Guard<'_>) -> Content {
     match control.function {
         Some(name) => call(0, name, [(control.argument.to_owned(), json!(words))].into_iter().collect()),
         // A reply that is one question would count as asking for clarification, which has its own action.
-        None if english::is_one_question(words) => Content::Text { text: format!("All right. {words}") },
+        None if is_one_question(words) => Content::Text { text: format!("All right. {words}") },
         None => Content::Text { text: words.to_owned() },
     }
 }

@@ -323,9 +323,3 @@ pub(super) fn is_english(text: &str) -> bool {
 pub(super) fn looks_back(text: &str) -> bool {
     tokens(text).iter().any(|word| is_in(LOOKS_BACK, word))
 }
-
-/// Whether the text is one sentence, and that a question.
-pub(super) fn is_one_question(text: &str) -> bool {
-    let text = text.trim();
-    text.strip_suffix('?').is_some_and(|rest| !rest.contains(['.', '!', '?', '\n']))
-}

@@ -1,7 +1,7 @@
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use super::WeakTools;
+use super::{WeakTools, actions};
 use crate::id::{ModelId, ProviderId};
 use crate::message::{Content, Message, Part};
 use crate::model::{FinishReason, GenerateRequest, GenerateResponse, Usage};
@@ -92,6 +92,8 @@ fn answer(text: &str, finish: FinishReason) -> GenerateResponse {
         finish,
         usage: Usage { output_tokens: Some(7), ..Usage::default() },
         model: ModelId { provider: ProviderId::new("embedded").unwrap(), name: "small".into() },
+        counters: crate::Counters::default(),
+        cost: None,
         losses: Vec::new(),
     }
 }
@@ -719,4 +721,12 @@ fn optional_arguments_nobody_asked_for_are_dropped() {
         weak().decode(answer(&call("book_room", args), FinishReason::Stop), &request, &references(LIST));
     let call = response.tool_calls().next().unwrap();
     assert_eq!(Value::Object(call.arguments.clone()), json!({ "room": "sauna", "people": 3 }));
+}
+
+#[test]
+fn no_tool_can_have_the_name_of_a_control_action() {
+    for control in &actions::CONTROLS {
+        let taken = crate::RESERVED.contains(&control.name);
+        assert!(taken || crate::ToolName::new(control.name).is_err(), "{}", control.name);
+    }
 }

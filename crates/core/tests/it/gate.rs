@@ -81,6 +81,7 @@ fn check(gate: &Gate, name: &str, arguments: &str, denied: &[(String, Arguments)
         now: Timestamp::UNIX_EPOCH,
         confirmation_expiry: std::time::Duration::from_secs(60),
         denied,
+        interrupted: &[],
     };
     now(gate.check(&context, &call, &circumstances))
 }

@@ -11,7 +11,7 @@ use adjutant_core::limits::{OUTPUT_TOKENS_MAX, TURN_DEADLINE_LOCAL};
 use adjutant_core::port::DeltaStream;
 use adjutant_core::{
     BoxFuture, Capabilities, Delta, GenerateRequest, GenerateResponse, GenerationConfig, LanguageModel,
-    ModelError, ModelId,
+    ModelError, ModelId, SchemaSupport,
 };
 use futures::StreamExt;
 
@@ -61,8 +61,9 @@ impl EmbeddedModel {
         let capabilities = Capabilities {
             context_window: u32::try_from(WINDOW_TOKENS_MAX).unwrap_or(u32::MAX),
             weak_tools: true,
-            response_schema: true,
+            response_schema: SchemaSupport::Native,
             local: true,
+            thinking_allowance: 0,
             turn_deadline: Some(TURN_DEADLINE_LOCAL),
         };
         let worker = Arc::new(Worker::new(id.clone(), file, cache_dir));

@@ -7,7 +7,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use adjutant_core::{Content, Delta, FinishReason, GenerateResponse, ModelError, ModelId, Part, Usage};
+use adjutant_core::{
+    Content, Counters, Delta, FinishReason, GenerateResponse, ModelError, ModelId, Part, Usage,
+};
 
 use super::Deadline;
 use crate::decode::{Answer, AnswerEnd, ChatRequest, Decoder, Listener};
@@ -147,9 +149,11 @@ impl Setup {
                 input_tokens: count(answer.input_tokens),
                 output_tokens: count(answer.output_tokens),
                 cached_tokens: count(answer.cached_tokens),
-                thinking_tokens: None,
+                ..Usage::default()
             },
             model: self.id.clone(),
+            counters: Counters::default(),
+            cost: None,
             losses,
         }
     }

@@ -24,6 +24,7 @@ pub(super) fn inside(vendor: &Vendor, status: &Status) -> ModelError {
         code => ModelError::Server {
             provider: vendor.model.provider.clone(),
             status: 200,
+            retry_after: of(code, status).retry_after,
             message: format!("{code} {}: {}", status.status, status.message),
         },
     }

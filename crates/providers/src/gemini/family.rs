@@ -1,57 +1,61 @@
 //! What differs between Gemini models, as one table.
 
+use adjutant_core::SchemaSupport;
+
+use crate::family::{Family as Common, Images, Setting};
+
 /// One row: a family of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Family {
-    /// Tokens in and out together.
-    pub(super) context_window: u32,
-    /// Tokens on top of the visible output, for thinking, which `maxOutputTokens` counts in. 0: does not think.
-    pub(super) thinking_allowance: u32,
-    /// The most `maxOutputTokens` may be.
-    pub(super) output_max: u32,
-    /// The vendor advises against setting a temperature.
-    pub(super) own_temperature: bool,
+    /// What every vendor's models differ in.
+    pub(super) common: Common,
     /// A call in the transcript needs a thought signature.
     pub(super) checks_signatures: bool,
-    /// Takes a response schema and tools in one request.
-    pub(super) schema_with_tools: bool,
 }
 
 /// 1.x and 2.0, and names we do not know (Gemma, tuned models).
 const CLASSIC: Family = Family {
-    context_window: 1_048_576,
-    thinking_allowance: 0,
-    output_max: 8_192,
-    own_temperature: false,
+    common: Common {
+        context_window: 1_048_576,
+        output_max: 8_192,
+        thinking_allowance: 0,
+        temperature: Setting::Taken,
+        top_p: Setting::Taken,
+        top_k: Setting::Taken,
+        schema: SchemaSupport::WithoutTools,
+        images: Images::BytesOrUrl,
+    },
     checks_signatures: false,
-    schema_with_tools: false,
 };
 
 /// Thinks. Source: "Gemini thinking" and "Structured outputs" in the vendor's guide, checked 2026-11-21.
-const TWO_FIVE: Family = Family { thinking_allowance: 8_192, output_max: 65_536, ..CLASSIC };
+const TWO_FIVE: Family = Family {
+    common: Common { thinking_allowance: 8_192, output_max: 65_536, ..CLASSIC.common },
+    checks_signatures: false,
+};
 
 /// Thinks more; sampling settings are deprecated since 2026-07-21 (release notes) and advised against since 3.0; calls
 /// need their signatures ("Thought signatures"); tools and structured output go together ("Gemini 3 developer guide").
 const THREE: Family = Family {
-    thinking_allowance: 16_384,
-    own_temperature: true,
+    common: Common {
+        thinking_allowance: 16_384,
+        temperature: Setting::AdvisedAgainst,
+        schema: SchemaSupport::Native,
+        ..TWO_FIVE.common
+    },
     checks_signatures: true,
-    schema_with_tools: true,
-    ..TWO_FIVE
 };
 
-impl Family {
-    /// The row of a model by its name. Aliases without a number (`gemini-flash-latest`) are the newest family.
-    pub(super) fn of(model: &str) -> Self {
-        let Some(rest) = model.strip_prefix("gemini-") else { return CLASSIC };
-        let number: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-        let mut digits = number.split('.').map(|digits| digits.parse::<u32>().unwrap_or(0));
-        match (digits.next().unwrap_or(0), digits.next().unwrap_or(0)) {
-            _ if number.is_empty() => THREE,
-            (3.., _) => THREE,
-            (2, 5..) => TWO_FIVE,
-            (_, _) => CLASSIC,
-        }
+/// The row of a model by its name. Aliases without a number (`gemini-flash-latest`) are the newest family.
+pub(super) fn of(model: &str) -> Family {
+    let Some(rest) = model.strip_prefix("gemini-") else { return CLASSIC };
+    let number: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+    let mut digits = number.split('.').map(|digits| digits.parse::<u32>().unwrap_or(0));
+    match (digits.next().unwrap_or(0), digits.next().unwrap_or(0)) {
+        _ if number.is_empty() => THREE,
+        (3.., _) => THREE,
+        (2, 5..) => TWO_FIVE,
+        (_, _) => CLASSIC,
     }
 }
 
@@ -72,7 +76,7 @@ mod tests {
             ("gemma-3-27b-it", CLASSIC),
             ("tunedModels/mine", CLASSIC),
         ] {
-            assert_eq!(Family::of(name), family, "{name}");
+            assert_eq!(of(name), family, "{name}");
         }
     }
 }

@@ -1,240 +1,170 @@
-//! Gemini by Google: `generateContent` and `streamGenerateContent`, v1beta.
+//! Gemini by Google: `generateContent` and `streamGenerateContent`, of the Gemini API (v1beta) and of Vertex AI (v1).
 //!
-//! Source: <https://ai.google.dev/api/generate-content> and the vendor's published types (checked 2026-11-21).
+//! Source: <https://ai.google.dev/api/generate-content>,
+//! <https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/projects.locations.publishers.models/generateContent>
+//! and the vendor's published types (checked 2026-11-22).
 
 mod error; // what an error body says
 mod family; // what differs between models
+mod partial; // arguments that come value by value
 mod request; // core to wire
 mod response; // wire to core
 mod schema; // JSON Schema as Gemini takes it
-mod stream; // frames to deltas
+mod stream; // events to deltas
 #[cfg(test)]
 mod tests;
+mod vertex; // where Vertex AI is
 mod wire; // the vendor's JSON
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use adjutant_core::port::DeltaStream;
-use adjutant_core::{
-    BoxFuture, Capabilities, GenerateRequest, GenerateResponse, LanguageModel, ModelError, ModelId,
-    ProviderId,
-};
-use bytes::Bytes;
-use reqwest::header::HeaderName;
+use adjutant_core::{GenerateRequest, GenerateResponse, ModelError};
+use reqwest::header::{AUTHORIZATION, HeaderName};
 use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
 use url::Url;
 
-use crate::decode;
+use crate::adapter::{HttpModel, Wire};
+use crate::connection::{Connection, endpoint, model_id};
+use crate::decode::{Asked, SseStream, StreamDecoder};
+use crate::encode::Encoded;
 use crate::error::Vendor;
-use crate::http::{Call, Transport};
-use crate::retry::{self, Policy};
+use crate::provider::{CLOUD_TIMEOUT, Provider};
 use family::Family;
-use request::Encoded;
-use stream::GeminiStream;
+use response::Reading;
 
-/// The provider's name.
-pub const PROVIDER: &str = "gemini";
+/// The vendor's current Flash model (checked 2026-11-21: stable since 2026-09-02, no shutdown date announced;
+/// `gemini-2.0-flash` was shut down on 2026-06-01).
+pub const DEFAULT_MODEL: &str = "gemini-3.8-flash";
 
-const HOST: &str = "https://generativelanguage.googleapis.com";
 const VERSION: &str = "v1beta";
-const KEY_ADVICE: &str = "Set GEMINI_API_KEY to a key from https://aistudio.google.com/apikey.";
+const KEY_HEADER: HeaderName = HeaderName::from_static("x-goog-api-key");
 
-/// How to reach Gemini, and which model.
-#[derive(Debug, Clone)]
-pub struct GeminiConfig {
-    /// The key. Sent as a header, never logged.
-    pub api_key: SecretString,
-    /// The vendor's name of the model, passed on as it is. Default [`Gemini::DEFAULT_MODEL`].
-    pub model: String,
-    /// Another host with the same API, with or without `/v1beta`. Default: Google's.
-    pub base_url: Option<Url>,
-    /// How long a whole answer may take, or a stream may stay silent. Default 30 s.
-    pub timeout: Duration,
-    /// Attempts after the first. Default 1.
-    pub retries: u32,
-    /// The connections.
-    pub transport: Transport,
+pub(crate) const PROVIDERS: &[Provider] = &[
+    Provider {
+        name: "gemini",
+        aliases: &["google"],
+        key_variable: Some("GEMINI_API_KEY"),
+        needs_key: true,
+        key_advice: "Set GEMINI_API_KEY to a key from https://aistudio.google.com/apikey.",
+        base_url_variable: Some("GEMINI_BASE_URL"),
+        model_variable: Some("GEMINI_MODEL"),
+        base_url: "https://generativelanguage.googleapis.com",
+        default_model: Some(DEFAULT_MODEL),
+        local: false,
+        timeout: CLOUD_TIMEOUT,
+        retries: 1,
+        call_state: Some(call_state),
+        open,
+    },
+    Provider {
+        name: "vertex",
+        aliases: &["vertex-ai", "vertexai"],
+        key_variable: Some("VERTEX_ACCESS_TOKEN"),
+        needs_key: true,
+        key_advice: "Set VERTEX_ACCESS_TOKEN to what `gcloud auth print-access-token` prints (it lasts an hour), or, in express mode, to its API key.",
+        base_url_variable: Some("VERTEX_BASE_URL"),
+        model_variable: Some("VERTEX_MODEL"),
+        base_url: vertex::GLOBAL,
+        default_model: None,
+        local: false,
+        timeout: CLOUD_TIMEOUT,
+        retries: 1,
+        call_state: Some(call_state),
+        open: open_vertex,
+    },
+];
+
+fn call_state(signature: &str) -> Value {
+    json!({ "thoughtSignature": signature })
 }
 
-impl GeminiConfig {
-    /// The defaults.
-    #[must_use]
-    pub fn new(api_key: SecretString, transport: Transport) -> Self {
-        Self {
-            api_key,
-            model: Gemini::DEFAULT_MODEL.to_owned(),
-            base_url: None,
-            timeout: Duration::from_secs(30),
-            retries: 1,
-            transport,
-        }
-    }
+/// A model of Gemini. Sends nothing.
+///
+/// # Errors
+/// [`ModelError::Authentication`] without a key, [`ModelError::BadRequest`] for a blank model name or a base URL that is
+/// not http(s).
+pub fn model(name: &str, connection: Connection) -> Result<HttpModel, ModelError> {
+    open(&PROVIDERS[0], name, connection)
 }
 
-/// A Gemini model.
-#[derive(Debug, Clone)]
-pub struct Gemini {
-    inner: Arc<Inner>,
+fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel, ModelError> {
+    let vendor = vendor(row, name)?;
+    let key = (KEY_HEADER, connection.key(&vendor.model.provider, row.key_advice)?);
+    // A name with a folder (`tunedModels/x`) keeps it.
+    let name = &vendor.model.name;
+    let path = if name.contains('/') { name.clone() } else { format!("models/{name}") };
+    let base = row.base(&connection)?;
+    assemble(vendor, connection, key, (&base, VERSION, &path))
 }
 
-#[derive(Debug)]
-struct Inner {
+fn open_vertex(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel, ModelError> {
+    let vendor = vendor(row, name)?;
+    let key = connection.key(&vendor.model.provider, row.key_advice)?;
+    let place = vertex::Place::of(&vendor.model.name, row.base(&connection)?);
+    let key = if place.in_project {
+        (AUTHORIZATION, format!("Bearer {}", key.expose_secret()).into())
+    } else {
+        (KEY_HEADER, key)
+    };
+    assemble(vendor, connection, key, (&place.base, place.version, &place.path))
+}
+
+/// The address is a base, its version and the model's path behind it.
+fn assemble(
+    vendor: Vendor,
+    connection: Connection,
+    key: (HeaderName, SecretString),
+    (base, version, path): (&Url, &str, &str),
+) -> Result<HttpModel, ModelError> {
+    let id = &vendor.model;
+    let url = |method: &str| {
+        let path = format!("{path}:{method}");
+        endpoint(&id.provider, base, version, &path.split('/').collect::<Vec<_>>())
+    };
+    let (whole_url, mut stream_url) = (url("generateContent")?, url("streamGenerateContent")?);
+    stream_url.query_pairs_mut().append_pair("alt", "sse");
+    let family = family::of(id.name.rsplit('/').next().unwrap_or_default());
+    let vendor = Arc::new(vendor);
+    let wire = Gemini { family, whole_url, stream_url, headers: vec![key], vendor: vendor.clone() };
+    Ok(HttpModel::new(vendor, family.common.capabilities(), wire, connection))
+}
+
+fn vendor(row: &Provider, name: &str) -> Result<Vendor, ModelError> {
+    Ok(Vendor {
+        model: model_id(row.name, name.trim().trim_start_matches("models/"))?,
+        key_advice: row.key_advice.to_owned(),
+        model_advice: String::new(),
+        complaint: error::complaint,
+    })
+}
+
+struct Gemini {
     vendor: Arc<Vendor>,
     family: Family,
-    capabilities: Capabilities,
-    api_key: SecretString,
-    generate_url: Url,
+    whole_url: Url,
     stream_url: Url,
-    timeout: Duration,
-    retries: u32,
-    transport: Transport,
+    headers: Vec<(HeaderName, SecretString)>,
 }
 
-impl Gemini {
-    /// The vendor's current Flash model (checked 2026-11-21: stable since 2026-09-02, no shutdown date announced;
-    /// `gemini-2.0-flash` was shut down on 2026-06-01).
-    pub const DEFAULT_MODEL: &str = "gemini-3.8-flash";
-
-    /// Checks the configuration; sends nothing.
-    ///
-    /// # Errors
-    /// [`ModelError::Authentication`] without a key, [`ModelError::BadRequest`] for a blank model name or a base URL
-    /// that is not http(s).
-    pub fn new(config: GeminiConfig) -> Result<Self, ModelError> {
-        let id = model_id(&config.model)?;
-        let provider = || id.provider.clone();
-        let api_key = config.api_key.expose_secret().trim();
-        if api_key.is_empty() {
-            let message = format!("there is no key. {KEY_ADVICE}");
-            return Err(ModelError::Authentication { provider: provider(), message });
-        }
-        let base = config.base_url.map_or_else(|| Url::parse(HOST), Ok);
-        let (generate_url, stream_url) = base
-            .ok()
-            .and_then(|base| {
-                Some((
-                    endpoint(&base, &id.name, "generateContent")?,
-                    endpoint(&base, &id.name, "streamGenerateContent")?,
-                ))
-            })
-            .ok_or_else(|| ModelError::BadRequest {
-                provider: provider(),
-                message: "the base URL must begin with http:// or https://".to_owned(),
-            })?;
-        let mut stream_url = stream_url;
-        stream_url.set_query(Some("alt=sse"));
-        let family = Family::of(&id.name);
-        let capabilities = Capabilities {
-            context_window: family.context_window,
-            weak_tools: false,
-            response_schema: true,
-            local: false,
-            turn_deadline: None,
-        };
-        let vendor = Vendor { model: id, key_advice: KEY_ADVICE, complaint: error::complaint };
-        let inner = Inner {
-            vendor: Arc::new(vendor),
-            family,
-            capabilities,
-            api_key: api_key.to_owned().into(),
-            generate_url,
-            stream_url,
-            timeout: config.timeout,
-            retries: config.retries,
-            transport: config.transport,
-        };
-        Ok(Self { inner: Arc::new(inner) })
-    }
-}
-
-impl LanguageModel for Gemini {
-    fn id(&self) -> &ModelId {
-        &self.inner.vendor.model
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.inner.capabilities
-    }
-
-    fn generate<'a>(
-        &'a self,
-        request: &'a GenerateRequest,
-    ) -> BoxFuture<'a, Result<GenerateResponse, ModelError>> {
-        Box::pin(async move {
-            let Encoded { body, losses } = self.inner.encode(request)?;
-            retry::generate(self.inner.policy(), request.time_left, async |left| {
-                let call = self.inner.call(&self.inner.generate_url, body.clone(), left);
-                let answer = self.inner.transport.send_json(call).await?;
-                response::decode(&answer, self.inner.vendor.clone(), losses.clone())
-            })
-            .await
-        })
-    }
-
-    fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
-        Box::pin(async move {
-            let Encoded { body, losses } = self.inner.encode(request)?;
-            let inner = self.inner.clone();
-            let open: retry::Open = Box::new(move |left| {
-                let (inner, body, losses) = (inner.clone(), body.clone(), losses.clone());
-                Box::pin(async move {
-                    let call = inner.call(&inner.stream_url, body, left);
-                    let bytes = inner.transport.send_stream(call).await?;
-                    Ok(decode::deltas(bytes, GeminiStream::new(inner.vendor.clone(), losses)))
-                })
-            });
-            retry::stream(self.inner.policy(), request.time_left, open).await
-        })
-    }
-}
-
-impl Inner {
-    fn encode(&self, request: &GenerateRequest) -> Result<Encoded, ModelError> {
+impl Wire for Gemini {
+    fn encode(&self, request: &GenerateRequest, _: bool) -> Result<Encoded, ModelError> {
         request::encode(request, &self.vendor.model, &self.family)
     }
 
-    fn policy(&self) -> Policy {
-        Policy::network(self.retries)
+    fn url(&self, streamed: bool) -> &Url {
+        if streamed { &self.stream_url } else { &self.whole_url }
     }
 
-    fn call(&self, url: &Url, body: Bytes, time_left: Option<Duration>) -> Call {
-        Call {
-            vendor: self.vendor.clone(),
-            url: url.clone(),
-            key: (HeaderName::from_static("x-goog-api-key"), self.api_key.clone()),
-            body,
-            timeout: self.timeout,
-            time_left,
-        }
+    fn headers(&self) -> &[(HeaderName, SecretString)] {
+        &self.headers
     }
-}
 
-fn model_id(model: &str) -> Result<ModelId, ModelError> {
-    #[expect(clippy::expect_used, reason = "a literal that is not blank")]
-    let provider = ProviderId::new(PROVIDER).expect("a name");
-    let name = model.trim().trim_start_matches("models/").to_owned();
-    if name.is_empty() {
-        return Err(ModelError::BadRequest { provider, message: "the model's name is blank".to_owned() });
+    fn decode(&self, _: &Asked, body: &str, losses: Vec<String>) -> Result<GenerateResponse, ModelError> {
+        response::decode(body, self.vendor.clone(), losses)
     }
-    Ok(ModelId { provider, name })
-}
 
-/// `{base}/v1beta/models/{model}:{method}`; a name with a folder (`tunedModels/x`) keeps it.
-fn endpoint(base: &Url, model: &str, method: &str) -> Option<Url> {
-    let mut url = base.clone();
-    url.set_query(None);
-    let versioned = base.path().trim_end_matches('/').ends_with(VERSION);
-    {
-        let mut path = url.path_segments_mut().ok()?;
-        path.pop_if_empty();
-        if !versioned {
-            path.push(VERSION);
-        }
-        if !model.contains('/') {
-            path.push("models");
-        }
-        path.extend(format!("{model}:{method}").split('/'));
+    fn decoder(&self, _: &Asked, losses: Vec<String>) -> Box<dyn StreamDecoder> {
+        SseStream::boxed(Reading::new(self.vendor.clone(), losses))
     }
-    matches!(url.scheme(), "http" | "https").then_some(url)
 }

@@ -2,28 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use adjutant_core::limits::{OUTPUT_TOKENS_MAX, TEMPERATURE};
 use adjutant_core::{
-    CallId, Content, GenerateRequest, ImageSource, Message, ModelError, ModelId, Part, Role, ToolCall,
+    Arguments, CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolCall,
     ToolDefinition,
 };
-use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::family::Family;
 use super::schema;
 use super::wire;
+use crate::encode::{Encoded, Encoder, Image, State};
 
 /// Stands in for the signature of a call that another model made. Source: "Thought signatures", transferring history from
 /// other models.
 const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
-
-/// A request as bytes, and what could not be said in it.
-#[derive(Debug, Clone)]
-pub(super) struct Encoded {
-    pub(super) body: Bytes,
-    pub(super) losses: Vec<String>,
-}
 
 /// Fails with [`ModelError::BadRequest`] where the model would refuse the request anyway.
 pub(super) fn encode(
@@ -31,19 +23,19 @@ pub(super) fn encode(
     model: &ModelId,
     family: &Family,
 ) -> Result<Encoded, ModelError> {
-    let impossible = |message: &str| ModelError::BadRequest {
-        provider: model.provider.clone(),
-        message: message.to_owned(),
+    let mut encoder = GeminiEncoder {
+        common: Encoder::new(model, &family.common, request),
+        checks_signatures: family.checks_signatures,
+        provider_ids: BTreeMap::new(),
     };
-    if request.response_schema.is_some() && !request.tools.is_empty() && !family.schema_with_tools {
-        return Err(impossible("this model takes a response schema or tools, not both in one request"));
+    if request.response_schema.is_some() && !family.common.schema.covers(!request.tools.is_empty()) {
+        let both = "this model takes a response schema or tools, not both in one request";
+        return Err(encoder.common.refuse(both));
     }
-    let mut encoder = Encoder { model, family, losses: Vec::new(), provider_ids: BTreeMap::new() };
-    let (system_instruction, contents) = encoder.transcript(&request.messages);
+    let (system_instruction, contents) = encoder.transcript(&request.messages)?;
     if contents.is_empty() {
-        return Err(impossible(
-            "there is nothing to answer: the transcript has no message besides the instruction",
-        ));
+        let nothing = "there is nothing to answer: the transcript has no message besides the instruction";
+        return Err(encoder.common.refuse(nothing));
     }
     let declarations: Vec<_> = request.tools.iter().map(|tool| encoder.declaration(tool)).collect();
     let calling = wire::ToolConfig { function_calling_config: wire::FunctionCallingConfig { mode: "AUTO" } };
@@ -55,35 +47,40 @@ pub(super) fn encode(
         } else {
             vec![wire::Tool { function_declarations: declarations }]
         },
-        generation_config: encoder.generation_config(request),
+        generation_config: encoder.generation_config(request)?,
         contents,
     };
-    let body = serde_json::to_vec(&wire).map_err(|error| impossible(&error.to_string()))?;
-    Ok(Encoded { body: body.into(), losses: encoder.losses })
+    encoder.common.finish(&wire)
 }
 
-struct Encoder<'a> {
-    model: &'a ModelId,
-    family: &'a Family,
-    losses: Vec<String>,
+struct GeminiEncoder<'a> {
+    common: Encoder<'a>,
+    checks_signatures: bool,
     /// Gemini's own ids of the calls it made, to be repeated with their results.
     provider_ids: BTreeMap<&'a CallId, &'a str>,
 }
 
 type JsonObject = Map<String, Value>;
 
-impl<'a> Encoder<'a> {
-    fn transcript(&mut self, messages: &'a [Message]) -> (Option<wire::Content>, Vec<wire::Content>) {
+impl<'a> GeminiEncoder<'a> {
+    fn transcript(
+        &mut self,
+        messages: &'a [Message],
+    ) -> Result<(Option<wire::Content>, Vec<wire::Content>), ModelError> {
         let mut instruction = Vec::new();
         let mut contents: Vec<wire::Content> = Vec::new();
         let mut after_result = false;
         for message in messages {
             let is_result = message.role() == Role::Tool;
-            let parts: Vec<JsonObject> = message.parts().iter().filter_map(|part| self.part(part)).collect();
+            let parts: Vec<JsonObject> = message
+                .parts()
+                .iter()
+                .filter_map(|part| self.part(part).transpose())
+                .collect::<Result<_, _>>()?;
             let role = match message.role() {
                 Role::System => {
                     if !contents.is_empty() && !parts.is_empty() {
-                        self.lose(
+                        self.common.lose(
                             "a system message in the middle was moved to the instruction at the beginning",
                         );
                     }
@@ -112,22 +109,18 @@ impl<'a> Encoder<'a> {
         }
         let instruction =
             (!instruction.is_empty()).then_some(wire::Content { role: None, parts: instruction });
-        (instruction, contents)
+        Ok((instruction, contents))
     }
 
-    fn part(&mut self, part: &'a Part) -> Option<JsonObject> {
-        // Only what this very model sent may be sent back to it as it was.
-        let own = part.state.as_ref().filter(|state| state.origin == *self.model);
-        let foreign = part.state.as_ref().filter(|state| state.origin != *self.model);
-        if let Some(state) =
-            foreign.filter(|state| state.data.as_object().is_none_or(|data| !data.is_empty()))
-        {
-            self.lose(format!("state of {} on {} was left out", state.origin, kind(&part.content)));
-        }
+    fn part(&mut self, part: &'a Part) -> Result<Option<JsonObject>, ModelError> {
+        let own = match self.common.state(part) {
+            State::Own(state) => Some(state),
+            State::None => None,
+        };
         let mut wire = match &part.content {
             Content::Text { text } | Content::Refusal { text } => {
                 if text.is_empty() && own.is_none() {
-                    return None;
+                    return Ok(None);
                 }
                 object([("text", json!(text))])
             }
@@ -135,24 +128,32 @@ impl<'a> Encoder<'a> {
                 object([("text", json!(text)), ("thought", json!(true))])
             }
             Content::Thinking { .. } => {
-                self.lose("thinking of another model was left out");
-                return None;
+                self.common.lose("thinking of another model was left out");
+                return Ok(None);
             }
             Content::Opaque { .. } if own.is_some() => JsonObject::new(),
             Content::Opaque { kind } => {
-                self.lose(format!("{kind} of another model was left out"));
-                return None;
+                self.common.lose(format!("{kind} of another model was left out"));
+                return Ok(None);
             }
-            Content::Image { source } => image(source),
+            Content::Image { source } => match self.common.image(source)? {
+                Some(source) => image(source),
+                None => return Ok(None),
+            },
             Content::ToolCall(call) => {
                 let id = call.provider_id.as_deref().filter(|_| own.is_some());
                 if let Some(id) = id {
                     self.provider_ids.insert(&call.id, id);
                 }
-                object([("functionCall", function_call(call, id))])
+                object([("functionCall", function_call(call, self.common.arguments(call), id))])
             }
             Content::ToolResult { call_id, name, result } => {
-                let mut response = object([("name", json!(name)), ("response", result.to_json())]);
+                // The vendor takes an object; what is none becomes one under the name it documents.
+                let answer = match result.to_json() {
+                    object @ Value::Object(_) => object,
+                    other => json!({ "result": other }),
+                };
+                let mut response = object([("name", json!(name)), ("response", answer)]);
                 if let Some(id) = self.provider_ids.get(call_id) {
                     response.insert("id".to_owned(), json!(id));
                 }
@@ -160,25 +161,25 @@ impl<'a> Encoder<'a> {
             }
             // Content may grow; what we do not know is reported, not guessed.
             other => {
-                self.lose(format!("a part cannot be sent to Gemini: {other:?}"));
-                return None;
+                self.common.lose(format!("a part cannot be sent to Gemini: {other:?}"));
+                return Ok(None);
             }
         };
-        if let Some(Value::Object(state)) = own.map(|state| &state.data) {
+        if let Some(Value::Object(state)) = own {
             wire.extend(state.clone());
         }
-        Some(wire)
+        Ok(Some(wire))
     }
 
     fn is_own_call(&self, part: &Part) -> bool {
         matches!(part.content, Content::ToolCall(_))
-            && part.state.as_ref().is_some_and(|state| state.origin == *self.model)
+            && part.state.as_ref().is_some_and(|state| state.origin == *self.common.model)
     }
 
     /// Where calls need signatures, the first call of a message carries it; one of another model has none.
     fn sign_foreign_calls(&mut self, parts: &mut [JsonObject]) {
         let first = parts.iter_mut().find(|part| part.contains_key("functionCall"));
-        if let Some(first) = first.filter(|_| self.family.checks_signatures) {
+        if let Some(first) = first.filter(|_| self.checks_signatures) {
             first.insert("thoughtSignature".to_owned(), json!(FOREIGN_SIGNATURE));
         }
     }
@@ -186,7 +187,7 @@ impl<'a> Encoder<'a> {
     fn declaration(&mut self, tool: &ToolDefinition) -> wire::FunctionDeclaration {
         let mut dropped = BTreeSet::new();
         let parameters = schema::lower(&tool.parameters, &mut dropped);
-        self.report(&format!("the schema of tool {}", tool.name), &dropped);
+        self.common.lose_keywords(&format!("the schema of tool {}", tool.name), &dropped);
         // An object without properties is refused; a function without parameters has none.
         let has_any = parameters.as_object().is_some_and(|schema| {
             schema.iter().any(|(keyword, value)| match keyword.as_str() {
@@ -201,81 +202,43 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn generation_config(&mut self, request: &GenerateRequest) -> wire::GenerationConfig {
-        let config = &request.config;
-        let temperature = match config.temperature {
-            Some(temperature) => Some(temperature.get()),
-            None if self.family.own_temperature => {
-                self.lose(format!(
-                    "temperature {TEMPERATURE} was left out: the vendor advises against setting it for this model"
-                ));
-                None
-            }
-            None => Some(TEMPERATURE),
-        };
-        let visible = config.max_tokens.map_or(OUTPUT_TOKENS_MAX, |tokens| tokens.get());
-        let allowance = self.family.thinking_allowance.min(self.family.output_max.saturating_sub(visible));
-        if allowance > 0 {
-            self.lose(format!(
-                "max_tokens {visible} was sent as {}: the vendor counts thinking inside it",
-                visible + allowance
-            ));
-        }
+    fn generation_config(&mut self, request: &GenerateRequest) -> Result<wire::GenerationConfig, ModelError> {
+        let settings = self.common.settings()?;
         let response_json_schema = request.response_schema.as_ref().map(|schema| {
             let mut dropped = BTreeSet::new();
             let lowered = schema::lower(schema, &mut dropped);
-            self.report("the response schema", &dropped);
+            self.common.lose_keywords("the response schema", &dropped);
             lowered
         });
-        wire::GenerationConfig {
-            temperature,
-            top_p: config.top_p.map(|top_p| top_p.get()),
-            top_k: config.top_k.map(|top_k| top_k.get()),
-            max_output_tokens: visible + allowance,
+        Ok(wire::GenerationConfig {
+            temperature: settings.temperature,
+            top_p: settings.top_p,
+            top_k: settings.top_k,
+            max_output_tokens: settings.max_tokens,
             response_mime_type: response_json_schema.is_some().then_some("application/json"),
             response_json_schema,
-        }
-    }
-
-    fn report(&mut self, what: &str, dropped: &BTreeSet<String>) {
-        if !dropped.is_empty() {
-            let keywords: Vec<&str> = dropped.iter().map(String::as_str).collect();
-            self.lose(format!("{what} was sent without {}", keywords.join(", ")));
-        }
-    }
-
-    fn lose(&mut self, what: impl Into<String>) {
-        let what = what.into();
-        if !self.losses.contains(&what) {
-            self.losses.push(what);
-        }
+        })
     }
 }
 
-fn function_call(call: &ToolCall, id: Option<&str>) -> Value {
+fn function_call(call: &ToolCall, arguments: &Arguments, id: Option<&str>) -> Value {
     let mut wire = JsonObject::new();
     if let Some(id) = id {
         wire.insert("id".to_owned(), json!(id));
     }
     wire.insert("name".to_owned(), json!(call.name));
-    wire.insert("args".to_owned(), Value::Object(call.arguments.clone()));
+    wire.insert("args".to_owned(), Value::Object(arguments.clone()));
     Value::Object(wire)
 }
 
-fn image(source: &ImageSource) -> JsonObject {
-    match source {
-        ImageSource::Base64 { media_type, data } => {
+fn image(image: Image<'_>) -> JsonObject {
+    match image {
+        Image::Bytes { media_type, data } => {
             object([("inlineData", json!({ "mimeType": media_type, "data": data }))])
         }
-        ImageSource::Url(url) => match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"))
-        {
-            Some((media_type, data)) => {
-                object([("inlineData", json!({ "mimeType": media_type, "data": data }))])
-            }
-            None => match media_type(url) {
-                Some(media_type) => object([("fileData", json!({ "mimeType": media_type, "fileUri": url }))]),
-                None => object([("fileData", json!({ "fileUri": url }))]),
-            },
+        Image::Url(url) => match media_type(url) {
+            Some(media_type) => object([("fileData", json!({ "mimeType": media_type, "fileUri": url }))]),
+            None => object([("fileData", json!({ "fileUri": url }))]),
         },
     }
 }
@@ -296,13 +259,4 @@ fn media_type(url: &str) -> Option<&'static str> {
 
 fn object<const N: usize>(fields: [(&str, Value); N]) -> JsonObject {
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-fn kind(content: &Content) -> &'static str {
-    match content {
-        Content::Thinking { .. } => "thinking",
-        Content::ToolCall(_) => "a tool call",
-        Content::Opaque { .. } => "a trace of its own tools",
-        _ => "text",
-    }
 }

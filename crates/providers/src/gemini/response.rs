@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use adjutant_core::{Delta, FinishReason, GenerateResponse, ModelError, ModelId, Usage};
+use adjutant_core::{Counters, Delta, FinishReason, GenerateResponse, ModelError, Usage};
 use serde_json::{Map, Value};
 
 use super::error;
+use super::partial::OpenCall;
 use super::wire;
 use crate::assembly::{Assembly, CallFragment};
 use crate::error::Vendor;
@@ -17,18 +18,20 @@ pub(super) fn decode(
     vendor: Arc<Vendor>,
     losses: Vec<String>,
 ) -> Result<GenerateResponse, ModelError> {
-    let mut answer = Answer::new(vendor, losses);
-    answer.add(body, &mut VecDeque::new())?;
-    answer.finish()
+    let mut reading = Reading::new(vendor, losses);
+    reading.add(body, &mut VecDeque::new())?;
+    reading.end()
 }
 
 /// An answer taking shape.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Reading {
     vendor: Arc<Vendor>,
     losses: Vec<String>,
     assembly: Assembly,
     calls: u64,
+    /// The call whose arguments are still coming.
+    open_call: Option<OpenCall>,
     began: bool,
     answered: bool,
     finish: Option<Finish>,
@@ -43,13 +46,14 @@ struct Finish {
     message: String,
 }
 
-impl Answer {
+impl Reading {
     pub(super) fn new(vendor: Arc<Vendor>, losses: Vec<String>) -> Self {
         Self {
             vendor,
             losses,
             assembly: Assembly::default(),
             calls: 0,
+            open_call: None,
             began: false,
             answered: false,
             finish: None,
@@ -77,13 +81,13 @@ impl Answer {
         }
         self.model = reply.model_version.or(self.model.take());
         if let Some(feedback) = reply.prompt_feedback
-            && let Some(reason) = feedback.block_reason
+            && let Some(reason) = said(feedback.block_reason)
         {
             let message = match feedback.block_reason_message {
                 Some(words) => format!("the prompt was blocked: {reason}: {words}"),
                 None => format!("the prompt was blocked: {reason}"),
             };
-            return Err(ModelError::Refused { provider: self.vendor.model.provider.clone(), message });
+            return Err(self.vendor.blocked(message));
         }
         // One answer is asked for; a second candidate would be somebody else's idea.
         let mut candidates = reply.candidates.unwrap_or_default().into_iter();
@@ -92,17 +96,17 @@ impl Answer {
         };
         self.answered = true;
         for part in candidate.content.and_then(|content| content.parts).unwrap_or_default() {
-            deltas.extend(self.part(part));
+            deltas.extend(self.part(part)?);
         }
         // Some models give a reason in the middle, after code they ran themselves; the last one counts.
-        if let Some(reason) = candidate.finish_reason {
+        if let Some(reason) = said(candidate.finish_reason) {
             self.finish = Some(Finish { reason, message: candidate.finish_message.unwrap_or_default() });
         }
         Ok(())
     }
 
     /// The whole answer, if it is one.
-    pub(super) fn finish(&mut self) -> Result<GenerateResponse, ModelError> {
+    pub(super) fn end(&mut self) -> Result<GenerateResponse, ModelError> {
         if !self.began {
             return Err(self.vendor.truncated("it ended before its first event"));
         }
@@ -113,47 +117,36 @@ impl Answer {
             return Err(self.vendor.truncated("it ended without a finishReason"));
         };
         let finish = self.reason(&finish)?;
+        if let Some(call) = self.open_call.take() {
+            if finish != FinishReason::MaxTokens {
+                return Err(self.vendor.truncated("it ended inside a call"));
+            }
+            self.more_of_call(call.index, &call.cut_off(), None);
+        }
         let assembly = std::mem::take(&mut self.assembly);
         let requested = &self.vendor.model;
         Ok(GenerateResponse {
             parts: assembly.finish(requested),
             finish,
             usage: self.usage(),
-            model: ModelId {
-                provider: requested.provider.clone(),
-                name: self
-                    .model
-                    .take()
-                    .filter(|name| !name.is_empty())
-                    .unwrap_or_else(|| requested.name.clone()),
+            counters: Counters {
+                input: self.usage.prompt_token_count,
+                output: self.usage.candidates_token_count,
             },
+            cost: None,
+            model: self.vendor.answered_by(self.model.take()),
             losses: std::mem::take(&mut self.losses),
         })
     }
 
-    fn part(&mut self, part: wire::Part) -> Option<Delta> {
+    fn part(&mut self, part: wire::Part) -> Result<Option<Delta>, ModelError> {
         let mut rest = part.rest;
         rest.retain(|_, value| !value.is_null());
         let foreign =
             rest.keys().find(|name| !matches!(name.as_str(), "thoughtSignature" | "partMetadata")).cloned();
         let state = |rest: Map<String, Value>| (!rest.is_empty()).then_some(Value::Object(rest));
-        match (part.function_call, part.text, foreign) {
-            (Some(call), _, _) => {
-                let arguments = match &call.args {
-                    None => String::new(),
-                    // Arguments that are text are JSON text, if the model got it right.
-                    Some(Value::String(text)) => text.clone(),
-                    Some(args) => args.to_string(),
-                };
-                let fragment = CallFragment {
-                    index: Some(self.calls),
-                    provider_id: call.id.as_deref(),
-                    name: call.name.as_deref(),
-                    arguments: &arguments,
-                };
-                self.calls += 1;
-                Some(self.assembly.call(fragment, state(rest)))
-            }
+        Ok(match (part.function_call, part.text, foreign) {
+            (Some(call), _, _) => return self.call(&call, state(rest)),
             (None, Some(words), _) if part.thought == Some(true) => {
                 self.assembly.thinking(&words, state(rest))
             }
@@ -166,7 +159,58 @@ impl Answer {
                 None
             }
             (None, None, None) => self.assembly.text("", state(rest)),
+        })
+    }
+
+    fn call(&mut self, call: &wire::FunctionCall, state: Option<Value>) -> Result<Option<Delta>, ModelError> {
+        match self.open_call.take() {
+            Some(open) if open.continues_with(call) => return self.continue_call(open, call, state),
+            Some(_) => return Err(self.vendor.truncated("a call began inside another")),
+            // What ends a call whose arguments came value by value may come once more.
+            None if call.is_empty() && state.is_none() => return Ok(None),
+            None => {}
         }
+        let index = self.calls;
+        self.calls += 1;
+        let arguments = match &call.args {
+            _ if call.is_open() => String::new(),
+            None => String::new(),
+            // Arguments that are text are JSON text, if the model got it right.
+            Some(Value::String(text)) => text.clone(),
+            Some(args) => args.to_string(),
+        };
+        let fragment = CallFragment {
+            index: Some(index),
+            provider_id: call.id.as_deref(),
+            name: call.name.as_deref(),
+            arguments: &arguments,
+        };
+        let begun = self.assembly.call(fragment, state);
+        if call.is_open() {
+            return self.continue_call(OpenCall::new(index, call), call, None);
+        }
+        Ok(Some(begun))
+    }
+
+    fn continue_call(
+        &mut self,
+        mut open: OpenCall,
+        call: &wire::FunctionCall,
+        state: Option<Value>,
+    ) -> Result<Option<Delta>, ModelError> {
+        open.add(call).map_err(|path| {
+            self.vendor.unreadable(format!("the argument at {path:?} has no place"), &self.last)
+        })?;
+        let more = call.will_continue == Some(true);
+        let arguments = if more { String::new() } else { open.whole() };
+        let delta = self.more_of_call(open.index, &arguments, state);
+        self.open_call = more.then_some(open);
+        Ok(Some(delta))
+    }
+
+    fn more_of_call(&mut self, index: u64, arguments: &str, state: Option<Value>) -> Delta {
+        let fragment = CallFragment { index: Some(index), arguments, ..CallFragment::default() };
+        self.assembly.call(fragment, state)
     }
 
     /// Counts are totals so far: the last report of each holds.
@@ -177,17 +221,21 @@ impl Answer {
         usage.thoughts_token_count = report.thoughts_token_count.or(usage.thoughts_token_count);
         usage.cached_content_token_count =
             report.cached_content_token_count.or(usage.cached_content_token_count);
+        usage.tool_use_prompt_token_count =
+            report.tool_use_prompt_token_count.or(usage.tool_use_prompt_token_count);
     }
 
-    /// The vendor counts the answer without its thinking, and leaves zeros out.
+    /// The vendor counts the answer without its thinking and the prompt without what its own tools found, and leaves zeros out.
     fn usage(&self) -> Usage {
+        let (prompt, found) = (self.usage.prompt_token_count, self.usage.tool_use_prompt_token_count);
         let (answer, thinking) = (self.usage.candidates_token_count, self.usage.thoughts_token_count);
-        let written = answer.unwrap_or(0) + thinking.unwrap_or(0);
+        let written = answer.unwrap_or(0).saturating_add(thinking.unwrap_or(0));
         Usage {
-            input_tokens: self.usage.prompt_token_count,
+            input_tokens: prompt.map(|prompt| prompt.saturating_add(found.unwrap_or(0))),
             output_tokens: answer.or(thinking).map(|_| written),
             cached_tokens: self.usage.cached_content_token_count,
             thinking_tokens: thinking,
+            ..Usage::default()
         }
     }
 
@@ -222,4 +270,9 @@ impl Answer {
             }
         })
     }
+}
+
+/// Without the values that say nothing was said, which servers send that write out every field.
+fn said(reason: Option<String>) -> Option<String> {
+    reason.filter(|reason| !reason.is_empty() && !reason.ends_with("_UNSPECIFIED"))
 }

@@ -1,53 +1,23 @@
-//! Frames to deltas.
+//! Events to deltas. An event is a whole answer with less in it, so reading one is reading the other.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use adjutant_core::{Delta, GenerateResponse, ModelError};
 
 use super::error;
-use super::response::Answer;
-use crate::decode::StreamDecoder;
-use crate::error::Vendor;
-use crate::sse::{Frame, SseParser};
+use super::response::Reading;
+use crate::decode::Answer;
 
-/// Turns the bytes of `streamGenerateContent?alt=sse` into deltas.
-#[derive(Debug)]
-pub(super) struct GeminiStream {
-    frames: SseParser,
-    answer: Answer,
-}
-
-impl GeminiStream {
-    pub(super) fn new(vendor: Arc<Vendor>, losses: Vec<String>) -> Self {
-        Self { frames: SseParser::default(), answer: Answer::new(vendor, losses) }
+impl Answer for Reading {
+    fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        self.add(json, deltas)
     }
 
-    fn frame(&mut self, frame: &Frame, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        match frame.data.trim() {
-            // Gemini ends without a mark; servers in front of it may add the usual one.
-            "" | "[DONE]" => Ok(()),
-            json => self.answer.add(json, deltas),
-        }
-    }
-}
-
-impl StreamDecoder for GeminiStream {
-    fn push(&mut self, bytes: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        for frame in self.frames.push(bytes) {
-            self.frame(&frame, deltas)?;
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
-        if let Some(frame) = self.frames.finish() {
-            self.frame(&frame, deltas)?;
-        }
+    fn finish(&mut self, stray: &str, _: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
         // Gemini breaks into a stream with a bare JSON error (recorded), even behind a finishReason.
-        if let Some(status) = error::stray(&self.frames.stray()) {
-            return Err(error::inside(self.answer.vendor(), &status));
+        if let Some(status) = error::stray(stray) {
+            return Err(error::inside(self.vendor(), &status));
         }
-        self.answer.finish()
+        self.end()
     }
 }

@@ -1,25 +1,23 @@
-use std::collections::VecDeque;
-
 use adjutant_core::{
-    Content, Delta, FinishReason, ImageSource, MaxTokens, Message, Part, ProviderState, Role, Temperature,
-    ToolCall, ToolDefinition, ToolResult, TopK, TopP,
+    Content, Delta, FinishReason, ImageSource, LanguageModel, MaxTokens, Message, ModelId, Part,
+    ProviderState, Role, Temperature, ToolCall, ToolDefinition, ToolResult, TopK, TopP,
 };
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::decode::StreamDecoder;
+use crate::http::Transport;
+use crate::pieces::{check_damaged, read_by};
 
 const BOTH: &str = include_str!("fixtures/thinking_call_text.json");
 const CODE: &str = include_str!("fixtures/code_execution.json");
 
 fn vendor(model: &str) -> Arc<Vendor> {
-    let model = model_id(model).unwrap();
-    Arc::new(Vendor { model, key_advice: KEY_ADVICE, complaint: error::complaint })
+    Arc::new(super::vendor(&PROVIDERS[0], model).unwrap())
 }
 
 fn decoded(body: &str) -> Result<GenerateResponse, ModelError> {
-    response::decode(body, vendor(Gemini::DEFAULT_MODEL), Vec::new())
+    response::decode(body, vendor(DEFAULT_MODEL), Vec::new())
 }
 
 /// The same content as events, streamed in pieces of `size` bytes.
@@ -30,15 +28,7 @@ fn streamed(events: &[&str], size: usize) -> (Vec<Delta>, Result<GenerateRespons
 }
 
 fn streamed_bytes(bytes: &[u8], size: usize) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
-    let mut decoder = GeminiStream::new(vendor(Gemini::DEFAULT_MODEL), Vec::new());
-    let mut deltas = VecDeque::new();
-    for bytes in bytes.chunks(size) {
-        if let Err(error) = decoder.push(bytes, &mut deltas) {
-            return (deltas.into(), Err(error));
-        }
-    }
-    let end = decoder.finish(&mut deltas);
-    (deltas.into(), end)
+    read_by(SseStream::boxed(Reading::new(vendor(DEFAULT_MODEL), Vec::new())), bytes, size)
 }
 
 /// What came of an answer in one line, and that streaming it gives the same.
@@ -77,6 +67,141 @@ fn everything_of_an_answer_is_kept() {
 }
 
 #[test]
+fn counts_have_one_meaning() {
+    let counted = |usage: Value| {
+        let body = json!({"candidates": [{"finishReason": "STOP"}], "usageMetadata": usage});
+        let GenerateResponse { usage, counters, .. } = decoded(&body.to_string()).unwrap();
+        let ours = [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.thinking_tokens];
+        (ours, [counters.input, counters.output])
+    };
+    let found = json!({"promptTokenCount": 25, "candidatesTokenCount": 33, "thoughtsTokenCount": 38, "toolUsePromptTokenCount": 82, "totalTokenCount": 178});
+    assert_eq!(counted(found), ([Some(107), Some(71), None, Some(38)], [Some(25), Some(33)]));
+    let thought_only = json!({"promptTokenCount": 5, "thoughtsTokenCount": 4, "candidatesTokenCount": null});
+    assert_eq!(counted(thought_only), ([Some(5), Some(4), None, Some(4)], [Some(5), None]));
+    assert_eq!(counted(json!({"totalTokenCount": 7})), ([None; 4], [None; 2]));
+    assert_eq!(counted(json!(null)), ([None; 4], [None; 2]));
+    let huge = json!({"promptTokenCount": u64::MAX, "toolUsePromptTokenCount": 1});
+    assert_eq!(counted(huge).0[0], Some(u64::MAX));
+}
+
+#[test]
+fn every_kind_of_part_goes_back_as_it_came() {
+    let parts = json!([
+        {"text": "Hm.", "thought": true},
+        {"text": "", "thought": true, "thoughtSignature": "YQ=="},
+        {"toolCall": {"id": "s1", "toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["x"]}}, "thoughtSignature": "Yg=="},
+        {"toolResponse": {"id": "s1", "toolType": "GOOGLE_SEARCH_WEB", "response": {"found": []}}},
+        {"inlineData": {"mimeType": "image/png", "data": "AAAA"}, "thoughtSignature": "Yw=="},
+        {"fileData": {"mimeType": "video/mp4", "fileUri": "https://a.example/v"}, "videoMetadata": {"fps": 1}},
+        {"executableCode": {"language": "PYTHON", "code": "1"}, "thought": true},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+        {"functionResponse": {"name": "by itself", "response": {}}},
+        {"audioTranscription": {"text": "said"}},
+        {"toBeInvented": [1, {"a": null}]},
+        {"text": "So", "thoughtSignature": "ZA==", "partMetadata": {"a": 1}},
+        {"functionCall": {"id": "c1", "name": "look", "args": {"b": 1, "a": [1.5]}}, "thoughtSignature": "ZQ=="},
+    ]);
+    let body = json!({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}).to_string();
+    let answer = decoded(&body).unwrap();
+    assert_eq!((answer.text().as_str(), answer.finish), ("So", FinishReason::ToolCalls));
+    let history = vec![Message::user("?").unwrap(), Message::assistant(answer.parts).unwrap()];
+    let sent = encoded(&GenerateRequest::new(history), DEFAULT_MODEL).0;
+    let parts = parts.as_array().unwrap();
+    for (sent, came) in sent["contents"][1]["parts"].as_array().unwrap().iter().zip(parts) {
+        assert_eq!(sent, came);
+    }
+    assert_eq!(sent["contents"][1]["parts"].as_array().unwrap().len(), parts.len());
+}
+
+#[test]
+fn nulls_and_what_is_around_an_answer_do_not_matter() {
+    check(
+        r#"{"candidates": [{"index": 1, "content": {"parts": [{"text": "another"}]}, "finishReason": "STOP"},
+            {"index": null, "finishMessage": null, "safetyRatings": null, "citationMetadata": {"citations": []},
+             "groundingMetadata": {"webSearchQueries": ["q"]}, "urlContextMetadata": {}, "avgLogprobs": -0.1, "tokenCount": 3,
+             "content": {"role": null, "parts": [
+                {"text": "a", "thought": null, "thoughtSignature": null, "functionCall": null, "inlineData": null},
+                {"functionCall": {"id": null, "name": "look", "args": null, "partialArgs": null, "willContinue": null}},
+                {"functionCall": {"name": null, "id": ""}}, {}]},
+             "finishReason": "STOP"}],
+            "promptFeedback": {"blockReason": null, "safetyRatings": []}, "usageMetadata": null, "error": null, "modelVersion": null}"#,
+        expect![[
+            r#"ToolCalls: [{"type":"text","text":"a"},{"type":"tool_call","id":"provisional_0","name":"look","arguments":{},"state":{"origin":{"provider":"gemini","name":"gemini-3.8-flash"},"data":{}}},{"type":"tool_call","id":"provisional_1","name":"","arguments":{},"state":{"origin":{"provider":"gemini","name":"gemini-3.8-flash"},"data":{}}}]"#
+        ]],
+    );
+    check(
+        r#"{"candidates": null, "promptFeedback": null}"#,
+        expect!["invalid_response: gemini sent a response we cannot read: no candidates"],
+    );
+    check(r#"{"candidates": [{"content": null, "finishReason": "STOP"}]}"#, expect!["Stop: []"]);
+    let unsaid = r#"{"promptFeedback": {"blockReason": "BLOCK_REASON_UNSPECIFIED"}, "candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "FINISH_REASON_UNSPECIFIED"}]}"#;
+    let done = r#"{"candidates": [{"finishReason": "STOP"}, {"finishReason": ""}]}"#;
+    expect![[r#"Stop: [{"type":"text","text":"a"}]"#]].assert_eq(&line(&streamed(&[unsaid, done], 9).1));
+    check(unsaid, expect!["truncated: the answer of gemini ended early: it ended without a finishReason"]);
+}
+
+/// Events that hold one function call each, and a last one.
+fn calls_streamed(calls: &[&str], finish: &str) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
+    let call = |call: &&str| {
+        format!(r#"{{"candidates": [{{"content": {{"parts": [{{"functionCall": {call}}}]}}}}]}}"#)
+    };
+    let mut events: Vec<String> = calls.iter().map(call).collect();
+    events.push(format!(r#"{{"candidates": [{{"finishReason": "{finish}"}}]}}"#));
+    streamed(&events.iter().map(String::as_str).collect::<Vec<_>>(), 11)
+}
+
+#[test]
+fn arguments_may_come_value_by_value() {
+    let (deltas, end) = calls_streamed(
+        &[
+            r#"{"name": "weather", "willContinue": true}"#,
+            r#"{"partialArgs": [{"jsonPath": "$.city", "stringValue": "Os", "willContinue": true}], "willContinue": true}"#,
+            r#"{"partialArgs": [{"jsonPath": "$.city", "stringValue": "lo"}, {"jsonPath": "$.days[0]", "numberValue": 2}], "willContinue": true}"#,
+            r#"{"partialArgs": [{"jsonPath": "$.exact", "boolValue": true}]}"#,
+            "{}",
+            r#"{"name": "time", "args": {}}"#,
+            r#"{"name": "again", "id": "x", "partialArgs": [{"jsonPath": "$.a", "stringValue": "1"}], "willContinue": true}"#,
+            r#"{"name": "again", "id": "x", "partialArgs": [{"jsonPath": "$.b", "stringValue": "2"}]}"#,
+        ],
+        "STOP",
+    );
+    let calls: Vec<String> =
+        end.unwrap().tool_calls().map(|call| format!("{} {}", call.name, json!(call.arguments))).collect();
+    assert_eq!(
+        calls,
+        [r#"weather {"city":"Oslo","days":[2],"exact":true}"#, "time {}", r#"again {"a":"1","b":"2"}"#]
+    );
+    let said = |index: usize| {
+        let pieces = deltas.iter().filter_map(|delta| match delta {
+            Delta::ToolCall { index: at, arguments, .. } if *at == index => Some(arguments.as_str()),
+            _ => None,
+        });
+        pieces.collect::<String>()
+    };
+    assert_eq!([said(0), said(1)], [r#"{"city":"Oslo","days":[2],"exact":true}"#, "{}"]);
+}
+
+#[test]
+fn a_call_whose_arguments_stop_coming_is_never_run() {
+    let begun = [
+        r#"{"name": "weather", "willContinue": true}"#,
+        r#"{"partialArgs": [{"jsonPath": "$.city", "stringValue": "Os", "willContinue": true}], "willContinue": true}"#,
+    ];
+    expect!["truncated: the answer of gemini ended early: it ended inside a call"]
+        .assert_eq(&line(&calls_streamed(&begun, "STOP").1));
+    let cut_off = calls_streamed(&begun, "MAX_TOKENS").1.unwrap();
+    let call = cut_off.tool_calls().next().unwrap();
+    assert_eq!((cut_off.finish, call.malformed.is_some()), (FinishReason::MaxTokens, true));
+    expect!["truncated: the answer of gemini ended early: a call began inside another"]
+        .assert_eq(&line(&calls_streamed(&[begun[0], r#"{"name": "time", "args": {}}"#], "STOP").1));
+    let nowhere = r#"{"name": "weather", "partialArgs": [{"jsonPath": "$.a[7]", "numberValue": 1}]}"#;
+    expect![[
+        r#"invalid_response: gemini sent a response we cannot read: the argument at "$.a[7]" has no place"#
+    ]]
+    .assert_eq(&line(&calls_streamed(&[nowhere], "STOP").1));
+}
+
+#[test]
 fn what_the_vendor_ran_itself_is_kept_unread() {
     check(
         CODE,
@@ -92,7 +217,7 @@ fn an_answer_goes_back_to_its_model_as_it_came() {
         let answer: Value = serde_json::from_str(body).unwrap();
         let mut messages = vec![Message::user("?").unwrap()];
         messages.push(Message::assistant(decoded(body).unwrap().parts).unwrap());
-        let sent = encoded(&GenerateRequest::new(messages), Gemini::DEFAULT_MODEL);
+        let sent = encoded(&GenerateRequest::new(messages), DEFAULT_MODEL);
         let mut expected = answer["candidates"][0]["content"]["parts"].clone();
         // The vendor leaves out empty arguments; we do not.
         if body == BOTH {
@@ -112,6 +237,11 @@ fn reasons_to_stop() {
         ("BLOCKLIST", FinishReason::ContentFilter),
         ("PROHIBITED_CONTENT", FinishReason::ContentFilter),
         ("SPII", FinishReason::ContentFilter),
+        ("LANGUAGE", FinishReason::ContentFilter),
+        ("MODEL_ARMOR", FinishReason::ContentFilter),
+        ("IMAGE_SAFETY", FinishReason::ContentFilter),
+        ("IMAGE_PROHIBITED_CONTENT", FinishReason::ContentFilter),
+        ("IMAGE_RECITATION", FinishReason::ContentFilter),
         ("MALFORMED_FUNCTION_CALL", FinishReason::MalformedCall),
         ("UNEXPECTED_TOOL_CALL", FinishReason::MalformedCall),
     ] {
@@ -207,6 +337,18 @@ fn streams_add_up_and_are_read_to_the_end() {
 }
 
 #[test]
+fn damage_is_survived() {
+    let one = |body: &str| format!("data: {}\r\n\r\n", body.replace('\n', ""));
+    let open_call = json!({"candidates": [{"content": {"parts": [
+        {"functionCall": {"name": "t", "willContinue": true}},
+        {"functionCall": {"partialArgs": [{"jsonPath": "$.a[0].b", "stringValue": "ä", "willContinue": true}], "willContinue": true}},
+        {"functionCall": {"partialArgs": [{"jsonPath": "$.a[0].b", "stringValue": "b"}]}},
+    ]}}]});
+    let stream = one(&open_call.to_string()) + &one(CODE) + &one(BOTH) + "{\"error\": {\"code\": 499}}";
+    check_damaged(stream.as_bytes(), || SseStream::boxed(Reading::new(vendor(DEFAULT_MODEL), Vec::new())));
+}
+
+#[test]
 fn a_stream_that_breaks_is_never_a_success() {
     let first = r#"{"candidates": [{"content": {"parts": [{"text": "Hal"}]}, "finishReason": "STOP"}]}"#;
     let failed = |bytes: String| line(&streamed_bytes(bytes.as_bytes(), 5).1);
@@ -269,12 +411,31 @@ fn errors_say_what_to_do() {
         expect!["server: gemini failed (HTTP 502): HTTP 502 without an explanation"],
     );
     check(500, "upstream gone", expect!["server: gemini failed (HTTP 500): upstream gone"]);
+    check(
+        429,
+        r#"[{"error": {"code": "429", "message": "Busy.", "status": null, "details": [{"retryDelay": "3s"}, null]}}]"#,
+        expect!["rate_limit: rate limited by gemini; asks to wait 3 s"],
+    );
+    check(
+        503,
+        r#"{"error": {"code": null, "message": "Busy.", "details": null}}"#,
+        expect!["server: gemini failed (HTTP 503): Busy."],
+    );
+    check(
+        400,
+        r#"{"error": "no such field"}"#,
+        expect![[r#"bad_request: gemini rejected the request: {"error": "no such field"}"#]],
+    );
+}
+
+fn gemini(model: &str) -> ModelId {
+    ModelId::new("gemini", model).unwrap()
 }
 
 fn encoded(request: &GenerateRequest, model: &str) -> (Value, Vec<String>) {
-    let model = model_id(model).unwrap();
-    let encoded = request::encode(request, &model, &Family::of(&model.name)).unwrap();
-    assert_eq!(encoded.body, request::encode(request, &model, &Family::of(&model.name)).unwrap().body);
+    let model = gemini(model);
+    let encoded = request::encode(request, &model, &family::of(&model.name)).unwrap();
+    assert_eq!(encoded.body, request::encode(request, &model, &family::of(&model.name)).unwrap().body);
     (serde_json::from_slice(&encoded.body).unwrap(), encoded.losses)
 }
 
@@ -292,10 +453,8 @@ fn exchange(index: usize, model: &str, id: &str) -> (Part, Message) {
         json!({"at": index}).as_object().unwrap().clone(),
     );
     let result = Message::tool(call.id.clone(), "look", ToolResult::ok(json!(["seen"]))).unwrap();
-    let state = ProviderState {
-        origin: model_id(model).unwrap(),
-        data: json!({"thoughtSignature": format!("sig-{id}")}),
-    };
+    let state =
+        ProviderState { origin: gemini(model), data: json!({"thoughtSignature": format!("sig-{id}")}) };
     (Part::from_provider(Content::ToolCall(call), Some(state)), result)
 }
 
@@ -499,8 +658,8 @@ fn images() {
 #[test]
 fn what_cannot_work_is_not_sent() {
     let refused = |request: &GenerateRequest, model: &str| {
-        let model = model_id(model).unwrap();
-        request::encode(request, &model, &Family::of(&model.name)).unwrap_err().to_string()
+        let model = gemini(model);
+        request::encode(request, &model, &family::of(&model.name)).unwrap_err().to_string()
     };
     let mut request = conversation("gemini-2.5-flash");
     request.response_schema = Some(json!({"type": "object"}));
@@ -513,52 +672,27 @@ fn what_cannot_work_is_not_sent() {
 }
 
 #[test]
-fn addresses() {
-    let of = |base: &str, model: &str| {
-        endpoint(&Url::parse(base).unwrap(), model, "generateContent").map(String::from)
-    };
-    for (base, model, expected) in [
-        (
-            HOST,
-            "gemini-x",
-            "https://generativelanguage.googleapis.com/v1beta/models/gemini-x:generateContent",
-        ),
-        ("http://localhost:1/", "gemini-x", "http://localhost:1/v1beta/models/gemini-x:generateContent"),
-        (
-            "http://localhost:1/a/v1beta",
-            "gemini-x",
-            "http://localhost:1/a/v1beta/models/gemini-x:generateContent",
-        ),
-        (
-            "http://localhost:1/v1beta/",
-            "tunedModels/mine",
-            "http://localhost:1/v1beta/tunedModels/mine:generateContent",
-        ),
-    ] {
-        assert_eq!(of(base, model).as_deref(), Some(expected));
-    }
-    assert_eq!(of("ftp://localhost", "gemini-x"), None);
+fn a_configuration_that_cannot_work_is_refused() {
+    let transport = Transport::new().unwrap();
+    let connection = |key: &str| Connection::new(transport.clone()).with_key(key.to_owned().into());
+    let at = |base: &str| Connection { base_url: Some(base.parse().unwrap()), ..connection("k") };
+    assert_eq!(model("gemini-x", connection(" \n")).unwrap_err().code(), "auth");
+    assert_eq!(model("gemini-x", Connection::new(transport.clone())).unwrap_err().code(), "auth");
+    assert_eq!(model(" ", connection("k")).unwrap_err().code(), "bad_request");
+    assert_eq!(model("models/", connection("k")).unwrap_err().code(), "bad_request");
+    assert_eq!(model("gemini-x", at("file:///x")).unwrap_err().code(), "bad_request");
+    let model = model("models/gemini-2.5-pro", connection("k")).unwrap();
+    assert_eq!(model.id().to_string(), "gemini/gemini-2.5-pro");
+    assert!(!format!("{model:?}").contains("\"k\""));
 }
 
 #[test]
-fn a_configuration_that_cannot_work_is_refused() {
-    let transport = Transport::new().unwrap();
-    let config = || GeminiConfig::new("k".to_owned().into(), transport.clone());
-    assert_eq!(
-        Gemini::new(GeminiConfig { api_key: " \n".to_owned().into(), ..config() }).unwrap_err().code(),
-        "auth"
-    );
-    assert_eq!(
-        Gemini::new(GeminiConfig { model: " ".into(), ..config() }).unwrap_err().code(),
-        "bad_request"
-    );
-    assert_eq!(
-        Gemini::new(GeminiConfig { base_url: Some(Url::parse("file:///x").unwrap()), ..config() })
-            .unwrap_err()
-            .code(),
-        "bad_request"
-    );
-    let model = Gemini::new(GeminiConfig { model: "models/gemini-2.5-pro".into(), ..config() }).unwrap();
-    assert_eq!(model.id().to_string(), "gemini/gemini-2.5-pro");
-    assert!(!format!("{model:?}").contains("\"k\""));
+fn a_model_of_vertex_ai_is_of_its_family_by_the_end_of_its_name() {
+    let row = Provider::find("vertex-ai").unwrap();
+    let connection = Connection::new(Transport::new().unwrap()).with_key("t".to_owned().into());
+    let full = "projects/p/locations/us-central1/publishers/google/models/gemini-3.8-flash";
+    let there = row.model(full, connection.clone()).unwrap();
+    let here = model("gemini-3.8-flash", connection).unwrap();
+    assert_eq!(there.capabilities(), here.capabilities());
+    assert_eq!(there.id().name, full);
 }

@@ -1,7 +1,7 @@
 //! The vendor's JSON, field for field as far as we use it. Parts keep what we do not know.
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Number, Value};
 
 /// What we send.
 #[derive(Debug, Serialize)]
@@ -34,6 +34,7 @@ pub(super) struct Tool {
 #[serde(rename_all = "camelCase")]
 pub(super) struct FunctionDeclaration {
     pub(super) name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) description: String,
     /// JSON Schema; left out for a function without parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +61,8 @@ pub(super) struct GenerationConfig {
     pub(super) top_p: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) top_k: Option<u32>,
-    pub(super) max_output_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_output_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) response_mime_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,10 +106,47 @@ pub(super) struct Part {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct FunctionCall {
     pub(super) id: Option<String>,
     pub(super) name: Option<String>,
     pub(super) args: Option<Value>,
+    /// Arguments that come value by value.
+    pub(super) partial_args: Option<Vec<PartialArg>>,
+    /// More of this call follows.
+    pub(super) will_continue: Option<bool>,
+}
+
+impl FunctionCall {
+    /// Whether its arguments come value by value.
+    pub(super) fn is_open(&self) -> bool {
+        self.will_continue == Some(true) || self.partial_args.is_some()
+    }
+
+    /// Whether it says nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.id.is_none() && self.name.is_none() && self.args.is_none() && !self.is_open()
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PartialArg {
+    pub(super) json_path: Option<String>,
+    string_value: Option<String>,
+    number_value: Option<Number>,
+    bool_value: Option<bool>,
+    null_value: Option<Value>,
+}
+
+impl PartialArg {
+    /// The value, or `None` if it only says where the next one goes.
+    pub(super) fn value(&self) -> Option<Value> {
+        let text = self.string_value.clone().map(Value::String);
+        let number = || self.number_value.clone().map(Value::Number);
+        let truth = || self.bool_value.map(Value::Bool);
+        text.or_else(number).or_else(truth).or_else(|| self.null_value.as_ref().map(|_| Value::Null))
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -124,6 +163,8 @@ pub(super) struct UsageMetadata {
     pub(super) candidates_token_count: Option<u64>,
     pub(super) thoughts_token_count: Option<u64>,
     pub(super) cached_content_token_count: Option<u64>,
+    /// What tools of the vendor's own added to the prompt; not in the prompt's count.
+    pub(super) tool_use_prompt_token_count: Option<u64>,
 }
 
 /// The body of an error answer; some endpoints wrap it in a list.
@@ -138,9 +179,23 @@ pub(super) enum ErrorBody {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Status {
+    #[serde(deserialize_with = "or_default")]
     pub(super) code: u16,
+    #[serde(deserialize_with = "or_default")]
     pub(super) message: String,
+    #[serde(deserialize_with = "or_default")]
     pub(super) status: String,
     /// `ErrorInfo`, `RetryInfo`, `QuotaFailure` and others, each with fields of its own.
+    #[serde(deserialize_with = "or_default")]
     pub(super) details: Vec<Value>,
+}
+
+/// Whatever it is: what went wrong is not to be lost because a server in between says it in another form.
+fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: serde::de::DeserializeOwned + Default,
+{
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
 }

@@ -145,7 +145,12 @@ fn reply(object: Map<String, Value>) -> Result<Reply, String> {
         }
         None => None,
     };
-    let calls = line.calls.unwrap_or_default().into_iter().map(call).collect::<Result<_, _>>()?;
+    let calls: Vec<Call> = line.calls.unwrap_or_default().into_iter().map(call).collect::<Result<_, _>>()?;
+    if let (Some(name), true) =
+        (&line.fault, calls.is_empty() && fault.as_ref().is_some_and(Fault::spoils_calls))
+    {
+        return Err(format!("the fault {name} spoils calls: give calls"));
+    }
     Ok(Reply {
         thinking: line.thinking,
         text: line.text,
@@ -207,6 +212,11 @@ const FAULTS: &[&str] = &[
     "truncated",
     "stall",
     "empty",
+    "thinking_only",
+    "split_utf8",
+    "truncated_json",
+    "unknown_tool",
+    "wrong_type",
 ];
 
 fn fault(name: &str, line: &Line) -> Result<Fault, String> {
@@ -233,6 +243,11 @@ fn fault(name: &str, line: &Line) -> Result<Fault, String> {
         "truncated" => Fault::Truncated,
         "stall" => Fault::Stall,
         "empty" => Fault::Empty,
+        "thinking_only" => Fault::ThinkingOnly,
+        "split_utf8" => Fault::SplitUtf8,
+        "truncated_json" => Fault::TruncatedJson,
+        "unknown_tool" => Fault::UnknownTool,
+        "wrong_type" => Fault::WrongType,
         other => return Err(unknown("fault", other, FAULTS.iter().copied())),
     })
 }

@@ -27,7 +27,7 @@ use std::time::Duration;
 use adjutant_core::port::DeltaStream;
 use adjutant_core::{
     BoxFuture, Capabilities, GenerateRequest, GenerateResponse, LanguageModel, ModelError, ModelId,
-    ProviderId,
+    ProviderId, SchemaSupport,
 };
 
 pub use jsonl::ScriptError;
@@ -75,8 +75,9 @@ impl ScriptedModel {
             capabilities: Capabilities {
                 context_window: 131_072,
                 weak_tools: false,
-                response_schema: true,
+                response_schema: SchemaSupport::Native,
                 local: true,
+                thinking_allowance: 0,
                 turn_deadline: None,
             },
             retries: RETRIES,
@@ -171,6 +172,7 @@ impl ScriptedModel {
         shared
             .script
             .next(request)
+            .map(Reply::spoilt)
             .map_err(|message| ModelError::BadRequest { provider: self.id.provider.clone(), message })
     }
 }

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use adjutant_core::port::DeltaStream;
-use adjutant_core::{Content, Delta, FinishReason, GenerateResponse, ModelError, ModelId, Part, ToolCall};
+use adjutant_core::{
+    Content, Counters, Delta, FinishReason, GenerateResponse, ModelError, ModelId, Part, ToolCall,
+};
 use futures::StreamExt;
 use futures::stream;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::reply::{Call, Fault, Reply, ScriptedArguments};
+use super::reply::{Fault, Reply, ScriptedArguments};
 
 /// What a scripted time-out says it waited, if the caller set no time.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -19,7 +21,7 @@ pub(super) async fn whole(reply: Reply, model: &ModelId) -> Result<GenerateRespo
     sleep(reply.delay).await;
     match &reply.fault {
         Some(Fault::Stall) => std::future::pending().await,
-        Some(fault) => failure(fault, model).map_or_else(|| Ok(empty(&reply, model)), Err),
+        Some(fault) => failure(fault, model).map_or_else(|| Ok(response(&reply, model)), Err),
         None => Ok(response(&reply, model)),
     }
 }
@@ -58,9 +60,6 @@ pub(super) async fn within<T>(
 }
 
 fn deltas(reply: &Reply) -> Vec<Delta> {
-    if reply.fault == Some(Fault::Empty) {
-        return Vec::new();
-    }
     let mut deltas: Vec<Delta> = Vec::new();
     let cut = |words: &Option<String>| {
         words.as_deref().map(|words| cut(words, reply.piece_chars)).unwrap_or_default()
@@ -69,7 +68,7 @@ fn deltas(reply: &Reply) -> Vec<Delta> {
     deltas.extend(cut(&reply.text).into_iter().map(Delta::Text));
     for (index, call) in reply.calls.iter().enumerate() {
         let name = call.name.clone();
-        for arguments in cut(&Some(arguments_text(call))) {
+        for arguments in cut(&Some(call.arguments_text())) {
             deltas.push(Delta::ToolCall { index, name: name.clone(), arguments });
         }
     }
@@ -100,7 +99,7 @@ fn response(reply: &Reply, model: &ModelId) -> GenerateResponse {
                 ToolCall::from_object(index, None, call.name.clone(), map.clone())
             }
             ScriptedArguments::Json(_) | ScriptedArguments::Text(_) => {
-                ToolCall::from_json_text(index, None, call.name.clone(), &arguments_text(call))
+                ToolCall::from_json_text(index, None, call.name.clone(), &call.arguments_text())
             }
         };
         parts.push(Part::from_provider(Content::ToolCall(call), None));
@@ -111,18 +110,9 @@ fn response(reply: &Reply, model: &ModelId) -> GenerateResponse {
         finish: reply.finish.unwrap_or(usual),
         usage: reply.usage,
         model: model.clone(),
+        counters: Counters::default(),
+        cost: None,
         losses: Vec::new(),
-    }
-}
-
-fn empty(reply: &Reply, model: &ModelId) -> GenerateResponse {
-    response(&Reply { finish: reply.finish, usage: reply.usage, ..Reply::default() }, model)
-}
-
-fn arguments_text(call: &Call) -> String {
-    match &call.arguments {
-        ScriptedArguments::Json(value) => value.to_string(),
-        ScriptedArguments::Text(text) => text.clone(),
     }
 }
 
@@ -133,9 +123,12 @@ fn failure(fault: &Fault, model: &ModelId) -> Option<ModelError> {
     Some(match fault {
         Fault::RateLimit { retry_after } => ModelError::RateLimited { provider, retry_after: *retry_after },
         Fault::Quota => ModelError::Quota { provider, message: said("out of credit") },
-        Fault::Server { status } => {
-            ModelError::Server { provider, status: *status, message: said("internal error") }
-        }
+        Fault::Server { status } => ModelError::Server {
+            provider,
+            status: *status,
+            message: said("internal error"),
+            retry_after: None,
+        },
         Fault::Timeout => ModelError::Timeout { provider, waited: TIMEOUT },
         Fault::Network => ModelError::Network { provider, message: said("connection refused") },
         Fault::Reset => ModelError::Network { provider, message: said("connection reset") },
@@ -152,6 +145,12 @@ fn failure(fault: &Fault, model: &ModelId) -> Option<ModelError> {
             ModelError::InvalidResponse { provider, reason: said("not JSON"), raw: raw.clone() }
         }
         Fault::Truncated => ModelError::Truncated { provider, reason: said("the stream broke off") },
-        Fault::Stall | Fault::Empty => return None,
+        Fault::Stall
+        | Fault::Empty
+        | Fault::ThinkingOnly
+        | Fault::SplitUtf8
+        | Fault::TruncatedJson
+        | Fault::UnknownTool
+        | Fault::WrongType => return None,
     })
 }

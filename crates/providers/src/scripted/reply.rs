@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use adjutant_core::{FinishReason, Usage};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// One answer of a script: what is said and called, or how it fails.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -89,6 +89,23 @@ pub enum Fault {
     Stall,
     /// A finished answer with nothing in it.
     Empty,
+    /// A finished answer in which the text of the reply is only thought, not said.
+    ThinkingOnly,
+    /// The answer arrives a byte at a time, so that every character is cut; what cannot be read yet waits for its rest.
+    SplitUtf8,
+    /// The arguments of the reply's calls stop in the middle.
+    TruncatedJson,
+    /// The reply's calls name tools there are not, one letter beside those that are meant.
+    UnknownTool,
+    /// No argument of the reply's calls has the type it had.
+    WrongType,
+}
+
+impl Fault {
+    /// Whether it spoils calls, and so needs some.
+    pub(super) fn spoils_calls(&self) -> bool {
+        matches!(self, Self::TruncatedJson | Self::UnknownTool | Self::WrongType)
+    }
 }
 
 /// A reply that says something.
@@ -121,6 +138,13 @@ impl Reply {
     #[must_use]
     pub fn and_call_text(mut self, tool: impl Into<String>, arguments: impl Into<String>) -> Self {
         self.calls.push(Call { name: tool.into(), arguments: ScriptedArguments::Text(arguments.into()) });
+        self
+    }
+
+    /// The same, failing like this.
+    #[must_use]
+    pub fn failing(mut self, fault: Fault) -> Self {
+        self.fault = Some(fault);
         self
     }
 
@@ -192,6 +216,27 @@ impl Reply {
         self
     }
 
+    /// What is played: the reply as its fault leaves it. A fault that is an error is left to be one.
+    pub(super) fn spoilt(mut self) -> Self {
+        match &self.fault {
+            Some(Fault::Empty) => {
+                (self.thinking, self.text) = (None, None);
+                self.calls.clear();
+            }
+            Some(Fault::ThinkingOnly) => {
+                let thought = [self.thinking.take(), self.text.take()].into_iter().flatten();
+                self.thinking = Some(thought.collect::<Vec<_>>().join(" "));
+                self.calls.clear();
+            }
+            Some(Fault::SplitUtf8) => self.piece_chars = Some(1),
+            Some(Fault::TruncatedJson) => self.calls.iter_mut().for_each(Call::truncate),
+            Some(Fault::UnknownTool) => self.calls.iter_mut().for_each(Call::misname),
+            Some(Fault::WrongType) => self.calls.iter_mut().for_each(Call::mistype),
+            Some(_) | None => {}
+        }
+        self
+    }
+
     /// How often it may be given.
     pub(super) fn uses_max(&self) -> u32 {
         match self.uses {
@@ -199,6 +244,38 @@ impl Reply {
             Uses::Usual => 1,
             Uses::Times(times) => times,
             Uses::Forever => u32::MAX,
+        }
+    }
+}
+
+impl Call {
+    /// The arguments as JSON text, or what should be.
+    pub(super) fn arguments_text(&self) -> String {
+        match &self.arguments {
+            ScriptedArguments::Json(value) => value.to_string(),
+            ScriptedArguments::Text(text) => text.clone(),
+        }
+    }
+
+    fn truncate(&mut self) {
+        let text = self.arguments_text();
+        let kept = text.chars().count() / 2;
+        self.arguments = ScriptedArguments::Text(text.chars().take(kept.max(1)).collect());
+    }
+
+    fn misname(&mut self) {
+        let last = self.name.chars().last().unwrap_or('x');
+        self.name.push(last);
+    }
+
+    fn mistype(&mut self) {
+        if let ScriptedArguments::Json(Value::Object(arguments)) = &mut self.arguments {
+            for argument in arguments.values_mut() {
+                *argument = match argument {
+                    Value::Object(_) => Value::Array(Vec::new()),
+                    _ => Value::Object(Map::new()),
+                };
+            }
         }
     }
 }

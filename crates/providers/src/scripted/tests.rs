@@ -176,6 +176,30 @@ async fn every_fault_is_its_error() {
 }
 
 #[tokio::test]
+async fn answers_are_spoilt_as_a_model_would() {
+    check(
+        r#"{"fault": "thinking_only", "thinking": "Hm.", "text": "Should I say so?"}
+           {"fault": "split_utf8", "text": "Füße"}
+           {"fault": "truncated_json", "calls": [{"name": "a", "args": {"x": "y"}}, {"name": "b", "args_text": "{}"}]}
+           {"fault": "unknown_tool", "calls": [{"name": "add_task", "args": {"x": 1}}]}
+           {"fault": "wrong_type", "calls": [{"name": "a", "args": {"x": 1, "y": {"z": "s"}}}]}
+           {"fault": "empty", "text": "never said", "calls": [{"name": "a"}]}"#,
+        6,
+        expect![[r#"
+            Stop: thinking "Hm. Should I say so?"
+            Stop: "Füße"
+            ToolCalls: a(malformed: {"x"), b(malformed: {)
+            ToolCalls: add_taskk({"x":1})
+            ToolCalls: a({"x":{},"y":[]})
+            Stop: "#]],
+    )
+    .await;
+    let model = ScriptedModel::new([text("äü").failing(Fault::SplitUtf8)]);
+    let (deltas, _) = drained(&model, &asking([user("?")])).await;
+    assert_eq!(deltas, [Delta::Text("ä".into()), Delta::Text("ü".into())]);
+}
+
+#[tokio::test]
 async fn transient_faults_are_retried_like_a_vendors() {
     let model = ScriptedModel::new([fault(Fault::Server { status: 500 }), text("Back.")]);
     let request = asking([user("Hello?")]);
@@ -339,6 +363,10 @@ fn a_line_that_cannot_be_used_is_named() {
         expect![
             "script line 1: not a JSON object: invalid type: sequence, expected a map at line 1 column 0"
         ],
+    );
+    check_error(
+        r#"{"text": "x", "fault": "wrong_type"}"#,
+        expect!["script line 1: the fault wrong_type spoils calls: give calls"],
     );
     check_error("# nothing\n", expect!["script line 1: the script has no replies"]);
     check_error(

@@ -9,14 +9,19 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub(crate) use crate::server::Framing;
+
 /// One request and its answer.
 pub(crate) struct Exchange {
-    /// Which file, and which exchange in it.
+    /// Which file, and which exchange in it: `folder/project/file#0`.
     pub(crate) name: String,
     /// What was asked, where it was recorded.
     pub(crate) request: Value,
+    /// The model that was asked, where it was recorded.
+    pub(crate) model: Option<String>,
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
+    pub(crate) framing: Framing,
     pub(crate) expected: Expected,
 }
 
@@ -29,6 +34,7 @@ pub(crate) struct Expected {
     pub(crate) stream: bool,
     pub(crate) text: String,
     pub(crate) thinking: String,
+    pub(crate) refusal: String,
     pub(crate) tool_calls: Vec<(String, Value)>,
     pub(crate) finish: Option<String>,
     pub(crate) usage: Option<Counts>,
@@ -40,7 +46,31 @@ pub(crate) struct Expected {
 pub(crate) struct Counts {
     pub(crate) input: Option<u64>,
     pub(crate) output: Option<u64>,
-    pub(crate) thoughts: Option<u64>,
+}
+
+impl Expected {
+    /// Whether there was no answer.
+    pub(crate) fn is_failure(&self) -> bool {
+        self.error.is_some() || self.blocked.is_some()
+    }
+}
+
+impl Exchange {
+    /// The JSON values of the answer, whatever its framing; what is none is left out.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        match self.framing {
+            Framing::Whole => serde_json::from_slice(&self.body).into_iter().collect(),
+            Framing::Lines => self.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
+            Framing::Events => {
+                let data = self.lines().filter_map(|line| line.strip_prefix("data:"));
+                data.filter_map(|data| serde_json::from_str(data).ok()).collect()
+            }
+        }
+    }
+
+    fn lines(&self) -> std::str::Lines<'_> {
+        str::from_utf8(&self.body).unwrap().lines()
+    }
 }
 
 /// The folder, or `None`, said aloud.
@@ -65,24 +95,37 @@ pub(crate) fn exchanges(folder: &Path, provider: &str) -> Vec<Exchange> {
     let files = index.iter().filter(|row| row["provider"] == provider).map(|row| row["id"].as_str().unwrap());
     let mut exchanges = Vec::new();
     for file in files {
-        let recorded = load(&folder.join(file));
+        let recorded = load(&folder.join(file), provider);
         for understood in expected.iter().filter(|row| row.id == file) {
-            let (request, status, mut body) = recorded[understood.index].clone();
+            let Recorded { url, request, status, mut body } = recorded[understood.index].clone();
             let mut expected = understood.clone();
             // Asked without `alt=sse`, Gemini streams a JSON list; the same pieces, framed as we ask for them.
             if let Ok(pieces) = serde_json::from_slice::<Vec<Value>>(&body) {
-                body = pieces
-                    .iter()
-                    .map(|piece| format!("data: {piece}\r\n\r\n"))
-                    .collect::<String>()
-                    .into_bytes();
+                body = frame(provider, pieces.iter().map(Value::to_string));
                 expected.stream = true;
             }
-            let name = format!("{file}#{}", understood.index);
-            exchanges.push(Exchange { name, request, status, body, expected });
+            exchanges.push(Exchange {
+                name: format!("{file}#{}", understood.index),
+                model: model_of(&url, &request),
+                request,
+                status,
+                framing: match (expected.stream && (200..300).contains(&status), provider) {
+                    (false, _) => Framing::Whole,
+                    (true, "ollama") => Framing::Lines,
+                    (true, _) => Framing::Events,
+                },
+                body,
+                expected,
+            });
         }
     }
     exchanges
+}
+
+/// Named in the body, or in the path before the method (Gemini).
+fn model_of(url: &str, request: &Value) -> Option<String> {
+    let in_path = || Some(url.split_once("models/")?.1.split_once(':')?.0);
+    request["model"].as_str().or_else(in_path).map(str::to_owned)
 }
 
 fn lines<T: serde::de::DeserializeOwned>(file: &Path) -> Vec<T> {
@@ -90,22 +133,61 @@ fn lines<T: serde::de::DeserializeOwned>(file: &Path) -> Vec<T> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-type Recorded = (Value, u16, Vec<u8>);
+/// Events as their provider frames them.
+fn frame(provider: &str, events: impl Iterator<Item = String>) -> Vec<u8> {
+    let framed: String = match provider {
+        "ollama" => events.map(|event| format!("{event}\n")).collect(),
+        "openai_chat" => {
+            events.map(|event| format!("data: {event}\n\n")).chain(["data: [DONE]\n\n".to_owned()]).collect()
+        }
+        "anthropic" | "openai_responses" => events
+            .map(|event| {
+                let kind =
+                    serde_json::from_str::<Value>(&event).unwrap()["type"].as_str().unwrap().to_owned();
+                format!("event: {kind}\ndata: {event}\n\n")
+            })
+            .collect(),
+        _ => events.map(|event| format!("data: {event}\r\n\r\n")).collect(),
+    };
+    framed.into_bytes()
+}
 
-fn load(file: &Path) -> Vec<Recorded> {
+#[derive(Clone)]
+struct Recorded {
+    url: String,
+    request: Value,
+    status: u16,
+    body: Vec<u8>,
+}
+
+fn load(file: &Path, provider: &str) -> Vec<Recorded> {
     let bytes = std::fs::read(file).unwrap();
     let text = String::from_utf8_lossy(&bytes);
     let name = file.file_name().unwrap().to_str().unwrap();
+    if bytes.starts_with(b"httprr trace v1") {
+        return httprr(&bytes);
+    }
     if name.ends_with(".yaml") || name.ends_with(".yml") {
         return yaml(&text);
     }
-    if name.ends_with(".chunks.txt") {
-        let frames =
-            text.lines().filter(|line| !line.trim().is_empty()).map(|line| format!("data: {line}\r\n\r\n"));
-        return vec![(Value::Null, 200, frames.collect::<String>().into_bytes())];
-    }
-    let status = serde_json::from_slice::<Value>(&bytes).ok().and_then(|body| body["error"]["code"].as_u64());
-    vec![(Value::Null, status.unwrap_or(200).try_into().unwrap(), bytes)]
+    let body = if name.ends_with(".chunks.txt") {
+        let events = text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned);
+        frame(provider, events)
+    } else {
+        bytes.clone()
+    };
+    let answer = serde_json::from_slice::<Value>(&body).unwrap_or_default();
+    let status = match &answer["error"] {
+        error @ Value::Object(_) => error["code"].as_u64().unwrap_or(match error["type"].as_str() {
+            Some("authentication_error") => 401,
+            Some("not_found_error") => 404,
+            Some("rate_limit_error") => 429,
+            Some("overloaded_error") => 529,
+            _ => 400,
+        }),
+        _ => 200,
+    };
+    vec![Recorded { url: String::new(), request: Value::Null, status: status.try_into().unwrap(), body }]
 }
 
 /// VCR.py (`interactions`), VCR for Ruby (`http_interactions`), httpmock (documents of `when` and `then`).
@@ -113,51 +195,125 @@ fn yaml(text: &str) -> Vec<Recorded> {
     let documents: Vec<Value> = serde_yaml_ng::Deserializer::from_str(text)
         .map(|document| Value::deserialize(document).unwrap())
         .collect();
+    let status_of = |status: &Value| status.as_u64().unwrap_or(200).try_into().unwrap();
+    let text_of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut recorded = Vec::new();
     for document in documents.iter().filter(|document| !document.is_null()) {
-        if let Some(then) = document.get("then") {
-            let status = then["status"].as_u64().unwrap_or(200);
-            recorded.push((
-                json_of(&document["when"]["body"]),
-                status.try_into().unwrap(),
-                bytes_of(&then["body"]),
-            ));
+        if let (Some(when), Some(then)) = (document.get("when"), document.get("then")) {
+            recorded.push(Recorded {
+                url: text_of(&when["path"]),
+                request: json_of(&when["body"]),
+                status: status_of(&then["status"]),
+                body: match then["body_encoding"].as_str() {
+                    Some("base64") => unpacked(&then["body"]),
+                    _ => bytes_of(&then["body"]),
+                },
+            });
         }
         let vcr = document.get("interactions").or(document.get("http_interactions"));
         for exchange in vcr.and_then(Value::as_array).into_iter().flatten() {
             let (request, response) = (&exchange["request"], &exchange["response"]);
-            let asked = request.get("parsed_body").unwrap_or(&request["body"]);
-            let asked = asked.get("string").unwrap_or(asked);
-            let body = match response.get("parsed_body") {
-                Some(parsed) => bytes_of(parsed),
-                None => bytes_of(&response["body"]["string"]),
-            };
-            let status = response["status"]["code"].as_u64().unwrap_or(200);
-            recorded.push((json_of(asked), status.try_into().unwrap(), body));
+            recorded.push(Recorded {
+                url: text_of(request.get("uri").unwrap_or(&request["url"])),
+                request: match request.get("parsed_body") {
+                    Some(parsed) => parsed.clone(),
+                    None => json_of(&request["body"]),
+                },
+                status: status_of(response["status"].get("code").unwrap_or(&response["status_code"])),
+                body: match response.get("parsed_body") {
+                    Some(parsed) => bytes_of(parsed),
+                    None => body_of(&response["body"]),
+                },
+            });
         }
     }
     recorded
 }
 
+/// `httprr trace v1`: lengths, then a raw request and a raw answer.
+fn httprr(bytes: &[u8]) -> Vec<Recorded> {
+    let split = |bytes: &[u8], at: &[u8]| {
+        let end = bytes.windows(at.len()).position(|window| window == at).unwrap_or(bytes.len());
+        let rest = bytes.get(end + at.len()..).unwrap_or_default().to_vec();
+        (String::from_utf8_lossy(&bytes[..end]).into_owned(), rest)
+    };
+    let mut recorded = Vec::new();
+    let (_, mut rest) = split(bytes, b"\n");
+    while !rest.trim_ascii().is_empty() {
+        let (lengths, exchange) = split(&rest, b"\n");
+        let (asked, answered) = lengths.split_once(' ').unwrap();
+        let (asked, answered): (usize, usize) = (asked.parse().unwrap(), answered.trim().parse().unwrap());
+        let (request_head, request_body) = split(&exchange[..asked], b"\r\n\r\n");
+        let (head, mut body) = split(&exchange[asked..asked + answered], b"\r\n\r\n");
+        if head.to_lowercase().contains("transfer-encoding: chunked") {
+            let mut joined = Vec::new();
+            loop {
+                let (size, chunk) = split(&body, b"\r\n");
+                let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
+                if size == 0 {
+                    break;
+                }
+                joined.extend_from_slice(&chunk[..size]);
+                body = chunk[size + 2..].to_vec();
+            }
+            body = joined;
+        }
+        recorded.push(Recorded {
+            url: request_head.split(' ').nth(1).unwrap().to_owned(),
+            request: serde_json::from_slice(&request_body).unwrap_or_default(),
+            status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            body,
+        });
+        rest = exchange[asked + answered..].to_vec();
+    }
+    recorded
+}
+
 fn json_of(value: &Value) -> Value {
-    match value.as_str() {
-        Some(_) => serde_json::from_slice(&bytes_of(value)).unwrap_or(Value::Null),
-        None => value.clone(),
+    match value {
+        Value::String(_) | Value::Object(_) => serde_json::from_slice(&body_of(value)).unwrap_or(Value::Null),
+        other => other.clone(),
+    }
+}
+
+/// A body as it is kept: text, or text under a key that says how it is kept.
+fn body_of(value: &Value) -> Vec<u8> {
+    match (value.get("base64_string"), value.get("string")) {
+        (Some(packed), _) => unpacked(packed),
+        (None, Some(text)) => bytes_of(text),
+        (None, None) => bytes_of(value),
     }
 }
 
 /// Text as it is, `!!binary` decoded, gzip unpacked, parsed bodies as JSON.
 fn bytes_of(value: &Value) -> Vec<u8> {
-    let Some(text) = value.as_str() else { return value.to_string().into_bytes() };
-    let packed: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
-    // YAML's tag is gone by now; gzip begins with these two bytes, whatever it holds.
-    match STANDARD.decode(&packed) {
-        Ok(bytes) if bytes.starts_with(&[0x1f, 0x8b]) => {
-            let mut unpacked = Vec::new();
-            flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut unpacked).unwrap();
-            unpacked
-        }
-        Ok(bytes) if bytes.starts_with(b"{") => bytes,
-        Ok(_) | Err(_) => text.as_bytes().to_vec(),
+    let text = match value {
+        Value::Null => return Vec::new(),
+        Value::String(text) => text,
+        other => return other.to_string().into_bytes(),
+    };
+    // YAML's tag is gone by now; these are the beginnings of what is kept as base64.
+    let packed = |bytes: &[u8]| {
+        [&[0x1f, 0x8b][..], b"{", b"data:", b"event:"].iter().any(|start| bytes.starts_with(start))
+    };
+    match decoded(text) {
+        Some(bytes) if packed(&bytes) => unpacked(value),
+        _ => text.as_bytes().to_vec(),
     }
+}
+
+fn decoded(base64: &str) -> Option<Vec<u8>> {
+    let packed: String = base64.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+    STANDARD.decode(&packed).ok()
+}
+
+/// Base64, perhaps of gzip.
+fn unpacked(base64: &Value) -> Vec<u8> {
+    let bytes = decoded(base64.as_str().unwrap()).unwrap();
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return bytes;
+    }
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut unpacked).unwrap();
+    unpacked
 }

@@ -1,48 +1,67 @@
-//! What a vendor may do to us, in its own form, as bytes over a socket; blocking and streaming come out the same.
+//! What any vendor may do to us, in its own form, as bytes over a socket; blocking and streaming come out the same.
+//!
+//! A vendor's file beside this one has a [`Faults`] table and a test that runs [`all`]; what only this vendor can do wrong
+//! it checks itself with [`check`] and [`ask`].
 
 use std::time::Duration;
 
 use adjutant_core::{Delta, GenerateRequest, GenerateResponse, LanguageModel, Message, ModelError};
-use adjutant_providers::Transport;
-use adjutant_providers::gemini::{Gemini, GeminiConfig};
-use expect_test::{Expect, expect};
+use adjutant_providers::{Connection, HttpModel, Provider, Transport};
 use futures::StreamExt;
+use futures::future::join_all;
 
+use crate::cassette::Framing;
 use crate::server::{Answer, Server};
 
+thread_local! {
+    /// One for each test: reading all certificates of the machine takes its time.
+    static TRANSPORT: Transport = Transport::new().unwrap();
+}
+
 const KEY: &str = "key-that-nobody-may-see";
-const FINE: &str = r#"{"candidates": [{"content": {"parts": [{"text": "Fine."}]}, "finishReason": "STOP"}]}"#;
-const BEGUN: &str = r#"{"candidates": [{"content": {"parts": [{"text": "Half "}]}}]}"#;
+
+/// How a vendor says things.
+pub(crate) struct Faults {
+    /// The provider that reads them.
+    pub(crate) provider: &'static str,
+    /// The model to ask.
+    pub(crate) model: &'static str,
+    /// How a stream is framed.
+    pub(crate) framing: Framing,
+    /// A whole answer that says `Fine.`
+    pub(crate) whole: &'static str,
+    /// The same streamed, an event each.
+    pub(crate) events: &'static [&'static str],
+    /// How many of the events may be there before there is an answer; something was said by then.
+    pub(crate) begun: usize,
+    /// The header that carries the key, its beginning included: `authorization: Bearer `.
+    pub(crate) key_header: &'static str,
+    /// Where a request for a whole answer goes, and one for a stream.
+    pub(crate) paths: [&'static str; 2],
+    /// The body of a failure with this status and these words.
+    pub(crate) complaint: fn(status: u16, words: &str) -> String,
+}
 
 /// How an answer is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+pub(crate) enum Mode {
     Blocking,
     Streaming,
 }
 
 const MODES: [Mode; 2] = [Mode::Blocking, Mode::Streaming];
 
-impl Mode {
-    /// One vendor answer with this content.
-    fn answer(self, content: &str) -> Answer {
-        match self {
-            Self::Blocking => Answer::new(200, content),
-            Self::Streaming => Answer::events(&[content]),
-        }
-    }
-}
-
 /// What the caller of the adapter saw.
-struct Seen {
-    deltas: Vec<String>,
-    end: Result<GenerateResponse, ModelError>,
+pub(crate) struct Seen {
+    pub(crate) deltas: Vec<String>,
+    pub(crate) end: Result<GenerateResponse, ModelError>,
     /// How often the vendor was asked.
-    asked: usize,
+    pub(crate) asked: usize,
 }
 
 impl Seen {
-    fn line(&self) -> String {
+    /// All of it as one line.
+    pub(crate) fn line(&self) -> String {
         let end = match &self.end {
             Ok(response) => {
                 let calls = response.tool_calls().map(|call| match &call.malformed {
@@ -57,28 +76,50 @@ impl Seen {
     }
 }
 
-fn config(server: &Server) -> GeminiConfig {
-    let transport = Transport::new().unwrap();
-    GeminiConfig { base_url: Some(server.url.clone()), ..GeminiConfig::new(KEY.to_owned().into(), transport) }
+impl Faults {
+    /// An answer that says `Fine.`
+    pub(crate) fn fine(&self, mode: Mode) -> Answer {
+        match mode {
+            Mode::Blocking => Answer::new(200, self.whole),
+            Mode::Streaming => Answer::events(self.framing, self.events),
+        }
+    }
+
+    /// The beginning of a stream.
+    fn begun(&self) -> Answer {
+        Answer::events(self.framing, &self.events[..self.begun])
+    }
+
+    fn failure(&self, status: u16, words: &str) -> Answer {
+        Answer::new(status, (self.complaint)(status, words))
+    }
+
+    fn open(&self, server: &Server, adjust: impl FnOnce(&mut Connection)) -> HttpModel {
+        let connection = Connection::new(TRANSPORT.with(Clone::clone)).with_key(KEY.to_owned().into());
+        let mut connection = Connection { base_url: Some(server.url.clone()), ..connection };
+        adjust(&mut connection);
+        Provider::find(self.provider).unwrap().model(self.model, connection).unwrap()
+    }
 }
 
 fn question() -> GenerateRequest {
     GenerateRequest::new(vec![Message::user("How are you?").unwrap()])
 }
 
-async fn ask(
+/// Asks once, the way a caller does, a vendor that gives these answers one after the other.
+pub(crate) async fn ask(
+    vendor: &Faults,
     mode: Mode,
     answers: Vec<Answer>,
-    request: &GenerateRequest,
-    adjust: impl FnOnce(&mut GeminiConfig),
+    time_left: Option<Duration>,
+    adjust: impl FnOnce(&mut Connection),
 ) -> Seen {
     let server = Server::start(answers).await;
-    let mut config = config(&server);
-    adjust(&mut config);
-    let model = Gemini::new(config).unwrap();
+    let model = vendor.open(&server, adjust);
+    let request = GenerateRequest { time_left, ..question() };
     let (deltas, end) = match mode {
-        Mode::Blocking => (Vec::new(), model.generate(request).await),
-        Mode::Streaming => drained(&model, request).await,
+        Mode::Blocking => (Vec::new(), model.generate(&request).await),
+        Mode::Streaming => drained(&model, &request).await,
     };
     for text in [format!("{end:?}"), end.as_ref().err().map(ToString::to_string).unwrap_or_default()] {
         assert!(!text.contains(KEY), "{text}");
@@ -87,7 +128,7 @@ async fn ask(
 }
 
 async fn drained(
-    model: &Gemini,
+    model: &HttpModel,
     request: &GenerateRequest,
 ) -> (Vec<String>, Result<GenerateResponse, ModelError>) {
     let mut stream = match model.stream(request).await {
@@ -106,276 +147,223 @@ async fn drained(
     panic!("a stream ends with Finished or an error");
 }
 
-/// The same fault in both modes comes out the same.
-async fn check(answers: impl Fn(Mode) -> Vec<Answer>, expected: Expect) {
-    let mut lines = Vec::new();
-    for mode in MODES {
-        lines.push(ask(mode, answers(mode), &question(), |_| {}).await.line());
-    }
-    assert_eq!(lines[0], lines[1]);
-    expected.assert_eq(&lines[0]);
-}
-
-#[tokio::test]
-async fn a_fine_answer() {
-    check(|mode| vec![mode.answer(FINE)], expect![[r#"asked 1: Stop "Fine.""#]]).await;
-}
-
-#[tokio::test]
-async fn truncated_arguments_are_marked_and_kept_apart() {
-    let content = r#"{"candidates": [{"content": {"parts": [{"functionCall": {"name": "weather", "args": "{\"city\": \"Os"}}]}, "finishReason": "STOP"}]}"#;
-    check(
-        |mode| vec![mode.answer(content)],
-        expect![[
-            r#"asked 1: ToolCalls "" weather(malformed: EOF while parsing a string at line 1 column 12)"#
-        ]],
-    )
+/// The same answers in both modes come out as this line.
+pub(crate) async fn check(vendor: &Faults, answers: impl Fn(Mode) -> Vec<Answer>, expected: &str) {
+    join_all(MODES.map(|mode| {
+        let answers = answers(mode);
+        async move {
+            let line = ask(vendor, mode, answers, None, |_| {}).await.line();
+            assert_eq!(line, expected, "{} {mode:?}", vendor.provider);
+        }
+    }))
     .await;
 }
 
-#[tokio::test]
-async fn max_tokens_inside_a_call_is_told() {
-    let content = r#"{"candidates": [{"content": {"parts": [{"functionCall": {"name": "weather", "args": {"city": "Os"}}}]}, "finishReason": "MAX_TOKENS"}]}"#;
-    check(|mode| vec![mode.answer(content)], expect![[r#"asked 1: MaxTokens "" weather({"city":"Os"})"#]])
-        .await;
-}
-
-#[tokio::test]
-async fn a_server_that_fails_is_asked_again() {
-    for status in [500, 503] {
-        check(
-            |mode| vec![Answer::new(status, "{}"), mode.answer(FINE)],
-            expect![[r#"asked 2: Stop "Fine.""#]],
-        )
-        .await;
+/// The same answers in both modes come out as this code after so many attempts, with these words in it.
+async fn check_failure(
+    vendor: &Faults,
+    answers: impl Fn(Mode) -> Vec<Answer>,
+    (asked, code, words): (usize, &str, &str),
+) {
+    for mode in MODES {
+        let seen = ask(vendor, mode, answers(mode), None, |_| {}).await;
+        let line = seen.line();
+        let error = seen.end.err().unwrap_or_else(|| panic!("{} {mode:?}: {line}", vendor.provider));
+        assert_eq!((seen.asked, error.code()), (asked, code), "{} {mode:?}: {line}", vendor.provider);
+        assert!(line.contains(words), "{} {mode:?}: {line}", vendor.provider);
     }
 }
 
-#[tokio::test]
-async fn a_connection_that_breaks_before_anything_is_asked_again() {
-    check(|mode| vec![Answer::reset(), mode.answer(FINE)], expect![[r#"asked 2: Stop "Fine.""#]]).await;
-    check(
-        |mode| vec![Answer::new(200, "").then_break(), mode.answer(FINE)],
-        expect![[r#"asked 2: Stop "Fine.""#]],
-    )
-    .await;
+/// Everything a vendor may do that is the same with every vendor.
+pub(crate) async fn all(vendor: &Faults) {
+    // Side by side: each waits for pauses between attempts.
+    tokio::join!(
+        what_passes_is_asked_again(vendor),
+        retries_are_counted_and_announced(vendor),
+        a_rate_limit_is_waited_for_or_returned(vendor),
+        what_waiting_cannot_help_is_not_asked_again(vendor),
+        redirects_do_not_get_the_key(vendor),
+        silence_is_a_timeout(vendor),
+        an_answer_that_breaks_off_is_never_a_success(vendor),
+        what_is_no_answer_is_no_success(vendor),
+        nobody_there(vendor),
+        the_key_travels_in_a_header_only(vendor),
+    );
 }
 
-#[tokio::test]
-async fn a_retry_is_announced_on_a_stream() {
-    let answers = vec![Answer::new(503, "{}"), Answer::events(&[FINE])];
-    let seen = ask(Mode::Streaming, answers, &question(), |_| {}).await;
-    assert_eq!(seen.deltas, ["retrying after 1", "Text(\"Fine.\")"]);
+const FINE: &str = r#"asked 1: Stop "Fine.""#;
+const FINE_AGAIN: &str = r#"asked 2: Stop "Fine.""#;
+
+async fn what_passes_is_asked_again(vendor: &Faults) {
+    check(vendor, |mode| vec![vendor.fine(mode)], FINE).await;
+    check(vendor, |mode| vec![vendor.fine(mode).cut(1)], FINE).await;
+    let failures = [500, 502, 503, 529].map(|status| async move {
+        check(vendor, |mode| vec![Answer::new(status, "{}"), vendor.fine(mode)], FINE_AGAIN).await;
+    });
+    tokio::join!(
+        join_all(failures),
+        check(vendor, |mode| vec![Answer::reset(), vendor.fine(mode)], FINE_AGAIN),
+        check(vendor, |mode| vec![Answer::new(200, "").then_break(), vendor.fine(mode)], FINE_AGAIN),
+    );
 }
 
-#[tokio::test]
-async fn retries_are_counted() {
-    let failing = || {
-        (0..4)
-            .map(|_| Answer::new(500, r#"{"error": {"code": 500, "message": "Oops."}}"#))
-            .collect::<Vec<_>>()
-    };
-    check(|_| failing(), expect!["asked 2: server: gemini failed (HTTP 500): Oops."]).await;
+async fn retries_are_counted_and_announced(vendor: &Faults) {
+    let answers = vec![Answer::new(503, "{}"), vendor.fine(Mode::Streaming)];
+    let seen = ask(vendor, Mode::Streaming, answers, None, |_| {}).await;
+    assert_eq!(seen.deltas.first().map(String::as_str), Some("retrying after 1"), "{}", vendor.provider);
+    let failing = |_| vec![vendor.failure(500, "Oops.").header("X-Request-Id", "req_1"); 4];
+    check_failure(vendor, failing, (2, "server", "(HTTP 500): Oops. (request req_1)")).await;
     for mode in MODES {
-        assert_eq!(ask(mode, failing(), &question(), |config| config.retries = 0).await.asked, 1);
+        let seen = ask(vendor, mode, failing(mode), None, |connection| connection.retries = 0).await;
+        assert_eq!(seen.asked, 1, "{}", vendor.provider);
     }
 }
 
-#[tokio::test]
-async fn a_rate_limit_is_waited_for_or_returned() {
-    let limited = |wait: &str| {
-        Answer::new(429, r#"{"error": {"code": 429, "message": "Slow down."}}"#).header("Retry-After", wait)
+async fn a_rate_limit_is_waited_for_or_returned(vendor: &Faults) {
+    let limited = |header: &'static str, wait: &str| vendor.failure(429, "Slow down.").header(header, wait);
+    check(vendor, |mode| vec![limited("Retry-After", "0"), vendor.fine(mode)], FINE_AGAIN).await;
+    check(vendor, |mode| vec![limited("Retry-After-Ms", "1"), vendor.fine(mode)], FINE_AGAIN).await;
+    let hour = |mode| vec![limited("Retry-After", "3600"), vendor.fine(mode)];
+    check_failure(vendor, hour, (1, "rate_limit", "asks to wait 3600 s")).await;
+    let dated = |mode| {
+        let date = limited("Retry-After", "Wed, 21 Oct 2026 08:28:00 GMT");
+        vec![date.header("Date", "Wed, 21 Oct 2026 07:28:00 GMT"), vendor.fine(mode)]
     };
-    check(|mode| vec![limited("0"), mode.answer(FINE)], expect![[r#"asked 2: Stop "Fine.""#]]).await;
-    check(
-        |mode| vec![limited("3600"), mode.answer(FINE)],
-        expect!["asked 1: rate_limit: rate limited by gemini; asks to wait 3600 s"],
-    )
-    .await;
-    let dated = || limited("Wed, 21 Oct 2026 08:28:00 GMT").header("Date", "Wed, 21 Oct 2026 07:28:00 GMT");
-    check(
-        |mode| vec![dated(), mode.answer(FINE)],
-        expect!["asked 1: rate_limit: rate limited by gemini; asks to wait 3600 s"],
-    )
-    .await;
-    let in_body = || {
-        Answer::new(
-            429,
-            r#"{"error": {"code": 429, "message": "Slow.", "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "20s"}]}}"#,
-        )
-    };
+    check_failure(vendor, dated, (1, "rate_limit", "asks to wait 3600 s")).await;
     for mode in MODES {
-        let mut request = question();
-        request.time_left = Some(Duration::from_secs(10));
-        let seen = ask(mode, vec![in_body(), mode.answer(FINE)], &request, |_| {}).await;
+        let answers = vec![limited("Retry-After", "20"), vendor.fine(mode)];
+        let seen = ask(vendor, mode, answers, Some(Duration::from_secs(10)), |_| {}).await;
         assert_eq!((seen.asked, seen.end.unwrap_err().retry_after()), (1, Some(Duration::from_secs(20))));
     }
 }
 
-#[tokio::test]
-async fn what_waiting_cannot_help_is_not_asked_again() {
-    let refused = |status: u16, message: &str| {
-        let body = serde_json::json!({"error": {"code": status, "message": message}}).to_string();
-        move |mode: Mode| vec![Answer::new(status, body.clone()), mode.answer(FINE)]
-    };
-    check(
-        refused(400, "Bad field."),
-        expect!["asked 1: bad_request: gemini rejected the request: Bad field."],
-    )
-    .await;
-    check(refused(401, "Who are you?"), expect!["asked 1: auth: gemini refused the credentials: Who are you? Set GEMINI_API_KEY to a key from https://aistudio.google.com/apikey."]).await;
-    check(refused(403, "Not you."), expect!["asked 1: auth: gemini refused the credentials: Not you. Set GEMINI_API_KEY to a key from https://aistudio.google.com/apikey."]).await;
-    check(
-        refused(404, "No such model."),
-        expect![[r#"asked 1: not_found: gemini has no model "gemini-3.8-flash": No such model."#]],
-    )
-    .await;
-    check(
-        refused(429, "Your prepaid credits are depleted."),
-        expect!["asked 1: quota: gemini: quota exhausted: Your prepaid credits are depleted."],
-    )
-    .await;
+async fn what_waiting_cannot_help_is_not_asked_again(vendor: &Faults) {
+    for (status, code) in [
+        (400, "bad_request"),
+        (401, "auth"),
+        (402, "bad_request"),
+        (403, "auth"),
+        (404, "not_found"),
+        (408, "bad_request"),
+        (409, "bad_request"),
+        (413, "bad_request"),
+        (422, "bad_request"),
+    ] {
+        let refused = |mode| vec![vendor.failure(status, "These words."), vendor.fine(mode)];
+        check_failure(vendor, refused, (1, code, "These words.")).await;
+        // A proxy in between says nothing the vendor would.
+        let page = |mode| vec![Answer::new(status, "<html>Not here</html>"), vendor.fine(mode)];
+        check_failure(vendor, page, (1, code, &format!("HTTP {status} without an explanation"))).await;
+    }
 }
 
-#[tokio::test]
-async fn redirects_do_not_get_the_key() {
-    let elsewhere = Server::start(vec![Answer::new(200, FINE)]).await;
+async fn redirects_do_not_get_the_key(vendor: &Faults) {
+    let elsewhere = Server::start(vec![Answer::new(200, vendor.whole)]).await;
     let address = elsewhere.url.to_string();
-    check(
-        |mode| vec![Answer::new(307, "").header("Location", address.clone()), mode.answer(FINE)],
-        expect!["asked 1: bad_request: gemini rejected the request: HTTP 307: the address redirects elsewhere, which is not followed; check the base URL"],
-    )
-    .await;
+    let redirected = |mode| vec![Answer::new(307, "").header("Location", address.clone()), vendor.fine(mode)];
+    check_failure(vendor, redirected, (1, "bad_request", "redirects elsewhere")).await;
     assert_eq!(elsewhere.asked().len(), 0);
 }
 
-#[tokio::test]
-async fn silence_is_a_timeout() {
-    let impatient = |config: &mut GeminiConfig| {
-        config.timeout = Duration::from_millis(100);
-        config.retries = 0;
+async fn silence_is_a_timeout(vendor: &Faults) {
+    let impatient = |connection: &mut Connection| {
+        connection.timeout = Duration::from_millis(100);
+        connection.retries = 0;
     };
+    let soon = Some(Duration::from_millis(100));
     for mode in MODES {
-        let seen = ask(mode, vec![Answer::new(200, "").then_stall()], &question(), impatient).await;
-        assert_eq!(seen.line(), "asked 1: timeout: gemini did not answer within 100 ms");
-    }
-    let seen =
-        ask(Mode::Streaming, vec![Answer::events(&[BEGUN]).then_stall()], &question(), impatient).await;
-    assert_eq!((seen.deltas.len(), seen.end.unwrap_err().code()), (1, "timeout"));
-}
-
-#[tokio::test]
-async fn the_callers_time_bounds_everything() {
-    let mut request = question();
-    request.time_left = Some(Duration::from_millis(100));
-    for mode in MODES {
-        let seen =
-            ask(mode, vec![Answer::new(200, "").then_stall(), mode.answer(FINE)], &request, |_| {}).await;
+        let silent = || vec![Answer::new(200, "").then_stall(), vendor.fine(mode)];
+        let seen = ask(vendor, mode, silent(), None, impatient).await;
+        assert_eq!(
+            seen.end.unwrap_err().to_string(),
+            format!("{} did not answer within 100 ms", vendor.provider)
+        );
+        // The caller's time bounds everything, retries included.
+        let seen = ask(vendor, mode, silent(), soon, |_| {}).await;
         assert_eq!((seen.asked, seen.end.unwrap_err().code()), (1, "timeout"));
     }
-    let seen = ask(Mode::Streaming, vec![Answer::events(&[BEGUN]).then_stall()], &request, |_| {}).await;
+    let stalled = || vec![vendor.begun().then_stall()];
+    let seen = ask(vendor, Mode::Streaming, stalled(), None, impatient).await;
+    assert!(!seen.deltas.is_empty(), "{}: nothing was said", vendor.provider);
+    assert_eq!(seen.end.unwrap_err().code(), "timeout");
+    let seen = ask(vendor, Mode::Streaming, stalled(), soon, |_| {}).await;
     assert_eq!(seen.end.unwrap_err().code(), "timeout");
 }
 
-#[tokio::test]
-async fn an_answer_that_breaks_off_is_never_a_success() {
-    let no_finish = r#"{"candidates": [{"content": {"parts": [{"text": "Half "}]}}]}"#;
-    for mode in MODES {
-        let seen = ask(mode, vec![mode.answer(no_finish)], &question(), |config| config.retries = 0).await;
+async fn an_answer_that_breaks_off_is_never_a_success(vendor: &Faults) {
+    let never_again = |connection: &mut Connection| connection.retries = 0;
+    for events in 0..=vendor.begun {
+        let begun = vec![Answer::events(vendor.framing, &vendor.events[..events])];
+        let seen = ask(vendor, Mode::Streaming, begun, None, never_again).await;
         assert_eq!(
-            seen.line(),
-            "asked 1: truncated: the answer of gemini ended early: it ended without a finishReason"
+            seen.end.as_ref().unwrap_err().code(),
+            "truncated",
+            "{}: {}",
+            vendor.provider,
+            seen.line()
         );
     }
-    let broken = vec![Answer::events(&[BEGUN]).then_break(), Answer::events(&[FINE])];
-    let seen = ask(Mode::Streaming, broken, &question(), |_| {}).await;
-    assert_eq!((seen.asked, seen.deltas.len(), seen.end.unwrap_err().code()), (1, 1, "truncated"));
-    let cut = vec![Answer::new(200, &FINE[..40])];
-    let seen = ask(Mode::Blocking, cut, &question(), |config| config.retries = 0).await;
-    assert_eq!(seen.end.unwrap_err().code(), "truncated");
+    // What was said is not said again.
+    let broken = vec![vendor.begun().then_break(), vendor.fine(Mode::Streaming)];
+    let seen = ask(vendor, Mode::Streaming, broken, None, |_| {}).await;
+    assert_eq!((seen.asked, seen.end.unwrap_err().code()), (1, "truncated"), "{}", vendor.provider);
+    for end in (0..vendor.whole.len()).step_by(7) {
+        let cut = Answer::new(200, &vendor.whole.as_bytes()[..end]);
+        let seen = ask(vendor, Mode::Blocking, vec![cut.clone()], None, never_again).await;
+        assert_eq!(
+            seen.end.as_ref().unwrap_err().code(),
+            "truncated",
+            "{}: {}",
+            vendor.provider,
+            seen.line()
+        );
+        // The same if it is the connection that ends, once there was something.
+        let seen = ask(vendor, Mode::Blocking, vec![cut.then_break()], None, never_again).await;
+        let code = if end == 0 { "network" } else { "truncated" };
+        assert_eq!(seen.end.as_ref().unwrap_err().code(), code, "{}: {}", vendor.provider, seen.line());
+    }
 }
 
-#[tokio::test]
-async fn an_error_inside_a_200_is_an_error() {
-    let error = r#"{"error": {"code": 400, "message": "Bad field.", "status": "INVALID_ARGUMENT"}}"#;
-    check(
-        |mode| vec![mode.answer(error), mode.answer(FINE)],
-        expect!["asked 1: bad_request: gemini rejected the request: Bad field."],
-    )
-    .await;
-    let late = r#"{"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE"}}"#;
-    let seen = ask(
-        Mode::Streaming,
-        vec![Answer::events(&[BEGUN, late]), Answer::events(&[FINE])],
-        &question(),
-        |_| {},
-    )
-    .await;
-    assert_eq!(seen.line(), "asked 1: server: gemini failed (HTTP 200): 503 UNAVAILABLE: Overloaded.");
-    // Before anything was said, it is asked again.
-    check(|mode| vec![mode.answer(late), mode.answer(FINE)], expect![[r#"asked 2: Stop "Fine.""#]]).await;
-}
-
-#[tokio::test]
-async fn refusals_and_empty_answers_are_named() {
-    check(
-        |mode| vec![mode.answer(r#"{"candidates": []}"#)],
-        expect!["asked 1: invalid_response: gemini sent a response we cannot read: no candidates"],
-    )
-    .await;
-    check(
-        |mode| vec![mode.answer(r#"{"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}"#)],
-        expect!["asked 1: refused: gemini refused to answer: the prompt was blocked: PROHIBITED_CONTENT"],
-    )
-    .await;
-    check(
-        |mode| vec![mode.answer(r#"{"candidates": [{"finishReason": "SAFETY"}]}"#)],
-        expect![[r#"asked 1: ContentFilter """#]],
-    )
-    .await;
-    check(
-        |mode| vec![mode.answer(r#"{"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]}"#)],
-        expect![[r#"asked 1: MalformedCall """#]],
-    )
-    .await;
-    check(
-        |mode| {
-            vec![mode.answer(r#"{"candidates": [{"content": {"role": "model"}, "finishReason": "STOP"}]}"#)]
-        },
-        expect![[r#"asked 1: Stop """#]],
-    )
-    .await;
-    check(|mode| vec![mode.answer(r#"{"candidates": [{"content": {"parts": [{"text": "Hm.", "thought": true}]}, "finishReason": "STOP"}]}"#)], expect![[r#"asked 1: Stop """#]]).await;
-}
-
-#[tokio::test]
-async fn nobody_there() {
-    let server = Server::start(Vec::new()).await;
-    let config = GeminiConfig { retries: 0, ..config(&server) };
-    drop(server);
-    // The listener closes with its task; until then connections are closed unanswered, which is the same to the caller.
-    let error = Gemini::new(config).unwrap().generate(&question()).await.unwrap_err();
-    assert_eq!(error.code(), "network");
-}
-
-#[tokio::test]
-async fn the_key_travels_in_a_header_only() {
+async fn what_is_no_answer_is_no_success(vendor: &Faults) {
+    let page = |_| vec![Answer::new(200, "<!doctype html><html><body>Sign in</body></html>")];
+    check_failure(vendor, page, (1, "invalid_response", "")).await;
     for mode in MODES {
-        let server = Server::start(vec![mode.answer(FINE)]).await;
-        let model = Gemini::new(config(&server)).unwrap();
-        let path = match mode {
-            Mode::Blocking => {
-                model.generate(&question()).await.unwrap();
-                "POST /v1beta/models/gemini-3.8-flash:generateContent HTTP/1.1"
-            }
-            Mode::Streaming => {
-                drained(&model, &question()).await.1.unwrap();
-                "POST /v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse HTTP/1.1"
-            }
-        };
+        let mut bytes = vendor.fine(mode);
+        bytes.replace(b"Fine.", b"F\xe4hn.");
+        let seen = ask(vendor, mode, vec![bytes], None, |_| {}).await;
+        assert_eq!(seen.end.as_ref().unwrap_err().code(), "invalid_response", "{}", seen.line());
+    }
+}
+
+async fn nobody_there(vendor: &Faults) {
+    for mode in MODES {
+        // Connections beyond the answers are closed unanswered.
+        let seen = ask(vendor, mode, Vec::new(), None, |connection| connection.retries = 0).await;
+        assert_eq!(seen.end.unwrap_err().code(), "network");
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    drop(listener);
+    let seen = ask(vendor, Mode::Blocking, Vec::new(), None, |connection| {
+        connection.base_url = Some(closed);
+        connection.retries = 0;
+    })
+    .await;
+    assert_eq!(seen.end.unwrap_err().code(), "network");
+}
+
+async fn the_key_travels_in_a_header_only(vendor: &Faults) {
+    for (mode, path) in MODES.into_iter().zip(vendor.paths) {
+        let server = Server::start(vec![vendor.fine(mode)]).await;
+        let model = vendor.open(&server, |_| {});
+        match mode {
+            Mode::Blocking => drop(model.generate(&question()).await.unwrap()),
+            Mode::Streaming => drop(drained(&model, &question()).await.1.unwrap()),
+        }
         let asked = server.asked().remove(0);
-        assert_eq!(asked.head.lines().next(), Some(path));
-        assert!(asked.head.contains(&format!("x-goog-api-key: {KEY}")), "{}", asked.head);
+        assert_eq!(asked.head.lines().next(), Some(format!("POST {path} HTTP/1.1").as_str()));
+        assert!(asked.head.contains(&format!("{}{KEY}\r\n", vendor.key_header)), "{}", asked.head);
+        assert_eq!(asked.head.matches(KEY).count(), 1, "{}", asked.head);
         assert!(!asked.body.contains(KEY));
     }
 }

@@ -8,6 +8,20 @@
 )]
 
 mod cassette; // recordings of other projects
-mod faults; // what a vendor may do to us
+#[cfg(feature = "gemini")]
+mod environment; // what the transport takes from it
+mod faults; // what any vendor may do to us
+mod rebuild; // what vendors were asked
 mod recordings; // what vendors did
 mod server; // a vendor for a test
+
+#[cfg(feature = "anthropic")]
+mod anthropic;
+#[cfg(feature = "gemini")]
+mod gemini;
+#[cfg(feature = "ollama")]
+mod ollama;
+#[cfg(feature = "openai")]
+mod openai_chat;
+#[cfg(feature = "openai")]
+mod openai_responses;

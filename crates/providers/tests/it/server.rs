@@ -6,6 +6,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
+/// How an answer is cut into pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// It is one JSON value.
+    Whole,
+    /// Server-sent events.
+    Events,
+    /// One JSON value a line.
+    Lines,
+}
+
 /// What to answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
@@ -33,9 +44,13 @@ impl Answer {
         Self { status, headers: Vec::new(), body: body.into(), chunk: usize::MAX, end: End::Properly }
     }
 
-    /// Events, framed as Gemini frames them.
-    pub(crate) fn events(events: &[&str]) -> Self {
-        Self::new(200, events.iter().map(|event| format!("data: {event}\r\n\r\n")).collect::<String>())
+    /// Events, one JSON value each.
+    pub(crate) fn events(framing: Framing, events: &[&str]) -> Self {
+        let framed = events.iter().map(|event| match framing {
+            Framing::Events => format!("data: {event}\r\n\r\n"),
+            Framing::Lines | Framing::Whole => format!("{event}\n"),
+        });
+        Self::new(200, framed.collect::<String>())
     }
 
     pub(crate) fn reset() -> Self {
@@ -51,6 +66,12 @@ impl Answer {
     pub(crate) fn cut(mut self, chunk: usize) -> Self {
         self.chunk = chunk;
         self
+    }
+
+    /// With other bytes where these are.
+    pub(crate) fn replace(&mut self, these: &[u8], others: &[u8]) {
+        let at = self.body.windows(these.len()).position(|window| window == these).unwrap();
+        self.body.splice(at..at + these.len(), others.iter().copied());
     }
 
     pub(crate) fn then_break(mut self) -> Self {
@@ -84,21 +105,31 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Serves these answers, in order; connections beyond them are closed unanswered.
+    /// Serves these answers, in order; connections beyond them are closed unanswered. What a server may be asked about
+    /// itself first ([`ABOUT`]) it does not know, and it does not count.
     pub(crate) async fn start(answers: Vec<Answer>) -> Self {
+        Self::serve(answers, &ABOUT).await
+    }
+
+    /// The same, but what it is asked about itself counts, and has its answers too.
+    #[cfg(feature = "ollama")]
+    pub(crate) async fn knowing(answers: Vec<Answer>) -> Self {
+        Self::serve(answers, &[]).await
+    }
+
+    async fn serve(answers: Vec<Answer>, unknown: &'static [&'static str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let seen = asked.clone();
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
-            let mut answers = answers.into_iter();
+            let answers = Arc::new(Mutex::new(answers.into_iter()));
             while let Ok((connection, _)) = listener.accept().await {
-                let answer = answers.next().unwrap_or_else(Answer::reset);
-                let seen = seen.clone();
+                let (answers, seen) = (answers.clone(), seen.clone());
                 connections.spawn(async move {
                     // A client that goes away in the middle is part of the tests.
-                    let _ = serve(connection, answer, seen).await;
+                    let _ = serve(connection, answers, unknown, seen).await;
                 });
             }
         });
@@ -110,13 +141,22 @@ impl Server {
     }
 }
 
+/// What Ollama is asked before the first request.
+const ABOUT: [&str; 2] = ["/api/show ", "/api/version "];
+
 async fn serve(
     mut connection: TcpStream,
-    answer: Answer,
+    answers: Arc<Mutex<std::vec::IntoIter<Answer>>>,
+    unknown: &[&str],
     seen: Arc<Mutex<Vec<Asked>>>,
 ) -> std::io::Result<()> {
     let asked = read_request(&mut connection).await?;
-    seen.lock().unwrap().push(asked);
+    let answer = if unknown.iter().any(|path| asked.head.lines().next().unwrap_or_default().contains(path)) {
+        Answer::new(404, "")
+    } else {
+        seen.lock().unwrap().push(asked);
+        answers.lock().unwrap().next().unwrap_or_else(Answer::reset)
+    };
     if answer.end == End::Unanswered {
         return Ok(());
     }

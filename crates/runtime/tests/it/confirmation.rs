@@ -33,8 +33,7 @@ async fn a_delete_waits_and_a_yes_runs_exactly_what_was_shown() {
     // Unclear words ask again, and neither they nor a wrong digest run anything.
     let again = agent.run_in(&mut context, "maybe").await.unwrap();
     assert_eq!(again.decision.kind, DecisionKind::RequestConfirmation);
-    let forged =
-        Answer { call_id: pending.call_id.clone(), digest: "0".repeat(64), verdict: Verdict::Approved };
+    let forged = Answer { digest: "0".repeat(64), ..pending.answer(Verdict::Approved) };
     assert!(agent.answer(&mut context, vec![forged]).await.is_err());
     assert_eq!(descriptions(&tasks).await, ["Buy milk"]);
     assert_eq!(model.calls_made(), 1, "no model reads an answer");
@@ -117,4 +116,145 @@ async fn a_human_passes_the_same_gate() {
     let done = agent.call_tool(&user, "delete_task", arguments, Some(&pending)).await.unwrap();
     assert!(matches!(done, HumanCall::Done { invocation, .. } if invocation.result.success));
     assert!(descriptions(&tasks).await.is_empty());
+}
+
+/// A tool that keeps what it was called with, and has to be confirmed.
+fn post(sent: &Arc<std::sync::Mutex<Vec<Value>>>) -> FunctionTool {
+    let sent = Arc::clone(sent);
+    let schema = json!({
+        "type": "object", "required": ["to"], "additionalProperties": false,
+        "properties": {"to": {"type": "string", "minLength": 2}},
+    });
+    let tool = FunctionTool::new("send", "Sends.", schema, move |_, arguments| {
+        sent.lock().unwrap().push(Value::Object(arguments));
+        async { Ok(json!("sent")) }
+    });
+    tool.unwrap().annotated(Annotations { destructive: true, ..Annotations::default() })
+}
+
+fn to(name: &str) -> Arguments {
+    json!({ "to": name }).as_object().cloned().unwrap()
+}
+
+/// One of several processes over the store.
+fn process(
+    name: &str,
+    store: &Arc<adjutant_store::sqlite::Store>,
+    sent: &Arc<std::sync::Mutex<Vec<Value>>>,
+    replies: Vec<Reply>,
+) -> (Agent, ScriptedModel) {
+    let model = ScriptedModel::new(replies);
+    let agent = builder(model.clone()).tool(post(sent)).journal(store.clone(), name).build().unwrap();
+    (agent, model)
+}
+
+#[tokio::test]
+async fn a_yes_with_other_arguments_passes_the_gate_again_and_runs_those() {
+    let (tasks, sent) = (Arc::new(InMemory::new()), Arc::default());
+    let model = ScriptedModel::new([call("send", json!({"to": "Anna"})), text("Sent.")]);
+    let agent = builder(model.clone()).tool(post(&sent)).journal(tasks.clone(), "test").build().unwrap();
+    let mut context = RunContext::default();
+    let asked = agent.run_in(&mut context, "write").await.unwrap();
+    let shown = asked.decision.pending[0].clone();
+
+    for (answer, words) in [
+        (shown.answer(Verdict::Approved).with_arguments(to("x")), "/to"),
+        (shown.answer(Verdict::Approved).with_arguments(Arguments::new()), "to"),
+        (shown.answer(Verdict::Denied).with_arguments(to("Bert")), "only go with a yes"),
+        (shown.answer(Verdict::Done), "yes or a no"),
+    ] {
+        let refused = agent.answer(&mut context, vec![answer]).await.unwrap();
+        assert_eq!(refused.decision.pending, std::slice::from_ref(&shown), "it keeps waiting");
+        assert_eq!(refused.notices[0].code, "answer_refused");
+        assert!(refused.content.contains(words), "{words:?} is not in {}", refused.content);
+    }
+    assert!(sent.lock().unwrap().is_empty());
+
+    let edited = shown.answer(Verdict::Approved).with_arguments(to("Bert"));
+    let done = agent.answer(&mut context, vec![edited]).await.unwrap();
+    assert_eq!(done.outcome, OutcomeCategory::TaskCompleted);
+    assert_eq!(*sent.lock().unwrap(), [json!({"to": "Bert"})]);
+    assert_eq!(done.tools_used[0].arguments, to("Bert"));
+    let told = model.requests()[1].messages.last().unwrap().tool_result().unwrap().2.clone();
+    let told = told.data.unwrap();
+    assert_eq!((&told["result"], &told["arguments"]), (&json!("sent"), &json!({"to": "Bert"})));
+    let events = tasks.load(&context.key()).await.unwrap().events;
+    let recorded = events.iter().find_map(|recorded| match &recorded.event {
+        Event::CallAnswered { edited, .. } => edited.clone(),
+        _ => None,
+    });
+    let recorded = recorded.unwrap();
+    assert_eq!(recorded.digest, digest(asked.turn, &shown.call_id, "send", &to("Bert")));
+    assert_ne!(recorded.digest, shown.digest);
+}
+
+#[tokio::test]
+async fn several_calls_are_answered_one_by_one_in_any_order_by_any_process() {
+    let store = Arc::new(adjutant_store::sqlite::Store::in_memory().await.unwrap());
+    let sent = Arc::default();
+    let script = || {
+        vec![
+            call("send", json!({"to": "Anna"}))
+                .and_call("send", json!({"to": "Bert"}))
+                .and_call("send", json!({"to": "Carl"})),
+            call("send", json!({"to": "Bert"})),
+            text("All said."),
+        ]
+    };
+    let (one, _) = process("one", &store, &sent, script());
+    let mut context = RunContext::default();
+    let asked = one.run_in(&mut context, "write to all").await.unwrap();
+    let [anna, bert, carl] = asked.decision.pending.as_slice() else { panic!("{asked:?}") };
+
+    let (two, _) = process("two", &store, &sent, script());
+    let mut there = two.context(&context.key()).await.unwrap();
+    // Twice in one answer is once.
+    let twice = vec![carl.answer(Verdict::Approved), carl.answer(Verdict::Denied)];
+    let first = two.answer(&mut there, twice).await.unwrap();
+    assert_eq!(first.decision.pending, [anna.clone(), bert.clone()]);
+    assert!(!first.content.contains("Carl") && first.content.contains("Anna"), "{}", first.content);
+    assert!(sent.lock().unwrap().is_empty(), "the turn goes on when the last one is answered");
+    let second = one.answer(&mut context, vec![bert.answer(Verdict::Denied)]).await.unwrap();
+    assert_eq!(second.decision.pending, std::slice::from_ref(anna));
+    // A second answer is nothing, and says so.
+    let again = two.answer(&mut there, vec![bert.answer(Verdict::Approved)]).await.unwrap();
+    assert_eq!((again.decision.pending.len(), again.notices[0].code.as_str()), (1, "answered_before"));
+
+    let (three, model) = process("three", &store, &sent, script());
+    let mut elsewhere = three.context(&context.key()).await.unwrap();
+    let done = three.answer(&mut elsewhere, vec![anna.answer(Verdict::Approved)]).await.unwrap();
+    assert_eq!(done.content, "All said.");
+    assert_eq!(*sent.lock().unwrap(), [json!({"to": "Anna"}), json!({"to": "Carl"})]);
+    // The model asked for Bert again: what was denied is not asked again in the turn.
+    let last = model.requests()[1].messages.last().unwrap().tool_result().unwrap().2.clone();
+    assert!(last.error.unwrap().contains("refused"));
+    check_pairing(&elsewhere.history).unwrap();
+}
+
+#[tokio::test]
+async fn what_expired_ends_without_the_person_and_a_late_answer_is_told() {
+    let store = Arc::new(adjutant_store::sqlite::Store::in_memory().await.unwrap());
+    let sent: Arc<std::sync::Mutex<Vec<Value>>> = Arc::default();
+    let clock = Arc::new(std::sync::Mutex::new(Timestamp::UNIX_EPOCH));
+    let agent = |name: &str| {
+        let time = Arc::clone(&clock);
+        builder(ScriptedModel::new([call("send", json!({"to": "Anna"})), text("Nobody said yes.")]))
+            .tool(post(&sent))
+            .journal(store.clone(), name)
+            .clock(move || *time.lock().unwrap())
+            .build()
+            .unwrap()
+    };
+    let mut context = RunContext::default();
+    let asked = agent("one").run_in(&mut context, "write").await.unwrap();
+    *clock.lock().unwrap() += SignedDuration::from_hours(7 * 24);
+    let other = agent("two");
+    let swept = other.resume(None).await.unwrap();
+    assert_eq!((swept.len(), swept[0].outcome), (1, OutcomeCategory::ConfirmationExpired));
+    assert!(other.resume(None).await.unwrap().is_empty());
+    let yes = vec![asked.decision.pending[0].answer(Verdict::Approved)];
+    let late = other.answer(&mut context, yes).await.unwrap();
+    assert_eq!((late.turn, late.notices[0].code.as_str()), (asked.turn, "answered_late"));
+    assert!(late.content.contains("too late"), "{}", late.content);
+    assert!(sent.lock().unwrap().is_empty());
 }

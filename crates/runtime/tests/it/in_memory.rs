@@ -12,3 +12,8 @@ async fn in_memory_keeps_the_task_contract() {
 async fn in_memory_keeps_the_journal_contract() {
     contract::journal(async || InMemory::new()).await;
 }
+
+#[tokio::test]
+async fn in_memory_keeps_the_budget_contract() {
+    contract::budget_store(async || InMemory::new()).await;
+}

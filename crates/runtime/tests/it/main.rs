@@ -1,12 +1,19 @@
 //! The engine through its public face: scripted models, real tools, the in-memory store and SQLite.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail a test by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail a test by panicking")]
 
+mod budget;
+mod cancel;
 mod confirmation;
+mod dispatch;
+mod doubt;
 mod in_memory;
+mod output;
+mod prefix;
 mod resume;
 mod stream;
 mod turn;
+mod vendor;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,7 +2,7 @@
 
 use adjutant_core::port::Journal as _;
 use adjutant_providers::scripted::{call, text};
-use adjutant_runtime::RunContext;
+use adjutant_runtime::{RunContext, RunError};
 use adjutant_store::sqlite;
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -13,11 +13,8 @@ use super::*;
 async fn stopped_after(events: Vec<Event>) -> (Arc<sqlite::Store>, ConversationKey) {
     let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
     let key = RunContext::default().key();
-    let input = Input {
-        id: InputId::new("i1").unwrap(),
-        at: Timestamp::UNIX_EPOCH,
-        body: InputBody::Message { text: "go".to_owned() },
-    };
+    let input =
+        Input { id: InputId::new("i1").unwrap(), at: Timestamp::UNIX_EPOCH, body: InputBody::message("go") };
     store.submit(&key, &input).await.unwrap();
     if !events.is_empty() {
         store.append(&key, 1, Timestamp::UNIX_EPOCH, &events).await.unwrap();
@@ -37,6 +34,7 @@ fn started() -> Event {
         message_chars: 2,
         model: ModelId::new("scripted", "script").unwrap(),
         limits: TurnLimits::default(),
+        output_schema: None,
     }
 }
 
@@ -49,6 +47,8 @@ fn replied(tool: &str) -> Event {
         finish: FinishReason::ToolCalls,
         usage: Usage::default(),
         model: ModelId::new("scripted", "script").unwrap(),
+        counters: adjutant_core::Counters::default(),
+        cost: None,
         losses: Vec::new(),
     };
     Event::ModelReplied { turn: turn(), number: 1, reply: Ok(reply), ms: 1, attempts: 1 }
@@ -117,7 +117,10 @@ async fn a_recorded_answer_is_not_asked_for_again() {
 async fn an_open_once_call_is_in_doubt_and_an_open_keyed_call_runs_again() {
     let open = |effect| [vec![started(), replied("count")], intent("count", effect).to_vec()].concat();
     let replies = || vec![call("count", json!({})), text("Counted.")];
+    // It waits for the person; doubt.rs has what follows.
     assert_eq!(resume(open(Effect::Once), ONCE, replies()).await, (0, 0, OutcomeCategory::InDoubt));
+    // What it was begun as counts, whatever the tool says of itself by now.
+    assert_eq!(resume(open(Effect::Once), KEYED, replies()).await, (0, 0, OutcomeCategory::InDoubt));
     assert_eq!(resume(open(Effect::Keyed), KEYED, replies()).await, (1, 1, OutcomeCategory::TaskCompleted));
 }
 
@@ -161,4 +164,25 @@ async fn a_waiting_turn_survives_its_process() {
     assert_eq!(reloaded.pending, context.pending);
     let done = other.run_in(&mut reloaded, "yes").await.unwrap();
     assert_eq!((done.content.as_str(), done.outcome), ("Gone.", OutcomeCategory::TaskCompleted));
+}
+
+#[tokio::test]
+async fn what_cannot_go_on_stops_no_other_conversation_and_loses_nothing() {
+    // A call of a tool that this agent has not got.
+    let begun = [vec![started(), replied("count")], intent("count", Effect::Keyed).to_vec()].concat();
+    let (store, key) = stopped_after(begun).await;
+    let other = RunContext::default().key();
+    let input =
+        Input { id: InputId::new("i1").unwrap(), at: Timestamp::UNIX_EPOCH, body: InputBody::message("go") };
+    store.submit(&other, &input).await.unwrap();
+    let agent = builder(ScriptedModel::new([text("Hi.")]))
+        .journal(store.clone(), adjutant_store::worker_id())
+        .build()
+        .unwrap();
+    let before = store.load(&key).await.unwrap();
+    let swept = agent.sweep(None, &CancellationToken::new()).await.unwrap();
+    assert_eq!(swept.responses[0].content, "Hi.");
+    let [(left, RunError::CannotContinue(why))] = swept.left.as_slice() else { panic!("{:?}", swept.left) };
+    assert!(*left == key && why.contains("count"), "{why}");
+    assert_eq!(store.load(&key).await.unwrap(), before, "it waits for an agent that can");
 }

@@ -141,13 +141,15 @@ async fn a_tool_that_breaks_panics_or_hangs_is_an_error_result() {
     let panics = FunctionTool::new("panics", "x", schema(), |_, _| async { panic!("a bug") });
     let hangs = FunctionTool::new("hangs", "x", schema(), |_, _| std::future::pending());
     let limits = TurnLimits { tool_timeout: Duration::from_millis(20), ..TurnLimits::default() };
+    let reading = Annotations { read_only: true, ..Annotations::default() };
     let agent = builder(ScriptedModel::new([
         call("fails", json!({})).and_call("panics", json!({})).and_call("hangs", json!({})),
         text("It did not work."),
     ]))
     .tool(fails.unwrap())
-    .tool(panics.unwrap())
-    .tool(hangs.unwrap())
+    // Of tools that change something, nobody would know whether they had (doubt.rs).
+    .tool(panics.unwrap().annotated(reading))
+    .tool(hangs.unwrap().annotated(reading))
     .limits(limits)
     .build()
     .unwrap();
@@ -155,7 +157,7 @@ async fn a_tool_that_breaks_panics_or_hangs_is_an_error_result() {
     let errors: Vec<&str> = response.tools_used.iter().map(|used| used.outcome().unwrap_err()).collect();
     assert_eq!(errors[0], "no paper");
     assert!(errors[1].contains("bug in the tool"));
-    assert!(errors[2].contains("0.02 s (tool_timeout)") && errors[2].contains("may or may not"));
+    assert!(errors[2].contains("0.02 s (tool_timeout)"));
     assert_eq!(response.outcome, OutcomeCategory::ToolFailure);
     assert!(response.content.contains(errors[2]), "the person reads the failure: {}", response.content);
 }

@@ -1,7 +1,7 @@
 use adjutant_core::port::{Journal, LogStore};
 use adjutant_core::{
-    CallId, DecisionFilter, DecisionKind, DecisionRecord, OutcomeCategory, ToolInvocationRecord, ToolResult,
-    UserIntent,
+    CallId, Cost, DecisionFilter, DecisionKind, DecisionRecord, Notice, OutcomeCategory,
+    ToolInvocationRecord, ToolResult, UserIntent,
 };
 use serde_json::json;
 
@@ -32,12 +32,16 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(store: &(impl 
             event.kind()
         );
     }
-    assert_eq!(expected.ended_at, Some(at(11)));
-    assert_eq!((expected.total_ms, expected.tool_ms, expected.model_calls), (Some(10_000), 7, 2));
+    let last = i64::try_from(rest.len() + 1).unwrap();
+    assert_eq!(expected.ended_at, Some(at(last)));
+    let total_ms = u64::try_from((last - 1) * 1000).ok();
+    assert_eq!((expected.total_ms, expected.tool_ms, expected.model_calls), (total_ms, 7, 2));
     assert_eq!(expected.kind, Some(DecisionKind::ExecutePending));
     assert_eq!(expected.intent, Some(UserIntent::DeleteTask));
     assert_eq!(expected.outcome, Some(OutcomeCategory::TaskCompleted));
     assert_eq!(expected.usage.total(), Some(250));
+    assert_eq!(expected.cost, Some(Cost::from_nano_usd(5)));
+    assert_eq!(expected.notices, [Notice::not_sent("temperature 0 was left out")]);
 
     let calls = store.tool_invocations(&key.user, turn(1)).await.unwrap();
     let event = call_finished(1, "call_1");

@@ -31,7 +31,7 @@ pub(crate) fn at(seconds: i64) -> Timestamp {
 }
 
 pub(crate) fn message(id: &str, seconds: i64, text: &str) -> Input {
-    Input { id: input_id(id), at: at(seconds), body: InputBody::Message { text: text.to_owned() } }
+    Input { id: input_id(id), at: at(seconds), body: InputBody::message(text) }
 }
 
 pub(crate) fn cancel(id: &str, seconds: i64) -> Input {
@@ -70,7 +70,9 @@ fn response() -> Value {
             {"type": "thinking", "text": "milk is task 1", "state": {"origin": model, "data": {"signature": "c2ln"}}},
             {"type": "tool_call", "id": "call_1", "name": "delete_task", "arguments": {"z": 0.1, "task_id": "1", "a": null}},
         ],
-        "usage": {"input_tokens": 100, "output_tokens": 20},
+        "usage": {"input_tokens": 100, "output_tokens": 20, "cache_written_tokens": 30},
+        "cost": 123_456_789_001_u64,
+        "losses": ["temperature 0 was left out"],
     })
 }
 
@@ -139,6 +141,39 @@ pub(crate) fn in_doubt(number: u32, call: &str) -> Event {
     )
 }
 
+/// The same as it is put to the person, about the `attempt`th start of the call.
+pub(crate) fn asked_about(number: u32, call: &str, attempt: u32) -> Event {
+    let mut pending = pending(call);
+    pending["doubt"] = json!({"attempt": attempt, "since": at(2)});
+    event(json!({
+        "event": "call_in_doubt", "turn": turn(number), "call": call, "tool": "send", "arguments": {"to": "Anna"},
+        "doubt": pending,
+    }))
+}
+
+/// What became of a call in doubt, said by an input, or by nobody in time.
+pub(crate) fn resolved(number: u32, call: &str, attempt: u32, input: Option<&str>) -> Event {
+    let (by, verdict) = if input.is_some() { ("person", "retry") } else { ("expiry", "leave") };
+    event(json!({
+        "event": "doubt_resolved", "turn": turn(number), "call": call, "attempt": attempt, "by": by, "input": input,
+        "verdict": verdict,
+    }))
+}
+
+pub(crate) fn refused(number: u32, call: &str, input: &str) -> Event {
+    event(json!({
+        "event": "answer_refused", "turn": turn(number), "call": call, "input": input, "reason": "no such task",
+    }))
+}
+
+/// A call whose result is so large that its body does not fit a row.
+pub(crate) fn call_finished_at_length(number: u32, call: &str, chars: usize) -> Event {
+    event(json!({
+        "event": "call_finished", "turn": turn(number), "call": call, "tool": "read", "arguments": {},
+        "result": {"success": true, "data": "ä👋🏽\"\\ ".repeat(chars / 5)}, "summary": null, "ms": 1, "attempt": 1,
+    }))
+}
+
 pub(crate) fn ignored(input: &str) -> Event {
     event(json!({"event": "input_ignored", "input": input, "reason": "there is nothing to cancel"}))
 }
@@ -156,7 +191,7 @@ pub(crate) fn finished(number: u32, outcome: &str) -> Event {
                 "kind": "EXECUTE_PENDING", "intent": "DELETE_TASK", "text": "Done.", "tool_calls": [], "pending": [],
             },
             "outcome": outcome, "usage": {"input_tokens": 220, "output_tokens": 30}, "iterations": 1, "error": null,
-            "notices": [],
+            "cost": 5, "notices": [{"code": "not_sent", "text": "temperature 0 was left out"}],
         },
     }))
 }
@@ -176,6 +211,11 @@ pub(crate) fn every_kind() -> Vec<Event> {
         call_started(1, "call_1"),
         call_finished(1, "call_1"),
         in_doubt(1, "call_2"),
+        asked_about(1, "call_3", 1),
+        refused(1, "call_3", "i4"),
+        resolved(1, "call_3", 1, Some("i5")),
+        asked_about(1, "call_3", 2),
+        resolved(1, "call_3", 2, None),
         finished(1, "SUCCESS:TASK_COMPLETED"),
     ]
 }

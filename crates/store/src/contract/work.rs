@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use adjutant_core::port::Journal;
-use adjutant_core::{ConversationKey, Event};
+use adjutant_core::{ConversationKey, Event, UserId};
 
 use super::sample::*;
 
@@ -118,6 +118,63 @@ pub async fn a_turn_waits_until_its_last_call_is_answered(store: &impl Journal) 
             (later, recorded(2, at(9), &[parked(9, &["a"])]).remove(0)),
         ]
     );
+}
+
+/// What waits is found once the first of it has expired, of each user and of all, until that is answered; nobody alive
+/// may have claimed it.
+pub async fn what_expired_is_found(store: &impl Journal) {
+    let key = conversation("anna", 1);
+    for id in ["i1", "i2"] {
+        store.submit(&key, &message(id, 0, id)).await.unwrap();
+    }
+    let over = async |user: Option<&UserId>, seconds| store.expired(user, at(seconds)).await.unwrap();
+    // Calls of the sample expire at 60.
+    store.append(&key, 1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])]).await.unwrap();
+    assert_eq!(over(None, 59).await, []);
+    assert_eq!(over(None, 60).await, std::slice::from_ref(&key));
+    assert_eq!(over(Some(&key.user), 1000).await, std::slice::from_ref(&key));
+    assert_eq!(over(Some(&user("stranger")), 1000).await, []);
+    assert!(store.claim(&key, "a", LONG).await.unwrap());
+    assert_eq!(over(None, 60).await, []);
+    store.release(&key, "a").await.unwrap();
+
+    store.append(&key, 3, at(2), &[answered(1, "a", Some("i2"))]).await.unwrap();
+    assert_eq!(over(None, 60).await, std::slice::from_ref(&key));
+    store.append(&key, 4, at(3), &[answered(1, "b", None)]).await.unwrap();
+    assert_eq!(over(None, 1000).await, []);
+
+    // A doubt waits and expires like a question.
+    let events = [asked_about(1, "b", 1), parked(1, &["b"])];
+    store.append(&key, 5, at(4), &events).await.unwrap();
+    assert_eq!(over(None, 60).await, std::slice::from_ref(&key));
+    check_work(store, &key, false, true).await;
+    store.append(&key, 7, at(5), &[resolved(1, "b", 1, None)]).await.unwrap();
+    assert_eq!(over(None, 1000).await, []);
+    check_work(store, &key, true, false).await;
+    let again = [parked(1, &["b"]), finished(1, "CANCELLED:BY_USER")];
+    store.append(&key, 8, at(6), &again).await.unwrap();
+    assert_eq!(over(None, 1000).await, []);
+}
+
+/// A cancellation is seen until it is taken, the first one first, and only in its conversation.
+pub async fn a_cancellation_is_seen_until_it_is_taken(store: &impl Journal) {
+    let key = conversation("anna", 1);
+    assert_eq!(store.cancellation(&key).await.unwrap(), None);
+    store.submit(&key, &message("i1", 0, "cancel")).await.unwrap();
+    store.append(&key, 1, at(1), &[started(1, "i1")]).await.unwrap();
+    assert_eq!(store.cancellation(&key).await.unwrap(), None);
+    // Neither ids nor times are in order.
+    for (id, seconds) in [("z", 9), ("a", 5)] {
+        store.submit(&key, &cancel(id, seconds)).await.unwrap();
+    }
+    let berts = conversation("bert", 1);
+    let seen = async |key: &ConversationKey| store.cancellation(key).await.unwrap().map(String::from);
+    assert_eq!(seen(&key).await.as_deref(), Some("z"));
+    assert_eq!(seen(&berts).await, None);
+    store.append(&key, 2, at(6), &[ignored("z")]).await.unwrap();
+    assert_eq!(seen(&key).await.as_deref(), Some("a"));
+    store.append(&key, 3, at(7), &[ignored("a")]).await.unwrap();
+    assert_eq!(seen(&key).await, None);
 }
 
 /// Appends one event after the other and looks each time.

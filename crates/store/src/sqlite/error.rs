@@ -5,45 +5,20 @@ use std::fmt;
 use adjutant_core::port::StoreError;
 use sqlx::error::DatabaseError;
 
-/// Why a transaction was given up: what SQLite said, or what we found.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    Sql(sqlx::Error),
-    Store(StoreError),
-}
+use crate::sql::Failure;
 
-impl From<sqlx::Error> for Failure {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Sql(error)
+/// As the caller gets it. `place`: the database as a person would name it.
+pub(super) fn at(failure: Failure, place: &dyn fmt::Display) -> StoreError {
+    match failure {
+        Failure::Store(error) => crate::sql::placed(error, place),
+        Failure::Sql(error) => explain(&error, place),
     }
 }
 
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl Failure {
-    /// As the caller gets it. `place`: the database as a person would name it.
-    pub(super) fn at(self, place: &dyn fmt::Display) -> StoreError {
-        match self {
-            Self::Store(StoreError::Unreadable { message }) => {
-                StoreError::Unreadable { message: format!("{place}: {message}") }
-            }
-            Self::Store(StoreError::Unusable { message }) => {
-                StoreError::Unusable { message: format!("{place}: {message}") }
-            }
-            Self::Store(error) => error,
-            Self::Sql(error) => explain(&error, place),
-        }
-    }
-
-    /// Somebody else has the database locked.
-    pub(super) fn is_busy(&self) -> bool {
-        let Self::Sql(error) = self else { return false };
-        matches!(error.as_database_error().and_then(primary_code), Some(code::BUSY | code::LOCKED))
-    }
+/// Somebody else has the database locked.
+pub(super) fn is_busy(failure: &Failure) -> bool {
+    let Failure::Sql(error) = failure else { return false };
+    matches!(error.as_database_error().and_then(primary_code), Some(code::BUSY | code::LOCKED))
 }
 
 /// Primary result codes. Source: sqlite.org/rescode.html (checked 2026-11).

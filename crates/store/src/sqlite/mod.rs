@@ -3,12 +3,9 @@
 //! WAL with `synchronous=FULL`: what is confirmed survives a power failure. One connection writes, a few read.
 //! Several processes may use one file on one machine; not over a network file system (sqlite.org/wal.html).
 
-mod conversation;
+mod backup;
 mod error;
-mod journal;
-mod log;
 mod open;
-mod task;
 #[cfg(test)]
 mod tests;
 
@@ -17,21 +14,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::BoxFuture;
 use adjutant_core::port::StoreError;
-use sqlx::{Sqlite, Transaction};
+use jiff::Timestamp;
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{Sqlite, SqliteConnection, Transaction};
 
-use error::Failure;
+use crate::sql::{About, Backend, Columns, Connection, Failure, SqlStore, Value, count};
+use crate::worker;
 use open::Pools;
 
 /// Tasks, conversations, journal and logs in one SQLite database. A clone is the same store.
-#[derive(Debug, Clone)]
-pub struct Store {
-    inner: Arc<Inner>,
-}
+pub type Store = SqlStore<SqliteFile>;
 
+/// One SQLite database and the connections to it.
 #[derive(Debug)]
-struct Inner {
+pub struct SqliteFile {
     place: Place,
     pools: Pools,
 }
@@ -82,15 +79,15 @@ impl Store {
             Place::Memory => open::memory().await,
         };
         match pools {
-            Ok(pools) => Ok(Self { inner: Arc::new(Inner { place, pools }) }),
-            Err(failure) => Err(failure.at(&place)),
+            Ok(pools) => Ok(Self(Arc::new(SqliteFile { place, pools }))),
+            Err(failure) => Err(error::at(failure, &place)),
         }
     }
 
     /// The file; `None`: the database is in memory.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
-        match &self.inner.place {
+        match &self.0.place {
             Place::File(path) => Some(path),
             Place::Memory => None,
         }
@@ -99,37 +96,111 @@ impl Store {
     /// The version of the SQLite that is built in, such as `3.51.3`.
     #[must_use]
     pub fn version(&self) -> String {
-        self.inner.pools.version.clone()
+        self.0.pools.version.clone()
     }
 
     /// Waits for what is running, writes the WAL back into the file and closes it, for every clone. Nothing is lost
     /// without it.
     pub async fn close(&self) {
-        self.inner.pools.readers.close().await;
-        self.inner.pools.writer.close().await;
-    }
-
-    /// A transaction that nobody else writes beside. Rolled back unless committed.
-    async fn write(&self) -> Result<Transaction<'static, Sqlite>, Failure> {
-        Ok(self.inner.pools.writer.begin_with("BEGIN IMMEDIATE").await?)
-    }
-
-    /// A transaction that sees one state of everything.
-    async fn read(&self) -> Result<Transaction<'static, Sqlite>, Failure> {
-        Ok(self.inner.pools.readers.begin().await?)
-    }
-
-    /// Gives what went wrong its words.
-    fn run<'a, T>(
-        &'a self,
-        work: impl Future<Output = Result<T, Failure>> + Send + 'a,
-    ) -> BoxFuture<'a, Result<T, StoreError>> {
-        Box::pin(async move { work.await.map_err(|failure| failure.at(&self.inner.place)) })
+        self.0.pools.readers.close().await;
+        self.0.pools.writer.close().await;
     }
 }
 
-/// The store's one look at the clock: for the times of tasks and the ends of claims, which no caller hands in.
-#[expect(clippy::disallowed_methods, reason = "a store does I/O, and these ports have no clock")]
-fn now() -> jiff::Timestamp {
-    jiff::Timestamp::now()
+impl Backend for SqliteFile {
+    type Database = Sqlite;
+
+    /// Nobody else writes beside it.
+    async fn write(&self) -> Result<Transaction<'static, Sqlite>, Failure> {
+        Ok(self.pools.writer.begin_with("BEGIN IMMEDIATE").await?)
+    }
+
+    async fn read(&self) -> Result<Transaction<'static, Sqlite>, Failure> {
+        Ok(self.pools.readers.begin().await?)
+    }
+
+    /// All workers of a file are on this machine, so a dead one is known at once.
+    fn is_gone(&self, worker: &str) -> bool {
+        worker::is_gone(worker)
+    }
+
+    async fn about(&self) -> Result<About, Failure> {
+        let mut connection = self.pools.readers.acquire().await?;
+        let (mode,): (String,) = sqlx::query_as("PRAGMA journal_mode").fetch_one(&mut *connection).await?;
+        let (bytes,): (i64,) =
+            sqlx::query_as("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+                .fetch_one(&mut *connection)
+                .await?;
+        let beside = |ending: &str| match &self.place {
+            Place::File(path) => {
+                let mut name = path.clone().into_os_string();
+                name.push(ending);
+                std::fs::metadata(name).map_or(0, |file| file.len())
+            }
+            Place::Memory => 0,
+        };
+        Ok(About {
+            place: self.place.to_string(),
+            product: format!("SQLite {}", self.pools.version),
+            journal_mode: Some(mode),
+            bytes: count(bytes) + beside("-wal"),
+        })
+    }
+
+    async fn verify(&self) -> Result<Vec<String>, Failure> {
+        let mut connection = self.pools.readers.acquire().await?;
+        match backup::damages(&mut connection).await.map_err(|failure| self.explain(failure)) {
+            // So damaged that SQLite cannot even say where.
+            Err(StoreError::Unreadable { message }) => Ok(vec![message]),
+            found => Ok(found?),
+        }
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), Failure> {
+        match &self.place {
+            Place::File(path) => backup::write(path, to).await,
+            Place::Memory => {
+                let message = "it is gone with this process and cannot be copied to a file".to_owned();
+                Err(StoreError::Unusable { message }.into())
+            }
+        }
+    }
+
+    fn explain(&self, failure: Failure) -> StoreError {
+        error::at(failure, &self.place)
+    }
+}
+
+impl Connection for SqliteConnection {
+    const LOCKS_ROWS: bool = false;
+
+    async fn execute(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
+        Ok(query(statement, values).execute(self).await?.rows_affected())
+    }
+
+    async fn fetch(
+        &mut self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Columns>, Failure> {
+        let rows = query(statement, values).fetch_all(self).await?;
+        rows.iter().map(|row| Ok(Columns::of(row, "INTEGER", "REAL")?)).collect()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a store does I/O, and these ports have no clock")]
+    async fn now(&mut self) -> Result<Timestamp, Failure> {
+        Ok(Timestamp::now())
+    }
+}
+
+fn query<'q>(
+    statement: &'static str,
+    values: &[Value<'q>],
+) -> sqlx::query::Query<'q, Sqlite, SqliteArguments> {
+    let query = sqlx::query(statement);
+    values.iter().fold(query, |query, value| match *value {
+        Value::Int(value) => query.bind(value),
+        Value::Real(value) => query.bind(value),
+        Value::Text(value) => query.bind(value),
+    })
 }

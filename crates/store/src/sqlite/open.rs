@@ -9,7 +9,8 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, SqlStr, SqliteConnection, SqlitePool};
 
-use super::error::Failure;
+use super::error;
+use crate::sql::Failure;
 
 /// How long one process waits for another's transaction.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -20,7 +21,13 @@ const READERS: u32 = 4;
 /// 'ADJT', as the first migration writes it.
 const APPLICATION_ID: i64 = 0x4144_4a54;
 
-const MIGRATIONS: &[(i64, &str, &str)] = &[(1, "initial", include_str!("migrations/0001_initial.sql"))];
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (1, "initial", include_str!("migrations/0001_initial.sql")),
+    (2, "cost", include_str!("migrations/0002_cost.sql")),
+    (3, "token", include_str!("migrations/0003_token.sql")),
+    (4, "blob", include_str!("migrations/0004_blob.sql")),
+    (5, "budget", include_str!("migrations/0005_budget.sql")),
+];
 
 /// The connections of a store.
 #[derive(Debug)]
@@ -171,7 +178,7 @@ async fn migrate(options: &SqliteConnectOptions, busy_timeout: Duration) -> Resu
         };
         match done.await {
             // The change to WAL does not wait for locks by itself (sqlite.org/c3ref/busy_handler.html).
-            Err(failure) if failure.is_busy() && Instant::now() < patience => {
+            Err(failure) if error::is_busy(&failure) && Instant::now() < patience => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             done => return done,

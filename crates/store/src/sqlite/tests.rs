@@ -7,7 +7,8 @@ use adjutant_core::{
     ConversationKey, DecisionFilter, Input, InputBody, InputId, TaskChange, TaskDescription, UserId,
     port::LogStore as _, port::TaskStore as _,
 };
-use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::{ConnectOptions as _, Connection as _, SqlStr, SqliteConnection};
 use tempfile::TempDir;
 
 use super::*;
@@ -15,7 +16,7 @@ use super::*;
 fn input(number: usize) -> Input {
     let text = format!("{number} {}", "long ".repeat(2000));
     let at = jiff::Timestamp::UNIX_EPOCH;
-    Input { id: InputId::new(format!("i{number}")).unwrap(), at, body: InputBody::Message { text } }
+    Input { id: InputId::new(format!("i{number}")).unwrap(), at, body: InputBody::message(text) }
 }
 
 fn conversation() -> ConversationKey {
@@ -27,7 +28,7 @@ fn conversation() -> ConversationKey {
 async fn a_full_disk_refuses_and_keeps_what_was_accepted() {
     let folder = TempDir::new().unwrap();
     let store = Store::open(folder.path().join("adjutant.db")).await.unwrap();
-    let writer = store.inner.pools.writer.clone();
+    let writer = store.0.pools.writer.clone();
     let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&writer).await.unwrap();
     let limit = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {}", pages + 20));
     sqlx::query(limit).execute(&writer).await.unwrap();
@@ -91,7 +92,7 @@ async fn a_lock_while_the_schema_is_made_is_told() {
 #[tokio::test]
 async fn a_refusal_to_write_is_told_by_every_port() {
     let store = Store::in_memory().await.unwrap();
-    sqlx::query("PRAGMA query_only = ON").execute(&store.inner.pools.writer).await.unwrap();
+    sqlx::query("PRAGMA query_only = ON").execute(&store.0.pools.writer).await.unwrap();
     let user = UserId::local();
     let change = TaskChange::Add { description: TaskDescription::new("x").unwrap() };
     let key = conversation();
@@ -112,10 +113,10 @@ async fn a_refusal_to_write_is_told_by_every_port() {
 #[tokio::test]
 async fn looking_for_work_reads_an_index() {
     let store = Store::in_memory().await.unwrap();
-    let mut connection = store.inner.pools.writer.acquire().await.unwrap();
+    let mut connection = store.0.pools.writer.acquire().await.unwrap();
     let queries = [
         (
-            "SELECT id FROM conversation WHERE unsettled = 1 AND (?1 IS NULL OR user_id = ?1) ORDER BY updated_at, key",
+            "SELECT id FROM conversation WHERE unsettled = 1 AND (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY updated_at, key",
             "conversation_unsettled",
         ),
         ("SELECT id FROM conversation WHERE user_id = ? AND parked_seq IS NOT NULL", "conversation_parked"),
@@ -136,6 +137,38 @@ async fn looking_for_work_reads_an_index() {
         let plan = plan(&mut connection, query).await;
         assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{query}: {plan}");
     }
+}
+
+#[tokio::test]
+async fn a_database_of_the_first_schema_is_brought_up_to_date_and_keeps_its_rows() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("adjutant.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let mut old = options.connect().await.unwrap();
+    let first = Migration::new(
+        1,
+        "initial".into(),
+        MigrationType::Simple,
+        SqlStr::from_static(include_str!("migrations/0001_initial.sql")),
+        false,
+    );
+    Migrator::with_migrations(vec![first]).run(&mut old).await.unwrap();
+    let rows = "
+        INSERT INTO conversation (key, user_id, id, title, created_at, updated_at)
+        VALUES (1, 'local', '00000000-0000-7000-8000-000000000001', 'milk', '2026-01-01T00:00:00Z', '2026-01-01T00:00:00Z');
+        INSERT INTO decision (conversation, conversation_id, user_id, id, started_at, message, message_chars,
+            model_provider, model_name, model_calls, iterations, input_tokens, model_ms, tool_ms)
+        VALUES (1, '00000000-0000-7000-8000-000000000001', 'local', '11111111-0000-7000-8000-000000000001',
+            '2026-01-01T00:00:00Z', 'add milk', 8, 'gemini', 'gemini-3.8-flash', 1, 0, 12, 5, 0);";
+    sqlx::raw_sql(rows).execute(&mut old).await.unwrap();
+    old.close().await.unwrap();
+
+    let store = Store::open(&path).await.unwrap();
+    let decisions = store.decisions(&UserId::local(), &DecisionFilter::default()).await.unwrap();
+    assert_eq!(decisions.len(), 1);
+    assert_eq!((decisions[0].message.as_str(), decisions[0].usage.input_tokens), ("add milk", Some(12)));
+    // Nobody wrote down what it cost: that is not known, and not nothing.
+    assert_eq!((decisions[0].cost, decisions[0].notices.len()), (None, 0));
 }
 
 async fn plan(connection: &mut SqliteConnection, query: &str) -> String {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use adjutant_core::port::{Journal as _, StoreError};
-use adjutant_core::{ConversationKey, Input, InputBody, InputId, UserId};
+use adjutant_core::port::{ConversationStore as _, Journal as _, StoreError};
+use adjutant_core::{ConversationKey, Event, Input, InputBody, InputId, UserId};
 use adjutant_store::sqlite::Store;
 use serde_json::Value;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -15,7 +15,7 @@ use crate::place;
 /// Made by us: every kind of event, and of everything in them, as version 1 stores it.
 const EVENTS_V1: &str = include_str!("../../fixtures/events-v1.jsonl");
 
-const KINDS_V1: [&str; 12] = [
+const KINDS_V1: [&str; 14] = [
     "history_set",
     "turn_started",
     "model_replied",
@@ -23,8 +23,10 @@ const KINDS_V1: [&str; 12] = [
     "call_started",
     "call_finished",
     "call_in_doubt",
+    "doubt_resolved",
     "turn_parked",
     "call_answered",
+    "answer_refused",
     "answer_unclear",
     "input_ignored",
     "turn_finished",
@@ -39,7 +41,7 @@ fn key() -> ConversationKey {
 async fn tampered() -> (TempDir, Store, SqliteConnection) {
     let (folder, path) = place();
     let store = Store::open(&path).await.unwrap();
-    let body = InputBody::Message { text: "hello".to_owned() };
+    let body = InputBody::message("hello");
     let input = Input { id: InputId::new("i1").unwrap(), at: jiff::Timestamp::UNIX_EPOCH, body };
     store.submit(&key(), &input).await.unwrap();
     let hand = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
@@ -134,4 +136,60 @@ async fn an_input_that_cannot_be_understood_is_named() {
             "{error}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_large_body_is_kept_by_its_content_and_goes_with_its_conversation() {
+    let (_folder, store, mut hand) = tampered().await;
+    let reply =
+        |chars: usize| Event::InputIgnored { input: InputId::new("i0").unwrap(), reason: "x".repeat(chars) };
+    let events = [reply(10), reply(300_000), reply(300_000), reply(400_000)];
+    store.append(&key(), 1, jiff::Timestamp::UNIX_EPOCH, &events).await.unwrap();
+    let kept: Vec<(i64, bool)> =
+        sqlx::query_as("SELECT length(body), blob IS NOT NULL FROM event ORDER BY seq")
+            .fetch_all(&mut hand)
+            .await
+            .unwrap();
+    assert!(kept[0].0 > 10 && !kept[0].1, "{kept:?}");
+    assert_eq!(kept[1..], [(0, true), (0, true), (0, true)]);
+    let bodies = "SELECT count(*) FROM blob";
+    let count: i64 = sqlx::query_scalar(bodies).fetch_one(&mut hand).await.unwrap();
+    assert_eq!(count, 2, "the same body is kept once");
+
+    sqlx::query("DELETE FROM blob").execute(&mut hand).await.unwrap();
+    let error = store.load(&key()).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Unreadable { message } if message.contains("event 2")), "{error:?}");
+
+    let other = ConversationKey { user: UserId::new("bert").unwrap(), ..key() };
+    let input = Input {
+        id: InputId::new("i1").unwrap(),
+        at: jiff::Timestamp::UNIX_EPOCH,
+        body: InputBody::message("hello"),
+    };
+    store.submit(&other, &input).await.unwrap();
+    store.append(&other, 1, jiff::Timestamp::UNIX_EPOCH, &events).await.unwrap();
+    let count: i64 = sqlx::query_scalar(bodies).fetch_one(&mut hand).await.unwrap();
+    assert_eq!(count, 2);
+    assert!(store.delete(&other).await.unwrap());
+    let count: i64 = sqlx::query_scalar(bodies).fetch_one(&mut hand).await.unwrap();
+    assert_eq!(count, 0);
+}
+
+#[tokio::test]
+async fn what_is_said_where_nothing_can_be_read_waits_for_a_version_that_can() {
+    let (_folder, store, mut hand) = tampered().await;
+    insert(&mut hand, 1, 2, "mind_changed", r#"{"event":"mind_changed"}"#).await;
+    let input = Input {
+        id: InputId::new("i2").unwrap(),
+        at: jiff::Timestamp::UNIX_EPOCH,
+        body: InputBody::message("are you there?"),
+    };
+    store.submit(&key(), &input).await.unwrap();
+    assert!(matches!(store.load(&key()).await, Err(StoreError::Unreadable { .. })));
+    let waiting: i64 = sqlx::query_scalar("SELECT count(*) FROM inbox WHERE taken_seq IS NULL")
+        .fetch_one(&mut hand)
+        .await
+        .unwrap();
+    assert_eq!(waiting, 2);
+    assert_eq!(store.unsettled(None).await.unwrap(), [key()]);
 }

@@ -4,6 +4,11 @@
 mod crash;
 mod damage;
 mod format;
+mod maintenance;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "postgres")]
+mod server;
 mod sqlite;
 
 use std::path::PathBuf;

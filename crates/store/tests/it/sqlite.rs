@@ -15,6 +15,16 @@ async fn memory_keeps_the_task_contract() {
 }
 
 #[tokio::test]
+async fn memory_keeps_the_token_contract() {
+    contract::token_store(in_memory).await;
+}
+
+#[tokio::test]
+async fn memory_keeps_the_budget_contract() {
+    contract::budget_store(in_memory).await;
+}
+
+#[tokio::test]
 async fn memory_keeps_the_journal_contract() {
     contract::journal(in_memory).await;
 }

@@ -1,0 +1,30 @@
+use std::future::Future;
+
+use adjutant_core::CancellationToken;
+use adjutant_runtime::Agent;
+use adjutant_service::{Auth, ServeError, Service, ServiceConfig};
+
+use crate::Result;
+
+/// From an agent to a service in one line.
+pub trait Serve {
+    /// Answers `POST /v1/chat` at `address` (an address of numbers and a port) until the future is dropped, and goes on with
+    /// what a crash left open in the agent's journal.
+    ///
+    /// For this machine alone: everybody on it is the one local user. Beyond it, who asks has to be known:
+    /// [`Service::bind`] with tokens.
+    ///
+    /// # Errors
+    /// [`Error::Serve`](crate::Error::Serve): the address is none, is taken, or is not this machine's own.
+    fn serve(&self, address: &str) -> impl Future<Output = Result<()>> + Send;
+}
+
+impl Serve for Agent {
+    async fn serve(&self, address: &str) -> Result<()> {
+        let bind = address.parse().map_err(|_| ServeError::Address { given: address.to_owned() })?;
+        let config = ServiceConfig { bind, auth: Auth::None, hosts: Vec::new() };
+        let service = Service::bind(self.clone(), config).await?;
+        // What cannot go on now is tried again and again; a program that wants to hear of it runs the service itself.
+        Ok(service.run(CancellationToken::new(), |_| {}).await?)
+    }
+}

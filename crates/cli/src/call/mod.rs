@@ -1,0 +1,188 @@
+//! `adjutant models call`: one request to a model, passed on as it is, and its answer as one JSON object.
+//!
+//! No agent, no tools of ours, no journal: what goes out is what came in. `docs/models-call.md` is its reference.
+
+mod answer; // what is printed
+mod input; // what is read
+mod transcript; // what was said, with ids and signatures as they were given
+
+use std::io::{IsTerminal as _, Read};
+use std::path::Path;
+
+use adjutant_core::{Delta, GenerateRequest, GenerateResponse, LanguageModel, ModelError};
+use adjutant_providers::Provider;
+use futures::StreamExt as _;
+
+pub(crate) use answer::Answer;
+use input::Input;
+
+use crate::args::Call;
+use crate::config::Sources;
+use crate::display::{clean, clip, json_line};
+use crate::error::{CliError, Exit};
+use crate::model_choice::{self, Choice, Named, Override};
+use crate::screen::Screen;
+use crate::talk;
+
+/// For `models call --help`.
+pub(crate) const HELP: &str = r#"Input, one JSON object (null or missing: not sent; unknown keys are ignored):
+  {"system": "...",
+   "messages": [{"role": "user", "text": "..."},
+                {"role": "assistant", "text": "...", "tool_calls": [{"id": "...", "name": "...", "args": {}, "signature": "..."}]},
+                {"role": "tool", "id": "...", "name": "...", "content": "text, or any JSON"}],
+   "tools": [{"name": "...", "description": "...", "parameters": {"type": "object"}}],
+   "temperature": 0.5, "max_tokens": 100, "stream": false,
+   "provider": "gemini", "model": "..."}
+
+Output, the last line of standard output, also when it failed:
+  {"text": "...", "tool_calls": [{"name": "...", "args": {}}], "finish": "stop",
+   "usage": {"input": 12, "output": 3}, "error": null}
+  finish       stop, tool_calls, max_tokens, content_filter, error
+  error        null, or {"kind": ..., "retry_after_s": seconds or null}; kind is one of bad_request, auth, not_found,
+               rate_limit, quota, server, timeout, network, invalid_response, truncated, context_too_long, refused
+
+Example:
+  echo '{"messages": [{"role": "user", "text": "Hello"}]}' | adjutant models call -m gemini
+"#;
+
+/// Bytes of input that are taken.
+const INPUT_MAX: u64 = 64 * 1024 * 1024;
+
+/// Makes the call and prints the answer.
+///
+/// # Errors
+/// No call could be made: the input, the settings or the model's name cannot be used.
+pub(crate) async fn run(sources: &Sources, screen: &Screen, options: Call) -> Result<Exit, CliError> {
+    let input = Input::parse(&read(options.input.as_deref())?)?;
+    let settings = sources.load()?;
+    settings.warnings.iter().for_each(|warning| screen.note(warning));
+    let (choice, named) = match choose(sources.model.as_deref(), &input)? {
+        Some(choice) => (choice, Named::Yes),
+        None => Choice::of(&settings, screen).await?,
+    };
+    let choice = completed(choice, &input);
+    let call_state = if let Choice::Vendor(provider, _) = &choice { provider.call_state } else { None };
+    // One attempt is the promise of a raw call.
+    let over = Override { base_url: options.base_url, retries: Some(options.retries) };
+    let model = model_choice::open_choice(&settings, screen, (choice, named), &over).await?;
+    let request = transcript::request(&input, model.id(), call_state)?;
+    screen.note(&talk::header(&*model));
+    let mut said = String::new();
+    let result = if options.stream || input.stream {
+        stream(&*model, &request, screen, &mut said).await
+    } else {
+        model.generate(&request).await
+    };
+    let (answer, exit) = match result {
+        Ok(response) => {
+            response.losses.iter().for_each(|loss| screen.note(loss));
+            Answer::of(response)
+        }
+        Err(error) => {
+            screen.error(&shown(&error));
+            Answer::of_failure(said, &error)
+        }
+    };
+    screen.answer_line(&json_line(&answer));
+    Ok(exit)
+}
+
+/// The bytes of the input: a file's, or standard input's.
+fn read(file: Option<&Path>) -> Result<Vec<u8>, CliError> {
+    let stdin = std::io::stdin();
+    let (what, bytes) = match file {
+        Some(path) if path != Path::new("-") => {
+            let what = path.display().to_string();
+            let bytes = std::fs::File::open(path).and_then(all);
+            (what, bytes)
+        }
+        None if stdin.is_terminal() => {
+            return Err(CliError::usage("there is no input")
+                .or_try("--input FILE, or a pipe; adjutant models call --help has the format"));
+        }
+        Some(_) | None => ("standard input".to_owned(), all(stdin.lock())),
+    };
+    let bytes = bytes
+        .map_err(|error| CliError::usage(format!("{what} cannot be read")).because(error.to_string()))?;
+    if bytes.len() as u64 > INPUT_MAX {
+        return Err(CliError::usage(format!("{what} is longer than {INPUT_MAX} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// One byte more than may be, so that too much is noticed and never held.
+fn all(source: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(INPUT_MAX + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Who is asked: `-m`, else the provider of the input; `None`: neither says.
+fn choose(flag: Option<&str>, input: &Input) -> Result<Option<Choice>, CliError> {
+    flag.or(input.provider.as_deref()).map(Choice::parse).transpose()
+}
+
+/// The choice with the model of the input, if it has none and the input does not mean another provider's.
+fn completed(choice: Choice, input: &Input) -> Choice {
+    let means = |name: &str| {
+        let named = input.provider.as_deref().and_then(Provider::find);
+        input.provider.is_none() || named.is_some_and(|provider| provider.name == name)
+    };
+    match (choice, &input.model) {
+        (Choice::Vendor(provider, None), Some(model)) if means(provider.name) => {
+            Choice::Vendor(provider, Some(model.clone()))
+        }
+        (Choice::Embedded(None), Some(model)) => Choice::Embedded(Some(model.clone())),
+        (choice, _) => choice,
+    }
+}
+
+/// Asks for the answer piece by piece. `said` is what came of it, whatever happens; who watches standard error sees it come.
+async fn stream(
+    model: &dyn LanguageModel,
+    request: &GenerateRequest,
+    screen: &Screen,
+    said: &mut String,
+) -> Result<GenerateResponse, ModelError> {
+    let mut deltas = model.stream(request).await?;
+    let live = screen.shows_progress();
+    let mut result = None;
+    while let Some(delta) = deltas.next().await {
+        match delta {
+            Ok(Delta::Text(words)) => {
+                if live {
+                    screen.side(&clean(&words));
+                }
+                said.push_str(&words);
+            }
+            Ok(Delta::Retrying { attempt, reason, .. }) => {
+                screen.note(&format!("attempt {attempt} failed: {reason}"));
+            }
+            Ok(Delta::Finished(response)) => {
+                result = Some(Ok(response));
+                break;
+            }
+            Ok(_) => {}
+            Err(error) => {
+                result = Some(Err(error));
+                break;
+            }
+        }
+    }
+    if live && !said.is_empty() {
+        screen.side("\n");
+    }
+    result.unwrap_or_else(|| {
+        let (provider, reason) = (model.id().provider.clone(), "it stopped before its end".to_owned());
+        Err(ModelError::Truncated { provider, reason })
+    })
+}
+
+/// A failure for a person; what could not be read is shown, since no log keeps it.
+fn shown(error: &ModelError) -> CliError {
+    let shown = CliError::of_model_error(error);
+    match error.raw().map(|raw| clip(raw, 500)) {
+        Some(raw) if !raw.is_empty() => CliError { tries: Vec::new(), ..shown.because(raw) },
+        Some(_) | None => shown,
+    }
+}

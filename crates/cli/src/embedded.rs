@@ -1,0 +1,282 @@
+//! Language models that run in this process, and getting one at first use.
+
+use std::path::{Path, PathBuf};
+
+use adjutant_core::{CancellationToken, Reading, nearest, read_words};
+use adjutant_embedded::catalogue::{self, DEFAULT_MODEL, InstallState, KNOWN_MODELS, KnownModel};
+use adjutant_embedded::pull::{self, Progress, PullError, Step};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+
+use crate::config::Settings;
+use crate::display::json_line;
+use crate::error::CliError;
+use crate::lines::{Interrupts, Lines};
+use crate::model_choice::{Named, key_variables};
+use crate::screen::Screen;
+
+/// Fetches a model.
+///
+/// # Errors
+/// No such model, no source for it, or no place to put it.
+pub(crate) async fn pull(
+    settings: &Settings,
+    screen: &Screen,
+    name: Option<String>,
+    json: bool,
+) -> Result<(), CliError> {
+    let model = known(name.as_deref().or(settings.embedded_model.as_deref()))?;
+    let file = fetch(model, &settings.dirs.models(), screen).await?;
+    screen.answer_line(&if json {
+        json_line(&json!({ "name": model.name, "path": file.to_string_lossy() }))
+    } else {
+        format!("{} is ready: {}", model.name, file.display())
+    });
+    Ok(())
+}
+
+/// Deletes a model.
+///
+/// # Errors
+/// No such model, or it cannot be deleted.
+pub(crate) fn rm(settings: &Settings, screen: &Screen, name: &str, json: bool) -> Result<(), CliError> {
+    let model = known(Some(name))?;
+    let freed = catalogue::remove(&settings.dirs.models(), model.name)
+        .map_err(|error| CliError::failed(error.to_string()))?;
+    screen.answer_line(&if json {
+        json_line(&json!({ "name": model.name, "freed_bytes": freed }))
+    } else {
+        format!("{} is gone; {} are free again", model.name, size(freed))
+    });
+    Ok(())
+}
+
+/// The file of a model that runs in this process: there already, or fetched if the person wants it.
+///
+/// One that somebody named is fetched without a question where nobody can be asked.
+///
+/// # Errors
+/// No such model, it is not there and may not be fetched, or it could not be fetched.
+pub(crate) async fn installed(
+    settings: &Settings,
+    screen: &Screen,
+    name: Option<String>,
+    named: Named,
+) -> Result<(String, PathBuf), CliError> {
+    let dir = settings.dirs.models();
+    let model = known(name.as_deref())?;
+    if model.state_in(&dir) != InstallState::Installed {
+        if screen.asks() {
+            wanted(model, &dir, screen, named).await?;
+        } else if named == Named::No {
+            return Err(missing(model));
+        }
+        fetch(model, &dir, screen).await?;
+    }
+    Ok((model.name.to_owned(), model.path_in(&dir)))
+}
+
+/// The catalogue's entry of that name, or the usual one.
+fn known(name: Option<&str>) -> Result<&'static KnownModel, CliError> {
+    let name = name.unwrap_or(DEFAULT_MODEL);
+    KnownModel::find(name).ok_or_else(|| {
+        let error = CliError::no_such_model(format!("there is no embedded model called {name:?}"));
+        let error = match nearest(name, KNOWN_MODELS.iter().map(|model| model.name)) {
+            Some(near) => error.because(format!("did you mean {near}?")),
+            None => error.because(format!("there are {}", KNOWN_MODELS.map(|model| model.name).join(", "))),
+        };
+        error.or_try("-m embedded:FILE.gguf for a file of your own")
+    })
+}
+
+/// One question, default yes.
+async fn wanted(model: &KnownModel, dir: &Path, screen: &Screen, named: Named) -> Result<(), CliError> {
+    let why = if named == Named::Yes { "" } else { "No API key and no local server found. " };
+    let left = match model.state_in(dir) {
+        InstallState::Partial { bytes } => format!("{} of it are here", size(bytes)),
+        InstallState::Missing | InstallState::Damaged { .. } | InstallState::Installed => "once".to_owned(),
+    };
+    screen.side(&format!(
+        "{why}Download the embedded model ({}, {}, {left})? [Y/n] ",
+        model.name,
+        size(model.bytes)
+    ));
+    let line = Lines::new().next().await.ok().flatten();
+    // The end of input is not a yes.
+    let Some(line) = line else { return Err(missing(model)) };
+    let words = String::from_utf8_lossy(&line).trim().to_owned();
+    if words.is_empty() || read_words(&words) == Reading::Yes { Ok(()) } else { Err(missing(model)) }
+}
+
+fn missing(model: &KnownModel) -> CliError {
+    let error = CliError::configuration("there is no language model to ask")
+        .because(format!(
+            "no key in the environment, no local server, and the embedded model {} is not here",
+            model.name
+        ))
+        .or_try(format!("adjutant models pull    ({}, once)", size(model.bytes)));
+    key_variables()
+        .into_iter()
+        .fold(error, CliError::or_try)
+        .or_try("adjutant -m embedded:FILE.gguf …")
+        .or_try("adjutant -m demo …    canned answers, to look around")
+}
+
+/// Fetches a model. Ctrl-C stops; what is there stays for the next time.
+async fn fetch(model: &'static KnownModel, dir: &Path, screen: &Screen) -> Result<PathBuf, CliError> {
+    let mut interrupts = Interrupts::new()?;
+    let cancel = CancellationToken::new();
+    let mut meter = Meter::new(screen, model);
+    let sources = pull::Sources::default();
+    let result = {
+        let mut tell = |progress: Progress| meter.tell(progress);
+        let pull = pull::pull(model.name, dir, &sources, &mut tell, &cancel);
+        tokio::pin!(pull);
+        loop {
+            tokio::select! {
+                result = &mut pull => break result,
+                () = interrupts.next() => cancel.cancel(),
+            }
+        }
+    };
+    meter.end();
+    result.map_err(|error| match error {
+        PullError::Cancelled => CliError::interrupted("the download was stopped; what is there is kept")
+            .or_try("adjutant models pull    goes on where it stopped"),
+        PullError::NoSource { name, file, bytes, failures } => {
+            let causes: Vec<String> =
+                failures.iter().map(|failure| format!("{}: {}", failure.source, failure.cause)).collect();
+            CliError::configuration(format!("{name} could not be fetched"))
+                .because(causes.join("; "))
+                .or_try("again later: what is there is kept")
+                .or_try(format!(
+                    "get {file} ({}) elsewhere, then adjutant -m embedded:FILE.gguf …",
+                    size(bytes)
+                ))
+        }
+        PullError::Busy { .. } => CliError::failed(error.to_string()).or_try("wait for it"),
+        error => CliError::configuration(error.to_string()),
+    })
+}
+
+/// How far a download is: a bar at a terminal, else a line every few percent.
+struct Meter<'a> {
+    screen: &'a Screen,
+    name: &'static str,
+    bar: Option<ProgressBar>,
+    step: Option<(Step, &'static str)>,
+    told_percent: u64,
+}
+
+/// Percent between two lines.
+const LINE_EVERY: u64 = 5;
+
+impl<'a> Meter<'a> {
+    fn new(screen: &'a Screen, model: &KnownModel) -> Self {
+        let bar = screen.shows_progress().then(|| {
+            let bar = ProgressBar::with_draw_target(Some(model.bytes), ProgressDrawTarget::stderr());
+            let style = "{msg} {bar:24} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+            if let Ok(style) = ProgressStyle::with_template(style) {
+                bar.set_style(style);
+            }
+            bar
+        });
+        Self { screen, name: model.name, bar, step: None, told_percent: 0 }
+    }
+
+    fn tell(&mut self, progress: Progress) {
+        let new_step = self.step != Some((progress.step, progress.source));
+        self.step = Some((progress.step, progress.source));
+        let doing = match progress.step {
+            Step::Connecting => format!("looking for {} at {}", self.name, progress.source),
+            Step::Downloading => format!("{} from {}", self.name, progress.source),
+            Step::Checking => format!("checking {}", self.name),
+        };
+        if let Some(bar) = &self.bar {
+            if new_step {
+                bar.set_message(doing);
+                // The rate counts from here: what an earlier attempt fetched is not today's speed.
+                bar.reset_eta();
+            }
+            bar.set_position(progress.done_bytes);
+            return;
+        }
+        let percent = progress.done_bytes * 100 / progress.total_bytes.max(1);
+        if new_step || percent >= self.told_percent + LINE_EVERY {
+            self.told_percent = percent;
+            self.screen.note(&format!(
+                "{doing}: {} of {} ({percent} %)",
+                size(progress.done_bytes),
+                size(progress.total_bytes)
+            ));
+        }
+    }
+
+    fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// What can be had and what is here, each as a line and as JSON.
+///
+/// # Errors
+/// The folder cannot be read.
+pub(crate) fn list(settings: &Settings) -> Result<Vec<(String, Value)>, CliError> {
+    let dir = settings.dirs.models();
+    let models = catalogue::list(&dir).map_err(|error| {
+        CliError::configuration(format!("{} cannot be read", dir.display())).because(error.to_string())
+    })?;
+    let row = |model: &catalogue::ListedModel| {
+        let state = match model.state {
+            InstallState::Installed => "installed".to_owned(),
+            InstallState::Partial { bytes } => format!("{} fetched", size(bytes)),
+            InstallState::Damaged { .. } => "damaged; pull it again".to_owned(),
+            InstallState::Missing => "not here".to_owned(),
+        };
+        let (spec, note) = match model.known {
+            Some(known) => (format!("embedded/{}", model.name), known.note),
+            None => (model.name.clone(), "a file of your own: -m embedded:FILE"),
+        };
+        let json = json!({
+            "name": model.name,
+            "path": model.path.to_string_lossy(),
+            "bytes": model.bytes,
+            "installed": model.state == InstallState::Installed,
+            "default": model.name == DEFAULT_MODEL,
+        });
+        (format!("{spec:44} {:>8}  {state:12}  {note}", size(model.bytes)), json)
+    };
+    Ok(models.iter().map(row).collect())
+}
+
+/// Bytes as people read them: `491 MB`, `1.1 GB`.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{} kB", bytes.div_ceil(1_000)),
+        1_000_000..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_short() {
+        assert_eq!(
+            [size(0), size(1), size(491_400_064), size(1_117_320_768)],
+            ["0 kB", "1 kB", "491 MB", "1.1 GB"]
+        );
+    }
+
+    #[test]
+    fn an_unknown_model_is_an_error_with_the_nearest() {
+        let error = known(Some("qwen2.5-coder-1b")).unwrap_err();
+        assert_eq!(error.exit as u8, 3);
+        assert!(error.cause.unwrap().contains("did you mean qwen2.5-coder-"));
+        assert_eq!(known(None).unwrap().name, DEFAULT_MODEL);
+    }
+}

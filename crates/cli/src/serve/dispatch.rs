@@ -1,0 +1,97 @@
+//! `--dispatch`: Restate, where it was built in.
+
+#[cfg(not(feature = "restate"))]
+mod without {
+    use std::convert::Infallible;
+
+    use adjutant_core::CancellationToken;
+    use adjutant_runtime::Agent;
+
+    use crate::error::CliError;
+    use crate::screen::Screen;
+
+    /// There is none.
+    pub(in crate::serve) struct Worker(Infallible);
+
+    impl Worker {
+        pub(in crate::serve) async fn bind(_address: &str) -> Result<Self, CliError> {
+            Err(CliError::configuration("this adjutant was built without Restate")
+                .or_try("without --dispatch: replicas on one PostgreSQL share the work by themselves")
+                .or_try("cargo build --release --features restate"))
+        }
+
+        pub(in crate::serve) fn dispatching(&self, _agent: &Agent) -> Agent {
+            match self.0 {}
+        }
+
+        pub(in crate::serve) fn url(&self) -> String {
+            match self.0 {}
+        }
+
+        pub(in crate::serve) async fn run(self, _agent: Agent, _stop: CancellationToken, _screen: &Screen) {
+            match self.0 {}
+        }
+    }
+}
+
+#[cfg(feature = "restate")]
+mod with {
+    use adjutant_core::CancellationToken;
+    use adjutant_restate::RestateAddress;
+    use adjutant_runtime::Agent;
+    use tokio::sync::mpsc;
+
+    use crate::error::CliError;
+    use crate::screen::Screen;
+
+    /// What Restate calls.
+    pub(in crate::serve) struct Worker(adjutant_restate::Worker);
+
+    impl Worker {
+        /// Listens for it.
+        pub(in crate::serve) async fn bind(address: &str) -> Result<Self, CliError> {
+            let address: RestateAddress = address.parse().map_err(|error| {
+                CliError::configuration(format!("--dispatch: {error}")).or_try("docs/restate.md")
+            })?;
+            let worker = adjutant_restate::Worker::bind(address).await.map_err(|error| {
+                CliError::configuration(error.to_string()).or_try(
+                    "another port: --dispatch 'restate://HOST:PORT?listen=127.0.0.1:9081'; port 0 takes a free one",
+                )
+            })?;
+            Ok(Self(worker))
+        }
+
+        /// The agent that accepts what Restate has gone on with.
+        pub(in crate::serve) fn dispatching(&self, agent: &Agent) -> Agent {
+            agent.dispatched_by(self.0.dispatch())
+        }
+
+        pub(in crate::serve) fn url(&self) -> String {
+            self.0.url().to_owned()
+        }
+
+        /// Answers its calls until it is told to stop.
+        pub(in crate::serve) async fn run(self, agent: Agent, stop: CancellationToken, screen: &Screen) {
+            let (tell, mut told) = mpsc::unbounded_channel();
+            let working = self.0.run(agent, stop, move |error| {
+                // Nobody listens any more only when it is over.
+                let _ = tell.send(error.to_string());
+            });
+            let showing = async {
+                while let Some(error) = told.recv().await {
+                    screen.note(&error);
+                }
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = working => {}
+                () = showing => {}
+            }
+        }
+    }
+}
+
+#[cfg(feature = "restate")]
+pub(super) use with::Worker;
+#[cfg(not(feature = "restate"))]
+pub(super) use without::Worker;

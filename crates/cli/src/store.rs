@@ -1,0 +1,69 @@
+//! The one database everything is in: an SQLite file, or PostgreSQL. No command knows which.
+
+use std::sync::Arc;
+
+use adjutant_core::port::{
+    BudgetStore, ConversationStore, Journal, LogStore, StoreError, TaskStore, TokenStore,
+};
+#[cfg(feature = "postgres")]
+use adjutant_store::postgres;
+use adjutant_store::{Maintenance, sqlite, worker_id};
+
+use crate::config::{Database, Settings};
+use crate::error::CliError;
+
+/// What an agent needs.
+pub(crate) trait Work: Journal + LogStore + TaskStore + BudgetStore {}
+
+impl<S: Journal + LogStore + TaskStore + BudgetStore> Work for S {}
+
+/// What the commands need.
+pub(crate) trait Store: Work + ConversationStore + TokenStore + Maintenance {}
+
+impl<S: Work + ConversationStore + TokenStore + Maintenance> Store for S {}
+
+/// Opens the database of the settings.
+///
+/// # Errors
+/// It cannot be opened or made.
+pub(crate) async fn open(settings: &Settings) -> Result<Arc<dyn Store>, CliError> {
+    Ok(match &settings.database {
+        Database::Sqlite(path) => Arc::new(sqlite::Store::open(path).await?),
+        #[cfg(feature = "postgres")]
+        Database::Postgres(address) => Arc::new(postgres::Store::connect(address, 0).await?),
+        #[cfg(not(feature = "postgres"))]
+        Database::Postgres(_) => return Err(no_postgres()),
+    })
+}
+
+#[cfg(not(feature = "postgres"))]
+fn no_postgres() -> CliError {
+    CliError::configuration("this adjutant was built without PostgreSQL")
+        .or_try("build it with the feature postgres, or take an SQLite file")
+}
+
+/// The name of this process in the journal. On a server, processes of several machines meet, and each may be number 1.
+pub(crate) fn worker(settings: &Settings) -> String {
+    match settings.database {
+        Database::Sqlite(_) => worker_id().to_owned(),
+        Database::Postgres(_) => format!("{}-{}", worker_id(), uuid::Uuid::now_v7()),
+    }
+}
+
+/// A person's words for a store's error.
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        let message = error.to_string();
+        match error {
+            StoreError::Unusable { .. } | StoreError::Unreadable { .. } => {
+                Self::configuration("the data cannot be used").because(message).or_try(
+                    "see where it is: adjutant config path; another place: ADJUTANT_STORE_PATH=FILE, or --database",
+                )
+            }
+            StoreError::Conflict | StoreError::Unavailable { .. } => {
+                Self::failed(message).or_try("try again; another adjutant may be busy with the same data")
+            }
+            _ => Self::failed(message),
+        }
+    }
+}

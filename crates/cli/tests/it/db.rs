@@ -1,0 +1,89 @@
+//! `adjutant db`, and what is old.
+
+use serde_json::Value;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
+
+use crate::harness::{Home, Run, arg};
+use crate::server::Server;
+
+/// A home with a task and two conversations, one of which waits for a yes.
+fn home_with_data() -> (Home, String) {
+    let home = Home::new();
+    home.add_task("buy milk");
+    let model = home.script(&[
+        r#"{"match": "drop", "calls": [{"name": "delete_task", "args": {"task_id": "1"}}]}"#,
+        r#"{"text": "Hello.", "repeat": true}"#,
+    ]);
+    home.run(&["-m", &model, "hello"]).succeeds();
+    home.run(&["-m", &model, "drop it"]).ends_with(4);
+    (home, model)
+}
+
+/// Changes the file as no program of ours would.
+async fn tamper(home: &Home, statement: &'static str) {
+    let file = home.path("data/adjutant/adjutant.db");
+    let mut connection = SqliteConnectOptions::new().filename(file).connect().await.unwrap();
+    sqlx::query(statement).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_database_is_described_checked_and_copied() {
+    let (home, _) = home_with_data();
+    let status = home.run(&["db", "status"]).succeeds();
+    for words in ["adjutant.db", "SQLite 3.", "wal", "1 wait for a person"] {
+        assert!(status.stdout.contains(words), "no {words:?} in {status:?}");
+    }
+    let (code, status) = home.json(&["db", "status"]);
+    let rows = |status: &Value, table: &str| {
+        let tables = status["tables"].as_array().unwrap();
+        tables.iter().find(|row| row["name"] == table).unwrap()["rows"].as_u64().unwrap()
+    };
+    assert_eq!((code, rows(&status, "task"), rows(&status, "conversation")), (0, 1, 2), "{status}");
+    home.run(&["db", "migrate"]).succeeds();
+    assert_eq!(home.run(&["db", "check"]).succeeds().stdout, "All is well.\n");
+
+    let copy = home.path("copy.db");
+    home.run(&["db", "backup", arg(&copy)]).succeeds();
+    home.run(&["db", "backup", arg(&copy)]).ends_with(3).says("copy.db");
+    home.add_task("buy bread");
+    let (_, of_copy) = home.json(&["tasks", "list", "--database", arg(&copy)]);
+    assert_eq!(of_copy["result"]["data"]["tasks"].as_array().unwrap().len(), 1, "{of_copy}");
+
+    tamper(&home, "DELETE FROM event WHERE seq = 2").await;
+    let (code, findings) = home.json(&["db", "check"]);
+    assert_eq!(code, 1);
+    assert!(!findings.as_array().unwrap().is_empty(), "{findings}");
+    home.run(&["db", "check"]).ends_with(1).says("nothing was changed");
+}
+
+#[tokio::test]
+async fn a_server_has_a_program_of_its_own_for_copies() {
+    let server = Server::start();
+    let url = server.create_database("tasks").await;
+    let home = Home::new();
+    let run = |args: &[&str]| Run::of(home.command(args).env("DATABASE_URL", &url));
+    run(&["tasks", "add", "buy milk"]).succeeds();
+    assert!(run(&["db", "status"]).succeeds().stdout.contains("PostgreSQL "));
+    run(&["db", "check"]).succeeds();
+    run(&["db", "backup", "copy"]).ends_with(3).says("pg_dump");
+}
+
+#[tokio::test]
+async fn what_is_old_goes_once_a_day_and_what_waits_or_is_a_task_stays() {
+    let (home, model) = home_with_data();
+    home.config("[log]\nkeep = \"90d\"\n");
+    let chat = || home.run(&["chat", "-v", "-m", &model]).succeeds();
+    tamper(&home, "UPDATE event SET at = '2020' || substr(at, 5)").await;
+    tamper(&home, "UPDATE conversation SET updated_at = '2020' || substr(updated_at, 5)").await;
+    chat().says("removed what is older than").says("1 conversations");
+    let (_, log) = home.json(&["log", "list"]);
+    assert_eq!(log.as_array().unwrap().len(), 1, "{log}");
+    assert_eq!(home.json(&["pending", "list"]).1.as_array().unwrap().len(), 1);
+    assert_eq!(home.tasks(), ["buy milk"]);
+    home.run(&["db", "check"]).succeeds();
+    assert!(!chat().stderr.contains("log.keep"));
+    home.config("[log]\nkeep = \"12h\"\n");
+    home.run(&["tasks", "list"]).ends_with(3).says("log.keep");
+}

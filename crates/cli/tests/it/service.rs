@@ -1,0 +1,94 @@
+//! A running `adjutant serve`, and a client of few words.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// A process that serves. Killed when it is dropped.
+pub(crate) struct Serving {
+    child: Child,
+    /// What it said of itself.
+    pub(crate) announced: Value,
+    pub(crate) address: String,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+}
+
+impl Serving {
+    /// Starts `serve --json` and waits until it listens.
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let announced: Value = serde_json::from_str(&line).unwrap_or_else(|error| {
+            let mut words = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+            panic!("it does not serve ({error}): {line}{words}")
+        });
+        let address = announced["url"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
+        // Its words are read on, so that it never waits for a reader.
+        let mut words = child.stderr.take().unwrap();
+        std::thread::spawn(move || std::io::copy(&mut words, &mut std::io::sink()));
+        Self { child, announced, address }
+    }
+
+    /// The token of whoever started it.
+    pub(crate) fn token(&self) -> &str {
+        self.announced["token"].as_str().unwrap()
+    }
+
+    /// `POST /v1/chat`.
+    pub(crate) fn chat(&self, token: &str, body: &Value) -> Answer {
+        chat(&self.address, token, None, body).unwrap()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        assert!(Command::new("kill").arg(name).arg(self.child.id().to_string()).status().unwrap().success());
+    }
+
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
+    /// SIGKILL.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have ended before.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One `POST /v1/chat`. An error: no whole answer came, and nobody knows whether it was taken.
+pub(crate) fn chat(address: &str, token: &str, name: Option<&str>, body: &Value) -> std::io::Result<Answer> {
+    let broken = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+    let body = body.to_string();
+    let name = name.map(|name| format!("Idempotency-Key: {name}\r\n")).unwrap_or_default();
+    let head = format!(
+        "POST /v1/chat HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n{name}\r\n",
+        body.len()
+    );
+    let mut connection = TcpStream::connect(address)?;
+    connection.set_read_timeout(Some(Duration::from_secs(180)))?;
+    connection.write_all(format!("{head}{body}").as_bytes())?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(broken)?;
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(broken)?;
+    Ok(Answer { status, body: serde_json::from_str(body).map_err(|_| broken())? })
+}

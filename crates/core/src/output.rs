@@ -1,0 +1,182 @@
+//! What the final answer of a turn must look like, if it must.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde_json::Value;
+
+use crate::schema::{Schema, UnusableSchema};
+use crate::schema_of::schema_of;
+
+/// A JSON Schema for the final answer of a turn, compiled once. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct OutputSchema(Arc<Compiled>);
+
+#[derive(Debug)]
+struct Compiled {
+    json: Value,
+    schema: Schema,
+}
+
+/// An answer that fits its schema.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Structured {
+    /// The JSON as the model wrote it, without what stood around it.
+    pub text: String,
+    /// The same as a value.
+    pub value: Value,
+}
+
+impl OutputSchema {
+    /// Compiles a schema; see [`Schema::compile`].
+    ///
+    /// # Errors
+    /// [`UnusableSchema`], also for a schema that is no JSON object: it would allow everything or nothing.
+    pub fn new(schema: Value) -> Result<Self, UnusableSchema> {
+        if !schema.is_object() {
+            return Err(UnusableSchema("it must be a JSON object".to_owned()));
+        }
+        let compiled = Schema::compile(&schema)?;
+        Ok(Self(Arc::new(Compiled { json: schema, schema: compiled })))
+    }
+
+    /// The schema of a Rust type; see [`schema_of`].
+    ///
+    /// # Errors
+    /// [`UnusableSchema`] if the type's own annotations make a schema that cannot be used.
+    pub fn of<T: JsonSchema>() -> Result<Self, UnusableSchema> {
+        Self::new(schema_of::<T>())
+    }
+
+    /// The schema itself.
+    #[must_use]
+    pub fn as_json(&self) -> &Value {
+        &self.0.json
+    }
+
+    /// Whether every provider's own form for answers can hold it. Those of OpenAI and its likes take objects only.
+    #[must_use]
+    pub fn is_of_an_object(&self) -> bool {
+        self.0.json.get("type").and_then(Value::as_str) == Some("object")
+    }
+
+    /// What a model is told that has no form of its own for a schema. The same bytes every time.
+    #[must_use]
+    pub fn instruction(&self) -> String {
+        format!(
+            "When no more tools are needed, give your final answer as JSON and nothing else: one value that fits this \
+             JSON Schema, without words or a code fence around it.\n{}",
+            self.0.json
+        )
+    }
+
+    /// Reads an answer. A Markdown code fence around the JSON is tolerated, with words before and after the fence.
+    ///
+    /// # Errors
+    /// What does not fit, in words for the model: no JSON, or the paths and what was expected there.
+    pub fn read(&self, answer: &str) -> Result<Structured, String> {
+        let text = unfenced(answer).trim();
+        let value: Value =
+            serde_json::from_str(text).map_err(|error| format!("the answer is not JSON: {error}"))?;
+        self.0.schema.check_as("the answer", &value)?;
+        Ok(Structured { text: text.to_owned(), value })
+    }
+}
+
+impl PartialEq for OutputSchema {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.json == other.0.json
+    }
+}
+
+/// What is inside of the only code fence of an answer, or all of it. An answer that begins as JSON has no fence: a string
+/// inside may hold one.
+fn unfenced(answer: &str) -> &str {
+    let answer = answer.trim();
+    if answer.starts_with(['{', '[', '"']) {
+        return answer;
+    }
+    let mut pieces = answer.split("```");
+    match (pieces.next(), pieces.next(), pieces.next(), pieces.next()) {
+        (Some(_), Some(fenced), Some(_), None) => {
+            let inside = fenced.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+            // "```true```" is all language and no content.
+            if inside.trim().is_empty() { fenced } else { inside }
+        }
+        _ => answer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn person() -> OutputSchema {
+        OutputSchema::new(json!({
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0}},
+            "required": ["name", "age"],
+            "additionalProperties": false,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn json_is_read_with_or_without_a_fence() {
+        for answer in [
+            r#"{"name": "Ann", "age": 3}"#,
+            "\n {\"name\": \"Ann\", \"age\": 3}\n",
+            "```json\n{\"name\": \"Ann\", \"age\": 3}\n```",
+            "Here it is:\n```\n{\"name\": \"Ann\", \"age\": 3}\n```\nAnything else?",
+            "```json5 {\"name\": \"Ann\", \"age\": 3}```",
+        ] {
+            let read = person().read(answer).unwrap();
+            assert_eq!(read.value, json!({"name": "Ann", "age": 3}), "{answer}");
+            assert_eq!(read.text, r#"{"name": "Ann", "age": 3}"#);
+        }
+        let fence_inside = r#"{"name": "```json {} ```", "age": 3}"#;
+        assert_eq!(person().read(fence_inside).unwrap().text, fence_inside);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        for (answer, words) in [
+            ("Ann is three.", "not JSON"),
+            (r#"{"name": "Ann", "age": 3"#, "not JSON"),
+            (r#"{"name": "Ann", "age": 3} {"name": "Bob", "age": 4}"#, "not JSON"),
+            ("```\n{}\n``` or ```\n{}\n```", "not JSON"),
+            (r#"{"name": "Ann", "age": "three"}"#, r#"/age: "three" is not of type "integer""#),
+            (r#"{"name": "Ann"}"#, r#"the answer: "age" is a required property"#),
+            (r#"{"name": "Ann", "age": 3, "pet": "cat"}"#, "'pet' was unexpected"),
+            ("[]", r#"the answer: [] is not of type "object""#),
+        ] {
+            let error = person().read(answer).unwrap_err();
+            assert!(error.contains(words), "{answer} => {error}");
+        }
+    }
+
+    #[test]
+    fn any_type_may_be_asked_for() {
+        let truth = OutputSchema::new(json!({"type": "boolean"})).unwrap();
+        assert_eq!(truth.read("```true```").unwrap().value, json!(true));
+        let list = OutputSchema::of::<Vec<u8>>().unwrap();
+        assert_eq!(list.read("[1, 2]").unwrap().value, json!([1, 2]));
+        assert!(list.read("[256]").is_err());
+    }
+
+    #[test]
+    fn a_schema_that_cannot_be_used_is_refused() {
+        for schema in [json!(true), json!({"type": "objekt"}), json!({"$ref": "https://a.example/s.json"})] {
+            assert!(OutputSchema::new(schema.clone()).is_err(), "{schema}");
+        }
+    }
+
+    #[test]
+    fn the_instruction_holds_the_schema_and_is_the_same_every_time() {
+        let text = person().instruction();
+        assert!(text.contains(r#""required":["name","age"]"#));
+        assert_eq!(text, person().instruction());
+    }
+}

@@ -1,0 +1,204 @@
+//! JSON Schema of a Rust type, in the form models are shown: in one piece, closed, with standard formats only.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+/// The JSON Schema of `T`, draft 2020-12, as models are shown it. Objects take no other properties than those they list,
+/// unless the type says otherwise.
+#[must_use]
+pub fn schema_of<T: JsonSchema>() -> Value {
+    let mut schema = SchemaSettings::draft2020_12()
+        .with(|settings| {
+            settings.inline_subschemas = true;
+            settings.meta_schema = None;
+        })
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value();
+    if let Some(map) = schema.as_object_mut() {
+        // The name of a Rust type tells a model nothing.
+        map.shift_remove("title");
+    }
+    tidy(&mut schema, false);
+    schema
+}
+
+/// `part`: the schema describes a part of an object that another schema describes too (a flattened field), so it cannot
+/// say that there is nothing else.
+fn tidy(schema: &mut Value, part: bool) {
+    // Keywords whose value is a schema, a list of schemas, or a map of schemas. Source: JSON Schema 2020-12, chapters
+    // "Applicator" and "Unevaluated". Everything else (`const`, `default`, `enum`, `examples`) is data.
+    const ONE: &[&str] =
+        &["items", "contains", "additionalProperties", "propertyNames", "unevaluatedProperties"];
+    const HERE: &[&str] = &["allOf", "anyOf", "oneOf"];
+    const NAMED: &[&str] = &["properties", "patternProperties", "$defs"];
+
+    let Some(map) = schema.as_object_mut() else { return };
+    drop_foreign_format(map);
+    let composed = HERE.iter().chain(&["$ref"]).any(|keyword| map.contains_key(*keyword));
+    let part_below = part || map.contains_key("properties");
+    let says_otherwise =
+        ["additionalProperties", "unevaluatedProperties"].iter().any(|word| map.contains_key(*word));
+    if is_object(map) && !part && !composed && !says_otherwise {
+        map.entry("properties").or_insert_with(|| json!({}));
+        map.insert("additionalProperties".to_owned(), Value::Bool(false));
+    }
+    for (keyword, value) in map {
+        if ONE.contains(&keyword.as_str()) {
+            tidy(value, false);
+        } else if HERE.contains(&keyword.as_str()) {
+            value.as_array_mut().into_iter().flatten().for_each(|schema| tidy(schema, part_below));
+        } else if keyword == "prefixItems" {
+            value.as_array_mut().into_iter().flatten().for_each(|schema| tidy(schema, false));
+        } else if NAMED.contains(&keyword.as_str()) {
+            value.as_object_mut().into_iter().flatten().for_each(|(_, schema)| tidy(schema, false));
+        }
+    }
+}
+
+fn is_object(map: &Map<String, Value>) -> bool {
+    match map.get("type") {
+        Some(Value::Array(types)) => types.iter().any(|name| name == "object"),
+        Some(name) => name == "object",
+        None => false,
+    }
+}
+
+/// `schemars` writes Rust's number types as formats (`uint32`), which no validator and few providers know.
+fn drop_foreign_format(map: &mut Map<String, Value>) {
+    // Source: JSON Schema Validation 2020-12, 7.3.
+    const STANDARD: &[&str] = &[
+        "date-time",
+        "date",
+        "time",
+        "duration",
+        "email",
+        "idn-email",
+        "hostname",
+        "idn-hostname",
+        "ipv4",
+        "ipv6",
+        "uri",
+        "uri-reference",
+        "iri",
+        "iri-reference",
+        "uuid",
+        "uri-template",
+        "json-pointer",
+        "relative-json-pointer",
+        "regex",
+    ];
+    if map.get("format").and_then(Value::as_str).is_some_and(|format| !STANDARD.contains(&format)) {
+        map.shift_remove("format");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    #[expect(clippy::needless_pass_by_value, reason = "an `expect!` is written in place")]
+    fn check<T: JsonSchema>(expected: Expect) {
+        expected.assert_eq(&schema_of::<T>().to_string());
+    }
+
+    #[test]
+    fn nested_objects_are_inlined_and_closed() {
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Args {
+            /// How many.
+            count: u32,
+            inner: Vec<Inner>,
+        }
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Inner {
+            name: Option<String>,
+        }
+        check::<Args>(expect![[
+            r#"{"type":"object","properties":{"count":{"type":"integer","minimum":0,"description":"How many."},"inner":{"type":"array","items":{"type":"object","properties":{"name":{"type":["string","null"]}},"additionalProperties":false}}},"required":["count","inner"],"additionalProperties":false}"#
+        ]]);
+    }
+
+    #[test]
+    fn maps_and_free_values_stay_open() {
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Args {
+            labels: BTreeMap<String, String>,
+            anything: Value,
+            free: Map<String, Value>,
+        }
+        check::<Args>(expect![[
+            r#"{"type":"object","properties":{"labels":{"type":"object","additionalProperties":{"type":"string"}},"anything":true,"free":{"type":"object","additionalProperties":true}},"required":["labels","anything","free"],"additionalProperties":false}"#
+        ]]);
+    }
+
+    #[test]
+    fn no_fields_is_an_empty_closed_object() {
+        #[derive(JsonSchema)]
+        struct Args {}
+        check::<Args>(expect![[r#"{"type":"object","properties":{},"additionalProperties":false}"#]]);
+    }
+
+    #[test]
+    fn parts_of_an_object_are_not_closed_each() {
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Args {
+            id: u8,
+            #[schemars(flatten)]
+            how: How,
+        }
+        #[derive(JsonSchema)]
+        #[serde(tag = "how", rename_all = "snake_case")]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        enum How {
+            Mail { to: String },
+            Post,
+        }
+        check::<Args>(expect![[
+            r#"{"type":"object","properties":{"id":{"type":"integer","minimum":0,"maximum":255}},"required":["id"],"oneOf":[{"type":"object","properties":{"how":{"type":"string","const":"mail"},"to":{"type":"string"}},"required":["how","to"]},{"type":"object","properties":{"how":{"type":"string","const":"post"}},"required":["how"]}]}"#
+        ]]);
+        check::<How>(expect![[
+            r#"{"oneOf":[{"type":"object","properties":{"how":{"type":"string","const":"mail"},"to":{"type":"string"}},"required":["how","to"],"additionalProperties":false},{"type":"object","properties":{"how":{"type":"string","const":"post"}},"required":["how"],"additionalProperties":false}]}"#
+        ]]);
+    }
+
+    #[test]
+    fn a_type_that_holds_itself() {
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Args {
+            tree: Node,
+        }
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Node {
+            size: u16,
+            children: Vec<Node>,
+        }
+        check::<Args>(expect![[
+            r##"{"type":"object","properties":{"tree":{"type":"object","properties":{"size":{"type":"integer","minimum":0,"maximum":65535},"children":{"type":"array","items":{"$ref":"#/$defs/Node"}}},"required":["size","children"],"additionalProperties":false}},"required":["tree"],"$defs":{"Node":{"type":"object","properties":{"size":{"type":"integer","minimum":0,"maximum":65535},"children":{"type":"array","items":{"$ref":"#/$defs/Node"}}},"required":["size","children"],"additionalProperties":false}},"additionalProperties":false}"##
+        ]]);
+    }
+
+    #[test]
+    fn data_is_left_alone() {
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Args {
+            #[schemars(extend("default" = { "type": "object", "format": "uint8" }))]
+            text: String,
+        }
+        check::<Args>(expect![[
+            r#"{"type":"object","properties":{"text":{"type":"string","default":{"type":"object","format":"uint8"}}},"required":["text"],"additionalProperties":false}"#
+        ]]);
+    }
+}

@@ -1,0 +1,156 @@
+//! What goes into a turn and what comes out of it.
+
+use crate::budget::Exceeded;
+use crate::confirmation::PendingCall;
+use crate::event::{Refusal, TurnEnd};
+use crate::id::{ModelId, TurnId};
+use crate::limits::TurnLimits;
+use crate::message::Message;
+use crate::model::{GenerateRequest, GenerationConfig, SchemaSupport};
+use crate::output::OutputSchema;
+use crate::tool::{Arguments, ToolCall, ToolDefinition, ToolResult};
+
+/// How a model is trusted with tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolStyle {
+    /// It calls them freely, sees the results, and writes the answer.
+    Native,
+    /// One constrained round of actions; the answer is made from what the tools say of themselves.
+    OneRound,
+}
+
+/// Everything a turn starts from.
+#[derive(Debug, Clone)]
+pub struct TurnSetup {
+    /// Its id.
+    pub turn: TurnId,
+    /// The model that is asked.
+    pub model: ModelId,
+    /// The instruction. Blank: none is sent.
+    pub instruction: String,
+    /// What was said before, trimmed.
+    pub history: Vec<Message>,
+    /// What the person says now, cut to the bound.
+    pub message: String,
+    /// How many Unicode characters it had before.
+    pub message_chars: usize,
+    /// The tools on offer.
+    pub tools: Vec<ToolDefinition>,
+    /// How answers are generated.
+    pub config: GenerationConfig,
+    /// The bounds.
+    pub limits: TurnLimits,
+    /// How the model is trusted with tools.
+    pub style: ToolStyle,
+    /// What the final answer must look like, if it must. A question or a refusal of the model needs no form.
+    pub output: Option<OutputSchema>,
+    /// Whether the model has a form of its own for that, if it is an object; otherwise the schema stands at the end of the
+    /// instruction.
+    pub schema_support: SchemaSupport,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Ask the model.
+    CallModel(GenerateRequest),
+    /// Take these calls through the gate and execute what may run, in order.
+    CallTools(Vec<ToolCall>),
+    /// Wait for a human; nothing is held meanwhile.
+    AskUser {
+        /// What waits.
+        pending: Vec<PendingCall>,
+        /// The words for the person.
+        content: String,
+    },
+    /// Done.
+    Finish(Box<TurnEnd>),
+}
+
+/// How one call ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CallEnd {
+    /// It ran.
+    Executed {
+        /// What it ran with.
+        arguments: Arguments,
+        /// What came out.
+        result: ToolResult,
+        /// Words for the person, if the tool has some.
+        summary: Option<String>,
+    },
+    /// The gate refused it.
+    Refused {
+        /// Why.
+        refusal: Refusal,
+        /// The words for the model.
+        message: String,
+    },
+    /// It waits for a human.
+    Waiting(PendingCall),
+    /// It is not clear what is meant.
+    Asked {
+        /// The question for the person.
+        question: String,
+    },
+    /// A human said no.
+    Denied {
+        /// What would have run.
+        arguments: Arguments,
+    },
+    /// Nobody answered in time.
+    Expired {
+        /// What would have run.
+        arguments: Arguments,
+    },
+    /// It was interrupted, and stays so: nobody knows whether it was done.
+    InDoubt {
+        /// What it was begun with.
+        arguments: Arguments,
+    },
+    /// It was interrupted, and the person says that it was done.
+    TakenAsDone {
+        /// What it was begun with.
+        arguments: Arguments,
+    },
+}
+
+impl CallEnd {
+    /// What was begun, where the same call is not to be made again in this turn: it may have been carried out, as far as
+    /// anybody knew.
+    #[must_use]
+    pub fn interrupted(&self) -> Option<&Arguments> {
+        match self {
+            Self::InDoubt { arguments }
+            | Self::TakenAsDone { arguments }
+            | Self::Waiting(PendingCall { arguments, doubt: Some(_), .. }) => Some(arguments),
+            Self::Executed { arguments, result, .. } => result.is_unknown().then_some(arguments),
+            Self::Waiting(_)
+            | Self::Refused { .. }
+            | Self::Asked { .. }
+            | Self::Denied { .. }
+            | Self::Expired { .. } => None,
+        }
+    }
+}
+
+/// Why a turn is stopped from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopReason {
+    /// The person wants it.
+    Cancelled,
+    /// Its time is up.
+    Deadline,
+    /// The next step might have broken a budget.
+    Budget(Exceeded),
+}
+
+/// Something arrived that the turn was not waiting for: a mistake of whoever drives it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{input} arrived while the turn was {state}")]
+pub struct OutOfOrder {
+    /// What arrived.
+    pub input: &'static str,
+    /// What the turn was doing.
+    pub state: &'static str,
+}

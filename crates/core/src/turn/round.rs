@@ -1,0 +1,111 @@
+//! The calls of one answer, with what became of them so far.
+
+use super::decide::{Ending, is_control};
+use super::exchange::CallEnd;
+use crate::confirmation::PendingCall;
+use crate::id::CallId;
+use crate::tool::ToolCall;
+use crate::words;
+
+/// The calls of one answer, with what became of them so far.
+#[derive(Debug, Clone)]
+pub(super) struct Round {
+    pub(super) calls: Vec<(ToolCall, Option<CallEnd>)>,
+    /// Calls whose arguments the person changed before they ran.
+    pub(super) edited: Vec<CallId>,
+    pub(super) ending: Option<Ending>,
+}
+
+impl Round {
+    /// Calls of which nothing is known yet.
+    pub(super) fn new(calls: Vec<ToolCall>, ending: Option<Ending>) -> Self {
+        Self { calls: calls.into_iter().map(|call| (call, None)).collect(), edited: Vec::new(), ending }
+    }
+
+    /// Notes how calls ended. True if one of them had waited for a human and ran.
+    pub(super) fn take(&mut self, ends: Vec<(CallId, CallEnd)>) -> bool {
+        let mut approved = false;
+        for (id, end) in ends {
+            let Some((_, slot)) = self.calls.iter_mut().find(|(call, _)| call.id == id) else { continue };
+            if let (Some(CallEnd::Waiting(shown)), Some(arguments)) = (&*slot, end.began_with()) {
+                approved |= matches!(end, CallEnd::Executed { .. });
+                if shown.arguments != *arguments && !self.edited.contains(&id) {
+                    self.edited.push(id);
+                }
+            }
+            *slot = Some(end);
+        }
+        approved
+    }
+
+    /// Whether something is known of every call.
+    pub(super) fn is_complete(&self) -> bool {
+        self.calls.iter().all(|(call, end)| end.is_some() || is_control(call))
+    }
+
+    /// What waits for a human.
+    pub(super) fn pending(&self) -> Vec<PendingCall> {
+        let waiting = |end: &Option<CallEnd>| {
+            if let Some(CallEnd::Waiting(pending)) = end { Some(pending.clone()) } else { None }
+        };
+        self.calls.iter().filter_map(|(_, end)| waiting(end)).collect()
+    }
+
+    /// What the person is to be asked, if that is what a call led to.
+    pub(super) fn question(&self) -> Option<String> {
+        self.calls.iter().find_map(|(_, end)| match end {
+            Some(CallEnd::Asked { question }) => Some(question.clone()),
+            Some(
+                CallEnd::Executed { .. }
+                | CallEnd::Refused { .. }
+                | CallEnd::Waiting(_)
+                | CallEnd::Denied { .. }
+                | CallEnd::Expired { .. }
+                | CallEnd::InDoubt { .. }
+                | CallEnd::TakenAsDone { .. },
+            )
+            | None => None,
+        })
+    }
+
+    /// What the person reads while calls wait: what is done already, what is unclear, and the questions.
+    pub(super) fn words_while_waiting(&self, pending: &[PendingCall]) -> String {
+        let mut lines: Vec<String> = Vec::new();
+        for (_, end) in &self.calls {
+            match end {
+                Some(CallEnd::Executed { result, summary, .. }) => {
+                    lines.extend(summary.clone().or_else(|| result.error.clone()));
+                }
+                Some(CallEnd::Asked { question }) => lines.push(question.clone()),
+                Some(
+                    CallEnd::Refused { .. }
+                    | CallEnd::Waiting(_)
+                    | CallEnd::Denied { .. }
+                    | CallEnd::Expired { .. }
+                    | CallEnd::InDoubt { .. }
+                    | CallEnd::TakenAsDone { .. },
+                )
+                | None => {}
+            }
+        }
+        lines.push(words::questions(pending));
+        lines.join("\n")
+    }
+}
+
+impl CallEnd {
+    /// What it was begun with, if it was begun.
+    fn began_with(&self) -> Option<&crate::tool::Arguments> {
+        match self {
+            Self::Executed { arguments, .. }
+            | Self::InDoubt { arguments }
+            | Self::TakenAsDone { arguments }
+            | Self::Waiting(PendingCall { arguments, doubt: Some(_), .. }) => Some(arguments),
+            Self::Refused { .. }
+            | Self::Waiting(_)
+            | Self::Asked { .. }
+            | Self::Denied { .. }
+            | Self::Expired { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Tools of every class of effect, whose work is done by another process.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use adjutant_core::{
+    Annotations, Arguments, BoxFuture, CallId, ConversationId, Effect, IdempotencyKey, InvalidTool, Probe,
+    Tool, ToolContext, ToolDefinition, ToolError,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+use crate::Setup;
+
+/// What the other process is told, as one line of JSON; it answers with one line of JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Called {
+    /// Where the call was made.
+    pub conversation: ConversationId,
+    /// Which call.
+    pub call: CallId,
+    /// What makes a repeat harmless.
+    pub key: IdempotencyKey,
+    /// Which of the tools.
+    pub effect: Effect,
+    /// Its argument.
+    pub n: i64,
+    /// It is only asked whether it was called before: the answer is what it said then, or null.
+    pub probe: bool,
+}
+
+/// The name of the tool with this effect, `careful` if it asks first.
+#[must_use]
+pub fn tool_name(effect: Effect, careful: bool) -> String {
+    let effect = match effect {
+        Effect::None => "none",
+        Effect::Keyed => "keyed",
+        Effect::Once => "once",
+    };
+    format!("{}_{effect}", if careful { "careful" } else { "work" })
+}
+
+/// A tool that works elsewhere.
+pub(crate) struct Remote {
+    definition: ToolDefinition,
+    effect: Effect,
+    server: SocketAddr,
+    probe: bool,
+    /// How long an answer is waited for.
+    patience: Duration,
+}
+
+impl Remote {
+    pub(crate) fn new(effect: Effect, careful: bool, setup: &Setup) -> Result<Self, InvalidTool> {
+        let parameters =
+            json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        let definition = ToolDefinition::new(&tool_name(effect, careful), "Works.", parameters)?;
+        let annotations = Annotations {
+            read_only: effect == Effect::None,
+            destructive: careful,
+            idempotent: false,
+            keyed: effect == Effect::Keyed,
+            parallel: true,
+        };
+        let definition = definition.annotated(annotations);
+        Ok(Self { definition, effect, server: setup.tools, probe: setup.probe, patience: setup.patience })
+    }
+
+    fn called(&self, context: &ToolContext, arguments: &Arguments, probe: bool) -> Called {
+        Called {
+            conversation: context.conversation,
+            call: context.call.clone(),
+            key: context.key.clone(),
+            effect: self.effect,
+            n: arguments.get("n").and_then(Value::as_i64).unwrap_or_default(),
+            probe,
+        }
+    }
+
+    async fn ask(&self, called: &Called) -> Result<Value, ToolError> {
+        let refused = |error: std::io::Error| ToolError::failed(format!("cannot be reached: {error}"));
+        let mut connection = TcpStream::connect(self.server).await.map_err(refused)?;
+        // From here on it may have happened.
+        let unknown = |why: String| ToolError::Unknown { message: format!("no answer: {why}") };
+        let mut line = serde_json::to_vec(called).map_err(|error| unknown(error.to_string()))?;
+        line.push(b'\n');
+        connection.write_all(&line).await.map_err(|error| unknown(error.to_string()))?;
+        let mut answer = String::new();
+        let mut reader = BufReader::new(connection);
+        tokio::time::timeout(self.patience, reader.read_line(&mut answer))
+            .await
+            .map_err(|_| unknown("it took too long".to_owned()))?
+            .map_err(|error| unknown(error.to_string()))?;
+        serde_json::from_str(&answer).map_err(|error| unknown(error.to_string()))
+    }
+}
+
+impl Tool for Remote {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move { self.ask(&self.called(context, &arguments, false)).await })
+    }
+
+    fn probe<'a>(&'a self, context: &'a ToolContext, arguments: &'a Arguments) -> BoxFuture<'a, Probe> {
+        Box::pin(async move {
+            if !self.probe {
+                return Probe::Unknown;
+            }
+            match self.ask(&self.called(context, arguments, true)).await {
+                Ok(Value::Null) => Probe::NotDone,
+                Ok(said) => Probe::Done(said),
+                Err(_) => Probe::Unknown,
+            }
+        })
+    }
+}

@@ -1,0 +1,192 @@
+//! A database with workers on it, and what was played there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjutant_core::port::{Journal, Loaded};
+use adjutant_core::{CallId, ConversationKey, Effect, Event, Input};
+use adjutant_durability::{Setup, tool_name};
+use adjutant_store::{postgres, sqlite};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use crate::scene::{Scene, Talk};
+use crate::server::Server;
+use crate::worker::{Gone, Harm, Worker};
+use crate::world::{Seen, World};
+
+/// Which database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Sqlite,
+    Postgres,
+}
+
+/// A database, a world around it, and a look into the journal that no worker needs.
+pub(crate) struct Bench {
+    pub(crate) world: World,
+    pub(crate) setup: Setup,
+    pub(crate) server: Option<Server>,
+    folder: TempDir,
+    journal: Arc<dyn Journal>,
+    runtime: Runtime,
+}
+
+/// What was played, and what became of it.
+pub(crate) struct Played {
+    pub(crate) talk: Talk,
+    /// Whether tools could be asked what became of a call.
+    pub(crate) probed: bool,
+    /// Where workers were killed.
+    pub(crate) kills: Vec<String>,
+    /// Calls that were begun and not ended when a worker was killed.
+    pub(crate) open: BTreeSet<CallId>,
+    pub(crate) loaded: Loaded,
+    pub(crate) seen: Vec<Seen>,
+}
+
+impl Bench {
+    pub(crate) fn new(kind: Kind) -> Self {
+        let runtime = Runtime::new().unwrap();
+        // In memory where that can be: nobody loses power here.
+        let memory = std::path::Path::new("/dev/shm");
+        let folder = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() }.unwrap();
+        let (database, server, journal): (String, Option<Server>, Arc<dyn Journal>) = match kind {
+            Kind::Sqlite => {
+                let path = folder.path().join("adjutant.db");
+                let store = runtime.block_on(sqlite::Store::open(&path)).unwrap();
+                (path.to_str().unwrap().to_owned(), None, Arc::new(store))
+            }
+            Kind::Postgres => {
+                let server = Server::start();
+                let url = runtime.block_on(server.create_database("faults"));
+                let store = runtime.block_on(postgres::Store::connect(&url, 2)).unwrap();
+                (url, Some(server), Arc::new(store))
+            }
+        };
+        let world = World::new();
+        let setup = Setup {
+            database,
+            // Started again under the same name, it has its claims at once; the tests of claims give others.
+            name: (kind == Kind::Postgres).then(|| "replica".to_owned()),
+            model: world.model,
+            tools: world.tools,
+            probe: false,
+            patience: Duration::from_secs(60),
+            confirmation_expiry: Duration::from_secs(3600),
+        };
+        Self { world, setup, server, folder, journal, runtime }
+    }
+
+    pub(crate) fn path(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn start(&self, harm: Harm) -> Worker {
+        Worker::start(&self.setup, harm)
+    }
+
+    /// A worker of this name, so that others wait for the end of its claims.
+    pub(crate) fn start_as(&self, name: &str, harm: Harm) -> Worker {
+        Worker::start(&Setup { name: Some(name.to_owned()), ..self.setup.clone() }, harm)
+    }
+
+    pub(crate) fn load(&self, key: &ConversationKey) -> Loaded {
+        self.runtime.block_on(self.journal.load(key)).unwrap()
+    }
+
+    pub(crate) fn submit(&self, key: &ConversationKey, input: &Input) {
+        self.runtime.block_on(self.journal.submit(key, input)).unwrap();
+    }
+
+    /// Plays a scene whose workers are killed at these boundaries, one after the other; the last one lives.
+    pub(crate) fn play(&self, talk: Talk, kills: &[u32]) -> Played {
+        let mut kill_at = kills.iter().copied();
+        let mut start = || self.start(Harm { kill_at: kill_at.next(), ..Harm::default() });
+        let (mut talk, mut worker) = (talk, start());
+        let (mut killed, mut open) = (Vec::new(), BTreeSet::new());
+        while let Some(request) = talk.next() {
+            match worker.ask(&request) {
+                Ok(heard) => talk.hear(heard.unwrap_or_else(|error| panic!("{killed:?}: {error}"))),
+                Err(Gone) => {
+                    let words = worker.last_words();
+                    assert!(words.starts_with("killed at boundary"), "after {killed:?}: {words}");
+                    killed.push(words);
+                    open.extend(open_calls(&self.load(&talk.key)));
+                    worker = start();
+                }
+            }
+        }
+        self.played(talk, killed, open)
+    }
+
+    pub(crate) fn played(&self, talk: Talk, kills: Vec<String>, open: BTreeSet<CallId>) -> Played {
+        let loaded = self.load(&talk.key);
+        let seen = self.world.seen(talk.key.conversation);
+        Played { talk, probed: self.setup.probe, kills, open, loaded, seen }
+    }
+
+    /// The same without a kill.
+    pub(crate) fn golden(&self, scene: &Scene, effect: Effect) -> Played {
+        self.play(Talk::new(scene, effect), &[])
+    }
+}
+
+/// Calls that were begun and did not end.
+pub(crate) fn open_calls(loaded: &Loaded) -> BTreeSet<CallId> {
+    let mut open = BTreeSet::new();
+    for recorded in &loaded.events {
+        match &recorded.event {
+            Event::CallStarted { call, .. } => drop(open.insert(call.clone())),
+            Event::CallFinished { call, .. } | Event::CallInDoubt { call, .. } => drop(open.remove(call)),
+            _ => {}
+        }
+    }
+    open
+}
+
+impl Played {
+    /// How often each call reached its tool, and with which keys.
+    pub(crate) fn calls(&self, effect: Effect) -> Vec<(CallId, usize, usize)> {
+        let mut ids: Vec<&CallId> = Vec::new();
+        let of_effect = || {
+            self.seen.iter().filter_map(move |seen| match seen {
+                Seen::Tool(called) if called.effect == effect => Some(called),
+                Seen::Tool(_) | Seen::Model => None,
+            })
+        };
+        for called in of_effect() {
+            if !ids.contains(&&called.call) {
+                ids.push(&called.call);
+            }
+        }
+        let count = |id: &CallId| {
+            let keys: BTreeSet<&str> =
+                of_effect().filter(|called| called.call == *id).map(|called| called.key.as_str()).collect();
+            (id.clone(), of_effect().filter(|called| called.call == *id).count(), keys.len())
+        };
+        ids.into_iter().map(count).collect()
+    }
+
+    pub(crate) fn model_calls(&self) -> usize {
+        self.seen.iter().filter(|seen| **seen == Seen::Model).count()
+    }
+
+    /// Calls of the journal whose fate was unknown.
+    pub(crate) fn in_doubt(&self) -> BTreeSet<CallId> {
+        let doubts = self.loaded.events.iter().filter_map(|recorded| match &recorded.event {
+            Event::CallInDoubt { call, .. } => Some(call.clone()),
+            _ => None,
+        });
+        doubts.collect()
+    }
+
+    /// Whether a call of the journal was of a tool with this effect.
+    pub(crate) fn has_effect(&self, wanted: &CallId, effect: Effect) -> bool {
+        let names = [tool_name(effect, false), tool_name(effect, true)];
+        self.loaded.events.iter().any(|recorded| {
+            matches!(&recorded.event, Event::CallStarted { call, tool, .. } if call == wanted && names.contains(tool))
+        })
+    }
+}

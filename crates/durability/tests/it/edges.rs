@@ -1,0 +1,271 @@
+//! Silence after sending, repeats, lateness, cancellation, a full disk.
+
+use std::time::Duration;
+
+use adjutant_core::{Effect, Event, Input, InputBody, InputId, OutcomeCategory, Verdict};
+use adjutant_durability::{EFFECTS, Request, Setup};
+
+use crate::bench::{Bench, Kind, Played, open_calls};
+use crate::invariants;
+use crate::scene::{APPROVE, ONE, PLAIN, Scene, TWO, Talk};
+use crate::worker::{Harm, Worker, hear};
+use crate::world::{Manner, Seen};
+
+const KINDS: [Kind; 2] = [Kind::Sqlite, Kind::Postgres];
+
+fn finish(talk: &mut Talk, worker: &Worker) {
+    while let Some(request) = talk.next() {
+        talk.hear(worker.ask(&request).unwrap().unwrap());
+    }
+}
+
+fn played(bench: &Bench, talk: Talk) -> Played {
+    bench.played(talk, Vec::new(), Default::default())
+}
+
+/// What holds after everything here, where nobody was killed.
+fn check(played: &Played, about: &str) {
+    invariants::every_input_has_its_end(played, about);
+    invariants::no_effect_is_repeated(played, 0, about);
+    invariants::every_call_has_one_result(played, about);
+}
+
+/// No answer after the call was sent: only the receiver knows whether it was done.
+fn silent(kind: Kind, manner: Manner, patience: Duration) {
+    let mut bench = Bench::new(kind);
+    bench.setup.patience = patience;
+    let worker = bench.start(Harm::default());
+    for effect in EFFECTS {
+        let about = format!("{kind:?}, {effect:?}, {manner:?}");
+        let mut talk = Talk::new(&ONE, effect).in_doubt(Verdict::Leave);
+        bench.world.set(talk.key.conversation, manner);
+        let request = talk.next().unwrap();
+        talk.hear(worker.ask(&request).unwrap().unwrap());
+        let asked = talk.pending().iter().any(|call| call.doubt.is_some());
+        assert_eq!(asked, effect != Effect::None, "{about}: {:?}", talk.heard);
+        finish(&mut talk, &worker);
+        bench.world.set(talk.key.conversation, Manner::Prompt);
+        let played = played(&bench, talk);
+        assert_eq!(played.in_doubt().len(), usize::from(effect != Effect::None), "{about}");
+        invariants::every_input_has_its_end(&played, &about);
+        invariants::every_call_has_one_result(&played, &about);
+        // What takes a key was tried once more with the same one before anybody was asked.
+        invariants::no_effect_is_repeated(&played, 1, &about);
+    }
+}
+
+#[test]
+fn a_tool_that_does_not_answer_in_time_is_in_doubt() {
+    KINDS.into_iter().for_each(|kind| silent(kind, Manner::HoldTools, Duration::from_millis(300)));
+}
+
+#[test]
+fn a_connection_that_closes_after_sending_is_in_doubt() {
+    KINDS.into_iter().for_each(|kind| silent(kind, Manner::CutTools, Duration::from_secs(60)));
+}
+
+#[test]
+fn a_message_that_is_sent_twice_at_once_is_one_message() {
+    for kind in KINDS {
+        let bench = Bench::new(kind);
+        let workers = [bench.start_as("one", Harm::default()), bench.start_as("two", Harm::default())];
+        for effect in EFFECTS {
+            let mut talk = Talk::new(&TWO, effect);
+            let request = talk.next().unwrap();
+            let answers = workers.each_ref().map(|worker| worker.say(&request).unwrap());
+            for answer in answers {
+                let heard = hear(&answer).unwrap().unwrap();
+                assert_eq!(heard.outcome, OutcomeCategory::TaskCompleted);
+                talk.hear(heard);
+            }
+            let played = played(&bench, talk);
+            assert_eq!(played.calls(effect).len(), 2);
+            check(&played, &format!("{kind:?}, {effect:?}"));
+        }
+    }
+}
+
+#[test]
+fn a_confirmation_that_is_given_twice_runs_once() {
+    for kind in KINDS {
+        let bench = Bench::new(kind);
+        let workers = [bench.start_as("one", Harm::default()), bench.start_as("two", Harm::default())];
+        for effect in EFFECTS {
+            let mut talk = Talk::new(&APPROVE, effect);
+            let question = talk.next().unwrap();
+            talk.hear(workers[0].ask(&question).unwrap().unwrap());
+            let yes = talk.next().unwrap();
+            // The same words from two places: inputs of their own, about the same call.
+            let again = Request { input: InputId::new("again").unwrap(), ..yes.clone() };
+            let answers = [workers[0].say(&yes).unwrap(), workers[1].say(&again).unwrap()];
+            let [first, second] = answers.each_ref().map(|answer| hear(answer).unwrap());
+            for heard in [&first, &second].into_iter().flatten() {
+                assert_eq!(heard.outcome, OutcomeCategory::TaskCompleted);
+            }
+            talk.hear(first.or(second).unwrap());
+            // And once more, long after.
+            let late = Request { input: InputId::new("late").unwrap(), ..yes };
+            if let Ok(heard) = workers[1].ask(&late).unwrap() {
+                assert_eq!(heard.outcome, OutcomeCategory::TaskCompleted);
+            }
+            let played = played(&bench, talk);
+            let calls = played.calls(effect);
+            assert_eq!((calls.len(), calls[0].1), (1, 1), "{kind:?}, {effect:?}");
+            check(&played, &format!("{kind:?}, {effect:?}"));
+        }
+    }
+}
+
+#[test]
+fn a_confirmation_that_comes_too_late_runs_nothing() {
+    for kind in KINDS {
+        let mut bench = Bench::new(kind);
+        bench.setup.confirmation_expiry = Duration::ZERO;
+        let worker = bench.start(Harm::default());
+        for effect in EFFECTS {
+            let mut talk = Talk::new(&APPROVE, effect);
+            let question = talk.next().unwrap();
+            talk.hear(worker.ask(&question).unwrap().unwrap());
+            let yes = talk.next().unwrap();
+            if let Ok(heard) = worker.ask(&yes).unwrap() {
+                assert_eq!(heard.outcome, OutcomeCategory::ConfirmationExpired);
+                talk.hear(heard);
+            }
+            let played = played(&bench, talk);
+            assert!(played.calls(effect).is_empty(), "{kind:?}, {effect:?}");
+            check(&played, &format!("{kind:?}, {effect:?}"));
+        }
+    }
+}
+
+/// Somebody else stops the turn while its worker stands at every boundary in turn. From there on the model takes its time,
+/// so that the turn does not simply end first.
+fn cancelled_at_every_boundary(kind: Kind) {
+    let bench = &Bench::new(kind);
+    std::thread::scope(|scope| {
+        for effect in EFFECTS {
+            scope.spawn(move || {
+                let cancelled = (1..).map_while(|boundary| cancelled_at(bench, effect, boundary));
+                let cancelled = cancelled.filter(|cancelled| *cancelled).count();
+                assert!(cancelled > 8, "{kind:?}, {effect:?}: only {cancelled} turns were stopped");
+            });
+        }
+    });
+}
+
+/// Whether the turn was stopped; `None` if it has no boundary of this number.
+fn cancelled_at(bench: &Bench, effect: Effect, boundary: u32) -> Option<bool> {
+    let mut talk = Talk::new(&ONE, effect);
+    let conversation = talk.key.conversation;
+    let request = talk.next().unwrap();
+    let harm = Harm { stop_at: Some(boundary), ..Harm::default() };
+    let worker = bench.start_as(&format!("for-{conversation}"), harm);
+    let answer = worker.say(&request).unwrap();
+    let words = worker.stopped_before(&answer)?;
+    let found = bench.load(&talk.key);
+    // A wish to stop what is not there yet stops nothing.
+    if !(found.inbox.is_empty() && found.events.is_empty()) {
+        bench.world.set(conversation, Manner::HoldModel);
+    }
+    let id = InputId::new("cancel").unwrap();
+    bench.submit(&talk.key, &Input { id, at: jiff::Timestamp::UNIX_EPOCH, body: InputBody::Cancel });
+    worker.signal("-CONT");
+    let heard = hear(&answer).unwrap().unwrap_or_else(|error| panic!("{words}: {error}"));
+    bench.world.set(conversation, Manner::Prompt);
+    let cancelled = match heard.outcome {
+        OutcomeCategory::Cancelled => true,
+        OutcomeCategory::TaskCompleted => false,
+        other => panic!("{words}: {other}"),
+    };
+    talk.hear(heard);
+    // Whatever became of the wish to stop, the conversation goes on.
+    talk.then(&PLAIN, effect);
+    finish(&mut talk, &worker);
+    check(&played(bench, talk), &format!("{effect:?}, cancelled where it {words}"));
+    Some(cancelled)
+}
+
+#[test]
+fn a_turn_can_be_stopped_at_every_boundary_on_sqlite() {
+    cancelled_at_every_boundary(Kind::Sqlite);
+}
+
+#[test]
+fn a_turn_can_be_stopped_at_every_boundary_on_postgres() {
+    cancelled_at_every_boundary(Kind::Postgres);
+}
+
+/// A tool that changes something is waited for: what it did is known, and the turn ends there.
+#[test]
+fn a_tool_that_works_while_the_turn_is_stopped_is_not_forgotten() {
+    for kind in KINDS {
+        let bench = Bench::new(kind);
+        let worker = bench.start(Harm::default());
+        for effect in [Effect::Keyed, Effect::Once] {
+            let about = format!("{kind:?}, {effect:?}");
+            let mut talk = Talk::new(&ONE, effect);
+            let conversation = talk.key.conversation;
+            bench.world.set(conversation, Manner::HoldTools);
+            let request = talk.next().unwrap();
+            let answer = worker.say(&request).unwrap();
+            bench.world.wait_for(conversation, |seen| seen.iter().any(|seen| matches!(seen, Seen::Tool(_))));
+            let id = InputId::new("cancel").unwrap();
+            bench.submit(&talk.key, &Input { id, at: jiff::Timestamp::UNIX_EPOCH, body: InputBody::Cancel });
+            bench.world.set(conversation, Manner::Prompt);
+            talk.hear(hear(&answer).unwrap().unwrap());
+            talk.then(&PLAIN, effect);
+            finish(&mut talk, &worker);
+            let played = played(&bench, talk);
+            let recorded = played.loaded.events.iter().any(
+                |recorded| matches!(&recorded.event, Event::CallFinished { result, .. } if result.success),
+            );
+            assert!(recorded, "{about}");
+            check(&played, &about);
+        }
+    }
+}
+
+/// The disk is full from the n-th KiB on, for every n until it is large enough: what cannot be written is told, and goes on
+/// where there is room again. The limit is one of the process (RLIMIT_FSIZE): no test may fill a real disk. PostgreSQL's
+/// disk is its server's, which then refuses what it cannot keep, like any other error; that is not tried here.
+#[test]
+fn a_full_disk_loses_nothing() {
+    for effect in EFFECTS {
+        full_disk(&ONE, effect);
+    }
+}
+
+fn full_disk(scene: &Scene, effect: Effect) {
+    let golden = Bench::new(Kind::Sqlite).golden(scene, effect);
+    for (refused, room) in (0..).step_by(8).enumerate() {
+        let bench = Bench::new(Kind::Sqlite);
+        let size = |name: &str| std::fs::metadata(bench.path().join(name)).map_or(0, |file| file.len());
+        let used = size("adjutant.db").max(size("adjutant.db-wal")).div_ceil(1024);
+        let setup = Setup { name: None, ..bench.setup.clone() };
+        let disk_kib = Some(u32::try_from(used).unwrap() + room);
+        let cramped = Worker::start(&setup, Harm { disk_kib, ..Harm::default() });
+        let mut talk = Talk::new(scene, effect);
+        let request = talk.next().unwrap();
+        let about = format!("{effect:?}, room for {room} KiB");
+        let (mut kills, mut open) = (Vec::new(), Default::default());
+        match cramped.ask(&request) {
+            Ok(Ok(heard)) => {
+                assert!(refused > 5, "{about}: only {refused} sizes were too small");
+                talk.hear(heard);
+                finish(&mut talk, &cramped);
+                return invariants::check(&bench.played(talk, kills, open), &golden);
+            }
+            Ok(Err(error)) => {
+                let told = ["full", "write", "room", "space"].iter().any(|word| error.contains(word));
+                assert!(told, "{about}: {error}");
+            }
+            // It could not even begin.
+            Err(_) => assert!(!cramped.last_words().is_empty(), "{about}: it died without a word"),
+        }
+        kills.push(about);
+        open = open_calls(&bench.load(&talk.key));
+        drop(cramped);
+        finish(&mut talk, &bench.start(Harm::default()));
+        invariants::check(&bench.played(talk, kills, open), &golden);
+    }
+}

@@ -1,0 +1,153 @@
+//! SIGKILL at every boundary, and at every pair of boundaries.
+
+use adjutant_core::{Effect, Verdict};
+
+use crate::bench::{Bench, Kind};
+use crate::invariants;
+use crate::scene::{APPROVE, ONE, SCENES, Scene, TWO, Talk};
+
+/// What is played with a kill at every pair of boundaries: every part of a turn is in one of them. The other scenes have
+/// the same parts in another order or number, and one kill at every boundary.
+fn twice(effect: Effect) -> &'static [Scene] {
+    match effect {
+        Effect::None | Effect::Keyed => &[ONE],
+        Effect::Once => &[ONE, APPROVE],
+    }
+}
+
+/// Kills at every boundary. How many those are.
+fn at_every_boundary(bench: &Bench, scene: &Scene, effect: Effect) -> usize {
+    let golden = bench.golden(scene, effect);
+    invariants::check(&golden, &golden);
+    for boundary in 1.. {
+        let played = bench.play(Talk::new(scene, effect), &[boundary]);
+        invariants::check(&played, &golden);
+        if played.kills.is_empty() {
+            return boundary as usize - 1;
+        }
+    }
+    unreachable!("there are always more numbers")
+}
+
+fn at_every_pair(bench: &Bench, scene: &Scene, effect: Effect) -> usize {
+    let golden = bench.golden(scene, effect);
+    let mut pairs = 0;
+    for first in 1.. {
+        for second in 1.. {
+            let played = bench.play(Talk::new(scene, effect), &[first, second]);
+            invariants::check(&played, &golden);
+            match played.kills.len() {
+                0 => return pairs,
+                1 => break,
+                _ => pairs += 1,
+            }
+        }
+    }
+    unreachable!("there are always more numbers")
+}
+
+fn askable(kind: Kind) -> Bench {
+    let mut bench = Bench::new(kind);
+    bench.setup.probe = true;
+    bench
+}
+
+/// It ends as if nobody had been killed.
+#[test]
+fn a_tool_that_can_be_asked_leaves_no_doubt_on_sqlite() {
+    let pairs = at_every_pair(&askable(Kind::Sqlite), &ONE, Effect::Once);
+    assert!(pairs > 80, "only {pairs} pairs of places to die at");
+}
+
+#[test]
+fn a_tool_that_can_be_asked_leaves_no_doubt_on_postgres() {
+    let boundaries = at_every_boundary(&askable(Kind::Postgres), &TWO, Effect::Once);
+    assert!(boundaries > 15, "only {boundaries} places to die at");
+}
+
+fn single_kills(kind: Kind, effect: Effect) {
+    let bench = Bench::new(kind);
+    for scene in SCENES.iter().filter(|scene| scene.effects().contains(&effect)) {
+        let boundaries = at_every_boundary(&bench, scene, effect);
+        // Input, turn, model, answer, end: at least.
+        let least = if scene.tools { 15 } else { 8 };
+        assert!(boundaries >= least, "{scene:?}: only {boundaries} places to die at");
+    }
+}
+
+fn double_kills(kind: Kind, effect: Effect) {
+    let bench = Bench::new(kind);
+    for scene in twice(effect) {
+        let pairs = at_every_pair(&bench, scene, effect);
+        assert!(pairs > 80, "{scene:?}: only {pairs} pairs of places to die at");
+    }
+}
+
+/// A call is in doubt, and the person says what to do; the worker that does it is killed at every boundary too.
+fn doubts(kind: Kind, verdict: Verdict) {
+    let bench = Bench::new(kind);
+    let golden = bench.golden(&ONE, Effect::Once);
+    let talk = || Talk::new(&ONE, Effect::Once).in_doubt(verdict);
+    let mut kills = 0;
+    for first in 1.. {
+        let played = bench.play(talk(), &[first]);
+        invariants::check(&played, &golden);
+        if played.kills.is_empty() {
+            break;
+        }
+        if played.in_doubt().is_empty() {
+            continue;
+        }
+        for second in 1.. {
+            let played = bench.play(talk(), &[first, second]);
+            invariants::check(&played, &golden);
+            if verdict == Verdict::Retry {
+                // In the end it was done, and known to be.
+                assert_eq!(invariants::history(&played), invariants::history(&golden), "{:?}", played.kills);
+            }
+            if played.kills.len() < 2 {
+                break;
+            }
+            kills += 1;
+        }
+    }
+    assert!(kills > 30, "only {kills} places to die at with a doubt");
+}
+
+#[test]
+fn a_doubt_is_taken_as_done_on_sqlite() {
+    doubts(Kind::Sqlite, Verdict::Done);
+}
+
+#[test]
+fn a_doubt_is_tried_again_on_sqlite() {
+    doubts(Kind::Sqlite, Verdict::Retry);
+}
+
+#[test]
+fn a_doubt_is_tried_again_on_postgres() {
+    doubts(Kind::Postgres, Verdict::Retry);
+}
+
+/// One test for each, so that they run side by side.
+macro_rules! over_databases_and_effects {
+    ($($name:ident: $kind:ident, $effect:ident;)+) => {
+        mod once_killed {
+            use super::*;
+            $(#[test] fn $name() { single_kills(Kind::$kind, Effect::$effect); })+
+        }
+        mod twice_killed {
+            use super::*;
+            $(#[test] fn $name() { double_kills(Kind::$kind, Effect::$effect); })+
+        }
+    };
+}
+
+over_databases_and_effects! {
+    sqlite_read_only: Sqlite, None;
+    sqlite_keyed: Sqlite, Keyed;
+    sqlite_once: Sqlite, Once;
+    postgres_read_only: Postgres, None;
+    postgres_keyed: Postgres, Keyed;
+    postgres_once: Postgres, Once;
+}

@@ -1,0 +1,20 @@
+//! The fault-injection suite: a worker is killed, stopped, cut off and doubled at every place it can be, and whatever it
+//! did before, nothing is lost and nothing is done twice.
+//!
+//! The worker is a process of its own (`src`). Its model and its tools are in this process, which is never killed and logs
+//! every call. Boundaries number themselves: a run that is not killed has passed the last one.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "panicking is how a test fails, in its helpers too")]
+
+mod bench; // databases and workers to try things on
+mod edges; // silence, repeats, lateness, cancellation, a full disk
+mod invariants; // what must hold after every run
+mod kills; // SIGKILL at every boundary, and at every pair of them
+mod model; // what the model answers
+mod scene; // what is said in a conversation
+#[path = "../../../store/tests/it/server.rs"]
+mod server; // PostgreSQL
+mod storm; // SIGKILL at any time, under load
+mod worker; // the process under test
+mod world; // the model and the tools
+mod zombie; // SIGSTOP, takeover, SIGCONT

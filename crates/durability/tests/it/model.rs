@@ -1,0 +1,73 @@
+//! What the model answers: a function of the conversation, so that every worker gets the same.
+
+use adjutant_core::{ConversationId, Effect};
+use adjutant_durability::{EFFECTS, tool_name};
+use serde_json::{Value, json};
+
+/// What the model was asked.
+pub(crate) struct Asked {
+    pub(crate) conversation: ConversationId,
+    scene: String,
+    effect: Effect,
+    /// Results of tools since the person spoke.
+    results: usize,
+}
+
+impl Asked {
+    pub(crate) fn read(request: &Value) -> Self {
+        let messages = request["messages"].as_array().unwrap();
+        let said = messages.iter().rposition(|message| message["role"] == "user").unwrap();
+        let words: Vec<&str> = messages[said]["content"].as_str().unwrap().split_whitespace().collect();
+        let [scene, effect, conversation] = words[..] else { panic!("not from a scene: {words:?}") };
+        Self {
+            conversation: conversation.parse().unwrap(),
+            scene: scene.to_owned(),
+            effect: EFFECTS.into_iter().find(|known| format!("{known:?}") == effect).unwrap(),
+            results: messages[said..].iter().filter(|message| message["role"] == "tool").count(),
+        }
+    }
+
+    /// Whether the first to ask this is sent away for a while.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.scene == "limited"
+    }
+
+    /// The answer as server-sent events.
+    pub(crate) fn answer(&self) -> String {
+        let work = |n: i64| (tool_name(self.effect, false), json!({"n": n}));
+        match (self.scene.as_str(), self.results) {
+            ("one", 0) => calls(&[work(1)]),
+            ("two", 0) => calls(&[work(1), work(2)]),
+            ("chain", done @ (0 | 1)) => calls(&[work(i64::try_from(done).unwrap() + 1)]),
+            ("careful", 0) => calls(&[(tool_name(self.effect, true), json!({"n": 1}))]),
+            ("ask", _) => calls(&[("ask_user".to_owned(), json!({"question": "Which one?"}))]),
+            (scene, _) => text(&format!("That was {scene}.")),
+        }
+    }
+}
+
+fn text(words: &str) -> String {
+    events(json!({"content": words}), "stop")
+}
+
+fn calls(calls: &[(String, Value)]) -> String {
+    let calls = calls.iter().enumerate().map(|(index, (name, arguments))| {
+        json!({
+            "index": index, "id": format!("p{index}"), "type": "function",
+            "function": {"name": name, "arguments": arguments.to_string()},
+        })
+    });
+    events(json!({"tool_calls": calls.collect::<Vec<_>>()}), "tool_calls")
+}
+
+fn events(delta: Value, finish: &str) -> String {
+    let chunk = json!({
+        "id": "x", "object": "chat.completion.chunk", "model": "mock",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": null}],
+    });
+    let last = json!({
+        "id": "x", "object": "chat.completion.chunk", "model": "mock",
+        "choices": [{"index": 0, "delta": {}, "finish_reason": finish}],
+    });
+    format!("data: {chunk}\n\ndata: {last}\n\ndata: [DONE]\n\n")
+}

@@ -1,0 +1,163 @@
+//! What is said in a conversation, as a person who waits for each answer says it.
+
+use std::collections::VecDeque;
+
+use adjutant_core::{
+    ConversationId, ConversationKey, Effect, InputBody, InputId, OutcomeCategory, PendingCall, UserId,
+    Verdict,
+};
+use adjutant_durability::{EFFECTS, Heard, Request};
+use uuid::Uuid;
+
+/// One thing somebody says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Say {
+    /// Words that tell the model what to play.
+    Play(&'static str),
+    /// Words that are no concern of the model.
+    Words(&'static str),
+    /// Yes to what waits, as it was shown.
+    Approve,
+}
+
+/// What is said in a conversation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scene {
+    pub(crate) says: &'static [Say],
+    /// Whether it has a long history before it begins.
+    pub(crate) long: bool,
+    /// Whether tools are called in it.
+    pub(crate) tools: bool,
+}
+
+const fn scene(says: &'static [Say]) -> Scene {
+    Scene { says, long: false, tools: true }
+}
+
+const fn without_tools(says: &'static [Say]) -> Scene {
+    Scene { tools: false, ..scene(says) }
+}
+
+pub(crate) const PLAIN: Scene = without_tools(&[Say::Play("plain")]);
+pub(crate) const ONE: Scene = scene(&[Say::Play("one")]);
+pub(crate) const TWO: Scene = scene(&[Say::Play("two")]);
+pub(crate) const CHAIN: Scene = scene(&[Say::Play("chain")]);
+pub(crate) const APPROVE: Scene = scene(&[Say::Play("careful"), Say::Approve]);
+pub(crate) const DENY: Scene = scene(&[Say::Play("careful"), Say::Words("no")]);
+pub(crate) const CLARIFY: Scene = without_tools(&[Say::Play("ask"), Say::Play("that")]);
+pub(crate) const LIMITED: Scene = without_tools(&[Say::Play("limited")]);
+pub(crate) const LONG: Scene = Scene { long: true, ..without_tools(&[Say::Play("plain")]) };
+
+/// All of them.
+pub(crate) const SCENES: [Scene; 9] = [PLAIN, ONE, TWO, CHAIN, APPROVE, DENY, CLARIFY, LIMITED, LONG];
+
+impl Scene {
+    /// The classes of effect that make a difference to it.
+    pub(crate) fn effects(&self) -> &'static [Effect] {
+        if self.tools { &EFFECTS } else { &[Effect::None] }
+    }
+}
+
+/// Somebody in a conversation: what they say next, and what they have heard.
+#[derive(Debug)]
+pub(crate) struct Talk {
+    pub(crate) key: ConversationKey,
+    pub(crate) effect: Effect,
+    long: bool,
+    to_say: VecDeque<Say>,
+    /// What to say to a call in doubt.
+    verdict: Verdict,
+    current: Option<Request>,
+    said: u64,
+    pending: Vec<PendingCall>,
+    pub(crate) heard: Vec<Heard>,
+}
+
+impl Talk {
+    /// A new conversation of a new user.
+    pub(crate) fn new(scene: &Scene, effect: Effect) -> Self {
+        let conversation = ConversationId(Uuid::now_v7());
+        let key = ConversationKey { user: UserId::new(format!("u-{conversation}")).unwrap(), conversation };
+        Self {
+            key,
+            effect,
+            long: scene.long,
+            to_say: scene.says.iter().copied().collect(),
+            verdict: Verdict::Leave,
+            current: None,
+            said: 0,
+            pending: Vec::new(),
+            heard: Vec::new(),
+        }
+    }
+
+    /// The same, saying this to a call in doubt.
+    pub(crate) fn in_doubt(self, verdict: Verdict) -> Self {
+        Self { verdict, ..self }
+    }
+
+    /// More to say afterwards.
+    pub(crate) fn then(&mut self, scene: &Scene, effect: Effect) {
+        self.effect = effect;
+        self.to_say.extend(scene.says);
+    }
+
+    /// What is said now: the same until it was answered. `None`: all is said.
+    pub(crate) fn next(&mut self) -> Option<Request> {
+        if self.current.is_none() {
+            let body = self.next_body()?;
+            let input = InputId::new(format!("i{}", self.said)).unwrap();
+            self.current = Some(Request {
+                number: self.said,
+                user: self.key.user.clone(),
+                conversation: self.key.conversation,
+                long: self.long,
+                input,
+                body,
+            });
+            self.said += 1;
+        }
+        self.current.clone()
+    }
+
+    fn next_body(&mut self) -> Option<InputBody> {
+        // A doubt comes first: nothing else is understood while it waits.
+        if self.pending.iter().any(|call| call.doubt.is_some()) {
+            let answers = self.pending.iter().map(|call| match call.doubt {
+                Some(_) => call.answer(self.verdict),
+                None => call.answer(Verdict::Approved),
+            });
+            return Some(InputBody::Answers { answers: answers.collect() });
+        }
+        Some(match self.to_say.pop_front()? {
+            Say::Play(scene) => {
+                InputBody::message(format!("{scene} {:?} {}", self.effect, self.key.conversation))
+            }
+            Say::Words(words) => InputBody::message(words),
+            Say::Approve => InputBody::Answers {
+                answers: self.pending.iter().map(|call| call.answer(Verdict::Approved)).collect(),
+            },
+        })
+    }
+
+    /// What was said is answered.
+    pub(crate) fn hear(&mut self, heard: Heard) {
+        self.current = None;
+        self.pending.clone_from(&heard.pending);
+        self.heard.push(heard);
+    }
+
+    /// The inputs so far.
+    pub(crate) fn inputs(&self) -> Vec<InputId> {
+        (0..self.said).map(|n| InputId::new(format!("i{n}")).unwrap()).collect()
+    }
+
+    /// How the last turn stands.
+    pub(crate) fn outcome(&self) -> OutcomeCategory {
+        self.heard.last().unwrap().outcome
+    }
+
+    pub(crate) fn pending(&self) -> &[PendingCall] {
+        &self.pending
+    }
+}

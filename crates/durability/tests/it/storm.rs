@@ -1,0 +1,156 @@
+//! SIGKILL at any time, under load: two workers, eight conversations at once, and in the middle the database itself dies.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use adjutant_core::Effect;
+use adjutant_durability::{EFFECTS, Request};
+
+use crate::bench::{Bench, Kind};
+use crate::invariants;
+use crate::scene::{APPROVE, CHAIN, DENY, ONE, PLAIN, Scene, TWO, Talk};
+use crate::worker::{Gone, Harm, Worker};
+
+const CONVERSATIONS: u64 = 8;
+const TURNS: usize = 25;
+const WORKERS: usize = 2;
+const SCENES: [Scene; 6] = [PLAIN, ONE, TWO, CHAIN, APPROVE, DENY];
+/// Long enough for a worker that lives and is slow, short enough to wait for after one that was killed.
+const HARM: Harm = Harm { kill_at: None, stop_at: None, lease_ms: Some(2000), disk_kib: None };
+/// All of it has to be done by then.
+const PATIENCE: Duration = Duration::from_secs(400);
+/// Between two attempts of a client who got no answer.
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// A sequence that looks random and is the same every time.
+struct Dice(u64);
+
+impl Dice {
+    /// Below `sides`.
+    fn roll(&mut self, sides: usize) -> usize {
+        // Source: Knuth's MMIX multiplier; the high bits are the good ones.
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % sides
+    }
+}
+
+/// The workers behind a load balancer.
+struct Replicas {
+    workers: [Mutex<Arc<Worker>>; WORKERS],
+    started: AtomicUsize,
+    /// How often somebody was told that another worker has the conversation now.
+    conflicts: AtomicUsize,
+    until: Instant,
+}
+
+impl Replicas {
+    fn new(bench: &Bench) -> Self {
+        let started = AtomicUsize::new(0);
+        let workers = std::array::from_fn(|_| Mutex::new(Self::fresh(bench, &started)));
+        Self { workers, started, conflicts: AtomicUsize::new(0), until: Instant::now() + PATIENCE }
+    }
+
+    fn fresh(bench: &Bench, started: &AtomicUsize) -> Arc<Worker> {
+        let number = started.fetch_add(1, Ordering::SeqCst);
+        Arc::new(match bench.setup.name {
+            Some(_) => bench.start_as(&format!("replica-{number}"), HARM),
+            None => bench.start(HARM),
+        })
+    }
+
+    fn kill_one(&self, bench: &Bench, dice: &mut Dice) {
+        let worker = &self.workers[dice.roll(WORKERS)];
+        worker.lock().unwrap().kill();
+        *worker.lock().unwrap() = Self::fresh(bench, &self.started);
+    }
+
+    /// Asks any worker until one answers.
+    fn ask(&self, talk: &mut Talk, request: &Request, dice: &mut Dice) {
+        let mut last = String::new();
+        while Instant::now() < self.until {
+            let worker = Arc::clone(&self.workers[dice.roll(WORKERS)].lock().unwrap());
+            match worker.ask(request) {
+                Ok(Ok(heard)) => return talk.hear(heard),
+                Ok(Err(error)) => {
+                    if error.contains("another process is writing") {
+                        self.conflicts.fetch_add(1, Ordering::SeqCst);
+                    }
+                    last = error;
+                }
+                Err(Gone) => {}
+            }
+            std::thread::sleep(PAUSE);
+        }
+        panic!("{:?} was never answered; last: {last}", request.input);
+    }
+}
+
+fn converse(replicas: &Replicas, seed: u64) -> Talk {
+    let mut dice = Dice(seed);
+    let mut talk = Talk::new(&Scene { says: &[], ..PLAIN }, Effect::None);
+    for _ in 0..TURNS {
+        talk.then(&SCENES[dice.roll(SCENES.len())], EFFECTS[dice.roll(EFFECTS.len())]);
+        while let Some(request) = talk.next() {
+            replicas.ask(&mut talk, &request, &mut dice);
+        }
+    }
+    talk
+}
+
+fn storm(kind: Kind) {
+    let mut bench = Bench::new(kind);
+    let mut server = bench.server.take();
+    let bench = &bench;
+    let replicas = &Replicas::new(bench);
+    let over = &AtomicBool::new(false);
+    let talks: Vec<Talk> = std::thread::scope(|scope| {
+        let talking: Vec<_> =
+            (1..=CONVERSATIONS).map(|seed| scope.spawn(move || converse(replicas, seed))).collect();
+        let server = &mut server;
+        let killing = scope.spawn(move || {
+            let mut dice = Dice(99);
+            for kills in 1.. {
+                bench.world.wait_for_total(bench.world.total() + 5 + dice.roll(20));
+                if over.load(Ordering::SeqCst) {
+                    return;
+                }
+                replicas.kill_one(bench, &mut dice);
+                if let (5, Some(server)) = (kills, server.as_mut()) {
+                    server.crash();
+                    server.run();
+                }
+            }
+        });
+        let talks: Vec<_> = talking.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        over.store(true, Ordering::SeqCst);
+        bench.world.end();
+        killing.join().unwrap();
+        talks.into_iter().collect::<Result<_, _>>().unwrap()
+    });
+    let kills = replicas.started.load(Ordering::SeqCst) - WORKERS;
+    assert!(kills >= 10, "only {kills} kills");
+    let interruptions = kills + replicas.conflicts.load(Ordering::SeqCst);
+    for talk in talks {
+        let about = format!("{} after {kills} kills", talk.key.conversation);
+        assert!(talk.pending().is_empty(), "{about}: {:?} still waits", talk.pending());
+        let played = bench.played(talk, Vec::new(), Default::default());
+        invariants::every_input_has_its_end(&played, &about);
+        invariants::no_effect_is_repeated(&played, interruptions, &about);
+        invariants::every_call_has_one_result(&played, &about);
+        assert!(
+            played.in_doubt().iter().all(|call| played.has_effect(call, Effect::Once)),
+            "{about}: what can be repeated is in doubt"
+        );
+    }
+}
+
+#[test]
+fn nothing_is_lost_on_sqlite() {
+    storm(Kind::Sqlite);
+}
+
+#[test]
+fn nothing_is_lost_on_postgres_though_it_dies_too() {
+    storm(Kind::Postgres);
+}

@@ -1,0 +1,152 @@
+//! The process under test, from outside.
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use adjutant_durability::{Heard, Reply, Request, Setup};
+
+use crate::world::PATIENCE;
+
+/// What is done to a worker.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Harm {
+    /// The boundary at which it is killed.
+    pub(crate) kill_at: Option<u32>,
+    /// The boundary at which it stands still.
+    pub(crate) stop_at: Option<u32>,
+    /// How long its claims are good for.
+    pub(crate) lease_ms: Option<u32>,
+    /// The size its files cannot grow over, in KiB: a disk that is full.
+    pub(crate) disk_kib: Option<u32>,
+}
+
+/// It is dead.
+#[derive(Debug)]
+pub(crate) struct Gone;
+
+type Waiting = Arc<Mutex<Option<HashMap<u64, Sender<Result<Heard, String>>>>>>;
+
+/// A running worker.
+pub(crate) struct Worker {
+    process: Mutex<Child>,
+    stdin: Mutex<ChildStdin>,
+    waiting: Waiting,
+    next: Mutex<u64>,
+    words: Mutex<Receiver<String>>,
+}
+
+impl Worker {
+    pub(crate) fn start(setup: &Setup, harm: Harm) -> Self {
+        let program = env!("CARGO_BIN_EXE_durability-worker");
+        let mut command = Command::new(program);
+        if let Some(kib) = harm.disk_kib {
+            command = Command::new("sh");
+            command.args(["-c", &format!("trap '' XFSZ; ulimit -f {kib}; exec \"$0\" \"$1\""), program]);
+        }
+        // Nothing here speaks TLS, and to read the system's certificates is a quarter of a start.
+        command.env("SSL_CERT_FILE", "/dev/null").arg(serde_json::to_string(setup).unwrap());
+        for (name, value) in [
+            ("ADJUTANT_KILL_AT", harm.kill_at),
+            ("ADJUTANT_STOP_AT", harm.stop_at),
+            ("ADJUTANT_LEASE_MS", harm.lease_ms),
+        ] {
+            match value {
+                Some(value) => command.env(name, value.to_string()),
+                None => command.env_remove(name),
+            };
+        }
+        let mut process =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let waiting: Waiting = Arc::new(Mutex::new(Some(HashMap::new())));
+        let replies = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let to_wake = Arc::clone(&waiting);
+        std::thread::spawn(move || {
+            for line in replies {
+                // A line that was cut off by a kill is no reply.
+                let Ok(reply) = serde_json::from_str::<Reply>(&line) else { continue };
+                let sender = to_wake.lock().unwrap().as_mut().unwrap().remove(&reply.number);
+                // Whoever asked may not wait any more.
+                let _ = sender.unwrap().send(reply.result);
+            }
+            // Whoever still waits wakes up because nobody can answer any more.
+            to_wake.lock().unwrap().take();
+        });
+        let (say, words) = channel();
+        let lines = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
+        std::thread::spawn(move || lines.for_each(|line| drop(say.send(line))));
+        let stdin = Mutex::new(process.stdin.take().unwrap());
+        Self { process: Mutex::new(process), stdin, waiting, next: Mutex::new(0), words: Mutex::new(words) }
+    }
+
+    /// Says something; the answer comes in its time.
+    pub(crate) fn say(&self, request: &Request) -> Result<Receiver<Result<Heard, String>>, Gone> {
+        let number = {
+            let mut next = self.next.lock().unwrap();
+            *next += 1;
+            *next
+        };
+        let (sender, receiver) = channel();
+        self.waiting.lock().unwrap().as_mut().ok_or(Gone)?.insert(number, sender);
+        let request = Request { number, ..request.clone() };
+        let line = serde_json::to_string(&request).unwrap() + "\n";
+        self.stdin.lock().unwrap().write_all(line.as_bytes()).map_err(|_| Gone)?;
+        Ok(receiver)
+    }
+
+    /// Says something and waits for the answer.
+    pub(crate) fn ask(&self, request: &Request) -> Result<Result<Heard, String>, Gone> {
+        hear(&self.say(request)?)
+    }
+
+    /// What it said about its end, or about standing still.
+    pub(crate) fn last_words(&self) -> String {
+        self.words.lock().unwrap().recv_timeout(PATIENCE).unwrap_or_default()
+    }
+
+    /// What it said about standing still; `None` if it answered instead.
+    pub(crate) fn stopped_before(&self, answer: &Receiver<Result<Heard, String>>) -> Option<String> {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            if let Ok(words) = self.words.lock().unwrap().recv_timeout(Duration::from_millis(2)) {
+                return Some(words);
+            }
+            if let Ok(heard) = answer.try_recv() {
+                heard.unwrap();
+                return None;
+            }
+        }
+        panic!("it neither answers nor stands still")
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.process.lock().unwrap().id();
+        assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
+    }
+
+    /// SIGKILL.
+    pub(crate) fn kill(&self) {
+        let mut process = self.process.lock().unwrap();
+        // It may have ended by itself.
+        let _ = process.kill();
+        process.wait().unwrap();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Waits for an answer.
+pub(crate) fn hear(receiver: &Receiver<Result<Heard, String>>) -> Result<Result<Heard, String>, Gone> {
+    match receiver.recv_timeout(PATIENCE) {
+        Ok(result) => Ok(result),
+        Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => Err(Gone),
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("no answer, and not dead either"),
+    }
+}

@@ -1,0 +1,194 @@
+//! The model and the tools of every worker, in a process that nobody kills. It logs every call.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use adjutant_core::ConversationId;
+use adjutant_durability::Called;
+use serde_json::{Value, json};
+
+use crate::model;
+
+/// How long a test waits for something that must happen. Nothing depends on it while all is well.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A call somebody made.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Seen {
+    /// The model was asked.
+    Model,
+    /// A tool was called.
+    Tool(Called),
+}
+
+/// What happens to the calls of a conversation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// They are answered.
+    #[default]
+    Prompt,
+    /// Tool calls are done, but the answer waits until the manner changes.
+    HoldTools,
+    /// Model calls wait until the manner changes.
+    HoldModel,
+    /// Tool calls are done, and the connection closes without an answer.
+    CutTools,
+}
+
+#[derive(Default)]
+struct State {
+    seen: HashMap<ConversationId, Vec<Seen>>,
+    manners: HashMap<ConversationId, Manner>,
+    limited: HashSet<ConversationId>,
+    total: usize,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// The servers.
+pub(crate) struct World {
+    pub(crate) model: SocketAddr,
+    pub(crate) tools: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let shared: Arc<Shared> = Arc::default();
+        Self { model: listen(&shared, ask_model), tools: listen(&shared, call_tool), shared }
+    }
+
+    /// Everything that was called in a conversation.
+    pub(crate) fn seen(&self, conversation: ConversationId) -> Vec<Seen> {
+        self.shared.state.lock().unwrap().seen.get(&conversation).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn set(&self, conversation: ConversationId, manner: Manner) {
+        self.shared.state.lock().unwrap().manners.insert(conversation, manner);
+        self.shared.changed.notify_all();
+    }
+
+    /// Waits until a conversation has seen what is wanted.
+    pub(crate) fn wait_for(&self, conversation: ConversationId, wanted: impl Fn(&[Seen]) -> bool) {
+        drop(self.shared.wait(|state| state.seen.get(&conversation).is_some_and(|seen| wanted(seen))));
+    }
+
+    /// Waits until so many calls were made in all.
+    pub(crate) fn wait_for_total(&self, wanted: usize) {
+        drop(self.shared.wait(|state| state.total >= wanted));
+    }
+
+    /// Nobody need wait any more for calls to be made.
+    pub(crate) fn end(&self) {
+        self.shared.state.lock().unwrap().total = usize::MAX / 2;
+        self.shared.changed.notify_all();
+    }
+
+    pub(crate) fn total(&self) -> usize {
+        self.shared.state.lock().unwrap().total
+    }
+}
+
+impl Shared {
+    fn wait(&self, done: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let state = self.state.lock().unwrap();
+        let (state, late) = self.changed.wait_timeout_while(state, PATIENCE, |state| !done(state)).unwrap();
+        assert!(!late.timed_out(), "what must happen did not");
+        state
+    }
+
+    fn see(&self, conversation: ConversationId, seen: Seen) {
+        let mut state = self.state.lock().unwrap();
+        state.seen.entry(conversation).or_default().push(seen);
+        state.total += 1;
+        self.changed.notify_all();
+    }
+
+    fn manner(&self, conversation: ConversationId) -> Manner {
+        self.state.lock().unwrap().manners.get(&conversation).copied().unwrap_or_default()
+    }
+
+    /// Waits until the conversation is not treated like this any more.
+    fn hold(&self, conversation: ConversationId, manner: Manner) {
+        if self.manner(conversation) == manner {
+            drop(self.wait(|state| state.manners.get(&conversation) != Some(&manner)));
+        }
+    }
+}
+
+fn listen(shared: &Arc<Shared>, serve: fn(&Shared, TcpStream) -> std::io::Result<()>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let shared = Arc::clone(shared);
+    std::thread::spawn(move || {
+        for connection in listener.incoming().map_while(Result::ok) {
+            let shared = Arc::clone(&shared);
+            // A worker that is killed in the middle is what this is about.
+            std::thread::spawn(move || serve(&shared, connection));
+        }
+    });
+    address
+}
+
+fn call_tool(shared: &Shared, mut connection: TcpStream) -> std::io::Result<()> {
+    let mut line = String::new();
+    BufReader::new(connection.try_clone()?).read_line(&mut line)?;
+    // Cut off before it was said: nothing was done.
+    let Some(line) = line.strip_suffix('\n') else { return Ok(()) };
+    let called: Called = serde_json::from_str(line)?;
+    let conversation = called.conversation;
+    let answer = json!({"did": called.n});
+    if called.probe {
+        let seen = shared.state.lock().unwrap().seen.get(&conversation).cloned().unwrap_or_default();
+        let done = seen.contains(&Seen::Tool(Called { probe: false, ..called }));
+        return connection.write_all(format!("{}\n", if done { answer } else { Value::Null }).as_bytes());
+    }
+    shared.see(conversation, Seen::Tool(called));
+    shared.hold(conversation, Manner::HoldTools);
+    if shared.manner(conversation) == Manner::CutTools {
+        return Ok(());
+    }
+    connection.write_all(format!("{answer}\n").as_bytes())
+}
+
+fn ask_model(shared: &Shared, mut connection: TcpStream) -> std::io::Result<()> {
+    let mut reader = BufReader::new(connection.try_clone()?);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let request: Value = serde_json::from_slice(&body)?;
+    let asked = model::Asked::read(&request);
+    shared.see(asked.conversation, Seen::Model);
+    shared.hold(asked.conversation, Manner::HoldModel);
+    let limited = asked.is_limited() && shared.state.lock().unwrap().limited.insert(asked.conversation);
+    let (status, kind, body) = if limited {
+        ("429 Too Many Requests", "application/json", json!({"error": {"message": "too many"}}).to_string())
+    } else {
+        ("200 OK", "text/event-stream", asked.answer())
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nretry-after-ms: 1\r\n\
+         Connection: close\r\n\r\n",
+        body.len()
+    );
+    connection.write_all((head + &body).as_bytes())
+}

@@ -1,0 +1,96 @@
+//! A worker that stands still past the end of its claim, is taken for dead, and then goes on: what it writes is refused.
+
+use std::collections::BTreeSet;
+
+use adjutant_core::Effect;
+
+use crate::bench::{Bench, Kind, open_calls};
+use crate::invariants;
+use crate::scene::{ONE, Talk};
+use crate::worker::{Harm, Worker, hear};
+use crate::world::{Manner, Seen};
+
+/// Long enough that a worker stands still before its first sign of life: one that stands still while it gives one holds
+/// SQLite's lock, and then nobody can take over.
+const LEASE: Harm = Harm { kill_at: None, stop_at: None, lease_ms: Some(1000), disk_kib: None };
+
+/// Lets `other` say everything that is left.
+fn finish(talk: &mut Talk, other: &Worker) {
+    while let Some(request) = talk.next() {
+        talk.hear(other.ask(&request).unwrap().unwrap());
+    }
+}
+
+/// A worker stands still at every boundary in turn.
+fn at_every_boundary(kind: Kind, effect: Effect) {
+    let bench = Bench::new(kind);
+    let golden = bench.golden(&ONE, effect);
+    let mut refused = 0;
+    for boundary in 1.. {
+        let mut talk = Talk::new(&ONE, effect);
+        let request = talk.next().unwrap();
+        let sleeper = bench.start_as("sleeper", Harm { stop_at: Some(boundary), ..LEASE });
+        let answer = sleeper.say(&request).unwrap();
+        let Some(words) = sleeper.stopped_before(&answer) else {
+            assert!(boundary > 15, "only {boundary} places to stand still at");
+            assert!(refused > 8, "only {refused} of {boundary} were refused");
+            return;
+        };
+        let open = open_calls(&bench.load(&talk.key));
+        finish(&mut talk, &bench.start_as("other", LEASE));
+        sleeper.signal("-CONT");
+        match hear(&answer).unwrap() {
+            // It stood still where it had nothing to write any more, or nothing yet: it finds everything done.
+            Ok(heard) => assert_eq!(heard.outcome, talk.outcome(), "{words}"),
+            Err(error) => {
+                assert!(error.contains("another process is writing"), "{words}: {error}");
+                refused += 1;
+            }
+        }
+        invariants::check(&bench.played(talk, vec![words], open), &golden);
+    }
+}
+
+/// A worker stands still while a tool works.
+fn in_a_tool(kind: Kind, effect: Effect) {
+    let bench = Bench::new(kind);
+    let golden = bench.golden(&ONE, effect);
+    let mut talk = Talk::new(&ONE, effect);
+    let conversation = talk.key.conversation;
+    let request = talk.next().unwrap();
+    bench.world.set(conversation, Manner::HoldTools);
+    let sleeper = bench.start_as("sleeper", LEASE);
+    let answer = sleeper.say(&request).unwrap();
+    bench.world.wait_for(conversation, |seen| seen.iter().any(|seen| matches!(seen, Seen::Tool(_))));
+    sleeper.signal("-STOP");
+    let open: BTreeSet<_> = open_calls(&bench.load(&talk.key));
+    assert_eq!(open.len(), 1);
+    bench.world.set(conversation, Manner::Prompt);
+    finish(&mut talk, &bench.start_as("other", LEASE));
+    sleeper.signal("-CONT");
+    let refused = hear(&answer).unwrap().unwrap_err();
+    assert!(refused.contains("another process is writing"), "{refused}");
+    invariants::check(&bench.played(talk, vec!["stopped in a tool".to_owned()], open), &golden);
+}
+
+macro_rules! over_databases_and_effects {
+    ($($name:ident: $kind:ident, $effect:ident;)+) => {
+        mod anywhere {
+            use super::*;
+            $(#[test] fn $name() { at_every_boundary(Kind::$kind, Effect::$effect); })+
+        }
+        mod in_its_tool {
+            use super::*;
+            $(#[test] fn $name() { in_a_tool(Kind::$kind, Effect::$effect); })+
+        }
+    };
+}
+
+over_databases_and_effects! {
+    sqlite_read_only: Sqlite, None;
+    sqlite_keyed: Sqlite, Keyed;
+    sqlite_once: Sqlite, Once;
+    postgres_read_only: Postgres, None;
+    postgres_keyed: Postgres, Keyed;
+    postgres_once: Postgres, Once;
+}

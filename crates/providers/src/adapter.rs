@@ -1,0 +1,191 @@
+//! What turns a vendor's translation into a [`LanguageModel`]: the same for every vendor.
+
+#[cfg(test)]
+#[cfg(any(feature = "anthropic", feature = "gemini", feature = "ollama", feature = "openai"))]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjutant_core::port::DeltaStream;
+use adjutant_core::{
+    BoxFuture, Capabilities, GenerateRequest, GenerateResponse, LanguageModel, ModelError, ModelId,
+};
+use bytes::Bytes;
+use reqwest::header::HeaderName;
+use secrecy::SecretString;
+use tokio::time::Instant;
+use url::Url;
+
+use crate::connection::Connection;
+use crate::decode::{self, Asked, StreamDecoder};
+use crate::encode::Encoded;
+use crate::error::Vendor;
+use crate::http::Call;
+use crate::retry::{self, Policy};
+
+/// A vendor's translation: pure, no socket, no clock.
+pub(crate) trait Wire: Send + Sync + 'static {
+    /// The request as the vendor takes it. The same request gives the same bytes.
+    ///
+    /// # Errors
+    /// [`ModelError::BadRequest`] for what the vendor would refuse anyway.
+    fn encode(&self, request: &GenerateRequest, streamed: bool) -> Result<Encoded, ModelError>;
+
+    /// Where it goes.
+    fn url(&self, streamed: bool) -> &Url;
+
+    /// The headers besides the content type; the key is among them.
+    fn headers(&self) -> &[(HeaderName, SecretString)];
+
+    /// Headers that only this request needs.
+    fn request_headers(&self, request: &GenerateRequest) -> Vec<(HeaderName, SecretString)> {
+        let _ = request;
+        Vec::new()
+    }
+
+    /// Reads a whole answer to what was asked. `losses` are the request's.
+    ///
+    /// # Errors
+    /// What the vendor says went wrong, or that it cannot be read.
+    fn decode(&self, asked: &Asked, body: &str, losses: Vec<String>) -> Result<GenerateResponse, ModelError>;
+
+    /// Reads a streamed answer to what was asked.
+    fn decoder(&self, asked: &Asked, losses: Vec<String>) -> Box<dyn StreamDecoder>;
+
+    /// What has to be known before a request is encoded, such as what the server says of the model. It cannot fail: what
+    /// cannot be found out is not known. Default: nothing.
+    fn prepare<'a>(&'a self, request: &'a GenerateRequest, connection: &'a Connection) -> BoxFuture<'a, ()> {
+        let _ = (request, connection);
+        Box::pin(std::future::ready(()))
+    }
+
+    /// What of a request its answer is read with. Default: nothing.
+    fn asked(&self, request: &GenerateRequest) -> Asked {
+        let _ = request;
+        Asked::default()
+    }
+
+    /// A failure with what the person can do about it, where the vendor knows more than its status says. Default: as it is.
+    fn explain(&self, error: ModelError) -> ModelError {
+        error
+    }
+}
+
+/// A model of a vendor, reached over HTTP. Made by the function `model` of a vendor's module; a clone shares the
+/// connections.
+#[derive(Clone)]
+pub struct HttpModel(Arc<Inner>);
+
+struct Inner {
+    vendor: Arc<Vendor>,
+    capabilities: Capabilities,
+    wire: Box<dyn Wire>,
+    connection: Connection,
+}
+
+impl HttpModel {
+    pub(crate) fn new(
+        vendor: Arc<Vendor>,
+        capabilities: Capabilities,
+        wire: impl Wire,
+        connection: Connection,
+    ) -> Self {
+        Self(Arc::new(Inner { vendor, capabilities, wire: Box::new(wire), connection }))
+    }
+}
+
+impl fmt::Debug for HttpModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpModel")
+            .field("model", &self.0.vendor.model)
+            .field("capabilities", &self.0.capabilities)
+            .field("connection", &self.0.connection)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LanguageModel for HttpModel {
+    fn id(&self) -> &ModelId {
+        &self.0.vendor.model
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.0.capabilities
+    }
+
+    fn generate<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<GenerateResponse, ModelError>> {
+        Box::pin(async move {
+            let inner = &self.0;
+            let time_left = inner.prepare(request).await;
+            let Encoded { body, losses } = inner.wire.encode(request, false)?;
+            let (asked, headers) = (inner.wire.asked(request), inner.headers(request));
+            retry::generate(inner.policy(), time_left, async |left| {
+                let call = inner.call(false, &headers, body.clone(), left);
+                let answer = inner.connection.transport.send_json(call).await;
+                let answer = answer.map_err(|error| inner.wire.explain(error))?;
+                inner.wire.decode(&asked, &answer, losses.clone())
+            })
+            .await
+        })
+    }
+
+    fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
+        Box::pin(async move {
+            let inner = self.0.clone();
+            let time_left = inner.prepare(request).await;
+            let Encoded { body, losses } = inner.wire.encode(request, true)?;
+            let (asked, headers) = (inner.wire.asked(request), inner.headers(request));
+            let policy = inner.policy();
+            let open: retry::Open = Box::new(move |left| {
+                let inner = inner.clone();
+                let call = inner.call(true, &headers, body.clone(), left);
+                let decoder = inner.wire.decoder(&asked, losses.clone());
+                Box::pin(async move {
+                    let bytes = inner.connection.transport.send_stream(call).await;
+                    Ok(decode::deltas(bytes.map_err(|error| inner.wire.explain(error))?, decoder))
+                })
+            });
+            retry::stream(policy, time_left, open).await
+        })
+    }
+}
+
+impl Inner {
+    /// Says how much of the caller's time that leaves.
+    async fn prepare(&self, request: &GenerateRequest) -> Option<Duration> {
+        let begun = Instant::now();
+        self.wire.prepare(request, &self.connection).await;
+        request.time_left.map(|left| left.saturating_sub(begun.elapsed()))
+    }
+
+    fn policy(&self) -> Policy {
+        Policy::network(self.connection.retries)
+    }
+
+    fn headers(&self, request: &GenerateRequest) -> Vec<(HeaderName, SecretString)> {
+        let always = self.wire.headers().iter().cloned();
+        always.chain(self.wire.request_headers(request)).collect()
+    }
+
+    fn call(
+        &self,
+        streamed: bool,
+        headers: &[(HeaderName, SecretString)],
+        body: Bytes,
+        time_left: Option<Duration>,
+    ) -> Call {
+        Call {
+            vendor: self.vendor.clone(),
+            url: self.wire.url(streamed).clone(),
+            headers: headers.to_vec(),
+            body: Some(body),
+            timeout: self.connection.timeout,
+            time_left,
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Whatever bytes come, no vendor's decoder breaks, and where they are cut makes no difference.
+
+mod seeds; // a good answer in each language
+
+use std::sync::LazyLock;
+
+use adjutant_core::{Delta, Message, ToolDefinition};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::http::Transport;
+use crate::pieces::{Outcome, read};
+use crate::provider::Provider;
+
+use seeds::{Seed, seed};
+
+/// A vendor and a good answer of its.
+struct Subject {
+    model: HttpModel,
+    asked: Asked,
+    seed: &'static Seed,
+}
+
+/// Every row of the table.
+static SUBJECTS: LazyLock<Vec<Subject>> = LazyLock::new(|| {
+    let transport = Transport::new().unwrap();
+    let mut request = GenerateRequest::new(vec![Message::user("Note milk.").unwrap()]);
+    let parameters = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
+    request.tools.push(ToolDefinition::new("add_note", "Adds a note.", parameters).unwrap());
+    let subject = |provider: &'static Provider| {
+        let mut connection = Connection::new(transport.clone()).with_key("key".to_owned().into());
+        connection.base_url = Some("http://localhost:1".parse().unwrap());
+        let model = provider.model("p/l/m", connection).unwrap();
+        Subject { asked: model.0.wire.asked(&request), seed: seed(provider.name), model }
+    };
+    Provider::all().map(subject).collect()
+});
+
+impl Subject {
+    /// Reads a stream that is cut after these numbers of bytes.
+    fn read(&self, bytes: &[u8], cuts: &[usize]) -> Outcome {
+        read(self.model.0.wire.decoder(&self.asked, Vec::new()), bytes, cuts)
+    }
+
+    fn read_whole(&self, body: &str) -> Result<GenerateResponse, ModelError> {
+        self.model.0.wire.decode(&self.asked, body, Vec::new())
+    }
+}
+
+fn subject() -> impl Strategy<Value = &'static Subject> {
+    select(SUBJECTS.iter().collect::<Vec<_>>())
+}
+
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.model.0.vendor.model)
+    }
+}
+
+fn cuts() -> impl Strategy<Value = Vec<usize>> {
+    proptest::collection::vec(0usize..40, 0..60)
+}
+
+/// A JSON value where another one is expected.
+fn misfit() -> impl Strategy<Value = Value> {
+    select(vec![
+        Value::Null,
+        json!(true),
+        json!(-1),
+        json!(7),
+        json!(1.5e300),
+        json!(u64::MAX),
+        json!(""),
+        json!("x\u{0}\u{fffd}"),
+        json!("{\"text\": \"mi"),
+        json!("<tool_call>{\"name\": \"add_note\""),
+        json!([]),
+        json!([null, [], {}]),
+        json!({}),
+        json!({ "type": "error", "error": { "message": "no" } }),
+        json!({ "type": "no_such_type", "index": 99, "text": null }),
+    ])
+}
+
+/// What is done to one place of a JSON value: something else stands there, or nothing.
+type Damage = (Index, Option<Value>);
+
+fn damage() -> impl Strategy<Value = Vec<Damage>> {
+    proptest::collection::vec((any::<Index>(), proptest::option::weighted(0.8, misfit())), 1..5)
+}
+
+fn damaged(mut value: Value, damage: &[Damage]) -> Value {
+    for (at, instead) in damage {
+        let mut places = Vec::new();
+        pointers(&value, "", &mut places);
+        let place = at.get(&places).clone();
+        match instead {
+            Some(misfit) => *value.pointer_mut(&place).unwrap() = misfit.clone(),
+            None => {
+                let Some((parent, name)) = place.rsplit_once('/') else { continue };
+                match value.pointer_mut(parent) {
+                    Some(Value::Object(map)) => drop(map.remove(name)),
+                    Some(Value::Array(items)) => drop(items.remove(name.parse().unwrap())),
+                    _ => {}
+                }
+            }
+        }
+    }
+    value
+}
+
+/// The place of every value in a value. The seeds' names need no escapes.
+fn pointers(value: &Value, here: &str, places: &mut Vec<String>) {
+    places.push(here.to_owned());
+    match value {
+        Value::Object(map) => {
+            map.iter().for_each(|(name, value)| pointers(value, &format!("{here}/{name}"), places));
+        }
+        Value::Array(items) => {
+            (0..)
+                .zip(items)
+                .for_each(|(at, value): (usize, _)| pointers(value, &format!("{here}/{at}"), places));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn the_seeds_are_good_answers_streamed_and_whole() {
+    for subject in SUBJECTS.iter() {
+        let (deltas, end) = subject.read(subject.seed.stream().as_bytes(), &[]);
+        let whole = subject.read_whole(subject.seed.whole).unwrap();
+        for response in [end.unwrap(), whole] {
+            let calls: Vec<Value> =
+                response.tool_calls().map(|call| call.arguments["text"].clone()).collect();
+            assert_eq!(response.text(), "Gerne, schön 🦀.", "{subject:?}");
+            assert_eq!(calls, ["milk", "bread"], "{subject:?}");
+            assert!(response.usage.total().is_some(), "{subject:?}");
+        }
+        assert!(deltas.contains(&Delta::Thinking("Hm.".into())), "{subject:?}: {deltas:?}");
+    }
+}
+
+/// Wherever a stream stops, what came is an error, or the answer was complete: a part is never taken for the whole.
+#[test]
+fn a_part_of_a_stream_is_never_another_answer() {
+    for subject in SUBJECTS.iter() {
+        let stream = subject.seed.stream();
+        let whole = subject.read(stream.as_bytes(), &[]).1.unwrap();
+        for end in 0..stream.len() {
+            if let Ok(part) = subject.read(&stream.as_bytes()[..end], &[]).1 {
+                assert_eq!((&part.parts, part.finish), (&whole.parts, whole.finish), "{subject:?}: {end}");
+            }
+        }
+        let body = subject.seed.whole;
+        for end in body.char_indices().map(|(end, _)| end) {
+            assert!(subject.read_whole(&body[..end]).is_err(), "{subject:?}: {}", &body[..end]);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1024))]
+
+    #[test]
+    fn no_bytes_break_it(
+        subject in subject(),
+        bytes in proptest::collection::vec(any::<u8>(), 0..300),
+        cuts in cuts(),
+    ) {
+        prop_assert_eq!(subject.read(&bytes, &cuts), subject.read(&bytes, &[]));
+        let _ = subject.read_whole(&String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn no_wrong_bytes_in_a_stream_break_it(
+        subject in subject(),
+        wrong in proptest::collection::vec((any::<Index>(), proptest::option::of(any::<u8>())), 0..8),
+        cuts in cuts(),
+    ) {
+        let mut bytes = subject.seed.stream().into_bytes();
+        for (at, byte) in wrong {
+            let at = at.index(bytes.len());
+            match byte {
+                Some(byte) => bytes[at] = byte,
+                None => drop(bytes.remove(at)),
+            }
+        }
+        prop_assert_eq!(subject.read(&bytes, &cuts), subject.read(&bytes, &[]));
+    }
+
+    #[test]
+    fn no_json_in_a_stream_breaks_it(
+        subject in subject(),
+        damages in proptest::collection::vec((any::<Index>(), damage()), 0..4),
+        again in proptest::collection::vec((any::<Index>(), any::<Index>()), 0..3),
+        cuts in cuts(),
+    ) {
+        let mut events: Vec<Value> =
+            subject.seed.events.iter().map(|event| serde_json::from_str(event).unwrap()).collect();
+        for (at, damage) in damages {
+            let event = &mut events[at.index(subject.seed.events.len())];
+            *event = damaged(event.take(), &damage);
+        }
+        for (from, to) in again {
+            let event = from.get(&events).clone();
+            events.insert(to.index(events.len()), event);
+        }
+        let stream: String = events.iter().map(|event| subject.seed.frame(&event.to_string())).collect();
+        prop_assert_eq!(subject.read(stream.as_bytes(), &cuts), subject.read(stream.as_bytes(), &[]));
+    }
+
+    #[test]
+    fn no_json_in_a_whole_answer_breaks_it(subject in subject(), damage in damage()) {
+        let body = damaged(serde_json::from_str(subject.seed.whole).unwrap(), &damage);
+        let _ = subject.read_whole(&body.to_string());
+    }
+}

@@ -1,0 +1,130 @@
+//! What differs between Claude models, as one table.
+//!
+//! Source: "Models overview", the page of each model and its migration guide, "Structured outputs", "Preserved thinking"
+//! (all checked 2026-11-22).
+
+use adjutant_core::SchemaSupport;
+
+use crate::family::{Family as Common, Images, Setting};
+
+/// One row: a family of models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Family {
+    /// What every vendor's models differ in.
+    pub(super) common: Common,
+    /// A thinking block goes back only behind the very transcript it was made behind; anything else is an error, unless
+    /// the request asks for the block to be dropped instead.
+    pub(super) binds_thinking: bool,
+}
+
+/// Claude 3 and before.
+const THREE: Family = Family {
+    common: Common {
+        context_window: 200_000,
+        output_max: 4_096,
+        thinking_allowance: 0,
+        temperature: Setting::Taken,
+        top_p: Setting::Taken,
+        top_k: Setting::Taken,
+        schema: SchemaSupport::Prompted,
+        images: Images::BytesOrUrl,
+    },
+    binds_thinking: false,
+};
+
+/// Names that say no number: servers of others with this API.
+const OTHER: Family = THREE;
+
+/// Claude 3.7 and 4.
+const FOUR: Family = Family { common: Common { output_max: 64_000, ..THREE.common }, ..THREE };
+
+/// Keeps to a schema. Does not think unless it is asked to, which we do not.
+const FOUR_FIVE: Family = Family { common: Common { schema: SchemaSupport::Native, ..FOUR.common }, ..FOUR };
+
+const FOUR_SIX: Family =
+    Family { common: Common { context_window: 1_000_000, ..FOUR_FIVE.common }, ..FOUR_FIVE };
+
+/// Sampling settings are an error unless they say what the vendor does anyway.
+const FOUR_SEVEN: Family = Family {
+    common: Common {
+        output_max: 128_000,
+        temperature: Setting::Refused,
+        top_p: Setting::Refused,
+        top_k: Setting::Refused,
+        ..FOUR_SIX.common
+    },
+    ..FOUR_SIX
+};
+
+/// Thinks by itself ("adaptive"), inside `max_tokens`.
+const FIVE: Family =
+    Family { common: Common { thinking_allowance: 16_384, ..FOUR_SEVEN.common }, ..FOUR_SEVEN };
+
+/// Thinking blocks are bound to their transcript: Fable and Mythos since 5.1, the others since 5.5.
+const FIVE_ONE: Family = Family { binds_thinking: true, ..FIVE };
+
+/// The row of a model by its name, wherever a server in between puts it (`anthropic/claude-haiku-4.5`). A Claude without a
+/// number is the newest.
+pub(super) fn of(model: &str) -> Family {
+    let Some((_, rest)) = model.split_once("claude-") else { return OTHER };
+    let words = || rest.split(['-', '.', '@', ':', '/']);
+    // A date (`20250929`) is no part of the number.
+    let is_number = |word: &&str| word.len() < 3 && word.parse::<u32>().is_ok();
+    let mut numbers = words()
+        .skip_while(|word| !is_number(word))
+        .take_while(is_number)
+        .filter_map(|word| word.parse().ok());
+    let number: (Option<u32>, u32) = (numbers.next(), numbers.next().unwrap_or(0));
+    let output =
+        |family: Family, output_max| Family { common: Common { output_max, ..family.common }, ..family };
+    let is = |size: &str| words().any(|word| word == size);
+    match number {
+        // The preview of Mythos came before the numbers of 5 but thinks like them.
+        (None, _) if is("preview") => FIVE,
+        (None, _) => FIVE_ONE,
+        (Some(0..=2), _) => THREE,
+        (Some(3), 0..=4) => THREE,
+        (Some(3), 5..=6) => output(THREE, 8_192),
+        (Some(3), _) => FOUR,
+        (Some(4), 0..=4) if is("opus") => output(FOUR, 32_000),
+        (Some(4), 0..=4) => FOUR,
+        (Some(4), 5) => FOUR_FIVE,
+        (Some(4), 6) if is("opus") => output(FOUR_SIX, 128_000),
+        (Some(4), 6) => FOUR_SIX,
+        (Some(4), _) => FOUR_SEVEN,
+        (Some(5), 0) => FIVE,
+        (Some(5..), _) => FIVE_ONE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_find_their_row() {
+        let output =
+            |family: Family, output_max| Family { common: Common { output_max, ..family.common }, ..family };
+        for (name, family) in [
+            ("claude-3-haiku-20240307", THREE),
+            ("claude-3-5-sonnet-20241022", output(THREE, 8_192)),
+            ("claude-3-7-sonnet-latest", FOUR),
+            ("claude-opus-4-20250514", output(FOUR, 32_000)),
+            ("claude-opus-4-1", output(FOUR, 32_000)),
+            ("claude-sonnet-4@20250514", FOUR),
+            ("claude-sonnet-4-5-20250929", FOUR_FIVE),
+            ("anthropic/claude-haiku-4.5", FOUR_FIVE),
+            ("claude-opus-4-6", output(FOUR_SIX, 128_000)),
+            ("claude-sonnet-4-6", FOUR_SIX),
+            ("claude-opus-4-8", FOUR_SEVEN),
+            ("claude-mythos-preview", FIVE),
+            ("claude-sonnet-5", FIVE),
+            ("claude-fable-5-1", FIVE_ONE),
+            (super::super::DEFAULT_MODEL, FIVE_ONE),
+            ("claude-haiku-6", FIVE_ONE),
+            ("kimi-k3", OTHER),
+        ] {
+            assert_eq!(of(name), family, "{name}");
+        }
+    }
+}

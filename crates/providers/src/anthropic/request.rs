@@ -1,0 +1,347 @@
+//! Core to wire. Pure; the same request gives the same bytes.
+//!
+//! Caching: one mark behind the tools, one behind the instruction, and the request's own `cache_control`, which the vendor
+//! puts on the last block that can be cached and moves on as the conversation grows ("Prompt caching", automatic caching,
+//! checked 2026-11-22). So no byte of an earlier message changes from one request to the next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use adjutant_core::limits::OUTPUT_TOKENS_MAX;
+use adjutant_core::{
+    CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolCall, ToolDefinition,
+};
+use serde_json::{Value, json};
+
+use super::family::Family;
+use super::schema;
+use super::wire::{self, Block, CacheControl};
+use crate::encode::{Encoded, Encoder, Image, Settings, State};
+
+/// What images may be.
+const IMAGES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
+
+/// Traces of the vendor's own tools that every request may carry. Source: the published schema of a request.
+const TRACES: &[&str] = &[
+    "server_tool_use",
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "code_execution_tool_result",
+    "bash_code_execution_tool_result",
+    "text_editor_code_execution_tool_result",
+    "tool_search_tool_result",
+    "container_upload",
+];
+
+/// Traces that need a beta header, and which. Source: the published schema of a beta request, and the page of each in the
+/// vendor's guide (checked 2026-11-22).
+const BETA_TRACES: &[(&str, &str)] = &[
+    ("mcp_tool_use", "mcp-client-2025-11-20"),
+    ("mcp_tool_result", "mcp-client-2025-11-20"),
+    ("mcp_tool_listing", "mcp-client-2025-11-20"),
+    ("advisor_tool_result", ADVISOR_BETA),
+    ("compaction", "compact-2026-01-12"),
+    ("fallback", "server-side-fallback-2026-07-01"),
+];
+
+/// Also of the calls of that tool, which look like any other's.
+const ADVISOR_BETA: &str = "advisor-tool-2026-03-01";
+
+/// Lets a request say what is to become of thinking whose transcript has changed. Source: "Preserved thinking".
+const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
+
+/// Fails with [`ModelError::BadRequest`] where the model would refuse the request anyway.
+pub(super) fn encode(
+    request: &GenerateRequest,
+    model: &ModelId,
+    family: &Family,
+    streamed: bool,
+) -> Result<Encoded, ModelError> {
+    let verbatim = request.config.verbatim;
+    let mut encoder =
+        AnthropicEncoder { common: Encoder::new(model, &family.common, request), ids: BTreeMap::new() };
+    let (mut system, messages) = encoder.transcript(&request.messages)?;
+    if messages.is_empty() {
+        let nothing = "there is nothing to answer: the transcript has no message besides the instruction";
+        return Err(encoder.common.refuse(nothing));
+    }
+    let output_config = encoder.output_config(request, &mut system)?;
+    let mut tools: Vec<_> = request.tools.iter().map(|tool| encoder.tool(tool)).collect();
+    let mark = (!verbatim).then_some(CacheControl { kind: "ephemeral" });
+    if let Some(tool) = tools.last_mut() {
+        tool.cache_control = mark;
+    }
+    if let (Some(block), Some(mark)) = (system.last_mut(), mark) {
+        block.insert("cache_control".to_owned(), json!(mark));
+    }
+    let settings = encoder.settings(request)?;
+    let drop_block =
+        json!({ "type": "adaptive", "block_binding": { "prefix_mismatch_behavior": "drop_block" } });
+    let wire = wire::Request {
+        model: &model.name,
+        max_tokens: settings.max_tokens.unwrap_or(OUTPUT_TOKENS_MAX),
+        temperature: settings.temperature,
+        top_p: settings.top_p,
+        top_k: settings.top_k,
+        stream: streamed,
+        cache_control: mark,
+        // These families think adaptively anyway. History is trimmed and cut in places, and a conversation must survive it.
+        thinking: sends_bound_thinking(request, model, family).then_some(drop_block),
+        output_config,
+        tools,
+        system,
+        messages,
+    };
+    encoder.common.finish(&wire)
+}
+
+/// The beta features a request uses, in one order.
+pub(super) fn betas(request: &GenerateRequest, model: &ModelId, family: &Family) -> Vec<&'static str> {
+    let parts = request.messages.iter().flat_map(Message::parts);
+    let traces = parts.filter(|part| is_of(part, model)).filter_map(beta_of);
+    let binding = sends_bound_thinking(request, model, family).then_some(BINDING_BETA);
+    traces.chain(binding).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn beta_of(part: &Part) -> Option<&'static str> {
+    let Content::Opaque { kind } = &part.content else { return None };
+    let named = |name: &str| part.state.as_ref().is_some_and(|state| state.data["name"] == name);
+    if kind == "server_tool_use" && named("advisor") {
+        return Some(ADVISOR_BETA);
+    }
+    BETA_TRACES.iter().find(|(trace, _)| trace == kind).map(|(_, beta)| *beta)
+}
+
+fn sends_bound_thinking(request: &GenerateRequest, model: &ModelId, family: &Family) -> bool {
+    let mut parts = request.messages.iter().flat_map(Message::parts);
+    family.binds_thinking
+        && parts.any(|part| matches!(part.content, Content::Thinking { .. }) && is_of(part, model))
+}
+
+fn is_of(part: &Part, model: &ModelId) -> bool {
+    part.state.as_ref().is_some_and(|state| state.origin == *model)
+}
+
+struct AnthropicEncoder<'a> {
+    common: Encoder<'a>,
+    /// What each call is called on this wire.
+    ids: BTreeMap<&'a CallId, String>,
+}
+
+impl<'a> AnthropicEncoder<'a> {
+    /// The instruction, and the turns: neighbours of one role are one message, so that all results of a turn are together
+    /// and before what the person says next.
+    fn transcript(
+        &mut self,
+        messages: &'a [Message],
+    ) -> Result<(Vec<Block>, Vec<wire::Message>), ModelError> {
+        let mut system = Vec::new();
+        let mut turns: Vec<wire::Message> = Vec::new();
+        for message in messages {
+            let parts = message.parts().iter();
+            let mut blocks: Vec<Block> =
+                parts.filter_map(|part| self.part(part).transpose()).collect::<Result<_, _>>()?;
+            let role = match message.role() {
+                Role::System => {
+                    if !turns.is_empty() {
+                        self.common.lose(
+                            "a system message in the middle was moved to the instruction at the beginning",
+                        );
+                    }
+                    system.extend(blocks);
+                    continue;
+                }
+                Role::Assistant => {
+                    self.end_with_words(&mut blocks);
+                    "assistant"
+                }
+                Role::User | Role::Tool => "user",
+            };
+            match turns.last_mut() {
+                Some(turn) if turn.role == role => turn.content.extend(blocks),
+                _ if blocks.is_empty() => {}
+                _ => turns.push(wire::Message { role, content: blocks }),
+            }
+        }
+        if let Some(wire::Message { role: "assistant", content }) = turns.last_mut()
+            && let Some(Value::String(text)) = content.last_mut().and_then(|block| block.get_mut("text"))
+        {
+            // The vendor refuses white space there.
+            text.truncate(text.trim_end().len());
+        }
+        Ok((system, turns))
+    }
+
+    /// "The final block in an assistant message cannot be `thinking`": an answer that was cut there led to nothing.
+    fn end_with_words(&mut self, blocks: &mut Vec<Block>) {
+        let thinks = |block: &Block| matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"));
+        while blocks.pop_if(|block| thinks(block)).is_some() {
+            self.common.lose("thinking that led to nothing was left out");
+        }
+    }
+
+    fn part(&mut self, part: &'a Part) -> Result<Option<Block>, ModelError> {
+        let own = match self.common.state(part) {
+            State::Own(state) => state.as_object(),
+            State::None => None,
+        };
+        let mut block = match &part.content {
+            // The vendor refuses text without words.
+            Content::Text { text } | Content::Refusal { text } if text.trim().is_empty() => return Ok(None),
+            Content::Text { text } | Content::Refusal { text } => {
+                block([("type", "text".into()), ("text", json!(text))])
+            }
+            Content::Thinking { .. } if own.is_some_and(|state| state.contains_key("data")) => {
+                block([("type", "redacted_thinking".into())])
+            }
+            Content::Thinking { text } if own.is_some_and(|state| state.contains_key("signature")) => {
+                block([("type", "thinking".into()), ("thinking", json!(text))])
+            }
+            Content::Thinking { .. } => {
+                self.common.lose(match own {
+                    Some(_) => "thinking without its signature was left out",
+                    None => "thinking of another model was left out",
+                });
+                return Ok(None);
+            }
+            Content::Opaque { kind } => {
+                match own {
+                    Some(state) if TRACES.contains(&kind.as_str()) || beta_of(part).is_some() => {
+                        return Ok(Some(state.clone()));
+                    }
+                    Some(_) => self.common.lose(format!("{kind} was left out: a request cannot carry it")),
+                    None => self.common.lose(format!("{kind} of another model was left out")),
+                }
+                return Ok(None);
+            }
+            Content::Image { source } => match self.common.image(source)? {
+                Some(Image::Bytes { media_type, .. }) if !IMAGES.contains(&media_type) => {
+                    let what = format!("{media_type} images");
+                    self.common.unsupported(&what, "make it a JPEG, PNG, GIF or WebP")?;
+                    return Ok(None);
+                }
+                Some(image) => block([("type", "image".into()), ("source", source_of(image))]),
+                None => return Ok(None),
+            },
+            Content::ToolCall(call) => self.call(call),
+            Content::ToolResult { call_id, result, .. } => {
+                let id = self.ids.get(call_id).cloned().unwrap_or_else(|| fitting(call_id.as_str()));
+                let mut block = block([("type", "tool_result".into()), ("tool_use_id", id.into())]);
+                let text = result.to_text();
+                if !text.trim().is_empty() {
+                    block.insert("content".to_owned(), text.into());
+                }
+                if !result.success {
+                    block.insert("is_error".to_owned(), true.into());
+                }
+                block
+            }
+            // Content may grow; what we do not know is reported, not guessed.
+            other => {
+                self.common.lose(format!("a part cannot be sent to Anthropic: {other:?}"));
+                return Ok(None);
+            }
+        };
+        block.extend(own.cloned().into_iter().flatten());
+        Ok(Some(block))
+    }
+
+    /// A call keeps the id it came with, from whomever, unless that does not fit here or is another call's too.
+    fn call(&mut self, call: &'a ToolCall) -> Block {
+        let free = |id: &&str| fitting(id) == **id && !self.ids.values().any(|taken| taken == *id);
+        let id = call.provider_id.as_deref().filter(free);
+        let id = id.map_or_else(|| fitting(call.id.as_str()), str::to_owned);
+        self.ids.insert(&call.id, id.clone());
+        let name = fitting(&call.name);
+        if name != call.name {
+            self.common.lose(format!(
+                "a call of {:?} was sent as {name}: the vendor refuses such a name",
+                call.name
+            ));
+        }
+        block([
+            ("type", "tool_use".into()),
+            ("id", id.into()),
+            ("name", name.into()),
+            ("input", Value::Object(self.common.arguments(call).clone())),
+        ])
+    }
+
+    fn tool(&mut self, tool: &'a ToolDefinition) -> wire::Tool<'a> {
+        let mut dropped = BTreeSet::new();
+        let input_schema = schema::parameters(&tool.parameters, &mut dropped);
+        self.common.lose_keywords(&format!("the schema of tool {}", tool.name), &dropped);
+        wire::Tool {
+            name: tool.name.as_str(),
+            description: &tool.description,
+            input_schema,
+            cache_control: None,
+        }
+    }
+
+    fn settings(&mut self, request: &GenerateRequest) -> Result<Settings, ModelError> {
+        let mut settings = self.common.settings()?;
+        if request.config.verbatim {
+            return Ok(settings);
+        }
+        if settings.temperature.is_some_and(|temperature| temperature > 1.0) {
+            let instead = "set GenerationConfig::temperature (llm.temperature) to 1 or less";
+            self.common.unsupported("a temperature above 1", instead)?;
+            settings.temperature = None;
+        }
+        if settings.top_p.is_some() && request.config.temperature.is_none() && settings.temperature.is_some()
+        {
+            // Since Claude 4.1 both together are an error.
+            self.common.lose("temperature 0 was left out: the vendor takes top_p or temperature, not both");
+            settings.temperature = None;
+        }
+        Ok(settings)
+    }
+
+    /// The form of the answer; what the vendor cannot enforce is asked for in words, behind the instruction.
+    fn output_config(
+        &mut self,
+        request: &GenerateRequest,
+        system: &mut Vec<Block>,
+    ) -> Result<Option<Value>, ModelError> {
+        let Some(schema) = &request.response_schema else { return Ok(None) };
+        if !self.common.family.schema.covers(!request.tools.is_empty()) {
+            self.common.unsupported("a response schema", "ask for the form in words")?;
+            return Ok(None);
+        }
+        let mut dropped = BTreeSet::new();
+        match schema::answer(schema, &mut dropped) {
+            Ok(schema) => {
+                self.common.lose_keywords("the response schema", &dropped);
+                Ok(Some(json!({ "format": { "type": "json_schema", "schema": schema } })))
+            }
+            Err(obstacle) => {
+                self.common.lose(format!("the response schema was asked for in words: it {obstacle}"));
+                let words = format!(
+                    "Answer with one JSON value that fits this JSON Schema, and nothing else:\n{schema}"
+                );
+                system.push(block([("type", "text".into()), ("text", words.into())]));
+                Ok(None)
+            }
+        }
+    }
+}
+
+fn source_of(image: Image<'_>) -> Value {
+    match image {
+        Image::Bytes { media_type, data } => {
+            json!({ "type": "base64", "media_type": media_type, "data": data })
+        }
+        Image::Url(url) => json!({ "type": "url", "url": url }),
+    }
+}
+
+/// A name or id in the characters the vendor takes, `^[a-zA-Z0-9_-]+$`, at most 128.
+fn fitting(name: &str) -> String {
+    let fits = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    let name: String = name.chars().map(fits).take(128).collect();
+    if name.is_empty() { "_".to_owned() } else { name }
+}
+
+fn block<const N: usize>(fields: [(&str, Value); N]) -> Block {
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}

@@ -1,0 +1,276 @@
+//! Wire to core. Pure; a stream is folded into the blocks of a whole answer, so both read the same.
+
+use std::sync::Arc;
+
+use adjutant_core::{
+    Content, Cost, Counters, FinishReason, GenerateResponse, ModelError, ModelId, Part, ProviderState,
+    ToolCall, Usage,
+};
+use serde_json::{Map, Value};
+
+use super::error;
+use super::wire;
+use crate::error::Vendor;
+
+/// Reads a whole answer.
+pub(super) fn decode(
+    body: &str,
+    vendor: Arc<Vendor>,
+    losses: Vec<String>,
+) -> Result<GenerateResponse, ModelError> {
+    let answer: wire::Answer = serde_json::from_str(body).map_err(|error| vendor.not_json(&error, body))?;
+    if let Some(error) = &answer.error {
+        return Err(error::inside(&vendor, error));
+    }
+    if answer.content.is_none() {
+        return Err(vendor.unreadable("no content", body));
+    }
+    let mut reading = Reading::new(vendor, losses);
+    reading.begin(answer);
+    reading.end()
+}
+
+/// An answer taking shape.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) vendor: Arc<Vendor>,
+    losses: Vec<String>,
+    pub(super) blocks: Vec<Block>,
+    /// The stream said that this was all.
+    pub(super) over: bool,
+    stop: wire::Stop,
+    usage: wire::Usage,
+    /// The input counter of the answer's beginning; later ones include what the vendor's own tools read.
+    first_input: Option<u64>,
+    /// Thinking blocks of the transcript that the model was not shown.
+    thinking_dropped: usize,
+    model: Option<String>,
+}
+
+/// A content block, perhaps still growing.
+#[derive(Debug, Default)]
+pub(super) struct Block {
+    /// The vendor's number of it.
+    pub(super) index: Option<u64>,
+    /// More may come.
+    pub(super) open: bool,
+    pub(super) fields: wire::Block,
+    /// JSON text of its `input`, if that came in pieces.
+    pub(super) input: String,
+}
+
+impl Reading {
+    pub(super) fn new(vendor: Arc<Vendor>, losses: Vec<String>) -> Self {
+        Self {
+            vendor,
+            losses,
+            blocks: Vec::new(),
+            over: false,
+            stop: wire::Stop::default(),
+            usage: wire::Usage::default(),
+            first_input: None,
+            thinking_dropped: 0,
+            model: None,
+        }
+    }
+
+    /// An answer begins, or is there as a whole.
+    pub(super) fn begin(&mut self, answer: wire::Answer) {
+        let blocks = match answer.content {
+            Some(wire::Content::Blocks(blocks)) => blocks,
+            Some(wire::Content::Text(text)) => {
+                let text = [("type", "text".to_owned()), ("text", text)];
+                vec![text.map(|(name, value)| (name.to_owned(), Value::String(value))).into_iter().collect()]
+            }
+            None => Vec::new(),
+        };
+        self.blocks.extend(blocks.into_iter().map(|fields| Block { fields, ..Block::default() }));
+        self.model = answer.model.or(self.model.take());
+        self.stop = answer.stop;
+        self.count(answer.usage.as_ref());
+        self.left_out(answer.input_transformations.as_deref());
+    }
+
+    pub(super) fn stopped(&mut self, stop: wire::Stop) {
+        self.stop = wire::Stop {
+            stop_reason: stop.stop_reason.or(self.stop.stop_reason.take()),
+            stop_details: stop.stop_details.or(self.stop.stop_details.take()),
+        };
+    }
+
+    /// Counts are totals so far: the last report of each holds.
+    pub(super) fn count(&mut self, report: Option<&wire::Usage>) {
+        let Some(report) = report else { return };
+        let usage = &mut self.usage;
+        usage.input_tokens = report.input_tokens.or(usage.input_tokens);
+        usage.output_tokens = report.output_tokens.or(usage.output_tokens);
+        usage.cache_read_input_tokens = report.cache_read_input_tokens.or(usage.cache_read_input_tokens);
+        usage.cache_creation_input_tokens =
+            report.cache_creation_input_tokens.or(usage.cache_creation_input_tokens);
+        usage.output_tokens_details = report.output_tokens_details.or(usage.output_tokens_details);
+        usage.cost = report.cost.or(usage.cost);
+        // Servers in between begin with a zero that says nothing.
+        self.first_input = self.first_input.filter(|count| *count > 0).or(usage.input_tokens);
+    }
+
+    /// The vendor drops thinking that no longer fits its transcript when it is asked to (`request.rs` does), and says so; the
+    /// last report holds.
+    pub(super) fn left_out(&mut self, transformations: Option<&[Value]>) {
+        self.thinking_dropped = transformations.map_or(self.thinking_dropped, <[Value]>::len);
+    }
+
+    /// The whole answer, if it is one.
+    pub(super) fn end(&mut self) -> Result<GenerateResponse, ModelError> {
+        let Some(reason) = self.stop.stop_reason.take() else {
+            return Err(self.vendor.truncated("it ended without a stop_reason"));
+        };
+        let requested = &self.vendor.model;
+        let mut parts = Vec::new();
+        let mut calls = 0;
+        for block in std::mem::take(&mut self.blocks) {
+            let part = block.part(requested, calls);
+            calls +=
+                usize::from(part.as_ref().is_some_and(|part| matches!(part.content, Content::ToolCall(_))));
+            parts.extend(part);
+        }
+        let finish = self.reason(&reason, calls > 0)?;
+        if finish == FinishReason::ContentFilter {
+            // Also without words it is the model that declined, not a filter.
+            let text = self.refusal().unwrap_or_default();
+            parts.push(Part::from_provider(Content::Refusal { text }, None));
+        }
+        if self.thinking_dropped > 0 {
+            let count = self.thinking_dropped;
+            self.losses.push(format!(
+                "{count} thinking block(s) were left out by the vendor: what they followed is another by now"
+            ));
+        }
+        Ok(GenerateResponse {
+            parts,
+            finish,
+            usage: self.usage(),
+            counters: Counters { input: self.first_input, output: self.usage.output_tokens },
+            cost: self.usage.cost.and_then(Cost::from_usd),
+            model: self.vendor.answered_by(self.model.take()),
+            losses: std::mem::take(&mut self.losses),
+        })
+    }
+
+    /// Source: "Stop reasons and fallback" in the vendor's guide. What is not listed there fails closed.
+    fn reason(&mut self, reason: &str, has_calls: bool) -> Result<FinishReason, ModelError> {
+        Ok(match reason {
+            "end_turn" | "stop_sequence" if has_calls => FinishReason::ToolCalls,
+            "end_turn" | "stop_sequence" => FinishReason::Stop,
+            "tool_use" => FinishReason::ToolCalls,
+            // The second: the window was full before max_tokens were written; "treat the response as truncated".
+            "max_tokens" | "model_context_window_exceeded" => FinishReason::MaxTokens,
+            "refusal" => FinishReason::ContentFilter,
+            // Tools the vendor runs itself reached their bound, or it made room. We ask for neither; what there is of the
+            // answer is one, and goes on when it is sent back.
+            "pause_turn" | "compaction" => {
+                self.losses.push(format!("the vendor paused ({reason}): the answer may not be whole"));
+                if has_calls { FinishReason::ToolCalls } else { FinishReason::Stop }
+            }
+            other => {
+                let words = format!("stop_reason {other}, which is no end of an answer we know");
+                return Err(self.vendor.unreadable(words, ""));
+            }
+        })
+    }
+
+    /// The vendor's words for a refusal, if it has any.
+    fn refusal(&self) -> Option<String> {
+        let details = self.stop.stop_details.as_ref()?;
+        let words = details.explanation.clone().filter(|words| !words.is_empty());
+        words.or_else(|| Some(format!("refused ({})", details.category.as_deref()?)))
+    }
+
+    /// The vendor counts what a cache gave or took apart from the input.
+    fn usage(&self) -> Usage {
+        let usage = &self.usage;
+        let cache = usage
+            .cache_read_input_tokens
+            .unwrap_or(0)
+            .saturating_add(usage.cache_creation_input_tokens.unwrap_or(0));
+        Usage {
+            input_tokens: usage.input_tokens.map(|input| input.saturating_add(cache)),
+            output_tokens: usage.output_tokens,
+            cached_tokens: usage.cache_read_input_tokens,
+            cache_written_tokens: usage.cache_creation_input_tokens,
+            thinking_tokens: usage.output_tokens_details.and_then(|details| details.thinking_tokens),
+        }
+    }
+}
+
+impl Block {
+    pub(super) fn kind(&self) -> &str {
+        self.fields.get("type").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub(super) fn is_call(&self) -> bool {
+        self.kind() == "tool_use"
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.fields.get("name").and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+
+    /// JSON text of a call's arguments.
+    pub(super) fn arguments(&self) -> String {
+        match self.fields.get("input") {
+            _ if !self.input.is_empty() => self.input.clone(),
+            None | Some(Value::Null) => String::new(),
+            // Arguments that are text are JSON text, if the model got it right.
+            Some(Value::String(text)) => text.clone(),
+            Some(input) => input.to_string(),
+        }
+    }
+
+    /// The part it is; `None` for text without words. `calls` have come before it.
+    fn part(mut self, origin: &ModelId, calls: usize) -> Option<Part> {
+        let state =
+            |data: Map<String, Value>| ProviderState { origin: origin.clone(), data: Value::Object(data) };
+        let content = match self.kind() {
+            "text" => {
+                let text = self.take("text");
+                let rest = self.rest();
+                let state = (!rest.is_empty()).then(|| state(rest));
+                let says_something = !text.is_empty() || state.is_some();
+                return says_something.then(|| Part::from_provider(Content::Text { text }, state));
+            }
+            "thinking" => Content::Thinking { text: self.take("thinking") },
+            "redacted_thinking" => Content::Thinking { text: String::new() },
+            "tool_use" => {
+                let (arguments, name) = (self.arguments(), self.name());
+                let id = Some(self.take("id")).filter(|id| !id.is_empty());
+                self.fields.retain(|name, _| name != "name" && name != "input");
+                Content::ToolCall(ToolCall::from_json_text(calls, id, name, &arguments))
+            }
+            // Kept as it came; only an input in pieces is put together.
+            kind => {
+                let kind = kind.to_owned();
+                if !self.input.is_empty() {
+                    let input =
+                        serde_json::from_str(&self.input).unwrap_or_else(|_| Value::Object(Map::new()));
+                    self.fields.insert("input".to_owned(), input);
+                }
+                return Some(Part::from_provider(Content::Opaque { kind }, Some(state(self.fields))));
+            }
+        };
+        Some(Part::from_provider(content, Some(state(self.rest()))))
+    }
+
+    fn take(&mut self, name: &str) -> String {
+        match self.fields.shift_remove(name) {
+            Some(Value::String(text)) => text,
+            _ => String::new(),
+        }
+    }
+
+    /// What the vendor wants back with the content: signatures, citations, who called.
+    fn rest(mut self) -> Map<String, Value> {
+        let says_nothing = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+        self.fields.retain(|name, value| name != "type" && !says_nothing(value));
+        self.fields
+    }
+}

@@ -1,0 +1,150 @@
+//! How to reach a vendor: the same for every one of them.
+
+use std::time::Duration;
+
+use adjutant_core::{ModelError, ModelId, ProviderId};
+use secrecy::{ExposeSecret, SecretString};
+use url::{Host, Url};
+
+use crate::http::Transport;
+
+/// How to reach a vendor.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    /// The key, if the vendor wants one. Sent as a header, never logged.
+    pub api_key: Option<SecretString>,
+    /// Another host with the same API, with or without the version segment the vendor's paths begin with. Default: the
+    /// vendor's own.
+    pub base_url: Option<Url>,
+    /// How long a whole answer may take, or a stream may stay silent. Default 30 s; 120 s suits a model on this machine.
+    pub timeout: Duration,
+    /// Attempts after the first. Default 1.
+    pub retries: u32,
+    /// The sockets; a clone shares them.
+    pub transport: Transport,
+}
+
+impl Connection {
+    /// The defaults, without a key.
+    #[must_use]
+    pub fn new(transport: Transport) -> Self {
+        Self { api_key: None, base_url: None, timeout: Duration::from_secs(30), retries: 1, transport }
+    }
+
+    /// The same with a key.
+    #[must_use]
+    pub fn with_key(self, api_key: SecretString) -> Self {
+        Self { api_key: Some(api_key), ..self }
+    }
+
+    /// The key, trimmed.
+    ///
+    /// # Errors
+    /// [`ModelError::Authentication`] with `advice` if there is none.
+    pub(crate) fn key(&self, provider: &ProviderId, advice: &str) -> Result<SecretString, ModelError> {
+        self.optional_key().ok_or_else(|| ModelError::Authentication {
+            provider: provider.clone(),
+            message: format!("there is no key. {advice}"),
+        })
+    }
+
+    /// The key, trimmed, if there is one.
+    pub(crate) fn optional_key(&self) -> Option<SecretString> {
+        let key = self.api_key.as_ref()?.expose_secret().trim();
+        (!key.is_empty()).then(|| key.to_owned().into())
+    }
+}
+
+/// The model's name as it is, trimmed.
+///
+/// # Errors
+/// [`ModelError::BadRequest`] if it is blank.
+pub(crate) fn model_id(provider: &str, name: &str) -> Result<ModelId, ModelError> {
+    #[expect(clippy::expect_used, reason = "the adapters' own names, none of which is blank")]
+    let provider = ProviderId::new(provider).expect("a name");
+    match name.trim() {
+        "" => Err(ModelError::BadRequest { provider, message: "the model's name is blank".to_owned() }),
+        name => Ok(ModelId { provider, name: name.to_owned() }),
+    }
+}
+
+/// `base` with `version` and then `path` behind it; a base that already ends in a version, this or another (`/v1`,
+/// `/v1beta`, `/api/paas/v4`), gets no second one. A query of the base stays.
+///
+/// # Errors
+/// [`ModelError::BadRequest`] unless the base is http(s).
+pub(crate) fn endpoint(
+    provider: &ProviderId,
+    base: &Url,
+    version: &str,
+    path: &[&str],
+) -> Result<Url, ModelError> {
+    let mut url = base.clone();
+    let last = base.path().trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let versioned = version.is_empty() || last == version || is_version(last);
+    if let (true, Ok(mut segments)) = (matches!(base.scheme(), "http" | "https"), url.path_segments_mut()) {
+        segments.pop_if_empty();
+        if !versioned {
+            segments.push(version);
+        }
+        segments.extend(path);
+    } else {
+        return Err(ModelError::BadRequest {
+            provider: provider.clone(),
+            message: format!("the base URL must begin with http:// or https://, which {base} does not"),
+        });
+    }
+    Ok(url)
+}
+
+/// Whether a server is on this machine, by its address: what is asked there costs nothing and leaves nothing.
+pub(crate) fn is_on_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// `v1`, `v1beta`, `v4`.
+fn is_version(segment: &str) -> bool {
+    segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_told_from_others() {
+        let here = |url: &str| is_on_this_machine(&url.parse().unwrap());
+        assert!(here("http://localhost:11434") && here("http://127.0.0.2") && here("http://[::1]:1"));
+        assert!(
+            !here("http://192.168.1.5:11434")
+                && !here("https://ollama.com")
+                && !here("http://localhost.example")
+        );
+    }
+
+    #[test]
+    fn the_version_is_there_once() {
+        let provider = ProviderId::new("acme").unwrap();
+        let url = |base: &str| endpoint(&provider, &base.parse().unwrap(), "v1", &["chat", "completions"]);
+        for (base, expected) in [
+            ("https://a.example", "https://a.example/v1/chat/completions"),
+            ("https://a.example/", "https://a.example/v1/chat/completions"),
+            ("https://a.example/v1", "https://a.example/v1/chat/completions"),
+            ("https://a.example/v1/", "https://a.example/v1/chat/completions"),
+            ("https://a.example/x/", "https://a.example/x/v1/chat/completions"),
+            ("https://a.example/v1beta", "https://a.example/v1beta/chat/completions"),
+            ("https://a.example/api/paas/v4", "https://a.example/api/paas/v4/chat/completions"),
+            ("https://a.example/vllm", "https://a.example/vllm/v1/chat/completions"),
+            ("http://a.example/?q=1", "http://a.example/v1/chat/completions?q=1"),
+        ] {
+            assert_eq!(url(base).unwrap().as_str(), expected);
+        }
+        assert_eq!(url("ftp://a.example").unwrap_err().code(), "bad_request");
+        assert_eq!(url("mailto:a@a.example").unwrap_err().code(), "bad_request");
+    }
+}

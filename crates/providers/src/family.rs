@@ -1,0 +1,67 @@
+//! What differs between the models of a vendor, as data: one row a family.
+
+use adjutant_core::limits::TURN_DEADLINE_LOCAL;
+use adjutant_core::{Capabilities, SchemaSupport};
+
+/// What a family of models takes and does. A vendor's table is made of these; its `family.rs` says where each fact is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Family {
+    /// Tokens in and out together.
+    pub(crate) context_window: u32,
+    /// The most tokens one answer may have, thinking included.
+    pub(crate) output_max: u32,
+    /// Tokens on top of the visible output, for thinking that the vendor counts inside its cap. 0: does not think, or
+    /// counts it apart.
+    pub(crate) thinking_allowance: u32,
+    /// Sampling temperature.
+    pub(crate) temperature: Setting,
+    /// Nucleus sampling.
+    pub(crate) top_p: Setting,
+    /// Candidate count.
+    pub(crate) top_k: Setting,
+    /// An answer that keeps to a JSON Schema.
+    pub(crate) schema: SchemaSupport,
+    /// Pictures.
+    pub(crate) images: Images,
+}
+
+/// Whether a model takes a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Setting {
+    /// Any value in range.
+    Taken,
+    /// Takes it, but its vendor advises against it: the default is left out, an explicit value is sent.
+    AdvisedAgainst,
+    /// Answers with an error.
+    Refused,
+}
+
+/// How pictures can be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Images {
+    /// Not at all.
+    None,
+    /// Their bytes only.
+    Bytes,
+    /// Their bytes, or an address the vendor fetches.
+    BytesOrUrl,
+}
+
+impl Family {
+    /// What the rest of the house needs to know of it.
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            context_window: self.context_window,
+            weak_tools: false,
+            response_schema: self.schema,
+            local: false,
+            thinking_allowance: self.thinking_allowance,
+            turn_deadline: None,
+        }
+    }
+
+    /// The same for a model of a server of the user's own, which has time. `local`: on this very machine.
+    pub(crate) fn own_capabilities(&self, local: bool) -> Capabilities {
+        Capabilities { local, turn_deadline: Some(TURN_DEADLINE_LOCAL), ..self.capabilities() }
+    }
+}

@@ -1,0 +1,108 @@
+//! Where a model of Vertex AI is. Pure.
+//!
+//! A project is given in one of two places: in the base URL (`https://HOST/v1/projects/PROJECT/locations/LOCATION`), or in
+//! the model's full name as the vendor's reference has it (`projects/PROJECT/locations/LOCATION/publishers/google/models/M`).
+//! With neither it is express mode: the global host and an API key instead of an access token. Source: the vendor's
+//! references of `generateContent` and of express mode, and the hosts in its published client (checked 2026-11-22).
+
+use url::Url;
+
+/// The host of express mode and of the location `global`.
+pub(super) const GLOBAL: &str = "https://aiplatform.googleapis.com";
+
+const VERSION: &str = "v1";
+
+/// A model's address, in pieces.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) base: Url,
+    /// What goes between, unless the base ends in a version; empty if there is one inside it.
+    pub(super) version: &'static str,
+    pub(super) path: String,
+    /// In somebody's project, which takes an access token.
+    pub(super) in_project: bool,
+}
+
+impl Place {
+    /// `base` is the person's, or [`GLOBAL`].
+    pub(super) fn of(model: &str, base: Url) -> Self {
+        let base_in_project = base.path().contains("/projects/");
+        let full = model.starts_with("projects/");
+        Self {
+            version: if base_in_project { "" } else { VERSION },
+            path: if full || model.starts_with("publishers/") {
+                model.to_owned()
+            } else {
+                format!("publishers/google/models/{model}")
+            },
+            in_project: base_in_project || full,
+            base: match location(model).and_then(|location| host(location).parse().ok()) {
+                Some(host) if base.as_str().trim_end_matches('/') == GLOBAL => host,
+                _ => base,
+            },
+        }
+    }
+}
+
+fn location(model: &str) -> Option<&str> {
+    model.strip_prefix("projects/")?.split_once("/locations/")?.1.split('/').next()
+}
+
+fn host(location: &str) -> String {
+    match location {
+        "global" => GLOBAL.to_owned(),
+        // Locations of several regions.
+        "us" | "eu" => format!("https://aiplatform.{location}.rep.googleapis.com"),
+        region => format!("https://{region}-aiplatform.googleapis.com"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_in_a_project_or_in_express_mode() {
+        for (model, base, expected) in [
+            (
+                "gemini-x",
+                GLOBAL,
+                "https://aiplatform.googleapis.com/ v1 publishers/google/models/gemini-x key",
+            ),
+            (
+                "publishers/google/models/gemini-x",
+                GLOBAL,
+                "https://aiplatform.googleapis.com/ v1 publishers/google/models/gemini-x key",
+            ),
+            (
+                "gemini-x",
+                "https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/europe-west4/",
+                "https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/europe-west4/  publishers/google/models/gemini-x token",
+            ),
+            (
+                "projects/p/locations/us-central1/publishers/google/models/gemini-x",
+                GLOBAL,
+                "https://us-central1-aiplatform.googleapis.com/ v1 projects/p/locations/us-central1/publishers/google/models/gemini-x token",
+            ),
+            (
+                "projects/p/locations/global/publishers/google/models/gemini-x",
+                GLOBAL,
+                "https://aiplatform.googleapis.com/ v1 projects/p/locations/global/publishers/google/models/gemini-x token",
+            ),
+            (
+                "projects/p/locations/eu/endpoints/7",
+                GLOBAL,
+                "https://aiplatform.eu.rep.googleapis.com/ v1 projects/p/locations/eu/endpoints/7 token",
+            ),
+            (
+                "projects/p/locations/eu/endpoints/7",
+                "http://localhost:1/v1beta1",
+                "http://localhost:1/v1beta1 v1 projects/p/locations/eu/endpoints/7 token",
+            ),
+        ] {
+            let Place { base, version, path, in_project } = Place::of(model, base.parse().unwrap());
+            let key = if in_project { "token" } else { "key" };
+            assert_eq!(format!("{base} {version} {path} {key}"), expected);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What Ollama says about a failure.
+
+use adjutant_core::ModelError;
+use serde_json::Value;
+
+use crate::error::{Complaint, Kind, Vendor};
+
+/// Reads the body of an answer that is not 2xx.
+pub(super) fn complaint(status: u16, body: &str) -> Complaint {
+    match serde_json::from_str::<Value>(body) {
+        Ok(Value::Object(body)) => of(status, body.get("error").unwrap_or(&Value::Null)),
+        // A page of a proxy in between explains nothing; a line of text may (`404 page not found`).
+        _ if body.trim_start().starts_with('<') => Complaint::default(),
+        _ => of(status, &Value::from(body)),
+    }
+}
+
+/// An error that came inside a 200.
+pub(super) fn inside(vendor: &Vendor, error: &Value) -> ModelError {
+    let complaint = of(200, error);
+    match complaint.kind {
+        Some(_) => vendor.refused(200, None, complaint),
+        None => vendor.refused(200, None, Complaint { kind: Some(Kind::Server), ..complaint }),
+    }
+}
+
+/// The words, which may be wrapped in JSON as text, once more: an error of the engine behind the server.
+fn of(status: u16, error: &Value) -> Complaint {
+    let message = words(error);
+    let lower = message.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    let kind = if says(&["exceed_context_size", "available context size", "context length", "context window"])
+    {
+        Some(Kind::ContextTooLong)
+    } else if says(&["usage limit", "quota", "out of credit"]) && matches!(status, 200 | 402 | 403 | 429) {
+        Some(Kind::Quota)
+    } else if says(&["\" not found", "' not found"]) && lower.contains("model") {
+        Some(Kind::NoSuchModel)
+    } else {
+        None
+    };
+    let message = match advice(&lower) {
+        Some(advice) => format!("{message}. {advice}"),
+        None => message,
+    };
+    Complaint { message, retry_after: None, kind }
+}
+
+fn words(error: &Value) -> String {
+    match error {
+        Value::String(text) => match serde_json::from_str::<Value>(text) {
+            Ok(inner @ Value::Object(_)) => words(inner.get("error").unwrap_or(&inner)),
+            _ => text.clone(),
+        },
+        Value::Object(fields) => match (fields.get("message"), fields.get("type").and_then(Value::as_str)) {
+            (Some(message), Some(kind)) => format!("{} ({kind})", words(message)),
+            (Some(message), None) => words(message),
+            (None, _) => error.to_string(),
+        },
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+/// What to do, where the server does not say so itself.
+fn advice(message: &str) -> Option<&'static str> {
+    [
+        ("does not support tools", "Choose a model that lists `tools` under `ollama show MODEL`."),
+        ("does not support thinking", "Leave OllamaOptions::think unset, or choose a model that thinks."),
+        (
+            "more system memory",
+            "Choose a smaller model, or a smaller OllamaOptions::num_ctx (ollama.context_size).",
+        ),
+        ("exceed_context_size", "Raise OllamaOptions::num_ctx (ollama.context_size), or send less."),
+    ]
+    .into_iter()
+    .find_map(|(words, advice)| message.contains(words).then_some(advice))
+}

@@ -1,0 +1,87 @@
+//! Where a server is, as `OLLAMA_HOST` and people write it.
+
+use url::{Host, Url};
+
+/// The server's port.
+const PORT: u16 = 11434;
+
+/// Text that does not say where a server is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not an Ollama host: write host:port or http://host:port")]
+pub struct InvalidHost(pub String);
+
+/// The address to connect to, for what `OLLAMA_HOST` holds: `host`, `host:port`, `:port`, or a URL with http or https.
+///
+/// Without a scheme it is http, and without a port 11434; with a scheme, a missing port is the scheme's own, as Ollama's
+/// clients have it. Blank text is the usual server. An address to listen on (`0.0.0.0`, `[::]`) is no address to connect
+/// to: it becomes this machine's.
+///
+/// # Errors
+/// [`InvalidHost`] if it cannot be read, or has another scheme.
+pub fn base_url(host: &str) -> Result<Url, InvalidHost> {
+    let invalid = || InvalidHost(host.to_owned());
+    let text = host.trim().trim_matches(['"', '\'']).trim();
+    let (text, has_scheme) = match text.split_once("://") {
+        Some(_) => (text.to_owned(), true),
+        None if text.is_empty() || text.starts_with([':', '/']) => (format!("http://127.0.0.1{text}"), false),
+        None => (format!("http://{text}"), false),
+    };
+    let mut url: Url = text.parse().map_err(|_| invalid())?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
+        return Err(invalid());
+    }
+    // The URL forgets that a port was written if it is the scheme's own.
+    let authority = text.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    if !has_scheme && url.port().is_none() && !authority.ends_with(":80") {
+        url.set_port(Some(PORT)).map_err(|()| invalid())?;
+    }
+    let everywhere = match url.host() {
+        Some(Host::Ipv4(address)) if address.is_unspecified() => Some("127.0.0.1"),
+        Some(Host::Ipv6(address)) if address.is_unspecified() => Some("[::1]"),
+        _ => None,
+    };
+    if let Some(here) = everywhere {
+        url.set_host(Some(here)).map_err(|_| invalid())?;
+    }
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_read_as_ollama_reads_them() {
+        for (host, expected) in [
+            ("", "http://127.0.0.1:11434/"),
+            ("  ", "http://127.0.0.1:11434/"),
+            ("localhost", "http://localhost:11434/"),
+            ("1.2.3.4", "http://1.2.3.4:11434/"),
+            (":56789", "http://127.0.0.1:56789/"),
+            ("1.2.3.4:56789", "http://1.2.3.4:56789/"),
+            ("gpu.lan:80", "http://gpu.lan/"),
+            ("http://1.2.3.4", "http://1.2.3.4/"),
+            ("http://1.2.3.4:11434", "http://1.2.3.4:11434/"),
+            ("https://example.com", "https://example.com/"),
+            ("https://example.com:56789", "https://example.com:56789/"),
+            ("example.com/path", "http://example.com:11434/path"),
+            ("https://example.com:56789/path/", "https://example.com:56789/path/"),
+            ("0.0.0.0", "http://127.0.0.1:11434/"),
+            ("0.0.0.0:8000", "http://127.0.0.1:8000/"),
+            ("http://0.0.0.0:11434", "http://127.0.0.1:11434/"),
+            ("[::]:11434", "http://[::1]:11434/"),
+            ("[::1]", "http://[::1]:11434/"),
+            ("\"localhost:1\"", "http://localhost:1/"),
+        ] {
+            assert_eq!(base_url(host).unwrap().as_str(), expected, "{host:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_host_is_an_error() {
+        for host in ["ftp://a.example", "a b", "localhost:port", "http://", "localhost:99999", "://x"] {
+            let error = base_url(host).unwrap_err();
+            assert!(error.to_string().contains("host:port"), "{error}");
+        }
+    }
+}

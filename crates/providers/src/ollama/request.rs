@@ -1,0 +1,148 @@
+//! Core to wire. Pure; the same request gives the same bytes.
+
+use std::collections::BTreeMap;
+
+use adjutant_core::{
+    CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolDefinition,
+};
+use serde_json::{Map, Value, json};
+
+use super::family::{Family, OllamaOptions};
+use super::wire;
+use crate::encode::{Encoded, Encoder, Image, State, kind};
+
+/// Fails with [`ModelError::BadRequest`] where the model would refuse the request anyway.
+pub(super) fn encode(
+    request: &GenerateRequest,
+    model: &ModelId,
+    family: &Family,
+    options: &OllamaOptions,
+    streamed: bool,
+) -> Result<Encoded, ModelError> {
+    let mut encoder =
+        OllamaEncoder { common: Encoder::new(model, &family.common, request), provider_ids: BTreeMap::new() };
+    if request.response_schema.is_some() && !family.common.schema.covers(!request.tools.is_empty()) {
+        let both = "a response schema keeps a model of Ollama from calling tools: send one of them only";
+        return Err(encoder.common.refuse(both));
+    }
+    let tools = encoder.tools(&request.tools, family.tools)?;
+    let mut messages = Vec::new();
+    for message in &request.messages {
+        messages.extend(encoder.message(message)?);
+    }
+    let settings = encoder.common.settings()?;
+    encoder.common.finish(&wire::Request {
+        model: &model.name,
+        tools,
+        stream: streamed,
+        think: options.think.map(|think| think.to_json()),
+        format: request.response_schema.as_ref(),
+        keep_alive: options.keep_alive.as_deref().map(keep_alive),
+        options: wire::Options {
+            num_ctx: options.num_ctx,
+            num_predict: settings.max_tokens,
+            temperature: settings.temperature,
+            top_p: settings.top_p,
+            top_k: settings.top_k,
+        },
+        messages,
+    })
+}
+
+/// The server reads text as a Go duration, which has a unit, and a number as seconds.
+fn keep_alive(text: &str) -> Value {
+    text.trim().parse::<i64>().map_or_else(|_| json!(text.trim()), |seconds| json!(seconds))
+}
+
+struct OllamaEncoder<'a> {
+    common: Encoder<'a>,
+    /// The server's own ids of the calls, to be repeated with their results.
+    provider_ids: BTreeMap<&'a CallId, &'a str>,
+}
+
+impl<'a> OllamaEncoder<'a> {
+    fn tools(&mut self, tools: &'a [ToolDefinition], taken: bool) -> Result<Vec<wire::Tool<'a>>, ModelError> {
+        if !tools.is_empty() && !taken {
+            self.common.unsupported(
+                "tools",
+                "choose a model that lists `tools` under `ollama show MODEL`, such as qwen3:8b (ollama pull qwen3:8b)",
+            )?;
+            return Ok(Vec::new());
+        }
+        let tool = |tool: &'a ToolDefinition| wire::Tool {
+            kind: "function",
+            function: wire::Function {
+                name: tool.name.as_str(),
+                description: &tool.description,
+                parameters: parameters(&tool.parameters),
+            },
+        };
+        Ok(tools.iter().map(tool).collect())
+    }
+
+    /// `None`: there is nothing left to say.
+    fn message(&mut self, message: &'a Message) -> Result<Option<wire::Message<'a>>, ModelError> {
+        let role = match message.role() {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+        };
+        let mut wire = wire::Message { role, ..wire::Message::default() };
+        for part in message.parts() {
+            self.part(part, &mut wire)?;
+        }
+        let says_nothing = wire.content.is_empty()
+            && wire.thinking.is_empty()
+            && wire.images.is_empty()
+            && wire.tool_calls.is_empty();
+        Ok((!says_nothing || message.role() == Role::Tool).then_some(wire))
+    }
+
+    fn part(&mut self, part: &'a Part, wire: &mut wire::Message<'a>) -> Result<(), ModelError> {
+        let own = matches!(self.common.state(part), State::Own(_));
+        match &part.content {
+            Content::Text { text } | Content::Refusal { text } => wire.content.push_str(text),
+            Content::Thinking { text } if own => wire.thinking.push_str(text),
+            Content::Image { source } => match self.common.image(source)? {
+                Some(Image::Bytes { data, .. }) => wire.images.push(data),
+                Some(Image::Url(_)) | None => {}
+            },
+            Content::ToolCall(call) => {
+                let id = call.provider_id.as_deref().filter(|_| own);
+                if let Some(id) = id {
+                    self.provider_ids.insert(&call.id, id);
+                }
+                let arguments = self.common.arguments(call);
+                let function = wire::CalledFunction { name: &call.name, arguments };
+                wire.tool_calls.push(wire::ToolCall { id, function });
+            }
+            Content::ToolResult { call_id, name, result } => {
+                wire.content.push_str(&result.to_text());
+                wire.tool_name = Some(name);
+                wire.tool_call_id = self.provider_ids.get(call_id).copied();
+            }
+            // Traces, others' thinking, and what is yet to be invented.
+            other => self.common.lose(format!("{} was left out: Ollama has no place for it", kind(other))),
+        }
+        Ok(())
+    }
+}
+
+/// The schema as it is, but in the shape that the server reads: its JSON parser refuses the request where a property is
+/// `true` instead of an object, or where there is no object at all.
+fn parameters(schema: &Value) -> Value {
+    let Value::Object(schema) = schema else { return json!({ "type": "object", "properties": {} }) };
+    let mut schema = schema.clone();
+    schema.entry("type").or_insert_with(|| json!("object"));
+    let properties = schema.entry("properties").or_insert_with(|| json!({}));
+    match properties.as_object_mut() {
+        Some(properties) => {
+            for property in properties.values_mut().filter(|property| !property.is_object()) {
+                *property = Value::Object(Map::new());
+            }
+        }
+        None => *properties = json!({}),
+    }
+    Value::Object(schema)
+}

@@ -1,0 +1,712 @@
+use adjutant_core::{
+    CallId, Content, Delta, GenerationConfig, ImageSource, LanguageModel as _, MaxTokens, Message, ModelId,
+    Part, ProviderState, Temperature, ToolCall, ToolDefinition, ToolResult, TopK, Usage,
+};
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::super::vendors::ROWS;
+use super::*;
+use crate::pieces::read_by;
+
+const WHOLE: &str = include_str!("fixtures/everything.json");
+const EVENTS: &str = include_str!("fixtures/everything.events.jsonl");
+
+/// A model of a row, as the row's function `open` puts it together.
+fn chat(row: &str, model: &str) -> Chat {
+    let row = ROWS.iter().find(|known| known.provider.name == row).unwrap();
+    Chat {
+        vendor: Arc::new(vendor(&row.provider, model, row.dialect.model_advice).unwrap()),
+        dialect: &row.dialect,
+        family: (row.dialect.family)(model),
+        url: "http://localhost/v1/chat/completions".parse().unwrap(),
+        headers: Vec::new(),
+    }
+}
+
+#[test]
+fn what_leaves_the_machine_is_not_local() {
+    let transport = crate::http::Transport::new().unwrap();
+    for (base, local) in
+        [(None, true), (Some("http://localhost:1"), true), (Some("https://gpu.example"), false)]
+    {
+        let base_url = base.map(|base| base.parse().unwrap());
+        let connection = Connection { base_url, ..Connection::new(transport.clone()) };
+        let row = ROWS.iter().find(|known| known.provider.name == "vllm").unwrap();
+        assert_eq!(row.provider.model("m", connection).unwrap().capabilities().local, local, "{base:?}");
+    }
+}
+
+type Outcome = Result<GenerateResponse, ModelError>;
+
+fn decoded(row: &str, body: &str) -> Outcome {
+    chat(row, "m").decode(&Asked::default(), body, Vec::new())
+}
+
+fn streamed_bytes(row: &str, bytes: &[u8], size: usize) -> (Vec<Delta>, Outcome) {
+    read_by(chat(row, "m").decoder(&Asked::default(), Vec::new()), bytes, size)
+}
+
+fn streamed(row: &str, events: &[&str]) -> Outcome {
+    let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    streamed_bytes(row, stream.as_bytes(), usize::MAX).1
+}
+
+fn line(outcome: &Outcome) -> String {
+    match outcome {
+        Err(error) => format!("{}: {error}", error.code()),
+        Ok(response) => {
+            let parts = response.parts.iter().map(|part| match &part.content {
+                Content::Text { text } => format!(" {text:?}"),
+                Content::Thinking { text } => format!(" thinks {text:?}"),
+                Content::Refusal { text } => format!(" refuses {text:?}"),
+                Content::Opaque { kind } => format!(" {kind}"),
+                Content::ToolCall(call) => {
+                    let id = call.provider_id.as_deref().unwrap_or("-");
+                    format!(" {id}={}({})", call.name, json!(call.arguments))
+                }
+                other => panic!("{other:?}"),
+            });
+            format!("{:?}:{}", response.finish, parts.collect::<String>())
+        }
+    }
+}
+
+fn message(message: Value, finish: Value) -> String {
+    json!({ "choices": [{ "message": message, "finish_reason": finish }] }).to_string()
+}
+
+fn check_message(said: Value, finish: Value, expected: Expect) {
+    expected.assert_eq(&line(&decoded("openai-compatible", &message(said, finish))));
+}
+
+fn check_chunks(deltas: &[Value], finish: Value, expected: Expect) {
+    let mut events: Vec<String> = deltas
+        .iter()
+        .map(|delta| json!({ "choices": [{ "index": 0, "delta": delta }] }).to_string())
+        .collect();
+    events.push(json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": finish }] }).to_string());
+    let events: Vec<&str> = events.iter().map(String::as_str).collect();
+    expected.assert_eq(&line(&streamed("openai-compatible", &events)));
+}
+
+#[test]
+fn a_streamed_answer_is_the_whole_one_and_its_deltas_add_up_to_it() {
+    let whole = decoded("openai-chat", WHOLE).unwrap();
+    expect![[r#"ToolCalls: "Let me look." call_a=weather({"city":"Oslo"}) call_b=now({})"#]]
+        .assert_eq(&line(&Ok(whole.clone())));
+    assert_eq!(whole.model.to_string(), "openai-chat/gpt-5.6-2026-09-01");
+    let usage = Usage {
+        input_tokens: Some(100),
+        output_tokens: Some(60),
+        cached_tokens: Some(64),
+        thinking_tokens: Some(32),
+        ..Usage::default()
+    };
+    assert_eq!((whole.usage, whole.cost), (usage, None));
+    let events: String = EVENTS.lines().map(|event| format!("data: {event}\n\n")).collect();
+    for (stream, size) in
+        [(events.clone(), 1), (events.clone(), 5), (format!("{events}data: [DONE]\n\n"), 4096)]
+    {
+        let (deltas, end) = streamed_bytes("openai-chat", stream.as_bytes(), size);
+        assert_eq!(end.unwrap(), whole);
+        let text: String = deltas
+            .iter()
+            .filter_map(|delta| if let Delta::Text(text) = delta { Some(text.as_str()) } else { None })
+            .collect();
+        assert_eq!(text, "Let me look.");
+    }
+}
+
+#[test]
+fn calls_come_in_many_forms() {
+    let call = |function: Value| json!({ "tool_calls": [function] });
+    let piece = |index: Value, id: Value, name: Value, arguments: Value| json!({ "tool_calls": [{ "index": index, "id": id, "function": { "name": name, "arguments": arguments } }] });
+    // Arguments as an object; the name in every piece; no number; no id; what calls were before.
+    check_message(
+        json!({"content": null, "tool_calls": [{"id": "", "function": {"name": "a", "arguments": {"n": 1}}}, {"id": null, "function": {"name": "a", "arguments": null}}]}),
+        json!("tool_calls"),
+        expect![[r#"ToolCalls: -=a({"n":1}) -=a({})"#]],
+    );
+    check_chunks(
+        &[
+            piece(json!(0), json!("x"), json!("a"), json!("{\"n\"")),
+            piece(json!(0), json!("x"), json!("a"), json!(": 1}")),
+        ],
+        json!("stop"),
+        expect![[r#"ToolCalls: x=a({"n":1})"#]],
+    );
+    check_chunks(
+        &[
+            piece(json!(null), json!("x"), json!("a"), json!("{\"n\"")),
+            piece(json!(null), json!(""), json!(null), json!(": 1}")),
+            piece(json!(null), json!("y"), json!("b"), json!("{}")),
+        ],
+        json!("tool_calls"),
+        expect![[r#"ToolCalls: x=a({"n":1}) y=b({})"#]],
+    );
+    check_chunks(
+        &[
+            piece(json!(0), json!(""), json!("a"), json!("{}")),
+            piece(json!(0), json!(""), json!("b"), json!("{\"n\":2}")),
+        ],
+        json!("stop"),
+        expect![[r#"ToolCalls: -=a({}) -=b({"n":2})"#]],
+    );
+    check_message(
+        json!({"content": null, "function_call": {"name": "a", "arguments": "{}"}}),
+        json!("function_call"),
+        expect!["ToolCalls: -=a({})"],
+    );
+    check_chunks(
+        &[
+            json!({"function_call": {"name": "a", "arguments": "{\"n\":"}}),
+            json!({"function_call": {"arguments": "3}"}}),
+        ],
+        json!("function_call"),
+        expect![[r#"ToolCalls: -=a({"n":3})"#]],
+    );
+    check_message(
+        call(json!({"id": "c", "type": "custom", "custom": {"name": "shell", "input": "ls"}})),
+        json!("tool_calls"),
+        expect!["ToolCalls: c=shell({})"],
+    );
+    // A place for a call in which there is none.
+    check_chunks(
+        &[json!({"content": "a"}), piece(json!(0), json!(""), json!(""), json!(""))],
+        json!("stop"),
+        expect![[r#"Stop: "a""#]],
+    );
+    // A call that was cut is no call to be made.
+    check_message(
+        call(json!({"id": "c", "function": {"name": "a", "arguments": "{\"n\""}})),
+        json!("length"),
+        expect!["MaxTokens: c=a({})"],
+    );
+}
+
+#[test]
+fn content_comes_in_many_forms() {
+    check_message(json!({"content": null}), json!("stop"), expect!["Stop:"]);
+    check_message(json!({}), json!("stop"), expect!["Stop:"]);
+    check_message(
+        json!({"content": [{"type": "text", "text": "a"}, "b", {"type": "reference", "reference_ids": [1]}, {"type": "text", "text": "c"}, {"type": "odd", "x": 1}]}),
+        json!("stop"),
+        expect![[r#"Stop: "abc" odd"#]],
+    );
+    check_message(
+        json!({"content": null, "refusal": "I cannot."}),
+        json!("stop"),
+        expect![[r#"Stop: refuses "I cannot.""#]],
+    );
+    check_message(
+        json!({"content": "Here.", "images": [{"type": "image_url", "image_url": {"url": "data:,"}}], "audio": {"id": "x"}, "executed_tools": [{"type": "search"}]}),
+        json!("stop"),
+        expect![[r#"Stop: "Here." images executed_tools"#]],
+    );
+    check_chunks(
+        &[json!({"role": "assistant"}), json!({"refusal": "I "}), json!({"refusal": "cannot."})],
+        json!("stop"),
+        expect![[r#"Stop: refuses "I cannot.""#]],
+    );
+    // What a model writes as text stays text.
+    check_message(
+        json!({"content": "<think>Hm.</think>Yes."}),
+        json!("stop"),
+        expect![[r#"Stop: "<think>Hm.</think>Yes.""#]],
+    );
+}
+
+/// Seen with llama.cpp's server and a small model: it does not know the model's way of writing calls.
+#[test]
+fn calls_left_in_the_text_are_found_where_servers_leave_them() {
+    let said = json!({ "content": "{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}}" });
+    let body = message(said, json!("stop"));
+    let mut request = GenerateRequest::new(conversation());
+    let check = |row: &str, request: &GenerateRequest, expected: Expect| {
+        let chat = chat(row, "m");
+        let outcome = chat.decode(&chat.asked(request), &body, Vec::new());
+        let losses = outcome.as_ref().unwrap().losses.join(" ");
+        expected.assert_eq(format!("{} {losses}", line(&outcome)).trim_end());
+    };
+    let words = || expect![[r#"Stop: "{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}}""#]];
+    check("llama-cpp", &request, words());
+    request.tools = vec![tool()];
+    check("openai-compatible", &request, words());
+    check(
+        "llama-cpp",
+        &request,
+        expect![[
+            r#"ToolCalls: -=weather({"city":"Oslo"}) a call of weather came as text and was taken out of it"#
+        ]],
+    );
+    request.config.verbatim = true;
+    check("llama-cpp", &request, words());
+}
+
+#[test]
+fn thinking_comes_in_many_forms() {
+    check_message(
+        json!({"reasoning_content": "Hm.", "reasoning": "Hm.", "content": "Yes."}),
+        json!("stop"),
+        expect![[r#"Stop: thinks "Hm." "Yes.""#]],
+    );
+    check_chunks(
+        &[
+            json!({"reasoning": "H"}),
+            json!({"reasoning": "m."}),
+            json!({"reasoning": null, "content": "Yes."}),
+        ],
+        json!("stop"),
+        expect![[r#"Stop: thinks "Hm." "Yes.""#]],
+    );
+    check_message(
+        json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, {"type": "text", "text": "Yes."}]}),
+        json!("stop"),
+        expect![[r#"Stop: thinks "Hm." "Yes.""#]],
+    );
+    check_message(
+        json!({"content": "Yes.", "reasoning_details": [{"type": "reasoning.summary", "summary": "Hm."}]}),
+        json!("stop"),
+        expect![[r#"Stop: thinks "Hm." "Yes.""#]],
+    );
+    check_message(
+        json!({"content": "Yes.", "reasoning_details": [{"type": "reasoning.encrypted", "data": "xyz"}]}),
+        json!("stop"),
+        expect![[r#"Stop: thinks "" "Yes.""#]],
+    );
+}
+
+/// The assistant message a recorded message becomes when it goes back.
+fn back(row: &str, events: &[Value]) -> Value {
+    let events: Vec<String> = events
+        .iter()
+        .map(|delta| json!({ "choices": [{ "delta": delta, "finish_reason": "stop" }] }).to_string())
+        .collect();
+    let events: Vec<&str> = events.iter().map(String::as_str).collect();
+    let answer = streamed(row, &events).unwrap();
+    let request =
+        GenerateRequest::new(vec![Message::user("?").unwrap(), Message::assistant(answer.parts).unwrap()]);
+    body(row, "m", &request)["messages"][1].clone()
+}
+
+fn encoded(row: &str, model: &str, request: &GenerateRequest) -> (Value, Vec<String>) {
+    let Encoded { body, losses } = chat(row, model).encode(request, false).unwrap();
+    (serde_json::from_slice(&body).unwrap(), losses)
+}
+
+fn body(row: &str, model: &str, request: &GenerateRequest) -> Value {
+    encoded(row, model, request).0
+}
+
+#[test]
+fn thinking_goes_back_in_the_form_it_came_in() {
+    let call = json!([{"index": 0, "id": "c", "function": {"name": "a", "arguments": "{}"}, "extra_content": {"google": {"thought_signature": "c2ln"}}}]);
+    expect![[r#"{"role":"assistant","content":null,"reasoning_content":"Hm.","tool_calls":[{"id":"c","type":"function","function":{"name":"a","arguments":"{}"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]}"#]]
+        .assert_eq(&back("deepseek", &[json!({"reasoning_content": "H"}), json!({"reasoning_content": "m."}), json!({"tool_calls": call})]).to_string());
+    expect![[r#"{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm."}]},{"type":"text","text":"Yes."}]}"#]]
+        .assert_eq(&back("mistral", &[json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]}), json!({"content": "Yes."})]).to_string());
+    // OpenRouter's details as they would have come in one piece.
+    let details = [
+        json!({"reasoning": "H", "reasoning_details": [{"type": "reasoning.text", "text": "H", "format": "anthropic-claude-v1", "index": 0}]}),
+        json!({"reasoning": "m.", "reasoning_details": [{"type": "reasoning.text", "text": "m.", "format": "anthropic-claude-v1", "index": 0}]}),
+        json!({"reasoning_details": [{"type": "reasoning.text", "signature": "c2ln", "text": null, "index": 0}, {"type": "reasoning.encrypted", "data": "xyz", "id": "r1", "index": 1}]}),
+        json!({"content": "Yes."}),
+    ];
+    expect![[r#"{"role":"assistant","content":"Yes.","reasoning_details":[{"type":"reasoning.text","text":"Hm.","format":"anthropic-claude-v1","index":0,"signature":"c2ln"},{"type":"reasoning.encrypted","data":"xyz","id":"r1","index":1}]}"#]]
+        .assert_eq(&back("openrouter", &details).to_string());
+    // A server that has no place for it does not get it.
+    expect![[r#"{"role":"assistant","content":"Yes."}"#]]
+        .assert_eq(&back("groq", &[json!({"reasoning": "Hm."}), json!({"content": "Yes."})]).to_string());
+}
+
+#[test]
+fn a_model_that_insists_on_thinking_gets_a_blank_of_others() {
+    let request = GenerateRequest::new(conversation());
+    let thoughts = |row: &str, model: &str| {
+        let (body, losses) = encoded(row, model, &request);
+        let messages = body["messages"].as_array().unwrap().clone();
+        let thoughts: Vec<Value> =
+            messages.iter().filter_map(|message| message.get("reasoning_content").cloned()).collect();
+        (thoughts, losses.iter().any(|loss| loss.contains("blank thinking")))
+    };
+    assert_eq!(thoughts("deepseek", "deepseek-v4-pro"), (vec![json!(" "), json!(" ")], true));
+    assert_eq!(thoughts("moonshot", "kimi-k2.6"), (vec![json!(" "), json!(" ")], true));
+    assert_eq!(thoughts("deepseek", "deepseek-chat"), (vec![], false));
+    assert_eq!(thoughts("openai-chat", "gpt-5.6"), (vec![], false));
+}
+
+#[test]
+fn how_an_answer_ended() {
+    for (finish, expected) in [
+        (json!("stop"), r#"Stop: "a""#),
+        (json!("eos"), r#"Stop: "a""#),
+        (json!("length"), r#"MaxTokens: "a""#),
+        (json!("model_length"), r#"MaxTokens: "a""#),
+        (json!("content_filter"), r#"ContentFilter: "a""#),
+        (json!("tool_calls"), r#"ToolCalls: "a""#),
+        // A whole body without a reason is whole.
+        (json!(null), r#"Stop: "a""#),
+        (json!(""), r#"Stop: "a""#),
+        (
+            json!("insufficient_system_resource"),
+            "server: openai-compatible failed (HTTP 200): finish_reason insufficient_system_resource: the server ran out of resources",
+        ),
+        (
+            json!("error"),
+            "server: openai-compatible failed (HTTP 200): finish_reason error: the server could not go on",
+        ),
+        (json!("abort"), "truncated: the answer of openai-compatible ended early: finish_reason abort"),
+        (
+            json!("vibes"),
+            "invalid_response: openai-compatible sent a response we cannot read: finish_reason vibes, which is no end of an answer we know",
+        ),
+    ] {
+        assert_eq!(line(&decoded("openai-compatible", &message(json!({"content": "a"}), finish))), expected);
+    }
+    let (piece, end) = (
+        r#"{"choices":[{"delta":{"content":"a"}}]}"#,
+        r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#,
+    );
+    let truncated = "truncated: the answer of vllm ended early: it ended without a finish_reason";
+    for (events, expected) in [
+        (vec![piece, end], r#"Stop: "a""#),
+        (vec![piece, end, "[DONE]"], r#"Stop: "a""#),
+        // The documented last event, if not the last word on why.
+        (vec![piece, "[DONE]"], r#"Stop: "a""#),
+        (vec![piece], truncated),
+        (vec![], truncated),
+        (vec!["[DONE]"], truncated),
+        (vec![r#"{"choices":[],"usage":{"prompt_tokens":1}}"#], truncated),
+    ] {
+        assert_eq!(line(&streamed("vllm", &events)), expected, "{events:?}");
+    }
+}
+
+#[test]
+fn what_is_no_answer_is_an_error() {
+    for (body, expected) in [
+        (r#"{"choices":[]}"#, "invalid_response: groq sent a response we cannot read: no choices"),
+        (r#"{"id":"x"}"#, "invalid_response: groq sent a response we cannot read: no choices"),
+        (r#"{"choices":[{"message":{"con"#, "truncated"),
+        ("<html>", "invalid_response"),
+        (r#"{"error":"Model is loading"}"#, "server: groq failed (HTTP 200): Model is loading"),
+        (r#"{"error":{"message":"Slow down","code":429}}"#, "rate_limit"),
+        (r#"{"error":{"message":"No credits","code":402}}"#, "quota"),
+        (
+            r#"{"error":{"message":"Flagged","code":403,"metadata":{"reasons":["violence"]}},"choices":[]}"#,
+            "refused",
+        ),
+        (
+            r#"{"object":"error","message":"Bad","type":"BadRequestError","code":400}"#,
+            "bad_request: groq rejected the request: Bad",
+        ),
+        (r#"{"detail":"Not Found"}"#, "server: groq failed (HTTP 200): Not Found"),
+        (
+            r#"{"choices":[{"message":{"content":"a"},"error":{"code":502,"message":"Upstream"},"finish_reason":"error"}]}"#,
+            "server: groq failed (HTTP 502): Upstream",
+        ),
+        (
+            r#"{"error":{"type":"server_error","message":"Oops"},"choices":null}"#,
+            "server: groq failed (HTTP 200): Oops",
+        ),
+    ] {
+        let (whole, stream) = (line(&decoded("groq", body)), line(&streamed("groq", &[body])));
+        assert!(whole.starts_with(expected), "{body}: {whole}");
+        // A stream without an answer may have been cut; an error is one in both.
+        assert!(stream.starts_with(expected) || stream.starts_with("truncated"), "{body}: {stream}");
+        assert!(streamed_bytes("groq", body.as_bytes(), 3).1.is_err(), "{body}");
+    }
+    let piece = r#"{"choices":[{"delta":{"content":"a"}}]}"#;
+    let late = line(&streamed(
+        "groq",
+        &[piece, r#"{"error":{"message":"Over capacity","type":"internal_server_error"}}"#],
+    ));
+    assert_eq!(late, "server: groq failed (HTTP 200): Over capacity");
+    // In the middle of a stream without a frame, and as a stream's only content.
+    let stream = format!("data: {piece}\n\n{{\"error\": {{\"message\": \"Broken\", \"code\": 500}}}}\n");
+    assert_eq!(
+        line(&streamed_bytes("groq", stream.as_bytes(), 9).1),
+        "server: groq failed (HTTP 500): Broken"
+    );
+    let unstreamed = message(json!({"content": "a"}), json!("stop"));
+    assert_eq!(line(&streamed_bytes("groq", unstreamed.as_bytes(), 9).1), r#"Stop: "a""#);
+}
+
+#[test]
+fn counts_come_in_many_places() {
+    let count = |row: &str, events: &[&str]| {
+        let response = streamed(row, events).unwrap();
+        (response.counters.input, response.counters.output, response.cost)
+    };
+    let end = r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#;
+    assert_eq!(
+        count(
+            "groq",
+            &[end, r#"{"choices":[],"x_groq":{"id":"r","usage":{"prompt_tokens":5,"completion_tokens":2}}}"#]
+        ),
+        (Some(5), Some(2), None)
+    );
+    assert_eq!(
+        count(
+            "moonshot",
+            &[
+                r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"stop","usage":{"prompt_tokens":5,"completion_tokens":2}}]}"#
+            ]
+        ),
+        (Some(5), Some(2), None)
+    );
+    assert_eq!(
+        count(
+            "openrouter",
+            &[end, r#"{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":2,"cost":0.0025}}"#]
+        ),
+        (Some(5), Some(2), adjutant_core::Cost::from_usd(0.0025))
+    );
+    // Nobody says that another server's number is in dollars.
+    let other = count("together", &[end, r#"{"choices":[],"usage":{"prompt_tokens":5,"cost":0.0025}}"#]);
+    assert_eq!(other, (Some(5), None, None));
+    assert_eq!(count("vllm", &[end]), (None, None, None));
+}
+
+fn tool() -> ToolDefinition {
+    let parameters = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+    });
+    ToolDefinition::new("weather", "The weather of a city.", parameters).unwrap()
+}
+
+fn call(index: usize, id: Option<&str>) -> ToolCall {
+    let arguments = json!({"city": "Oslo"}).as_object().unwrap().clone();
+    ToolCall::from_object(index, id.map(str::to_owned), "weather".into(), arguments)
+}
+
+fn conversation() -> Vec<Message> {
+    let first = call(0, Some("call_a"));
+    let second = call(1, None);
+    let (first_id, second_id) = (first.id.clone(), second.id.clone());
+    vec![
+        Message::system("Be short.").unwrap(),
+        Message::user("Weather?").unwrap(),
+        Message::assistant(vec![
+            Part::ours(Content::Text { text: "Let me look.".into() }),
+            Part::ours(Content::ToolCall(first)),
+            Part::ours(Content::ToolCall(second)),
+        ])
+        .unwrap(),
+        Message::tool(first_id, "weather", ToolResult::verbatim(json!("rain"))).unwrap(),
+        Message::tool(second_id, "weather", ToolResult::failed("No such city.")).unwrap(),
+        Message::assistant(vec![Part::ours(Content::Text { text: "Rain.".into() })]).unwrap(),
+        Message::user("Thanks.").unwrap(),
+    ]
+}
+
+#[test]
+fn a_request_with_everything() {
+    let request = GenerateRequest { tools: vec![tool()], ..GenerateRequest::new(conversation()) };
+    let (body, losses) = encoded("openai-chat", "gpt-4.1", &request);
+    expect![[r#"{"model":"gpt-4.1","max_completion_tokens":1024,"temperature":0.0,"tools":[{"type":"function","function":{"name":"weather","description":"The weather of a city.","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}],"messages":[{"role":"system","content":"Be short."},{"role":"user","content":"Weather?"},{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"call_a","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}},{"id":"provisional_1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}}]},{"role":"tool","content":"rain","tool_call_id":"call_a"},{"role":"tool","content":"{\"success\":false,\"error\":\"No such city.\"}","tool_call_id":"provisional_1"},{"role":"assistant","content":"Rain."},{"role":"user","content":"Thanks."}]}"#]]
+        .assert_eq(&body.to_string());
+    assert!(losses.is_empty(), "{losses:?}");
+    let streamed = chat("openai-chat", "gpt-4.1").encode(&request, true).unwrap();
+    let streamed: Value = serde_json::from_slice(&streamed.body).unwrap();
+    assert_eq!(
+        (&streamed["stream"], &streamed["stream_options"]),
+        (&json!(true), &json!({"include_usage": true}))
+    );
+}
+
+#[test]
+fn a_longer_transcript_begins_like_the_shorter_one() {
+    let bytes = |count: usize| {
+        let messages = conversation().into_iter().take(count).collect();
+        let request = GenerateRequest { tools: vec![tool()], ..GenerateRequest::new(messages) };
+        chat("openai-chat", "gpt-4.1").encode(&request, true).unwrap().body
+    };
+    for count in 1..conversation().len() {
+        // All but the brackets that close it.
+        let shorter = bytes(count);
+        assert!(bytes(count + 1).starts_with(&shorter[..shorter.len() - 2]), "{count}");
+        assert_eq!(shorter, bytes(count));
+    }
+}
+
+#[test]
+fn settings_go_out_under_each_servers_names() {
+    let config =
+        GenerationConfig { max_tokens: Some(MaxTokens::new(50).unwrap()), ..GenerationConfig::default() };
+    let request = GenerateRequest { config, ..GenerateRequest::new(vec![Message::user("?").unwrap()]) };
+    let settings = |row: &str, model: &str| {
+        let (body, losses) = encoded(row, model, &request);
+        let body: Vec<String> = body
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(name, _)| !["model", "messages"].contains(&name.as_str()))
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        format!("{} {losses:?}", body.join(" "))
+    };
+    expect![[r#"max_completion_tokens=25050 ["temperature 0 was left out: this model refuses it", "max_tokens 50 was sent as 25050: the vendor counts thinking inside it"]"#]].assert_eq(&settings("openai-chat", "gpt-5.6"));
+    expect![[r#"max_tokens=50 temperature=0.0 []"#]].assert_eq(&settings("together", "meta-llama/Llama-4"));
+    expect![[r#"max_tokens=16434 temperature=0.0 ["max_tokens 50 was sent as 16434: the vendor counts thinking inside it"]"#]].assert_eq(&settings("vllm", "Qwen/Qwen3-8B"));
+    expect![[r#"max_completion_tokens=16434 ["temperature 0 was left out: this model refuses it", "max_tokens 50 was sent as 16434: the vendor counts thinking inside it"]"#]].assert_eq(&settings("moonshot", "kimi-k2.6"));
+    let explicit = |row: &str, model: &str, top_k: bool| {
+        let config = GenerationConfig {
+            temperature: Some(Temperature::new(0.5).unwrap()),
+            top_k: top_k.then(|| TopK::new(3).unwrap()),
+            ..GenerationConfig::default()
+        };
+        line(
+            &chat(row, model)
+                .encode(&GenerateRequest { config, ..request.clone() }, false)
+                .map(|_| decoded(row, WHOLE).unwrap()),
+        )
+    };
+    assert!(explicit("openai-chat", "o3", false).starts_with("bad_request: openai-chat rejected the request: openai-chat/o3 does not take temperature; leave GenerationConfig::temperature (llm.temperature) unset"));
+    assert!(explicit("openai-chat", "gpt-4.1", true).contains("GenerationConfig::top_k"));
+    assert!(explicit("llama-cpp", "any", true).starts_with("ToolCalls"));
+}
+
+#[test]
+fn the_newest_models_take_functions_without_thinking_only() {
+    let request = GenerateRequest { tools: vec![tool()], ..GenerateRequest::new(conversation()) };
+    let (body, losses) = encoded("openai-chat", "gpt-5.6", &request);
+    assert_eq!(body["reasoning_effort"], "none");
+    assert!(losses.iter().any(|loss| loss.starts_with("thinking was switched off")), "{losses:?}");
+    assert_eq!(self::body("openai-chat", "gpt-5.4", &request).get("reasoning_effort"), None);
+    let verbatim = GenerationConfig { verbatim: true, ..GenerationConfig::default() };
+    let (body, losses) = encoded("openai-chat", "gpt-5.6", &GenerateRequest { config: verbatim, ..request });
+    assert_eq!(
+        (body.get("reasoning_effort"), body.get("max_completion_tokens"), losses.len()),
+        (None, None, 0)
+    );
+}
+
+#[test]
+fn a_response_schema_goes_out_where_it_is_kept_to() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let request = |schema: Value, tools: Vec<ToolDefinition>| GenerateRequest {
+        response_schema: Some(schema),
+        tools,
+        ..GenerateRequest::new(vec![Message::user("?").unwrap()])
+    };
+    let format =
+        body("openai-chat", "gpt-4.1", &request(schema.clone(), vec![tool()]))["response_format"].clone();
+    expect![[r#"{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}}}"#]].assert_eq(&format.to_string());
+    for (row, schema, tools) in [
+        ("groq", schema.clone(), vec![]),
+        ("llama-cpp", schema, vec![tool()]),
+        ("openai-chat", json!({"type": "array"}), vec![]),
+    ] {
+        let error = chat(row, "m").encode(&request(schema, tools), false).unwrap_err();
+        assert_eq!(error.code(), "bad_request", "{row}");
+    }
+}
+
+#[test]
+fn pictures_go_out_as_addresses() {
+    let png = ImageSource::Base64 { media_type: "image/png".into(), data: "AAAA".into() };
+    let parts = vec![
+        Part::ours(Content::Text { text: "What?".into() }),
+        Part::ours(Content::Image { source: png }),
+        Part::ours(Content::Image { source: ImageSource::Url("https://a.example/cat.png".into()) }),
+    ];
+    let request = GenerateRequest::new(vec![Message::new(adjutant_core::Role::User, parts).unwrap()]);
+    expect![[r#"[{"type":"text","text":"What?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},{"type":"image_url","image_url":{"url":"https://a.example/cat.png"}}]"#]]
+        .assert_eq(&body("openai-chat", "gpt-4o", &request)["messages"][0]["content"].to_string());
+    let error = chat("deepseek", "deepseek-v4-pro").encode(&request, false).unwrap_err();
+    assert!(error.to_string().contains("does not take images"), "{error}");
+}
+
+#[test]
+fn what_another_model_said_becomes_plain_and_ids_fit() {
+    let state =
+        |data: Value| Some(ProviderState { origin: ModelId::new("anthropic", "claude").unwrap(), data });
+    let foreign = call(0, Some("toolu_01A09q90qw90lq917835lq9aaaaaaaaaaaaaaaaaa"));
+    let id: CallId = foreign.id.clone();
+    let broken = ToolCall::from_json_text(1, None, "weather".into(), "{\"city");
+    let broken_id = broken.id.clone();
+    let messages = vec![
+        Message::user("?").unwrap(),
+        Message::assistant(vec![
+            Part::from_provider(Content::Thinking { text: "Hm.".into() }, state(json!({"signature": "s"}))),
+            Part::from_provider(Content::Opaque { kind: "web_search".into() }, state(json!({"x": 1}))),
+            Part::from_provider(Content::Refusal { text: "No.".into() }, None),
+            Part::from_provider(Content::ToolCall(foreign), state(json!({}))),
+            Part::from_provider(Content::ToolCall(broken), state(json!({}))),
+        ])
+        .unwrap(),
+        Message::tool(id, "weather", ToolResult::ok(json!({"seen": true}))).unwrap(),
+        Message::tool(broken_id, "weather", ToolResult::failed("Not JSON.")).unwrap(),
+    ];
+    let request = GenerateRequest::new(messages);
+    let (body, losses) = encoded("mistral", "mistral-large-latest", &request);
+    let ids = |body: &Value| {
+        let calls = body["messages"][1]["tool_calls"].as_array().unwrap().clone();
+        let results = [&body["messages"][2], &body["messages"][3]];
+        let sent: Vec<String> = calls.iter().map(|call| call["id"].as_str().unwrap().to_owned()).collect();
+        let answered: Vec<String> =
+            results.map(|result| result["tool_call_id"].as_str().unwrap().to_owned()).into();
+        assert_eq!(sent, answered);
+        sent
+    };
+    assert!(ids(&body).iter().all(|id| id.len() == 9), "{body}");
+    assert_eq!(body["messages"][1]["content"], "No.");
+    assert_eq!(body["messages"][1]["tool_calls"][1]["function"]["arguments"], "{}");
+    expect![[r#"["state of anthropic/claude on thinking was left out", "thinking of another model was left out", "web_search was left out: Chat Completions does not take it back", "arguments that are no JSON object were sent as an empty one"]"#]]
+        .assert_eq(&format!("{losses:?}"));
+    let openai = self::body("openai-chat", "gpt-4.1", &request);
+    assert_eq!(openai["messages"][1]["refusal"], "No.");
+    assert_eq!(ids(&openai), ["provisional_0", "provisional_1"]);
+    // A message of which nothing can be said again is not said.
+    let silent = vec![Part::from_provider(Content::Thinking { text: "Hm.".into() }, state(json!({})))];
+    let request =
+        GenerateRequest::new(vec![Message::user("?").unwrap(), Message::assistant(silent).unwrap()]);
+    assert_eq!(self::body("openai-chat", "gpt-4.1", &request)["messages"].as_array().unwrap().len(), 1);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_break_it(bytes in proptest::collection::vec(any::<u8>(), 0..300), size in 1usize..9) {
+        let _ = streamed_bytes("openrouter", &bytes, size);
+    }
+
+    #[test]
+    fn no_events_break_it_and_the_cuts_do_not_matter(
+        events in proptest::collection::vec(event(), 0..8),
+        size in 1usize..40,
+    ) {
+        let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let whole = streamed_bytes("openrouter", stream.as_bytes(), usize::MAX);
+        prop_assert_eq!(streamed_bytes("openrouter", stream.as_bytes(), size), whole);
+    }
+}
+
+/// Chunks with any value where this language has one.
+fn event() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (0u64..3).prop_map(Value::from),
+        "[a-z{}\":\\[\\]]{0,4}".prop_map(Value::from),
+        Just(json!("stop")),
+        Just(json!("tool_calls")),
+        Just(json!([{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "Yes."}])),
+        Just(json!([{"type": "reasoning.text", "text": "Hm.", "index": 0}])),
+    ];
+    let call = proptest::collection::vec(leaf.clone(), 5).prop_map(|mut values| {
+        let mut next = || values.pop().unwrap();
+        json!({"index": next(), "id": next(), "function": {"name": next(), "arguments": next()}, "extra_content": next()})
+    });
+    let calls = proptest::collection::vec(call, 0..3);
+    (proptest::collection::vec(leaf, 9), calls).prop_map(|(mut values, calls)| {
+        let mut next = || values.pop().unwrap();
+        let delta = json!({"content": next(), "refusal": next(), "reasoning": next(), "reasoning_details": next(), "tool_calls": calls});
+        json!({"choices": [{"index": next(), "delta": delta, "finish_reason": next()}], "usage": next(), "model": next(), "error": next()})
+    })
+}

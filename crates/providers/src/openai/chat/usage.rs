@@ -1,0 +1,120 @@
+//! What was counted, in every form it comes in.
+
+use adjutant_core::{Cost, Counters, Usage};
+use serde_json::Value;
+
+/// The counts so far. Reports are totals: the last one of each holds.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    input: Option<u64>,
+    output: Option<u64>,
+    total: Option<u64>,
+    cached: Option<u64>,
+    cache_written: Option<u64>,
+    thinking: Option<u64>,
+    cost: Option<Cost>,
+}
+
+impl Counts {
+    /// Adds a report, if it is one.
+    pub(super) fn add(&mut self, report: &Value) {
+        let count = |paths: &[&str]| paths.iter().find_map(|path| number(report.pointer(path)?));
+        self.input = count(&["/prompt_tokens", "/input_tokens"]).or(self.input);
+        self.output = count(&["/completion_tokens", "/output_tokens"]).or(self.output);
+        self.total = count(&["/total_tokens"]).or(self.total);
+        // OpenAI's, DeepSeek's and Moonshot's names.
+        let cached = ["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens", "/cached_tokens"];
+        self.cached = count(&cached).or(self.cached);
+        self.cache_written = count(&["/prompt_tokens_details/cache_write_tokens"]).or(self.cache_written);
+        let thinking = ["/completion_tokens_details/reasoning_tokens", "/reasoning_tokens"];
+        self.thinking = count(&thinking).or(self.thinking);
+        self.cost = report.get("cost").and_then(Value::as_f64).and_then(Cost::from_usd).or(self.cost);
+    }
+
+    /// As they were sent.
+    pub(super) fn counters(&self) -> Counters {
+        Counters { input: self.input, output: self.output }
+    }
+
+    /// With our meaning: output includes thinking. xAI counts that beside its output (recorded), which its total shows.
+    pub(super) fn usage(&self) -> Usage {
+        let beside = match (self.input, self.output, self.total, self.thinking) {
+            (Some(input), Some(output), Some(total), Some(thinking)) => {
+                total == input.saturating_add(output).saturating_add(thinking)
+            }
+            _ => false,
+        };
+        let thinking = self.thinking.filter(|_| beside).unwrap_or(0);
+        Usage {
+            input_tokens: self.input,
+            output_tokens: self.output.map(|output| output.saturating_add(thinking)),
+            cached_tokens: self.cached,
+            cache_written_tokens: self.cache_written,
+            thinking_tokens: self.thinking,
+        }
+    }
+
+    /// In dollars, where that is what the server reports.
+    pub(super) fn cost(&self) -> Option<Cost> {
+        self.cost
+    }
+}
+
+/// A count; a few servers write whole numbers with a fraction.
+fn number(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| {
+        let number = value.as_f64()?;
+        (0.0..1e15).contains(&number).then_some(number as u64)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn usage(report: Value) -> Usage {
+        let mut counts = Counts::default();
+        counts.add(&report);
+        counts.usage()
+    }
+
+    #[test]
+    fn thinking_is_part_of_the_output() {
+        let openai = json!({"prompt_tokens": 10, "completion_tokens": 50, "total_tokens": 60,
+            "prompt_tokens_details": {"cached_tokens": 4}, "completion_tokens_details": {"reasoning_tokens": 40}});
+        let expected = Usage {
+            input_tokens: Some(10),
+            output_tokens: Some(50),
+            cached_tokens: Some(4),
+            thinking_tokens: Some(40),
+            ..Usage::default()
+        };
+        assert_eq!(usage(openai), expected);
+        let xai = json!({"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 60,
+            "prompt_tokens_details": {"cached_tokens": 4}, "completion_tokens_details": {"reasoning_tokens": 40}});
+        assert_eq!(usage(xai), expected);
+    }
+
+    #[test]
+    fn other_names_and_odd_values_count_too() {
+        let deepseek =
+            usage(json!({"prompt_tokens": 10.0, "completion_tokens": null, "prompt_cache_hit_tokens": 7}));
+        assert_eq!(
+            (deepseek.input_tokens, deepseek.output_tokens, deepseek.cached_tokens),
+            (Some(10), None, Some(7))
+        );
+        assert_eq!(usage(json!("none")), Usage::default());
+        assert_eq!(usage(json!({"prompt_tokens": -1, "completion_tokens": "3"})), Usage::default());
+    }
+
+    #[test]
+    fn the_last_report_of_each_holds() {
+        let mut counts = Counts::default();
+        counts.add(&json!({"prompt_tokens": 10, "completion_tokens": 1}));
+        counts.add(&json!({"prompt_tokens": 10, "completion_tokens": 9}));
+        counts.add(&Value::Null);
+        assert_eq!(counts.counters(), Counters { input: Some(10), output: Some(9) });
+    }
+}

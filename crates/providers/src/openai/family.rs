@@ -1,0 +1,186 @@
+//! What differs between OpenAI's models, as one table. The API reports none of it.
+//!
+//! Sources, checked 2026-11-22: "Compare models" and the models' own pages (windows, output limits, pictures), "Reasoning
+//! models" (room for thinking, settings that are refused), "Structured outputs" (which models keep to a schema) in the
+//! vendor's guide.
+
+use adjutant_core::SchemaSupport;
+
+use crate::family::{Family as Common, Images, Setting};
+
+/// One row: a family of models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Family {
+    /// What every vendor's models differ in.
+    pub(super) common: Common,
+    /// It may think before it answers. Responses hands that out as encrypted items, if asked.
+    pub(super) reasons: bool,
+    /// Chat Completions takes functions only with `reasoning_effort` `none`: the vendor's error says so, also where no
+    /// effort was sent (checked 2026-11-22, `BerriAI/litellm#34569`).
+    pub(super) functions_without_effort: bool,
+}
+
+/// GPT-4o, and names we do not know (fine-tuned models, deployments, what is yet to come outside the `gpt-5` line).
+const FOUR_O: Family = Family {
+    common: Common {
+        context_window: 128_000,
+        output_max: 16_384,
+        thinking_allowance: 0,
+        temperature: Setting::Taken,
+        top_p: Setting::Taken,
+        top_k: Setting::Refused,
+        schema: SchemaSupport::Native,
+        images: Images::BytesOrUrl,
+    },
+    reasons: false,
+    functions_without_effort: false,
+};
+
+const FOUR_ONE: Family =
+    Family { common: Common { context_window: 1_047_576, output_max: 32_768, ..FOUR_O.common }, ..FOUR_O };
+
+/// Before Structured Outputs, which begin with `gpt-4o-2024-08-06`.
+const FOUR_TURBO: Family = Family {
+    common: Common { output_max: 4_096, schema: SchemaSupport::Prompted, ..FOUR_O.common },
+    ..FOUR_O
+};
+
+const FOUR: Family = Family {
+    common: Common { context_window: 8_192, output_max: 8_192, images: Images::None, ..FOUR_TURBO.common },
+    ..FOUR_TURBO
+};
+
+const THREE_FIVE: Family =
+    Family { common: Common { context_window: 16_385, output_max: 4_096, ..FOUR.common }, ..FOUR };
+
+/// Thinks inside its output limit; "Reasoning models" advises to reserve at least 25,000 tokens for that, and says that
+/// `temperature` and `top_p` are refused.
+const O_SERIES: Family = Family {
+    common: Common {
+        context_window: 200_000,
+        output_max: 100_000,
+        thinking_allowance: 25_000,
+        temperature: Setting::Refused,
+        top_p: Setting::Refused,
+        ..FOUR_O.common
+    },
+    reasons: true,
+    functions_without_effort: false,
+};
+
+const O3_MINI: Family = Family { common: Common { images: Images::None, ..O_SERIES.common }, ..O_SERIES };
+
+const FIVE: Family =
+    Family { common: Common { context_window: 400_000, output_max: 128_000, ..O_SERIES.common }, ..O_SERIES };
+
+/// 5.1, 5.2 and 5.4 do not think unless told to (effort `none` is their default), and take sampling settings as long as
+/// they do not ("Using GPT-5.4", parameter compatibility); there are reports of both being refused all the same
+/// (`johny-b/llmcomp#69`), so the default is left out.
+const FIVE_QUIET: Family = Family {
+    common: Common {
+        thinking_allowance: 0,
+        temperature: Setting::AdvisedAgainst,
+        top_p: Setting::Taken,
+        ..FIVE.common
+    },
+    ..FIVE
+};
+
+/// The models ChatGPT uses; the first of them takes sampling settings, the later ones do not.
+const FIVE_CHAT: Family = Family {
+    common: Common { context_window: 128_000, output_max: 16_384, thinking_allowance: 0, ..FIVE.common },
+    ..FIVE
+};
+
+const MILLION: u32 = 1_050_000;
+
+/// The row of a model by its name. A name we do not know is passed on as it is, with the row of GPT-4o.
+pub(super) fn of(model: &str) -> Family {
+    let model = model.strip_prefix("ft:").unwrap_or(model);
+    // Some servers put the maker in front.
+    let model = model.strip_prefix("openai/").unwrap_or(model);
+    let has = |word: &str| model.split('-').any(|part| part == word);
+    if let Some(rest) = model.strip_prefix("gpt-") {
+        let number: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+        let mut digits = number.split('.').map(|digits| digits.parse::<u32>().unwrap_or(0));
+        let version = (digits.next().unwrap_or(0), digits.next().unwrap_or(0));
+        return match version {
+            (3, _) => THREE_FIVE,
+            // "Model incompatible request arguments supplied: temperature, top_p" (`charmbracelet/mods#480`).
+            (4, 0) if rest.starts_with("4o") => with_sampling(FOUR_O, !has("search")),
+            (4, 0) if has("turbo") => FOUR_TURBO,
+            (4, 0) => FOUR,
+            (4, _) => FOUR_ONE,
+            (5, minor) if has("chat") => with_sampling(FIVE_CHAT, minor == 0),
+            (5, 1 | 2) if !(has("codex") || has("pro")) => FIVE_QUIET,
+            (5, 0..=3) => FIVE,
+            (5, 4) if has("mini") || has("nano") => FIVE_QUIET,
+            (5, 4) if has("pro") || has("codex") => with_window(FIVE, MILLION),
+            (5, 4) => with_window(FIVE_QUIET, MILLION),
+            (5, 5) => with_window(FIVE, MILLION),
+            (5.., _) => Family { functions_without_effort: true, ..with_window(FIVE, MILLION) },
+            (_, _) => FOUR_O,
+        };
+    }
+    match model.split('-').next() {
+        Some("o3") if has("mini") => O3_MINI,
+        Some("o1" | "o3" | "o4" | "codex") => O_SERIES,
+        _ => FOUR_O,
+    }
+}
+
+fn with_window(family: Family, context_window: u32) -> Family {
+    Family { common: Common { context_window, ..family.common }, ..family }
+}
+
+fn with_sampling(family: Family, taken: bool) -> Family {
+    let setting = if taken { Setting::Taken } else { Setting::Refused };
+    Family { common: Common { temperature: setting, top_p: setting, ..family.common }, ..family }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_find_their_row() {
+        for (name, family) in [
+            ("gpt-3.5-turbo-0125", THREE_FIVE),
+            ("gpt-4", FOUR),
+            ("gpt-4-0613", FOUR),
+            ("gpt-4-turbo-2024-04-09", FOUR_TURBO),
+            ("gpt-4o-mini", FOUR_O),
+            ("chatgpt-4o-latest", FOUR_O),
+            ("ft:gpt-4.1-mini-2025-04-14:acme::x", FOUR_ONE),
+            ("gpt-4.1-nano", FOUR_ONE),
+            ("gpt-5", FIVE),
+            ("gpt-5-mini-2025-08-07", FIVE),
+            ("gpt-5.2", FIVE_QUIET),
+            ("gpt-5.3-codex", FIVE),
+            ("gpt-5.4-mini", FIVE_QUIET),
+            ("o1-pro", O_SERIES),
+            ("o3-mini", O3_MINI),
+            ("o4-mini-2025-04-16", O_SERIES),
+            ("openai/o3", O_SERIES),
+            ("my-deployment", FOUR_O),
+        ] {
+            assert_eq!(of(name), family, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_newest_need_room_and_say_how_they_take_functions() {
+        let sol = of("gpt-5.6-sol");
+        assert_eq!((sol.common.context_window, sol.common.output_max), (MILLION, 128_000));
+        assert_eq!((sol.common.temperature, sol.common.thinking_allowance), (Setting::Refused, 25_000));
+        assert_eq!(
+            ["gpt-5.4", "gpt-5.5", "gpt-5.6", "gpt-6"].map(|name| of(name).functions_without_effort),
+            [false, false, true, true]
+        );
+        assert_eq!(
+            ["gpt-5-chat-latest", "gpt-5.2-chat-latest", "gpt-4o-mini-search-preview"]
+                .map(|name| of(name).common.temperature),
+            [Setting::Taken, Setting::Refused, Setting::Refused]
+        );
+    }
+}

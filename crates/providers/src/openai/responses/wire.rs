@@ -1,0 +1,93 @@
+//! The vendor's JSON, field for field as far as we use it. Items are kept whole, with what we do not know.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// An item of the input or the output.
+pub(super) type Item = Map<String, Value>;
+
+/// What we send. What a conversation grows by is at the end.
+#[derive(Debug, Serialize)]
+pub(super) struct Request<'a> {
+    pub(super) model: &'a str,
+    /// Whether the vendor keeps the answer.
+    pub(super) store: bool,
+    /// What an answer should hold besides the usual.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) include: Option<[&'static str; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<Text>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) tools: Vec<Tool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) instructions: Option<String>,
+    pub(super) input: Vec<Item>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Text {
+    pub(super) format: Format,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Format {
+    pub(super) r#type: &'static str,
+    pub(super) name: &'static str,
+    pub(super) schema: Value,
+    pub(super) strict: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Tool {
+    pub(super) r#type: &'static str,
+    pub(super) name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) description: String,
+    pub(super) parameters: Value,
+    /// Left out it means true, and the schema is changed.
+    pub(super) strict: bool,
+}
+
+/// What we get: a whole answer, or what the last event of a streamed one holds.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Reply {
+    pub(super) status: Option<String>,
+    pub(super) incomplete_details: Option<IncompleteDetails>,
+    pub(super) output: Option<Vec<Value>>,
+    pub(super) usage: Option<Usage>,
+    pub(super) model: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct IncompleteDetails {
+    pub(super) reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Usage {
+    /// Cached ones included.
+    pub(super) input_tokens: Option<u64>,
+    pub(super) input_tokens_details: Option<InputDetails>,
+    /// Reasoning included.
+    pub(super) output_tokens: Option<u64>,
+    pub(super) output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct InputDetails {
+    pub(super) cached_tokens: Option<u64>,
+    pub(super) cache_write_tokens: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct OutputDetails {
+    pub(super) reasoning_tokens: Option<u64>,
+}

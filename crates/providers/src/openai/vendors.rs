@@ -1,0 +1,509 @@
+//! Who speaks Chat Completions: one row a vendor or a server, and what it does differently.
+//!
+//! Addresses, key variables and limits are those of each vendor's own "OpenAI compatibility" page or reference, checked
+//! 2026-11-22; where a difference has another source, the row says so. A server that is not here is `openai-compatible`.
+
+use std::time::Duration;
+
+use adjutant_core::{ModelError, SchemaSupport};
+
+use super::family::{self, Family};
+use super::{BASE_URL, BASE_URL_VARIABLE, DEFAULT_MODEL, KEY_ADVICE, KEY_VARIABLE, VERSION, chat};
+use crate::adapter::HttpModel;
+use crate::connection::Connection;
+use crate::family::{Family as Common, Images, Setting};
+use crate::provider::{CLOUD_TIMEOUT, Provider};
+
+/// A row of the table.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) provider: Provider,
+    pub(super) dialect: Dialect,
+}
+
+/// What a server does in its own way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dialect {
+    /// How its address is put together.
+    pub(super) address: Address,
+    /// What its models take.
+    pub(super) family: fn(&str) -> Family,
+    /// The name of the bound of the output.
+    pub(super) output_bound: OutputBound,
+    /// Which ids of calls it takes.
+    pub(super) call_ids: CallIds,
+    /// A stream counts tokens if `stream_options` asks for it; the others do unasked, or refuse the question.
+    pub(super) counts_streams_if_asked: bool,
+    /// Its own thinking may go back to it.
+    pub(super) takes_thinking: bool,
+    /// A model that thinks refuses answers without thinking, also those of other models.
+    pub(super) insists_on_thinking: bool,
+    /// A refusal has a field of its own.
+    pub(super) takes_refusals: bool,
+    /// It may not know its model's way of writing calls, and pass them on as text.
+    pub(super) leaves_calls_in_text: bool,
+    /// `usage.cost` is in US dollars.
+    pub(super) costs_in_dollars: bool,
+    /// What to do about a model that is not there, as a sentence; may be empty.
+    pub(super) model_advice: &'static str,
+}
+
+/// How an address is put together from the base URL.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Address {
+    /// This version and the path, with the key as a bearer token.
+    Version(&'static str),
+    /// Azure's two forms, with the key in a header of its own.
+    Azure,
+}
+
+/// How the bound of the output is called.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum OutputBound {
+    /// OpenAI's present name, which its thinking models insist on.
+    MaxCompletionTokens,
+    /// Its old name, which most servers know.
+    MaxTokens,
+}
+
+/// Which ids of calls a server takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum CallIds {
+    /// Any, up to 40 bytes.
+    UpTo40,
+    /// Exactly nine letters and digits.
+    Nine,
+}
+
+const OPENAI: Dialect = Dialect {
+    address: Address::Version(VERSION),
+    family: family::of,
+    output_bound: OutputBound::MaxCompletionTokens,
+    call_ids: CallIds::UpTo40,
+    counts_streams_if_asked: true,
+    takes_thinking: false,
+    insists_on_thinking: false,
+    takes_refusals: true,
+    leaves_calls_in_text: false,
+    costs_in_dollars: false,
+    model_advice: "",
+};
+
+const OTHERS: Dialect = Dialect {
+    family: |model| open_model(model, HOSTED),
+    output_bound: OutputBound::MaxTokens,
+    takes_thinking: true,
+    takes_refusals: false,
+    ..OPENAI
+};
+
+const LOCAL: Dialect =
+    Dialect { family: |model| open_model(model, ON_THIS_MACHINE), leaves_calls_in_text: true, ..OTHERS };
+
+pub(super) const OPENAI_CHAT: Row = Row {
+    provider: Provider {
+        model_variable: Some("OPENAI_MODEL"),
+        default_model: Some(DEFAULT_MODEL),
+        ..hosted("openai-chat", &[], KEY_VARIABLE, KEY_ADVICE, BASE_URL_VARIABLE, BASE_URL)
+    },
+    dialect: OPENAI,
+};
+
+pub(super) const COMPATIBLE: Row = Row {
+    provider: Provider {
+        needs_key: false,
+        ..hosted(
+            "openai-compatible",
+            &[],
+            "OPENAI_COMPATIBLE_API_KEY",
+            "Set OPENAI_COMPATIBLE_API_KEY to the server's key.",
+            "OPENAI_COMPATIBLE_BASE_URL",
+            "",
+        )
+    },
+    dialect: Dialect {
+        family: |model| open_model(model, Common { top_k: Setting::Taken, ..HOSTED }),
+        ..OTHERS
+    },
+};
+
+/// Every row: OpenAI itself, any server, vendors, servers at home.
+pub(super) const ROWS: &[Row] = &[
+    OPENAI_CHAT,
+    COMPATIBLE,
+    Row {
+        provider: hosted(
+            "azure",
+            &["azure-openai"],
+            "AZURE_OPENAI_API_KEY",
+            "Set AZURE_OPENAI_API_KEY to a key of the resource.",
+            "AZURE_OPENAI_ENDPOINT",
+            "",
+        ),
+        dialect: Dialect {
+            address: Address::Azure,
+            model_advice: "On Azure the model's name is the deployment's.",
+            ..OPENAI
+        },
+    },
+    Row {
+        provider: hosted(
+            "groq",
+            &[],
+            "GROQ_API_KEY",
+            "Set GROQ_API_KEY to a key from https://console.groq.com/keys.",
+            "GROQ_BASE_URL",
+            "https://api.groq.com/openai/v1",
+        ),
+        // Refuses fields of an assistant message that it does not know (`janhq/jan#8136`).
+        dialect: Dialect { output_bound: OutputBound::MaxCompletionTokens, takes_thinking: false, ..OTHERS },
+    },
+    Row {
+        provider: hosted(
+            "deepseek",
+            &[],
+            "DEEPSEEK_API_KEY",
+            "Set DEEPSEEK_API_KEY to a key from https://platform.deepseek.com/api_keys.",
+            "DEEPSEEK_BASE_URL",
+            "https://api.deepseek.com",
+        ),
+        // "The reasoning_content in the thinking mode must be passed back" (`Astro-Han/pawwork#250`).
+        dialect: Dialect { family: deepseek, insists_on_thinking: true, ..OTHERS },
+    },
+    Row {
+        provider: hosted(
+            "mistral",
+            &[],
+            "MISTRAL_API_KEY",
+            "Set MISTRAL_API_KEY to a key from https://console.mistral.ai/api-keys.",
+            "MISTRAL_BASE_URL",
+            "https://api.mistral.ai",
+        ),
+        dialect: Dialect {
+            family: |model| open_model(model, Common { schema: SchemaSupport::WithoutTools, ..HOSTED }),
+            call_ids: CallIds::Nine,
+            // Counts come unasked, and the question is refused (`openai/openai-agents-python#442`).
+            counts_streams_if_asked: false,
+            ..OTHERS
+        },
+    },
+    Row {
+        provider: hosted(
+            "xai",
+            &["grok"],
+            "XAI_API_KEY",
+            "Set XAI_API_KEY to a key from https://console.x.ai.",
+            "XAI_BASE_URL",
+            "https://api.x.ai",
+        ),
+        dialect: Dialect {
+            family: |model| {
+                open_model(model, Common { context_window: 256_000, schema: SchemaSupport::Native, ..HOSTED })
+            },
+            output_bound: OutputBound::MaxCompletionTokens,
+            // Chat Completions there has no place for it; Responses has.
+            takes_thinking: false,
+            ..OTHERS
+        },
+    },
+    Row {
+        provider: hosted(
+            "openrouter",
+            &[],
+            "OPENROUTER_API_KEY",
+            "Set OPENROUTER_API_KEY to a key from https://openrouter.ai/settings/keys.",
+            "OPENROUTER_BASE_URL",
+            "https://openrouter.ai/api/v1",
+        ),
+        dialect: Dialect {
+            family: |model| open_model(model, Common { top_k: Setting::Taken, ..HOSTED }),
+            // Counts always come; the question is deprecated.
+            counts_streams_if_asked: false,
+            // "Usage accounting": cost in credits, which are dollars.
+            costs_in_dollars: true,
+            ..OTHERS
+        },
+    },
+    Row {
+        provider: hosted(
+            "together",
+            &["togetherai"],
+            "TOGETHER_API_KEY",
+            "Set TOGETHER_API_KEY.",
+            "TOGETHER_BASE_URL",
+            "https://api.together.xyz",
+        ),
+        dialect: OTHERS,
+    },
+    Row {
+        provider: hosted(
+            "fireworks",
+            &[],
+            "FIREWORKS_API_KEY",
+            "Set FIREWORKS_API_KEY.",
+            "FIREWORKS_BASE_URL",
+            "https://api.fireworks.ai/inference/v1",
+        ),
+        dialect: Dialect {
+            // Its last chunk counts unasked.
+            counts_streams_if_asked: false,
+            model_advice: "Fireworks calls its models accounts/fireworks/models/NAME.",
+            ..OTHERS
+        },
+    },
+    Row {
+        provider: hosted(
+            "cerebras",
+            &[],
+            "CEREBRAS_API_KEY",
+            "Set CEREBRAS_API_KEY.",
+            "CEREBRAS_BASE_URL",
+            "https://api.cerebras.ai",
+        ),
+        // As strict as Groq (`Kilo-Org/kilocode#10375`).
+        dialect: Dialect { output_bound: OutputBound::MaxCompletionTokens, takes_thinking: false, ..OTHERS },
+    },
+    Row {
+        provider: hosted(
+            "nvidia",
+            &[],
+            "NVIDIA_API_KEY",
+            "Set NVIDIA_API_KEY.",
+            "NVIDIA_BASE_URL",
+            "https://integrate.api.nvidia.com",
+        ),
+        dialect: OTHERS,
+    },
+    Row {
+        provider: hosted(
+            "moonshot",
+            &["kimi"],
+            "MOONSHOT_API_KEY",
+            "Set MOONSHOT_API_KEY to a key from https://platform.moonshot.ai.",
+            "MOONSHOT_BASE_URL",
+            "https://api.moonshot.ai",
+        ),
+        // "reasoning_content is missing in assistant tool call message" (`theopenco/llmgateway#2093`).
+        dialect: Dialect {
+            family: moonshot,
+            output_bound: OutputBound::MaxCompletionTokens,
+            insists_on_thinking: true,
+            ..OTHERS
+        },
+    },
+    Row {
+        provider: hosted(
+            "qwen",
+            &["dashscope"],
+            "DASHSCOPE_API_KEY",
+            "Set DASHSCOPE_API_KEY.",
+            "DASHSCOPE_BASE_URL",
+            "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        ),
+        dialect: OTHERS,
+    },
+    Row {
+        provider: hosted(
+            "zai",
+            &["z.ai", "zhipu"],
+            "ZAI_API_KEY",
+            "Set ZAI_API_KEY.",
+            "ZAI_BASE_URL",
+            "https://api.z.ai/api/paas/v4",
+        ),
+        dialect: Dialect { address: Address::Version("v4"), ..OTHERS },
+    },
+    Row {
+        provider: on_this_machine(
+            "vllm",
+            &[],
+            Some("VLLM_API_KEY"),
+            "VLLM_BASE_URL",
+            "http://localhost:8000",
+        ),
+        dialect: LOCAL,
+    },
+    Row {
+        provider: on_this_machine(
+            "llama-cpp",
+            &["llama.cpp", "llamacpp"],
+            Some("LLAMA_API_KEY"),
+            "LLAMA_CPP_BASE_URL",
+            "http://localhost:8080",
+        ),
+        dialect: LOCAL,
+    },
+    Row {
+        provider: on_this_machine(
+            "lm-studio",
+            &["lmstudio"],
+            None,
+            "LM_STUDIO_BASE_URL",
+            "http://localhost:1234",
+        ),
+        dialect: LOCAL,
+    },
+];
+
+const fn hosted(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    key_variable: &'static str,
+    key_advice: &'static str,
+    base_url_variable: &'static str,
+    base_url: &'static str,
+) -> Provider {
+    Provider {
+        name,
+        aliases,
+        key_variable: Some(key_variable),
+        needs_key: true,
+        key_advice,
+        base_url_variable: Some(base_url_variable),
+        model_variable: None,
+        base_url,
+        default_model: None,
+        local: false,
+        timeout: CLOUD_TIMEOUT,
+        retries: 1,
+        call_state: None,
+        open,
+    }
+}
+
+const fn on_this_machine(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    key_variable: Option<&'static str>,
+    base_url_variable: &'static str,
+    base_url: &'static str,
+) -> Provider {
+    Provider {
+        key_variable,
+        needs_key: false,
+        local: true,
+        // A model on this machine reads a long prompt for a while.
+        timeout: Duration::from_secs(120),
+        ..hosted(name, aliases, "", "", base_url_variable, base_url)
+    }
+}
+
+fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel, ModelError> {
+    let dialect = ROWS.iter().find(|known| known.provider.name == row.name);
+    chat::open(row, dialect.map_or(&COMPATIBLE.dialect, |known| &known.dialect), name, connection)
+}
+
+/// An open model at a vendor that says nothing more of it: what most of them have at least.
+const HOSTED: Common = Common {
+    context_window: 128_000,
+    output_max: 32_768,
+    thinking_allowance: 0,
+    temperature: Setting::Taken,
+    top_p: Setting::Taken,
+    top_k: Setting::Refused,
+    schema: SchemaSupport::Prompted,
+    images: Images::BytesOrUrl,
+};
+
+/// An open model at home. The window is what the server was started with, which it does not say here. All three servers
+/// take `top_k`, and a schema as a grammar, which leaves no room for calls beside it.
+const ON_THIS_MACHINE: Common =
+    Common { context_window: 32_768, top_k: Setting::Taken, schema: SchemaSupport::WithoutTools, ..HOSTED };
+
+/// Names of open models that think before they answer, inside the bound of the output.
+const THINKERS: &[&str] = &[
+    "deepseek-flash",
+    "deepseek-r1",
+    "deepseek-reasoner",
+    "deepseek-v4",
+    "glm-4.5",
+    "glm-4.6",
+    "glm-4.7",
+    "glm-5",
+    "gpt-oss",
+    "kimi-k2",
+    "kimi-k3",
+    "magistral",
+    "minimax-m",
+    "qwen3",
+    "qwq",
+    "reasoning",
+    "thinking",
+];
+
+/// Room for that.
+const ALLOWANCE: u32 = 16_384;
+
+fn open_model(model: &str, common: Common) -> Family {
+    let name = model.to_lowercase();
+    let thinks = THINKERS.iter().any(|thinker| name.contains(thinker));
+    let thinking_allowance = if thinks { ALLOWANCE } else { common.thinking_allowance };
+    Family {
+        common: Common { thinking_allowance, ..common },
+        reasons: thinks,
+        functions_without_effort: false,
+    }
+}
+
+/// "Models & pricing" and "Thinking mode": it thinks unless told not to, and then settings for sampling have no effect.
+fn deepseek(model: &str) -> Family {
+    let common = Common {
+        context_window: 1_000_000,
+        output_max: 384_000,
+        thinking_allowance: ALLOWANCE,
+        temperature: Setting::AdvisedAgainst,
+        images: Images::None,
+        ..HOSTED
+    };
+    if model.contains("chat") {
+        return open_model(model, Common { thinking_allowance: 0, temperature: Setting::Taken, ..common });
+    }
+    open_model(model, common)
+}
+
+/// Settings for sampling are fixed for the `kimi-` models.
+fn moonshot(model: &str) -> Family {
+    if model.starts_with("kimi-") {
+        let settings = Common { temperature: Setting::Refused, top_p: Setting::Refused, ..HOSTED };
+        return open_model(model, Common { context_window: 262_144, ..settings });
+    }
+    open_model(model, HOSTED)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_addresses_are_addresses() {
+        let mut names = BTreeSet::new();
+        for Row { provider, .. } in ROWS {
+            for name in provider.names() {
+                assert!(names.insert(name), "{name} is there twice");
+            }
+            assert!(provider.base_url.is_empty() || provider.base_url.parse::<url::Url>().is_ok());
+            assert_eq!(
+                provider.local,
+                provider.base_url.starts_with("http://localhost"),
+                "{}",
+                provider.name
+            );
+            assert!(!provider.needs_key || provider.key_advice.starts_with("Set "), "{}", provider.name);
+        }
+    }
+
+    #[test]
+    fn open_models_that_think_get_room() {
+        let room = |name: &str| open_model(name, HOSTED).common.thinking_allowance;
+        assert_eq!(
+            ["openai/gpt-oss-120b", "Qwen/Qwen3-32B", "llama-3.3-70b-versatile", "mistral-large-latest"]
+                .map(room),
+            [ALLOWANCE, ALLOWANCE, 0, 0]
+        );
+        assert_eq!(deepseek("deepseek-v4-pro").common.temperature, Setting::AdvisedAgainst);
+        assert_eq!(moonshot("kimi-k2.6").common.temperature, Setting::Refused);
+        assert_eq!(moonshot("moonshot-v1-8k").common.temperature, Setting::Taken);
+    }
+}

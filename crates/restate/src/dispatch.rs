@@ -1,0 +1,89 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjutant_core::{BoxFuture, ConversationKey, InputId};
+use adjutant_runtime::{Dispatch, NotDispatched, Sent};
+use hyper::StatusCode;
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::sync::Notify;
+use url::Url;
+
+use crate::http::{self, Answer};
+use crate::object::{ADVANCE, CONVERSATION, object_key};
+
+/// Restate takes a call in milliseconds; one that takes longer than this is not taken.
+const TAKEN_WITHIN: Duration = Duration::from_secs(5);
+
+/// Asks Restate's ingress.
+pub(crate) struct Ingress {
+    /// `HOST:PORT`.
+    pub(crate) authority: String,
+    /// Told when Restate does not know us.
+    pub(crate) unknown: Arc<Notify>,
+}
+
+impl Ingress {
+    async fn post(&self, key: &ConversationKey, way: &[&str], name: &str) -> Result<Answer, NotDispatched> {
+        let path = path(key, way).ok_or_else(|| NotDispatched("its name is no address".to_owned()))?;
+        let answer = http::post(&self.authority, &path, Some(name), None).await.map_err(NotDispatched)?;
+        if answer.status == StatusCode::NOT_FOUND {
+            self.unknown.notify_one();
+        }
+        if answer.status.is_success() {
+            Ok(answer)
+        } else {
+            Err(NotDispatched(format!("Restate answered {}", answer.status)))
+        }
+    }
+}
+
+impl Dispatch for Ingress {
+    fn call<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        input: &'a InputId,
+    ) -> BoxFuture<'a, Result<(), NotDispatched>> {
+        Box::pin(async move { self.post(key, &[ADVANCE], input.as_str()).await.map(drop) })
+    }
+
+    fn send<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Sent, NotDispatched>> {
+        Box::pin(async move {
+            // At most one call a minute for each conversation, however many processes ask; a later minute may ask again.
+            let name = format!("again-{}", now().as_second() / 60);
+            let answer = tokio::time::timeout(TAKEN_WITHIN, self.post(key, &[ADVANCE, "send"], &name)).await;
+            let answer = answer.map_err(|_| NotDispatched("Restate did not answer".to_owned()))??;
+            let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            Ok(if body["status"] == "PreviouslyAccepted" { Sent::Before } else { Sent::Now })
+        })
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "names a minute for other processes; nothing is decided by it")]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+/// The path of a conversation's handler, escaped.
+fn path(key: &ConversationKey, way: &[&str]) -> Option<String> {
+    let mut url = Url::parse("http://ingress/").ok()?;
+    url.path_segments_mut().ok()?.clear().push(CONVERSATION).push(&object_key(key)).extend(way);
+    Some(url.path().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use adjutant_core::{ConversationId, UserId};
+
+    use super::*;
+
+    #[test]
+    fn users_of_any_name_have_a_path() {
+        let conversation: ConversationId = "00000000-0000-7000-8000-000000000001".parse().unwrap();
+        let key = ConversationKey { user: UserId::new("a/b c%d?é").unwrap(), conversation };
+        assert_eq!(
+            path(&key, &["advance", "send"]).unwrap(),
+            "/Conversation/00000000-0000-7000-8000-000000000001:a%2Fb%20c%25d%3F%C3%A9/advance/send"
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! What Restate calls.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjutant_core::port::StoreError;
+use adjutant_core::{ConversationKey, UserId};
+use adjutant_runtime::{Agent, RunError};
+use restate_sdk::endpoint::ServiceOptions;
+use restate_sdk::prelude::*;
+
+/// The object's name.
+pub(crate) const CONVERSATION: &str = "Conversation";
+/// The name of its handler.
+pub(crate) const ADVANCE: &str = "advance";
+
+/// A turn may be silent for longer than Restate lets a handler be by default (a minute): a local model takes ten.
+const SILENCE: Duration = Duration::from_secs(15 * 60);
+/// How long a call that was made with the name of an input stays the same call. Later, the journal knows the input.
+const SAME_CALL: Duration = Duration::from_secs(60 * 60);
+/// Attempts, with at most [`BETWEEN_ATTEMPTS`] between two: some two minutes. A call that is given up keeps nobody waiting; the
+/// sweep makes another. One that is paused, as by default, would close the conversation.
+const ATTEMPTS: u64 = 20;
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(10);
+
+/// Conversations, one object each.
+pub(crate) struct Conversation {
+    pub(crate) agent: Agent,
+    /// Told what failed here.
+    pub(crate) report: Arc<dyn Fn(&RunError) + Send + Sync>,
+}
+
+#[restate_sdk::object(client_visibility = "pub(crate)")]
+impl Conversation {
+    /// Goes on until the conversation is settled or waits for a person, and has itself called when what waits expires.
+    #[handler]
+    async fn advance(&self, ctx: ObjectContext<'_>) -> Result<(), HandlerError> {
+        let Some(key) = conversation_key(ctx.key()) else {
+            return Err(TerminalError::new_with_code(400, "its key is CONVERSATION:USER").into());
+        };
+        // One unit for Restate: nothing in there is repeated by it, nor has to be the same twice.
+        let left = ctx.run(|| self.settle(key)).name(ADVANCE).await?.into_inner();
+        if let Some(ms) = left {
+            // Not before it has expired, or it would wait again.
+            let after = Duration::from_millis(ms.saturating_add(1));
+            ctx.object_client::<ConversationClient>(ctx.key()).advance().send_after(after);
+        }
+        Ok(())
+    }
+}
+
+impl Conversation {
+    pub(crate) fn settings() -> ServiceOptions {
+        ServiceOptions::new()
+            .inactivity_timeout(SILENCE)
+            .abort_timeout(SILENCE)
+            .idempotency_retention(SAME_CALL)
+            .journal_retention(Duration::ZERO)
+            .retry_policy_initial_interval(FIRST_WAIT)
+            .retry_policy_exponentiation_factor(2.0)
+            .retry_policy_max_interval(BETWEEN_ATTEMPTS)
+            .retry_policy_max_attempts(ATTEMPTS)
+            .retry_policy_kill_on_max_attempts()
+    }
+
+    /// Milliseconds until what waits expires.
+    async fn settle(&self, key: ConversationKey) -> HandlerResult<Json<Option<u64>>> {
+        let agent = self.agent.clone();
+        // A task of its own: Restate going away stops no tool in the middle. Called again, it waits for the first.
+        let advance = tokio::spawn(async move { agent.advance(&key).await });
+        match advance.await? {
+            Ok(left) => Ok(Json(left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)))),
+            Err(error) => {
+                (self.report)(&error);
+                Err(match &error {
+                    // The same again would end the same.
+                    RunError::CannotContinue(_) | RunError::Store(StoreError::Unreadable { .. }) => {
+                        TerminalError::new(error.to_string()).into()
+                    }
+                    _ => error.into(),
+                })
+            }
+        }
+    }
+}
+
+/// `CONVERSATION:USER`: conversations of two users may have the same id, and are not the same.
+pub(crate) fn object_key(key: &ConversationKey) -> String {
+    format!("{}:{}", key.conversation, key.user)
+}
+
+fn conversation_key(object: &str) -> Option<ConversationKey> {
+    let (conversation, user) = object.split_once(':')?;
+    Some(ConversationKey { user: UserId::new(user).ok()?, conversation: conversation.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_of_an_object_is_read_back() {
+        let conversation = "00000000-0000-7000-8000-000000000001".parse().unwrap();
+        let key = ConversationKey { user: UserId::new("ann:b/c é").unwrap(), conversation };
+        assert_eq!(conversation_key(&object_key(&key)), Some(key));
+        for wrong in
+            ["", "x:ann", "00000000-0000-7000-8000-000000000001", "00000000-0000-7000-8000-000000000001:"]
+        {
+            assert_eq!(conversation_key(wrong), None, "{wrong}");
+        }
+    }
+}

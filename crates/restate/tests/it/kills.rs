@@ -1,0 +1,147 @@
+//! The process that accepts inputs lives; the worker that Restate calls is killed, or nobody comes back.
+
+use std::time::Duration;
+
+use adjutant_core::{
+    Answer, ConversationId, Effect, Event, InputBody, InputId, OutcomeCategory, UserId, Verdict, conversation,
+};
+use adjutant_runtime::RunContext;
+use uuid::Uuid;
+
+use crate::bench::Bench;
+use crate::invariants;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// What became of a scene.
+struct Played {
+    kills: usize,
+    outcome: OutcomeCategory,
+    content: String,
+    doubts: usize,
+}
+
+impl Bench {
+    /// Plays a scene with workers that are killed at these boundaries, one after the other; the last one lives. Restate
+    /// alone knows that there is something to go on with. Everything asked is allowed, what is in doubt is left.
+    async fn play(&self, scene: &str, effect: Effect, kill_at: &[u32]) -> Played {
+        let user = UserId::new("ann/of the team").unwrap();
+        let conversation = ConversationId(Uuid::now_v7());
+        let mut kill_at = kill_at.iter().copied();
+        let mut worker = self.start(kill_at.next());
+        let mut kills = Vec::new();
+        let mut inputs = Vec::new();
+        let mut body = InputBody::message(format!("{scene} {effect:?}"));
+        let response = loop {
+            let id = InputId::new(Uuid::now_v7().to_string()).unwrap();
+            inputs.push(id.clone());
+            let mut context = RunContext { conversation, ..RunContext::new(user.clone()) };
+            let asked = self.front.run_input(&mut context, Some(id), body);
+            tokio::pin!(asked);
+            let response = loop {
+                tokio::select! {
+                    response = &mut asked => break response.unwrap(),
+                    _ = &mut worker.gone => {
+                        let words = worker.last_words();
+                        assert!(words.contains("killed at boundary"), "after {kills:?}: {words}");
+                        kills.push(words);
+                        worker = self.start(kill_at.next());
+                    }
+                }
+            };
+            if response.decision.pending.is_empty() {
+                break response;
+            }
+            let answers = response.decision.pending.into_iter().map(|call| Answer {
+                verdict: if call.doubt.is_some() { Verdict::Leave } else { Verdict::Approved },
+                call_id: call.call_id,
+                digest: call.digest,
+                edited: None,
+            });
+            body = InputBody::Answers { answers: answers.collect() };
+        };
+        let loaded = self.load(conversation, &user).await;
+        let about = format!("{scene} {effect:?} {kills:?}");
+        invariants::check(&loaded, &inputs, &self.world.seen(conversation), kills.len(), &about);
+        assert!(self.elsewhere.seen(conversation).is_empty(), "{about}: the work was not left to Restate");
+        Played {
+            kills: kills.len(),
+            outcome: response.outcome,
+            content: response.content,
+            doubts: invariants::in_doubt(&loaded).len(),
+        }
+    }
+}
+
+async fn at_every_boundary(effect: Effect) {
+    let bench = Bench::new(HOUR).await;
+    for scene in ["two", "careful"] {
+        let golden = bench.play(scene, effect, &[]).await;
+        assert_eq!((golden.content.as_str(), golden.doubts), ("Worked.", 0));
+        let mut doubts = 0;
+        for boundary in 1.. {
+            let played = bench.play(scene, effect, &[boundary]).await;
+            if played.kills == 0 {
+                assert!(boundary > 8, "{scene}: only {} places to die at", boundary - 1);
+                break;
+            }
+            doubts += played.doubts;
+            if played.doubts == 0 {
+                assert_eq!((played.outcome, &played.content), (golden.outcome, &golden.content));
+            }
+        }
+        // Between the start of a call and its end there are places to die at, and only there is anything in doubt.
+        assert_eq!(doubts > 0, effect == Effect::Once, "{scene}: {doubts} in doubt");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_reads_survives_a_kill_at_every_boundary() {
+    at_every_boundary(Effect::None).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_a_key_survives_a_kill_at_every_boundary() {
+    at_every_boundary(Effect::Keyed).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_must_not_be_repeated_is_not_whenever_the_worker_is_killed() {
+    at_every_boundary(Effect::Once).await;
+}
+
+/// The worker that goes on is killed as well, at each of its first boundaries: it has passed the place where the first one
+/// died by then. All pairs are played without Restate; a turn knows nothing of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_goes_on_may_be_killed_too() {
+    const SECOND: std::ops::RangeInclusive<u32> = 1..=3;
+    let bench = Bench::new(HOUR).await;
+    let mut twice = 0;
+    for first in 1.. {
+        let mut killed = 0;
+        for second in SECOND {
+            let played = bench.play("two", Effect::Once, &[first, second]).await;
+            twice += usize::from(played.kills == 2);
+            killed += played.kills;
+        }
+        if killed == 0 {
+            break;
+        }
+    }
+    assert!(twice > 15, "only {twice} pairs of places to die at");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_expires_though_nobody_comes_back() {
+    let bench = Bench::new(Duration::from_millis(300)).await;
+    let _worker = bench.start(None);
+    let user = UserId::local();
+    let mut context = RunContext::new(user.clone());
+    let asked = bench.front.run_in(&mut context, "careful Once").await.unwrap();
+    assert_eq!(asked.outcome, OutcomeCategory::PendingConfirmation);
+    let loaded = bench
+        .until(context.conversation, &user, |loaded| conversation::open_turn(&loaded.events).is_none())
+        .await;
+    let answered = loaded.events.iter().any(|recorded| matches!(&recorded.event, Event::CallAnswered { .. }));
+    assert!(answered && bench.world.seen(context.conversation).is_empty(), "{loaded:?}");
+}

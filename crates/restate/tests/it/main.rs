@@ -1,0 +1,20 @@
+//! A real Restate server and a real PostgreSQL server, workers that are killed, and what must hold afterwards
+//! (`durability.md` 4). The model's words are a script; the tools' work is done in this process, which is never killed and
+//! logs every call.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "panicking is how a test fails, in its helpers too"
+)]
+
+mod bench; // servers, tools and workers to try things on
+mod invariants; // what must hold after every run
+mod kills; // a worker killed at every boundary; Restate alone has it gone on with
+mod restate; // Restate's server
+#[path = "../../../store/tests/it/server.rs"]
+mod server; // PostgreSQL
+mod service; // the whole service, and both killed
+mod storm; // killed again and again, under load
+mod tools; // what a turn does to the world
+mod worker; // the process under test

@@ -1,0 +1,283 @@
+//! Collects what an agent needs, and checks it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex as StdMutex};
+
+use adjutant_core::limits::TURN_DEADLINE_LOCAL;
+use adjutant_core::port::{BudgetStore, Journal, LogStore};
+use adjutant_core::weak::WeakTools;
+use adjutant_core::{
+    AgentName, Budgets, Empty, Gate, GenerationConfig, LanguageModel, MaxTokens, OutputSchema, Policy,
+    Temperature, Tool, ToolRegistry, TurnLimits, schema_of,
+};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use schemars::JsonSchema;
+use serde_json::Value;
+
+use crate::BuildError;
+use crate::agent::{Agent, Inner, system_time};
+use crate::in_memory::InMemory;
+use crate::prices::{Prices, shared_builtin};
+use crate::steps::{Purse, most_it_costs};
+
+/// Collects what an agent needs. Everything but a model has a default.
+pub struct AgentBuilder {
+    name: String,
+    description: String,
+    model: Option<Arc<dyn LanguageModel>>,
+    instruction: String,
+    tools: Vec<Arc<dyn Tool>>,
+    policy: Policy,
+    config: GenerationConfig,
+    limits: Option<TurnLimits>,
+    output: Option<Value>,
+    prices: Option<Prices>,
+    purse: Purse,
+    weak_tools: WeakTools,
+    journal: Arc<dyn Journal>,
+    logs: Arc<dyn LogStore>,
+    worker: String,
+    clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+}
+
+impl std::fmt::Debug for AgentBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentBuilder").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl AgentBuilder {
+    pub(crate) fn new(name: String) -> Self {
+        let memory = Arc::new(InMemory::new());
+        Self {
+            name,
+            description: String::new(),
+            model: None,
+            instruction: String::new(),
+            tools: Vec::new(),
+            policy: Policy::default(),
+            config: GenerationConfig::default(),
+            limits: None,
+            output: None,
+            prices: None,
+            purse: Purse { budgets: Budgets::default(), store: None },
+            weak_tools: WeakTools::default(),
+            journal: memory.clone(),
+            logs: memory,
+            worker: format!("pid-{}", std::process::id()),
+            clock: Arc::new(system_time),
+        }
+    }
+
+    /// What it can do, for people and other agents.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = description.into();
+        self
+    }
+
+    /// Who answers. Required.
+    #[must_use]
+    pub fn model(mut self, model: impl LanguageModel) -> Self {
+        self.model = Some(Arc::new(model));
+        self
+    }
+
+    /// How it behaves. Required: a blank instruction is an error.
+    #[must_use]
+    pub fn instruction(mut self, instruction: impl Into<String>) -> Self {
+        self.instruction = instruction.into();
+        self
+    }
+
+    /// Something it can do.
+    #[must_use]
+    pub fn tool(mut self, tool: impl Tool) -> Self {
+        self.tools.push(Arc::new(tool));
+        self
+    }
+
+    /// Several things it can do, already shared.
+    #[must_use]
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// Who may call what. Default: destructive tools are confirmed, others allowed.
+    #[must_use]
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// How answers are generated. Default: see [`adjutant_core::limits`].
+    #[must_use]
+    pub fn config(mut self, config: GenerationConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Sampling temperature.
+    #[must_use]
+    pub fn temperature(mut self, temperature: Temperature) -> Self {
+        self.config.temperature = Some(temperature);
+        self
+    }
+
+    /// Bound of the visible output.
+    #[must_use]
+    pub fn max_tokens(mut self, max_tokens: MaxTokens) -> Self {
+        self.config.max_tokens = Some(max_tokens);
+        self
+    }
+
+    /// The bounds of a turn. Default: [`TurnLimits::default`], with the deadline the model asks for.
+    #[must_use]
+    pub fn limits(mut self, limits: TurnLimits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// The final answer of every turn is JSON that fits the schema of `T`;
+    /// [`AgentResponse::output()`](adjutant_core::AgentResponse::output()) gives the value. Default: words.
+    ///
+    /// Tools run before it as usual, and the model may still ask something back or decline. The model's own form is used
+    /// where it has one and the schema is that of an object, else the schema stands at the end of the instruction. An answer that does not fit is asked for
+    /// again ([`TurnLimits::reasks_max`]) and then a failure of the turn, never a success. For one request:
+    /// [`Agent::with_output`].
+    #[must_use]
+    pub fn output<T: JsonSchema>(self) -> Self {
+        self.output_schema(schema_of::<T>())
+    }
+
+    /// [`AgentBuilder::output`] with a JSON Schema.
+    #[must_use]
+    pub fn output_schema(mut self, schema: Value) -> Self {
+        self.output = Some(schema);
+        self
+    }
+
+    /// What models cost, for [`AgentResponse::cost`](adjutant_core::AgentResponse::cost). Default: [`Prices::builtin`].
+    #[must_use]
+    pub fn prices(mut self, prices: Prices) -> Self {
+        self.prices = Some(prices);
+        self
+    }
+
+    /// What the agent may spend, and the store that keeps what was spent in a day, for all who share it. Default: nothing is
+    /// bounded.
+    ///
+    /// Before each model call the most it may take is set aside: the request as it is counted here, and all of the output
+    /// it may have, at the price of [`AgentBuilder::prices`]. What does not fit ends the turn with
+    /// [`LIMIT:BUDGET`](adjutant_core::OutcomeCategory::BudgetLimit); what ran before is told. When the call ends, what it
+    /// really took is booked. A call that was stopped is booked as if it had given all of its visible output: nobody says
+    /// what it took.
+    #[must_use]
+    pub fn budgets(mut self, budgets: Budgets, store: Arc<dyn BudgetStore>) -> Self {
+        self.purse = Purse { budgets, store: Some(store) };
+        self
+    }
+
+    /// What helps a weak model to use the tools. Default: no examples.
+    #[must_use]
+    pub fn weak_tools(mut self, weak_tools: WeakTools) -> Self {
+        self.weak_tools = weak_tools;
+        self
+    }
+
+    /// Where turns are journaled and logged, and the name of this process there. Default: in memory, gone with the
+    /// agent.
+    #[must_use]
+    pub fn journal<J: Journal + LogStore>(self, journal: Arc<J>, worker: impl Into<String>) -> Self {
+        self.dyn_journal(journal.clone(), journal, worker)
+    }
+
+    /// [`AgentBuilder::journal`] for a store whose type is known only when the program runs: its two faces.
+    #[must_use]
+    pub fn dyn_journal(
+        mut self,
+        journal: Arc<dyn Journal>,
+        logs: Arc<dyn LogStore>,
+        worker: impl Into<String>,
+    ) -> Self {
+        self.journal = journal;
+        self.logs = logs;
+        self.worker = worker.into();
+        self
+    }
+
+    /// What time it is. Default: the system's clock. For tests of expiry.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Checks everything.
+    ///
+    /// # Errors
+    /// [`BuildError`]: no model, a blank name or instruction, a tool that cannot be registered, an output schema that cannot
+    /// be used.
+    pub fn build(self) -> Result<Agent, BuildError> {
+        let name = AgentName::new(self.name)?;
+        if self.instruction.trim().is_empty() {
+            return Err(Empty { what: "an instruction" }.into());
+        }
+        let model = self.model.ok_or(BuildError::NoModel)?;
+        let mut registry = ToolRegistry::new();
+        for tool in self.tools {
+            registry.register(tool)?;
+        }
+        let limits = self.limits.unwrap_or_else(|| {
+            let mut limits = TurnLimits::default();
+            let capabilities = model.capabilities();
+            if capabilities.local {
+                limits.turn_deadline = TURN_DEADLINE_LOCAL;
+            }
+            limits.turn_deadline = capabilities.turn_deadline.unwrap_or(limits.turn_deadline);
+            limits
+        });
+        let output = self.output.map(|schema| usable_output(schema, &model, &registry)).transpose()?;
+        let prices = self.prices.map_or_else(shared_builtin, Arc::new);
+        let today = (self.clock)().to_zoned(TimeZone::UTC).date();
+        if self.purse.budgets.bound_money()
+            && !model.capabilities().local
+            && most_it_costs(&prices, model.id(), (1, 1), today).is_none()
+        {
+            return Err(BuildError::UnknownPrice { model: model.id().clone() });
+        }
+        Ok(Agent::from(Inner {
+            name,
+            description: self.description,
+            model,
+            instruction: self.instruction,
+            config: self.config,
+            limits,
+            output,
+            prices,
+            purse: self.purse,
+            gate: Gate { registry, policy: self.policy },
+            weak_tools: self.weak_tools,
+            journal: self.journal,
+            logs: self.logs,
+            worker: self.worker,
+            clock: self.clock,
+            locks: StdMutex::new(HashMap::new()),
+        }))
+    }
+}
+
+/// Compiles an output schema for an agent that can keep to it.
+pub(crate) fn usable_output(
+    schema: Value,
+    model: &Arc<dyn LanguageModel>,
+    tools: &ToolRegistry,
+) -> Result<OutputSchema, BuildError> {
+    // Its one round of constrained actions is all such a model is asked for when there are tools.
+    if model.capabilities().weak_tools && !tools.is_empty() {
+        return Err(BuildError::OutputBesideWeakTools { model: model.id().clone() });
+    }
+    OutputSchema::new(schema).map_err(BuildError::Output)
+}

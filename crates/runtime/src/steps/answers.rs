@@ -1,0 +1,267 @@
+//! What a person says to the calls that wait, and what follows from it.
+
+use adjutant_core::turn::{CallEnd, StopReason, Turn};
+use adjutant_core::{
+    Answer, Arguments, CallId, EditedCall, Event, GateCheck, GateVerdict, Input, InputBody, PendingCall,
+    ResolvedBy, ToolCall, ToolResult, Verdict, digest, read_message, words,
+};
+
+use super::calls::Call;
+use super::{Answered, Steps};
+use crate::RunError;
+use crate::event::RunEvent;
+
+impl Steps<'_> {
+    /// Takes what the person answered from the inbox, runs what may run, or parks the turn.
+    pub(crate) async fn answers(
+        &self,
+        turn: &Turn,
+        pending: &[PendingCall],
+        content: String,
+    ) -> Result<Answered, RunError> {
+        loop {
+            let waiting = self.unanswered(pending).await;
+            if waiting.is_empty() {
+                return self.run_answered(turn, pending).await;
+            }
+            // Time is up for what runs, not for what waits for a person.
+            if self.must_stop() == Some(StopReason::Cancelled) {
+                return Ok(Answered::Stopped(StopReason::Cancelled, Vec::new()));
+            }
+            let now = self.inner.now();
+            let late: Vec<Event> = waiting
+                .iter()
+                .filter(|call| call.expires_at <= now)
+                .flat_map(|call| match &call.doubt {
+                    None => vec![self.answered(call, None, None, None)],
+                    Some(_) => self.settled(call, ResolvedBy::Expiry, None, Verdict::Leave),
+                })
+                .collect();
+            if !late.is_empty() {
+                self.append(late).await?;
+                continue;
+            }
+            let input = self.log.lock().await.inbox.first().cloned();
+            match input {
+                Some(Input { id, body: InputBody::Cancel, .. }) => {
+                    self.stop(id);
+                    return Ok(Answered::Stopped(StopReason::Cancelled, Vec::new()));
+                }
+                Some(input) => {
+                    let events = self.read_input(turn, &waiting, input).await;
+                    self.append(events).await?;
+                }
+                None => {
+                    if !self.is_parked(pending).await {
+                        let parked =
+                            Event::TurnParked { turn: self.turn, pending: pending.to_vec(), content };
+                        self.append(vec![parked]).await?;
+                    }
+                    self.emitter.emit(RunEvent::ConfirmationRequested { pending: waiting }).await;
+                    return Ok(Answered::Parked);
+                }
+            }
+        }
+    }
+
+    /// Everything was answered: approved calls run, and those that are to be tried again.
+    async fn run_answered(&self, turn: &Turn, pending: &[PendingCall]) -> Result<Answered, RunError> {
+        let mut ends = Vec::new();
+        for shown in pending {
+            let end = match (&shown.doubt, self.verdict(&shown.call_id).await) {
+                (None, Some((Verdict::Approved, edited))) => {
+                    let arguments = edited.unwrap_or_else(|| shown.arguments.clone());
+                    self.run_unless_stopped(turn, shown, &arguments, 0).await?
+                }
+                (None, Some(_)) => Some(CallEnd::Denied { arguments: shown.arguments.clone() }),
+                (None, None) => Some(CallEnd::Expired { arguments: shown.arguments.clone() }),
+                (Some(doubt), _) => {
+                    self.run_unless_stopped(turn, shown, &shown.arguments, doubt.attempt).await?
+                }
+            };
+            ends.extend(end.map(|end| (shown.call_id.clone(), end)));
+        }
+        match self.must_stop() {
+            Some(reason) => Ok(Answered::Stopped(reason, ends)),
+            None => Ok(Answered::Ends(ends)),
+        }
+    }
+
+    /// `None`: the turn is being stopped, and the call has not begun.
+    async fn run_unless_stopped(
+        &self,
+        turn: &Turn,
+        shown: &PendingCall,
+        arguments: &Arguments,
+        seen: u32,
+    ) -> Result<Option<CallEnd>, RunError> {
+        if self.must_stop().is_some() && !self.is_under_way(&shown.call_id).await {
+            return Ok(None);
+        }
+        let call = Call { id: &shown.call_id, tool: &shown.tool, arguments };
+        self.run(turn, call, seen, false).await.map(Some)
+    }
+
+    /// What an input says while calls wait. Never empty: every input is taken.
+    async fn read_input(&self, turn: &Turn, waiting: &[PendingCall], input: Input) -> Vec<Event> {
+        let mut events = Vec::new();
+        match &input.body {
+            InputBody::Cancel => {}
+            InputBody::Answers { answers } => {
+                for (at, answer) in answers.iter().enumerate() {
+                    // Said twice at once is said once: the first counts.
+                    let repeated = answers.iter().take(at).any(|before| before.call_id == answer.call_id);
+                    let shown = waiting
+                        .iter()
+                        .find(|call| call.call_id == answer.call_id && call.digest == answer.digest);
+                    if let Some(call) = shown.filter(|_| !repeated) {
+                        events.extend(self.take_answer(turn, call, answer, &input).await);
+                    }
+                }
+            }
+            InputBody::Message { text, .. } => {
+                for (call, verdict) in read_message(waiting, text) {
+                    events.extend(self.take_answer(turn, call, &call.answer(verdict), &input).await);
+                }
+                if events.is_empty() {
+                    let (input, text) = (input.id.clone(), text.clone());
+                    events.push(Event::AnswerUnclear { turn: self.turn, input, text });
+                }
+            }
+        }
+        if events.is_empty() {
+            let reason = "answers nothing that waits as it was shown".to_owned();
+            events.push(Event::InputIgnored { input: input.id, reason });
+        }
+        events
+    }
+
+    /// What follows from the answer to one call.
+    async fn take_answer(
+        &self,
+        turn: &Turn,
+        call: &PendingCall,
+        answer: &Answer,
+        input: &Input,
+    ) -> Vec<Event> {
+        let refused = |reason: String| {
+            let (call, input) = (call.call_id.clone(), input.id.clone());
+            vec![Event::AnswerRefused { turn: self.turn, call, input, reason }]
+        };
+        if !call.takes(answer.verdict) {
+            return refused(words::wrong_verdict(call));
+        }
+        let edited = match &answer.edited {
+            None => None,
+            Some(_) if answer.verdict != Verdict::Approved => {
+                return refused(words::EDITED_WITHOUT_YES.to_owned());
+            }
+            Some(arguments) => match self.check_edited(turn, call, arguments.clone()).await {
+                Ok(edited) => Some(edited),
+                Err(reason) => return refused(words::edited_unusable(&reason)),
+            },
+        };
+        match call.doubt {
+            None => vec![self.answered(call, Some(input), Some(answer.verdict), edited)],
+            Some(_) => self.settled(call, ResolvedBy::Person, Some(input), answer.verdict),
+        }
+    }
+
+    /// Other arguments pass the same gate as those of the model.
+    async fn check_edited(
+        &self,
+        turn: &Turn,
+        call: &PendingCall,
+        arguments: Arguments,
+    ) -> Result<EditedCall, String> {
+        let asked = ToolCall {
+            id: call.call_id.clone(),
+            ..ToolCall::from_object(0, None, call.tool.clone(), arguments)
+        };
+        let check = GateCheck {
+            now: self.inner.now(),
+            confirmation_expiry: turn.limits().confirmation_expiry,
+            denied: turn.denied(),
+            interrupted: turn.interrupted(),
+        };
+        let arguments = match self.inner.gate.check(&self.tool_context(&call.call_id), &asked, &check).await {
+            GateVerdict::Run { arguments } => arguments,
+            GateVerdict::Confirm { pending } => pending.arguments,
+            GateVerdict::Ask { question } => return Err(question),
+            GateVerdict::Refuse { message, .. } => return Err(message),
+        };
+        let digest = digest(self.turn, &call.call_id, &call.tool, &arguments);
+        Ok(EditedCall { arguments, digest })
+    }
+
+    fn answered(
+        &self,
+        call: &PendingCall,
+        input: Option<&Input>,
+        verdict: Option<Verdict>,
+        edited: Option<EditedCall>,
+    ) -> Event {
+        let (call, input) = (call.call_id.clone(), input.map(|input| input.id.clone()));
+        Event::CallAnswered { turn: self.turn, call, input, verdict, edited }
+    }
+
+    /// A doubt is settled: with its end, unless the call is to be tried again.
+    fn settled(
+        &self,
+        shown: &PendingCall,
+        by: ResolvedBy,
+        input: Option<&Input>,
+        verdict: Verdict,
+    ) -> Vec<Event> {
+        let attempt = shown.doubt.as_ref().map_or(1, |doubt| doubt.attempt);
+        let call = Call { id: &shown.call_id, tool: &shown.tool, arguments: &shown.arguments };
+        let mut events = vec![self.resolved(call.id, attempt, by, input.map(|input| &input.id), verdict)];
+        match verdict {
+            Verdict::Retry => {}
+            Verdict::Done => {
+                let summary = Some(words::CONFIRMED_DONE.to_owned());
+                events.push(self.end_of(call, &ToolResult::taken_as_done(), summary, 0, attempt));
+            }
+            Verdict::Leave | Verdict::Approved | Verdict::Denied => {
+                events.push(self.end_of(call, &ToolResult::left_open(), None, 0, attempt));
+            }
+        }
+        events
+    }
+
+    /// What was said to a call that waited for a yes, and the arguments that were put in the place of its own.
+    async fn verdict(&self, wanted: &CallId) -> Option<(Verdict, Option<Arguments>)> {
+        self.find(|event| match event {
+            Event::CallAnswered { call, verdict, edited, .. } if call == wanted => {
+                let edited = edited.as_ref().map(|edited| edited.arguments.clone());
+                Some(verdict.map(|verdict| (verdict, edited)))
+            }
+            _ => None,
+        })
+        .await
+        .flatten()
+    }
+
+    async fn unanswered(&self, pending: &[PendingCall]) -> Vec<PendingCall> {
+        let log = self.log.lock().await;
+        let is_answer = |event: &Event, shown: &PendingCall| match (event, &shown.doubt) {
+            (Event::CallAnswered { call, .. }, None) => *call == shown.call_id,
+            (Event::DoubtResolved { call, attempt, .. }, Some(doubt)) => {
+                *call == shown.call_id && *attempt == doubt.attempt
+            }
+            _ => false,
+        };
+        let answered =
+            |shown: &PendingCall| log.events.iter().any(|recorded| is_answer(&recorded.event, shown));
+        pending.iter().filter(|call| !answered(call)).cloned().collect()
+    }
+
+    async fn is_parked(&self, pending: &[PendingCall]) -> bool {
+        self.find(|event| match event {
+            Event::TurnParked { pending: parked, .. } => parked.as_slice().eq(pending).then_some(()),
+            _ => None,
+        })
+        .await
+        .is_some()
+    }
+}

@@ -1,0 +1,242 @@
+//! What a step may spend: set aside before it begins, booked as what it really took when it ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjutant_core::port::{BudgetStore, Reservation};
+use adjutant_core::turn::{estimate_tokens, request_tokens};
+use adjutant_core::{
+    Allowance, Budgets, Cost, Event, Exceeded, GenerateRequest, GenerateResponse, ModelError, ModelId,
+    Recorded, Scope, Spending, ToolCall, TurnId, Usage, limits,
+};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+use super::Steps;
+use crate::RunError;
+use crate::agent::Inner;
+use crate::prices::Prices;
+
+/// The budgets of an agent, and the store that knows what was spent in a day. Whoever bounds nothing has no store.
+#[derive(Clone)]
+pub(crate) struct Purse {
+    pub(crate) budgets: Budgets,
+    pub(crate) store: Option<Arc<dyn BudgetStore>>,
+}
+
+impl Purse {
+    /// Where days are kept, if any is bounded.
+    fn days(&self) -> Option<&Arc<dyn BudgetStore>> {
+        let unbounded = self.budgets.per_day.is_unlimited() && self.budgets.everyone_per_day.is_unlimited();
+        self.store.as_ref().filter(|_| !unbounded)
+    }
+
+    /// Whether it matters to any budget that tools run.
+    fn bounds_tools(&self) -> bool {
+        let bounds = |allowance: &Allowance| allowance.tool_calls.is_some() || allowance.time.is_some();
+        let Budgets { per_turn, per_day, everyone_per_day } = &self.budgets;
+        [per_turn, per_day, everyone_per_day].into_iter().any(bounds)
+    }
+}
+
+/// What was set aside for a step that has begun.
+pub(super) struct SetAside {
+    /// `None`: no day is bounded.
+    reservation: Option<Reservation>,
+    /// The most it may take.
+    most: Spending,
+    /// What is booked if nobody knows what it took: its answer was not waited for.
+    unknown: Spending,
+}
+
+impl SetAside {
+    /// Books a model call that was answered or failed.
+    pub(super) async fn settle_reply(
+        self,
+        inner: &Inner,
+        reply: &Result<GenerateResponse, ModelError>,
+        ms: u64,
+    ) -> Result<(), RunError> {
+        let used = match reply {
+            Ok(reply) => Spending {
+                tokens: reply.usage.total().unwrap_or(self.most.tokens),
+                cost: reply.cost.unwrap_or(self.most.cost),
+                ..self.most
+            },
+            Err(ModelError::Timeout { .. } | ModelError::Truncated { .. }) => self.unknown,
+            Err(_) => Spending { model_calls: self.most.model_calls, ..Spending::default() },
+        };
+        self.settle(inner, Spending { ms, ..used }).await
+    }
+
+    /// Books a model call whose answer was not waited for.
+    pub(super) async fn settle_dropped(self, inner: &Inner, ms: u64) -> Result<(), RunError> {
+        let used = Spending { ms, ..self.unknown };
+        self.settle(inner, used).await
+    }
+
+    /// Books calls of tools.
+    pub(super) async fn settle_tools(self, inner: &Inner, ms: u64) -> Result<(), RunError> {
+        let used = Spending { ms, ..self.most };
+        self.settle(inner, used).await
+    }
+
+    async fn settle(self, inner: &Inner, used: Spending) -> Result<(), RunError> {
+        if let (Some(reservation), Some(store)) = (&self.reservation, inner.purse.days()) {
+            store.settle(reservation, used).await?;
+        }
+        Ok(())
+    }
+}
+
+/// How long a reservation outlives the step it is for, should its process die: clocks and commits take their time.
+const GRACE: Duration = Duration::from_secs(60);
+
+impl Steps<'_> {
+    /// Sets aside what a model call may take at most: its request as it is counted here, and all of the output it may have.
+    /// `Err`: it does not fit.
+    pub(super) async fn set_aside_for_model(
+        &self,
+        request: &GenerateRequest,
+        number: u32,
+        time: Duration,
+    ) -> Result<Result<SetAside, Exceeded>, RunError> {
+        if self.inner.purse.budgets == Budgets::default() {
+            return Ok(Ok(SetAside::nothing()));
+        }
+        let capabilities = self.inner.model.capabilities();
+        let input = u64::from(input_tokens(self.inner, request).min(capabilities.context_window));
+        let visible = request.config.max_tokens.map_or(limits::OUTPUT_TOKENS_MAX, |max| max.get());
+        let all = u64::from(visible.saturating_add(capabilities.thinking_allowance));
+        let spending = |output: u64, ms| Spending {
+            tokens: input.saturating_add(output),
+            model_calls: 1,
+            tool_calls: 0,
+            ms,
+            cost: self.inner.most_it_costs(input, output),
+        };
+        let step = format!("{}/model/{number}", self.turn);
+        self.set_aside(step, spending(all, millis(time)), spending(u64::from(visible), 0), time).await
+    }
+
+    /// Sets aside what the calls of one answer may take: all of them begin, or none. Once the gate has looked at one of them
+    /// they have begun, and go on after a crash.
+    pub(super) async fn set_aside_for_tools(
+        &self,
+        calls: &[ToolCall],
+    ) -> Result<Result<SetAside, Exceeded>, RunError> {
+        let Some(first) = calls.first() else { return Ok(Ok(SetAside::nothing())) };
+        if !self.inner.purse.bounds_tools() || self.recorded_verdict(&first.id).await.is_some() {
+            return Ok(Ok(SetAside::nothing()));
+        }
+        let number = u32::try_from(calls.len()).unwrap_or(u32::MAX);
+        let time_of = |call: &ToolCall| {
+            let own = self.inner.gate.registry.get(&call.name).and_then(|tool| tool.timeout());
+            own.unwrap_or(self.inner.limits.tool_timeout)
+        };
+        let time = calls.iter().map(time_of).fold(Duration::ZERO, Duration::saturating_add);
+        let most = Spending { tool_calls: number.into(), ms: millis(time), ..Spending::default() };
+        let step = format!("{}/tools/{}", self.turn, first.id);
+        self.set_aside(step, most, most, time).await
+    }
+
+    async fn set_aside(
+        &self,
+        step: String,
+        most: Spending,
+        unknown: Spending,
+        time: Duration,
+    ) -> Result<Result<SetAside, Exceeded>, RunError> {
+        let Purse { budgets, .. } = &self.inner.purse;
+        if !budgets.per_turn.is_unlimited() {
+            let spent = spent(self.inner, &self.log.lock().await.events, self.turn);
+            if let Some(exceeded) = budgets.per_turn.exceeded(Scope::Turn, spent, most) {
+                return Ok(Err(exceeded));
+            }
+        }
+        let Some(store) = self.inner.purse.days() else {
+            return Ok(Ok(SetAside { reservation: None, most, unknown }));
+        };
+        let reservation = Reservation {
+            step,
+            user: self.key.user.clone(),
+            day: self.inner.today(),
+            amount: most,
+            worker: self.inner.worker.clone(),
+            ttl: time + GRACE,
+        };
+        let exceeded = store.reserve(&reservation, &budgets.per_day, &budgets.everyone_per_day).await?;
+        Ok(match exceeded {
+            Some(exceeded) => Err(exceeded),
+            None => Ok(SetAside { reservation: Some(reservation), most, unknown }),
+        })
+    }
+}
+
+impl SetAside {
+    fn nothing() -> Self {
+        Self { reservation: None, most: Spending::default(), unknown: Spending::default() }
+    }
+}
+
+impl Inner {
+    /// The day that spending counts for.
+    fn today(&self) -> Date {
+        self.now().to_zoned(TimeZone::UTC).date()
+    }
+
+    /// [`most_it_costs`] of a call today. Nothing, where no money is bounded or nothing is paid.
+    fn most_it_costs(&self, input: u64, output: u64) -> Cost {
+        if !self.purse.budgets.bound_money() || self.model.capabilities().local {
+            return Cost::default();
+        }
+        let most = most_it_costs(&self.prices, self.model.id(), (input, output), self.today());
+        most.unwrap_or(Cost::from_nano_usd(u64::MAX))
+    }
+}
+
+/// The most that so many tokens cost: none read from a cache, and all of them written to one if that has a price.
+/// `None`: the price is not known.
+pub(crate) fn most_it_costs(
+    prices: &Prices,
+    model: &ModelId,
+    (input, output): (u64, u64),
+    on: Date,
+) -> Option<Cost> {
+    let plain = Usage { input_tokens: Some(input), output_tokens: Some(output), ..Usage::default() };
+    let written = Usage { cache_written_tokens: Some(input), ..plain };
+    let (plain, written) = (prices.cost(model, &plain, on)?, prices.cost(model, &written, on));
+    Some(written.map_or(plain, |written| written.max(plain)))
+}
+
+/// The tokens of a request, by the model's own tokenizer, else on the safe side: two bytes a token, where four are usual.
+fn input_tokens(inner: &Inner, request: &GenerateRequest) -> u32 {
+    let count = |text: &str| {
+        let most = || u32::try_from(text.len().div_ceil(2)).unwrap_or(u32::MAX);
+        inner.model.count_tokens(text).unwrap_or_else(most)
+    };
+    request_tokens(request, &count)
+}
+
+/// What a turn has spent, as its events say. Where a provider did not count, what it said is estimated.
+fn spent(inner: &Inner, events: &[Recorded], turn: TurnId) -> Spending {
+    let of_event = |event: &Event| match event {
+        Event::ModelReplied { reply: Ok(reply), ms, .. } => {
+            let said =
+                || serde_json::to_string(&reply.parts).map_or(0, |text| u64::from(estimate_tokens(&text)));
+            let tokens = reply.usage.total().unwrap_or_else(said);
+            let cost = reply.cost.unwrap_or_else(|| inner.most_it_costs(0, tokens));
+            Spending { tokens, model_calls: 1, ms: *ms, cost, ..Spending::default() }
+        }
+        Event::ModelReplied { ms, .. } => Spending { model_calls: 1, ms: *ms, ..Spending::default() },
+        Event::CallChecked { .. } => Spending { tool_calls: 1, ..Spending::default() },
+        Event::CallFinished { ms, .. } => Spending { ms: *ms, ..Spending::default() },
+        _ => Spending::default(),
+    };
+    let of_turn = events.iter().filter(|recorded| recorded.event.turn() == Some(turn));
+    of_turn.map(|recorded| of_event(&recorded.event)).sum()
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,407 @@
+//! One call, from its intent to its end: executed once, and in doubt where nobody saw the end.
+//!
+//! ```text
+//! started -> finished
+//!        '-> (crash, or the tool does not know) -> probe -> finished
+//!        |                                              |--> started again, with the same key
+//!        |                                              '--> in doubt -> the person: done | try again | leave it
+//!        '-> (breakdown, time-out) -> probe -> finished; if the tool does not know, as an error that says so
+//! ```
+
+use std::sync::Arc;
+
+use adjutant_core::turn::{CallEnd, Turn};
+use adjutant_core::{
+    Arguments, CallId, Doubt, Effect, Event, GateVerdict, IdempotencyKey, PendingCall, Prepared, Probe,
+    ResolvedBy, Tool, ToolCall, ToolContext, ToolError, ToolResult, Verdict, doubt_digest,
+};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{Steps, millis};
+use crate::RunError;
+use crate::event::RunEvent;
+use crate::execute::{Execution, execute, probe};
+use crate::faults::boundary;
+
+/// A call that may run.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'c> {
+    pub(super) id: &'c CallId,
+    pub(super) tool: &'c str,
+    pub(super) arguments: &'c Arguments,
+}
+
+/// What one execution gave.
+enum Outcome {
+    /// How it ended is known.
+    Known(Result<Value, ToolError>),
+    /// The tool says that it does not know.
+    Lost(ToolError),
+    /// The tool broke down or ran out of time, and may have taken effect.
+    BrokeOff(ToolError),
+}
+
+/// What a tool knows of a call whose end nobody saw.
+enum Probed {
+    /// It was done; that is recorded.
+    Done(Box<CallEnd>),
+    NotDone,
+    Unknown,
+}
+
+impl Steps<'_> {
+    /// Executes one call that may run, unless how it ended is recorded. `seen`: the last start of it whose doubt the turn
+    /// knows of. `begun`: this process has just written the intent, so nobody can have begun it before.
+    pub(super) async fn run(
+        &self,
+        turn: &Turn,
+        call: Call<'_>,
+        seen: u32,
+        begun: bool,
+    ) -> Result<CallEnd, RunError> {
+        if let Some(doubt) = self.recorded_doubt(call.id, seen).await {
+            return Ok(CallEnd::Waiting(doubt));
+        }
+        if let Some(end) = self.recorded_end(call.id).await {
+            return Ok(end);
+        }
+        let Some(tool) = self.inner.gate.registry.get(call.tool).cloned() else {
+            return Err(RunError::CannotContinue(format!("this agent has no tool {}", call.tool)));
+        };
+        let effect = self.effect(call.id, &tool).await;
+        let mut attempt = self.times_started(call.id).await;
+        if !begun {
+            let free =
+                attempt == 0 || effect != Effect::Once || self.is_to_be_repeated(call.id, attempt).await;
+            if !free {
+                match self.ask_tool(turn, &tool, call, attempt).await? {
+                    Probed::Done(end) => return Ok(*end),
+                    Probed::NotDone => self.resolve_not_done(call, attempt, true).await?,
+                    Probed::Unknown => return self.ask_person(turn, &tool, call, attempt).await,
+                }
+            } else {
+                self.append(self.intent(call.id, call.tool, call.arguments).into_iter().collect()).await?;
+            }
+            attempt += 1;
+        }
+        let first = attempt;
+        loop {
+            let began = Instant::now();
+            let (error, lost) = match self.execute(turn, &tool, call, effect).await {
+                Outcome::Known(Ok(data)) => {
+                    let summary = tool.describe(call.arguments, &data);
+                    return self.finished(call, ToolResult::ok(data), summary, began, attempt).await;
+                }
+                Outcome::Known(Err(error)) => {
+                    return self
+                        .finished(call, ToolResult::failed(error.to_string()), None, began, attempt)
+                        .await;
+                }
+                Outcome::Lost(error) => (error, true),
+                Outcome::BrokeOff(error) => (error, false),
+            };
+            // The receiver of a keyed call absorbs a repeat, so trying once more is how its end is learnt.
+            let again = lost && attempt == first && self.must_stop().is_none();
+            if effect == Effect::Keyed && again {
+                self.append(self.intent(call.id, call.tool, call.arguments).into_iter().collect()).await?;
+            } else {
+                match self.ask_tool(turn, &tool, call, attempt).await? {
+                    Probed::Done(end) => return Ok(*end),
+                    Probed::NotDone if again => self.resolve_not_done(call, attempt, true).await?,
+                    Probed::NotDone => {
+                        self.resolve_not_done(call, attempt, false).await?;
+                        let result = ToolResult::failed(error.to_string());
+                        return self.finished(call, result, None, began, attempt).await;
+                    }
+                    Probed::Unknown if lost => return self.ask_person(turn, &tool, call, attempt).await,
+                    // The model goes on with an error; that the call may have been done is in it.
+                    Probed::Unknown => {
+                        return self.finished(call, ToolResult::broke_off(error), None, began, attempt).await;
+                    }
+                }
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Whether something of the call has begun that has no end yet.
+    pub(super) async fn is_under_way(&self, call: &CallId) -> bool {
+        match self.times_started(call).await {
+            0 => false,
+            attempt => !self.is_to_be_repeated(call, attempt).await,
+        }
+    }
+
+    async fn execute(&self, turn: &Turn, tool: &Arc<dyn Tool>, call: Call<'_>, effect: Effect) -> Outcome {
+        boundary("intent recorded, tool not begun");
+        let shown = ToolCall {
+            id: call.id.clone(),
+            provider_id: None,
+            name: call.tool.to_owned(),
+            arguments: call.arguments.clone(),
+            malformed: None,
+        };
+        self.emitter.emit(RunEvent::ToolStarted { call: shown }).await;
+        let context = self.tool_context(call.id);
+        let execution = execute(tool, &context, call.arguments.clone(), turn.limits().tool_timeout).await;
+        boundary("tool done, not recorded");
+        match execution {
+            Execution { outcome: Err(error), broke_off: true } if effect != Effect::None => {
+                Outcome::BrokeOff(error)
+            }
+            Execution { outcome: Err(error @ ToolError::Unknown { .. }), .. } if effect != Effect::None => {
+                Outcome::Lost(error)
+            }
+            Execution { outcome, .. } => Outcome::Known(outcome),
+        }
+    }
+
+    /// Records how a call ended.
+    async fn finished(
+        &self,
+        call: Call<'_>,
+        result: ToolResult,
+        summary: Option<String>,
+        began: Instant,
+        attempt: u32,
+    ) -> Result<CallEnd, RunError> {
+        let ms = millis(began);
+        self.append(vec![self.end_of(call, &result, summary.clone(), ms, attempt)]).await?;
+        self.emit_finished(call, &result, summary.clone(), ms).await;
+        Ok(CallEnd::Executed { arguments: call.arguments.clone(), result, summary })
+    }
+
+    /// Nobody saw the end of the call: the tool is asked.
+    async fn ask_tool(
+        &self,
+        turn: &Turn,
+        tool: &Arc<dyn Tool>,
+        call: Call<'_>,
+        attempt: u32,
+    ) -> Result<Probed, RunError> {
+        let context = self.tool_context(call.id);
+        boundary("before the tool is asked what became of a call");
+        match probe(tool, &context, call.arguments, turn.limits().tool_timeout).await {
+            Probe::NotDone => Ok(Probed::NotDone),
+            Probe::Unknown => Ok(Probed::Unknown),
+            Probe::Done(data) => {
+                let summary = tool.describe(call.arguments, &data);
+                let result = ToolResult::ok(data);
+                let resolved = self.resolved(call.id, attempt, ResolvedBy::Probe, None, Verdict::Done);
+                let end = self.end_of(call, &result, summary.clone(), 0, attempt);
+                self.append(vec![resolved, end]).await?;
+                self.emit_finished(call, &result, summary.clone(), 0).await;
+                let arguments = call.arguments.clone();
+                Ok(Probed::Done(Box::new(CallEnd::Executed { arguments, result, summary })))
+            }
+        }
+    }
+
+    /// Nor does the tool know: the person is asked.
+    async fn ask_person(
+        &self,
+        turn: &Turn,
+        tool: &Arc<dyn Tool>,
+        call: Call<'_>,
+        attempt: u32,
+    ) -> Result<CallEnd, RunError> {
+        let doubt = self.doubt(turn, tool, &self.tool_context(call.id), call, attempt).await;
+        self.append(vec![Event::CallInDoubt {
+            turn: self.turn,
+            call: call.id.clone(),
+            tool: call.tool.to_owned(),
+            arguments: call.arguments.clone(),
+            doubt: Some(doubt.clone()),
+        }])
+        .await?;
+        Ok(CallEnd::Waiting(doubt))
+    }
+
+    /// The tool says that the call was not done; it is started again, or not.
+    async fn resolve_not_done(&self, call: Call<'_>, attempt: u32, again: bool) -> Result<(), RunError> {
+        let mut events = vec![self.resolved(call.id, attempt, ResolvedBy::Probe, None, Verdict::Retry)];
+        if again {
+            events.extend(self.intent(call.id, call.tool, call.arguments));
+        }
+        self.append(events).await
+    }
+
+    /// What the person is asked about a call in doubt.
+    async fn doubt(
+        &self,
+        turn: &Turn,
+        tool: &Arc<dyn Tool>,
+        context: &ToolContext,
+        call: Call<'_>,
+        attempt: u32,
+    ) -> PendingCall {
+        let now = self.inner.now();
+        let expiry =
+            SignedDuration::try_from(turn.limits().confirmation_expiry).unwrap_or(SignedDuration::MAX);
+        PendingCall {
+            call_id: call.id.clone(),
+            tool: call.tool.to_owned(),
+            arguments: call.arguments.clone(),
+            preview: self.preview(tool, context, call).await,
+            digest: doubt_digest(self.turn, call.id, call.tool, call.arguments, attempt),
+            requested_at: now,
+            expires_at: now.checked_add(expiry).unwrap_or(Timestamp::MAX),
+            doubt: Some(Doubt { attempt, since: self.last_started(call.id).await.unwrap_or(now) }),
+        }
+    }
+
+    /// What the call touches, in the person's words: as it was confirmed, else as the tool has it now, else its arguments.
+    async fn preview(&self, tool: &Arc<dyn Tool>, context: &ToolContext, call: Call<'_>) -> String {
+        let confirmed = self.recorded_verdict(call.id).await.and_then(|verdict| match verdict {
+            GateVerdict::Confirm { pending } if pending.arguments == *call.arguments => Some(pending.preview),
+            _ => None,
+        });
+        if let Some(preview) = confirmed {
+            return preview;
+        }
+        match tool.prepare(context, call.arguments.clone()).await {
+            Ok(Prepared::Ready { preview: Some(preview), .. }) => preview,
+            Ok(Prepared::Ready { preview: None, .. } | Prepared::Ask { .. }) | Err(_) => {
+                Value::Object(call.arguments.clone()).to_string()
+            }
+        }
+    }
+
+    pub(super) fn intent(&self, call: &CallId, tool: &str, arguments: &Arguments) -> Option<Event> {
+        let effect = self.inner.gate.registry.get(tool)?.definition().annotations.effect();
+        Some(Event::CallStarted {
+            turn: self.turn,
+            call: call.clone(),
+            tool: tool.to_owned(),
+            arguments: arguments.clone(),
+            key: IdempotencyKey::of(self.key.conversation, self.turn, call),
+            effect,
+        })
+    }
+
+    pub(super) fn end_of(
+        &self,
+        call: Call<'_>,
+        result: &ToolResult,
+        summary: Option<String>,
+        ms: u64,
+        attempt: u32,
+    ) -> Event {
+        Event::CallFinished {
+            turn: self.turn,
+            call: call.id.clone(),
+            tool: call.tool.to_owned(),
+            arguments: call.arguments.clone(),
+            result: result.clone(),
+            summary,
+            ms,
+            attempt,
+        }
+    }
+
+    pub(super) fn resolved(
+        &self,
+        call: &CallId,
+        attempt: u32,
+        by: ResolvedBy,
+        input: Option<&adjutant_core::InputId>,
+        verdict: Verdict,
+    ) -> Event {
+        let (call, input) = (call.clone(), input.cloned());
+        Event::DoubtResolved { turn: self.turn, call, attempt, by, input, verdict }
+    }
+
+    async fn emit_finished(&self, call: Call<'_>, result: &ToolResult, summary: Option<String>, ms: u64) {
+        self.emitter
+            .emit(RunEvent::ToolFinished {
+                call: call.id.clone(),
+                tool: call.tool.to_owned(),
+                result: result.clone(),
+                summary,
+                ms,
+            })
+            .await;
+    }
+
+    /// The first doubt about the call that is younger than `seen`, resolved or not: every doubt passes through the turn.
+    async fn recorded_doubt(&self, wanted: &CallId, seen: u32) -> Option<PendingCall> {
+        self.find(|event| match event {
+            Event::CallInDoubt { call, doubt: Some(pending), .. } if call == wanted => {
+                pending.doubt.as_ref().is_some_and(|doubt| doubt.attempt > seen).then(|| pending.clone())
+            }
+            _ => None,
+        })
+        .await
+    }
+
+    async fn recorded_end(&self, wanted: &CallId) -> Option<CallEnd> {
+        let settled = self.last_resolution(wanted).await;
+        self.find(|event| match event {
+            Event::CallFinished { call, arguments, result, summary, .. } if call == wanted => {
+                let arguments = arguments.clone();
+                Some(match settled {
+                    Some((_, ResolvedBy::Person | ResolvedBy::Expiry, Verdict::Leave)) => {
+                        CallEnd::InDoubt { arguments }
+                    }
+                    Some((_, ResolvedBy::Person, Verdict::Done)) => CallEnd::TakenAsDone { arguments },
+                    Some(_) | None => {
+                        CallEnd::Executed { arguments, result: result.clone(), summary: summary.clone() }
+                    }
+                })
+            }
+            // From before a person was asked: it stays open.
+            Event::CallInDoubt { call, arguments, doubt: None, .. } if call == wanted => {
+                Some(CallEnd::InDoubt { arguments: arguments.clone() })
+            }
+            _ => None,
+        })
+        .await
+    }
+
+    /// Whether it was said that this start of the call led to nothing, and it is to be started again.
+    async fn is_to_be_repeated(&self, call: &CallId, attempt: u32) -> bool {
+        matches!(self.last_resolution(call).await, Some((last, _, Verdict::Retry)) if last == attempt)
+    }
+
+    /// What was last said about a call in doubt: of which start, by whom, what.
+    async fn last_resolution(&self, wanted: &CallId) -> Option<(u32, ResolvedBy, Verdict)> {
+        self.find_last(|event| match event {
+            Event::DoubtResolved { call, attempt, by, verdict, .. } if call == wanted => {
+                Some((*attempt, *by, *verdict))
+            }
+            _ => None,
+        })
+        .await
+    }
+
+    /// What a repeat may do. A call that was begun as one that must not be repeated stays one, whatever the tool says of
+    /// itself by now.
+    async fn effect(&self, wanted: &CallId, tool: &Arc<dyn Tool>) -> Effect {
+        let once = self.find(|event| match event {
+            Event::CallStarted { call, effect: Effect::Once, .. } if call == wanted => Some(Effect::Once),
+            _ => None,
+        });
+        once.await.unwrap_or_else(|| tool.definition().annotations.effect())
+    }
+
+    async fn times_started(&self, wanted: &CallId) -> u32 {
+        let log = self.log.lock().await;
+        let times = log
+            .events
+            .iter()
+            .filter(|recorded| matches!(&recorded.event, Event::CallStarted { call, .. } if call == wanted))
+            .count();
+        u32::try_from(times).unwrap_or(u32::MAX)
+    }
+
+    async fn last_started(&self, wanted: &CallId) -> Option<Timestamp> {
+        let log = self.log.lock().await;
+        let last =
+            log.events.iter().rev().find(
+                |recorded| matches!(&recorded.event, Event::CallStarted { call, .. } if call == wanted),
+            );
+        last.map(|recorded| recorded.at)
+    }
+}

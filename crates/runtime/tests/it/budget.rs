@@ -1,0 +1,201 @@
+//! Budgets: nothing begins that might break one, what ran is told, and what was not used is free again.
+
+use std::time::Duration;
+
+use adjutant_core::port::BudgetStore;
+use adjutant_providers::scripted::{Fault, call, fault, text};
+use adjutant_runtime::{BuildError, Prices, RunContext};
+use jiff::Timestamp;
+use jiff::civil::{Date, date};
+
+use super::*;
+use crate::vendor::Vendor;
+
+const NONE: Allowance =
+    Allowance { tokens: None, model_calls: None, tool_calls: None, time: None, cost: None };
+const TODAY: Date = date(2026, 11, 22);
+
+fn noon() -> Timestamp {
+    "2026-11-22T12:00:00Z".parse().unwrap()
+}
+
+fn per_turn(allowance: Allowance) -> Budgets {
+    Budgets { per_turn: allowance, ..Budgets::default() }
+}
+
+fn per_day(allowance: Allowance) -> Budgets {
+    Budgets { per_day: allowance, ..Budgets::default() }
+}
+
+fn build(model: ScriptedModel, store: &Arc<InMemory>, budgets: Budgets) -> AgentBuilder {
+    builder(model)
+        .tools(task_tools(store.clone()))
+        .journal(store.clone(), "test")
+        .budgets(budgets, store.clone())
+        .clock(noon)
+}
+
+/// The key that the response names, and its words; it must have ended by a budget.
+fn key_of(response: &AgentResponse) -> String {
+    assert_eq!(response.outcome, OutcomeCategory::BudgetLimit, "{response:?}");
+    let Some(TurnError::Limit { key, .. }) = &response.error else { panic!("{:?}", response.error) };
+    key.clone()
+}
+
+#[tokio::test]
+async fn a_call_that_might_take_more_than_a_turn_may_is_not_made() {
+    for (allowance, key) in [
+        (Allowance { tokens: Some(1000), ..NONE }, "budget.per_turn_tokens"),
+        (Allowance { model_calls: Some(0), ..NONE }, "budget.per_turn_model_calls"),
+        (Allowance { time: Some(Duration::from_secs(1)), ..NONE }, "budget.per_turn_time"),
+    ] {
+        let model = ScriptedModel::new([text("Hi.")]);
+        let agent = build(model.clone(), &Arc::default(), per_turn(allowance)).build().unwrap();
+        let response = agent.run("hello").await.unwrap();
+        assert_eq!((key_of(&response).as_str(), model.calls_made()), (key, 0));
+        assert!(response.content.contains("smaller steps"), "{}", response.content);
+    }
+    // The most that can be read and written fits; what is really used is less.
+    let enough = Allowance { tokens: Some(10_000), model_calls: Some(1), ..NONE };
+    let agent = build(ScriptedModel::new([text("Hi.")]), &Arc::default(), per_turn(enough)).build().unwrap();
+    assert_eq!(agent.run("hello").await.unwrap().content, "Hi.");
+}
+
+#[tokio::test]
+async fn what_ran_before_a_budget_ended_the_turn_is_told() {
+    let store = Arc::new(InMemory::new());
+    let model = ScriptedModel::new([call("add_task", json!({"description": "buy milk"})), text("Added.")]);
+    let one = per_turn(Allowance { model_calls: Some(1), ..NONE });
+    let agent = build(model, &store, one).build().unwrap();
+    let mut context = RunContext::default();
+    let response = agent.run_in(&mut context, "add buy milk").await.unwrap();
+    assert_eq!(key_of(&response), "budget.per_turn_model_calls");
+    assert!(
+        response.content.contains("buy milk") && response.content.contains("so I stopped"),
+        "{}",
+        response.content
+    );
+    assert_eq!(descriptions(&store).await, ["buy milk"]);
+    assert_eq!(context.history.len(), 4, "the next turn knows it too");
+}
+
+#[tokio::test]
+async fn of_one_answer_all_calls_begin_or_none() {
+    let add = |words: &str| call("add_task", json!({ "description": words }));
+    let two = || add("one").and_call("add_task", json!({"description": "two"}));
+    let allowed = |calls| per_turn(Allowance { tool_calls: Some(calls), ..NONE });
+    let run = async |calls| {
+        let store = Arc::new(InMemory::new());
+        let model = ScriptedModel::new([two(), text("Done.")]);
+        let response = build(model, &store, allowed(calls)).build().unwrap().run("add both").await.unwrap();
+        (response, descriptions(&store).await.len())
+    };
+    let (response, added) = run(1).await;
+    assert_eq!((key_of(&response).as_str(), added), ("budget.per_turn_tool_calls", 0));
+    let (response, added) = run(2).await;
+    assert_eq!((response.content.as_str(), added), ("Done.", 2));
+}
+
+#[tokio::test]
+async fn every_user_has_their_day_and_the_next_day_is_another() {
+    let store = Arc::new(InMemory::new());
+    let replies = || [text("Hi.").usage(100, 20)];
+    let budgets = per_day(Allowance { model_calls: Some(1), ..NONE });
+    let run = async |user: &str, now: fn() -> Timestamp| {
+        let agent = build(ScriptedModel::new(replies()), &store, budgets).clock(now).build().unwrap();
+        agent.run_in(&mut RunContext::new(UserId::new(user).unwrap()), "hello").await.unwrap()
+    };
+    assert_eq!(run("anna", noon).await.content, "Hi.");
+    let refused = run("anna", noon).await;
+    assert_eq!(key_of(&refused), "budget.per_day_model_calls");
+    assert!(refused.content.contains("midnight UTC"), "{}", refused.content);
+    assert_eq!(run("bert", noon).await.content, "Hi.");
+    assert_eq!(run("anna", || "2026-11-23T00:00:00Z".parse().unwrap()).await.content, "Hi.");
+    let spent = store.spent(Some(&UserId::new("anna").unwrap()), TODAY).await.unwrap();
+    assert_eq!((spent.tokens, spent.model_calls), (120, 1));
+}
+
+#[tokio::test]
+async fn turns_at_the_same_time_cannot_spend_the_same_money() {
+    let store = Arc::new(InMemory::new());
+    let slow = || text("Hi.").usage(1000, 10).after(Duration::from_millis(20));
+    let model = ScriptedModel::new(std::iter::repeat_with(slow).take(8));
+    // Four of the most one may take; each really takes a thousandth of it.
+    let most = Allowance { tokens: Some(4 * 1500), ..NONE };
+    let agent = Agent::builder("test")
+        .model(model.clone())
+        .instruction("Be brief.")
+        .journal(store.clone(), "test")
+        .budgets(per_day(most), store.clone())
+        .clock(noon)
+        .build()
+        .unwrap();
+    let runs = (0..8).map(|_| agent.run("hello"));
+    let responses = futures::future::join_all(runs).await;
+    let answered = responses.iter().filter(|response| response.as_ref().unwrap().content == "Hi.").count();
+    let spent = store.spent(None, TODAY).await.unwrap();
+    assert_eq!(spent.tokens, 1010 * u64::try_from(answered).unwrap());
+    assert!((1..=5).contains(&answered) && spent.tokens <= 6000, "{answered} answered, {spent:?}");
+    assert_eq!(model.calls_made(), answered);
+}
+
+#[tokio::test]
+async fn a_call_that_failed_costs_nothing_and_one_that_was_stopped_is_booked() {
+    let store = Arc::new(InMemory::new());
+    let budgets = per_day(Allowance { tokens: Some(3000), ..NONE });
+    let replies = [fault(Fault::Authentication), fault(Fault::Stall), text("Hi.")];
+    let limits = TurnLimits { turn_deadline: Duration::from_millis(30), ..TurnLimits::default() };
+    let agent = build(ScriptedModel::new(replies), &store, budgets).limits(limits).build().unwrap();
+    assert_eq!(agent.run("hello").await.unwrap().outcome, OutcomeCategory::LlmFailure);
+    let spent = store.spent(None, TODAY).await.unwrap();
+    assert_eq!((spent.tokens, spent.model_calls), (0, 1));
+    assert_eq!(agent.run("hello").await.unwrap().outcome, OutcomeCategory::DeadlineLimit);
+    let spent = store.spent(None, TODAY).await.unwrap();
+    assert!(spent.tokens > u64::from(limits::OUTPUT_TOKENS_MAX) && spent.model_calls == 2, "{spent:?}");
+    assert_eq!(key_of(&agent.run("hello").await.unwrap()), "budget.per_day_tokens");
+}
+
+#[tokio::test]
+async fn money_is_counted_by_the_table_of_prices_and_needs_one() {
+    let store = Arc::new(InMemory::new());
+    let money = |usd| per_day(Allowance { cost: Cost::from_usd(usd), ..NONE });
+    let agent = |model: &str, budgets| {
+        let reply = || text("Hi.").usage(1_000_000, 0);
+        let model = Vendor::new(("gemini", model), [reply(), reply()]);
+        let agent = Agent::builder("test").model(model).instruction("Be brief.");
+        agent.journal(store.clone(), "test").budgets(budgets, store.clone()).clock(noon)
+    };
+    let unknown = agent("gemini-99-flash", money(1.0)).build().unwrap_err();
+    assert!(matches!(unknown, BuildError::UnknownPrice { .. }), "{unknown:?}");
+    assert!(unknown.to_string().contains("gemini/gemini-99-flash"), "{unknown}");
+    // Tokens can be bounded without a price; a model on the user's own machine costs nothing.
+    assert!(agent("gemini-99-flash", per_day(Allowance { tokens: Some(1), ..NONE })).build().is_ok());
+    assert!(build(ScriptedModel::new([]), &store, money(0.0)).build().is_ok());
+
+    // 0.75 dollars for a million tokens, until the end of the year.
+    let known = agent("gemini-3.8-flash", money(1.0)).build().unwrap();
+    assert_eq!(known.run("hello").await.unwrap().cost.unwrap().to_string(), "$0.75");
+    assert_eq!(store.spent(None, TODAY).await.unwrap().cost, Cost::from_usd(0.75).unwrap());
+    assert_eq!(known.run("hello").await.unwrap().content, "Hi.", "what was used is more than was thought");
+    let response = known.run("hello").await.unwrap();
+    assert_eq!(key_of(&response), "budget.per_day_usd");
+    let said = response.error.unwrap().to_string();
+    assert!(said.contains("$1.00 ($1.50 spent or set aside, the next step may take $0.0"), "{said}");
+    // A price that is known only for shorter requests is not known for this one.
+    let table = r#"{"prices": [{"providers": ["gemini"], "models": ["own"], "input": 1, "output": 1, "input_tokens_max": 9}]}"#;
+    let own = agent("own", money(1000.0)).prices(serde_json::from_str::<Prices>(table).unwrap());
+    let response = own.build().unwrap().run("hello").await.unwrap();
+    assert!(response.error.unwrap().to_string().contains("not known what the next step takes"));
+}
+
+#[tokio::test]
+async fn everybody_together_has_a_budget_too() {
+    let store = Arc::new(InMemory::new());
+    let budgets =
+        Budgets { everyone_per_day: Allowance { model_calls: Some(1), ..NONE }, ..Budgets::default() };
+    let agent = build(ScriptedModel::new([text("Hi."), text("Hi.")]), &store, budgets).build().unwrap();
+    let run =
+        async |user: &str| agent.run_in(&mut RunContext::new(UserId::new(user).unwrap()), "hello").await;
+    assert_eq!(run("anna").await.unwrap().content, "Hi.");
+    assert_eq!(key_of(&run("bert").await.unwrap()), "budget.everyone_per_day_model_calls");
+}

@@ -1,0 +1,74 @@
+//! Prompt caches hit as long as requests grow only at their end.
+
+use adjutant_providers::scripted::{call, text};
+use adjutant_runtime::RunContext;
+
+use super::*;
+
+#[tokio::test]
+async fn requests_of_a_conversation_grow_only_at_their_end_until_history_is_trimmed() {
+    const TURNS: usize = 24;
+    let tasks = Arc::new(InMemory::new());
+    let replies = (0..TURNS).flat_map(|turn| {
+        let adds = call("add_task", json!({"description": format!("a{turn}")}))
+            .and_call("add_task", json!({"description": format!("b{turn}")}));
+        [adds.saying("One moment."), call("list_tasks", json!({})), text(format!("Added, turn {turn}."))]
+    });
+    let (agent, model) = task_agent(&tasks, replies);
+    let mut context = RunContext::default();
+    for turn in 0..TURNS {
+        let response = agent.run_in(&mut context, format!("add two, turn {turn}")).await.unwrap();
+        assert_eq!(response.outcome, OutcomeCategory::TaskCompleted);
+    }
+    let requests = model.requests();
+    assert_eq!(requests.len(), 3 * TURNS);
+    let mut trims = Vec::new();
+    for (at, pair) in requests.windows(2).enumerate() {
+        let [before, after] = pair else { unreachable!("windows of two") };
+        // Compared as JSON: what is the same value must be the same bytes.
+        assert_eq!(
+            serde_json::to_string(&before.tools).unwrap(),
+            serde_json::to_string(&after.tools).unwrap()
+        );
+        assert_eq!(before.config, after.config);
+        let [before, after] = [before, after].map(|request| {
+            let lines = request.messages.iter().map(|message| serde_json::to_string(message).unwrap());
+            lines.collect::<Vec<String>>()
+        });
+        assert_eq!(before[0], after[0], "the instruction");
+        if !after.starts_with(&before) {
+            trims.push((at + 1) / 3);
+            assert_eq!((at + 1) % 3, 0, "only between turns");
+            assert!(before.ends_with(&after[1..after.len() - 2]), "a trim drops from the front, whole turns");
+        }
+    }
+    // 4 spoken messages a turn: over 20 with the sixth, then down to 10, which is two turns and their neighbours.
+    assert!(trims.len() >= 3, "{trims:?}");
+    assert!(trims.windows(2).all(|pair| pair[1] - pair[0] >= 3), "in blocks, not every turn: {trims:?}");
+}
+
+#[tokio::test]
+async fn a_schema_that_is_told_in_words_stands_behind_the_instruction_every_time() {
+    let tasks = Arc::new(InMemory::new());
+    let model = ScriptedModel::new([
+        call("list_tasks", json!({})),
+        text("[]"),
+        call("list_tasks", json!({})),
+        text("[]"),
+    ]);
+    let prompted =
+        Capabilities { response_schema: SchemaSupport::WithoutTools, ..model.capabilities().clone() };
+    let agent = builder(model.clone().with_capabilities(prompted))
+        .tools(task_tools(tasks.clone()))
+        .output_schema(json!({"type": "array"}))
+        .build()
+        .unwrap();
+    let mut context = RunContext::default();
+    agent.run_in(&mut context, "list").await.unwrap();
+    agent.run_in(&mut context, "again").await.unwrap();
+    let requests = model.requests();
+    for pair in requests.windows(2) {
+        let [before, after] = pair else { unreachable!("windows of two") };
+        assert!(after.messages.starts_with(&before.messages));
+    }
+}

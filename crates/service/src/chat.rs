@@ -1,0 +1,315 @@
+//! `POST /v1/chat`: a message or answers in, the turn's response out.
+
+use adjutant_core::{
+    AgentResponse, Answer, Arguments, ConversationId, DecisionKind, InputBody, InputId, Notice,
+    OutcomeCategory, PendingCall, ToolResult, TurnError, TurnId, UserIntent, Verdict,
+};
+use adjutant_runtime::RunContext;
+use axum::Json;
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::http::HeaderMap;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::auth::User;
+use crate::problem::Problem;
+use crate::serve::Shared;
+
+/// A client's own name for a conversation may be this long, in bytes.
+const THREAD_ID_MAX: usize = 200;
+
+/// A client's own name for a request: sent again with the same one, it is the same request.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// Names of clients' own become UUIDs in this namespace.
+const THREADS: Uuid = Uuid::from_u128(0x5b1c_0f5e_6d1a_4b0e_9a57_5a1f_3a8b_2c11);
+
+/// Requests with a name and without a conversation begin one in this namespace, where no name of a conversation leads.
+const REQUESTS: Uuid = Uuid::from_u128(0x0d8e_6c54_92a7_4f3b_b1c5_7e2d_94f0_6a18);
+
+/// What a client sends.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChatRequest {
+    /// What the person says. Needed unless something is answered.
+    message: Option<String>,
+    /// The conversation; without it a new one begins.
+    thread_id: Option<String>,
+    /// Answers to what waits.
+    #[serde(default)]
+    resume: Vec<Resume>,
+}
+
+/// The answer to one pending call.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Resume {
+    /// As the pending call was shown.
+    interrupt_id: String,
+    /// To a confirmation. Only `true` is a yes.
+    approved: Option<bool>,
+    /// To a doubt: what became of the call.
+    verdict: Option<Became>,
+    /// Other arguments to approve the call with. They pass the gate again.
+    #[serde(rename = "editedArgs")]
+    edited_args: Option<Arguments>,
+}
+
+/// What became of a call in doubt, as the person has it.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Became {
+    /// It was done.
+    Done,
+    /// It was not done; it is to be tried again.
+    Retry,
+    /// It is to be left as it is.
+    Leave,
+}
+
+impl Resume {
+    fn verdict(&self) -> Result<Verdict, Problem> {
+        match (self.approved, self.verdict) {
+            (Some(true), None) => Ok(Verdict::Approved),
+            (Some(false), None) => Ok(Verdict::Denied),
+            (None, Some(Became::Done)) => Ok(Verdict::Done),
+            (None, Some(Became::Retry)) => Ok(Verdict::Retry),
+            (None, Some(Became::Leave)) => Ok(Verdict::Leave),
+            (Some(_), Some(_)) | (None, None) => {
+                Err(Problem::invalid("an answer has either approved, or a verdict of done, retry or leave"))
+            }
+        }
+    }
+}
+
+/// What a client gets.
+#[derive(Debug, Serialize)]
+pub(crate) struct ChatResponse {
+    thread_id: String,
+    run_id: TurnId,
+    decision: DecisionKind,
+    intent: UserIntent,
+    outcome: OutcomeCategory,
+    content: String,
+    pending: Vec<Pending>,
+    tools_used: Vec<ToolUsed>,
+    usage: Usage,
+    timing_ms: Timing,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notices: Vec<Notice>,
+    /// The typed cause, if the turn did not simply succeed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Cause>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<Value>,
+}
+
+/// A call that waits for a human.
+#[derive(Debug, Serialize)]
+struct Pending {
+    interrupt_id: String,
+    kind: PendingKind,
+    tool: String,
+    args: Arguments,
+    preview: String,
+    expires_at: Timestamp,
+    /// When a call in doubt was begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<Timestamp>,
+}
+
+/// What it waits for.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum PendingKind {
+    /// A yes or no.
+    Confirmation,
+    /// Somebody who knows whether it was done.
+    Doubt,
+}
+
+#[derive(Debug, Serialize)]
+struct ToolUsed {
+    tool: String,
+    args: Arguments,
+    result: ToolResult,
+}
+
+#[derive(Debug, Serialize)]
+struct Usage {
+    model: String,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cached_tokens: Option<u64>,
+    thinking_tokens: Option<u64>,
+    /// `null`: not known.
+    cost_usd: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Timing {
+    llm: u64,
+    tools: u64,
+    total: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Cause {
+    code: &'static str,
+    message: String,
+}
+
+/// Answers a message, or goes on with what was answered. The turn goes on to its end also when the client goes away; one
+/// that gave its request a name may send it again, here or to another replica, and gets what became of it.
+pub(crate) async fn chat(
+    State(app): State<Shared>,
+    User(user): User,
+    headers: HeaderMap,
+    body: Result<Json<ChatRequest>, JsonRejection>,
+) -> Result<Json<ChatResponse>, Problem> {
+    let Json(request) = body?;
+    let id = input_id(&headers)?;
+    let mut context = RunContext::new(user);
+    match (&request.thread_id, &id) {
+        (Some(thread), _) => context.conversation = conversation_of(thread)?,
+        // Sent again, it must not begin a second conversation.
+        (None, Some(id)) => {
+            context.conversation = ConversationId(Uuid::new_v5(&REQUESTS, id.as_str().as_bytes()));
+        }
+        (None, None) => {}
+    }
+    let answered = request.resume.len();
+    let input = match (request.message, request.resume) {
+        (Some(message), resume) if resume.is_empty() => InputBody::message(message),
+        (None, resume) if !resume.is_empty() => {
+            let key = context.key();
+            let again = match &id {
+                Some(id) => app.agent.has_input(&key, id).await.map_err(|error| Problem::store(&error))?,
+                None => false,
+            };
+            let answers = if again {
+                // What was said the first time counts, and may have been carried out since.
+                Vec::new()
+            } else {
+                let thread = app.agent.context(&key).await.map_err(|error| Problem::run(&error.into()))?;
+                answers(&thread.pending, resume)?
+            };
+            InputBody::Answers { answers }
+        }
+        _ => return Err(Problem::invalid("send either message or resume")),
+    };
+    let agent = app.agent.clone();
+    let turn = app.turns.spawn(async move { agent.run_input(&mut context, id, input).await });
+    let response = turn.await.map_err(|_| Problem::internal())?.map_err(|error| Problem::run(&error))?;
+    match Problem::of_turn(&response).or_else(|| Problem::of_answers(&response, answered)) {
+        Some(problem) => Err(problem),
+        None => Ok(Json(ChatResponse::of(response, request.thread_id, app.agent.model().id().to_string()))),
+    }
+}
+
+/// What the client calls its request, if it gives it a name.
+fn input_id(headers: &HeaderMap) -> Result<Option<InputId>, Problem> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let name = value.to_str().ok().map(str::trim).filter(|name| name.len() <= THREAD_ID_MAX);
+    let id = name.and_then(|name| InputId::new(name).ok());
+    let Some(id) = id else {
+        return Err(Problem::invalid(format!("Idempotency-Key holds 1 to {THREAD_ID_MAX} ASCII characters")));
+    };
+    Ok(Some(id))
+}
+
+/// The conversation a client means: by our id, or by a name of its own.
+fn conversation_of(thread: &str) -> Result<ConversationId, Problem> {
+    match thread.trim() {
+        "" => Err(Problem::invalid("thread_id is empty; leave it out to begin a conversation")),
+        name if name.len() > THREAD_ID_MAX => {
+            Err(Problem::invalid(format!("thread_id is longer than {THREAD_ID_MAX} bytes")))
+        }
+        name => Ok(ConversationId(
+            Uuid::parse_str(name).unwrap_or_else(|_| Uuid::new_v5(&THREADS, name.as_bytes())),
+        )),
+    }
+}
+
+/// What waits, answered one by one. What does not wait (any more) is no secret: it gets a 404.
+fn answers(pending: &[PendingCall], resume: Vec<Resume>) -> Result<Vec<Answer>, Problem> {
+    let answer = |resume: Resume| {
+        let call = pending.iter().find(|call| call.digest == resume.interrupt_id);
+        let gone = "pending call: it was answered, its time has run out, or it was never asked";
+        let call = call.ok_or_else(|| Problem::unknown(gone))?;
+        let answer = call.answer(resume.verdict()?);
+        Ok(match resume.edited_args {
+            Some(arguments) => answer.with_arguments(arguments),
+            None => answer,
+        })
+    };
+    resume.into_iter().map(answer).collect()
+}
+
+impl ChatResponse {
+    fn of(response: AgentResponse, thread: Option<String>, model: String) -> Self {
+        let pending = response.decision.pending.into_iter().map(|call| Pending {
+            interrupt_id: call.digest,
+            kind: if call.doubt.is_some() { PendingKind::Doubt } else { PendingKind::Confirmation },
+            since: call.doubt.map(|doubt| doubt.since),
+            tool: call.tool,
+            args: call.arguments,
+            preview: call.preview,
+            expires_at: call.expires_at,
+        });
+        let tools_used = response.tools_used.into_iter().map(|invocation| ToolUsed {
+            tool: invocation.tool,
+            args: invocation.arguments,
+            result: invocation.result,
+        });
+        Self {
+            thread_id: thread.unwrap_or_else(|| response.conversation.to_string()),
+            run_id: response.turn,
+            decision: response.decision.kind,
+            intent: response.decision.intent,
+            outcome: response.outcome,
+            content: response.content,
+            pending: pending.collect(),
+            tools_used: tools_used.collect(),
+            usage: Usage {
+                model,
+                input_tokens: response.usage.input_tokens,
+                output_tokens: response.usage.output_tokens,
+                cached_tokens: response.usage.cached_tokens,
+                thinking_tokens: response.usage.thinking_tokens,
+                cost_usd: response.cost.map(adjutant_core::Cost::usd),
+            },
+            timing_ms: Timing {
+                llm: response.timing.model_ms,
+                tools: response.timing.tool_ms,
+                total: response.timing.total_ms,
+            },
+            notices: response.notices,
+            error: response.error.as_ref().map(Cause::of),
+            output: response.output,
+        }
+    }
+}
+
+impl Cause {
+    fn of(error: &TurnError) -> Self {
+        Self { code: error.code(), message: error.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversation_has_our_id_or_the_clients_name() {
+        let ours = ConversationId(Uuid::now_v7());
+        assert_eq!(conversation_of(&ours.to_string()).unwrap(), ours);
+        assert_eq!(conversation_of("t_1").unwrap(), conversation_of(" t_1 ").unwrap());
+        assert_ne!(conversation_of("t_1").unwrap(), conversation_of("t_2").unwrap());
+        assert!(conversation_of(" ").is_err() && conversation_of(&"x".repeat(201)).is_err());
+    }
+}

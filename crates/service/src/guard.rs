@@ -1,0 +1,83 @@
+//! Which hosts and pages may ask: against pages of other origins, and names that were rebound to this machine.
+
+use std::net::IpAddr;
+
+use axum::extract::{Request, State};
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::{HeaderMap, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::problem::Problem;
+use crate::serve::Shared;
+
+/// Refuses what does not come from a host we are, or from a page that is not ours.
+pub(crate) async fn check(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    match allowed(&app.hosts, request.method(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+fn allowed(hosts: &[String], method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let host = text(HOST).ok_or_else(|| Problem::forbidden("the request names no host"))?;
+    if !is_ours(hosts, host) {
+        return Err(Problem::forbidden(
+            "the service does not answer to that host name; add it to serve.hosts",
+        ));
+    }
+    let origin = text(ORIGIN).filter(|_| !method.is_safe());
+    if let Some(origin) = origin
+        && origin.split_once("://").map(|(_, origin)| origin) != Some(host)
+    {
+        return Err(Problem::forbidden("pages of another origin may not ask"));
+    }
+    Ok(())
+}
+
+/// An address of numbers cannot be rebound; names have to be known.
+fn is_ours(hosts: &[String], host: &str) -> bool {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok()
+        || hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(method: Method, host: &str, origin: Option<&str>) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(ORIGIN, origin.parse().unwrap());
+        }
+        allowed(&["tasks.example".to_owned()], &method, &headers).is_ok()
+    }
+
+    #[test]
+    fn known_names_and_numbers_may_ask_others_not() {
+        for host in
+            ["localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "TASKS.example", "10.0.0.7"]
+        {
+            assert!(check(Method::POST, host, None), "{host}");
+        }
+        for host in ["evil.example", "localhost.evil.example:8080", "127.0.0.1.evil.example", ""] {
+            assert!(!check(Method::POST, host, None), "{host}");
+        }
+    }
+
+    #[test]
+    fn pages_of_other_origins_cannot_change_anything() {
+        assert!(check(Method::POST, "localhost:8080", Some("http://localhost:8080")));
+        for origin in ["https://evil.example", "http://localhost:9090", "null"] {
+            assert!(!check(Method::POST, "localhost:8080", Some(origin)), "{origin}");
+        }
+        assert!(check(Method::GET, "localhost:8080", Some("https://evil.example")));
+    }
+}

@@ -1,0 +1,34 @@
+//! Whether the process lives, and whether it can work.
+
+use adjutant_core::{ConversationId, ConversationKey, UserId};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::serve::Shared;
+
+/// `GET /healthz`: it lives.
+pub(crate) async fn healthz() -> Json<Value> {
+    Json(json!({ "status": "ok" }))
+}
+
+/// `GET /readyz`: it can take a request; if not, why.
+pub(crate) async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Value>) {
+    if app.stopping.is_cancelled() {
+        let reasons =
+            json!({ "status": "stopping", "reasons": ["it finishes what runs, and takes nothing new"] });
+        return (StatusCode::SERVICE_UNAVAILABLE, Json(reasons));
+    }
+    // Nobody's conversation: whether the store answers is the question.
+    let nobody = ConversationKey { user: UserId::local(), conversation: ConversationId(Uuid::nil()) };
+    match app.agent.context(&nobody).await {
+        Ok(_) => (StatusCode::OK, Json(json!({ "status": "ready" }))),
+        // Where the store is and what exactly is wrong with it is in the log, not for everybody.
+        Err(_) => {
+            let reasons = json!({ "status": "not ready", "reasons": ["the store does not answer"] });
+            (StatusCode::SERVICE_UNAVAILABLE, Json(reasons))
+        }
+    }
+}

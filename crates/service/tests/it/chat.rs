@@ -1,0 +1,275 @@
+//! `POST /v1/chat`.
+
+use adjutant_core::port::{ConversationStore, Journal as _, LogStore as _};
+use adjutant_core::{Allowance, Budgets};
+use adjutant_core::{DecisionFilter, UserId};
+use serde_json::{Value, json};
+
+use crate::harness::Running;
+
+const MILK: &str = r#"
+{"calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}
+{"text": "Added."}
+{"calls": [{"name": "delete_task", "args": {"task_id": "milk"}}]}
+{"text": "Gone."}
+"#;
+
+#[tokio::test]
+async fn a_message_is_answered_and_a_deletion_waits_for_its_yes() {
+    let service = Running::start(MILK).await;
+    let anna = service.token("anna").await;
+    let added = service.chat(&anna, &json!({"message": "add buy milk", "thread_id": "t_1"})).await;
+    assert_eq!(added.status, 200, "{added:?}");
+    assert_eq!(
+        (&added.body["thread_id"], &added.body["decision"], &added.body["content"], &added.body["outcome"]),
+        (&json!("t_1"), &json!("INVOKE_TOOL"), &json!("Added."), &json!("SUCCESS:TASK_COMPLETED"))
+    );
+    assert_eq!(added.body["tools_used"][0]["tool"], "add_task");
+    assert_eq!(added.body["tools_used"][0]["result"]["success"], true);
+
+    let asked = service.chat(&anna, &json!({"message": "delete it", "thread_id": "t_1"})).await;
+    assert_eq!((asked.status, &asked.body["decision"]), (200, &json!("REQUEST_CONFIRMATION")), "{asked:?}");
+    let pending = &asked.body["pending"][0];
+    assert_eq!((&pending["tool"], &pending["args"]["task_id"]), (&json!("delete_task"), &json!("1")));
+
+    let resume = |approved| json!({"thread_id": "t_1", "resume": [{"interrupt_id": pending["interrupt_id"], "approved": approved}]});
+    // Only the very word counts.
+    let unclear = service.chat(&anna, &resume(json!("yes"))).await;
+    assert_eq!((unclear.status, &unclear.body["code"]), (422, &json!("invalid_request")), "{unclear:?}");
+    let gone = service.chat(&anna, &resume(json!(true))).await;
+    assert_eq!((gone.status, &gone.body["content"]), (200, &json!("Gone.")), "{gone:?}");
+    // A second yes finds nothing that waits.
+    let again = service.chat(&anna, &resume(json!(true))).await;
+    assert_eq!((again.status, &again.body["code"]), (404, &json!("unknown")), "{again:?}");
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_answers_for_another_user() {
+    let service = Running::start(MILK).await;
+    let (anna, bert) = (service.token("anna").await, service.token("bert").await);
+    service.chat(&anna, &json!({"message": "add buy milk", "thread_id": "t_1"})).await;
+    let asked = service.chat(&anna, &json!({"message": "delete it", "thread_id": "t_1"})).await;
+    let interrupt = &asked.body["pending"][0]["interrupt_id"];
+    let stolen = json!({"thread_id": "t_1", "resume": [{"interrupt_id": interrupt, "approved": true}]});
+    assert_eq!(service.chat(&bert, &stolen).await.status, 404);
+    assert_eq!(service.chat(&anna, &stolen).await.body["content"], "Gone.");
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn bad_requests_say_what_is_wrong() {
+    let service = Running::start(r#"{"text": "Hello."}"#).await;
+    let anna = service.token("anna").await;
+    for (body, words) in [
+        (json!({}), "message or resume"),
+        (json!({"message": "x", "resume": [{"interrupt_id": "i", "approved": true}]}), "message or resume"),
+        (json!({"message": 7}), "message"),
+        (json!({"message": "x", "user_id": "bert"}), "user_id"),
+        (json!({"message": "  "}), "empty"),
+        (json!({"message": "x", "thread_id": ""}), "thread_id"),
+        (json!([]), ""),
+    ] {
+        let refused = service.chat(&anna, &body).await;
+        assert_eq!(
+            (refused.status, &refused.body["code"]),
+            (422, &json!("invalid_request")),
+            "{body}: {refused:?}"
+        );
+        assert!(refused.head.contains("application/problem+json"), "{}", refused.head);
+        assert!(refused.body["detail"].as_str().unwrap().contains(words), "{refused:?}");
+    }
+    let token = [("Authorization", format!("Bearer {anna}"))];
+    let broken = service.ask("POST", "/v1/chat", &token, "{\"message\": ").await;
+    assert_eq!((broken.status, &broken.body["code"]), (422, &json!("invalid_request")));
+    let large = json!({"message": "x".repeat(1024 * 1024 + 1)});
+    assert_eq!(service.chat(&anna, &large).await.status, 413);
+    assert_eq!(service.ask("POST", "/v1/nowhere", &token, "{}").await.status, 404);
+    assert_eq!(service.ask("DELETE", "/v1/chat", &token, "").await.status, 405);
+    // Nothing of that was answered by the model.
+    assert_eq!(service.chat(&anna, &json!({"message": "hi"})).await.body["content"], "Hello.");
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_model_that_fails_has_the_status_of_its_failure() {
+    let script = r#"{"fault": "rate_limit", "retry_after_s": 7, "repeat": true}"#;
+    let service = Running::start(script).await;
+    let anna = service.token("anna").await;
+    let limited = service.chat(&anna, &json!({"message": "hi"})).await;
+    assert_eq!((limited.status, &limited.body["code"]), (429, &json!("rate_limit")), "{limited:?}");
+    assert!(limited.head.contains("retry-after: 7"), "{}", limited.head);
+    assert!(limited.body["run_id"].is_string() && limited.body["request_id"].is_string(), "{limited:?}");
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_with_a_name_sent_again_is_the_same_request() {
+    let script = concat!(
+        "{\"calls\": [{\"name\": \"add_task\", \"args\": {\"description\": \"buy milk\"}}]}\n{\"text\": \"Added.\"}\n",
+        "{\"calls\": [{\"name\": \"delete_task\", \"args\": {\"task_id\": \"1\"}}]}\n{\"text\": \"Gone.\"}",
+    );
+    let service = Running::start(script).await;
+    let anna = service.token("anna").await;
+    let send = async |name: &str, body: &Value| {
+        let headers = [("Authorization", format!("Bearer {anna}")), ("Idempotency-Key", name.to_owned())];
+        service.ask("POST", "/v1/chat", &headers, &body.to_string()).await
+    };
+    let add = json!({"message": "add buy milk"});
+    // Both without a conversation's name, at once.
+    let (one, two) = tokio::join!(send("a-1", &add), send("a-1", &add));
+    assert_eq!((one.status, &one.body["content"]), (200, &json!("Added.")), "{one:?}");
+    assert_eq!(one.body["run_id"], two.body["run_id"], "{two:?}");
+    let thread = &one.body["thread_id"];
+    let asked = send("a-2", &json!({"message": "drop the milk", "thread_id": thread})).await;
+    let interrupt = &asked.body["pending"][0]["interrupt_id"];
+    let yes = json!({"thread_id": thread, "resume": [{"interrupt_id": interrupt, "approved": true}]});
+    let first = send("a-3", &yes).await;
+    let again = send("a-3", &yes).await;
+    assert_eq!(
+        (&first.body["content"], &again.body["content"]),
+        (&json!("Gone."), &json!("Gone.")),
+        "{again:?}"
+    );
+    // Under another name it is another answer, and nothing waits for it.
+    assert_eq!(send("a-4", &yes).await.status, 404);
+    assert_eq!(send(" ", &add).await.status, 422);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_budget_that_is_used_up_is_too_many_requests_and_what_was_done_is_told() {
+    let per_day = Allowance { model_calls: Some(1), ..Allowance::default() };
+    let service = Running::start_within(MILK, Budgets { per_day, ..Budgets::default() }).await;
+    let (anna, bert) = (service.token("anna").await, service.token("bert").await);
+    let ended = service.chat(&anna, &json!({"message": "add buy milk"})).await;
+    assert_eq!((ended.status, &ended.body["code"]), (429, &json!("limit_reached")), "{ended:?}");
+    let detail = ended.body["detail"].as_str().unwrap();
+    assert!(detail.contains("buy milk") && detail.contains("midnight UTC"), "{detail}");
+    assert!(
+        ended.body["run_id"].is_string() && !ended.body.to_string().contains("budget.per_day"),
+        "{ended:?}"
+    );
+    // Another user has a day of their own.
+    let other = service.chat(&bert, &json!({"message": "hello"})).await;
+    assert_eq!((other.status, &other.body["content"]), (200, &json!("Added.")), "{other:?}");
+    let again = service.chat(&anna, &json!({"message": "add buy milk"})).await;
+    assert_eq!((again.status, again.body["detail"].as_str().unwrap().contains("buy milk")), (429, false));
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_yes_may_come_with_other_arguments_and_those_that_do_not_fit_are_refused() {
+    let service = Running::start(MILK).await;
+    let anna = service.token("anna").await;
+    let chat = async |body: Value| service.chat(&anna, &body).await;
+    chat(json!({"message": "add buy milk", "thread_id": "t_1"})).await;
+    let asked = chat(json!({"message": "delete it", "thread_id": "t_1"})).await;
+    let pending = &asked.body["pending"][0];
+    assert_eq!((&pending["kind"], &pending["since"]), (&json!("confirmation"), &Value::Null));
+    let resume = |mut answer: Value| {
+        answer["interrupt_id"] = pending["interrupt_id"].clone();
+        json!({"thread_id": "t_1", "resume": [answer]})
+    };
+    for (answer, words) in [
+        (json!({"approved": true, "editedArgs": {"task_id": "9"}}), "these arguments"),
+        (json!({"approved": true, "editedArgs": {}}), "task_id"),
+        (json!({"approved": true, "editedArgs": 7}), "editedArgs"),
+        (json!({"approved": false, "editedArgs": {"task_id": "1"}}), "go with a yes"),
+        (json!({"verdict": "done"}), "a yes or a no"),
+        (json!({"verdict": "perhaps"}), "perhaps"),
+        (json!({"approved": true, "verdict": "done"}), "either approved"),
+        (json!({}), "either approved"),
+    ] {
+        let refused = chat(resume(answer.clone())).await;
+        assert_eq!(
+            (refused.status, &refused.body["code"]),
+            (422, &json!("invalid_request")),
+            "{answer}: {refused:?}"
+        );
+        assert!(refused.body["detail"].as_str().unwrap().contains(words), "{answer}: {refused:?}");
+    }
+    let gone = chat(resume(json!({"approved": true, "editedArgs": {"task_id": "buy milk"}}))).await;
+    assert_eq!((gone.status, &gone.body["content"]), (200, &json!("Gone.")), "{gone:?}");
+    assert_eq!(gone.body["tools_used"][0]["args"], json!({"task_id": "1"}));
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn the_person_says_what_became_of_a_call_in_doubt() {
+    let script = r#"
+        {"calls": [{"name": "send_letter", "args": {"to": "Anna"}}]}
+        {"text": "That is that."}
+    "#;
+    for (verdict, outcome, told) in [
+        ("done", "SUCCESS:TASK_COMPLETED", json!({"status": "done", "note": "confirmed by the person"})),
+        ("retry", "SUCCESS:TASK_COMPLETED", json!({"letter": 2})),
+        ("leave", "INTERRUPTED:IN_DOUBT", Value::Null),
+    ] {
+        let service = Running::start(script).await;
+        let anna = service.token("anna").await;
+        let asked = service.chat(&anna, &json!({"message": "write", "thread_id": "t_1"})).await;
+        assert_eq!(asked.status, 200, "{asked:?}");
+        assert_eq!(
+            (&asked.body["outcome"], &asked.body["decision"]),
+            (&json!("INTERRUPTED:IN_DOUBT"), &json!("REQUEST_CONFIRMATION"))
+        );
+        let pending = &asked.body["pending"][0];
+        assert_eq!((&pending["kind"], &pending["args"]), (&json!("doubt"), &json!({"to": "Anna"})));
+        assert!(pending["since"].is_string(), "{pending}");
+        let answer = |body: Value| {
+            let mut answer = body;
+            answer["interrupt_id"] = pending["interrupt_id"].clone();
+            json!({"thread_id": "t_1", "resume": [answer]})
+        };
+        let wrong = service.chat(&anna, &answer(json!({"approved": true}))).await;
+        assert_eq!(wrong.status, 422, "a yes says nothing about it: {wrong:?}");
+        let done = service.chat(&anna, &answer(json!({ "verdict": verdict }))).await;
+        assert_eq!((done.status, &done.body["outcome"]), (200, &json!(outcome)), "{verdict}: {done:?}");
+        let data = &done.body["tools_used"][0]["result"]["data"];
+        let kept = if verdict == "leave" { data["status"] == "unknown" } else { *data == told };
+        assert!(kept, "{verdict}: {data}");
+        assert_eq!(done.body["pending"], json!([]));
+        service.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn an_orderly_stop_lets_a_turn_end_whose_client_is_gone() {
+    let service = Running::start(r#"{"text": "Late.", "delay_ms": 500}"#).await;
+    let anna = service.token("anna").await;
+    let store = service.store.clone();
+    let begun = async {
+        while store.unsettled(None).await.unwrap().is_empty()
+            && store
+                .decisions(&UserId::new("anna").unwrap(), &DecisionFilter::default())
+                .await
+                .unwrap()
+                .is_empty()
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    let request = json!({"message": "hi"});
+    tokio::select! {
+        answer = service.chat(&anna, &request) => panic!("answered too early: {answer:?}"),
+        () = begun => {}
+    }
+    service.stop().await;
+    let decisions = store.decisions(&UserId::new("anna").unwrap(), &DecisionFilter::default()).await.unwrap();
+    assert_eq!((decisions.len(), decisions[0].content.as_deref()), (1, Some("Late.")));
+    assert!(decisions[0].ended_at.is_some());
+}
+
+#[tokio::test]
+async fn a_requests_name_is_no_conversations_name() {
+    let service = Running::start("{\"text\": \"One.\"}\n{\"text\": \"Two.\"}").await;
+    let anna = service.token("anna").await;
+    service.chat(&anna, &json!({"message": "a", "thread_id": "1"})).await;
+    let headers = [("Authorization", format!("Bearer {anna}")), ("Idempotency-Key", "1".to_owned())];
+    let second = service.ask("POST", "/v1/chat", &headers, &json!({"message": "b"}).to_string()).await;
+    assert_eq!(second.body["content"], "Two.");
+    let loaded = ConversationStore::list(&*service.store, &UserId::new("anna").unwrap(), 9).await.unwrap();
+    assert_eq!(loaded.len(), 2);
+    service.stop().await;
+}

@@ -1,0 +1,124 @@
+//! A running service, and a client of few words.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use adjutant_core::port::TokenStore as _;
+use adjutant_core::{Budgets, CancellationToken, ToolError, UserId};
+use adjutant_providers::scripted::ScriptedModel;
+use adjutant_runtime::Agent;
+use adjutant_service::{Auth, Service, ServiceConfig, new_token};
+use adjutant_store::sqlite::Store;
+use adjutant_store::worker_id;
+use adjutant_tools::{FunctionTool, task_tools};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) store: Arc<Store>,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+/// An answer as it came.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Value,
+}
+
+/// Sends letters. Of the first nobody knows whether it was sent.
+fn letters() -> FunctionTool {
+    let sent = AtomicUsize::new(0);
+    let schema = json!({"type": "object", "properties": {"to": {"type": "string"}}});
+    let tool = FunctionTool::new("send_letter", "Sends a letter.", schema, move |_, _| {
+        let number = sent.fetch_add(1, Ordering::SeqCst) + 1;
+        let lost = || ToolError::Unknown { message: "the connection was lost".to_owned() };
+        std::future::ready(if number == 1 { Err(lost()) } else { Ok(json!({ "letter": number })) })
+    });
+    tool.unwrap()
+}
+
+impl Running {
+    /// A service whose model follows the script.
+    pub(crate) async fn start(script: &str) -> Self {
+        Self::start_within(script, Budgets::default()).await
+    }
+
+    /// The same within budgets.
+    pub(crate) async fn start_within(script: &str, budgets: Budgets) -> Self {
+        let store = Arc::new(Store::in_memory().await.unwrap());
+        let agent = Agent::builder("adjutant")
+            .instruction("Be brief.")
+            .tools(task_tools(store.clone()))
+            .tool(letters())
+            .journal(store.clone(), worker_id())
+            .budgets(budgets, store.clone())
+            .model(ScriptedModel::from_jsonl(script).unwrap().with_retries(0))
+            .build()
+            .unwrap();
+        let config = ServiceConfig {
+            bind: "127.0.0.1:0".parse().unwrap(),
+            auth: Auth::Token(store.clone()),
+            hosts: vec!["tasks.example".to_owned()],
+        };
+        let service = Service::bind(agent, config).await.unwrap();
+        let (address, stop) = (service.address(), CancellationToken::new());
+        let stopping = stop.clone();
+        let task = tokio::spawn(async move { service.run(stopping, |_| {}).await.unwrap() });
+        Self { address, store, stop, task }
+    }
+
+    /// A token of a user.
+    pub(crate) async fn token(&self, user: &str) -> String {
+        let token = new_token().unwrap();
+        self.store.create_token(&UserId::new(user).unwrap(), "test", &token.digest).await.unwrap();
+        token.secret
+    }
+
+    /// `POST /v1/chat` with a token.
+    pub(crate) async fn chat(&self, token: &str, body: &Value) -> Answer {
+        let headers = [("Authorization", format!("Bearer {token}"))];
+        self.ask("POST", "/v1/chat", &headers, &body.to_string()).await
+    }
+
+    pub(crate) async fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, String)],
+        body: &str,
+    ) -> Answer {
+        let mut head =
+            format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+        let mut given = headers.to_vec();
+        for (name, value) in
+            [("Host", self.address.to_string()), ("Content-Type", "application/json".to_owned())]
+        {
+            if !headers.iter().any(|(known, _)| *known == name) {
+                given.push((name, value));
+            }
+        }
+        for (name, value) in given {
+            head += &format!("{name}: {value}\r\n");
+        }
+        let mut connection = TcpStream::connect(self.address).await.unwrap();
+        connection.write_all(format!("{head}\r\n{body}").as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Answer { status, head: head.to_lowercase(), body: serde_json::from_str(body).unwrap_or(Value::Null) }
+    }
+
+    /// Ends the service in order.
+    pub(crate) async fn stop(self) {
+        self.stop.cancel();
+        self.task.await.unwrap();
+    }
+}

@@ -1,0 +1,189 @@
+use std::time::Duration;
+
+use adjutant_core::port::{BudgetStore, Journal, LogStore, Reservation, TaskStore};
+use adjutant_core::{
+    ConversationKey, Event, Spending, TaskChange, TaskDescription, TaskFilter, ToolInvocationRecord,
+};
+use jiff::civil::{Date, date};
+
+use super::sample::{
+    at, call_finished, call_started, checked, conversation, finished, in_doubt, key, message, parked,
+    replied, started, turn, user,
+};
+use crate::maintenance::{Maintenance, Removed};
+
+/// A conversation in which `events` happened after its first input, `seconds` after it all began.
+async fn converse(store: &impl Journal, number: u32, seconds: i64, events: &[Event]) -> ConversationKey {
+    let key = conversation("anna", number);
+    store.submit(&key, &message("i1", seconds, "drop the milk")).await.unwrap();
+    if !events.is_empty() {
+        store.append(&key, 1, at(seconds), events).await.unwrap();
+    }
+    key
+}
+
+fn whole(number: u32) -> Vec<Event> {
+    vec![
+        started(number, "i1"),
+        replied(number, 1),
+        checked(number, "call_1"),
+        call_started(number, "call_1"),
+        call_finished(number, "call_1"),
+        finished(number, "SUCCESS:TASK_COMPLETED"),
+    ]
+}
+
+fn add(words: &str) -> TaskChange {
+    TaskChange::Add { description: TaskDescription::new(words).unwrap() }
+}
+
+fn spending(day: Date) -> Reservation {
+    Reservation {
+        step: "s".to_owned(),
+        user: user("anna"),
+        day,
+        amount: Spending::default(),
+        worker: "w".to_owned(),
+        ttl: Duration::ZERO,
+    }
+}
+
+/// What is old and settled goes, with all that is its own. What waits, runs, was not taken or is in doubt stays however old
+/// it is, and so does every task.
+pub async fn what_is_old_goes_and_what_is_pending_never<T>(store: &T)
+where
+    T: Journal + LogStore + TaskStore + BudgetStore + Maintenance,
+{
+    let anna = user("anna");
+    let old = converse(store, 1, 0, &whole(1)).await;
+    let waits = [started(2, "i1"), replied(2, 1), checked(2, "call_1"), parked(2, &["call_1"])];
+    let doubt = [started(5, "i1"), in_doubt(5, "call_1"), finished(5, "INTERRUPTED:IN_DOUBT")];
+    let mut stay = vec![
+        converse(store, 2, 0, &waits).await,
+        converse(store, 3, 0, &[]).await,
+        converse(store, 4, 0, &[started(4, "i1")]).await,
+        converse(store, 5, 0, &doubt).await,
+        converse(store, 6, 2000, &whole(6)).await,
+    ];
+    // Its input is old, its answer is not.
+    let answered = converse(store, 7, 0, &[started(7, "i1")]).await;
+    store.append(&answered, 2, at(2000), &[finished(7, "SUCCESS:RESPONSE_GIVEN")]).await.unwrap();
+    stay.push(answered);
+
+    let change = add("buy milk");
+    store.apply(&anna, &change, Some(&key("once"))).await.unwrap();
+    for (number, seconds) in [(8, 0), (9, 2000)] {
+        let row = ToolInvocationRecord::of(at(seconds), &call_finished(number, "human")).unwrap();
+        store.record_invocation(&anna, &row).await.unwrap();
+    }
+    for day in [date(2025, 12, 31), date(2026, 1, 1)] {
+        store.settle(&spending(day), Spending { tokens: 1, ..Spending::default() }).await.unwrap();
+    }
+
+    let removed = store.remove_older_than(at(1000)).await.unwrap();
+    let expected = Removed { conversations: 1, events: 6, invocations: 1, changes: 0, budget_days: 1 };
+    assert_eq!(removed, expected);
+    assert_eq!(store.load(&old).await.unwrap(), adjutant_core::port::Loaded::default());
+    assert_eq!(store.decision(&anna, turn(1)).await.unwrap(), None);
+    for key in &stay {
+        let loaded = store.load(key).await.unwrap();
+        assert!(!loaded.events.is_empty() || !loaded.inbox.is_empty(), "{key:?}");
+    }
+    assert_eq!(store.parked(&anna).await.unwrap().len(), 1);
+    assert_eq!(store.tool_invocations(&anna, turn(8)).await.unwrap(), []);
+    assert_eq!(store.tool_invocations(&anna, turn(9)).await.unwrap().len(), 1);
+    store.apply(&anna, &change, Some(&key("once"))).await.unwrap();
+    assert_eq!(store.list(&anna, TaskFilter::All).await.unwrap().len(), 1, "the key is still known");
+    assert_eq!(store.spent(None, date(2026, 1, 1)).await.unwrap().tokens, 1);
+    assert!(store.remove_older_than(at(1000)).await.unwrap().is_nothing());
+    assert_eq!(store.check().await.unwrap(), []);
+}
+
+/// More than are removed at once: all of them go.
+pub async fn many_old_conversations_go(store: &(impl Journal + Maintenance)) {
+    for number in 1..=203 {
+        converse(store, number, 0, &[]).await;
+        let ignored = super::sample::ignored("i1");
+        store.append(&conversation("anna", number), 1, at(1), &[ignored]).await.unwrap();
+    }
+    let removed = store.remove_older_than(at(1000)).await.unwrap();
+    assert_eq!((removed.conversations, removed.events), (203, 203));
+}
+
+/// What a database says of itself is what was put into it.
+pub async fn the_status_counts_what_is_there<T: Journal + TaskStore + Maintenance>(store: &T) {
+    let empty = store.status().await.unwrap();
+    assert_eq!((empty.oldest, empty.newest, empty.unsettled, empty.waiting), (None, None, 0, 0));
+    converse(store, 1, 0, &whole(1)).await;
+    converse(store, 2, 5, &[started(2, "i1"), parked(2, &["call_1"])]).await;
+    converse(store, 3, 9, &[]).await;
+    store.apply(&user("anna"), &add("buy milk"), None).await.unwrap();
+    let status = store.status().await.unwrap();
+    assert_eq!((status.oldest, status.newest), (Some(at(0)), Some(at(9))));
+    assert_eq!((status.unsettled, status.waiting), (1, 1));
+    let rows = |name: &str| status.tables.iter().find(|table| table.name == name).unwrap().rows;
+    assert_eq!(
+        ["task", "conversation", "inbox", "event", "decision", "tool_invocation", "token"].map(rows),
+        [1, 3, 3, 8, 2, 1, 0]
+    );
+    assert!(status.schema_version > 1 && status.bytes > 1000 && !status.product.is_empty(), "{status:?}");
+}
+
+/// Whatever somebody does to the tables by hand is found, and said where. `make`: an empty store, and a hand.
+pub async fn what_does_not_fit_together_is_found<T, F>(make: impl AsyncFn() -> (T, F))
+where
+    T: Journal + TaskStore + Maintenance,
+    F: AsyncFn(&'static str),
+{
+    let cases: &[(&[&'static str], &str)] = &[
+        (&[], ""),
+        (&["DELETE FROM event WHERE seq = 2"], "event 2 is not there: the next is 3"),
+        (&["DELETE FROM event WHERE seq = 6"], "the events end before 6, and 7 is the next place"),
+        (&["UPDATE event SET body = '{' WHERE seq = 2"], "event 2 (model_replied)"),
+        (&["UPDATE event SET v = 9 WHERE seq = 1"], "format version 9"),
+        (&["UPDATE inbox SET body = '{}'"], "input i1"),
+        (&["UPDATE inbox SET taken_seq = 2"], "input i1 was taken by event 2"),
+        (&["UPDATE inbox SET taken_seq = NULL"], "1 inputs were not taken, and 0 are counted"),
+        (&["UPDATE conversation SET turn = 'another'"], "the open turn is none, and another is noted"),
+        (&["UPDATE conversation SET parked_seq = 1"], "what waits for a person"),
+        (&["DELETE FROM decision"], "1 turns began, and the log has 0 decisions"),
+        (&["UPDATE task SET created_at = 'soon'"], "tasks of anna"),
+        (
+            &[
+                "INSERT INTO event (conversation, seq, v, kind, turn, body, at)
+                 SELECT conversation, seq + 1, v, kind, turn, body, at FROM event WHERE kind = 'turn_finished'",
+                "UPDATE conversation SET next_seq = next_seq + 1",
+            ],
+            "event 7 (turn_finished) is of turn 11111111-0000-7000-8000-000000000001, which has ended",
+        ),
+    ];
+    for (statements, words) in cases {
+        let (store, hand) = make().await;
+        converse(&store, 1, 0, &whole(1)).await;
+        store.apply(&user("anna"), &add("buy milk"), None).await.unwrap();
+        for statement in *statements {
+            hand(statement).await;
+        }
+        let findings = store.check().await.unwrap();
+        let said = findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        assert!(said.contains(words) && said.is_empty() == statements.is_empty(), "{statements:?}: {said}");
+    }
+}
+
+/// A change that was made once is forgotten when nobody can repeat it any more. `age`: makes all such changes old.
+pub async fn a_change_is_remembered_while_it_may_be_repeated<T>(store: &T, age: impl AsyncFn())
+where
+    T: Journal + TaskStore + Maintenance,
+{
+    let anna = user("anna");
+    store.apply(&anna, &add("buy milk"), Some(&key("once"))).await.unwrap();
+    age().await;
+    converse(store, 1, 2000, &[started(1, "i1")]).await;
+    assert!(store.remove_older_than(at(1000)).await.unwrap().is_nothing(), "a turn may be repeated");
+    store
+        .append(&conversation("anna", 1), 2, at(2001), &[finished(1, "SUCCESS:TASK_COMPLETED")])
+        .await
+        .unwrap();
+    assert_eq!(store.remove_older_than(at(1000)).await.unwrap().changes, 1);
+    assert_eq!(store.list(&anna, TaskFilter::All).await.unwrap().len(), 1);
+}

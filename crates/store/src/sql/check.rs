@@ -1,0 +1,219 @@
+//! Whether a journal is what it must be, conversation by conversation.
+
+use std::collections::HashMap;
+
+use adjutant_core::{ConversationKey, Event, Recorded, TurnId, UserId};
+
+use super::{Backend, Connection, Failure, journal, maintenance::count, task, values};
+use crate::maintenance::Finding;
+use crate::row::{self, InputRow};
+use crate::status::Status;
+
+/// Conversations that are read in one transaction.
+const PAGE: i64 = 50;
+
+/// Reads everything once, and says what does not fit together.
+pub(super) async fn rows<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let mut after = 0;
+    loop {
+        let mut rows = backend.read().await?;
+        let page = rows
+            .fetch(
+                "SELECT key, user_id, id, next_seq, untaken, turn, parked_seq, waiting FROM conversation
+                 WHERE key > $1 ORDER BY key LIMIT $2",
+                values![after, PAGE],
+            )
+            .await?;
+        let Some(last) = page.len().checked_sub(1) else { break };
+        for (at, mut columns) in page.into_iter().enumerate() {
+            let number = columns.int()?;
+            let (user, id) = (columns.text()?, columns.text()?);
+            let place = format!("conversation {id} of {user}");
+            let mut problems = Vec::new();
+            match row::conversation_key(user, &id) {
+                Ok(key) => {
+                    let stored = Stored {
+                        next_seq: columns.int()?,
+                        untaken: columns.int()?,
+                        turn: columns.maybe_text()?,
+                        parked_seq: columns.maybe_int()?,
+                        waiting: columns.text()?,
+                    };
+                    conversation(&mut *rows, number, &key, &stored, &mut problems).await?;
+                }
+                Err(error) => problems.push(error.to_string()),
+            }
+            findings.extend(problems.into_iter().map(|problem| Finding { place: place.clone(), problem }));
+            if at == last {
+                after = number;
+            }
+        }
+    }
+    tasks(&mut *backend.read().await?, findings).await
+}
+
+/// What is kept of a conversation so that nobody has to read its events.
+struct Stored {
+    next_seq: i64,
+    untaken: i64,
+    turn: Option<String>,
+    parked_seq: Option<i64>,
+    waiting: String,
+}
+
+async fn conversation<C: Connection>(
+    rows: &mut C,
+    number: i64,
+    key: &ConversationKey,
+    stored: &Stored,
+    problems: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let mut events = Vec::new();
+    for row in journal::events(rows, number).await? {
+        match row.read(key) {
+            Ok(recorded) => events.push(recorded),
+            Err(error) => problems.push(error.to_string()),
+        }
+    }
+    inbox(rows, number, key, (&events, stored), problems).await?;
+    // What follows from all events follows from nothing if one cannot be read.
+    if problems.is_empty() {
+        order(&events, stored, problems);
+        turns(&events, problems);
+        follows(&events, stored, problems);
+        let decisions = rows
+            .fetch_first("SELECT count(*) FROM decision WHERE conversation = $1", values![number])
+            .await?;
+        let decisions = decisions.map(|mut columns| columns.int()).transpose()?.map_or(0, count);
+        let turns = events.iter().filter(|recorded| matches!(recorded.event, Event::TurnStarted { .. }));
+        let turns = turns.count();
+        if u64::try_from(turns) != Ok(decisions) {
+            problems.push(format!("{turns} turns began, and the log has {decisions} decisions"));
+        }
+    }
+    Ok(())
+}
+
+/// Every input can be read, and one that was taken was taken by the event that says so.
+async fn inbox<C: Connection>(
+    rows: &mut C,
+    number: i64,
+    key: &ConversationKey,
+    (events, stored): (&[Recorded], &Stored),
+    problems: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let inputs = rows
+        .fetch(
+            "SELECT id, v, body, at, taken_seq FROM inbox WHERE conversation = $1 ORDER BY accepted",
+            values![number],
+        )
+        .await?;
+    let mut untaken = 0;
+    for mut columns in inputs {
+        let input =
+            InputRow { id: columns.text()?, v: columns.int()?, body: columns.text()?, at: columns.text()? };
+        let id = input.id.clone();
+        if let Err(error) = input.read(key) {
+            problems.push(error.to_string());
+        }
+        let Some(seq) = columns.maybe_int()? else {
+            untaken += 1;
+            continue;
+        };
+        let taker = events.iter().find(|recorded| i64::try_from(recorded.seq) == Ok(seq));
+        let takes = taker.and_then(|recorded| recorded.event.takes_input());
+        if takes.is_none_or(|taken| taken.as_str() != id) {
+            problems
+                .push(format!("input {id} was taken by event {seq}, which is not there or says otherwise"));
+        }
+    }
+    if untaken != stored.untaken {
+        problems.push(format!("{untaken} inputs were not taken, and {} are counted", stored.untaken));
+    }
+    Ok(())
+}
+
+/// The events are numbered from 1 without gaps.
+fn order(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
+    let mut next = 1;
+    for recorded in events {
+        if recorded.seq != next {
+            problems.push(format!("event {next} is not there: the next is {}", recorded.seq));
+        }
+        next = recorded.seq + 1;
+    }
+    if i64::try_from(next) != Ok(stored.next_seq) {
+        problems.push(format!("the events end before {next}, and {} is the next place", stored.next_seq));
+    }
+}
+
+/// Each turn begins once, ends at most once, and nothing of it comes before or after; only the last may be open.
+fn turns(events: &[Recorded], problems: &mut Vec<String>) {
+    let mut ended: HashMap<TurnId, bool> = HashMap::new();
+    let mut open: Option<TurnId> = None;
+    for Recorded { seq, event, .. } in events {
+        let Some(turn) = event.turn() else { continue };
+        match (event, ended.get(&turn)) {
+            (Event::TurnStarted { .. }, None) => {
+                if let Some(open) = open {
+                    problems.push(format!("turn {turn} began (event {seq}) before turn {open} ended"));
+                }
+                open = Some(turn);
+                ended.insert(turn, false);
+            }
+            (Event::TurnStarted { .. }, Some(_)) => {
+                problems.push(format!("turn {turn} began twice (event {seq})"));
+            }
+            (_, None) => problems.push(format!("event {seq} is of turn {turn}, which has not begun")),
+            (_, Some(true)) => {
+                problems.push(format!("event {seq} ({}) is of turn {turn}, which has ended", event.kind()));
+            }
+            (Event::TurnFinished { .. }, Some(false)) => {
+                ended.insert(turn, true);
+                open = open.filter(|open| *open != turn);
+            }
+            (_, Some(false)) => {}
+        }
+    }
+}
+
+/// What is kept beside the events is what follows from them.
+fn follows(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
+    let mut status = Status::default();
+    for recorded in events {
+        status.follow(i64::try_from(recorded.seq).unwrap_or(i64::MAX), &recorded.event);
+    }
+    if status.turn != stored.turn {
+        let name = |turn: &Option<String>| turn.clone().unwrap_or_else(|| "none".to_owned());
+        problems.push(format!(
+            "the open turn is {}, and {} is noted",
+            name(&status.turn),
+            name(&stored.turn)
+        ));
+    }
+    let waiting = row::read_waiting(&stored.waiting, "what waits");
+    if status.parked_seq != stored.parked_seq
+        || waiting.map(|waiting| waiting.len()) != Ok(status.waiting.len())
+    {
+        problems.push("what waits for a person is not what is noted to wait".to_owned());
+    }
+}
+
+/// Every task can be read.
+async fn tasks<C: Connection>(rows: &mut C, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let found = rows
+        .fetch(
+            "SELECT user_id, id, description, created_at, updated_at, completed_at FROM task ORDER BY user_id, id",
+            &[],
+        )
+        .await?;
+    for mut columns in found {
+        let user = columns.text()?;
+        let read = match UserId::new(user.clone()) {
+            Ok(user) => task::task(columns, &user).map(drop).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        findings.extend(read.err().map(|problem| Finding { place: format!("tasks of {user}"), problem }));
+    }
+    Ok(())
+}

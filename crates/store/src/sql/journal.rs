@@ -1,0 +1,442 @@
+//! Inbox, events, claims, and what has work to do.
+
+use std::time::Duration;
+
+use adjutant_core::port::{Journal, Loaded, StoreError};
+use adjutant_core::{BoxFuture, ConversationKey, Event, Input, InputBody, InputId, Recorded, UserId};
+use jiff::Timestamp;
+
+use super::{Backend, Columns, Connection, Failure, SqlStore, locking, log, values};
+use crate::row::{self, ConversationRow, EventRow, InputRow};
+use crate::status::Status;
+
+impl<B: Backend> Journal for SqlStore<B> {
+    fn submit<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        input: &'a Input,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.run(async move {
+            let mut rows = self.0.write().await?;
+            submit(&mut *rows, key, input).await?;
+            Ok(rows.commit().await?)
+        })
+    }
+
+    fn load<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
+        self.run(async move {
+            let mut rows = self.0.read().await?;
+            let found = rows
+                .fetch_first(
+                    "SELECT key FROM conversation WHERE user_id = $1 AND id = $2",
+                    values![key.user.as_str(), &key.conversation.to_string()],
+                )
+                .await?;
+            let Some(mut found) = found else { return Ok(Loaded::default()) };
+            let conversation = found.int()?;
+            let events = events(&mut *rows, conversation).await?;
+            let inbox = rows
+                .fetch(
+                    "SELECT id, v, body, at FROM inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted",
+                    values![conversation],
+                )
+                .await?;
+            // The first that cannot be read fails the whole: a turn is never rebuilt from half a journal.
+            let mut loaded = Loaded::default();
+            for event in events {
+                loaded.events.push(event.read(key)?);
+            }
+            for mut columns in inbox {
+                let row = InputRow {
+                    id: columns.text()?,
+                    v: columns.int()?,
+                    body: columns.text()?,
+                    at: columns.text()?,
+                };
+                loaded.inbox.push(row.read(key)?);
+            }
+            Ok(loaded)
+        })
+    }
+
+    fn append<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        next_seq: u64,
+        at: Timestamp,
+        events: &'a [Event],
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.run(async move {
+            let mut rows = self.0.write().await?;
+            append(&mut *rows, key, next_seq, at, events).await?;
+            Ok(rows.commit().await?)
+        })
+    }
+
+    fn claim<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: &'a str,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.run(async move {
+            let mut rows = self.0.write().await?;
+            let claimed = claim(&*self.0, &mut *rows, key, worker, ttl).await?;
+            rows.commit().await?;
+            Ok(claimed)
+        })
+    }
+
+    fn release<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: &'a str,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.run(async move {
+            let mut rows = self.0.write().await?;
+            rows.execute(
+                "UPDATE conversation SET lease_by = NULL, lease_until = NULL
+                 WHERE user_id = $1 AND id = $2 AND lease_by = $3",
+                values![key.user.as_str(), &key.conversation.to_string(), worker],
+            )
+            .await?;
+            Ok(rows.commit().await?)
+        })
+    }
+
+    fn unsettled<'a>(
+        &'a self,
+        user: Option<&'a UserId>,
+    ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
+        self.run(async move {
+            let mut rows = self.0.read().await?;
+            let found = rows
+                .fetch(
+                    "SELECT user_id, id, lease_by, lease_until FROM conversation
+                     WHERE unsettled = 1 AND (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY updated_at, key",
+                    values![user.map(UserId::as_str)],
+                )
+                .await?;
+            free(&*self.0, &mut *rows, found).await
+        })
+    }
+
+    fn expired<'a>(
+        &'a self,
+        user: Option<&'a UserId>,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
+        self.run(async move {
+            let mut rows = self.0.read().await?;
+            let found = rows
+                .fetch(
+                    "SELECT user_id, id, lease_by, lease_until FROM conversation
+                     WHERE wake_at <= $2 AND (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY wake_at, key",
+                    values![user.map(UserId::as_str), &row::time_text(now)],
+                )
+                .await?;
+            free(&*self.0, &mut *rows, found).await
+        })
+    }
+
+    fn cancellation<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Option<InputId>, StoreError>> {
+        self.run(async move {
+            let body = InputRow::body_of(&InputBody::Cancel)?;
+            let found = self
+                .0
+                .read()
+                .await?
+                .fetch_first(
+                    "SELECT inbox.id FROM inbox JOIN conversation ON conversation.key = inbox.conversation
+                     WHERE user_id = $1 AND conversation.id = $2 AND taken_seq IS NULL AND body = $3
+                     ORDER BY accepted LIMIT 1",
+                    values![key.user.as_str(), &key.conversation.to_string(), &body],
+                )
+                .await?;
+            let Some(mut found) = found else { return Ok(None) };
+            let id = InputId::new(found.text()?).map_err(|error| row::unreadable("an input", error))?;
+            Ok(Some(id))
+        })
+    }
+
+    fn parked<'a>(
+        &'a self,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>> {
+        self.run(async move {
+            let rows = self
+                .0
+                .read()
+                .await?
+                .fetch(
+                    "SELECT conversation.id, event.seq, event.v, event.kind, event.turn, event.step,
+                            COALESCE(blob.body, event.body), event.at
+                     FROM conversation JOIN event ON event.conversation = conversation.key AND event.seq = parked_seq
+                     LEFT JOIN blob ON blob.conversation = event.conversation AND blob.hash = event.blob
+                     WHERE user_id = $1 AND parked_seq IS NOT NULL",
+                    values![user.as_str()],
+                )
+                .await?;
+            let mut parked = Vec::with_capacity(rows.len());
+            for mut columns in rows {
+                let key = row::conversation_key(user.to_string(), &columns.text()?)?;
+                let event = event(columns)?.read(&key)?;
+                parked.push((key, event));
+            }
+            parked.sort_by_key(|(key, event)| (event.at, key.conversation));
+            Ok(parked)
+        })
+    }
+}
+
+/// Accepts an input. The caller commits.
+async fn submit<C: Connection>(rows: &mut C, key: &ConversationKey, input: &Input) -> Result<(), Failure> {
+    let mut conversation = match conversation(rows, key).await? {
+        Some(conversation) => conversation,
+        None => create_conversation(rows, key, input.at).await?,
+    };
+    let row = InputRow::of(input)?;
+    let inserted = rows
+        .execute(
+            "INSERT INTO inbox (conversation, id, v, body, at) VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT (conversation, id) DO NOTHING",
+            values![conversation.key, &row.id, row.v, &row.body, &row.at],
+        )
+        .await?;
+    if inserted == 0 {
+        return Ok(());
+    }
+    conversation.untaken += 1;
+    conversation.updated_at = conversation.updated_at.max(input.at);
+    if conversation.title.is_empty() {
+        conversation.title = adjutant_core::title(&input.body).unwrap_or_default();
+    }
+    save_conversation(rows, &conversation).await
+}
+
+/// Adds events, takes their inputs, fills both logs. The caller commits; after an error it must not.
+async fn append<C: Connection>(
+    rows: &mut C,
+    key: &ConversationKey,
+    next_seq: u64,
+    at: Timestamp,
+    events: &[Event],
+) -> Result<(), Failure> {
+    // A conversation that is not there was deleted, or is another user's: either way not this writer's any more.
+    let Some(mut conversation) = conversation(rows, key).await? else {
+        return Err(StoreError::Conflict.into());
+    };
+    if i64::try_from(next_seq) != Ok(conversation.next_seq) {
+        return Err(StoreError::Conflict.into());
+    }
+    for event in events {
+        let seq = conversation.next_seq;
+        insert_event(rows, conversation.key, &EventRow::of(seq, at, event)?).await?;
+        if let Some(input) = event.takes_input()
+            && take_input(rows, conversation.key, input, seq).await?
+        {
+            conversation.untaken -= 1;
+        }
+        log::follow(rows, conversation.key, key, at, event).await?;
+        conversation.status.follow(seq, event);
+        conversation.next_seq += 1;
+    }
+    save_conversation(rows, &conversation).await
+}
+
+async fn claim<B: Backend, C: Connection>(
+    backend: &B,
+    rows: &mut C,
+    key: &ConversationKey,
+    worker: &str,
+    ttl: Duration,
+) -> Result<bool, Failure> {
+    let statement =
+        locking!(C, "SELECT key, lease_by, lease_until FROM conversation WHERE user_id = $1 AND id = $2");
+    let lease =
+        rows.fetch_first(statement, values![key.user.as_str(), &key.conversation.to_string()]).await?;
+    let Some(mut lease) = lease else { return Ok(false) };
+    let (conversation, now) = (lease.int()?, rows.now().await?);
+    if !is_free(backend, &mut lease, Some(worker), now)? {
+        return Ok(false);
+    }
+    // A claim nobody could outwait ends with time itself.
+    let until = now.checked_add(ttl).unwrap_or(Timestamp::MAX);
+    rows.execute(
+        "UPDATE conversation SET lease_by = $1, lease_until = $2 WHERE key = $3",
+        values![worker, &row::time_text(until), conversation],
+    )
+    .await?;
+    Ok(true)
+}
+
+/// Those of the conversations that nobody alive has. The columns are `user_id`, `id`, `lease_by`, `lease_until`.
+async fn free<B: Backend, C: Connection>(
+    backend: &B,
+    rows: &mut C,
+    found: Vec<Columns>,
+) -> Result<Vec<ConversationKey>, Failure> {
+    let now = rows.now().await?;
+    let mut keys = Vec::new();
+    for mut columns in found {
+        let (user, id) = (columns.text()?, columns.text()?);
+        if is_free(backend, &mut columns, None, now)? {
+            keys.push(row::conversation_key(user, &id)?);
+        }
+    }
+    Ok(keys)
+}
+
+/// Nobody alive has it, or `worker` itself does. The next two columns are `lease_by` and `lease_until`.
+fn is_free<B: Backend>(
+    backend: &B,
+    lease: &mut Columns,
+    worker: Option<&str>,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let (Some(by), Some(until)) = (lease.maybe_text()?, lease.maybe_text()?) else { return Ok(true) };
+    let is_over = row::read_time(&until, "the end of a claim")? <= now;
+    Ok(worker == Some(by.as_str()) || is_over || backend.is_gone(&by))
+}
+
+/// The conversation as it is, locked until the end of the transaction.
+async fn conversation<C: Connection>(
+    rows: &mut C,
+    key: &ConversationKey,
+) -> Result<Option<ConversationRow>, Failure> {
+    let statement = locking!(
+        C,
+        "SELECT key, title, updated_at, next_seq, untaken, turn, parked_seq, waiting
+         FROM conversation WHERE user_id = $1 AND id = $2"
+    );
+    let found =
+        rows.fetch_first(statement, values![key.user.as_str(), &key.conversation.to_string()]).await?;
+    let Some(mut columns) = found else { return Ok(None) };
+    let what = format!("conversation {}", key.conversation);
+    Ok(Some(ConversationRow {
+        key: columns.int()?,
+        title: columns.text()?,
+        updated_at: row::read_time(&columns.text()?, &what)?,
+        next_seq: columns.int()?,
+        untaken: columns.int()?,
+        status: Status {
+            turn: columns.maybe_text()?,
+            parked_seq: columns.maybe_int()?,
+            waiting: row::read_waiting(&columns.text()?, &what)?,
+        },
+    }))
+}
+
+/// Makes a conversation. Somebody else may have been quicker: then it is theirs that is returned.
+async fn create_conversation<C: Connection>(
+    rows: &mut C,
+    key: &ConversationKey,
+    at: Timestamp,
+) -> Result<ConversationRow, Failure> {
+    rows.execute(
+        "INSERT INTO conversation (user_id, id, title, created_at, updated_at) VALUES ($1, $2, '', $3, $3)
+         ON CONFLICT (user_id, id) DO NOTHING",
+        values![key.user.as_str(), &key.conversation.to_string(), &row::time_text(at)],
+    )
+    .await?;
+    // It can only be gone if it was deleted in this very moment.
+    conversation(rows, key).await?.ok_or_else(|| StoreError::Conflict.into())
+}
+
+async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -> Result<(), Failure> {
+    rows.execute(
+        "UPDATE conversation SET title = $1, updated_at = $2, next_seq = $3, untaken = $4, turn = $5, parked_seq = $6,
+         waiting = $7, wake_at = $8 WHERE key = $9",
+        values![
+            &row.title,
+            &row::time_text(row.updated_at),
+            row.next_seq,
+            row.untaken,
+            row.status.turn.as_deref(),
+            row.status.parked_seq,
+            &row::waiting_text(&row.status)?,
+            row.status.wake_at().map(row::time_text).as_deref(),
+            row.key
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// `false`: it was taken before, or never accepted.
+async fn take_input<C: Connection>(
+    rows: &mut C,
+    conversation: i64,
+    input: &InputId,
+    seq: i64,
+) -> Result<bool, Failure> {
+    let taken = rows
+        .execute(
+            "UPDATE inbox SET taken_seq = $1 WHERE conversation = $2 AND id = $3 AND taken_seq IS NULL",
+            values![seq, conversation, input.as_str()],
+        )
+        .await?;
+    Ok(taken > 0)
+}
+
+/// Fails with [`StoreError::Conflict`] if the place is taken or the step has an event of this kind.
+async fn insert_event<C: Connection>(rows: &mut C, conversation: i64, row: &EventRow) -> Result<(), Failure> {
+    let blob = row.blob();
+    if let Some((hash, body)) = &blob {
+        rows.execute(
+            "INSERT INTO blob (conversation, hash, body) VALUES ($1, $2, $3)
+             ON CONFLICT (conversation, hash) DO NOTHING",
+            values![conversation, hash, *body],
+        )
+        .await?;
+    }
+    let (hash, body) = match &blob {
+        Some((hash, _)) => (Some(hash.as_str()), ""),
+        None => (None, row.body.as_str()),
+    };
+    rows.execute(
+        "INSERT INTO event (conversation, seq, v, kind, turn, step, body, at, blob)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        values![
+            conversation,
+            row.seq,
+            row.v,
+            &row.kind,
+            row.turn.as_deref(),
+            row.step.as_deref(),
+            body,
+            &row.at,
+            hash
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// The events of a conversation in order, as they are stored.
+pub(super) async fn events<C: Connection>(rows: &mut C, conversation: i64) -> Result<Vec<EventRow>, Failure> {
+    let events = rows
+        .fetch(
+            "SELECT seq, v, kind, turn, step, COALESCE(blob.body, event.body), at
+             FROM event LEFT JOIN blob ON blob.conversation = event.conversation AND blob.hash = event.blob
+             WHERE event.conversation = $1 ORDER BY seq",
+            values![conversation],
+        )
+        .await?;
+    Ok(events.into_iter().map(event).collect::<Result<_, _>>()?)
+}
+
+fn event(mut columns: Columns) -> Result<EventRow, StoreError> {
+    Ok(EventRow {
+        seq: columns.int()?,
+        v: columns.int()?,
+        kind: columns.text()?,
+        turn: columns.maybe_text()?,
+        step: columns.maybe_text()?,
+        body: columns.text()?,
+        at: columns.text()?,
+    })
+}

@@ -1,0 +1,285 @@
+//! The decision log and the tool-invocation log.
+
+use adjutant_core::port::{LogStore, StoreError};
+use adjutant_core::{
+    BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, ToolInvocationRecord, TurnId, UserId,
+};
+use jiff::Timestamp;
+
+use super::{Backend, Columns, Connection, Failure, SqlStore, values};
+use crate::row::{self, DecisionRow, InvocationRow};
+
+/// The columns of a decision, in the order of [`decision_row`].
+macro_rules! select_decisions {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, conversation_id, user_id, started_at, ended_at, message, message_chars, intent, kind, outcome,
+             content, model_provider, model_name, model_calls, iterations, input_tokens, output_tokens, cached_tokens,
+             thinking_tokens, cost_usd, cache_written_tokens, notices, model_ms, tool_ms, total_ms, error_code,
+             raw_response FROM decision ",
+            $rest
+        )
+    };
+}
+
+impl<B: Backend> LogStore for SqlStore<B> {
+    fn decisions<'a>(
+        &'a self,
+        user: &'a UserId,
+        filter: &'a DecisionFilter,
+    ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>> {
+        self.run(async move {
+            let conversation = filter.conversation.map(|conversation| conversation.to_string());
+            let since = filter.since.map(row::time_text);
+            let rows = self
+                .0
+                .read()
+                .await?
+                .fetch(
+                    select_decisions!(
+                        "WHERE user_id = $1 AND (CAST($2 AS TEXT) IS NULL OR outcome = $2)
+                         AND (CAST($3 AS TEXT) IS NULL OR conversation_id = $3)
+                         AND (CAST($4 AS TEXT) IS NULL OR started_at >= $4)
+                         ORDER BY started_at DESC, number DESC LIMIT $5"
+                    ),
+                    values![
+                        user.as_str(),
+                        filter.outcome.map(|outcome| outcome.as_str()),
+                        conversation.as_deref(),
+                        since.as_deref(),
+                        filter.limit.map_or(i64::MAX, i64::from)
+                    ],
+                )
+                .await?;
+            let mut decisions = Vec::with_capacity(rows.len());
+            for columns in rows {
+                decisions.push(decision_row(columns)?.read()?);
+            }
+            Ok(decisions)
+        })
+    }
+
+    fn decision<'a>(
+        &'a self,
+        user: &'a UserId,
+        id: TurnId,
+    ) -> BoxFuture<'a, Result<Option<DecisionRecord>, StoreError>> {
+        self.run(async move {
+            let row = decision(&mut *self.0.read().await?, user, id).await?;
+            Ok(row.map(DecisionRow::read).transpose()?)
+        })
+    }
+
+    fn tool_invocations<'a>(
+        &'a self,
+        user: &'a UserId,
+        decision: TurnId,
+    ) -> BoxFuture<'a, Result<Vec<ToolInvocationRecord>, StoreError>> {
+        self.run(async move {
+            let rows = self
+                .0
+                .read()
+                .await?
+                .fetch(
+                    "SELECT id, decision, tool, arguments, success, data, error, ms, attempt, at FROM tool_invocation
+                     WHERE user_id = $1 AND decision = $2 ORDER BY number",
+                    values![user.as_str(), &decision.to_string()],
+                )
+                .await?;
+            let mut invocations = Vec::with_capacity(rows.len());
+            for mut columns in rows {
+                let row = InvocationRow {
+                    id: columns.text()?,
+                    decision: columns.text()?,
+                    tool: columns.text()?,
+                    arguments: columns.text()?,
+                    success: columns.int()? != 0,
+                    data: columns.maybe_text()?,
+                    error: columns.maybe_text()?,
+                    ms: columns.int()?,
+                    attempt: columns.int()?,
+                    at: columns.text()?,
+                };
+                invocations.push(row.read()?);
+            }
+            Ok(invocations)
+        })
+    }
+
+    fn record_invocation<'a>(
+        &'a self,
+        user: &'a UserId,
+        row: &'a ToolInvocationRecord,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.run(async move {
+            let mut rows = self.0.write().await?;
+            insert_invocation(&mut *rows, None, user, &InvocationRow::of(row)?).await?;
+            Ok(rows.commit().await?)
+        })
+    }
+}
+
+/// Writes into both logs what an event says.
+pub(super) async fn follow<C: Connection>(
+    rows: &mut C,
+    conversation: i64,
+    key: &ConversationKey,
+    at: Timestamp,
+    event: &Event,
+) -> Result<(), Failure> {
+    if let Some(decision) = DecisionRecord::open(key, at, event) {
+        insert_decision(rows, conversation, &DecisionRow::of(&decision)?).await?;
+    } else if let Some(turn) = event.turn().filter(|_| DecisionRecord::is_changed_by(event))
+        && let Some(row) = decision(rows, &key.user, turn).await?
+    {
+        let before = row.read()?;
+        let mut decision = before.clone();
+        decision.apply(at, event);
+        if decision != before {
+            update_decision(rows, &DecisionRow::of(&decision)?).await?;
+        }
+    }
+    if let Some(invocation) = ToolInvocationRecord::of(at, event) {
+        insert_invocation(rows, Some(conversation), &key.user, &InvocationRow::of(&invocation)?).await?;
+    }
+    Ok(())
+}
+
+async fn decision<C: Connection>(
+    rows: &mut C,
+    user: &UserId,
+    id: TurnId,
+) -> Result<Option<DecisionRow>, Failure> {
+    let columns = rows
+        .fetch_first(
+            select_decisions!("WHERE user_id = $1 AND id = $2"),
+            values![user.as_str(), &id.to_string()],
+        )
+        .await?;
+    Ok(columns.map(decision_row).transpose()?)
+}
+
+async fn insert_decision<C: Connection>(
+    rows: &mut C,
+    conversation: i64,
+    row: &DecisionRow,
+) -> Result<(), Failure> {
+    rows.execute(
+        "INSERT INTO decision (conversation, conversation_id, user_id, id, started_at, message, message_chars,
+         model_provider, model_name, model_calls, iterations, model_ms, tool_ms)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, 0, 0, 0)",
+        values![
+            conversation,
+            &row.conversation_id,
+            &row.user_id,
+            &row.id,
+            &row.started_at,
+            &row.message,
+            row.message_chars,
+            &row.model_provider,
+            &row.model_name
+        ],
+    )
+    .await?;
+    // An open decision is empty otherwise today; should that change, nothing of it is lost.
+    update_decision(rows, row).await
+}
+
+/// Writes what an open decision may still change.
+async fn update_decision<C: Connection>(rows: &mut C, row: &DecisionRow) -> Result<(), Failure> {
+    rows.execute(
+        "UPDATE decision SET ended_at = $1, intent = $2, kind = $3, outcome = $4, content = $5, model_calls = $6,
+         iterations = $7, input_tokens = $8, output_tokens = $9, cached_tokens = $10, thinking_tokens = $11,
+         cost_usd = $12, cache_written_tokens = $13, notices = $14, model_ms = $15, tool_ms = $16, total_ms = $17,
+         error_code = $18, raw_response = $19 WHERE user_id = $20 AND id = $21",
+        values![
+            row.ended_at.as_deref(),
+            row.intent.as_deref(),
+            row.kind.as_deref(),
+            row.outcome.as_deref(),
+            row.content.as_deref(),
+            row.model_calls,
+            row.iterations,
+            row.input_tokens,
+            row.output_tokens,
+            row.cached_tokens,
+            row.thinking_tokens,
+            row.cost_usd,
+            row.cache_written_tokens,
+            &row.notices,
+            row.model_ms,
+            row.tool_ms,
+            row.total_ms,
+            row.error_code.as_deref(),
+            row.raw_response.as_deref(),
+            &row.user_id,
+            &row.id
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// The same row twice is one row; without a conversation it belongs to that of its decision, if there is one.
+async fn insert_invocation<C: Connection>(
+    rows: &mut C,
+    conversation: Option<i64>,
+    user: &UserId,
+    row: &InvocationRow,
+) -> Result<(), Failure> {
+    rows.execute(
+        "INSERT INTO tool_invocation (conversation, user_id, decision, id, tool, arguments, success, data, error, ms,
+         attempt, at)
+         VALUES (coalesce($1, (SELECT conversation FROM decision WHERE user_id = $2 AND id = $3)), $2, $3, $4, $5, $6,
+         $7, $8, $9, $10, $11, $12)
+         ON CONFLICT (user_id, decision, id) DO NOTHING",
+        values![
+            conversation,
+            user.as_str(),
+            &row.decision,
+            &row.id,
+            &row.tool,
+            &row.arguments,
+            i64::from(row.success),
+            row.data.as_deref(),
+            row.error.as_deref(),
+            row.ms,
+            row.attempt,
+            &row.at
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+fn decision_row(mut columns: Columns) -> Result<DecisionRow, StoreError> {
+    Ok(DecisionRow {
+        id: columns.text()?,
+        conversation_id: columns.text()?,
+        user_id: columns.text()?,
+        started_at: columns.text()?,
+        ended_at: columns.maybe_text()?,
+        message: columns.text()?,
+        message_chars: columns.int()?,
+        intent: columns.maybe_text()?,
+        kind: columns.maybe_text()?,
+        outcome: columns.maybe_text()?,
+        content: columns.maybe_text()?,
+        model_provider: columns.text()?,
+        model_name: columns.text()?,
+        model_calls: columns.int()?,
+        iterations: columns.int()?,
+        input_tokens: columns.maybe_int()?,
+        output_tokens: columns.maybe_int()?,
+        cached_tokens: columns.maybe_int()?,
+        thinking_tokens: columns.maybe_int()?,
+        cost_usd: columns.maybe_real()?,
+        cache_written_tokens: columns.maybe_int()?,
+        notices: columns.text()?,
+        model_ms: columns.int()?,
+        tool_ms: columns.int()?,
+        total_ms: columns.maybe_int()?,
+        error_code: columns.maybe_text()?,
+        raw_response: columns.maybe_text()?,
+    })
+}

@@ -1,0 +1,190 @@
+//! How the database is, whether it is whole, and what is old.
+
+use std::path::Path;
+
+use adjutant_core::BoxFuture;
+use adjutant_core::port::StoreError;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Backend, Connection, Failure, SqlStore, check, values};
+use crate::maintenance::{DatabaseStatus, Finding, Maintenance, Removed, TableRows};
+use crate::row;
+
+/// What a database says of itself.
+#[derive(Debug)]
+pub struct About {
+    pub place: String,
+    pub product: String,
+    pub journal_mode: Option<String>,
+    pub bytes: u64,
+}
+
+/// A key is remembered at least as long as a turn may be repeated: as long as a confirmation can be given, if nobody says
+/// otherwise. That of a turn which has not ended is remembered anyway.
+const RECOVERY: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// Conversations that are removed in one transaction, so that others wait for moments only.
+const BATCH: i64 = 100;
+
+impl<B: Backend> Maintenance for SqlStore<B> {
+    fn status(&self) -> BoxFuture<'_, Result<DatabaseStatus, StoreError>> {
+        self.run(async move {
+            let about = self.0.about().await?;
+            let mut rows = self.0.read().await?;
+            let mut numbers = rows
+                .fetch(
+                    "SELECT CAST(coalesce(max(version), 0) AS BIGINT), (SELECT count(*) FROM conversation WHERE unsettled = 1),
+                     (SELECT count(*) FROM conversation WHERE parked_seq IS NOT NULL),
+                     (SELECT min(created_at) FROM conversation), (SELECT max(updated_at) FROM conversation)
+                     FROM _sqlx_migrations",
+                    &[],
+                )
+                .await?;
+            let Some(mut numbers) = numbers.pop() else { return Ok(status(about)) };
+            let time = |text: Option<String>| -> Result<Option<Timestamp>, StoreError> {
+                text.map(|text| row::read_time(&text, "the time of a conversation")).transpose()
+            };
+            let mut status = DatabaseStatus {
+                schema_version: count(numbers.int()?),
+                unsettled: count(numbers.int()?),
+                waiting: count(numbers.int()?),
+                oldest: time(numbers.maybe_text()?)?,
+                newest: time(numbers.maybe_text()?)?,
+                ..status(about)
+            };
+            let tables = rows
+                .fetch(
+                    "SELECT 'task', count(*) FROM task
+                     UNION ALL SELECT 'conversation', count(*) FROM conversation
+                     UNION ALL SELECT 'inbox', count(*) FROM inbox
+                     UNION ALL SELECT 'event', count(*) FROM event
+                     UNION ALL SELECT 'blob', count(*) FROM blob
+                     UNION ALL SELECT 'decision', count(*) FROM decision
+                     UNION ALL SELECT 'tool_invocation', count(*) FROM tool_invocation
+                     UNION ALL SELECT 'applied_change', count(*) FROM applied_change
+                     UNION ALL SELECT 'budget', count(*) FROM budget
+                     UNION ALL SELECT 'reservation', count(*) FROM reservation
+                     UNION ALL SELECT 'token', count(*) FROM token",
+                    &[],
+                )
+                .await?;
+            for mut table in tables {
+                status.tables.push(TableRows { name: table.text()?, rows: count(table.int()?) });
+            }
+            Ok(status)
+        })
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<Vec<Finding>, StoreError>> {
+        Box::pin(async move {
+            let explain = |failure| self.0.explain(failure);
+            let place = self.0.about().await.map_err(explain)?.place;
+            let found = self.0.verify().await.map_err(explain)?;
+            let mut findings: Vec<Finding> =
+                found.into_iter().map(|problem| Finding { place: place.clone(), problem }).collect();
+            // Where the database is damaged, reading on may fail: that is one more finding.
+            match check::rows(&*self.0, &mut findings).await.map_err(explain) {
+                Err(StoreError::Unreadable { message }) => findings.push(Finding { place, problem: message }),
+                done => done?,
+            }
+            Ok(findings)
+        })
+    }
+
+    fn backup<'a>(&'a self, to: &'a Path) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.run(self.0.backup(to))
+    }
+
+    fn remove_older_than(&self, before: Timestamp) -> BoxFuture<'_, Result<Removed, StoreError>> {
+        self.run(async move {
+            let mut removed = Removed::default();
+            while remove_conversations(&*self.0, before, &mut removed).await? == BATCH {}
+            let mut rows = self.0.write().await?;
+            remove_others(&mut *rows, before, &mut removed).await?;
+            rows.commit().await?;
+            Ok(removed)
+        })
+    }
+}
+
+fn status(about: About) -> DatabaseStatus {
+    DatabaseStatus {
+        place: about.place,
+        product: about.product,
+        schema_version: 0,
+        journal_mode: about.journal_mode,
+        bytes: about.bytes,
+        tables: Vec::new(),
+        unsettled: 0,
+        waiting: 0,
+        oldest: None,
+        newest: None,
+    }
+}
+
+/// Counts are never negative.
+pub(crate) fn count(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+/// Removes some of the conversations that are old and settled; how many. What is theirs goes with them.
+async fn remove_conversations<B: Backend>(
+    backend: &B,
+    before: Timestamp,
+    removed: &mut Removed,
+) -> Result<i64, Failure> {
+    let mut rows = backend.write().await?;
+    // Said again outside of the selection: an input may have been accepted meanwhile.
+    let gone = rows
+        .fetch(
+            "DELETE FROM conversation WHERE untaken = 0 AND turn IS NULL AND key IN (
+               SELECT key FROM conversation WHERE updated_at < $1 AND untaken = 0 AND turn IS NULL
+               AND NOT EXISTS (SELECT 1 FROM event WHERE event.conversation = conversation.key AND event.at >= $1)
+               AND NOT EXISTS (
+                 SELECT 1 FROM event AS doubt WHERE doubt.conversation = conversation.key AND doubt.kind = 'call_in_doubt'
+                 AND NOT EXISTS (
+                   SELECT 1 FROM event AS known WHERE known.conversation = doubt.conversation
+                   AND known.kind = 'doubt_resolved' AND known.step = doubt.step))
+               ORDER BY key LIMIT $2)
+             RETURNING next_seq",
+            values![&row::time_text(before), BATCH],
+        )
+        .await?;
+    rows.commit().await?;
+    let mut conversations = 0;
+    for mut columns in gone {
+        conversations += 1;
+        removed.conversations += 1;
+        removed.events += count(columns.int()? - 1);
+    }
+    Ok(conversations)
+}
+
+async fn remove_others<C: Connection>(
+    rows: &mut C,
+    before: Timestamp,
+    removed: &mut Removed,
+) -> Result<(), Failure> {
+    let now = rows.now().await?;
+    let before = before.min(now);
+    let until = row::time_text(before);
+    removed.invocations += rows
+        .execute("DELETE FROM tool_invocation WHERE conversation IS NULL AND at < $1", values![&until])
+        .await?;
+    let forgotten = row::time_text(before.min(now.checked_sub(RECOVERY).unwrap_or(Timestamp::MIN)));
+    removed.changes += rows
+        .execute(
+            "DELETE FROM applied_change WHERE at < $1 AND NOT EXISTS (
+               SELECT 1 FROM conversation WHERE conversation.user_id = applied_change.user_id
+               AND (conversation.turn IS NOT NULL OR conversation.untaken > 0))",
+            values![&forgotten],
+        )
+        .await?;
+    // A day is text that begins as its times do, and today is not over.
+    let day = until.get(..10).unwrap_or_default();
+    removed.budget_days +=
+        rows.execute("DELETE FROM budget WHERE day < $1 AND user_id <> ''", values![day]).await?;
+    rows.execute("DELETE FROM budget WHERE day < $1", values![day]).await?;
+    rows.execute("DELETE FROM reservation WHERE until < $1", values![&until]).await?;
+    Ok(())
+}

@@ -1,0 +1,270 @@
+//! What every SQL database is asked, written once: the statements, and a store over them.
+//!
+//! A backend gives connections, transactions, the words of its errors, and whether a claim still holds. Statements are in
+//! the dialect that SQLite and PostgreSQL share: `$1` parameters, `ON CONFLICT`, `RETURNING`. Columns are text, 64-bit
+//! integers and doubles; times are text (see [`crate::row`]).
+
+mod budget;
+mod check;
+mod conversation;
+mod journal;
+mod log;
+mod maintenance;
+mod task;
+mod token;
+
+use std::future::Future;
+use std::path::Path;
+
+use adjutant_core::BoxFuture;
+use adjutant_core::port::StoreError;
+use jiff::Timestamp;
+use sqlx::{ColumnIndex, Database, Decode, Row, Transaction, Type, TypeInfo as _, ValueRef as _};
+
+use crate::row;
+pub(crate) use maintenance::{About, count};
+
+/// Why a transaction was given up: what the database said, or what we found.
+#[derive(Debug)]
+pub enum Failure {
+    Sql(sqlx::Error),
+    Store(StoreError),
+}
+
+impl From<sqlx::Error> for Failure {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// An error with the database's name in it, where it is about the database.
+pub(crate) fn placed(error: StoreError, place: &dyn std::fmt::Display) -> StoreError {
+    match error {
+        StoreError::Unreadable { message } => {
+            StoreError::Unreadable { message: format!("{place}: {message}") }
+        }
+        StoreError::Unusable { message } => StoreError::Unusable { message: format!("{place}: {message}") },
+        other => other,
+    }
+}
+
+/// A parameter of a statement. It has its type even where it is NULL: PostgreSQL wants to know.
+#[derive(Debug, Clone, Copy)]
+pub enum Value<'a> {
+    Int(Option<i64>),
+    Real(Option<f64>),
+    Text(Option<&'a str>),
+}
+
+impl From<i64> for Value<'_> {
+    fn from(value: i64) -> Self {
+        Self::Int(Some(value))
+    }
+}
+
+impl From<Option<i64>> for Value<'_> {
+    fn from(value: Option<i64>) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<Option<f64>> for Value<'_> {
+    fn from(value: Option<f64>) -> Self {
+        Self::Real(value)
+    }
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(value: &'a str) -> Self {
+        Self::Text(Some(value))
+    }
+}
+
+impl<'a> From<&'a String> for Value<'a> {
+    fn from(value: &'a String) -> Self {
+        Self::Text(Some(value))
+    }
+}
+
+impl<'a> From<Option<&'a str>> for Value<'a> {
+    fn from(value: Option<&'a str>) -> Self {
+        Self::Text(value)
+    }
+}
+
+/// The parameters of a statement, in order.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { &[$($crate::sql::Value::from($value)),*] };
+}
+use values;
+
+/// A column of a row.
+#[derive(Debug, Clone, PartialEq)]
+enum Cell {
+    Null,
+    Int(i64),
+    Real(f64),
+    Text(String),
+}
+
+/// A row, its columns read one after the other, in the order the statement names them.
+#[derive(Debug)]
+pub struct Columns(std::vec::IntoIter<Cell>);
+
+impl Columns {
+    /// The columns of a row, whose database calls its integers and its doubles so; everything else is text.
+    pub fn of<'r, R>(row: &'r R, integer: &str, real: &str) -> Result<Self, sqlx::Error>
+    where
+        R: Row,
+        usize: ColumnIndex<R>,
+        i64: Decode<'r, R::Database> + Type<R::Database>,
+        f64: Decode<'r, R::Database> + Type<R::Database>,
+        String: Decode<'r, R::Database> + Type<R::Database>,
+    {
+        let cells = (0..row.len()).map(|at| {
+            let value = row.try_get_raw(at)?;
+            Ok(match (value.is_null(), value.type_info().name()) {
+                (true, _) => Cell::Null,
+                (false, name) if name == integer => Cell::Int(row.try_get(at)?),
+                (false, name) if name == real => Cell::Real(row.try_get(at)?),
+                (false, _) => Cell::Text(row.try_get(at)?),
+            })
+        });
+        Ok(Self(cells.collect::<Result<Vec<_>, sqlx::Error>>()?.into_iter()))
+    }
+
+    fn int(&mut self) -> Result<i64, StoreError> {
+        self.maybe_int()?.ok_or_else(|| unexpected(&Cell::Null))
+    }
+
+    fn maybe_int(&mut self) -> Result<Option<i64>, StoreError> {
+        match self.next() {
+            Cell::Null => Ok(None),
+            Cell::Int(value) => Ok(Some(value)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn maybe_real(&mut self) -> Result<Option<f64>, StoreError> {
+        match self.next() {
+            Cell::Null => Ok(None),
+            Cell::Real(value) => Ok(Some(value)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn text(&mut self) -> Result<String, StoreError> {
+        self.maybe_text()?.ok_or_else(|| unexpected(&Cell::Null))
+    }
+
+    fn maybe_text(&mut self) -> Result<Option<String>, StoreError> {
+        match self.next() {
+            Cell::Null => Ok(None),
+            Cell::Text(value) => Ok(Some(value)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn next(&mut self) -> Cell {
+        self.0.next().unwrap_or(Cell::Null)
+    }
+}
+
+fn unexpected(cell: &Cell) -> StoreError {
+    row::unreadable("a row", format!("a column holds {cell:?}, which does not belong there"))
+}
+
+/// A connection, inside a transaction.
+pub trait Connection: Send {
+    /// Whether others write beside this transaction, so that rows which are about to change are locked when they are read.
+    const LOCKS_ROWS: bool;
+
+    /// Carries out a statement; returns how many rows it changed.
+    fn execute(
+        &mut self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<u64, Failure>> + Send;
+
+    /// Carries out a statement that answers with rows.
+    fn fetch(
+        &mut self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<Vec<Columns>, Failure>> + Send;
+
+    /// The same for at most one row.
+    fn fetch_first(
+        &mut self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<Option<Columns>, Failure>> + Send {
+        async move { Ok(self.fetch(statement, values).await?.into_iter().next()) }
+    }
+
+    /// What time it is for whoever shares this database.
+    fn now(&mut self) -> impl Future<Output = Result<Timestamp, Failure>> + Send;
+}
+
+/// A statement that locks the rows it reads where somebody else may write beside it.
+macro_rules! locking {
+    ($connection:ty, $statement:literal) => {
+        if <$connection as $crate::sql::Connection>::LOCKS_ROWS {
+            concat!($statement, " FOR UPDATE")
+        } else {
+            $statement
+        }
+    };
+}
+use locking;
+
+/// A database that keeps a store.
+pub trait Backend: Send + Sync + 'static {
+    type Database: Database<Connection: Connection>;
+
+    /// A transaction for changes. Rolled back unless committed.
+    fn write(&self) -> impl Future<Output = Result<Transaction<'static, Self::Database>, Failure>> + Send;
+
+    /// A transaction that sees one state of everything.
+    fn read(&self) -> impl Future<Output = Result<Transaction<'static, Self::Database>, Failure>> + Send;
+
+    /// Whether the worker of a claim certainly does not run any more, whatever its claim says.
+    fn is_gone(&self, worker: &str) -> bool;
+
+    /// What the database says of itself.
+    fn about(&self) -> impl Future<Output = Result<About, Failure>> + Send;
+
+    /// What the database itself finds wrong with what it holds.
+    fn verify(&self) -> impl Future<Output = Result<Vec<String>, Failure>> + Send;
+
+    /// Writes a copy of everything to a file.
+    fn backup(&self, to: &Path) -> impl Future<Output = Result<(), Failure>> + Send;
+
+    /// Gives what went wrong its words.
+    fn explain(&self, failure: Failure) -> StoreError;
+}
+
+/// Tasks, conversations, journal and logs in one SQL database. A clone is the same store.
+#[derive(Debug)]
+pub struct SqlStore<B>(pub(crate) std::sync::Arc<B>);
+
+impl<B> Clone for SqlStore<B> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<B: Backend> SqlStore<B> {
+    fn run<'a, T>(
+        &'a self,
+        work: impl Future<Output = Result<T, Failure>> + Send + 'a,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        Box::pin(async move { work.await.map_err(|failure| self.0.explain(failure)) })
+    }
+}

@@ -1,0 +1,217 @@
+//! Tasks and their ids.
+
+use adjutant_core::port::{StoreError, TaskStore};
+use adjutant_core::{
+    BoxFuture, IdempotencyKey, Task, TaskChange, TaskChanged, TaskDescription, TaskFilter, TaskId, UserId,
+};
+use jiff::Timestamp;
+
+use super::{Backend, Columns, Connection, Failure, SqlStore, values};
+use crate::row::{self, TaskRow};
+
+impl<B: Backend> TaskStore for SqlStore<B> {
+    fn apply<'a>(
+        &'a self,
+        user: &'a UserId,
+        change: &'a TaskChange,
+        key: Option<&'a IdempotencyKey>,
+    ) -> BoxFuture<'a, Result<TaskChanged, StoreError>> {
+        self.run(async move {
+            let mut rows = self.0.write().await?;
+            let outcome = apply(&mut *rows, user, change, key).await?;
+            rows.commit().await?;
+            Ok(outcome)
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        user: &'a UserId,
+        filter: TaskFilter,
+    ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>> {
+        self.run(async move {
+            let rows = self
+                .0
+                .read()
+                .await?
+                .fetch(
+                    "SELECT id, description, created_at, updated_at, completed_at FROM task
+                     WHERE user_id = $1 ORDER BY id",
+                    values![user.as_str()],
+                )
+                .await?;
+            let mut tasks = Vec::with_capacity(rows.len());
+            for columns in rows {
+                let task = task(columns, user)?;
+                if filter.takes(&task) {
+                    tasks.push(task);
+                }
+            }
+            Ok(tasks)
+        })
+    }
+
+    fn get<'a>(&'a self, user: &'a UserId, id: TaskId) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
+        self.run(async move { find(&mut *self.0.read().await?, user, id).await })
+    }
+}
+
+/// Carries out one change, once per key. The caller commits.
+async fn apply<C: Connection>(
+    rows: &mut C,
+    user: &UserId,
+    change: &TaskChange,
+    key: Option<&IdempotencyKey>,
+) -> Result<TaskChanged, Failure> {
+    take_turns(rows, user).await?;
+    if let Some(key) = key
+        && let Some(outcome) = outcome(rows, user, key).await?
+    {
+        return Ok(outcome);
+    }
+    let now = rows.now().await?;
+    let outcome = match change {
+        TaskChange::Add { description } => {
+            let task = new(user, new_id(rows, user).await?, description, now);
+            write(rows, &task).await?;
+            TaskChanged::Added { task }
+        }
+        TaskChange::Update { id, description } => match find(rows, user, *id).await? {
+            Some(task) => {
+                let before = task.description.clone();
+                let task = Task { description: description.clone(), updated_at: now, ..task };
+                write(rows, &task).await?;
+                TaskChanged::Updated { task, before }
+            }
+            None => TaskChanged::NoSuchTask { id: *id },
+        },
+        TaskChange::Complete { id } => match find(rows, user, *id).await? {
+            Some(task) if task.completed => TaskChanged::Completed { task, already: true },
+            Some(task) => {
+                let task = Task { completed: true, updated_at: now, completed_at: Some(now), ..task };
+                write(rows, &task).await?;
+                TaskChanged::Completed { task, already: false }
+            }
+            None => TaskChanged::NoSuchTask { id: *id },
+        },
+        TaskChange::Delete { id } => match find(rows, user, *id).await? {
+            Some(task) => {
+                rows.execute(
+                    "DELETE FROM task WHERE user_id = $1 AND id = $2",
+                    values![user.as_str(), TaskRow::of(&task).id],
+                )
+                .await?;
+                TaskChanged::Deleted { task }
+            }
+            None => TaskChanged::NoSuchTask { id: *id },
+        },
+    };
+    if let Some(key) = key {
+        rows.execute(
+            "INSERT INTO applied_change (user_id, key, outcome, at) VALUES ($1, $2, $3, $4)",
+            values![user.as_str(), key.as_str(), &row::outcome_text(&outcome)?, &row::time_text(now)],
+        )
+        .await?;
+    }
+    Ok(outcome)
+}
+
+fn new(user: &UserId, id: TaskId, description: &TaskDescription, now: Timestamp) -> Task {
+    Task {
+        id,
+        user_id: user.clone(),
+        description: description.clone(),
+        completed: false,
+        created_at: now,
+        updated_at: now,
+        completed_at: None,
+    }
+}
+
+/// A user's changes happen one after the other, also where transactions run beside each other: the row that counts the
+/// user's ids is locked until the end of this one.
+async fn take_turns<C: Connection>(rows: &mut C, user: &UserId) -> Result<(), Failure> {
+    if C::LOCKS_ROWS {
+        rows.execute(
+            "INSERT INTO task_counter (user_id, last_id) VALUES ($1, 0)
+             ON CONFLICT (user_id) DO UPDATE SET last_id = task_counter.last_id",
+            values![user.as_str()],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// What a change with this key led to.
+async fn outcome<C: Connection>(
+    rows: &mut C,
+    user: &UserId,
+    key: &IdempotencyKey,
+) -> Result<Option<TaskChanged>, Failure> {
+    let kept = rows
+        .fetch_first(
+            "SELECT outcome FROM applied_change WHERE user_id = $1 AND key = $2",
+            values![user.as_str(), key.as_str()],
+        )
+        .await?;
+    let Some(mut kept) = kept else { return Ok(None) };
+    Ok(Some(row::read_outcome(&kept.text()?, key)?))
+}
+
+/// An id the user's tasks never had.
+async fn new_id<C: Connection>(rows: &mut C, user: &UserId) -> Result<TaskId, Failure> {
+    let counted = rows
+        .fetch_first(
+            "INSERT INTO task_counter (user_id, last_id) VALUES ($1, 1)
+             ON CONFLICT (user_id) DO UPDATE SET last_id = task_counter.last_id + 1 RETURNING last_id",
+            values![user.as_str()],
+        )
+        .await?;
+    let id = counted.map(|mut counted| counted.int()).transpose()?;
+    let id = id.and_then(|id| u64::try_from(id).ok()).and_then(TaskId::new);
+    Ok(id.ok_or_else(|| row::unreadable("the counter of task ids", "it is below 1"))?)
+}
+
+async fn find<C: Connection>(rows: &mut C, user: &UserId, id: TaskId) -> Result<Option<Task>, Failure> {
+    // An id beyond what the database counts to was never given.
+    let Ok(id) = i64::try_from(id.get()) else { return Ok(None) };
+    let columns = rows
+        .fetch_first(
+            "SELECT id, description, created_at, updated_at, completed_at FROM task WHERE user_id = $1 AND id = $2",
+            values![user.as_str(), id],
+        )
+        .await?;
+    Ok(columns.map(|columns| task(columns, user)).transpose()?)
+}
+
+/// Writes a new task, or one that changed.
+async fn write<C: Connection>(rows: &mut C, task: &Task) -> Result<(), Failure> {
+    let row = TaskRow::of(task);
+    rows.execute(
+        "INSERT INTO task (user_id, id, description, created_at, updated_at, completed_at)
+         VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (user_id, id) DO UPDATE SET description = excluded.description,
+           updated_at = excluded.updated_at, completed_at = excluded.completed_at",
+        values![
+            task.user_id.as_str(),
+            row.id,
+            &row.description,
+            &row.created_at,
+            &row.updated_at,
+            row.completed_at.as_deref()
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+pub(super) fn task(mut columns: Columns, user: &UserId) -> Result<Task, StoreError> {
+    let row = TaskRow {
+        id: columns.int()?,
+        description: columns.text()?,
+        created_at: columns.text()?,
+        updated_at: columns.text()?,
+        completed_at: columns.maybe_text()?,
+    };
+    row.read(user)
+}

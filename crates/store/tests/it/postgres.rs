@@ -1,0 +1,110 @@
+//! The store in PostgreSQL, against a real server.
+
+use std::cell::Cell;
+
+use adjutant_core::port::{ConversationStore, Journal as _, StoreError, TaskStore};
+use adjutant_core::{
+    ConversationKey, Input, InputBody, InputId, TaskChange, TaskDescription, TaskFilter, UserId,
+};
+use adjutant_store::{contract, postgres::Store};
+
+use crate::server::Server;
+
+fn key() -> ConversationKey {
+    let conversation = "00000000-0000-7000-8000-000000000001".parse().unwrap();
+    ConversationKey { user: UserId::local(), conversation }
+}
+
+fn input(number: usize) -> Input {
+    let body = InputBody::message(format!("message {number} \0 end"));
+    Input { id: InputId::new(format!("i{number}")).unwrap(), at: jiff::Timestamp::UNIX_EPOCH, body }
+}
+
+fn add(words: &str) -> TaskChange {
+    TaskChange::Add { description: TaskDescription::new(words).unwrap() }
+}
+
+#[tokio::test]
+async fn it_keeps_both_contracts() {
+    let server = Server::start();
+    let number = Cell::new(0);
+    let fresh = async || {
+        number.set(number.get() + 1);
+        Store::connect(&server.create_database(&format!("d{}", number.get())).await, 4).await.unwrap()
+    };
+    contract::task_store(&fresh).await;
+    contract::journal(&fresh).await;
+    contract::token_store(&fresh).await;
+    contract::budget_store(&fresh).await;
+    let url = server.create_database("reopened").await;
+    contract::everything_is_there_after_reopening(Store::connect(&url, 2).await.unwrap(), async |store| {
+        store.close().await;
+        Store::connect(&url, 2).await.unwrap()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn of_many_who_start_at_once_one_makes_the_schema_and_all_can_write() {
+    let server = Server::start();
+    let url = server.create_database("shared").await;
+    let open = || Store::connect(&url, 2);
+    let (a, b, c, d) = tokio::join!(open(), open(), open(), open());
+    let stores: Vec<Store> = [a, b, c, d].into_iter().map(Result::unwrap).collect();
+    let user = UserId::local();
+    let change = add("buy milk");
+    let repeated = adjutant_core::IdempotencyKey::new("once").unwrap();
+    let write = async |store: &Store| {
+        // The same key from everywhere is one change, and everyone hears its outcome.
+        store.apply(&user, &change, Some(&repeated)).await.unwrap();
+        store.apply(&user, &change, None).await.unwrap();
+        // A conversation that all of them begin at once begins once.
+        store.submit(&key(), &input(1)).await.unwrap();
+    };
+    tokio::join!(write(&stores[0]), write(&stores[1]), write(&stores[2]), write(&stores[3]));
+    let tasks = TaskStore::list(&stores[0], &user, TaskFilter::All).await.unwrap();
+    assert_eq!(tasks.iter().map(|task| task.id.get()).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert_eq!(stores[1].load(&key()).await.unwrap().inbox, [input(1)]);
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_told_and_passes() {
+    let mut server = Server::start();
+    let url = server.create_database("lost").await;
+    let store = Store::connect(&url, 2).await.unwrap();
+    store.submit(&key(), &input(1)).await.unwrap();
+    server.crash();
+    let refused = store.submit(&key(), &input(2)).await.unwrap_err();
+    let StoreError::Unavailable { message } = &refused else { panic!("{refused:?}") };
+    assert!(message.contains("PostgreSQL database lost"), "{message}");
+    server.run();
+    store.submit(&key(), &input(2)).await.unwrap();
+    assert_eq!(store.load(&key()).await.unwrap().inbox, [input(1), input(2)]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_used_says_why() {
+    let server = Server::start();
+    let refused = async |url: String| match Store::connect(&url, 1).await.unwrap_err() {
+        StoreError::Unusable { message } | StoreError::Unavailable { message } => message,
+        other => panic!("{other:?}"),
+    };
+    let missing = refused(server.url("nowhere")).await;
+    assert!(missing.contains("nowhere") && missing.contains("does not exist"), "{missing}");
+    let none = refused("postgres//user:secret@x".to_owned()).await;
+    assert!(none.contains("postgres://") && !none.contains("secret"), "{none}");
+    let unreachable = refused("postgres://user:secret@127.0.0.1:9/x".to_owned()).await;
+    assert!(unreachable.contains("127.0.0.1:9") && !unreachable.contains("secret"), "{unreachable}");
+    // Somebody else's tables are not touched.
+    let url = server.create_database("others").await;
+    let options: sqlx::postgres::PgConnectOptions = url.parse().unwrap();
+    let pool = sqlx::PgPool::connect_with(options).await.unwrap();
+    sqlx::query("CREATE TABLE task (mine text)").execute(&pool).await.unwrap();
+    pool.close().await;
+    let foreign = refused(url).await;
+    assert!(foreign.contains("another program"), "{foreign}");
+    let store = Store::connect(&server.create_database("closed").await, 1).await.unwrap();
+    store.close().await;
+    let closed = ConversationStore::list(&store, &UserId::local(), 1).await;
+    assert!(matches!(closed, Err(StoreError::Unavailable { .. })), "{closed:?}");
+}

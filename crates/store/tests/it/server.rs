@@ -1,0 +1,113 @@
+//! A PostgreSQL server for a test: its own data, its own socket, no port, gone afterwards.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use sqlx::{ConnectOptions as _, Connection as _};
+use tempfile::TempDir;
+
+/// A running server.
+pub(crate) struct Server {
+    folder: TempDir,
+    process: Option<Child>,
+    /// What is committed survives a power failure.
+    durable: bool,
+}
+
+impl Server {
+    /// Starts one. Needs PostgreSQL's programs (Debian: `apt-get install postgresql`); run by root, they run as the user
+    /// `postgres`, because the server refuses root.
+    ///
+    /// Nobody loses power in a test; what a killed process leaves behind is there all the same.
+    pub(crate) fn start() -> Self {
+        Self::start_as(false)
+    }
+
+    /// One that is as careful as a real one, if it is to be `durable`.
+    pub(crate) fn start_as(durable: bool) -> Self {
+        let folder = TempDir::new().unwrap();
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
+        let mut server = Self { folder, process: None, durable };
+        let made = program("initdb")
+            .args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "-D"])
+            .arg(server.data())
+            .stdout(Stdio::null())
+            .status();
+        let made = made.unwrap_or_else(|error| {
+            panic!("PostgreSQL is needed for this test (Debian: apt-get install postgresql): initdb: {error}")
+        });
+        assert!(made.success());
+        server.run();
+        server
+    }
+
+    /// Starts the server's process and waits until it takes connections.
+    pub(crate) fn run(&mut self) {
+        let mut process = program("postgres")
+            .arg("-D")
+            .arg(self.data())
+            .arg("-k")
+            .arg(self.folder.path())
+            .args(["-c", "listen_addresses=", "-c", "log_min_messages=log", "-c"])
+            .arg(if self.durable { "fsync=on" } else { "fsync=off" })
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut words = BufReader::new(process.stderr.take().unwrap()).lines();
+        let ready =
+            words.by_ref().map(Result::unwrap).any(|line| line.contains("ready to accept connections"));
+        assert!(ready, "the server ended before it was ready");
+        // Its words are read on, so that it never waits for a reader.
+        std::thread::spawn(move || words.for_each(drop));
+        self.process = Some(process);
+    }
+
+    /// Ends it at once, as a crash would: nothing is written that was not yet.
+    pub(crate) fn crash(&mut self) {
+        let Some(mut process) = self.process.take() else { return };
+        Command::new("kill").arg("-QUIT").arg(process.id().to_string()).status().unwrap();
+        process.wait().unwrap();
+    }
+
+    /// The address of one of its databases.
+    pub(crate) fn url(&self, database: &str) -> String {
+        format!("postgres:///{database}?host={}&user=postgres", self.folder.path().display())
+    }
+
+    /// An empty database; its address.
+    pub(crate) async fn create_database(&self, name: &str) -> String {
+        let options: sqlx::postgres::PgConnectOptions = self.url("postgres").parse().unwrap();
+        let mut connection = options.connect().await.unwrap();
+        let create = sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"));
+        sqlx::query(create).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        self.url(name)
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.crash();
+    }
+}
+
+/// One of PostgreSQL's programs: on the path, or where Debian keeps them.
+fn program(name: &str) -> Command {
+    let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut places: Vec<PathBuf> = debian.map(|version| version.path().join("bin").join(name)).collect();
+    places.sort();
+    let place = places.pop().filter(|place| place.is_file()).unwrap_or_else(|| Path::new(name).to_owned());
+    let me = Command::new("id").arg("-u").output().unwrap().stdout;
+    if me.trim_ascii() != b"0" {
+        return Command::new(place);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(place);
+    command
+}

@@ -1,0 +1,121 @@
+//! What vendors have in common belongs into a shared file of `crates/providers`, not into each of their folders.
+//!
+//! Counted are lines of code that stand in a run of equal lines of two folders. Blank lines and comments do not count, and
+//! neither does white space.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::files::File;
+
+/// Where the vendors' folders are. One with a `wire.rs` in it is a vendor's.
+const PROVIDERS: &str = "crates/providers/src/";
+/// How long a run of equal lines is.
+const RUN: usize = 6;
+/// The share of all lines that may be in such runs, in percent.
+const PERCENT_MAX: f64 = 6.0;
+
+/// The files with repeated lines, if there are too many such lines.
+pub(crate) fn between_vendors(files: &[File]) -> Vec<String> {
+    let folders = folders(files);
+    let mut seen: HashMap<&[&str], Option<&str>> = HashMap::new();
+    for (folder, files) in &folders {
+        for run in files.iter().flat_map(|file| file.lines.windows(RUN)) {
+            // `None`: in two folders.
+            seen.entry(run)
+                .and_modify(|known| *known = known.filter(|known| known == folder))
+                .or_insert(Some(folder));
+        }
+    }
+    let mut found = Vec::new();
+    let (mut all, mut repeated) = (0, 0);
+    for file in folders.values().flatten() {
+        let mut marked = vec![false; file.lines.len()];
+        for (at, run) in file.lines.windows(RUN).enumerate() {
+            if seen.get(run) == Some(&None) {
+                marked[at..at + RUN].fill(true);
+            }
+        }
+        let count = marked.into_iter().filter(|marked| *marked).count();
+        all += file.lines.len();
+        repeated += count;
+        if count > 0 {
+            found.push(format!("{}: {count} lines also stand in another vendor's folder", file.path));
+        }
+    }
+    if folders.len() < 2 {
+        return vec![format!("nothing to compare: {} vendor folders in {PROVIDERS}", folders.len())];
+    }
+    let percent = percent(repeated, all);
+    println!("    {repeated} of {all} lines are repeated between vendors: {percent:.1} %");
+    if percent <= PERCENT_MAX {
+        return Vec::new();
+    }
+    found.push(format!("{percent:.1} % of the lines are repeated, and {PERCENT_MAX} % may be"));
+    found
+}
+
+struct Code<'a> {
+    path: &'a str,
+    lines: Vec<&'a str>,
+}
+
+/// The code of each vendor's folder.
+fn folders(files: &[File]) -> BTreeMap<&str, Vec<Code<'_>>> {
+    let mut folders: BTreeMap<&str, Vec<Code<'_>>> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
+        let inside = file.path.strip_prefix(PROVIDERS).and_then(|path| path.split_once('/'));
+        if let Some((folder, _)) = inside {
+            folders.entry(folder).or_default().push(Code { path: &file.path, lines: lines(&file.text) });
+        }
+    }
+    folders.retain(|_, files| files.iter().any(|file| file.path.ends_with("/wire.rs")));
+    folders
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).collect()
+}
+
+fn percent(part: usize, whole: usize) -> f64 {
+    let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
+    if whole == 0 { 0.0 } else { 100.0 * count(part) / count(whole) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, lines: impl Iterator<Item = u32>) -> File {
+        let lines: Vec<String> = lines.map(|line| format!("  line {line};\n\n// A comment.\n")).collect();
+        File { path: format!("{PROVIDERS}{path}"), text: lines.concat() }
+    }
+
+    #[test]
+    fn a_run_of_six_in_two_folders_is_found() {
+        let files = [file("a/wire.rs", 0..6), file("b/wire.rs", 0..6), file("c/wire.rs", 100..110)];
+        let found = between_vendors(&files);
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found[0].contains("a/wire.rs: 6 lines") && found[2].contains("54.5 %"), "{found:?}");
+    }
+
+    #[test]
+    fn shorter_runs_runs_of_one_vendor_and_shared_files_are_not() {
+        let short = [file("a/wire.rs", 0..5), file("b/wire.rs", 0..5)];
+        assert!(between_vendors(&short).is_empty());
+        let own = [file("a/wire.rs", 0..9), file("a/tests.rs", 0..9), file("b/wire.rs", 20..30)];
+        assert!(between_vendors(&own).is_empty());
+        let shared = [file("a/wire.rs", 0..9), file("shared/mod.rs", 0..9), file("b/wire.rs", 20..30)];
+        assert!(between_vendors(&shared).is_empty());
+    }
+
+    #[test]
+    fn a_few_are_borne() {
+        let files = [file("a/wire.rs", 0..200), file("b/wire.rs", 194..400)];
+        assert!(between_vendors(&files).is_empty());
+    }
+
+    #[test]
+    fn nothing_to_compare_is_a_failure() {
+        assert_eq!(between_vendors(&[file("a/wire.rs", 0..9)]).len(), 1);
+    }
+}
