@@ -12,6 +12,9 @@ use axum::http::HeaderMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::auth::User;
@@ -31,7 +34,7 @@ const THREADS: Uuid = Uuid::from_u128(0x5b1c_0f5e_6d1a_4b0e_9a57_5a1f_3a8b_2c11)
 const REQUESTS: Uuid = Uuid::from_u128(0x0d8e_6c54_92a7_4f3b_b1c5_7e2d_94f0_6a18);
 
 /// What a client sends.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChatRequest {
     /// What the person says. Needed unless something is answered.
@@ -44,7 +47,7 @@ pub(crate) struct ChatRequest {
 }
 
 /// The answer to one pending call.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Resume {
     /// As the pending call was shown.
@@ -55,11 +58,12 @@ pub(crate) struct Resume {
     verdict: Option<Became>,
     /// Other arguments to approve the call with. They pass the gate again.
     #[serde(rename = "editedArgs")]
+    #[schema(value_type = Option<Object>)]
     edited_args: Option<Arguments>,
 }
 
 /// What became of a call in doubt, as the person has it.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Became {
     /// It was done.
@@ -86,12 +90,16 @@ impl Resume {
 }
 
 /// What a client gets.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ChatResponse {
     thread_id: String,
+    #[schema(value_type = String)]
     run_id: TurnId,
+    #[schema(value_type = String)]
     decision: DecisionKind,
+    #[schema(value_type = String)]
     intent: UserIntent,
+    #[schema(value_type = String)]
     outcome: OutcomeCategory,
     content: String,
     pending: Vec<Pending>,
@@ -99,6 +107,7 @@ pub(crate) struct ChatResponse {
     usage: Usage,
     timing_ms: Timing,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
     notices: Vec<Notice>,
     /// The typed cause, if the turn did not simply succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,11 +117,12 @@ pub(crate) struct ChatResponse {
 }
 
 /// A call that waits for a human.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct Pending {
     interrupt_id: String,
     kind: PendingKind,
     tool: String,
+    #[schema(value_type = Object)]
     args: Arguments,
     preview: String,
     expires_at: Timestamp,
@@ -122,7 +132,7 @@ struct Pending {
 }
 
 /// What it waits for.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum PendingKind {
     /// A yes or no.
@@ -131,14 +141,16 @@ enum PendingKind {
     Doubt,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct ToolUsed {
     tool: String,
+    #[schema(value_type = Object)]
     args: Arguments,
+    #[schema(value_type = Object)]
     result: ToolResult,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct Usage {
     model: String,
     input_tokens: Option<u64>,
@@ -149,21 +161,28 @@ struct Usage {
     cost_usd: Option<f64>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct Timing {
     llm: u64,
     tools: u64,
     total: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct Cause {
     code: &'static str,
     message: String,
 }
 
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(chat))
+}
+
 /// Answers a message, or goes on with what was answered. The turn goes on to its end also when the client goes away; one
 /// that gave its request a name may send it again, here or to another replica, and gets what became of it.
+#[utoipa::path(post, path = "/v1/chat", request_body = ChatRequest, responses(
+    (status = 200, description = "What the turn came to.", body = ChatResponse),
+))]
 pub(crate) async fn chat(
     State(app): State<Shared>,
     User(user): User,

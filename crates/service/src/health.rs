@@ -5,16 +5,27 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::serve::Shared;
 
-/// `GET /healthz`: it lives.
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(readyz))
+}
+
+/// It lives.
+#[utoipa::path(get, path = "/healthz", responses((status = 200, description = "It lives.")))]
 pub(crate) async fn healthz() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }
 
-/// `GET /readyz`: it can take a request; if not, why.
+/// Whether it can take a request; if not, why.
+#[utoipa::path(get, path = "/readyz", responses(
+    (status = 200, description = "It can take a request."),
+    (status = 503, description = "It cannot, and says why."),
+))]
 pub(crate) async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Value>) {
     if app.stopping.is_cancelled() {
         let reasons =

@@ -9,6 +9,7 @@ mod chat; // a message in, a turn's response out
 mod guard; // which hosts and pages may ask
 mod health; // whether it lives, and whether it can work
 mod problem; // errors as people and programs read them
+mod router; // every address
 mod serve; // from a socket to an orderly end
 mod token; // secrets that stand for a user
 

@@ -7,24 +7,13 @@ use std::time::Duration;
 
 use adjutant_core::CancellationToken;
 use adjutant_runtime::{Agent, RunError};
-use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderName, Method, StatusCode};
-use axum::middleware::from_fn_with_state;
-use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio_util::task::TaskTracker;
-use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
 
 use crate::auth::Auth;
-use crate::problem::Problem;
-use crate::{chat, guard, health, problem};
+use crate::router::router;
 
-/// A request's body, in bytes. Source: `DESIGN.md` 4.
-const BODY_MAX: usize = 1024 * 1024;
 /// How often the service looks for work that a replica which is gone left behind.
 const SWEEP: Duration = Duration::from_secs(5);
 /// How long what runs may take to end when the service is stopped.
@@ -204,33 +193,4 @@ async fn sweep(state: Shared) {
             () = state.stopping.cancelled() => {}
         }
     }
-}
-
-fn router(state: Shared) -> Router {
-    let id = HeaderName::from_static("x-request-id");
-    Router::new()
-        .route("/v1/chat", post(chat::chat))
-        .route("/healthz", get(health::healthz))
-        .route("/readyz", get(health::readyz))
-        .fallback(async || Problem::unknown("address"))
-        .method_not_allowed_fallback(method_not_allowed)
-        .layer(DefaultBodyLimit::max(BODY_MAX))
-        .layer(from_fn_with_state(state.clone(), guard::check))
-        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
-            Problem::internal().into_response()
-        }))
-        .layer(from_fn_with_state(state.clone(), problem::name_request))
-        .layer(PropagateRequestIdLayer::new(id.clone()))
-        .layer(SetRequestIdLayer::new(id, MakeRequestUuid))
-        .with_state(state)
-}
-
-async fn method_not_allowed(method: Method) -> Response {
-    Problem::new(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "invalid_request",
-        "Not with that method",
-        format!("{method} is not what this address takes"),
-    )
-    .into_response()
 }

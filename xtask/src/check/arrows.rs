@@ -27,9 +27,15 @@ const ALLOWED: &[Allowed] = &[
         normal: &["adjutant-core"],
         dev: &["adjutant-providers", "adjutant-store", "adjutant-tools"],
     },
+    Allowed { package: "adjutant-memory", normal: &["adjutant-core"], dev: &[] },
+    Allowed {
+        package: "adjutant-mcp",
+        normal: &["adjutant-core", "adjutant-runtime"],
+        dev: &["adjutant-providers", "adjutant-store", "adjutant-tools"],
+    },
     Allowed {
         package: "adjutant-service",
-        normal: &["adjutant-core", "adjutant-runtime"],
+        normal: &["adjutant-core", "adjutant-mcp", "adjutant-runtime"],
         dev: &["adjutant-providers", "adjutant-store", "adjutant-tools"],
     },
     Allowed {
@@ -56,6 +62,8 @@ const ALLOWED: &[Allowed] = &[
         normal: &[
             "adjutant-core",
             "adjutant-embedded",
+            "adjutant-mcp",
+            "adjutant-memory",
             "adjutant-providers",
             "adjutant-restate",
             "adjutant-runtime",
