@@ -7,6 +7,7 @@
 )]
 
 mod check; // rules of the house
+mod clients; // official clients and a browser against the running binary
 mod measure; // how heavy the library is
 mod metadata; // what cargo knows of the workspace
 mod model; // the suite that needs a language model
@@ -18,7 +19,8 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask check     format, clippy, docs, features one by one, arrows between crates, licences, files
-cargo xtask test      every test: workspace, doc tests, examples, crash tests, and the suites that need a model
+cargo xtask test      every test: workspace, doc tests, examples, crash tests, clients, and the suites that need a model
+cargo xtask clients [NAME]   official clients and a browser against the running binary (tests/clients/, tests/browser)
 cargo xtask measure   weight of the library with one provider: crates in its tree, CPU seconds of a clean check
 ";
 
@@ -27,6 +29,8 @@ fn main() -> ExitCode {
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["check"] => check::run(),
         ["test"] => test::run(),
+        ["clients"] => clients::run(None),
+        ["clients", name] => clients::run(Some(name)),
         ["measure"] => measure::run(),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

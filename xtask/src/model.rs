@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::server;
-use crate::steps::{Ended, Steps, cargo, output, root, run, target};
+use crate::steps::{Ended, Steps, cargo, output, root, run};
 
 /// Where the weights are, for whoever has them already.
 const FILE: &str = "ADJUTANT_MODEL_FILE";
@@ -16,20 +16,10 @@ const FILE: &str = "ADJUTANT_MODEL_FILE";
 /// cases (and what the design asks for): greedy output differs a little between processors.
 const EVALUATIONS: &[(&str, &str)] = &[("evals/todo.jsonl", "23"), ("evals/todo-lists.jsonl", "54")];
 
-/// Builds the binary as it ships, gets the model, runs its tests and the evaluations.
-pub(crate) fn suite(steps: &mut Steps) {
-    let mut built = false;
-    steps.step("release build", || {
-        run(&mut cargo(["build", "--release", "--locked", "--package", "adjutant-cli"]))?;
-        built = true;
-        Ok(())
-    });
-    if !built {
-        return;
-    }
-    let adjutant = binary();
+/// Gets the model, runs its tests and the evaluations.
+pub(crate) fn suite(steps: &mut Steps, adjutant: &Path) {
     let mut weights = None;
-    steps.may_be_skipped("the model suite: the model itself", || match find_weights(&adjutant) {
+    steps.may_be_skipped("the model suite: the model itself", || match find_weights(adjutant) {
         Ok(file) => {
             println!("    {}", file.display());
             weights = Some(file);
@@ -44,7 +34,7 @@ pub(crate) fn suite(steps: &mut Steps) {
     });
     for (cases, min_pass) in EVALUATIONS {
         steps.step(&format!("the model suite: {cases}"), || {
-            let mut evaluation = Command::new(&adjutant);
+            let mut evaluation = Command::new(adjutant);
             evaluation
                 .args(["eval", cases, "--min-pass", min_pass, "-m"])
                 .arg(model_of(&weights))
@@ -52,11 +42,7 @@ pub(crate) fn suite(steps: &mut Steps) {
             run(&mut evaluation)
         });
     }
-    server::suite(steps, &adjutant, &weights);
-}
-
-fn binary() -> PathBuf {
-    target().join("release").join(format!("adjutant{}", std::env::consts::EXE_SUFFIX))
+    server::suite(steps, adjutant, &weights);
 }
 
 /// How `-m` names a file of weights.

@@ -3,8 +3,8 @@
 use std::process::{Command, Stdio};
 
 use crate::metadata::{self, Package};
-use crate::model;
 use crate::steps::{Failure, Steps, cargo, output, root, run as run_command, target};
+use crate::{clients, model};
 
 /// The library whose examples are run.
 const LIBRARY: &str = "adjutant";
@@ -34,7 +34,16 @@ pub(crate) fn run() -> Result<(), Failure> {
         run_command(&mut cargo(["test", "--workspace", "--doc", "--locked"]))
     });
     steps.step("examples", || examples(&workspace, &whole));
-    model::suite(&mut steps);
+    let mut shipped = None;
+    steps.step("release build", || {
+        run_command(&mut cargo(["build", "--release", "--locked", "--package", "adjutant-cli"]))?;
+        shipped = Some(target().join("release").join(format!("adjutant{}", std::env::consts::EXE_SUFFIX)));
+        Ok(())
+    });
+    if let Some(adjutant) = shipped {
+        clients::suite(&mut steps, &adjutant);
+        model::suite(&mut steps, &adjutant);
+    }
     steps.finish()
 }
 
