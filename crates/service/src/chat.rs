@@ -2,14 +2,13 @@
 
 use adjutant_core::{
     AgentResponse, Answer, Arguments, ConversationId, DecisionKind, InputBody, InputId, Notice,
-    OutcomeCategory, PendingCall, ToolResult, TurnError, TurnId, UserIntent, Verdict,
+    OutcomeCategory, PendingCall, TurnId, UserIntent, Verdict,
 };
 use adjutant_runtime::RunContext;
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::http::HeaderMap;
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -20,6 +19,7 @@ use uuid::Uuid;
 use crate::auth::User;
 use crate::problem::Problem;
 use crate::serve::Shared;
+use crate::wire::{Cause, Pending, Timing, ToolUsed, Usage};
 
 /// A client's own name for a conversation may be this long, in bytes.
 const THREAD_ID_MAX: usize = 200;
@@ -114,64 +114,6 @@ pub(crate) struct ChatResponse {
     error: Option<Cause>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<Value>,
-}
-
-/// A call that waits for a human.
-#[derive(Debug, Serialize, ToSchema)]
-struct Pending {
-    interrupt_id: String,
-    kind: PendingKind,
-    tool: String,
-    #[schema(value_type = Object)]
-    args: Arguments,
-    preview: String,
-    expires_at: Timestamp,
-    /// When a call in doubt was begun.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<Timestamp>,
-}
-
-/// What it waits for.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum PendingKind {
-    /// A yes or no.
-    Confirmation,
-    /// Somebody who knows whether it was done.
-    Doubt,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct ToolUsed {
-    tool: String,
-    #[schema(value_type = Object)]
-    args: Arguments,
-    #[schema(value_type = Object)]
-    result: ToolResult,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct Usage {
-    model: String,
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    cached_tokens: Option<u64>,
-    thinking_tokens: Option<u64>,
-    /// `null`: not known.
-    cost_usd: Option<f64>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct Timing {
-    llm: u64,
-    tools: u64,
-    total: u64,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-struct Cause {
-    code: &'static str,
-    message: String,
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
@@ -270,20 +212,7 @@ fn answers(pending: &[PendingCall], resume: Vec<Resume>) -> Result<Vec<Answer>, 
 
 impl ChatResponse {
     fn of(response: AgentResponse, thread: Option<String>, model: String) -> Self {
-        let pending = response.decision.pending.into_iter().map(|call| Pending {
-            interrupt_id: call.digest,
-            kind: if call.doubt.is_some() { PendingKind::Doubt } else { PendingKind::Confirmation },
-            since: call.doubt.map(|doubt| doubt.since),
-            tool: call.tool,
-            args: call.arguments,
-            preview: call.preview,
-            expires_at: call.expires_at,
-        });
-        let tools_used = response.tools_used.into_iter().map(|invocation| ToolUsed {
-            tool: invocation.tool,
-            args: invocation.arguments,
-            result: invocation.result,
-        });
+        let (usage, timing_ms) = (Usage::of(&response, model), Timing::of(&response));
         Self {
             thread_id: thread.unwrap_or_else(|| response.conversation.to_string()),
             run_id: response.turn,
@@ -291,31 +220,14 @@ impl ChatResponse {
             intent: response.decision.intent,
             outcome: response.outcome,
             content: response.content,
-            pending: pending.collect(),
-            tools_used: tools_used.collect(),
-            usage: Usage {
-                model,
-                input_tokens: response.usage.input_tokens,
-                output_tokens: response.usage.output_tokens,
-                cached_tokens: response.usage.cached_tokens,
-                thinking_tokens: response.usage.thinking_tokens,
-                cost_usd: response.cost.map(adjutant_core::Cost::usd),
-            },
-            timing_ms: Timing {
-                llm: response.timing.model_ms,
-                tools: response.timing.tool_ms,
-                total: response.timing.total_ms,
-            },
+            pending: response.decision.pending.into_iter().map(Pending::of).collect(),
+            tools_used: response.tools_used.into_iter().map(ToolUsed::of).collect(),
+            usage,
+            timing_ms,
             notices: response.notices,
             error: response.error.as_ref().map(Cause::of),
             output: response.output,
         }
-    }
-}
-
-impl Cause {
-    fn of(error: &TurnError) -> Self {
-        Self { code: error.code(), message: error.to_string() }
     }
 }
 

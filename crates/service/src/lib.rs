@@ -12,6 +12,7 @@ mod problem; // errors as people and programs read them
 mod router; // every address
 mod serve; // from a socket to an orderly end
 mod token; // secrets that stand for a user
+mod wire; // what a turn came to, in the words of the wire
 
 pub use auth::Auth;
 pub use serve::{ServeError, Service, ServiceConfig};
