@@ -192,7 +192,7 @@ pub(crate) enum Command {
     /// Who may ask a service
     #[command(subcommand)]
     Token(Token),
-    /// The database: how it is, whether it is whole, a copy of it
+    /// The database: how it is, whether it is whole, a copy of it. Each of these brings its schema up to date, as every start does
     #[command(subcommand)]
     Db(Db),
     /// Settings
@@ -204,9 +204,9 @@ pub(crate) enum Command {
 pub(crate) enum Db {
     /// Which database it is, what is in it, and what it takes
     Status,
-    /// Bring its schema up to date, as every start does
+    /// Bring its schema up to date and do nothing else; makes it where there is none
     Migrate,
-    /// Look for what is damaged or does not fit together; changes nothing
+    /// Look for what is damaged or does not fit together; mends nothing
     Check,
     /// Write a copy of it while others go on working (SQLite; for PostgreSQL it says the command)
     Backup {

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use crate::args::Db;
-use crate::config::Settings;
+use crate::config::{Database, Settings};
 use crate::display::json_line;
 use crate::error::{CliError, Exit};
 use crate::screen::Screen;
@@ -33,6 +33,13 @@ pub(crate) async fn run(
     command: Db,
     json: bool,
 ) -> Result<Exit, CliError> {
+    if let (Database::Sqlite(file), false) = (&settings.database, matches!(command, Db::Migrate))
+        && !file.exists()
+    {
+        return Err(CliError::configuration(format!("there is no database at {}", file.display()))
+            .or_try("adjutant db migrate    makes an empty one; so does whatever needs one")
+            .or_try("adjutant config path    says where it is looked for"));
+    }
     // Opening it brings its schema up to date, as every start does.
     let store = store::open(settings).await?;
     match command {

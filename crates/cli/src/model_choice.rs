@@ -85,6 +85,14 @@ impl Choice {
         }
     }
 
+    /// Whether it says which model of the provider.
+    pub(crate) fn has_model(&self) -> bool {
+        match self {
+            Self::Vendor(_, model) | Self::Embedded(model) => model.is_some(),
+            Self::EmbeddedFile(_) | Self::Scripted(_) | Self::Demo => true,
+        }
+    }
+
     /// What was named; else the first provider with a key and a model; else Ollama, if it runs and has a model with tools;
     /// else the model in this process.
     ///

@@ -56,11 +56,20 @@ pub(crate) async fn run(sources: &Sources, screen: &Screen, options: Call) -> Re
     let input = Input::parse(&read(options.input.as_deref())?)?;
     let settings = sources.load()?;
     settings.warnings.iter().for_each(|warning| screen.note(warning));
-    let (choice, named) = match choose(sources.model.as_deref(), &input)? {
+    let flag = sources.model.as_deref().map(Choice::parse).transpose()?;
+    let choice = match flag.clone() {
+        Some(choice) => Some(choice),
+        None => input.provider.as_deref().map(Choice::parse).transpose()?,
+    };
+    let (choice, named) = match choice {
         Some(choice) => (choice, Named::Yes),
         None => Choice::of(&settings, screen).await?,
     };
-    let choice = completed(choice, &input);
+    // `-m` with a model has the last word.
+    let (choice, named) = match &input.model {
+        Some(model) if !flag.is_some_and(|flag| flag.has_model()) => with_model(choice, named, model, &input),
+        Some(_) | None => (choice, named),
+    };
     let call_state = if let Choice::Vendor(provider, _) = &choice { provider.call_state } else { None };
     // One attempt is the promise of a raw call.
     let over = Override { base_url: options.base_url, retries: Some(options.retries) };
@@ -117,23 +126,19 @@ fn all(source: impl Read) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Who is asked: `-m`, else the provider of the input; `None`: neither says.
-fn choose(flag: Option<&str>, input: &Input) -> Result<Option<Choice>, CliError> {
-    flag.or(input.provider.as_deref()).map(Choice::parse).transpose()
-}
-
-/// The choice with the model of the input, if it has none and the input does not mean another provider's.
-fn completed(choice: Choice, input: &Input) -> Choice {
-    let means = |name: &str| {
-        let named = input.provider.as_deref().and_then(Provider::find);
-        input.provider.is_none() || named.is_some_and(|provider| provider.name == name)
+/// The choice with the model of the input, unless the input means another provider's.
+fn with_model(choice: Choice, named: Named, model: &str, input: &Input) -> (Choice, Named) {
+    let provider = input.provider.as_deref().map(|name| name.split('/').next().unwrap_or(name));
+    let means = |name: &str| match provider {
+        None => true,
+        Some(said) => said == name || Provider::find(said).is_some_and(|provider| provider.name == name),
     };
-    match (choice, &input.model) {
-        (Choice::Vendor(provider, None), Some(model)) if means(provider.name) => {
-            Choice::Vendor(provider, Some(model.clone()))
+    match choice {
+        Choice::Vendor(provider, _) if means(provider.name) => {
+            (Choice::Vendor(provider, Some(model.to_owned())), Named::Yes)
         }
-        (Choice::Embedded(None), Some(model)) => Choice::Embedded(Some(model.clone())),
-        (choice, _) => choice,
+        Choice::Embedded(_) if means("embedded") => (Choice::Embedded(Some(model.to_owned())), Named::Yes),
+        choice => (choice, named),
     }
 }
 

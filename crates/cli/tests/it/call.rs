@@ -155,6 +155,23 @@ fn the_option_wins_over_the_input_and_the_input_over_the_settings() {
     }
 }
 
+#[cfg(feature = "gemini")]
+#[test]
+fn the_model_of_the_input_wins_over_the_configured_one_and_the_option_over_both() {
+    let home = Home::new();
+    home.config("model = \"gemini/m1\"\n");
+    let vendor = Vendor::answering((0..3).map(|_| Reply::json(200, said("a"))));
+    let url = vendor.url();
+    let input = r#"{"model": "m2", "messages": [{"role": "user", "text": "Hello"}]}"#;
+    for options in [vec![], vec!["-m", "gemini/m3"], vec!["-m", "gemini"]] {
+        let command = [&["models", "call", "--base-url", &url], options.as_slice()].concat();
+        home.pipe(&command, input.as_bytes()).succeeds();
+    }
+    let asked: Vec<String> = vendor.asked().into_iter().map(|asked| asked.line).collect();
+    let path = |model: &str| format!("POST /v1beta/models/{model}:generateContent");
+    assert_eq!(asked, [path("m2"), path("m3"), path("m2")]);
+}
+
 #[test]
 fn the_request_goes_out_as_it_is_and_the_counters_come_back_as_they_were_sent() {
     let home = Home::new();

@@ -58,6 +58,19 @@ async fn a_database_is_described_checked_and_copied() {
     home.run(&["db", "check"]).ends_with(1).says("nothing was changed");
 }
 
+#[test]
+fn what_is_not_there_is_not_made_by_looking_at_it() {
+    let home = Home::new();
+    let file = home.path("mistyped.db");
+    for command in [vec!["db", "status"], vec!["db", "check"], vec!["db", "backup", "copy.db"]] {
+        let command = [command.as_slice(), &["--database", arg(&file)]].concat();
+        home.run(&command).ends_with(3).says("mistyped.db").says("adjutant db migrate");
+        assert!(!file.exists(), "{command:?} made it");
+    }
+    home.run(&["db", "migrate", "--database", arg(&file)]).succeeds();
+    home.run(&["db", "check", "--database", arg(&file)]).succeeds();
+}
+
 #[tokio::test]
 async fn a_server_has_a_program_of_its_own_for_copies() {
     let server = Server::start();
