@@ -6,8 +6,10 @@ use adjutant_core::{
     ResolvedBy, ToolCall, ToolResult, Verdict, digest, read_message, words,
 };
 
+use tokio::time::Instant;
+
 use super::calls::Call;
-use super::{Answered, Steps};
+use super::{Answered, Steps, millis};
 use crate::RunError;
 use crate::event::RunEvent;
 
@@ -66,6 +68,11 @@ impl Steps<'_> {
 
     /// Everything was answered: approved calls run, and those that are to be tried again.
     async fn run_answered(&self, turn: &Turn, pending: &[PendingCall]) -> Result<Answered, RunError> {
+        let set_aside = match self.set_aside_for_answered(&self.yet_to_run(pending).await).await? {
+            Ok(set_aside) => set_aside,
+            Err(exceeded) => return Ok(Answered::Stopped(StopReason::Budget(exceeded), Vec::new())),
+        };
+        let began = Instant::now();
         let mut ends = Vec::new();
         for shown in pending {
             let end = match (&shown.doubt, self.verdict(&shown.call_id).await) {
@@ -81,10 +88,26 @@ impl Steps<'_> {
             };
             ends.extend(end.map(|end| (shown.call_id.clone(), end)));
         }
+        set_aside.settle_tools(self.inner, millis(began)).await?;
         match self.must_stop() {
             Some(reason) => Ok(Answered::Stopped(reason, ends)),
             None => Ok(Answered::Ends(ends)),
         }
+    }
+
+    /// Those that the answers have run, and that nobody has begun since.
+    async fn yet_to_run<'p>(&self, pending: &'p [PendingCall]) -> Vec<&'p PendingCall> {
+        let mut yet = Vec::new();
+        for shown in pending {
+            let runs = match &shown.doubt {
+                None => matches!(self.verdict(&shown.call_id).await, Some((Verdict::Approved, _))),
+                Some(doubt) => self.is_to_be_repeated(&shown.call_id, doubt.attempt).await,
+            };
+            if runs && !self.has_begun_since(shown).await {
+                yet.push(shown);
+            }
+        }
+        yet
     }
 
     /// `None`: the turn is being stopped, and the call has not begun.

@@ -7,7 +7,7 @@ use adjutant_core::port::{BudgetStore, Reservation};
 use adjutant_core::turn::{estimate_tokens, request_tokens};
 use adjutant_core::{
     Allowance, Budgets, Cost, Event, Exceeded, GenerateRequest, GenerateResponse, ModelError, ModelId,
-    Recorded, Scope, Spending, ToolCall, TurnId, Usage, limits,
+    PendingCall, Recorded, Scope, Spending, ToolCall, TurnId, Usage, limits,
 };
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -130,14 +130,34 @@ impl Steps<'_> {
             return Ok(Ok(SetAside::nothing()));
         }
         let number = u32::try_from(calls.len()).unwrap_or(u32::MAX);
-        let time_of = |call: &ToolCall| {
-            let own = self.inner.gate.registry.get(&call.name).and_then(|tool| tool.timeout());
-            own.unwrap_or(self.inner.limits.tool_timeout)
-        };
-        let time = calls.iter().map(time_of).fold(Duration::ZERO, Duration::saturating_add);
+        let time = self.time_of(calls.iter().map(|call| call.name.as_str()));
         let most = Spending { tool_calls: number.into(), ms: millis(time), ..Spending::default() };
         let step = format!("{}/tools/{}", self.turn, first.id);
         self.set_aside(step, most, most, time).await
+    }
+
+    /// Sets aside the time of calls that a person let run. That they are calls was counted when the model asked for them.
+    pub(super) async fn set_aside_for_answered(
+        &self,
+        calls: &[&PendingCall],
+    ) -> Result<Result<SetAside, Exceeded>, RunError> {
+        let Some(first) = calls.first() else { return Ok(Ok(SetAside::nothing())) };
+        if !self.inner.purse.bounds_tools() {
+            return Ok(Ok(SetAside::nothing()));
+        }
+        let time = self.time_of(calls.iter().map(|call| call.tool.as_str()));
+        let most = Spending { ms: millis(time), ..Spending::default() };
+        let step = format!("{}/answered/{}", self.turn, first.digest);
+        self.set_aside(step, most, most, time).await
+    }
+
+    /// How long these tools may take, one after the other.
+    fn time_of<'t>(&self, tools: impl Iterator<Item = &'t str>) -> Duration {
+        let time = |name: &str| {
+            let own = self.inner.gate.registry.get(name).and_then(|tool| tool.timeout());
+            own.unwrap_or(self.inner.limits.tool_timeout)
+        };
+        tools.map(time).fold(Duration::ZERO, Duration::saturating_add)
     }
 
     async fn set_aside(

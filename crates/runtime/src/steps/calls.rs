@@ -360,8 +360,14 @@ impl Steps<'_> {
         .await
     }
 
+    /// Whether the call was started after the person was asked about it.
+    pub(super) async fn has_begun_since(&self, shown: &PendingCall) -> bool {
+        let seen = shown.doubt.as_ref().map_or(0, |doubt| doubt.attempt);
+        self.times_started(&shown.call_id).await > seen
+    }
+
     /// Whether it was said that this start of the call led to nothing, and it is to be started again.
-    async fn is_to_be_repeated(&self, call: &CallId, attempt: u32) -> bool {
+    pub(super) async fn is_to_be_repeated(&self, call: &CallId, attempt: u32) -> bool {
         matches!(self.last_resolution(call).await, Some((last, _, Verdict::Retry)) if last == attempt)
     }
 

@@ -199,3 +199,56 @@ async fn everybody_together_has_a_budget_too() {
     assert_eq!(run("anna").await.unwrap().content, "Hi.");
     assert_eq!(key_of(&run("bert").await.unwrap()), "budget.everyone_per_day_model_calls");
 }
+
+#[tokio::test]
+async fn calls_of_tools_are_counted_for_the_day() {
+    let store = Arc::new(InMemory::new());
+    let add = |words: &str| call("add_task", json!({ "description": words }));
+    let model = ScriptedModel::new([add("one"), text("Done."), add("two")]);
+    let one = per_day(Allowance { tool_calls: Some(1), ..NONE });
+    let agent = build(model, &store, one).build().unwrap();
+    assert_eq!(agent.run("add one").await.unwrap().content, "Done.");
+    assert_eq!(key_of(&agent.run("add two").await.unwrap()), "budget.per_day_tool_calls");
+    assert_eq!(descriptions(&store).await, ["one"]);
+    assert_eq!(store.spent(None, TODAY).await.unwrap().tool_calls, 1);
+}
+
+#[tokio::test]
+async fn the_time_of_a_call_that_was_confirmed_is_set_aside_and_booked() {
+    const LONG: Duration = Duration::from_millis(30);
+    let store = Arc::new(InMemory::new());
+    let ran = Arc::new(AtomicUsize::new(0));
+    let agent = |time, replies: Vec<Reply>| {
+        let schema = json!({"type": "object", "additionalProperties": false});
+        let counter = ran.clone();
+        let tool = FunctionTool::new("slow", "Takes its time.", schema, move |_, _| {
+            let counter = counter.clone();
+            async move {
+                tokio::time::sleep(LONG).await;
+                counter.fetch_add(1, Ordering::SeqCst);
+                Ok(json!("done"))
+            }
+        });
+        let careful = tool.unwrap().annotated(Annotations { destructive: true, ..Annotations::default() });
+        let budgets = per_day(Allowance { time: Some(time), ..NONE });
+        build(ScriptedModel::new(replies), &store, budgets).tool(careful).build().unwrap()
+    };
+    let plenty = Duration::from_secs(3600);
+    let ask = || vec![call("slow", json!({})), text("Done.")];
+    let mut context = RunContext::default();
+    let asking = agent(plenty, ask());
+    let asked = asking.run_in(&mut context, "go").await.unwrap();
+    let yes = asked.decision.pending[0].answer(Verdict::Approved);
+    let before = store.spent(None, TODAY).await.unwrap().ms;
+    assert_eq!(asking.answer(&mut context, vec![yes]).await.unwrap().content, "Done.");
+    let after = store.spent(None, TODAY).await.unwrap().ms;
+    assert!(after >= before + u64::try_from(LONG.as_millis()).unwrap(), "{before} ms, then {after} ms");
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+
+    // Asked while there was time, answered when there is none.
+    let mut context = RunContext::default();
+    let asked = agent(plenty, ask()).run_in(&mut context, "go").await.unwrap();
+    let yes = asked.decision.pending[0].answer(Verdict::Approved);
+    let refused = agent(Duration::from_secs(1), ask()).answer(&mut context, vec![yes]).await.unwrap();
+    assert_eq!((key_of(&refused).as_str(), ran.load(Ordering::SeqCst)), ("budget.per_day_time", 1));
+}
