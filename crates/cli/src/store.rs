@@ -13,14 +13,14 @@ use crate::config::{Database, Settings};
 use crate::error::CliError;
 
 /// What an agent needs.
-pub(crate) trait Work: Journal + LogStore + TaskStore + BudgetStore {}
+pub(crate) trait Work: Journal + LogStore + ConversationStore + TaskStore + BudgetStore {}
 
-impl<S: Journal + LogStore + TaskStore + BudgetStore> Work for S {}
+impl<S: Journal + LogStore + ConversationStore + TaskStore + BudgetStore> Work for S {}
 
 /// What the commands need.
-pub(crate) trait Store: Work + ConversationStore + TokenStore + Maintenance {}
+pub(crate) trait Store: Work + TokenStore + Maintenance {}
 
-impl<S: Work + ConversationStore + TokenStore + Maintenance> Store for S {}
+impl<S: Work + TokenStore + Maintenance> Store for S {}
 
 /// Opens the database of the settings.
 ///

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use adjutant_core::port::ConversationStore;
+use adjutant_core::port::{ConversationFilter, ConversationStore};
 use adjutant_core::{AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, UserId};
 use adjutant_runtime::{Agent, RunContext, RunStream};
 
@@ -78,7 +78,7 @@ impl<'a> Talk<'a> {
     pub(crate) async fn context(&self, continues: bool) -> Result<RunContext, CliError> {
         if continues {
             if let Some(newest) =
-                ConversationStore::list(&*self.store, &self.user, 1).await?.into_iter().next()
+                ConversationStore::list(&*self.store, &self.user, &ConversationFilter::newest(1)).await?.into_iter().next()
             {
                 let key = ConversationKey { user: self.user.clone(), conversation: newest.id };
                 return Ok(self.agent.context(&key).await?);

@@ -52,7 +52,7 @@ pub(crate) fn agent(
         .config(config)
         .prices(prices(settings)?)
         .limits(limits)
-        .dyn_journal(store.clone(), store.clone(), store::worker(settings))
+        .dyn_journal(store.clone(), store.clone(), store.clone(), store::worker(settings))
         .model(model);
     if settings.budgets != Budgets::default() {
         agent = agent.budgets(settings.budgets, store);

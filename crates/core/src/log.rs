@@ -8,6 +8,7 @@ use crate::decision::{DecisionKind, Notice, OutcomeCategory, TurnError, UserInte
 use crate::event::Event;
 use crate::id::{CallId, ConversationId, ConversationKey, ModelId, TurnId, UserId};
 use crate::model::Usage;
+use crate::port::Cursor;
 use crate::tool::{Arguments, ToolResult};
 
 /// One turn in the decision log. Opens before the first model call and closes at the end.
@@ -89,6 +90,12 @@ impl DecisionRecord {
             raw_response: None,
             notices: Vec::new(),
         })
+    }
+
+    /// Its place in the list, to go on behind it.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        Cursor { at: self.started_at, id: self.id.0 }
     }
 
     /// Whether [`DecisionRecord::apply`] does anything with this event: a store need not look for the row otherwise.
@@ -212,8 +219,14 @@ pub struct DecisionFilter {
     pub outcome: Option<OutcomeCategory>,
     /// Only this conversation.
     pub conversation: Option<ConversationId>,
+    /// Only those in which this tool was executed.
+    pub tool: Option<String>,
     /// Only those started at or after this moment.
     pub since: Option<Timestamp>,
+    /// Only those started before this moment.
+    pub until: Option<Timestamp>,
+    /// Only those behind this place.
+    pub after: Option<Cursor>,
     /// At most so many; `None`: all.
     pub limit: Option<u32>,
 }

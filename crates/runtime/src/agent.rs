@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 use std::time::Duration;
 
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
-use adjutant_core::port::{Journal, LogStore, StoreError};
+use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
     AgentName, AgentResponse, Answer, Arguments, CallId, CancellationToken, ConversationId, ConversationKey,
@@ -54,6 +54,7 @@ pub(crate) struct Inner {
     pub(crate) weak_tools: WeakTools,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) logs: Arc<dyn LogStore>,
+    pub(crate) conversations: Arc<dyn ConversationStore>,
     pub(crate) worker: String,
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     pub(crate) locks: StdMutex<HashMap<ConversationKey, Weak<Mutex<()>>>>,
@@ -394,6 +395,24 @@ impl Agent {
     #[must_use]
     pub fn tools(&self) -> &ToolRegistry {
         &self.inner.gate.registry
+    }
+
+    /// What happened in its conversations.
+    #[must_use]
+    pub fn journal(&self) -> &Arc<dyn Journal> {
+        &self.inner.journal
+    }
+
+    /// What was decided, and which tools ran.
+    #[must_use]
+    pub fn logs(&self) -> &Arc<dyn LogStore> {
+        &self.inner.logs
+    }
+
+    /// The list of its conversations.
+    #[must_use]
+    pub fn conversations(&self) -> &Arc<dyn ConversationStore> {
+        &self.inner.conversations
     }
 
     /// The bounds of its turns.

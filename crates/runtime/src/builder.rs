@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex as StdMutex};
 
 use adjutant_core::limits::TURN_DEADLINE_LOCAL;
-use adjutant_core::port::{BudgetStore, Journal, LogStore};
+use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
     AgentName, Budgets, Empty, Gate, GenerationConfig, LanguageModel, MaxTokens, OutputSchema, Policy,
@@ -37,6 +37,7 @@ pub struct AgentBuilder {
     weak_tools: WeakTools,
     journal: Arc<dyn Journal>,
     logs: Arc<dyn LogStore>,
+    conversations: Arc<dyn ConversationStore>,
     worker: String,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
@@ -64,7 +65,8 @@ impl AgentBuilder {
             purse: Purse { budgets: Budgets::default(), store: None },
             weak_tools: WeakTools::default(),
             journal: memory.clone(),
-            logs: memory,
+            logs: memory.clone(),
+            conversations: memory,
             worker: format!("pid-{}", std::process::id()),
             clock: Arc::new(system_time),
         }
@@ -190,20 +192,26 @@ impl AgentBuilder {
     /// Where turns are journaled and logged, and the name of this process there. Default: in memory, gone with the
     /// agent.
     #[must_use]
-    pub fn journal<J: Journal + LogStore>(self, journal: Arc<J>, worker: impl Into<String>) -> Self {
-        self.dyn_journal(journal.clone(), journal, worker)
+    pub fn journal<J: Journal + LogStore + ConversationStore>(
+        self,
+        journal: Arc<J>,
+        worker: impl Into<String>,
+    ) -> Self {
+        self.dyn_journal(journal.clone(), journal.clone(), journal, worker)
     }
 
-    /// [`AgentBuilder::journal`] for a store whose type is known only when the program runs: its two faces.
+    /// [`AgentBuilder::journal`] for a store whose type is known only when the program runs: its three faces.
     #[must_use]
     pub fn dyn_journal(
         mut self,
         journal: Arc<dyn Journal>,
         logs: Arc<dyn LogStore>,
+        conversations: Arc<dyn ConversationStore>,
         worker: impl Into<String>,
     ) -> Self {
         self.journal = journal;
         self.logs = logs;
+        self.conversations = conversations;
         self.worker = worker.into();
         self
     }
@@ -262,6 +270,7 @@ impl AgentBuilder {
             weak_tools: self.weak_tools,
             journal: self.journal,
             logs: self.logs,
+            conversations: self.conversations,
             worker: self.worker,
             clock: self.clock,
             locks: StdMutex::new(HashMap::new()),

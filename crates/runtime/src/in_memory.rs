@@ -7,7 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use adjutant_core::port::{
-    ConversationStore, ConversationSummary, Journal, Loaded, LogStore, StoreError, TaskStore,
+    ConversationFilter, ConversationStore, ConversationSummary, Cursor, Deleted, Journal, Loaded, LogStore,
+    StoreError, TaskStore,
 };
 use adjutant_core::{
     BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input, InputBody,
@@ -71,6 +72,16 @@ struct Tasks {
 }
 
 impl Conversation {
+    fn summary(&self, key: &ConversationKey) -> ConversationSummary {
+        ConversationSummary {
+            id: key.conversation,
+            title: self.title.clone(),
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+            pending: self.is_parked(),
+        }
+    }
+
     fn inbox(&self) -> Vec<Input> {
         self.inputs.iter().filter(|input| !self.taken.contains(&input.id)).cloned().collect()
     }
@@ -319,6 +330,12 @@ impl LogStore for InMemory {
         filter: &'a DecisionFilter,
     ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>> {
         let state = self.state();
+        let uses = |row: &DecisionRecord, tool: &str| {
+            state
+                .invocations
+                .iter()
+                .any(|(owner, call)| owner == user && call.decision == row.id && call.tool == *tool)
+        };
         let mut rows: Vec<DecisionRecord> = state
             .conversations
             .iter()
@@ -328,6 +345,9 @@ impl LogStore for InMemory {
             .flat_map(|(_, conversation)| &conversation.decisions)
             .filter(|row| filter.outcome.is_none_or(|outcome| row.outcome == Some(outcome)))
             .filter(|row| filter.since.is_none_or(|since| row.started_at >= since))
+            .filter(|row| filter.until.is_none_or(|until| row.started_at < until))
+            .filter(|row| filter.tool.as_ref().is_none_or(|tool| uses(row, tool)))
+            .filter(|row| is_behind(filter.after, row.cursor()))
             .cloned()
             .collect();
         rows.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.id)));
@@ -379,28 +399,35 @@ impl LogStore for InMemory {
     }
 }
 
+/// Whether a row of a list comes behind the place somebody has seen.
+fn is_behind(after: Option<Cursor>, row: Cursor) -> bool {
+    after.is_none_or(|after| (row.at, row.id) < (after.at, after.id))
+}
+
 impl ConversationStore for InMemory {
     fn list<'a>(
         &'a self,
         user: &'a UserId,
-        limit: u32,
+        filter: &'a ConversationFilter,
     ) -> BoxFuture<'a, Result<Vec<ConversationSummary>, StoreError>> {
         let state = self.state();
-        let mut known: Vec<_> = state.conversations.iter().filter(|(key, _)| key.user == *user).collect();
-        known.sort_by_key(|(_, conversation)| {
-            std::cmp::Reverse((conversation.updated_at, conversation.touched))
-        });
-        let list = known
-            .into_iter()
-            .take(usize::try_from(limit).unwrap_or(usize::MAX))
-            .map(|(key, conversation)| ConversationSummary {
-                id: key.conversation,
-                title: conversation.title.clone(),
-                created_at: conversation.created_at,
-                updated_at: conversation.updated_at,
-            })
+        let mut list: Vec<ConversationSummary> = state
+            .conversations
+            .iter()
+            .filter(|(key, conversation)| key.user == *user && filter.takes(&conversation.title))
+            .map(|(key, conversation)| conversation.summary(key))
+            .filter(|summary| is_behind(filter.after, summary.cursor()))
             .collect();
+        list.sort_by_key(|summary| std::cmp::Reverse((summary.updated_at, summary.id)));
+        list.truncate(usize::try_from(filter.limit).unwrap_or(usize::MAX));
         ready(Ok(list))
+    }
+
+    fn summary<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Option<ConversationSummary>, StoreError>> {
+        ready(Ok(self.state().conversations.get(key).map(|conversation| conversation.summary(key))))
     }
 
     fn rename<'a>(
@@ -417,15 +444,18 @@ impl ConversationStore for InMemory {
         ready(Ok(renamed))
     }
 
-    fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Deleted, StoreError>> {
         let mut state = self.state();
-        let removed = state.conversations.remove(key);
-        if let Some(removed) = &removed {
-            state.invocations.retain(|(user, row)| {
-                *user != key.user || !removed.decisions.iter().any(|decision| decision.id == row.decision)
-            });
+        if state.conversations.get(key).is_some_and(Conversation::is_claimed) {
+            return ready(Ok(Deleted::Running));
         }
-        ready(Ok(removed.is_some()))
+        let Some(removed) = state.conversations.remove(key) else {
+            return ready(Ok(Deleted::NoSuchConversation));
+        };
+        state.invocations.retain(|(user, row)| {
+            *user != key.user || !removed.decisions.iter().any(|decision| decision.id == row.decision)
+        });
+        ready(Ok(Deleted::Yes))
     }
 }
 

@@ -52,6 +52,8 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     conversations_belong_to_their_user(&make().await).await;
     of_many_writers_one_wins(&make().await).await;
     conversations_are_listed_renamed_and_deleted(&make().await).await;
+    conversations_are_paged_and_searched(&make().await).await;
+    a_conversation_that_runs_is_not_deleted(&make().await).await;
     claims_exclude_until_released_or_expired(&make().await).await;
     work_is_found_until_it_is_settled(&make().await).await;
     a_turn_waits_until_its_last_call_is_answered(&make().await).await;
@@ -60,6 +62,7 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     a_decision_opens_with_its_turn_and_closes_at_its_end(&make().await).await;
     an_unreadable_answer_is_kept_in_the_decision(&make().await).await;
     decisions_are_filtered(&make().await).await;
+    decisions_are_paged(&make().await).await;
     calls_without_a_model_are_logged_too(&make().await).await;
     logs_belong_to_their_user(&make().await).await;
 }

@@ -2,7 +2,7 @@
 //!
 //! Numbers are `i64` and times are text, because that is what all databases hold exactly.
 
-use adjutant_core::port::{ConversationSummary, StoreError};
+use adjutant_core::port::{ConversationSummary, Cursor, StoreError};
 use adjutant_core::{
     CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, IdempotencyKey, Input, InputBody,
     InputId, ModelId, Recorded, Task, TaskChanged, TaskId, ToolInvocationRecord, ToolResult, Usage, UserId,
@@ -44,19 +44,32 @@ pub(crate) fn conversation_key(user: String, id: &str) -> Result<ConversationKey
     })
 }
 
-pub(crate) fn summary(
-    id: &str,
-    title: String,
-    created_at: &str,
-    updated_at: &str,
-) -> Result<ConversationSummary, StoreError> {
-    let what = format!("conversation {id}");
-    Ok(ConversationSummary {
-        id: id.parse().map_err(|error| unreadable(&what, error))?,
-        title,
-        created_at: read_time(created_at, &what)?,
-        updated_at: read_time(updated_at, &what)?,
-    })
+/// A conversation in a list, as it is stored.
+#[derive(Debug)]
+pub(crate) struct SummaryRow {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) created_at: String,
+    pub(crate) updated_at: String,
+    pub(crate) pending: bool,
+}
+
+impl SummaryRow {
+    pub(crate) fn read(self) -> Result<ConversationSummary, StoreError> {
+        let what = format!("conversation {}", self.id);
+        Ok(ConversationSummary {
+            id: self.id.parse().map_err(|error| unreadable(&what, error))?,
+            title: self.title,
+            created_at: read_time(&self.created_at, &what)?,
+            updated_at: read_time(&self.updated_at, &what)?,
+            pending: self.pending,
+        })
+    }
+}
+
+/// The two columns a list is ordered by, as they are where somebody has stopped reading.
+pub(crate) fn cursor_texts(cursor: Option<Cursor>) -> (Option<String>, Option<String>) {
+    (cursor.map(|cursor| time_text(cursor.at)), cursor.map(|cursor| cursor.id.to_string()))
 }
 
 /// The status column `waiting`: the calls nobody has answered.

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::BoxFuture;
 use crate::id::{ConversationId, ConversationKey, UserId};
-use crate::port::StoreError;
+use crate::port::{Cursor, StoreError};
 
 /// A conversation in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,6 +16,52 @@ pub struct ConversationSummary {
     pub created_at: Timestamp,
     /// When its last input was accepted.
     pub updated_at: Timestamp,
+    /// Whether something in it waits for a human.
+    pub pending: bool,
+}
+
+impl ConversationSummary {
+    /// Its place in the list, to go on behind it.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        Cursor { at: self.updated_at, id: self.id.0 }
+    }
+}
+
+/// Which conversations to list, the one with the newest input first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConversationFilter {
+    /// Only those with these words in their title, in upper or lower case.
+    pub search: Option<String>,
+    /// Only those behind this place.
+    pub after: Option<Cursor>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+impl ConversationFilter {
+    /// The newest `limit`.
+    #[must_use]
+    pub fn newest(limit: u32) -> Self {
+        Self { search: None, after: None, limit }
+    }
+
+    /// Whether a title holds what is searched.
+    #[must_use]
+    pub fn takes(&self, title: &str) -> bool {
+        self.search.as_ref().is_none_or(|words| title.to_lowercase().contains(&words.to_lowercase()))
+    }
+}
+
+/// What became of a request to delete a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deleted {
+    /// It is gone, and what waited in it with it: nothing of that was done.
+    Yes,
+    /// The user has no such conversation.
+    NoSuchConversation,
+    /// Somebody alive works on it: nothing was deleted. Once its turn has ended or waits, it can be.
+    Running,
 }
 
 /// The list of conversations. What is said in them is in the journal.
@@ -27,8 +73,17 @@ pub trait ConversationStore: Send + Sync + 'static {
     fn list<'a>(
         &'a self,
         user: &'a UserId,
-        limit: u32,
+        filter: &'a ConversationFilter,
     ) -> BoxFuture<'a, Result<Vec<ConversationSummary>, StoreError>>;
+
+    /// One conversation of the user.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn summary<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Option<ConversationSummary>, StoreError>>;
 
     /// Gives it another name. `false`: the user has no such conversation.
     ///
@@ -40,9 +95,11 @@ pub trait ConversationStore: Send + Sync + 'static {
         title: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Deletes it with its events and logs. `false`: the user has no such conversation.
+    /// Deletes it with its events and logs, unless somebody alive has claimed it ([`Journal::claim`]).
     ///
     /// # Errors
     /// [`StoreError`].
-    fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<bool, StoreError>>;
+    ///
+    /// [`Journal::claim`]: crate::port::Journal::claim
+    fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Deleted, StoreError>>;
 }

@@ -2,13 +2,15 @@
 
 mod budget;
 mod conversation;
+mod cursor;
 mod journal;
 mod language_model;
 mod task;
 mod token;
 
 pub use budget::{BudgetStore, Reservation};
-pub use conversation::{ConversationStore, ConversationSummary};
+pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
+pub use cursor::{Cursor, InvalidCursor};
 pub use journal::{Journal, Loaded, LogStore, StoreError};
 pub use language_model::{DeltaStream, LanguageModel};
 pub use task::TaskStore;

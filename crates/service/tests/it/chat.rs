@@ -1,6 +1,6 @@
 //! `POST /v1/chat`.
 
-use adjutant_core::port::{ConversationStore, Journal as _, LogStore as _};
+use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, LogStore as _};
 use adjutant_core::{Allowance, Budgets};
 use adjutant_core::{DecisionFilter, UserId};
 use serde_json::{Value, json};
@@ -269,7 +269,7 @@ async fn a_requests_name_is_no_conversations_name() {
     let headers = [("Authorization", format!("Bearer {anna}")), ("Idempotency-Key", "1".to_owned())];
     let second = service.ask("POST", "/v1/chat", &headers, &json!({"message": "b"}).to_string()).await;
     assert_eq!(second.body["content"], "Two.");
-    let loaded = ConversationStore::list(&*service.store, &UserId::new("anna").unwrap(), 9).await.unwrap();
+    let loaded = ConversationStore::list(&*service.store, &UserId::new("anna").unwrap(), &ConversationFilter::newest(9)).await.unwrap();
     assert_eq!(loaded.len(), 2);
     service.stop().await;
 }

@@ -1,5 +1,7 @@
 use adjutant_core::DecisionFilter;
-use adjutant_core::port::{ConversationStore, Journal, Loaded, LogStore, StoreError};
+use adjutant_core::port::{
+    ConversationFilter, ConversationStore, Cursor, Deleted, Journal, Loaded, LogStore, StoreError,
+};
 
 use super::sample::*;
 
@@ -139,13 +141,13 @@ pub async fn conversations_belong_to_their_user(store: &(impl Journal + Conversa
     }
     assert!(!store.claim(&berts, "b", std::time::Duration::from_secs(60)).await.unwrap());
     assert!(!store.rename(&berts, "mine").await.unwrap());
-    assert!(!store.delete(&berts).await.unwrap());
-    assert_eq!(store.list(&berts.user, 10).await.unwrap(), []);
+    assert_eq!(store.delete(&berts).await.unwrap(), Deleted::NoSuchConversation);
+    assert_eq!(store.list(&berts.user, &ConversationFilter::newest(10)).await.unwrap(), []);
 
     let hello = message("i1", 5, "bert's own");
     store.submit(&berts, &hello).await.unwrap();
     assert_eq!(store.load(&berts).await.unwrap(), Loaded { events: vec![], inbox: vec![hello] });
-    assert!(store.delete(&berts).await.unwrap());
+    assert_eq!(store.delete(&berts).await.unwrap(), Deleted::Yes);
     assert_eq!(store.load(&annas).await.unwrap(), before);
 }
 
@@ -182,7 +184,7 @@ pub async fn conversations_are_listed_renamed_and_deleted(
     // A late arrival with an old time does not make the conversation older.
     store.submit(&second, &message("i3", 5, "Hello again")).await.unwrap();
 
-    let listed = store.list(anna, 10).await.unwrap();
+    let listed = store.list(anna, &ConversationFilter::newest(10)).await.unwrap();
     let ids: Vec<_> = listed.iter().map(|summary| summary.id).collect();
     assert_eq!(ids, [second.conversation, third.conversation, first.conversation]);
     assert_eq!(
@@ -190,27 +192,95 @@ pub async fn conversations_are_listed_renamed_and_deleted(
         ("Hello", at(20), at(40))
     );
     assert_eq!(listed[2].title, "Add a task: buy milk");
+    assert!(listed.iter().all(|summary| !summary.pending));
+    assert_eq!(store.summary(&second).await.unwrap().as_ref(), Some(&listed[0]));
     let cut = &listed[1].title;
     assert!(cut.chars().count() <= 60 && cut.starts_with("word word") && cut.ends_with("word…"), "{cut:?}");
-    assert_eq!(store.list(anna, 2).await.unwrap(), listed[..2]);
-    assert_eq!(store.list(anna, 0).await.unwrap(), []);
+    assert_eq!(store.list(anna, &ConversationFilter::newest(2)).await.unwrap(), listed[..2]);
+    assert_eq!(store.list(anna, &ConversationFilter::newest(0)).await.unwrap(), []);
 
     assert!(store.rename(&second, "Greetings 👋🏽").await.unwrap());
     assert!(!store.rename(&conversation("anna", 9), "x").await.unwrap());
     store.submit(&second, &message("i4", 41, "And more")).await.unwrap();
-    assert_eq!(store.list(anna, 1).await.unwrap()[0].title, "Greetings 👋🏽");
+    assert_eq!(store.list(anna, &ConversationFilter::newest(1)).await.unwrap()[0].title, "Greetings 👋🏽");
 
     store.append(&first, 1, at(50), &[started(1, "i1"), call_finished(1, "call_1")]).await.unwrap();
-    assert!(store.delete(&first).await.unwrap());
-    assert!(!store.delete(&first).await.unwrap());
+    assert_eq!(store.delete(&first).await.unwrap(), Deleted::Yes);
+    assert_eq!(store.delete(&first).await.unwrap(), Deleted::NoSuchConversation);
     assert_eq!(store.append(&first, 3, at(51), &[failed(1, 1)]).await, Err(StoreError::Conflict));
     assert_eq!(store.load(&first).await.unwrap(), Loaded::default());
     assert_eq!(store.decisions(anna, &DecisionFilter::default()).await.unwrap(), []);
     assert_eq!(store.tool_invocations(anna, turn(1)).await.unwrap(), []);
-    assert_eq!(store.list(anna, 10).await.unwrap().len(), 2);
+    assert_eq!(store.list(anna, &ConversationFilter::newest(10)).await.unwrap().len(), 2);
     // The id, the input ids and the turn ids are as new.
     store.submit(&first, &message("i1", 60, "Once more")).await.unwrap();
     store.append(&first, 1, at(61), &[started(1, "i1")]).await.unwrap();
+}
+
+/// Page by page, each conversation is seen once, also if some are of one moment and new ones come in between; a search
+/// looks for words in titles, whatever case they have.
+pub async fn conversations_are_paged_and_searched(store: &(impl Journal + ConversationStore)) {
+    let (anna, bert) = (user("anna"), user("bert"));
+    // Number, seconds, words.
+    let said = [
+        (1, 10, "Buy milk"),
+        (2, 20, "ÜBERWEISUNG an Erika"),
+        (3, 20, "The weather"),
+        (4, 20, "Milk again"),
+        (5, 30, "100% sure_thing"),
+    ];
+    for (number, seconds, words) in said {
+        store.submit(&conversation("anna", number), &message("i1", seconds, words)).await.unwrap();
+    }
+    store.submit(&conversation("bert", 1), &message("i1", 0, "Bert's milk")).await.unwrap();
+    let read = async |filter: ConversationFilter| {
+        let (mut seen, mut after, mut pages) = (Vec::new(), None, 0);
+        loop {
+            let page = store.list(&anna, &ConversationFilter { after, ..filter.clone() }).await.unwrap();
+            assert!(page.len() <= usize::try_from(filter.limit).unwrap());
+            let Some(last) = page.last() else { break };
+            after = Some(last.cursor());
+            if pages == 0 && filter.search.is_none() {
+                // It comes before all that is still to be read.
+                store.submit(&conversation("anna", 6), &message("i1", 60, "New milk")).await.unwrap();
+            }
+            seen.extend(page.iter().map(|summary| summary.id));
+            pages += 1;
+        }
+        seen
+    };
+    let numbers = |numbers: &[u32]| -> Vec<_> {
+        numbers.iter().map(|number| conversation("anna", *number).conversation).collect()
+    };
+    assert_eq!(read(ConversationFilter::newest(2)).await, numbers(&[5, 4, 3, 2, 1]));
+    let search =
+        |words: &str| ConversationFilter { search: Some(words.to_owned()), ..ConversationFilter::newest(1) };
+    assert_eq!(read(search("MILK")).await, numbers(&[6, 4, 1]));
+    assert_eq!(read(search("überweisung")).await, numbers(&[2]));
+    // What databases take for a wildcard is a character.
+    assert_eq!(read(search("%")).await, numbers(&[5]));
+    assert_eq!(read(search("_")).await, numbers(&[5]));
+    assert_eq!(read(search("bert")).await, []);
+    let everything = Cursor { at: at(999), id: conversation("bert", 1).conversation.0 };
+    let from_there = ConversationFilter { after: Some(everything), ..ConversationFilter::newest(9) };
+    assert_eq!(store.list(&bert, &from_there).await.unwrap().len(), 1);
+}
+
+/// A conversation somebody alive works on is not deleted under their hands; one that waits for a human is, with what waits.
+pub async fn a_conversation_that_runs_is_not_deleted(store: &(impl Journal + ConversationStore)) {
+    let key = conversation("anna", 1);
+    store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
+    assert!(store.claim(&key, "a", std::time::Duration::from_secs(3600)).await.unwrap());
+    assert_eq!(store.delete(&key).await.unwrap(), Deleted::Running);
+    let berts = conversation("bert", 1);
+    assert_eq!(store.delete(&berts).await.unwrap(), Deleted::NoSuchConversation);
+    store.append(&key, 1, at(1), &[started(1, "i1"), parked(1, &["call_1"])]).await.unwrap();
+    store.release(&key, "a").await.unwrap();
+    assert!(store.summary(&key).await.unwrap().unwrap().pending);
+    assert_eq!(store.summary(&berts).await.unwrap(), None);
+    assert_eq!(store.delete(&key).await.unwrap(), Deleted::Yes);
+    assert_eq!(store.parked(&key.user).await.unwrap(), []);
+    assert_eq!(store.summary(&key).await.unwrap(), None);
 }
 
 /// What was confirmed is there again, byte for byte, in a store that is opened anew. Not for stores in memory.
@@ -226,7 +296,7 @@ pub async fn everything_is_there_after_reopening<J: Journal + LogStore + Convers
     let all = async |store: &J| {
         (
             store.load(&key).await.unwrap(),
-            store.list(&key.user, 10).await.unwrap(),
+            store.list(&key.user, &ConversationFilter::newest(10)).await.unwrap(),
             store.decisions(&key.user, &DecisionFilter::default()).await.unwrap(),
             store.tool_invocations(&key.user, turn(1)).await.unwrap(),
             store.unsettled(None).await.unwrap(),

@@ -1,4 +1,4 @@
-use adjutant_core::port::{Journal, LogStore};
+use adjutant_core::port::{Cursor, Journal, LogStore};
 use adjutant_core::{
     CallId, Cost, DecisionFilter, DecisionKind, DecisionRecord, Notice, OutcomeCategory,
     ToolInvocationRecord, ToolResult, UserIntent,
@@ -80,6 +80,9 @@ pub async fn decisions_are_filtered(store: &(impl Journal + LogStore)) {
         let input = format!("i{number}");
         store.submit(&key, &message(&input, seconds, "hello")).await.unwrap();
         let mut events = vec![started(number, &input)];
+        if number % 2 == 0 {
+            events.push(call_finished(number, "call_1"));
+        }
         events.extend(outcome.map(|outcome| finished(number, outcome)));
         let next = store.load(&key).await.unwrap().next_seq();
         store.append(&key, next, at(seconds), &events).await.unwrap();
@@ -87,7 +90,8 @@ pub async fn decisions_are_filtered(store: &(impl Journal + LogStore)) {
     let all = DecisionFilter::default();
     let failed = Some(OutcomeCategory::LlmFailure);
     let first = Some(conversation("anna", 1).conversation);
-    let cases: [(DecisionFilter, &[u32]); 8] = [
+    let deletes = Some("delete_task".to_owned());
+    let cases: [(DecisionFilter, &[u32]); 13] = [
         (all.clone(), &[4, 3, 2, 1]),
         (DecisionFilter { limit: Some(2), ..all.clone() }, &[4, 3]),
         (DecisionFilter { limit: Some(0), ..all.clone() }, &[]),
@@ -95,12 +99,47 @@ pub async fn decisions_are_filtered(store: &(impl Journal + LogStore)) {
         (DecisionFilter { outcome: Some(OutcomeCategory::Cancelled), ..all.clone() }, &[]),
         (DecisionFilter { conversation: first, ..all.clone() }, &[4, 3, 1]),
         (DecisionFilter { since: Some(at(20)), ..all.clone() }, &[4, 3, 2]),
-        (DecisionFilter { outcome: failed, conversation: first, since: Some(at(20)), limit: Some(9) }, &[4]),
+        (DecisionFilter { until: Some(at(20)), ..all.clone() }, &[1]),
+        (DecisionFilter { since: Some(at(20)), until: Some(at(40)), ..all.clone() }, &[3, 2]),
+        (DecisionFilter { tool: deletes.clone(), ..all.clone() }, &[4, 2]),
+        (DecisionFilter { tool: Some("delete".to_owned()), ..all.clone() }, &[]),
+        (DecisionFilter { after: Some(Cursor { at: at(30), id: turn(3).0 }), ..all.clone() }, &[2, 1]),
+        (
+            DecisionFilter {
+                outcome: failed,
+                conversation: first,
+                tool: deletes,
+                since: Some(at(20)),
+                until: Some(at(41)),
+                after: Some(Cursor { at: at(41), id: turn(1).0 }),
+                limit: Some(9),
+            },
+            &[4],
+        ),
     ];
     for (filter, expected) in cases {
         let found: Vec<_> = store.decisions(&anna, &filter).await.unwrap().iter().map(|row| row.id).collect();
         assert_eq!(found, expected.iter().map(|number| turn(*number)).collect::<Vec<_>>(), "{filter:?}");
     }
+}
+
+/// Page by page, each decision is seen once, also if some are of one moment.
+pub async fn decisions_are_paged(store: &(impl Journal + LogStore)) {
+    let anna = user("anna");
+    for number in 1..=5 {
+        let key = conversation("anna", number);
+        store.submit(&key, &message("i1", 0, "hello")).await.unwrap();
+        store.append(&key, 1, at(i64::from(number / 3)), &[started(number, "i1")]).await.unwrap();
+    }
+    let (mut seen, mut after) = (Vec::new(), None);
+    loop {
+        let filter = DecisionFilter { after, limit: Some(2), ..DecisionFilter::default() };
+        let page = store.decisions(&anna, &filter).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(last.cursor());
+        seen.extend(page.iter().map(|row| row.id));
+    }
+    assert_eq!(seen, [5, 4, 3, 2, 1].map(turn));
 }
 
 /// A button's call has a row although no turn made it; the same row again is one row.

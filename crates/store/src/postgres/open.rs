@@ -18,6 +18,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "initial", include_str!("migrations/0001_initial.sql")),
     (2, "blob", include_str!("migrations/0002_blob.sql")),
     (3, "budget", include_str!("migrations/0003_budget.sql")),
+    (4, "trace", include_str!("migrations/0004_trace.sql")),
 ];
 
 /// Where it is, and how to get there.

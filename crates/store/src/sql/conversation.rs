@@ -1,34 +1,76 @@
 //! The list of conversations.
 
-use adjutant_core::port::{ConversationStore, ConversationSummary, StoreError};
+use adjutant_core::port::{ConversationFilter, ConversationStore, ConversationSummary, Deleted, StoreError};
 use adjutant_core::{BoxFuture, ConversationKey, UserId};
 
-use super::{Backend, Connection as _, SqlStore, values};
-use crate::row;
+use super::{Backend, Columns, Connection, Failure, SqlStore, journal, locking, values};
+use crate::row::{self, SummaryRow};
+
+/// How many titles are looked through at once. What upper and lower case are is not left to the databases: SQLite knows it
+/// of ASCII only.
+const SEARCHED: i64 = 500;
+
+/// The columns of a summary, in the order of [`summary_row`].
+macro_rules! select_summaries {
+    ($rest:literal) => {
+        concat!("SELECT id, title, created_at, updated_at, parked_seq FROM conversation ", $rest)
+    };
+}
+
+/// A page of the list.
+pub(crate) const NEWEST: &str = select_summaries!(
+    "WHERE user_id = $1 AND (CAST($2 AS TEXT) IS NULL OR (updated_at, id) < ($2, $3))
+     ORDER BY updated_at DESC, id DESC LIMIT $4"
+);
 
 impl<B: Backend> ConversationStore for SqlStore<B> {
     fn list<'a>(
         &'a self,
         user: &'a UserId,
-        limit: u32,
+        filter: &'a ConversationFilter,
     ) -> BoxFuture<'a, Result<Vec<ConversationSummary>, StoreError>> {
         self.run(async move {
-            let rows = self
+            let mut rows = self.0.read().await?;
+            let wanted = usize::try_from(filter.limit).unwrap_or(usize::MAX);
+            let page = if filter.search.is_some() { SEARCHED } else { i64::from(filter.limit) };
+            let mut after = filter.after;
+            let mut found = Vec::new();
+            while found.len() < wanted {
+                let (at, id) = row::cursor_texts(after);
+                let read =
+                    rows.fetch(NEWEST, values![user.as_str(), at.as_deref(), id.as_deref(), page]).await?;
+                let last_page = i64::try_from(read.len()).unwrap_or(i64::MAX) < page;
+                for columns in read {
+                    let summary = summary_row(columns)?.read()?;
+                    after = Some(summary.cursor());
+                    if filter.takes(&summary.title) {
+                        found.push(summary);
+                    }
+                }
+                if last_page {
+                    break;
+                }
+            }
+            found.truncate(wanted);
+            Ok(found)
+        })
+    }
+
+    fn summary<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Option<ConversationSummary>, StoreError>> {
+        self.run(async move {
+            let found = self
                 .0
                 .read()
                 .await?
-                .fetch(
-                    "SELECT id, title, created_at, updated_at FROM conversation
-                     WHERE user_id = $1 ORDER BY updated_at DESC, key DESC LIMIT $2",
-                    values![user.as_str(), i64::from(limit)],
+                .fetch_first(
+                    select_summaries!("WHERE user_id = $1 AND id = $2"),
+                    values![key.user.as_str(), &key.conversation.to_string()],
                 )
                 .await?;
-            let mut summaries = Vec::with_capacity(rows.len());
-            for mut row in rows {
-                let (id, title) = (row.text()?, row.text()?);
-                summaries.push(row::summary(&id, title, &row.text()?, &row.text()?)?);
-            }
-            Ok(summaries)
+            Ok(found.map(|columns| summary_row(columns)?.read()).transpose()?)
         })
     }
 
@@ -50,18 +92,42 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
         })
     }
 
-    fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Deleted, StoreError>> {
         self.run(async move {
             let mut rows = self.0.write().await?;
-            // Events, inbox and logs go with it: every reference says ON DELETE CASCADE.
-            let deleted = rows
-                .execute(
-                    "DELETE FROM conversation WHERE user_id = $1 AND id = $2",
-                    values![key.user.as_str(), &key.conversation.to_string()],
-                )
-                .await?;
+            let deleted = delete(&*self.0, &mut *rows, key).await?;
             rows.commit().await?;
-            Ok(deleted > 0)
+            Ok(deleted)
         })
     }
+}
+
+/// Deletes a conversation nobody alive works on. The row is locked, so nobody begins to meanwhile.
+async fn delete<B: Backend, C: Connection>(
+    backend: &B,
+    rows: &mut C,
+    key: &ConversationKey,
+) -> Result<Deleted, Failure> {
+    let statement =
+        locking!(C, "SELECT key, lease_by, lease_until FROM conversation WHERE user_id = $1 AND id = $2");
+    let found =
+        rows.fetch_first(statement, values![key.user.as_str(), &key.conversation.to_string()]).await?;
+    let Some(mut found) = found else { return Ok(Deleted::NoSuchConversation) };
+    let (conversation, now) = (found.int()?, rows.now().await?);
+    if !journal::is_free(backend, &mut found, None, now)? {
+        return Ok(Deleted::Running);
+    }
+    // Events, inbox and logs go with it: every reference says ON DELETE CASCADE.
+    rows.execute("DELETE FROM conversation WHERE key = $1", values![conversation]).await?;
+    Ok(Deleted::Yes)
+}
+
+fn summary_row(mut columns: Columns) -> Result<SummaryRow, StoreError> {
+    Ok(SummaryRow {
+        id: columns.text()?,
+        title: columns.text()?,
+        created_at: columns.text()?,
+        updated_at: columns.text()?,
+        pending: columns.maybe_int()?.is_some(),
+    })
 }

@@ -10,6 +10,32 @@ use super::{Backend, Columns, Connection, Failure, SqlStore, locking, log, value
 use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
 
+/// Inputs that were not taken, in the order they were accepted.
+pub(crate) const INBOX: &str =
+    "SELECT id, v, body, at FROM inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted";
+
+/// What has work to do, claimed or not.
+pub(crate) const UNSETTLED: &str = "SELECT user_id, id, lease_by, lease_until FROM conversation
+     WHERE unsettled = 1 AND (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY updated_at, key";
+
+/// What waits for a human with something whose time has run out, claimed or not.
+pub(crate) const EXPIRED: &str = "SELECT user_id, id, lease_by, lease_until FROM conversation
+     WHERE wake_at <= $2 AND (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY wake_at, key";
+
+/// The first cancellation that was not taken.
+pub(crate) const CANCELLATION: &str =
+    "SELECT inbox.id FROM inbox JOIN conversation ON conversation.key = inbox.conversation
+     WHERE user_id = $1 AND conversation.id = $2 AND taken_seq IS NULL AND body = $3
+     ORDER BY accepted LIMIT 1";
+
+/// What each of a user's turns that wait was parked with.
+pub(crate) const PARKED: &str =
+    "SELECT conversation.id, event.seq, event.v, event.kind, event.turn, event.step,
+            COALESCE(blob.body, event.body), event.at
+     FROM conversation JOIN event ON event.conversation = conversation.key AND event.seq = parked_seq
+     LEFT JOIN blob ON blob.conversation = event.conversation AND blob.hash = event.blob
+     WHERE user_id = $1 AND parked_seq IS NOT NULL";
+
 impl<B: Backend> Journal for SqlStore<B> {
     fn submit<'a>(
         &'a self,
@@ -35,12 +61,7 @@ impl<B: Backend> Journal for SqlStore<B> {
             let Some(mut found) = found else { return Ok(Loaded::default()) };
             let conversation = found.int()?;
             let events = events(&mut *rows, conversation).await?;
-            let inbox = rows
-                .fetch(
-                    "SELECT id, v, body, at FROM inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted",
-                    values![conversation],
-                )
-                .await?;
+            let inbox = rows.fetch(INBOX, values![conversation]).await?;
             // The first that cannot be read fails the whole: a turn is never rebuilt from half a journal.
             let mut loaded = Loaded::default();
             for event in events {
@@ -110,13 +131,7 @@ impl<B: Backend> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         self.run(async move {
             let mut rows = self.0.read().await?;
-            let found = rows
-                .fetch(
-                    "SELECT user_id, id, lease_by, lease_until FROM conversation
-                     WHERE unsettled = 1 AND (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY updated_at, key",
-                    values![user.map(UserId::as_str)],
-                )
-                .await?;
+            let found = rows.fetch(UNSETTLED, values![user.map(UserId::as_str)]).await?;
             free(&*self.0, &mut *rows, found).await
         })
     }
@@ -128,13 +143,7 @@ impl<B: Backend> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         self.run(async move {
             let mut rows = self.0.read().await?;
-            let found = rows
-                .fetch(
-                    "SELECT user_id, id, lease_by, lease_until FROM conversation
-                     WHERE wake_at <= $2 AND (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY wake_at, key",
-                    values![user.map(UserId::as_str), &row::time_text(now)],
-                )
-                .await?;
+            let found = rows.fetch(EXPIRED, values![user.map(UserId::as_str), &row::time_text(now)]).await?;
             free(&*self.0, &mut *rows, found).await
         })
     }
@@ -149,12 +158,7 @@ impl<B: Backend> Journal for SqlStore<B> {
                 .0
                 .read()
                 .await?
-                .fetch_first(
-                    "SELECT inbox.id FROM inbox JOIN conversation ON conversation.key = inbox.conversation
-                     WHERE user_id = $1 AND conversation.id = $2 AND taken_seq IS NULL AND body = $3
-                     ORDER BY accepted LIMIT 1",
-                    values![key.user.as_str(), &key.conversation.to_string(), &body],
-                )
+                .fetch_first(CANCELLATION, values![key.user.as_str(), &key.conversation.to_string(), &body])
                 .await?;
             let Some(mut found) = found else { return Ok(None) };
             let id = InputId::new(found.text()?).map_err(|error| row::unreadable("an input", error))?;
@@ -167,19 +171,7 @@ impl<B: Backend> Journal for SqlStore<B> {
         user: &'a UserId,
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>> {
         self.run(async move {
-            let rows = self
-                .0
-                .read()
-                .await?
-                .fetch(
-                    "SELECT conversation.id, event.seq, event.v, event.kind, event.turn, event.step,
-                            COALESCE(blob.body, event.body), event.at
-                     FROM conversation JOIN event ON event.conversation = conversation.key AND event.seq = parked_seq
-                     LEFT JOIN blob ON blob.conversation = event.conversation AND blob.hash = event.blob
-                     WHERE user_id = $1 AND parked_seq IS NOT NULL",
-                    values![user.as_str()],
-                )
-                .await?;
+            let rows = self.0.read().await?.fetch(PARKED, values![user.as_str()]).await?;
             let mut parked = Vec::with_capacity(rows.len());
             for mut columns in rows {
                 let key = row::conversation_key(user.to_string(), &columns.text()?)?;
@@ -291,7 +283,7 @@ async fn free<B: Backend, C: Connection>(
 }
 
 /// Nobody alive has it, or `worker` itself does. The next two columns are `lease_by` and `lease_until`.
-fn is_free<B: Backend>(
+pub(super) fn is_free<B: Backend>(
     backend: &B,
     lease: &mut Columns,
     worker: Option<&str>,

@@ -22,6 +22,19 @@ macro_rules! select_decisions {
     };
 }
 
+/// A page of a user's decisions.
+pub(crate) const DECISIONS: &str = select_decisions!(
+    "WHERE user_id = $1 AND (CAST($2 AS TEXT) IS NULL OR outcome = $2)
+     AND (CAST($3 AS TEXT) IS NULL OR conversation_id = $3)
+     AND (CAST($4 AS TEXT) IS NULL OR started_at >= $4)
+     AND (CAST($5 AS TEXT) IS NULL OR started_at < $5)
+     AND (CAST($6 AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM tool_invocation
+          WHERE tool_invocation.user_id = decision.user_id
+          AND tool_invocation.decision = decision.id AND tool = $6))
+     AND (CAST($7 AS TEXT) IS NULL OR (started_at, id) < ($7, $8))
+     ORDER BY started_at DESC, id DESC LIMIT $9"
+);
+
 impl<B: Backend> LogStore for SqlStore<B> {
     fn decisions<'a>(
         &'a self,
@@ -31,22 +44,23 @@ impl<B: Backend> LogStore for SqlStore<B> {
         self.run(async move {
             let conversation = filter.conversation.map(|conversation| conversation.to_string());
             let since = filter.since.map(row::time_text);
+            let until = filter.until.map(row::time_text);
+            let (after_at, after_id) = row::cursor_texts(filter.after);
             let rows = self
                 .0
                 .read()
                 .await?
                 .fetch(
-                    select_decisions!(
-                        "WHERE user_id = $1 AND (CAST($2 AS TEXT) IS NULL OR outcome = $2)
-                         AND (CAST($3 AS TEXT) IS NULL OR conversation_id = $3)
-                         AND (CAST($4 AS TEXT) IS NULL OR started_at >= $4)
-                         ORDER BY started_at DESC, number DESC LIMIT $5"
-                    ),
+                    DECISIONS,
                     values![
                         user.as_str(),
                         filter.outcome.map(|outcome| outcome.as_str()),
                         conversation.as_deref(),
                         since.as_deref(),
+                        until.as_deref(),
+                        filter.tool.as_deref(),
+                        after_at.as_deref(),
+                        after_id.as_deref(),
                         filter.limit.map_or(i64::MAX, i64::from)
                     ],
                 )

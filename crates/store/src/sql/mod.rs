@@ -6,9 +6,9 @@
 
 mod budget;
 mod check;
-mod conversation;
-mod journal;
-mod log;
+pub(crate) mod conversation;
+pub(crate) mod journal;
+pub(crate) mod log;
 mod maintenance;
 mod task;
 mod token;

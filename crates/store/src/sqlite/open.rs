@@ -27,6 +27,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (3, "token", include_str!("migrations/0003_token.sql")),
     (4, "blob", include_str!("migrations/0004_blob.sql")),
     (5, "budget", include_str!("migrations/0005_budget.sql")),
+    (6, "trace", include_str!("migrations/0006_trace.sql")),
 ];
 
 /// The connections of a store.

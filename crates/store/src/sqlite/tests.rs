@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant_core::port::{ConversationStore, Journal as _, StoreError};
+use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, StoreError};
 use adjutant_core::{
     ConversationKey, DecisionFilter, Input, InputBody, InputId, TaskChange, TaskDescription, UserId,
     port::LogStore as _, port::TaskStore as _,
@@ -12,6 +12,7 @@ use sqlx::{ConnectOptions as _, Connection as _, SqlStr, SqliteConnection};
 use tempfile::TempDir;
 
 use super::*;
+use crate::sql::{conversation, journal, log};
 
 fn input(number: usize) -> Input {
     let text = format!("{number} {}", "long ".repeat(2000));
@@ -19,7 +20,7 @@ fn input(number: usize) -> Input {
     Input { id: InputId::new(format!("i{number}")).unwrap(), at, body: InputBody::message(text) }
 }
 
-fn conversation() -> ConversationKey {
+fn one_conversation() -> ConversationKey {
     let conversation = "00000000-0000-7000-8000-000000000001".parse().unwrap();
     ConversationKey { user: UserId::local(), conversation }
 }
@@ -36,7 +37,7 @@ async fn a_full_disk_refuses_and_keeps_what_was_accepted() {
     let mut accepted = Vec::new();
     let refused = loop {
         let input = input(accepted.len());
-        match store.submit(&conversation(), &input).await {
+        match store.submit(&one_conversation(), &input).await {
             Ok(()) => accepted.push(input),
             Err(error) => break error,
         }
@@ -44,13 +45,13 @@ async fn a_full_disk_refuses_and_keeps_what_was_accepted() {
     let StoreError::Unusable { message } = &refused else { panic!("{refused:?}") };
     assert!(message.contains("no space left") && message.contains("adjutant.db"), "{message}");
     assert!(!accepted.is_empty());
-    assert_eq!(store.load(&conversation()).await.unwrap().inbox, accepted);
+    assert_eq!(store.load(&one_conversation()).await.unwrap().inbox, accepted);
 
     // Space again: the bound was the connection's, and the connection that was refused has been replaced.
     let again = input(accepted.len());
-    store.submit(&conversation(), &again).await.unwrap();
+    store.submit(&one_conversation(), &again).await.unwrap();
     accepted.push(again);
-    assert_eq!(store.load(&conversation()).await.unwrap().inbox, accepted);
+    assert_eq!(store.load(&one_conversation()).await.unwrap().inbox, accepted);
 }
 
 #[tokio::test]
@@ -59,19 +60,25 @@ async fn a_lock_of_another_process_is_told_and_passes() {
     let path = folder.path().join("adjutant.db");
     let open = || Store::with(Place::File(path.clone()), Duration::from_millis(1));
     let store = open().await.unwrap();
-    store.submit(&conversation(), &input(0)).await.unwrap();
+    store.submit(&one_conversation(), &input(0)).await.unwrap();
 
     let mut other = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
     let lock = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();
-    let refused = store.submit(&conversation(), &input(1)).await.unwrap_err();
+    let refused = store.submit(&one_conversation(), &input(1)).await.unwrap_err();
     let StoreError::Unavailable { message } = &refused else { panic!("{refused:?}") };
     assert!(message.contains("locked by another process") && message.contains("adjutant.db"), "{message}");
     // Reading goes on beside a writer, and so does opening.
-    assert_eq!(store.load(&conversation()).await.unwrap().inbox.len(), 1);
-    assert_eq!(ConversationStore::list(&open().await.unwrap(), &UserId::local(), 10).await.unwrap().len(), 1);
+    assert_eq!(store.load(&one_conversation()).await.unwrap().inbox.len(), 1);
+    assert_eq!(
+        ConversationStore::list(&open().await.unwrap(), &UserId::local(), &ConversationFilter::newest(10))
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
 
     lock.rollback().await.unwrap();
-    store.submit(&conversation(), &input(1)).await.unwrap();
+    store.submit(&one_conversation(), &input(1)).await.unwrap();
 }
 
 #[tokio::test]
@@ -95,7 +102,7 @@ async fn a_refusal_to_write_is_told_by_every_port() {
     sqlx::query("PRAGMA query_only = ON").execute(&store.0.pools.writer).await.unwrap();
     let user = UserId::local();
     let change = TaskChange::Add { description: TaskDescription::new("x").unwrap() };
-    let key = conversation();
+    let key = one_conversation();
     let refusals = [
         store.apply(&user, &change, None).await.map(drop),
         store.submit(&key, &input(0)).await,
@@ -114,29 +121,22 @@ async fn a_refusal_to_write_is_told_by_every_port() {
 async fn looking_for_work_reads_an_index() {
     let store = Store::in_memory().await.unwrap();
     let mut connection = store.0.pools.writer.acquire().await.unwrap();
+    // The statements themselves, so that none of them can change without this test.
     let queries = [
-        (
-            "SELECT id FROM conversation WHERE unsettled = 1 AND (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY updated_at, key",
-            "conversation_unsettled",
-        ),
-        ("SELECT id FROM conversation WHERE user_id = ? AND parked_seq IS NOT NULL", "conversation_parked"),
-        (
-            "SELECT id FROM conversation WHERE user_id = ? ORDER BY updated_at DESC, key DESC",
-            "conversation_recent",
-        ),
-        (
-            "SELECT id FROM inbox WHERE conversation = ? AND taken_seq IS NULL ORDER BY accepted",
-            "inbox_untaken",
-        ),
-        (
-            "SELECT id FROM decision WHERE user_id = ? ORDER BY started_at DESC, number DESC",
-            "decision_recent",
-        ),
+        (journal::UNSETTLED, "conversation_unsettled"),
+        (journal::PARKED, "conversation_parked"),
+        (journal::INBOX, "inbox_untaken"),
+        (journal::CANCELLATION, "inbox_untaken"),
+        (conversation::NEWEST, "conversation_recent"),
+        (log::DECISIONS, "decision_recent"),
     ];
     for (query, index) in queries {
         let plan = plan(&mut connection, query).await;
         assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{query}: {plan}");
     }
+    // Those that wait are few, and they are found by the time they expire; their order among each other is made then.
+    let plan = plan(&mut connection, journal::EXPIRED).await;
+    assert!(plan.contains("conversation_wake"), "{plan}");
 }
 
 #[tokio::test]

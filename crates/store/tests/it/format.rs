@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use adjutant_core::port::{ConversationStore as _, Journal as _, StoreError};
+use adjutant_core::port::{ConversationStore as _, Deleted, Journal as _, StoreError};
 use adjutant_core::{ConversationKey, Event, Input, InputBody, InputId, UserId};
 use adjutant_store::sqlite::Store;
 use serde_json::Value;
@@ -170,7 +170,7 @@ async fn a_large_body_is_kept_by_its_content_and_goes_with_its_conversation() {
     store.append(&other, 1, jiff::Timestamp::UNIX_EPOCH, &events).await.unwrap();
     let count: i64 = sqlx::query_scalar(bodies).fetch_one(&mut hand).await.unwrap();
     assert_eq!(count, 2);
-    assert!(store.delete(&other).await.unwrap());
+    assert_eq!(store.delete(&other).await.unwrap(), Deleted::Yes);
     let count: i64 = sqlx::query_scalar(bodies).fetch_one(&mut hand).await.unwrap();
     assert_eq!(count, 0);
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use adjutant_core::port::{ConversationStore, Journal as _, StoreError, TaskStore};
+use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, StoreError, TaskStore};
 use adjutant_core::{TaskChange, TaskDescription, TaskFilter, UserId};
 use adjutant_store::{Maintenance as _, contract, sqlite};
 use sqlx::sqlite::SqliteConnectOptions;
@@ -157,7 +157,7 @@ async fn a_damaged_file_is_found_out_and_not_copied() {
     assert!(matches!(refused, StoreError::Unreadable { .. }), "{refused:?}");
     // What is not damaged is still there.
     assert_eq!(store.unsettled(None).await.unwrap(), []);
-    assert_eq!(ConversationStore::list(&store, &UserId::local(), 1).await.unwrap(), []);
+    assert_eq!(ConversationStore::list(&store, &UserId::local(), &ConversationFilter::newest(1)).await.unwrap(), []);
     store.close().await;
     assert_eq!(names(&folder), ["adjutant.db"]);
 }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use adjutant_core::port::{ConversationStore, Journal as _, StoreError, TaskStore};
+use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, StoreError, TaskStore};
 use adjutant_core::{
     ConversationKey, Input, InputBody, InputId, TaskChange, TaskDescription, TaskFilter, UserId,
 };
@@ -105,6 +105,6 @@ async fn what_cannot_be_used_says_why() {
     assert!(foreign.contains("another program"), "{foreign}");
     let store = Store::connect(&server.create_database("closed").await, 1).await.unwrap();
     store.close().await;
-    let closed = ConversationStore::list(&store, &UserId::local(), 1).await;
+    let closed = ConversationStore::list(&store, &UserId::local(), &ConversationFilter::newest(1)).await;
     assert!(matches!(closed, Err(StoreError::Unavailable { .. })), "{closed:?}");
 }

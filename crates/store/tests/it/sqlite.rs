@@ -1,5 +1,5 @@
 use adjutant_core::UserId;
-use adjutant_core::port::{ConversationStore, StoreError, TaskStore};
+use adjutant_core::port::{ConversationFilter, ConversationStore, StoreError, TaskStore};
 use adjutant_core::{TaskChange, TaskDescription, TaskFilter};
 use adjutant_store::{contract, sqlite::Store};
 
@@ -100,7 +100,7 @@ async fn a_closed_store_answers_with_an_error() {
     let store = in_memory().await;
     let clone = store.clone();
     store.close().await;
-    let answer = ConversationStore::list(&clone, &UserId::local(), 10).await;
+    let answer = ConversationStore::list(&clone, &UserId::local(), &ConversationFilter::newest(10)).await;
     assert!(matches!(answer, Err(StoreError::Unavailable { .. })), "{answer:?}");
 }
 
