@@ -90,6 +90,8 @@ pub struct Annotations {
     pub keyed: bool,
     /// May run beside other calls although it changes something.
     pub parallel: bool,
+    /// Touches nothing but what this agent keeps: no network, no other program.
+    pub closed_world: bool,
 }
 
 /// What a repeat of a call after a crash may do.
@@ -142,6 +144,9 @@ pub struct ToolDefinition {
     /// Arguments that name the user's things; see [`Tool::references`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<ReferenceArgument>,
+    /// JSON Schema of what a successful call gives back, for clients that want to know. Models are not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
 }
 
 impl ToolDefinition {
@@ -159,7 +164,15 @@ impl ToolDefinition {
             parameters,
             annotations: Annotations::default(),
             references: Vec::new(),
+            output_schema: None,
         })
+    }
+
+    /// The same with a JSON Schema of what a successful call gives back.
+    #[must_use]
+    pub fn returning(mut self, schema: Value) -> Self {
+        self.output_schema = Some(schema);
+        self
     }
 
     /// The same with annotations.

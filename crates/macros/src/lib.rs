@@ -48,6 +48,7 @@ mod parameter; // a parameter to an argument
 /// | `idempotent` | twice is the same as once: may be repeated after a crash |
 /// | `keyed` | it absorbs a repeat with the same `ToolContext::key`: may be repeated after a crash |
 /// | `parallel` | it may run beside other calls although it changes something |
+/// | `closed_world` | it touches nothing but what the agent keeps: no network, no other program |
 /// | `name = "..."` | the name, if it is not the function's |
 /// | `description = "..."` | the description, if it is not the doc comment |
 /// | `timeout_secs = N` | bound of one execution in seconds, instead of the turn's |

@@ -17,8 +17,8 @@ pub(crate) struct Options {
 }
 
 /// Annotations of a tool, by their names in `adjutant_core::Annotations`.
-const FLAGS: &[&str] = &["read_only", "destructive", "idempotent", "keyed", "parallel"];
-const KNOWN: &str = "read_only, destructive, idempotent, keyed, parallel, name = \"...\", description = \"...\", \
+const FLAGS: &[&str] = &["read_only", "destructive", "idempotent", "keyed", "parallel", "closed_world"];
+const KNOWN: &str = "read_only, destructive, idempotent, keyed, parallel, closed_world, name = \"...\", description = \"...\", \
                      timeout_secs = N, crate = path";
 
 impl Options {

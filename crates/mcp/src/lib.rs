@@ -2,3 +2,6 @@
 //!
 //! What is served passes the agent's gate and log; what is fetched passes the gate of whoever calls it.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
+
+pub mod client; // the tools of other servers
+pub mod server; // an agent's tools for other clients

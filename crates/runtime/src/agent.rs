@@ -10,10 +10,11 @@ use adjutant_core::weak::WeakTools;
 use adjutant_core::{
     AgentName, AgentResponse, Answer, Arguments, CallId, CancellationToken, ConversationId, ConversationKey,
     Cost, Effect, Event, Gate, GateCheck, GateVerdict, GenerateResponse, GenerationConfig, IdempotencyKey,
-    Input, InputBody, InputId, LanguageModel, OutputSchema, PendingCall, Recorded, ToolCall, ToolContext,
-    ToolError, ToolInvocation, ToolInvocationRecord, ToolRegistry, ToolResult, TurnId, TurnLimits, UserId,
-    conversation, schema_of,
+    Input, InputBody, InputId, LanguageModel, OutputSchema, PendingCall, Permission, Recorded, ToolCall,
+    ToolContext, ToolDefinition, ToolError, ToolInvocation, ToolInvocationRecord, ToolRegistry, ToolResult,
+    TurnId, TurnLimits, UserId, conversation, schema_of,
 };
+use futures::StreamExt as _;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
@@ -29,6 +30,9 @@ use crate::prices::Prices;
 use crate::run::advance;
 use crate::steps::Purse;
 use crate::{BuildError, RunContext, RunError};
+
+/// How many conversations that were left are taken up at once.
+const SWEPT_AT_ONCE: usize = 8;
 
 /// An LLM agent: a model, an instruction, tools, and the bounds it keeps. Cheap to clone, safe to share.
 #[derive(Clone)]
@@ -188,6 +192,12 @@ impl Agent {
         self.start(context, None, InputBody::Answers { answers })
     }
 
+    /// [`Agent::run_input`] as events.
+    #[must_use]
+    pub fn stream_input(&self, context: &RunContext, id: Option<InputId>, body: InputBody) -> RunStream {
+        self.start(context, id, body)
+    }
+
     /// The same agent whose answers are JSON that fits the schema of `T`; [`AgentResponse::output`] gives the value. Cheap:
     /// model, tools, journal and conversations are shared.
     ///
@@ -270,17 +280,17 @@ impl Agent {
                 open.push(key);
             }
         }
+        // Side by side, so that one that takes long holds up no other; in order, so that a report is the same every time.
+        let mut ends = futures::stream::iter(open)
+            .take_while(|_| std::future::ready(!stop.is_cancelled()))
+            .map(|key| async move {
+                let end = self.take_up(&key).await;
+                (key, end)
+            })
+            .buffered(SWEPT_AT_ONCE);
         let mut swept = Swept::default();
-        for key in open {
-            if stop.is_cancelled() {
-                break;
-            }
-            if let Some(dispatch) = &self.dispatch
-                && dispatch.send(&key).await == Ok(Sent::Now)
-            {
-                continue;
-            }
-            match self.go_on(&key).await {
+        while let Some((key, end)) = ends.next().await {
+            match end {
                 Ok(response) => swept.responses.extend(response),
                 // Somebody else is at it, or was quicker.
                 Err(RunError::Busy | RunError::Store(StoreError::Conflict)) => {}
@@ -288,6 +298,16 @@ impl Agent {
             }
         }
         Ok(swept)
+    }
+
+    /// Has one conversation go on: by whoever dispatches, else here.
+    async fn take_up(&self, key: &ConversationKey) -> Result<Option<AgentResponse>, RunError> {
+        if let Some(dispatch) = &self.dispatch
+            && dispatch.send(key).await == Ok(Sent::Now)
+        {
+            return Ok(None);
+        }
+        self.go_on(key).await
     }
 
     /// Runs one conversation as far as it can go. Gives the response of its last turn.
@@ -299,7 +319,7 @@ impl Agent {
     }
 
     /// Calls a tool for a human without a model, through the same gate. What needs a confirmation comes back as
-    /// [`HumanCall::Confirm`]; called again with it as `approved`, it runs. What ran is in the tool-invocation log.
+    /// [`HumanCall::Confirm`]; called again with it as `approved`, it runs, once. What ran is in the tool-invocation log.
     ///
     /// # Errors
     /// [`StoreError`] if it ran and the log could not be written.
@@ -309,6 +329,22 @@ impl Agent {
         name: &str,
         arguments: Arguments,
         approved: Option<&PendingCall>,
+    ) -> Result<HumanCall, StoreError> {
+        self.call_tool_until(user, name, arguments, approved, CancellationToken::new()).await
+    }
+
+    /// [`Agent::call_tool`] for callers that may lose interest: once `cancelled` fires, a call without effects is stopped,
+    /// and another is told and waited for.
+    ///
+    /// # Errors
+    /// As [`Agent::call_tool`].
+    pub async fn call_tool_until(
+        &self,
+        user: &UserId,
+        name: &str,
+        arguments: Arguments,
+        approved: Option<&PendingCall>,
+        cancelled: CancellationToken,
     ) -> Result<HumanCall, StoreError> {
         // A human's call has no turn and no conversation; its id carries the one minted for it, which binds the digest.
         let turn = TurnId(approved.map_or_else(Uuid::now_v7, turn_of));
@@ -323,7 +359,7 @@ impl Agent {
             turn,
             call: call.id.clone(),
             key: IdempotencyKey::of(conversation, turn, &call.id),
-            cancelled: CancellationToken::new(),
+            cancelled,
         };
         let check = GateCheck {
             now: self.inner.now(),
@@ -335,6 +371,10 @@ impl Agent {
             GateVerdict::Run { arguments } => arguments,
             GateVerdict::Confirm { pending } => match approved {
                 Some(approved) if approved.digest == pending.digest && approved.expires_at > check.now => {
+                    if !self.inner.logs.tool_invocations(user, turn).await?.is_empty() {
+                        let message = "this confirmation has been used; nothing was done again".to_owned();
+                        return Ok(HumanCall::Refused(message));
+                    }
                     pending.arguments
                 }
                 Some(_) | None => return Ok(HumanCall::Confirm(pending)),
@@ -397,6 +437,18 @@ impl Agent {
         &self.inner.gate.registry
     }
 
+    /// What its policy says to this user's call of a tool.
+    #[must_use]
+    pub fn permission(&self, user: &UserId, tool: &ToolDefinition) -> Permission {
+        self.inner.gate.policy.permission(user, tool)
+    }
+
+    /// The time by its clock, which is what expiries are compared with.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.inner.now()
+    }
+
     /// What happened in its conversations.
     #[must_use]
     pub fn journal(&self) -> &Arc<dyn Journal> {
@@ -423,7 +475,7 @@ impl Agent {
 
     fn message(&self, text: impl Into<String>) -> InputBody {
         let output_schema = self.output.as_ref().map(|schema| schema.as_json().clone());
-        InputBody::Message { text: text.into(), output_schema }
+        InputBody::Message { text: text.into(), output_schema, limits: None }
     }
 
     async fn drained(

@@ -175,6 +175,7 @@ fn definition(tool: &Tool) -> Result<ToolDefinition, String> {
         },
         annotations: Default::default(),
         references: Vec::new(),
+        output_schema: None,
     })
 }
 

@@ -35,8 +35,14 @@ struct Post {
     begun: StdMutex<Vec<String>>,
 }
 
-const ONCE: Annotations =
-    Annotations { read_only: false, destructive: false, idempotent: false, keyed: false, parallel: false };
+const ONCE: Annotations = Annotations {
+    read_only: false,
+    destructive: false,
+    idempotent: false,
+    keyed: false,
+    parallel: false,
+    closed_world: false,
+};
 
 impl Post {
     fn new(annotations: Annotations, script: &[Then], probe: Probe) -> Arc<Self> {

@@ -95,8 +95,14 @@ async fn resume(
     (count.load(Ordering::SeqCst), model.calls_made(), responses[0].outcome)
 }
 
-const ONCE: Annotations =
-    Annotations { read_only: false, destructive: false, idempotent: false, keyed: false, parallel: false };
+const ONCE: Annotations = Annotations {
+    read_only: false,
+    destructive: false,
+    idempotent: false,
+    keyed: false,
+    parallel: false,
+    closed_world: false,
+};
 const KEYED: Annotations = Annotations { keyed: true, ..ONCE };
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use adjutant_core::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::words::{quoted, quoted_field, to_json};
+use super::words::{quoted, quoted_field, task_schema, to_json};
 use super::{definition, description_property, store_failed, words_of_task, wrong_outcome};
 use crate::arguments::read;
 
@@ -36,6 +36,7 @@ impl AddTask {
             json!({ "description": description_property("Task description") }),
             // The store writes the task and the key of the call in one transaction.
             Annotations { keyed: true, ..Annotations::default() },
+            task_schema(json!({})),
         );
         Self { definition, tasks }
     }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::resolve::Prefer;
-use super::words::{quoted, quoted_field, to_json};
+use super::words::{quoted, quoted_field, task_schema, to_json};
 use super::{
     definition, no_such_task, prepare_reference, store_failed, task_id_property, task_references,
     wrong_outcome,
@@ -40,6 +40,7 @@ impl CompleteTask {
             "Mark a task as completed. Use when user says done, finished, or completed.",
             json!({ "task_id": task_id_property("Task ID to complete") }),
             Annotations { idempotent: true, keyed: true, ..Annotations::default() },
+            task_schema(json!({ "already_completed": { "type": "boolean" } })),
         );
         Self { definition, tasks }
     }

@@ -9,7 +9,7 @@ use adjutant_core::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::words::{ListView, TaskView};
+use super::words::{ListView, TaskView, list_schema};
 use super::{definition, store_failed};
 use crate::arguments::read;
 
@@ -39,6 +39,7 @@ impl ListTasks {
                 "description": "Filter by status (default: all)",
             } }),
             Annotations { read_only: true, idempotent: true, ..Annotations::default() },
+            list_schema(),
         );
         Self { definition, tasks }
     }

@@ -43,7 +43,15 @@ pub fn task_tools(store: Arc<dyn TaskStore>) -> Vec<Arc<dyn Tool>> {
 const KIND: &str = "task";
 
 /// The definition of a task tool. `properties` is what the seed declares; all but `status` are required.
-fn definition(name: &str, description: &str, properties: Value, annotations: Annotations) -> ToolDefinition {
+/// Tasks are kept here: no tool of them reaches further.
+fn definition(
+    name: &str,
+    description: &str,
+    properties: Value,
+    annotations: Annotations,
+    output_schema: Value,
+) -> ToolDefinition {
+    let annotations = Annotations { closed_world: true, ..annotations };
     let required: Vec<&String> = properties
         .as_object()
         .map(|properties| properties.keys().filter(|name| *name != "status").collect())
@@ -60,7 +68,7 @@ fn definition(name: &str, description: &str, properties: Value, annotations: Ann
     parameters["additionalProperties"] = json!(false);
     #[expect(clippy::expect_used, reason = "names and descriptions are constants of this folder, tested")]
     let definition = ToolDefinition::new(name, description, parameters).expect("a valid definition");
-    ToolDefinition { references, ..definition.annotated(annotations) }
+    ToolDefinition { references, ..definition.annotated(annotations).returning(output_schema) }
 }
 
 /// The schema of a task's words.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::resolve::Prefer;
-use super::words::{quoted, quoted_field, to_json};
+use super::words::{quoted, quoted_field, task_schema, to_json};
 use super::{
     definition, description_property, no_such_task, prepare_reference, store_failed, task_id_property,
     task_references, words_of_task, wrong_outcome,
@@ -44,6 +44,7 @@ impl UpdateTask {
                 "description": description_property("New description"),
             }),
             Annotations { idempotent: true, keyed: true, ..Annotations::default() },
+            task_schema(json!({ "previous_description": { "type": "string" } })),
         );
         Self { definition, tasks }
     }

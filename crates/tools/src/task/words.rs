@@ -34,6 +34,42 @@ pub(super) fn to_json(task: &Task) -> Value {
     json!(TaskView::from(task))
 }
 
+/// The schema of one task as result data, with these fields more, which may be absent.
+pub(super) fn task_schema(more: Value) -> Value {
+    let time = json!({ "type": "string", "format": "date-time" });
+    let mut schema = json!({
+        "type": "object",
+        "properties": {
+            "id": { "type": "string", "description": "Names the task in other calls" },
+            "description": { "type": "string" },
+            "completed": { "type": "boolean" },
+            "created_at": time,
+            "updated_at": time,
+            "completed_at": { "type": ["string", "null"], "format": "date-time" },
+        },
+        "required": ["id", "description", "completed", "created_at", "updated_at", "completed_at"],
+        "additionalProperties": false,
+    });
+    for (name, field) in more.as_object().into_iter().flatten() {
+        schema["properties"][name] = field.clone();
+    }
+    schema
+}
+
+/// The schema of [`ListView`].
+pub(super) fn list_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "tasks": { "type": "array", "items": task_schema(json!({})) },
+            "count": { "type": "integer", "minimum": 0 },
+            "status": { "type": "string", "enum": ["pending", "completed", "all"] },
+        },
+        "required": ["tasks", "count", "status"],
+        "additionalProperties": false,
+    })
+}
+
 /// What `list_tasks` gives back.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct ListView {

@@ -66,7 +66,7 @@ fn annotations_and_references() {
     let registry = caller().registry;
     let of = |name: &str| registry.get(name).unwrap().definition();
     let annotations = |name: &str| of(name).annotations;
-    let none = Annotations::default();
+    let none = Annotations { closed_world: true, ..Annotations::default() };
     assert_eq!(annotations("list_tasks"), Annotations { read_only: true, idempotent: true, ..none });
     assert_eq!(annotations("add_task"), Annotations { keyed: true, ..none });
     assert_eq!(annotations("update_task"), Annotations { idempotent: true, keyed: true, ..none });

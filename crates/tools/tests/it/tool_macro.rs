@@ -105,7 +105,14 @@ async fn options_and_context() {
     assert_eq!((definition.name.as_str(), definition.description.as_str()), ("forget_note", "Forget it."));
     assert_eq!(
         definition.annotations,
-        Annotations { read_only: false, destructive: true, idempotent: true, keyed: true, parallel: true }
+        Annotations {
+            read_only: false,
+            destructive: true,
+            idempotent: true,
+            keyed: true,
+            parallel: true,
+            closed_world: false,
+        }
     );
     assert_eq!(forget.timeout(), Some(Duration::from_secs(5)));
     assert_eq!(definition.parameters["required"], json!(["id"]));

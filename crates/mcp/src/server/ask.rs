@@ -1,0 +1,161 @@
+//! Whether the person agrees, and how they can be asked: by the client, if it says that it can, else by showing the model a
+//! preview and a token to send back.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use adjutant_core::PendingCall;
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientCapabilities, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationSchema, InputRequest, InputRequiredResult, InputResponses, ProtocolVersion,
+};
+use rmcp::service::{PeerRequestOptions, RequestContext};
+use serde_json::Value;
+
+/// The argument in which a confirmation token comes back.
+pub(super) const TOKEN: &str = "confirmation_token";
+/// The one field of the form, and the name of the one question.
+const CONFIRM: &str = "confirm";
+
+/// How a client's person is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// `elicitation/create`, while the call waits.
+    Elicitation,
+    /// The call ends with the question, and comes again with the answer (2026-07-28).
+    InputRequired,
+    /// The call ends with a token, and comes again with it.
+    TwoSteps,
+}
+
+impl Way {
+    /// How this client's person is asked.
+    pub(super) fn of(context: &RequestContext<RoleServer>) -> Self {
+        let can_ask = context.client_capabilities().is_some_and(|capabilities| has_forms(&capabilities));
+        let version = context.protocol_version();
+        match version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str()) {
+            _ if !can_ask => Self::TwoSteps,
+            true => Self::InputRequired,
+            false => Self::Elicitation,
+        }
+    }
+}
+
+/// Before 2025-11-25 there were only forms, and nothing was said about them.
+fn has_forms(capabilities: &ClientCapabilities) -> bool {
+    let Some(elicitation) = &capabilities.elicitation else { return false };
+    elicitation.form.is_some() || elicitation.url.is_none()
+}
+
+/// What came of asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Yes, said plainly.
+    Yes,
+    /// Anything else that a person did.
+    No,
+    /// Nobody answered: the client could not, or not in time.
+    Nothing,
+}
+
+/// Asks while the call waits.
+pub(super) async fn ask(
+    context: &RequestContext<RoleServer>,
+    pending: &PendingCall,
+    patience: Duration,
+) -> Answer {
+    let request = ElicitRequest::new(form(pending));
+    let options = PeerRequestOptions::with_timeout(patience);
+    let asked = context.peer.send_request_with_option(request.into(), options);
+    let answered = async { asked.await.ok()?.await_response().await.ok() };
+    let response = tokio::select! {
+        response = answered => response,
+        () = context.ct.cancelled() => None,
+    };
+    match response {
+        Some(rmcp::model::ClientResult::ElicitResult(result)) => answer(&result),
+        Some(_) | None => Answer::Nothing,
+    }
+}
+
+/// The question as the end of a call.
+pub(super) fn input_required(pending: &PendingCall, token: String) -> InputRequiredResult {
+    let question = InputRequest::Elicitation(ElicitRequest::new(form(pending)));
+    InputRequiredResult::new(Some(BTreeMap::from([(CONFIRM.to_owned(), question)])), Some(token))
+}
+
+/// The answer in a call that came again.
+pub(super) fn answer_in(responses: &InputResponses) -> Answer {
+    let Some(response) = responses.get(CONFIRM) else { return Answer::Nothing };
+    serde_json::from_value::<ElicitResult>(response.clone()).map_or(Answer::Nothing, |result| answer(&result))
+}
+
+/// Only a yes that is literally one is one.
+fn answer(result: &ElicitResult) -> Answer {
+    let confirmed = result.content.as_ref().and_then(|content| content.get(CONFIRM));
+    match (&result.action, confirmed) {
+        (ElicitationAction::Accept, Some(Value::Bool(true))) => Answer::Yes,
+        _ => Answer::No,
+    }
+}
+
+fn form(pending: &PendingCall) -> ElicitRequestParams {
+    let schema = ElicitationSchema::builder()
+        .required_bool_property(CONFIRM, |field| {
+            field.title("Do it").description(pending.preview.clone()).with_default(false)
+        })
+        .build();
+    ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: format!("{}?", pending.preview),
+        requested_schema: schema.unwrap_or_else(|_| ElicitationSchema::new(BTreeMap::new())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{ElicitationCapability, FormElicitationCapability, UrlElicitationCapability};
+    use serde_json::json;
+
+    use super::*;
+
+    fn answered(response: Value) -> Answer {
+        answer_in(&BTreeMap::from([(CONFIRM.to_owned(), response)]))
+    }
+
+    #[test]
+    fn only_a_plain_yes_is_one() {
+        assert_eq!(answered(json!({"action": "accept", "content": {"confirm": true}})), Answer::Yes);
+        for no in [
+            json!({"action": "accept", "content": {"confirm": false}}),
+            json!({"action": "accept", "content": {"confirm": "true"}}),
+            json!({"action": "accept", "content": {"confirm": 1}}),
+            json!({"action": "accept", "content": {}}),
+            json!({"action": "accept"}),
+            json!({"action": "decline", "content": {"confirm": true}}),
+            json!({"action": "cancel"}),
+        ] {
+            assert_eq!(answered(no.clone()), Answer::No, "{no}");
+        }
+        for nothing in [json!({"action": "yes"}), json!({}), json!(true), json!(null)] {
+            assert_eq!(answered(nothing.clone()), Answer::Nothing, "{nothing}");
+        }
+        let elsewhere = json!({"action": "accept", "content": {"confirm": true}});
+        assert_eq!(answer_in(&BTreeMap::from([("other".to_owned(), elsewhere)])), Answer::Nothing);
+    }
+
+    #[test]
+    fn a_client_without_forms_cannot_ask() {
+        let with = |elicitation| {
+            let mut capabilities = ClientCapabilities::default();
+            capabilities.elicitation = elicitation;
+            has_forms(&capabilities)
+        };
+        let capability = ElicitationCapability::new;
+        assert!(!with(None));
+        assert!(with(Some(capability())));
+        assert!(with(Some(capability().with_form(FormElicitationCapability::default()))));
+        assert!(!with(Some(capability().with_url(UrlElicitationCapability::default()))));
+    }
+}

@@ -1,0 +1,166 @@
+//! A tool as MCP declares it.
+
+use adjutant_core::ToolDefinition;
+use rmcp::model::{Tool, ToolAnnotations};
+use serde_json::{Map, Value, json};
+
+use super::ask::{TOKEN, Way};
+
+/// The declaration of a tool. `way`: how the person is asked before it runs, if they are.
+pub(super) fn describe(definition: &ToolDefinition, way: Option<Way>) -> Tool {
+    let title = title(definition.name.as_str());
+    let mut input = object(definition.parameters.clone());
+    if way == Some(Way::TwoSteps) {
+        add_token(&mut input);
+    }
+    let hints = definition.annotations;
+    let annotations = ToolAnnotations::with_title(title.clone())
+        .read_only(hints.read_only)
+        .destructive(hints.destructive)
+        .idempotent(hints.read_only || hints.idempotent)
+        .open_world(!hints.closed_world);
+    Tool::new(definition.name.to_string(), definition.description.clone(), input)
+        .with_title(title)
+        .with_raw_output_schema(object(output_schema(definition.output_schema.as_ref(), way)).into())
+        .with_annotations(annotations)
+}
+
+/// Whether the tool has an argument of that name itself.
+pub(super) fn has_argument(definition: &ToolDefinition, name: &str) -> bool {
+    definition.parameters["properties"].get(name).is_some()
+}
+
+/// `delete_task`: Delete task.
+fn title(name: &str) -> String {
+    let words = name.replace('_', " ");
+    let words = words.trim();
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The token is one argument more.
+fn add_token(input: &mut Map<String, Value>) {
+    let properties = input.entry("properties").or_insert_with(|| json!({}));
+    if let Some(properties) = properties.as_object_mut() {
+        properties.insert(
+            TOKEN.to_owned(),
+            json!({
+                "type": "string",
+                "description": "Leave it out at first. The answer has a preview and a token: when the person has agreed to \
+                                the preview, send the same call again with the token",
+            }),
+        );
+    }
+}
+
+/// The schema of every result: `{success, data?, error?}`, and what a confirmation adds.
+fn output_schema(data: Option<&Value>, way: Option<Way>) -> Value {
+    let mut schema = json!({ "type": "object" });
+    let (data, definitions) = embedded(data);
+    let mut properties = json!({
+        "success": { "type": "boolean", "description": "Whether it was done" },
+        "data": data,
+        "error": { "type": "string", "description": "Why it was not done" },
+    });
+    if way.is_some() {
+        properties["status"] = json!({ "type": "string", "enum": ["confirmation_required", "declined"] });
+        properties["message"] = json!({ "type": "string", "description": "What to do now" });
+    }
+    if way == Some(Way::TwoSteps) {
+        properties["confirmation_token"] = json!({ "type": "string" });
+        properties["preview"] = json!({ "type": "string", "description": "What would be touched" });
+        properties["expires_at"] = json!({ "type": "string", "format": "date-time" });
+    }
+    schema["properties"] = properties;
+    schema["required"] = json!(["success"]);
+    schema["additionalProperties"] = json!(false);
+    for (name, definitions) in definitions {
+        schema[name] = definitions;
+    }
+    schema
+}
+
+/// A schema as part of another: what its references point to moves up with it. One that points to itself as a whole cannot
+/// move, and says nothing then.
+fn embedded(schema: Option<&Value>) -> (Value, Vec<(&'static str, Value)>) {
+    let Some(Value::Object(schema)) = schema else { return (json!({}), Vec::new()) };
+    let mut schema = schema.clone();
+    schema.shift_remove("$schema");
+    let definitions: Vec<_> = ["$defs", "definitions"]
+        .into_iter()
+        .filter_map(|name| Some((name, schema.shift_remove(name)?)))
+        .collect();
+    let schema = Value::Object(schema);
+    let all_found = |value: &Value| {
+        references(value).iter().all(|to| {
+            definitions.iter().any(|(name, _)| to.strip_prefix("#/").is_some_and(|to| to.starts_with(name)))
+        })
+    };
+    if all_found(&schema) && definitions.iter().all(|(_, value)| all_found(value)) {
+        (schema, definitions)
+    } else {
+        (json!({}), Vec::new())
+    }
+}
+
+/// Every `$ref` in a schema.
+fn references(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Object(map) => {
+            let own = map.get("$ref").and_then(Value::as_str);
+            own.into_iter().chain(map.values().flat_map(references)).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(references).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn declared(output: Value) -> Value {
+        let definition =
+            ToolDefinition::new("look_up", "Looks up.", json!({"type": "object"})).unwrap().returning(output);
+        json!(describe(&definition, None))
+    }
+
+    #[test]
+    fn references_of_an_output_schema_still_lead_somewhere() {
+        let declared = declared(json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "array",
+            "items": { "$ref": "#/$defs/Hit" },
+            "$defs": { "Hit": { "type": "string" } },
+        }));
+        let output = &declared["outputSchema"];
+        assert_eq!(output["properties"]["data"], json!({"type": "array", "items": {"$ref": "#/$defs/Hit"}}));
+        assert_eq!(output["$defs"], json!({"Hit": {"type": "string"}}));
+    }
+
+    #[test]
+    fn a_schema_that_cannot_move_says_nothing() {
+        let tree = json!({"type": "object", "properties": {"child": {"$ref": "#"}}});
+        assert_eq!(declared(tree)["outputSchema"]["properties"]["data"], json!({}));
+        let elsewhere = json!({"$ref": "#/properties/a", "properties": {"a": {"type": "string"}}});
+        assert_eq!(declared(elsewhere)["outputSchema"]["properties"]["data"], json!({}));
+    }
+
+    #[test]
+    fn a_tool_that_says_nothing_counts_as_one_that_may_reach_further() {
+        let declared = declared(json!({}));
+        assert_eq!(declared["title"], "Look up");
+        assert_eq!(
+            declared["annotations"],
+            json!({"title": "Look up", "readOnlyHint": false, "destructiveHint": false, "idempotentHint": false,
+                   "openWorldHint": true})
+        );
+    }
+}
