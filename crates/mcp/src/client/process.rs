@@ -1,0 +1,359 @@
+//! A server in a child process: its words are kept apart from its messages, and it does not outlive us.
+//!
+//! Standard output carries messages, one JSON object a line; whatever else is printed there goes to the log instead of
+//! breaking the connection. Standard error goes to the log; its last lines explain a start that failed.
+//!
+//! The child leads a process group of its own: Ctrl-C at the terminal does not hit it, and when it has to go, what it
+//! started goes with it. If this process is killed, the child's standard input ends, and on Linux it is killed too.
+
+use std::collections::VecDeque;
+use std::io;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use secrecy::ExposeSecret as _;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::process::{ChildStdin, Command};
+use tokio::sync::watch;
+
+use super::config::Child;
+use super::{Log, ServerName};
+
+/// Bytes of one message. As many as over HTTP.
+const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of one line of words.
+const WORDS_BYTES_MAX: usize = 2_000;
+/// Last lines that are kept.
+const TAIL_LINES: usize = 8;
+/// Between the reader of standard output and the protocol.
+const PIPE_BYTES: usize = 64 * 1024;
+/// How long a server may take to end by itself, and then after SIGTERM.
+const PATIENCE: Duration = Duration::from_millis(1_000);
+/// How long is waited for the last words of a server that has gone.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// All children of an agent, so that none is forgotten.
+#[derive(Debug, Default)]
+pub(super) struct Children(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    groups: Vec<Weak<Group>>,
+    closed: bool,
+}
+
+impl Children {
+    /// Kills those there are, and those that are just being started.
+    pub(super) fn kill(&self) {
+        let mut kept = lock(&self.0);
+        kept.closed = true;
+        kept.groups.drain(..).filter_map(|group| group.upgrade()).for_each(|group| group.kill());
+    }
+
+    fn keep(&self, group: &Arc<Group>) {
+        let mut kept = lock(&self.0);
+        kept.groups.retain(|group| group.strong_count() > 0);
+        if kept.closed {
+            group.kill();
+        } else {
+            kept.groups.push(Arc::downgrade(group));
+        }
+    }
+}
+
+/// A child and what it started.
+#[derive(Debug)]
+struct Group {
+    leader: Option<Pid>,
+    gone: AtomicBool,
+}
+
+impl Group {
+    fn signal(&self, signal: Signal) {
+        if let Some(leader) = self.leader
+            && !self.gone.load(Ordering::Acquire)
+        {
+            // It may have ended this moment.
+            let _ = kill_process_group(leader, signal);
+        }
+    }
+
+    fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A server that runs here. Dropped, it is killed.
+#[derive(Debug)]
+pub(super) struct Process {
+    group: Arc<Group>,
+    tail: Arc<Mutex<VecDeque<String>>>,
+    /// How it ended, once it has.
+    ended: watch::Receiver<Option<String>>,
+    /// Whether everything it said on standard error was read.
+    heard: watch::Receiver<bool>,
+}
+
+/// What the protocol reads and writes.
+pub(super) type Pipes = (DuplexStream, ChildStdin);
+
+impl Process {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// The program is not there, or cannot be run.
+    pub(super) fn spawn(
+        server: &ServerName,
+        child: &Child,
+        log: &Log,
+        children: &Children,
+    ) -> io::Result<(Self, Pipes)> {
+        let mut command = Command::new(&child.program);
+        command
+            .args(&child.arguments)
+            .env_clear()
+            .envs(child.variables.iter().map(|(name, value)| (name, value.expose_secret())))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        if let Some(directory) = &child.directory {
+            command.current_dir(directory);
+        }
+        dies_with_us(&mut command);
+        let mut running = command.spawn()?;
+        let leader = running.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let group = Arc::new(Group { leader, gone: AtomicBool::new(false) });
+        children.keep(&group);
+        let missing = || io::Error::other("it has no standard input or output");
+        let stdin = running.stdin.take().ok_or_else(missing)?;
+        let stdout = running.stdout.take().ok_or_else(missing)?;
+        let stderr = running.stderr.take().ok_or_else(missing)?;
+
+        let tail = Arc::new(Mutex::new(VecDeque::new()));
+        let words = Words { server: server.clone(), log: log.clone(), tail: tail.clone() };
+        let (messages, ours) = tokio::io::duplex(PIPE_BYTES);
+        let noise = words.clone();
+        tokio::spawn(async move { forward(stdout, messages, &noise).await });
+        let (all_heard, heard) = watch::channel(false);
+        tokio::spawn(async move {
+            listen(stderr, &words).await;
+            all_heard.send_replace(true);
+        });
+        let (how, ended) = watch::channel(None);
+        let watched = group.clone();
+        tokio::spawn(async move {
+            let words = match running.wait().await {
+                Ok(status) => status.to_string(),
+                Err(error) => error.to_string(),
+            };
+            // What it started must not keep its pipes open.
+            watched.kill();
+            watched.gone.store(true, Ordering::Release);
+            how.send_replace(Some(words));
+        });
+        Ok((Self { group, tail, ended, heard }, (ours, stdin)))
+    }
+
+    /// Waits until it has ended, and says how: `exit status: 1`.
+    pub(super) async fn ended(&mut self) -> String {
+        match self.ended.wait_for(Option::is_some).await {
+            Ok(how) => how.clone().unwrap_or_default(),
+            Err(_) => "unknown".to_owned(),
+        }
+    }
+
+    /// What is known of it, for whoever has to find out why it does not work.
+    pub(super) async fn explain(&mut self) -> String {
+        let gone = tokio::time::timeout(LAST_WORDS, self.ended()).await.ok();
+        // Its end, or a wait, may come before its last words were read.
+        let _ = tokio::time::timeout(LAST_WORDS, async {
+            if gone.is_some() {
+                let _ = self.heard.wait_for(|heard| *heard).await;
+            }
+        })
+        .await;
+        let mut words = match gone {
+            Some(how) => format!("it ended ({how})"),
+            None => "it still runs".to_owned(),
+        };
+        let tail = lock(&self.tail);
+        if tail.is_empty() {
+            words.push_str(" and said nothing on standard error");
+        } else {
+            let lines: Vec<&str> = tail.iter().map(String::as_str).collect();
+            words.push_str(&format!("; its last words: {}", lines.join(" | ")));
+        }
+        words
+    }
+
+    /// Waits for an end that was asked for by closing its input; then asks again, then does not ask.
+    pub(super) async fn finish(mut self) {
+        if tokio::time::timeout(PATIENCE, self.ended()).await.is_ok() {
+            return;
+        }
+        self.group.signal(Signal::TERM);
+        if tokio::time::timeout(PATIENCE, self.ended()).await.is_ok() {
+            return;
+        }
+        self.group.kill();
+        // A process in an uninterruptible wait cannot be waited for.
+        let _ = tokio::time::timeout(PATIENCE, self.ended()).await;
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.group.kill();
+    }
+}
+
+/// Where words go that are no messages.
+#[derive(Clone)]
+struct Words {
+    server: ServerName,
+    log: Log,
+    tail: Arc<Mutex<VecDeque<String>>>,
+}
+
+impl Words {
+    fn say(&self, line: &[u8]) {
+        let text = String::from_utf8_lossy(&line[..line.len().min(WORDS_BYTES_MAX)]);
+        let text = super::definition::one_line(&text);
+        if text.is_empty() {
+            return;
+        }
+        (self.log)(&self.server, &text);
+        let mut tail = lock(&self.tail);
+        if tail.len() == TAIL_LINES {
+            tail.pop_front();
+        }
+        tail.push_back(text);
+    }
+}
+
+/// Reads lines of words to the end.
+async fn listen(stream: impl AsyncRead + Unpin, words: &Words) {
+    let mut lines = Lines::new(stream, WORDS_BYTES_MAX);
+    while let Ok(Some(line)) = lines.next().await {
+        words.say(line.bytes);
+    }
+}
+
+/// Hands messages on; what is none is words. A message that is too large ends the connection: nobody may wait for an answer
+/// that was thrown away.
+async fn forward(stream: impl AsyncRead + Unpin, mut messages: DuplexStream, words: &Words) {
+    let mut lines = Lines::new(stream, MESSAGE_BYTES_MAX);
+    while let Ok(Some(line)) = lines.next().await {
+        let message = line.bytes.trim_ascii_start().first() == Some(&b'{');
+        if !message {
+            words.say(line.bytes);
+            continue;
+        }
+        if line.cut {
+            words.say(
+                format!("sent a message of more than {MESSAGE_BYTES_MAX} bytes; disconnected").as_bytes(),
+            );
+            return;
+        }
+        let sent = async {
+            messages.write_all(line.bytes).await?;
+            messages.write_all(b"\n").await
+        };
+        if sent.await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Lines of bounded length.
+struct Lines<R> {
+    reader: BufReader<R>,
+    line: Vec<u8>,
+    bytes_max: usize,
+}
+
+struct Line<'a> {
+    bytes: &'a [u8],
+    /// Whether its end was thrown away.
+    cut: bool,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    fn new(stream: R, bytes_max: usize) -> Self {
+        Self { reader: BufReader::new(stream), line: Vec::new(), bytes_max }
+    }
+
+    /// The next line without its end; `None` at the end. A last line without an end counts.
+    async fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+        self.line.clear();
+        let mut cut = false;
+        loop {
+            let available = self.reader.fill_buf().await?;
+            if available.is_empty() {
+                return Ok((!self.line.is_empty()).then_some(Line { bytes: &self.line, cut }));
+            }
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let piece = &available[..end.unwrap_or(available.len())];
+            let room = self.bytes_max - self.line.len();
+            cut |= piece.len() > room;
+            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+            let used = end.map_or(available.len(), |end| end + 1);
+            self.reader.consume(used);
+            if end.is_some() {
+                return Ok(Some(Line { bytes: &self.line, cut }));
+            }
+        }
+    }
+}
+
+/// Has the system kill the child when this process is killed.
+#[cfg(target_os = "linux")]
+fn dies_with_us(command: &mut Command) {
+    let parent = rustix::process::getpid();
+    let ask = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // Killed already, before the child could ask?
+        if rustix::process::getppid() == Some(parent) { Ok(()) } else { Err(io::Error::other("orphaned")) }
+    };
+    #[expect(unsafe_code, reason = "two system calls between fork and exec, which neither allocate nor lock")]
+    // SAFETY: `ask` makes two system calls that are safe after fork, and builds an error only on the way out.
+    unsafe {
+        command.pre_exec(ask);
+    }
+}
+
+/// Elsewhere it has only the end of its standard input.
+#[cfg(not(target_os = "linux"))]
+fn dies_with_us(_: &mut Command) {}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_are_bounded_and_the_last_needs_no_end() {
+        let text: &[u8] = b"one\nmuch too long\n\ntwo";
+        let mut lines = Lines::new(text, 5);
+        let mut read = Vec::new();
+        while let Some(line) = lines.next().await.unwrap() {
+            read.push((String::from_utf8_lossy(line.bytes).into_owned(), line.cut));
+        }
+        let expected = [("one", false), ("much ", true), ("", false), ("two", false)];
+        assert_eq!(read, expected.map(|(line, cut)| (line.to_owned(), cut)));
+    }
+}

@@ -1,0 +1,380 @@
+//! One server, kept running: called, watched, brought back.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use adjutant_core::{Arguments, CancellationToken, ToolError};
+use rmcp::Peer;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, ErrorCode, RequestId,
+    ServerResult, Tool,
+};
+use rmcp::service::{PeerRequestOptions, RoleClient, ServiceError};
+use serde_json::Value;
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::Instant;
+
+use super::connection::{Connection, Greeting, Means, causes, certainly_not_sent, list};
+use super::{Health, ServerConfig, Via, result};
+
+/// How long an answer is waited for after the person stopped the call and the server was told so.
+const AFTER_CANCEL: Duration = Duration::from_secs(2);
+/// The turn's `tool_timeout`, if it is the usual one: a call that waits for its server must not wait that long.
+const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A server and the state it is in.
+pub(super) struct Server {
+    pub(super) config: ServerConfig,
+    means: Means,
+    state: watch::Sender<State>,
+    /// What it offered when the agent was built.
+    offered: Mutex<Offered>,
+    /// A call wants it, though it was given up.
+    wanted: Notify,
+    stop: CancellationToken,
+}
+
+#[derive(Clone)]
+enum State {
+    Connected(Peer<RoleClient>),
+    Down(Health),
+}
+
+#[derive(Default)]
+struct Offered {
+    software: Option<String>,
+    tools: Vec<Tool>,
+    /// Names of tools that came, went or changed since.
+    changed: BTreeSet<String>,
+}
+
+impl Server {
+    pub(super) fn new(config: ServerConfig, means: Means, stop: CancellationToken) -> Arc<Self> {
+        let (state, _) = watch::channel(State::Down(Health::Disabled));
+        Arc::new(Self { config, means, state, offered: Mutex::default(), wanted: Notify::new(), stop })
+    }
+
+    /// Connects for the first time, and keeps it from then on. Returns what it offers.
+    ///
+    /// # Errors
+    /// Why it is not there.
+    pub(super) async fn start(self: &Arc<Self>) -> Result<Greeting, String> {
+        let opened = match &self.config.unusable {
+            None => Connection::open(&self.config, &self.means).await,
+            Some(reason) => Err(reason.clone()),
+        };
+        match opened {
+            Ok((connection, greeting)) => {
+                let mut offered = self.offered();
+                offered.software.clone_from(&greeting.software);
+                offered.tools.clone_from(&greeting.tools);
+                drop(offered);
+                self.state.send_replace(State::Connected(connection.peer.clone()));
+                tokio::spawn(Arc::clone(self).keep(connection));
+                Ok(greeting)
+            }
+            Err(reason) => {
+                self.state.send_replace(State::Down(Health::Failed { reason: reason.clone() }));
+                Err(reason)
+            }
+        }
+    }
+
+    pub(super) fn health(&self) -> Health {
+        match &*self.state.borrow() {
+            State::Connected(_) => Health::Connected,
+            State::Down(health) => health.clone(),
+        }
+    }
+
+    /// Waits until it is in a state like that.
+    pub(super) async fn wait_for(&self, wanted: impl Fn(&Health) -> bool) {
+        let mut states = self.state.subscribe();
+        // The sender lives in `self`.
+        let _ = states
+            .wait_for(|state| match state {
+                State::Connected(_) => wanted(&Health::Connected),
+                State::Down(health) => wanted(health),
+            })
+            .await;
+    }
+
+    pub(super) fn software(&self) -> Option<String> {
+        self.offered().software.clone()
+    }
+
+    pub(super) fn changed(&self) -> Vec<String> {
+        self.offered().changed.iter().cloned().collect()
+    }
+
+    /// The program, or the address without user, password and query.
+    pub(super) fn place(&self) -> String {
+        match &self.config.via {
+            Via::Child(child) => child.program.display().to_string(),
+            Via::Remote(remote) => match reqwest::Url::parse(&remote.url) {
+                Ok(mut url) => {
+                    let _ = url.set_username("");
+                    let _ = url.set_password(None);
+                    url.set_query(None);
+                    url.set_fragment(None);
+                    url.to_string()
+                }
+                Err(_) => "not an address".to_owned(),
+            },
+        }
+    }
+
+    /// Calls a tool. `harmless`: nothing can have happened, whatever is not known.
+    ///
+    /// Cancelled, it tells the server and waits a little for an answer; dropped, it tells the server.
+    ///
+    /// # Errors
+    /// [`ToolError::Failed`] and [`ToolError::Invalid`] if it was not done or the server says so; [`ToolError::Unknown`]
+    /// if the request was sent and no answer came.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: Arguments,
+        harmless: bool,
+        cancelled: &CancellationToken,
+    ) -> Result<Value, ToolError> {
+        let server = &self.config.name;
+        if self.offered().changed.contains(tool) {
+            return Err(ToolError::failed(format!(
+                "the MCP server {server} has changed or removed its tool {tool} since this agent was started; \
+                 the agent has to be started again to use it"
+            )));
+        }
+        let peer = self.peer().await.map_err(|reason| {
+            ToolError::failed(format!(
+                "the MCP server {server} is not there ({reason}); nothing was sent to it"
+            ))
+        })?;
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+        // The queue in front of the connection was closed: it did not leave this process.
+        let handle = sent.map_err(|_| {
+            ToolError::failed(format!("the MCP server {server} has just gone; nothing was sent to it"))
+        })?;
+        let mut abandoned = Abandoned { request: Some((peer, handle.id.clone())) };
+        let mut answer = handle.rx;
+        let stopped = tokio::select! {
+            answer = &mut answer => {
+                abandoned.request = None;
+                return self.answered(tool, answer, harmless);
+            }
+            () = cancelled.cancelled() => abandoned.tell("stopped by the person"),
+        };
+        stopped.await;
+        match tokio::time::timeout(AFTER_CANCEL, answer).await {
+            Ok(answer) => self.answered(tool, answer, harmless),
+            Err(_) => Err(self.lost(
+                &format!("{tool} was stopped, and the MCP server {server} did not say what became of it"),
+                harmless,
+            )),
+        }
+    }
+
+    fn answered(
+        &self,
+        tool: &str,
+        answer: Result<Result<ServerResult, ServiceError>, oneshot::error::RecvError>,
+        harmless: bool,
+    ) -> Result<Value, ToolError> {
+        let server = &self.config.name;
+        match answer {
+            Ok(Ok(ServerResult::CallToolResult(answer))) => {
+                result::read(answer, self.config.result_bytes_max)
+            }
+            Ok(Ok(ServerResult::InputRequiredResult(_))) => Err(ToolError::failed(format!(
+                "{tool} asks for further input, which is not given here; it was not carried out"
+            ))),
+            Ok(Ok(ServerResult::CreateTaskResult(_))) => Err(self.lost(
+                &format!("the MCP server {server} carries {tool} out later, which cannot be followed here"),
+                harmless,
+            )),
+            Ok(Ok(_)) => {
+                Err(self
+                    .lost(&format!("the MCP server {server} gave {tool} an answer that is none"), harmless))
+            }
+            Ok(Err(ServiceError::McpError(error))) => {
+                let message = super::definition::one_line(&error.message);
+                let message: String = message.chars().take(1_000).collect();
+                Err(if error.code == ErrorCode::INVALID_PARAMS {
+                    ToolError::invalid(format!("the MCP server {server} refuses the arguments: {message}"))
+                } else {
+                    ToolError::failed(format!("the MCP server {server} says: {message}"))
+                })
+            }
+            Ok(Err(ServiceError::TransportSend(error))) if certainly_not_sent(&error) => {
+                (self.means.handler.log)(&self.config.name, &causes(&error));
+                Err(ToolError::failed(format!(
+                    "the MCP server {server} did not take the request ({}); it was not carried out",
+                    error.error.source().map_or_else(|| error.error.to_string(), causes)
+                )))
+            }
+            Ok(Err(error)) => {
+                (self.means.handler.log)(&self.config.name, &causes(&error));
+                Err(self.lost(
+                    &format!("the connection to the MCP server {server} broke before {tool} was answered"),
+                    harmless,
+                ))
+            }
+            Err(_) => {
+                Err(self.lost(&format!("the MCP server {server} ended before it answered {tool}"), harmless))
+            }
+        }
+    }
+
+    fn lost(&self, words: &str, harmless: bool) -> ToolError {
+        if harmless {
+            ToolError::failed(format!("{words}; it changes nothing and can be called again"))
+        } else {
+            ToolError::Unknown { message: format!("{words}; it may or may not have been carried out") }
+        }
+    }
+
+    /// A connection that answers, if there is one soon.
+    async fn peer(&self) -> Result<Peer<RoleClient>, String> {
+        let limit = self.config.timeout.unwrap_or(USUAL_TIMEOUT);
+        let patience = self.config.start_timeout.min(limit / 2);
+        let mut states = self.state.subscribe();
+        let given_up = matches!(&*states.borrow_and_update(), State::Down(Health::Failed { .. }));
+        let settled = async {
+            if given_up {
+                self.wanted.notify_one();
+                // From given up to being brought back.
+                let _ = states.changed().await;
+            }
+            states
+                .wait_for(|state| match state {
+                    State::Connected(peer) => !peer.is_transport_closed(),
+                    State::Down(health) => !matches!(health, Health::Restarting { .. }),
+                })
+                .await
+                .map(|state| state.clone())
+        };
+        match tokio::time::timeout(patience, settled).await {
+            Ok(Ok(State::Connected(peer))) => Ok(peer),
+            Ok(Ok(State::Down(health))) => Err(health.to_string()),
+            Ok(Err(_)) => Err("stopped".to_owned()),
+            Err(_) => Err(format!("{}; waited {} s for it", self.health(), patience.as_secs_f64())),
+        }
+    }
+
+    /// Watches a connection, and makes a new one when it is lost.
+    async fn keep(self: Arc<Self>, mut connection: Connection) {
+        let mut attempts = 0;
+        loop {
+            let began = Instant::now();
+            let reason = loop {
+                tokio::select! {
+                    reason = connection.ended() => break reason,
+                    () = self.means.handler.tools_changed.notified() => self.look_again(&connection.peer).await,
+                    () = self.stop.cancelled() => {
+                        connection.close().await;
+                        self.state.send_replace(State::Down(Health::Stopped));
+                        return;
+                    }
+                }
+            };
+            (self.means.handler.log)(&self.config.name, &format!("lost: {reason}"));
+            if began.elapsed() >= self.config.backoff.good_after {
+                attempts = 0;
+            }
+            let Some(next) = self.bring_back(reason, &mut attempts).await else {
+                self.state.send_replace(State::Down(Health::Stopped));
+                return;
+            };
+            connection = next;
+            self.state.send_replace(State::Connected(connection.peer.clone()));
+        }
+    }
+
+    /// Tries until it is there again; given up, waits for somebody who wants it. `None`: stopped.
+    async fn bring_back(&self, mut reason: String, attempts: &mut u32) -> Option<Connection> {
+        loop {
+            let pause = if *attempts < self.config.backoff.attempts_max {
+                *attempts += 1;
+                self.state.send_replace(State::Down(Health::Restarting { reason: reason.clone() }));
+                self.config.backoff.pause(*attempts)
+            } else {
+                self.state.send_replace(State::Down(Health::Failed { reason: reason.clone() }));
+                tokio::select! {
+                    () = self.wanted.notified() => {}
+                    () = self.stop.cancelled() => return None,
+                }
+                self.state.send_replace(State::Down(Health::Restarting { reason: reason.clone() }));
+                Duration::ZERO
+            };
+            let opened = async {
+                tokio::time::sleep(pause).await;
+                Connection::open(&self.config, &self.means).await
+            };
+            tokio::select! {
+                opened = opened => match opened {
+                    Ok((connection, greeting)) => {
+                        self.compare(&greeting.tools);
+                        return Some(connection);
+                    }
+                    Err(error) => reason = error,
+                },
+                () = self.stop.cancelled() => return None,
+            }
+        }
+    }
+
+    /// Asks for the tools again: a server may say that they changed when they did not.
+    async fn look_again(&self, peer: &Peer<RoleClient>) {
+        match tokio::time::timeout(self.config.start_timeout, list(peer)).await {
+            Ok(Ok((tools, _))) => self.compare(&tools),
+            Ok(Err(error)) => (self.means.handler.log)(&self.config.name, &causes(&error)),
+            Err(_) => (self.means.handler.log)(&self.config.name, "does not list its tools any more"),
+        }
+    }
+
+    fn compare(&self, now: &[Tool]) {
+        let mut offered = self.offered();
+        let then = &offered.tools;
+        let other = |tool: &Tool, list: &[Tool]| !list.contains(tool);
+        let gone = then.iter().filter(|tool| other(tool, now));
+        let come = now.iter().filter(|tool| other(tool, then));
+        let changed = gone.chain(come).map(|tool| tool.name.to_string()).collect();
+        offered.changed = changed;
+    }
+
+    fn offered(&self) -> std::sync::MutexGuard<'_, Offered> {
+        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request nobody waits for any more: the server is told, once.
+struct Abandoned {
+    request: Option<(Peer<RoleClient>, RequestId)>,
+}
+
+impl Abandoned {
+    fn tell(&mut self, reason: &str) -> impl Future<Output = ()> + Send + use<> {
+        let request = self.request.take();
+        let reason = Some(reason.to_owned());
+        async move {
+            if let Some((peer, id)) = request {
+                let params = CancelledNotificationParam::new(Some(id), reason);
+                // A server that has gone needs not be told.
+                let _ = tokio::time::timeout(AFTER_CANCEL, peer.notify_cancelled(params)).await;
+            }
+        }
+    }
+}
+
+impl Drop for Abandoned {
+    fn drop(&mut self) {
+        if self.request.is_some()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(self.tell("nobody waits for it any more"));
+        }
+    }
+}

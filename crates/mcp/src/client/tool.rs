@@ -1,0 +1,66 @@
+//! One tool of a server, as an agent sees it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjutant_core::{Arguments, BoxFuture, Effect, Prepared, Tool, ToolContext, ToolDefinition, ToolError};
+use serde_json::Value;
+
+use super::definition::Joining;
+use super::server::Server;
+
+/// Characters of a call's arguments that a person is shown before saying yes.
+const PREVIEW_MAX: usize = 2_000;
+
+/// A tool that a server has.
+pub(super) struct ForeignTool {
+    pub(super) server: Arc<Server>,
+    pub(super) joined: Joining,
+}
+
+impl ForeignTool {
+    /// `github: create_issue “Create an issue” {"title":"…"}`: the person sees the server's own name of it.
+    fn preview(&self, arguments: &Arguments) -> String {
+        let name = super::definition::one_line(&self.joined.original);
+        let title = match &self.joined.title {
+            Some(title) if *title != name => format!(" “{title}”"),
+            Some(_) | None => String::new(),
+        };
+        let arguments = Value::Object(arguments.clone()).to_string();
+        let shown: String = arguments.chars().take(PREVIEW_MAX).collect();
+        let cut = if shown.len() < arguments.len() { " … (cut)" } else { "" };
+        format!("{}: {name}{title} {shown}{cut}", self.server.config.name)
+    }
+}
+
+impl Tool for ForeignTool {
+    fn definition(&self) -> &ToolDefinition {
+        &self.joined.definition
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        mut arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Value, ToolError>> {
+        for (what, argument) in &self.joined.inject {
+            // Whatever the model managed to send in its place is overwritten.
+            arguments.insert(argument.clone(), Value::String(what.value(context)));
+        }
+        let harmless = self.joined.definition.annotations.effect() == Effect::None;
+        Box::pin(self.server.call(&self.joined.original, arguments, harmless, &context.cancelled))
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        _: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
+        let preview = Some(self.preview(&arguments));
+        Box::pin(std::future::ready(Ok(Prepared::Ready { arguments, preview })))
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.server.config.timeout
+    }
+}
