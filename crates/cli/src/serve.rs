@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use adjutant_core::port::TokenStore;
 use adjutant_core::{CancellationToken, UserId};
-use adjutant_runtime::RunError;
-use adjutant_service::{Auth, ServeError, Service, ServiceConfig, new_token};
+use adjutant_service::{Auth, ServeError, Service, ServiceConfig, ServiceEvent, new_token};
 use serde_json::json;
 
 use crate::args::Serve;
@@ -42,7 +41,9 @@ pub(crate) async fn run(
     let model = model_choice::open(settings, screen).await?;
     let agent = wiring::agent(settings, model, store.clone())?;
     let model = agent.model().id().to_string();
-    let config = ServiceConfig { bind, auth, hosts: settings.serve.hosts.clone() };
+    let mut config = ServiceConfig::new(bind, auth);
+    config.hosts.clone_from(&settings.serve.hosts);
+    config.tell_requests = screen.verbose();
     let worker = match &options.dispatch {
         Some(address) => Some(Worker::bind(address).await?),
         None => None,
@@ -80,7 +81,7 @@ pub(crate) async fn run(
         Ok(())
     };
     let serving =
-        async { tokio::try_join!(service.run(stop.clone(), |error| report(screen, error)), working) };
+        async { tokio::try_join!(service.run(stop.clone(), |event| report(screen, event)), working) };
     let removing = db::remove_old_daily(settings, &*store, screen);
     tokio::pin!(serving, removing);
     loop {
@@ -128,8 +129,11 @@ async fn access(
     Ok((Auth::Token(tokens), None))
 }
 
-fn report(screen: &Screen, error: &RunError) {
-    screen.error(&CliError::from(error.clone()));
+fn report(screen: &Screen, event: &ServiceEvent) {
+    match event {
+        ServiceEvent::Failed(error) => screen.error(&CliError::from(error.clone())),
+        event => screen.note(&event.to_string()),
+    }
 }
 
 /// What is said once it listens.

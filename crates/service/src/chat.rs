@@ -22,7 +22,7 @@ use crate::serve::Shared;
 use crate::wire::{Cause, Pending, Timing, ToolUsed, Usage};
 
 /// A client's own name for a conversation may be this long, in bytes.
-const THREAD_ID_MAX: usize = 200;
+pub(crate) const THREAD_ID_MAX: usize = 200;
 
 /// A client's own name for a request: sent again with the same one, it is the same request.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -122,9 +122,16 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 /// Answers a message, or goes on with what was answered. The turn goes on to its end also when the client goes away; one
 /// that gave its request a name may send it again, here or to another replica, and gets what became of it.
-#[utoipa::path(post, path = "/v1/chat", request_body = ChatRequest, responses(
-    (status = 200, description = "What the turn came to.", body = ChatResponse),
-))]
+#[utoipa::path(post, path = "/v1/chat", tag = "chat", request_body = ChatRequest,
+    params(("Idempotency-Key" = Option<String>, Header,
+        description = "What the client calls its request: sent again with the same one, it is the same request.",
+        max_length = 200)),
+    responses(
+        (status = 200, description = "What the turn came to.", body = ChatResponse),
+        (status = 404, description = "What was answered does not wait (any more)."),
+        (status = 502, description = "The model did not give a usable answer."),
+        (status = 504, description = "The model did not answer in time."),
+    ))]
 pub(crate) async fn chat(
     State(app): State<Shared>,
     User(user): User,
@@ -162,8 +169,12 @@ pub(crate) async fn chat(
         }
         _ => return Err(Problem::invalid("send either message or resume")),
     };
+    let running = app.begin_turn(&context.user)?;
     let agent = app.agent.clone();
-    let turn = app.turns.spawn(async move { agent.run_input(&mut context, id, input).await });
+    let turn = app.turns.spawn(async move {
+        let response = agent.run_input(&mut context, id, input).await;
+        response.inspect(|response| running.ended(response))
+    });
     let response = turn.await.map_err(|_| Problem::internal())?.map_err(|error| Problem::run(&error))?;
     match Problem::of_turn(&response).or_else(|| Problem::of_answers(&response, answered)) {
         Some(problem) => Err(problem),
@@ -183,7 +194,7 @@ fn input_id(headers: &HeaderMap) -> Result<Option<InputId>, Problem> {
 }
 
 /// The conversation a client means: by our id, or by a name of its own.
-fn conversation_of(thread: &str) -> Result<ConversationId, Problem> {
+pub(crate) fn conversation_of(thread: &str) -> Result<ConversationId, Problem> {
     match thread.trim() {
         "" => Err(Problem::invalid("thread_id is empty; leave it out to begin a conversation")),
         name if name.len() > THREAD_ID_MAX => {
@@ -211,7 +222,7 @@ fn answers(pending: &[PendingCall], resume: Vec<Resume>) -> Result<Vec<Answer>, 
 }
 
 impl ChatResponse {
-    fn of(response: AgentResponse, thread: Option<String>, model: String) -> Self {
+    pub(crate) fn of(response: AgentResponse, thread: Option<String>, model: String) -> Self {
         let (usage, timing_ms) = (Usage::of(&response, model), Timing::of(&response));
         Self {
             thread_id: thread.unwrap_or_else(|| response.conversation.to_string()),

@@ -4,42 +4,72 @@ use adjutant_core::{ConversationId, ConversationKey, UserId};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde_json::{Value, json};
+use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
+use crate::auth::Auth;
 use crate::serve::Shared;
+
+/// That it lives.
+#[derive(Serialize, ToSchema)]
+struct Health {
+    /// `ok`.
+    status: &'static str,
+}
+
+/// Whether it can take a request.
+#[derive(Serialize, ToSchema)]
+struct Readiness {
+    /// `ready`, `not ready` or `stopping`.
+    status: &'static str,
+    /// Why not. The model is not asked: that costs money, and what is wrong with it stands in the answers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    reasons: Vec<&'static str>,
+}
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(readyz))
 }
 
 /// It lives.
-#[utoipa::path(get, path = "/healthz", responses((status = 200, description = "It lives.")))]
-pub(crate) async fn healthz() -> Json<Value> {
-    Json(json!({ "status": "ok" }))
+#[utoipa::path(get, path = "/healthz", tag = "operations", security(()), responses(
+    (status = 200, description = "It lives.", body = Health),
+))]
+async fn healthz() -> Json<Health> {
+    Json(Health { status: "ok" })
 }
 
 /// Whether it can take a request; if not, why.
-#[utoipa::path(get, path = "/readyz", responses(
-    (status = 200, description = "It can take a request."),
-    (status = 503, description = "It cannot, and says why."),
+#[utoipa::path(get, path = "/readyz", tag = "operations", security(()), responses(
+    (status = 200, description = "It can take a request.", body = Readiness),
+    (status = 503, description = "It cannot, and says why.", body = Readiness),
 ))]
-pub(crate) async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Value>) {
+async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
     if app.stopping.is_cancelled() {
-        let reasons =
-            json!({ "status": "stopping", "reasons": ["it finishes what runs, and takes nothing new"] });
-        return (StatusCode::SERVICE_UNAVAILABLE, Json(reasons));
+        return not("stopping", vec!["it finishes what runs, and takes nothing new"]);
     }
+    // Where the store is and what exactly is wrong with it is in the log, not for everybody.
+    let mut reasons = Vec::new();
     // Nobody's conversation: whether the store answers is the question.
     let nobody = ConversationKey { user: UserId::local(), conversation: ConversationId(Uuid::nil()) };
-    match app.agent.context(&nobody).await {
-        Ok(_) => (StatusCode::OK, Json(json!({ "status": "ready" }))),
-        // Where the store is and what exactly is wrong with it is in the log, not for everybody.
-        Err(_) => {
-            let reasons = json!({ "status": "not ready", "reasons": ["the store does not answer"] });
-            (StatusCode::SERVICE_UNAVAILABLE, Json(reasons))
-        }
+    if app.agent.context(&nobody).await.is_err() {
+        reasons.push("the store does not answer");
     }
+    if let Auth::Jwt(jwt) = &app.auth
+        && !jwt.is_usable()
+    {
+        reasons.push("the issuer's keys cannot be had");
+    }
+    if reasons.is_empty() {
+        return (StatusCode::OK, Json(Readiness { status: "ready", reasons }));
+    }
+    not("not ready", reasons)
+}
+
+fn not(status: &'static str, reasons: Vec<&'static str>) -> (StatusCode, Json<Readiness>) {
+    (StatusCode::SERVICE_UNAVAILABLE, Json(Readiness { status, reasons }))
 }

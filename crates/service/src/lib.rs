@@ -1,19 +1,31 @@
 //! The agent over HTTP.
 //!
-//! Who asks is who the token says, never who the body or the model says. Every error is a problem document (RFC 9457).
+//! Who asks is who a token or a proxy says, never who the body or the model says. Every error is a problem document (RFC 9457).
 //! What a turn does is the runtime's business: here it is translated and guarded.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod agui; // AG-UI: what a turn is on its wire
 mod auth; // who asks
 mod chat; // a message in, a turn's response out
 mod guard; // which hosts and pages may ask
 mod health; // whether it lives, and whether it can work
+mod limits; // what one user may ask for
+mod me; // who asks, and whom
+mod metrics; // figures for whoever runs it
+mod observe; // what is told of every request
+mod openapi; // the description, and a page to read it
+mod paging; // lists that are read page by page
 mod problem; // errors as people and programs read them
 mod router; // every address
+mod runs; // runs that go on whether anybody listens or not
 mod serve; // from a socket to an orderly end
+mod tasks; // the tasks beside a conversation
+mod threads; // conversations, and what was said in them
 mod token; // secrets that stand for a user
+mod tools; // a tool in a person's own hand
 mod wire; // what a turn came to, in the words of the wire
 
-pub use auth::Auth;
-pub use serve::{ServeError, Service, ServiceConfig};
+pub use auth::{Auth, InvalidJwt, InvalidProxy, Jwt, KeysError, TrustedProxy};
+pub use limits::UserLimits;
+pub use serve::{ServeError, Service, ServiceConfig, ServiceEvent};
 pub use token::{NewToken, NoRandomness, new_token};

@@ -1,42 +1,111 @@
 //! Errors as people and programs read them: RFC 9457.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{AgentResponse, ModelError, OutcomeCategory, TurnError, TurnId, words};
 use adjutant_runtime::RunError;
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{PartialSchema, ToSchema};
 
+use crate::router::BODY_MAX;
 use crate::serve::Shared;
 
+/// What every problem is sent as.
+pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
+
 /// What did not work. Holds no internals: it is shown to whoever asked.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Problem {
     title: &'static str,
     status: u16,
-    /// Words for the person.
     detail: String,
-    /// A stable word, the same as in logs and on the command line.
     code: &'static str,
+    hint: Option<&'static str>,
+    retry_after: Option<u64>,
+    run_id: Option<TurnId>,
+    rest: Box<Rest>,
+}
+
+/// What most problems do not have, or have late.
+#[derive(Debug, Clone, Default)]
+struct Rest {
+    instance: Option<String>,
+    request_id: Option<String>,
+    more: Map<String, Value>,
+    /// What exactly it was, for whoever runs the service and nobody else.
+    cause: Option<RunError>,
+}
+
+/// What did not work (RFC 9457).
+#[derive(Serialize, ToSchema)]
+#[schema(as = Problem, example = json!({
+    "type": "urn:adjutant:error:rate_limit",
+    "title": "Rate limited by the provider",
+    "status": 429,
+    "detail": "I am getting too many requests at the moment. Please try again in a little while.",
+    "code": "rate_limit",
+    "retry_after": 12,
+    "run_id": "0199d5b6-7e3c-7c8a-a2f5-3d1f0e6b9a11",
+    "instance": "/v1/chat",
+    "request_id": "0b1f6f1e-8a55-4f61-b0a4-5c1b7a3f2d11"
+}))]
+struct Document<'a> {
+    /// `urn:adjutant:error:` and the code.
+    #[serde(rename = "type")]
+    kind: String,
+    /// What kind of problem it is.
+    title: &'a str,
+    /// The status of the answer.
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
+    /// Words for the person.
+    detail: &'a str,
+    /// A stable word, the same as in logs and on the command line.
+    code: &'a str,
     /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'static str>,
+    hint: Option<&'a str>,
     /// Whole seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
     /// The turn, if there was one: its decision is in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<uuid::Uuid>)]
     run_id: Option<TurnId>,
-    /// What exactly it was, for whoever runs the service and nobody else.
-    #[serde(skip)]
-    cause: Option<Box<RunError>>,
+    /// The path that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<&'a str>,
+    /// Names the request in the log of whoever runs the service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+    /// What else there is to know about a problem of this code.
+    #[serde(flatten)]
+    #[schema(ignore)]
+    more: &'a Map<String, Value>,
+}
+
+impl PartialSchema for Problem {
+    fn schema() -> RefOr<Schema> {
+        Document::schema()
+    }
+}
+
+impl ToSchema for Problem {
+    fn name() -> Cow<'static, str> {
+        Document::name()
+    }
 }
 
 impl Problem {
@@ -54,8 +123,41 @@ impl Problem {
             hint: None,
             retry_after: None,
             run_id: None,
-            cause: None,
+            rest: Box::default(),
         }
+    }
+
+    /// Because of something that is ours to mend.
+    fn caused_by(mut self, error: &RunError) -> Self {
+        self.rest.cause = Some(error.clone());
+        self
+    }
+
+    /// With one more member, of a name that no other member has.
+    #[must_use]
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.rest.more.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The stable word.
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// The sentence for the person.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// Whether whoever runs the service has something to mend.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.rest.cause.is_some()
+    }
+
+    /// In seconds.
+    pub(crate) fn retry_after(&self) -> Option<u64> {
+        self.retry_after
     }
 
     pub(crate) fn unauthorized(detail: &str) -> Self {
@@ -67,6 +169,36 @@ impl Problem {
 
     pub(crate) fn forbidden(detail: &str) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", "Not from there", detail)
+    }
+
+    /// A user's own bound, not a provider's.
+    pub(crate) fn limit_reached(detail: impl Into<String>, wait: Duration) -> Self {
+        Self {
+            retry_after: Some(whole_seconds(wait).max(1)),
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, "limit_reached", "That is too much at once", detail)
+        }
+    }
+
+    /// The keys that signed tokens are checked with cannot be had right now.
+    pub(crate) fn no_keys() -> Self {
+        Self {
+            retry_after: Some(30),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unavailable",
+                "Not available right now",
+                "the service cannot get the issuer's keys right now, so it cannot check tokens",
+            )
+        }
+    }
+
+    pub(crate) fn too_large() -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too_large",
+            "The request is too large",
+            format!("the body may have at most {} MiB", BODY_MAX / 1024 / 1024),
+        )
     }
 
     pub(crate) fn unknown(what: &str) -> Self {
@@ -105,7 +237,7 @@ impl Problem {
             },
             _ => Self::internal(),
         };
-        Self { cause: Some(Box::new(RunError::Store(error.clone()))), ..problem }
+        problem.caused_by(&RunError::Store(error.clone()))
     }
 
     /// No turn could start, go on or be written.
@@ -134,7 +266,7 @@ impl Problem {
                     error.to_string(),
                 )
             },
-            _ => Self { cause: Some(Box::new(error.clone())), ..Self::internal() },
+            _ => Self::internal().caused_by(error),
         }
     }
 
@@ -185,12 +317,7 @@ fn whole_seconds(wait: Duration) -> u64 {
 impl From<JsonRejection> for Problem {
     fn from(rejection: JsonRejection) -> Self {
         match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => Self::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "too_large",
-                "The request is too large",
-                "the body may have at most 1 MiB",
-            ),
+            StatusCode::PAYLOAD_TOO_LARGE => Self::too_large(),
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "invalid_request",
@@ -202,34 +329,43 @@ impl From<JsonRejection> for Problem {
     }
 }
 
-/// A problem as it is sent.
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(flatten)]
-    problem: &'a Problem,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    request_id: Option<&'a str>,
+impl From<QueryRejection> for Problem {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::invalid(rejection.body_text())
+    }
+}
+
+impl From<PathRejection> for Problem {
+    /// What is no id names nothing.
+    fn from(_: PathRejection) -> Self {
+        Self::unknown("address")
+    }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        self.response(None)
-    }
-}
-
-impl Problem {
-    fn response(self, request_id: Option<&str>) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let kind = format!("urn:adjutant:error:{}", self.code);
-        let mut response = (status, Json(Document { kind, problem: &self, request_id })).into_response();
+        let document = Document {
+            kind: format!("urn:adjutant:error:{}", self.code),
+            title: self.title,
+            status: self.status,
+            detail: &self.detail,
+            code: self.code,
+            hint: self.hint,
+            retry_after: self.retry_after,
+            run_id: self.run_id,
+            instance: self.rest.instance.as_deref(),
+            request_id: self.rest.request_id.as_deref(),
+            more: &self.rest.more,
+        };
+        let mut response = Json(document).into_response();
+        *response.status_mut() =
+            StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         if let Some(seconds) = self.retry_after {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if status == StatusCode::UNAUTHORIZED {
+        if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response.extensions_mut().insert(self);
@@ -237,19 +373,43 @@ impl Problem {
     }
 }
 
-/// Puts the request's id into the problem, so that whoever shows it can be helped; what is ours to mend is passed on to
-/// whoever runs the service.
+/// Puts address and id of the request into the problem, so that whoever shows it can be helped; what is ours to mend is
+/// passed on to whoever runs the service. An error that a library of ours answered in words of its own becomes a problem.
 pub(crate) async fn name_request(State(app): State<Shared>, request: Request, next: Next) -> Response {
     let id = request.headers().get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+    let path = request.uri().path().to_owned();
     let mut response = next.run(request).await;
-    match response.extensions_mut().remove::<Problem>() {
-        Some(mut problem) => {
-            if let Some(cause) = problem.cause.take() {
-                // Nobody hears it any more once the service ends.
-                let _ = app.causes.send(*cause);
-            }
-            problem.response(id.as_deref())
-        }
-        None => response,
+    let problem = response.extensions_mut().remove::<Problem>().or_else(|| unnamed(&response));
+    let Some(mut problem) = problem else { return response };
+    if let Some(cause) = problem.rest.cause.take() {
+        app.tell(cause);
     }
+    problem.rest.instance = Some(path);
+    problem.rest.request_id = id;
+    let mut named = problem.into_response();
+    // Such as what may be asked instead.
+    for (name, value) in response.headers() {
+        if name != CONTENT_LENGTH && !named.headers().contains_key(name) {
+            named.headers_mut().append(name, value.clone());
+        }
+    }
+    named
+}
+
+/// The problem of an error in plain text, or in no words at all.
+fn unnamed(response: &Response) -> Option<Problem> {
+    let status = response.status();
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if !(status.is_client_error() || status.is_server_error())
+        || !(kind.is_empty() || kind.starts_with("text/plain"))
+    {
+        return None;
+    }
+    let said = |code, title| Problem::new(status, code, title, status.canonical_reason().unwrap_or(title));
+    Some(match status {
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(),
+        StatusCode::NOT_FOUND => Problem::unknown("address"),
+        status if status.is_client_error() => said("invalid_request", "The request cannot be understood"),
+        _ => said("internal", "Internal error"),
+    })
 }

@@ -1,50 +1,89 @@
 //! Every address of the service, and what stands in front of all of them.
 
+use std::any::Any;
+
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::http::{HeaderName, Method, StatusCode};
-use axum::middleware::from_fn_with_state;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
 use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
-use utoipa::OpenApi;
+use tower_http::set_header::SetResponseHeaderLayer;
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::auth::session;
 use crate::problem::Problem;
 use crate::serve::Shared;
-use crate::{chat, guard, health, problem};
+use crate::{chat, guard, health, me, metrics, observe, openapi, problem, runs, tasks, threads, tools};
 
 /// A request's body, in bytes. Source: `DESIGN.md` 4.
-const BODY_MAX: usize = 1024 * 1024;
+pub(crate) const BODY_MAX: usize = 1024 * 1024;
 
-#[derive(OpenApi)]
-#[openapi(info(
-    title = "Adjutant",
-    description = "An agent that touches the world only through tools: checked, confirmed, written down, explained."
-))]
-struct Description;
+/// What the service's pages may do: load and ask what is its own, nothing else.
+const PAGES: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+     base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+);
 
 /// Every address. Each module that has some says which, with what they take and answer.
 pub(crate) fn router(state: Shared) -> Router {
-    let id = HeaderName::from_static("x-request-id");
-    let (router, description) = OpenApiRouter::with_openapi(Description::openapi())
+    let (router, description) = OpenApiRouter::with_openapi(openapi::beginning())
         .merge(chat::routes())
+        .merge(runs::routes())
+        .merge(me::routes())
+        .merge(threads::routes())
+        .merge(tasks::routes())
+        .merge(tools::routes())
+        .merge(session::routes())
         .merge(health::routes())
+        .merge(if state.metrics_elsewhere { OpenApiRouter::new() } else { metrics::routes() })
         .split_for_parts();
+    let router = router.merge(openapi::routes(&description, &state.cookie));
+    guarded(router, &state).with_state(state)
+}
+
+/// The figures alone, at an address of their own.
+pub(crate) fn figures(state: Shared) -> Router {
+    Router::new().route("/metrics", get(async move || state.metrics.render()))
+}
+
+/// What stands in front of every address, the innermost first.
+fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
+    let id = HeaderName::from_static("x-request-id");
+    let header = SetResponseHeaderLayer::if_not_present;
     router
-        .route("/openapi.json", get(async || axum::Json(description)))
         .fallback(async || Problem::unknown("address"))
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(state.clone(), session::by_link))
         .layer(DefaultBodyLimit::max(BODY_MAX))
+        .layer(from_fn(not_too_large))
         .layer(from_fn_with_state(state.clone(), guard::check))
-        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
-            Problem::internal().into_response()
-        }))
+        .layer(CatchPanicLayer::custom(|_: Box<dyn Any + Send>| Problem::internal().into_response()))
         .layer(from_fn_with_state(state.clone(), problem::name_request))
+        // Leaves alone what is small, and streams of events, which would wait in its buffer.
+        .layer(CompressionLayer::new())
+        .layer(header(CONTENT_SECURITY_POLICY, PAGES))
+        .layer(header(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
+        .layer(header(REFERRER_POLICY, HeaderValue::from_static("no-referrer")))
+        .layer(header(CACHE_CONTROL, HeaderValue::from_static("no-store")))
+        .layer(from_fn_with_state(state.clone(), observe::observe))
         .layer(PropagateRequestIdLayer::new(id.clone()))
         .layer(SetRequestIdLayer::new(id, MakeRequestUuid))
-        .with_state(state)
+}
+
+/// What says of itself that it is too large is not read at all.
+async fn not_too_large(request: Request, next: Next) -> Response {
+    let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    match length.and_then(|length| length.parse::<usize>().ok()) {
+        Some(length) if length > BODY_MAX => Problem::too_large().into_response(),
+        _ => next.run(request).await,
+    }
 }
 
 async fn method_not_allowed(method: Method) -> Response {

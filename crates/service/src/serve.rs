@@ -2,17 +2,22 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use adjutant_core::CancellationToken;
+use adjutant_core::port::TaskStore;
+use adjutant_core::{CancellationToken, UserId};
 use adjutant_runtime::{Agent, RunError};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio_util::task::TaskTracker;
 
 use crate::auth::Auth;
-use crate::router::router;
+use crate::limits::{Limits, RunningTurn, UserLimits};
+use crate::metrics::Metrics;
+use crate::problem::Problem;
+use crate::router::{self, router};
+use crate::runs::Runs;
 
 /// How often the service looks for work that a replica which is gone left behind.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -21,13 +26,77 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How the service is reached, and by whom.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ServiceConfig {
-    /// Where it listens. Default `127.0.0.1:8080`.
+    /// Where it listens.
     pub bind: SocketAddr,
     /// How clients say who they are.
     pub auth: Auth,
-    /// Host names it answers to besides `localhost` and addresses of numbers.
+    /// Host names it answers to besides `localhost` and addresses of numbers. Default none.
     pub hosts: Vec<String>,
+    /// What one user may ask for. Default 60 requests a minute and 4 turns at once.
+    pub limits: UserLimits,
+    /// Where the figures for Prometheus are, for everybody who reaches it. Default: `/metrics` beside the rest, for whoever
+    /// may ask the rest.
+    pub metrics_bind: Option<SocketAddr>,
+    /// Whether there is a web page at `/`. Default yes.
+    pub page: bool,
+    /// Whether the agent keeps what it learns about its person, which the page then shows. Default no.
+    pub memory: bool,
+    /// Whether [`ServiceEvent::Answered`] is told. Default no.
+    pub tell_requests: bool,
+}
+
+impl ServiceConfig {
+    /// The defaults for everything else.
+    #[must_use]
+    pub fn new(bind: SocketAddr, auth: Auth) -> Self {
+        Self {
+            bind,
+            auth,
+            hosts: Vec::new(),
+            limits: UserLimits::default(),
+            metrics_bind: None,
+            page: true,
+            memory: false,
+            tell_requests: false,
+        }
+    }
+}
+
+/// What happens while it serves.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum ServiceEvent {
+    /// Something is wrong that is ours to mend: with the store, or with a conversation that cannot go on.
+    Failed(RunError),
+    /// A request was answered. Nothing of what was said is in it.
+    Answered {
+        /// `GET`, `POST` and so on.
+        method: String,
+        /// The address as the description has it, with `{…}` for what varies; `-` for one that there is not.
+        route: String,
+        /// The status.
+        status: u16,
+        /// Milliseconds until the answer began.
+        ms: u64,
+        /// Who asked, if that was found out.
+        user: Option<UserId>,
+        /// `x-request-id`.
+        request_id: String,
+    },
+}
+
+impl std::fmt::Display for ServiceEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Failed(error) => write!(f, "{error}"),
+            Self::Answered { method, route, status, ms, user, request_id } => {
+                let user = user.as_ref().map_or("-", UserId::as_str);
+                write!(f, "{method} {route} {status} {ms} ms user={user} request={request_id}")
+            }
+        }
+    }
 }
 
 /// Why the service does not start or go on.
@@ -61,8 +130,10 @@ pub enum ServeError {
 pub struct Service {
     listener: TcpListener,
     address: SocketAddr,
+    /// Where the figures are, if not beside the rest.
+    metrics: Option<TcpListener>,
     state: Shared,
-    causes: UnboundedReceiver<RunError>,
+    events: UnboundedReceiver<ServiceEvent>,
 }
 
 /// What every handler sees.
@@ -77,8 +148,38 @@ pub(crate) struct App {
     pub(crate) stopping: CancellationToken,
     /// The turns that run, whether anybody waits for them or not.
     pub(crate) turns: TaskTracker,
-    /// What went wrong in requests, for whoever runs the service.
-    pub(crate) causes: UnboundedSender<RunError>,
+    /// The runs that go on here, and what can be told again of those that ended a moment ago.
+    pub(crate) runs: Runs,
+    /// Where the tasks are that are shown beside a conversation, if there are any.
+    pub(crate) tasks: OnceLock<Arc<dyn TaskStore>>,
+    /// What one user may ask for.
+    pub(crate) limits: Limits,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Whether they are at an address of their own.
+    pub(crate) metrics_elsewhere: bool,
+    /// The name of the browser's cookie. Browsers do not tell the ports of a host apart, so the port is in it.
+    pub(crate) cookie: String,
+    pub(crate) page: bool,
+    pub(crate) memory: bool,
+    pub(crate) tell_requests: bool,
+    /// What happens, for whoever runs the service.
+    pub(crate) events: UnboundedSender<ServiceEvent>,
+}
+
+impl App {
+    /// Lets a user have one more turn, until what it gives is dropped. Every route that starts a turn asks this first.
+    ///
+    /// # Errors
+    /// [`Problem`] 429 `limit_reached`: as many as are allowed run already.
+    pub(crate) fn begin_turn(&self, user: &UserId) -> Result<RunningTurn, Problem> {
+        self.limits.turn(user, &self.metrics)
+    }
+
+    /// Tells whoever runs the service what is wrong.
+    pub(crate) fn tell(&self, error: RunError) {
+        // Nobody hears it any more once the service ends.
+        let _ = self.events.send(ServiceEvent::Failed(error));
+    }
 }
 
 impl std::ops::Deref for Shared {
@@ -107,16 +208,40 @@ impl Service {
         let failed = |error: std::io::Error| ServeError::Bind { bind, reason: error.to_string() };
         let listener = TcpListener::bind(bind).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let (sender, causes) = mpsc::unbounded_channel();
+        let metrics = match config.metrics_bind {
+            Some(bind) => Some(
+                TcpListener::bind(bind)
+                    .await
+                    .map_err(|error| ServeError::Bind { bind, reason: error.to_string() })?,
+            ),
+            None => None,
+        };
+        let (sender, events) = mpsc::unbounded_channel();
         let state = Shared(Arc::new(App {
             agent,
             auth: config.auth,
             hosts: config.hosts,
             stopping: CancellationToken::new(),
             turns: TaskTracker::new(),
-            causes: sender,
+            runs: Runs::default(),
+            tasks: OnceLock::new(),
+            limits: Limits::new(config.limits),
+            metrics: Arc::new(Metrics::new()),
+            metrics_elsewhere: metrics.is_some(),
+            cookie: format!("adjutant-{}", address.port()),
+            page: config.page,
+            memory: config.memory,
+            tell_requests: config.tell_requests,
+            events: sender,
         }));
-        Ok(Self { listener, address, state, causes })
+        Ok(Self { listener, address, metrics, state, events })
+    }
+
+    /// The same service, which also tells the tasks of whoever asks. The first store given is the one.
+    #[must_use]
+    pub fn with_tasks(self, tasks: Arc<dyn TaskStore>) -> Self {
+        let _ = self.state.tasks.set(tasks);
+        self
     }
 
     /// Where it listens, the port included.
@@ -125,23 +250,33 @@ impl Service {
         self.address
     }
 
+    /// Where the figures are, if they have an address of their own.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().and_then(|listener| listener.local_addr().ok())
+    }
+
     /// Answers until `stop` fires; then it takes nothing new and lets what runs end, for half a minute at most. What does
-    /// not end by then is in the journal, and goes on with the next start or on another replica. `report` hears what is
-    /// wrong: with the store, or with a conversation that cannot go on.
+    /// not end by then is in the journal, and goes on with the next start or on another replica. `report` hears what
+    /// happens.
     ///
     /// # Errors
     /// [`ServeError::Serve`].
     pub async fn run(
         mut self,
         stop: CancellationToken,
-        report: impl Fn(&RunError) + Send + Sync,
+        report: impl Fn(&ServiceEvent) + Send + Sync,
     ) -> Result<(), ServeError> {
         let state = self.state.clone();
-        let router = router(state.clone());
+        let router = router(state.clone()).into_make_service_with_connect_info::<SocketAddr>();
         let stopping = stop.clone();
         let serving = axum::serve(self.listener, router)
             .with_graceful_shutdown(async move { stopping.cancelled().await });
         let sweeping = state.turns.spawn(sweep(state.clone()));
+        let figures = self.metrics.map(|listener| {
+            let router = router::figures(state.clone());
+            tokio::spawn(async move { axum::serve(listener, router).await })
+        });
         let working = async {
             let served = serving.await.map_err(|error| ServeError::Serve(error.to_string()));
             state.stopping.cancel();
@@ -158,15 +293,18 @@ impl Service {
             served = working => served,
             () = out_of_patience => Ok(()),
             () = async {
-                while let Some(cause) = self.causes.recv().await {
-                    report(&cause);
+                while let Some(event) = self.events.recv().await {
+                    report(&event);
                 }
             } => Ok(()),
         };
         sweeping.abort();
+        if let Some(figures) = figures {
+            figures.abort();
+        }
         // What the last requests left.
-        while let Ok(cause) = self.causes.try_recv() {
-            report(&cause);
+        while let Ok(event) = self.events.try_recv() {
+            report(&event);
         }
         served
     }
@@ -174,12 +312,13 @@ impl Service {
 
 /// Goes on with what a process that is gone left behind: at the start, and again and again.
 async fn sweep(state: Shared) {
-    let report = |error: &RunError| drop(state.causes.send(error.clone()));
+    let report = |error: &RunError| state.tell(error.clone());
     // What cannot go on is tried again and again, and told once.
     let mut told = HashMap::new();
     while !state.stopping.is_cancelled() {
         match state.agent.sweep(None, &state.stopping).await {
             Ok(swept) => {
+                swept.responses.iter().for_each(|response| state.metrics.turn_ended(response));
                 let left = swept.left.into_iter().collect::<HashMap<_, _>>();
                 for (_, error) in left.iter().filter(|(key, error)| told.get(*key) != Some(*error)) {
                     report(error);
@@ -188,6 +327,8 @@ async fn sweep(state: Shared) {
             }
             Err(error) => report(&error),
         }
+        state.limits.forget_old();
+        state.metrics.keep_up();
         tokio::select! {
             () = tokio::time::sleep(SWEEP) => {}
             () = state.stopping.cancelled() => {}

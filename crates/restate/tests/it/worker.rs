@@ -93,8 +93,7 @@ pub(crate) async fn work_if_told() {
     let stop = CancellationToken::new();
     let working = tokio::spawn(called.run(agent, stop.clone(), |error| eprintln!("{error}")));
     if let Some(bind) = setup.service {
-        let config = ServiceConfig { bind, auth: Auth::None, hosts: Vec::new() };
-        let service = Service::bind(dispatched, config).await.unwrap();
+        let service = Service::bind(dispatched, ServiceConfig::new(bind, Auth::None)).await.unwrap();
         tokio::spawn(service.run(stop, |error| eprintln!("{error}")));
     }
     println!("\nat work");

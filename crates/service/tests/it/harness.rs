@@ -62,11 +62,8 @@ impl Running {
             .model(ScriptedModel::from_jsonl(script).unwrap().with_retries(0))
             .build()
             .unwrap();
-        let config = ServiceConfig {
-            bind: "127.0.0.1:0".parse().unwrap(),
-            auth: Auth::Token(store.clone()),
-            hosts: vec!["tasks.example".to_owned()],
-        };
+        let mut config = ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::Token(store.clone()));
+        config.hosts = vec!["tasks.example".to_owned()];
         let service = Service::bind(agent, config).await.unwrap();
         let (address, stop) = (service.address(), CancellationToken::new());
         let stopping = stop.clone();

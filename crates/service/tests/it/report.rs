@@ -20,7 +20,7 @@ async fn a_store_that_is_gone_is_told_to_the_operator() {
         .model(ScriptedModel::new([]))
         .build()
         .unwrap();
-    let config = ServiceConfig { bind: "127.0.0.1:0".parse().unwrap(), auth: Auth::None, hosts: Vec::new() };
+    let config = ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::None);
     let service = Service::bind(agent, config).await.unwrap();
     let (address, stop) = (service.address(), CancellationToken::new());
     store.close().await;

@@ -1,0 +1,324 @@
+//! The issuer's public keys: fetched when they are needed, kept, and fetched again when the issuer has new ones.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Url};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// Keys of this age are asked for again before they are used.
+const FRESH: Duration = Duration::from_secs(15 * 60);
+/// Keys of this age are not used any more, if the issuer has not answered since.
+const USABLE: Duration = Duration::from_secs(24 * 60 * 60);
+/// The issuer is asked no more often than this, whatever clients send.
+const PAUSE: Duration = Duration::from_secs(30);
+/// How long the issuer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of a set of keys.
+const SIZE_MAX: usize = 1024 * 1024;
+
+/// Why there are no keys.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeysError {
+    /// Where they are is no address that can be trusted.
+    #[error("{0} is no https:// address (http:// is for this machine only)")]
+    Address(String),
+    /// They cannot be read or fetched.
+    #[error("the keys at {place} cannot be had: {reason}")]
+    Unavailable {
+        /// Where they are.
+        place: String,
+        /// Why not.
+        reason: String,
+    },
+    /// What is there holds none that we could use.
+    #[error("{place} holds no public key for RS256, ES256 or EdDSA (JSON Web Key Set, RFC 7517)")]
+    None {
+        /// Where they were looked for.
+        place: String,
+    },
+}
+
+/// One public key.
+#[derive(Clone)]
+pub(super) struct Key {
+    id: Option<String>,
+    pub(super) algorithm: Algorithm,
+    pub(super) key: DecodingKey,
+}
+
+/// A set of keys in a file or at an address.
+pub(super) struct KeySet {
+    place: Place,
+    held: RwLock<Option<Held>>,
+    /// When it was last tried to get them. Held while it is tried, so that one request does it for all.
+    tried: Mutex<Option<Instant>>,
+}
+
+#[derive(Clone)]
+struct Held {
+    keys: Arc<[Key]>,
+    since: Instant,
+}
+
+enum Place {
+    File(PathBuf),
+    Address { url: Url, client: Client },
+}
+
+impl fmt::Debug for KeySet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KeySet").field(&self.place.to_string()).finish()
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Address { url, .. } => write!(f, "{url}"),
+        }
+    }
+}
+
+impl KeySet {
+    pub(super) fn in_file(path: PathBuf) -> Self {
+        Self::at(Place::File(path))
+    }
+
+    pub(super) fn at_url(url: &str) -> Result<Self, KeysError> {
+        let bad = || KeysError::Address(url.to_owned());
+        let parsed: Url = url.parse().map_err(|_| bad())?;
+        let host = parsed.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        if parsed.scheme() != "https" && !(parsed.scheme() == "http" && here) {
+            return Err(bad());
+        }
+        let client =
+            client().map_err(|reason| KeysError::Unavailable { place: parsed.to_string(), reason })?;
+        Ok(Self::at(Place::Address { url: parsed, client }))
+    }
+
+    fn at(place: Place) -> Self {
+        Self { place, held: RwLock::new(None), tried: Mutex::new(None) }
+    }
+
+    /// The keys a token of this id and algorithm may be signed with. None: the issuer does not have such a key.
+    ///
+    /// # Errors
+    /// [`KeysError`] if there are no keys at all right now.
+    pub(super) async fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Result<Vec<Key>, KeysError> {
+        let held = self.held();
+        if let Some(held) = held.filter(|held| held.since.elapsed() < FRESH) {
+            let found = fitting(&held.keys, id, algorithm);
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        let got = self.load().await;
+        match self.held().filter(|held| held.since.elapsed() < USABLE) {
+            Some(held) => Ok(fitting(&held.keys, id, algorithm)),
+            None => Err(got.err().unwrap_or_else(|| {
+                let reason = "it was tried just now".to_owned();
+                KeysError::Unavailable { place: self.place.to_string(), reason }
+            })),
+        }
+    }
+
+    /// Gets the keys, unless that was tried just now.
+    ///
+    /// # Errors
+    /// [`KeysError`]; what was held before is still held.
+    pub(super) async fn load(&self) -> Result<(), KeysError> {
+        let mut tried = self.tried.lock().await;
+        if tried.is_some_and(|at| at.elapsed() < PAUSE) {
+            return Ok(());
+        }
+        *tried = Some(Instant::now());
+        let text = self
+            .place
+            .read()
+            .await
+            .map_err(|reason| KeysError::Unavailable { place: self.place.to_string(), reason })?;
+        let keys = parse(&text);
+        if keys.is_empty() {
+            return Err(KeysError::None { place: self.place.to_string() });
+        }
+        let held = Held { keys: keys.into(), since: Instant::now() };
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Some(held);
+        Ok(())
+    }
+
+    /// Whether tokens can be checked right now.
+    pub(super) fn is_usable(&self) -> bool {
+        self.held().is_some_and(|held| held.since.elapsed() < USABLE)
+    }
+
+    fn held(&self) -> Option<Held> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Place {
+    async fn read(&self) -> Result<String, String> {
+        match self {
+            Self::File(path) => tokio::fs::read_to_string(path).await.map_err(|error| error.to_string()),
+            Self::Address { url, client } => {
+                let answer = client.get(url.clone()).header("accept", "application/json").send();
+                let mut answer = answer.await.map_err(|error| causes(&error))?;
+                if answer.status() != 200 {
+                    return Err(format!("it answered with status {}", answer.status().as_u16()));
+                }
+                let mut body = Vec::new();
+                while let Some(piece) = answer.chunk().await.map_err(|error| causes(&error))? {
+                    body.extend_from_slice(&piece);
+                    if body.len() > SIZE_MAX {
+                        return Err("it is longer than 1 MiB".to_owned());
+                    }
+                }
+                String::from_utf8(body).map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+/// One without redirects: the keys are where the operator said, or nowhere.
+fn client() -> Result<Client, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(rustls::ConfigBuilder::with_platform_verifier)
+        .map_err(|error| error.to_string())?
+        .with_no_client_auth();
+    // A preconfigured TLS gets no ALPN from the client; without it HTTP/2 is silently never used.
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(Policy::none())
+        .timeout(PATIENCE)
+        .build()
+        .map_err(|error| causes(&error))
+}
+
+/// An error and what is behind it: this library's own words name only the outermost.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        words = format!("{words}: {inner}");
+        cause = inner.source();
+    }
+    words
+}
+
+fn fitting(keys: &[Key], id: Option<&str>, algorithm: Algorithm) -> Vec<Key> {
+    let fits = |key: &&Key| key.algorithm == algorithm && (id.is_none() || key.id.as_deref() == id);
+    keys.iter().filter(fits).cloned().collect()
+}
+
+/// The keys of a set that we can use. A set may hold others, for other purposes.
+fn parse(text: &str) -> Vec<Key> {
+    let Ok(Value::Object(mut set)) = serde_json::from_str(text) else { return Vec::new() };
+    let Some(Value::Array(keys)) = set.get_mut("keys").map(Value::take) else { return Vec::new() };
+    keys.into_iter().filter_map(|key| usable(&serde_json::from_value(key).ok()?)).collect()
+}
+
+fn usable(jwk: &Jwk) -> Option<Key> {
+    let algorithm = match &jwk.algorithm {
+        AlgorithmParameters::RSA(_) => Algorithm::RS256,
+        AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => Algorithm::ES256,
+        AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => Algorithm::EdDSA,
+        // A secret in a public place is none.
+        _ => return None,
+    };
+    let common = &jwk.common;
+    let signs = matches!(common.public_key_use, None | Some(PublicKeyUse::Signature))
+        && common.key_operations.as_ref().is_none_or(|all| all.contains(&KeyOperations::Verify))
+        && common.key_algorithm.is_none_or(|named| named == KeyAlgorithm::from(algorithm));
+    let key = DecodingKey::from_jwk(jwk).ok().filter(|_| signs)?;
+    Some(Key { id: common.key_id.clone(), algorithm, key })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 7515, A.3.1.
+    const EC: &str = r#""kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0""#;
+
+    fn count(key: &str) -> usize {
+        parse(&format!(r#"{{"keys":[{key}]}}"#)).len()
+    }
+
+    #[test]
+    fn keys_for_other_purposes_are_left_alone() {
+        for more in ["", r#","use":"sig""#, r#","alg":"ES256""#, r#","key_ops":["verify"]"#] {
+            assert_eq!(count(&format!("{{{EC}{more}}}")), 1, "{more}");
+        }
+        for more in [r#","use":"enc""#, r#","alg":"ES384""#, r#","key_ops":["sign"]"#] {
+            assert_eq!(count(&format!("{{{EC}{more}}}")), 0, "{more}");
+        }
+        for other in [
+            r#"{"kty":"oct","k":"c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0"}"#,
+            r#"{"kty":"EC","crv":"P-384","x":"AA","y":"AA"}"#,
+            r#"{"kty":"new","a":1}"#,
+            "7",
+        ] {
+            assert_eq!(count(other), 0, "{other}");
+            assert_eq!(count(&format!("{other},{{{EC}}}")), 1, "{other}");
+        }
+        assert!(parse("").is_empty() && parse("[]").is_empty() && parse(r#"{"keys":{}}"#).is_empty());
+    }
+
+    #[test]
+    fn without_tls_only_this_machine_is_asked() {
+        for good in
+            ["https://id.example/keys", "http://127.0.0.1:1/keys", "http://localhost/k", "http://[::1]/k"]
+        {
+            assert!(KeySet::at_url(good).is_ok(), "{good}");
+        }
+        for bad in
+            ["http://id.example/keys", "file:///keys", "keys.json", "", "http://localhost.evil.example/"]
+        {
+            assert_eq!(KeySet::at_url(bad).unwrap_err(), KeysError::Address(bad.to_owned()));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn new_keys_are_looked_for_but_not_all_the_time() {
+        let folder = std::env::temp_dir().join(format!("jwks-{}", uuid::Uuid::now_v7()));
+        std::fs::create_dir(&folder).unwrap();
+        let file = folder.join("keys.json");
+        let set = KeySet::in_file(file.clone());
+        assert!(set.find(Some("a"), Algorithm::ES256).await.is_err() && !set.is_usable());
+        let write =
+            |id: &str| std::fs::write(&file, format!(r#"{{"keys":[{{"kid":"{id}",{EC}}}]}}"#)).unwrap();
+        let has =
+            async |id: &str| set.find(Some(id), Algorithm::ES256).await.is_ok_and(|found| !found.is_empty());
+        write("a");
+        assert!(!has("a").await, "it was tried a moment ago");
+        tokio::time::advance(PAUSE).await;
+        assert!(has("a").await && set.is_usable());
+        assert!(set.find(Some("a"), Algorithm::RS256).await.unwrap().is_empty());
+        write("b");
+        tokio::time::advance(PAUSE).await;
+        assert!(has("b").await && !has("a").await);
+        // While the issuer is away, what it said last holds for a day.
+        std::fs::remove_file(&file).unwrap();
+        tokio::time::advance(FRESH).await;
+        assert!(has("b").await);
+        tokio::time::advance(USABLE).await;
+        assert!(set.find(Some("b"), Algorithm::ES256).await.is_err());
+        std::fs::remove_dir(&folder).unwrap();
+    }
+}

@@ -1,0 +1,294 @@
+//! Who asks is the `sub` of a signed JSON Web Token.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use adjutant_core::UserId;
+use jsonwebtoken::errors::ErrorKind;
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use serde::Deserialize;
+
+use super::crypto::{self, ALGORITHMS};
+use super::jwks::{KeySet, KeysError};
+use super::user_id;
+use crate::problem::Problem;
+
+/// Bytes of a secret for HS256: at least as many as the hash has (RFC 7518, 3.2).
+const SECRET_MIN: usize = 32;
+/// Seconds that clocks may differ.
+const LEEWAY: u64 = 60;
+
+/// Checks tokens that somebody else issues.
+///
+/// A token has to be signed with HS256 (a shared secret), or RS256, ES256 or EdDSA (the issuer's keys), must not have
+/// expired, and must be from whom and for whom was said. Clocks may differ by a minute.
+pub struct Jwt {
+    keys: Keys,
+    issuer: Option<String>,
+    audience: Vec<String>,
+}
+
+enum Keys {
+    Secret(DecodingKey),
+    Set(KeySet),
+}
+
+/// What was said about tokens cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidJwt {
+    /// It could be guessed.
+    #[error("a secret for HS256 has at least {SECRET_MIN} bytes")]
+    ShortSecret,
+    /// An issuer signs for others too: their tokens must not open this service.
+    #[error("an issuer's keys need the issuer and the audience that its tokens have to name")]
+    AnyIssuerOrAudience,
+    /// There are no keys.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    sub: String,
+}
+
+impl fmt::Debug for Jwt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Jwt")
+            .field("issuer", &self.issuer)
+            .field("audience", &self.audience)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Jwt {
+    /// Tokens signed with a secret that only we and the issuer know. `issuer` and `audience` are checked if there are any.
+    ///
+    /// # Errors
+    /// [`InvalidJwt::ShortSecret`].
+    pub fn with_secret(
+        secret: &[u8],
+        issuer: Option<String>,
+        audience: Vec<String>,
+    ) -> Result<Self, InvalidJwt> {
+        if secret.len() < SECRET_MIN {
+            return Err(InvalidJwt::ShortSecret);
+        }
+        Ok(Self::new(Keys::Secret(DecodingKey::from_secret(secret)), issuer, audience))
+    }
+
+    /// Tokens signed with a key of a JSON Web Key Set in a file. It is read again when a token names a key that is not in
+    /// it, every half minute at most.
+    ///
+    /// # Errors
+    /// [`InvalidJwt`]; the file is not read yet.
+    pub fn with_key_file(
+        path: PathBuf,
+        issuer: Option<String>,
+        audience: Vec<String>,
+    ) -> Result<Self, InvalidJwt> {
+        Self::with_keys(KeySet::in_file(path), issuer, audience)
+    }
+
+    /// Tokens signed with a key of a JSON Web Key Set at an https address (http on this machine). It is fetched every
+    /// quarter of an hour, and when a token names a key that is not in it, every half minute at most. While the issuer
+    /// cannot be reached, what it said last holds for a day.
+    ///
+    /// # Errors
+    /// [`InvalidJwt`]; nothing is fetched yet.
+    pub fn with_key_url(
+        url: &str,
+        issuer: Option<String>,
+        audience: Vec<String>,
+    ) -> Result<Self, InvalidJwt> {
+        Self::with_keys(KeySet::at_url(url)?, issuer, audience)
+    }
+
+    fn with_keys(keys: KeySet, issuer: Option<String>, audience: Vec<String>) -> Result<Self, InvalidJwt> {
+        if issuer.is_none() || audience.is_empty() {
+            return Err(InvalidJwt::AnyIssuerOrAudience);
+        }
+        Ok(Self::new(Keys::Set(keys), issuer, audience))
+    }
+
+    fn new(keys: Keys, issuer: Option<String>, audience: Vec<String>) -> Self {
+        crypto::install();
+        Self { keys, issuer, audience }
+    }
+
+    /// Gets the issuer's keys now, so that what is wrong with them is known before anybody asks. Nothing to do for a
+    /// secret.
+    ///
+    /// # Errors
+    /// [`KeysError`]; it is tried again when a token comes.
+    pub async fn load(&self) -> Result<(), KeysError> {
+        match &self.keys {
+            Keys::Secret(_) => Ok(()),
+            Keys::Set(set) => set.load().await,
+        }
+    }
+
+    /// Whether tokens can be checked right now.
+    pub(crate) fn is_usable(&self) -> bool {
+        match &self.keys {
+            Keys::Secret(_) => true,
+            Keys::Set(set) => set.is_usable(),
+        }
+    }
+
+    pub(super) async fn user(&self, token: &str) -> Result<UserId, Problem> {
+        let header = decode_header(token).map_err(|error| refused(error.kind()))?;
+        // Extensions that have to be understood: we know none (RFC 7515, 4.1.11).
+        if !ALGORITHMS.contains(&header.alg) || header.crit.is_some() {
+            return Err(refused(&ErrorKind::InvalidAlgorithm));
+        }
+        let validation = self.validation(header.alg);
+        let check = |key: &DecodingKey| {
+            let token = decode::<Claims>(token, key, &validation);
+            token.map(|token| token.claims.sub).map_err(|error| error.into_kind())
+        };
+        let checked = match &self.keys {
+            Keys::Secret(key) if header.alg == Algorithm::HS256 => check(key),
+            Keys::Secret(_) => Err(ErrorKind::InvalidAlgorithm),
+            Keys::Set(_) if header.alg == Algorithm::HS256 => Err(ErrorKind::InvalidAlgorithm),
+            Keys::Set(set) => {
+                let found = set.find(header.kid.as_deref(), header.alg).await;
+                let found = found.map_err(|_| Problem::no_keys())?;
+                let unknown = Err(ErrorKind::InvalidSignature);
+                // A token that names no key may be signed with any of them.
+                found.iter().fold(unknown, |checked, key| match checked {
+                    Err(ErrorKind::InvalidSignature) => check(&key.key),
+                    settled => settled,
+                })
+            }
+        };
+        user_id(&checked.map_err(|error| refused(&error))?)
+    }
+
+    fn validation(&self, algorithm: Algorithm) -> Validation {
+        let mut validation = Validation::new(algorithm);
+        validation.leeway = LEEWAY;
+        validation.validate_nbf = true;
+        let mut required = vec!["exp", "sub"];
+        if let Some(issuer) = &self.issuer {
+            validation.set_issuer(&[issuer]);
+            required.push("iss");
+        }
+        validation.validate_aud = !self.audience.is_empty();
+        if validation.validate_aud {
+            validation.set_audience(&self.audience);
+            required.push("aud");
+        }
+        validation.set_required_spec_claims(&required);
+        validation
+    }
+}
+
+/// What a client can do something about is said; everything else is the same to it.
+fn refused(error: &ErrorKind) -> Problem {
+    Problem::unauthorized(match error {
+        ErrorKind::ExpiredSignature => "the token has expired",
+        ErrorKind::ImmatureSignature => "the token does not hold yet",
+        ErrorKind::InvalidIssuer => "the token is not from the issuer this service trusts",
+        ErrorKind::InvalidAudience => "the token is not for this service",
+        ErrorKind::MissingRequiredClaim(_) => "the token lacks one of the claims this service needs",
+        ErrorKind::InvalidAlgorithm | ErrorKind::UnsupportedAlgorithm => {
+            "the token is not signed in a way this service takes"
+        }
+        _ => "the token cannot be read, or its signature is not the issuer's",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+    use jsonwebtoken::get_current_timestamp as now;
+    use ring::hmac;
+    use serde_json::{Value, json};
+
+    const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
+
+    fn token(header: &Value, claims: &Value) -> String {
+        let message = format!("{}.{}", BASE64.encode(header.to_string()), BASE64.encode(claims.to_string()));
+        let signature = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, SECRET), message.as_bytes());
+        format!("{message}.{}", BASE64.encode(signature.as_ref()))
+    }
+
+    fn jwt() -> Jwt {
+        Jwt::with_secret(SECRET, Some("issuer".to_owned()), vec!["adjutant".to_owned()]).unwrap()
+    }
+
+    async fn user(header: Value, claims: Value) -> Option<String> {
+        jwt().user(&token(&header, &claims)).await.ok().map(String::from)
+    }
+
+    fn claims(change: Value) -> Value {
+        let mut claims = json!({"sub": "ana", "iss": "issuer", "aud": ["adjutant", "x"], "exp": now() + 600});
+        for (name, value) in change.as_object().unwrap() {
+            if value.is_null() {
+                claims.as_object_mut().unwrap().shift_remove(name);
+            } else {
+                claims[name] = value.clone();
+            }
+        }
+        claims
+    }
+
+    #[tokio::test]
+    async fn only_a_whole_and_present_token_names_a_user() {
+        let header = json!({"alg": "HS256"});
+        assert_eq!(user(header.clone(), claims(json!({}))).await.as_deref(), Some("ana"));
+        assert_eq!(user(header.clone(), claims(json!({"aud": "adjutant"}))).await.as_deref(), Some("ana"));
+        for change in [
+            json!({"exp": now() - 600}),
+            json!({"exp": null}),
+            json!({"exp": "soon"}),
+            json!({"nbf": now() + 600}),
+            json!({"iss": "another"}),
+            json!({"iss": null}),
+            json!({"aud": "another"}),
+            json!({"aud": null}),
+            json!({"sub": null}),
+            json!({"sub": ""}),
+            json!({"sub": 7}),
+            json!({"sub": "a\nb"}),
+            json!({"sub": "a".repeat(300)}),
+        ] {
+            assert_eq!(user(header.clone(), claims(change.clone())).await, None, "{change}");
+        }
+        for header in [
+            json!({"alg": "none"}),
+            json!({"alg": "HS512"}),
+            json!({"alg": "RS256"}),
+            json!({"alg": "HS256", "crit": ["exp"]}),
+            json!({}),
+        ] {
+            assert_eq!(user(header.clone(), claims(json!({}))).await, None, "{header}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_no_token_names_nobody() {
+        let whole = token(&json!({"alg": "HS256"}), &claims(json!({})));
+        let (message, _) = whole.rsplit_once('.').unwrap();
+        for bad in
+            ["", "a.b.c", "..", message, &format!("{message}."), &format!("{whole}A"), &format!("{whole}.x")]
+        {
+            assert!(jwt().user(bad).await.is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_would_let_others_in_is_refused() {
+        assert_eq!(Jwt::with_secret(&SECRET[1..], None, Vec::new()).unwrap_err(), InvalidJwt::ShortSecret);
+        let issuer = || Some("issuer".to_owned());
+        let audience = || vec!["adjutant".to_owned()];
+        for (issuer, audience) in [(None, audience()), (issuer(), Vec::new()), (None, Vec::new())] {
+            let refused = Jwt::with_key_file(PathBuf::from("keys.json"), issuer, audience).unwrap_err();
+            assert_eq!(refused, InvalidJwt::AnyIssuerOrAudience);
+        }
+    }
+}

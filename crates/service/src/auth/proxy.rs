@@ -1,0 +1,110 @@
+//! Who asks is who a proxy in front of us says.
+
+use std::net::IpAddr;
+
+use adjutant_core::UserId;
+use axum::http::{HeaderMap, HeaderName};
+use ipnet::IpNet;
+
+use super::user_id;
+use crate::problem::Problem;
+
+/// A proxy that knows its users, and where it is. What anybody else says in its header is not believed.
+#[derive(Debug, Clone)]
+pub struct TrustedProxy {
+    header: HeaderName,
+    peers: Vec<IpNet>,
+}
+
+/// What was said about the proxy cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidProxy {
+    /// No header can have this name.
+    #[error("{0:?} is no name of a header")]
+    Header(String),
+    /// Neither an address nor a network.
+    #[error("{0:?} is no address and no network, such as 10.0.0.7 or 10.0.0.0/24")]
+    Peer(String),
+    /// Nobody would be believed.
+    #[error("there is no address of a proxy, so nobody could ask")]
+    NoPeers,
+}
+
+impl TrustedProxy {
+    /// The proxy at these addresses (or in these networks) names the user in `header`.
+    ///
+    /// # Errors
+    /// [`InvalidProxy`].
+    pub fn new(header: &str, peers: &[String]) -> Result<Self, InvalidProxy> {
+        let name = header.trim().parse().map_err(|_| InvalidProxy::Header(header.to_owned()))?;
+        let peers = peers.iter().map(|peer| network(peer)).collect::<Result<Vec<_>, _>>()?;
+        if peers.is_empty() { Err(InvalidProxy::NoPeers) } else { Ok(Self { header: name, peers }) }
+    }
+
+    pub(super) fn user(&self, peer: Option<IpAddr>, headers: &HeaderMap) -> Result<UserId, Problem> {
+        let trusted = peer.is_some_and(|peer| {
+            let peer = peer.to_canonical();
+            self.peers.iter().any(|network| network.contains(&peer))
+        });
+        if !trusted {
+            return Err(Problem::forbidden("the service answers to its proxy only"));
+        }
+        // One that the client sent must not stand beside the proxy's own.
+        let mut names = headers.get_all(&self.header).iter();
+        match (names.next().and_then(|name| name.to_str().ok()), names.next()) {
+            (Some(name), None) => user_id(name),
+            _ => Err(Problem::unauthorized("the proxy named no user")),
+        }
+    }
+}
+
+fn network(peer: &str) -> Result<IpNet, InvalidProxy> {
+    let text = peer.trim();
+    let one = text.parse::<IpAddr>().map(IpNet::from);
+    one.or_else(|_| text.parse()).map_err(|_| InvalidProxy::Peer(peer.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(peer: &str, values: &[&str]) -> Option<String> {
+        let peers = ["10.0.0.0/24".to_owned(), "::1".to_owned(), "192.0.2.7".to_owned()];
+        let proxy = TrustedProxy::new("X-Forwarded-User", &peers).unwrap();
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append("x-forwarded-user", value.parse().unwrap());
+        }
+        proxy.user(Some(peer.parse().unwrap()), &headers).ok().map(String::from)
+    }
+
+    #[test]
+    fn only_the_proxy_is_believed() {
+        for peer in ["10.0.0.1", "::1", "192.0.2.7", "::ffff:10.0.0.1"] {
+            assert_eq!(user(peer, &["ana"]).as_deref(), Some("ana"), "{peer}");
+        }
+        for peer in ["10.0.1.1", "127.0.0.1", "192.0.2.8", "::2"] {
+            assert_eq!(user(peer, &["ana"]), None, "{peer}");
+        }
+    }
+
+    #[test]
+    fn it_names_exactly_one_user() {
+        for values in [&[][..], &["ana", "eve"], &[""], &["  "]] {
+            assert_eq!(user("10.0.0.1", values), None, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_named() {
+        let fails = |header: &str, peers: &[&str]| {
+            let peers: Vec<String> = peers.iter().map(|peer| (*peer).to_owned()).collect();
+            TrustedProxy::new(header, &peers).unwrap_err()
+        };
+        assert_eq!(fails("x y", &["::1"]), InvalidProxy::Header("x y".to_owned()));
+        assert_eq!(fails("x-user", &["proxy.local"]), InvalidProxy::Peer("proxy.local".to_owned()));
+        assert_eq!(fails("x-user", &["10.0.0.0/99"]), InvalidProxy::Peer("10.0.0.0/99".to_owned()));
+        assert_eq!(fails("x-user", &[]), InvalidProxy::NoPeers);
+    }
+}

@@ -1,0 +1,135 @@
+//! What one user may ask for: requests a minute, and turns at once.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use adjutant_core::{AgentResponse, UserId};
+use governor::clock::{Clock as _, DefaultClock};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+
+use crate::metrics::Metrics;
+use crate::problem::Problem;
+
+/// Bounds of one user. Those of everybody together are the machine's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UserLimits {
+    /// Requests a minute, as many of them at once. Default 60.
+    pub requests_per_minute: NonZeroU32,
+    /// Turns that run at the same time. Default 4.
+    pub turns_at_once: NonZeroU32,
+}
+
+impl Default for UserLimits {
+    fn default() -> Self {
+        const REQUESTS: NonZeroU32 = NonZeroU32::new(60).unwrap();
+        const TURNS: NonZeroU32 = NonZeroU32::new(4).unwrap();
+        Self { requests_per_minute: REQUESTS, turns_at_once: TURNS }
+    }
+}
+
+/// Keeps count. Per process: with several replicas, each counts what it gets.
+pub(crate) struct Limits {
+    bounds: UserLimits,
+    rate: DefaultKeyedRateLimiter<UserId>,
+    running: Arc<Running>,
+}
+
+type Running = Mutex<HashMap<UserId, u32>>;
+
+/// One running turn of a user. Dropped when it ends.
+pub(crate) struct RunningTurn {
+    user: UserId,
+    running: Arc<Running>,
+    metrics: Arc<Metrics>,
+}
+
+impl Limits {
+    pub(crate) fn new(bounds: UserLimits) -> Self {
+        let rate = RateLimiter::keyed(Quota::per_minute(bounds.requests_per_minute));
+        Self { bounds, rate, running: Arc::default() }
+    }
+
+    /// Counts a request.
+    pub(crate) fn request(&self, user: &UserId) -> Result<(), Problem> {
+        self.rate.check_key(user).map_err(|early| {
+            let wait = early.wait_time_from(DefaultClock::default().now());
+            let bound = self.bounds.requests_per_minute;
+            let detail =
+                format!("{bound} requests a minute are taken from one user (serve.requests_per_minute)");
+            Problem::limit_reached(detail, wait)
+        })
+    }
+
+    /// Counts a turn until what it gives is dropped.
+    pub(crate) fn turn(&self, user: &UserId, metrics: &Arc<Metrics>) -> Result<RunningTurn, Problem> {
+        let bound = self.bounds.turns_at_once.get();
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = running.entry(user.clone()).or_default();
+        if *count >= bound {
+            let detail = format!("{bound} turns of one user run at the same time (serve.turns_at_once)");
+            return Err(Problem::limit_reached(detail, std::time::Duration::from_secs(1)));
+        }
+        *count += 1;
+        metrics.turn_began();
+        Ok(RunningTurn { user: user.clone(), running: self.running.clone(), metrics: metrics.clone() })
+    }
+
+    /// Forgets who has not asked for a while.
+    pub(crate) fn forget_old(&self) {
+        self.rate.retain_recent();
+    }
+}
+
+impl RunningTurn {
+    /// What it came to, for the figures.
+    pub(crate) fn ended(&self, response: &AgentResponse) {
+        self.metrics.turn_ended(response);
+    }
+}
+
+impl Drop for RunningTurn {
+    fn drop(&mut self) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = running.get_mut(&self.user) {
+            *count -= 1;
+            if *count == 0 {
+                running.remove(&self.user);
+            }
+        }
+        self.metrics.turn_left();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(requests: u32, turns: u32) -> Limits {
+        let bound = |number| NonZeroU32::new(number).unwrap();
+        Limits::new(UserLimits { requests_per_minute: bound(requests), turns_at_once: bound(turns) })
+    }
+
+    #[test]
+    fn one_users_requests_are_bounded_and_nobody_elses() {
+        let limits = limits(3, 1);
+        let [ana, eve] = ["ana", "eve"].map(|name| UserId::new(name).unwrap());
+        for _ in 0..3 {
+            assert!(limits.request(&ana).is_ok());
+        }
+        assert!(limits.request(&ana).is_err());
+        assert!(limits.request(&eve).is_ok());
+    }
+
+    #[test]
+    fn a_turn_counts_until_it_is_over() {
+        let (limits, metrics) = (limits(1, 2), Arc::new(Metrics::new()));
+        let ana = UserId::new("ana").unwrap();
+        let first = limits.turn(&ana, &metrics).unwrap();
+        let _second = limits.turn(&ana, &metrics).unwrap();
+        assert!(limits.turn(&ana, &metrics).is_err());
+        assert!(limits.turn(&UserId::local(), &metrics).is_ok());
+        drop(first);
+        assert!(limits.turn(&ana, &metrics).is_ok());
+    }
+}

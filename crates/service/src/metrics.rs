@@ -1,0 +1,128 @@
+//! Figures for whoever runs the service, as Prometheus reads them. None of them says who asked.
+
+use std::time::Duration;
+
+use adjutant_core::{AgentResponse, ToolResult};
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::auth::User;
+use crate::serve::Shared;
+
+const REQUESTS: &str = "adjutant_http_requests_total";
+const REQUEST_TIME: &str = "adjutant_http_request_duration_seconds";
+const TURNS: &str = "adjutant_turns_total";
+const TURN_TIME: &str = "adjutant_turn_duration_seconds";
+const TURNS_RUNNING: &str = "adjutant_turns_running";
+const TOKENS: &str = "adjutant_tokens_total";
+const TOOL_CALLS: &str = "adjutant_tool_calls_total";
+
+/// Upper bounds of the histograms' buckets, in seconds: from a look-up to a model that thinks.
+const SECONDS: [f64; 12] = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0];
+
+/// The figures of one service. Not the process's: a program may have its own.
+pub(crate) struct Metrics {
+    recorder: PrometheusRecorder,
+    handle: PrometheusHandle,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let builder = PrometheusBuilder::new();
+        let recorder = [REQUEST_TIME, TURN_TIME].into_iter().try_fold(builder, |builder, name| {
+            builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), &SECONDS)
+        });
+        // It fails only without buckets.
+        let recorder = recorder.unwrap_or_default().build_recorder();
+        metrics::with_local_recorder(&recorder, describe);
+        Self { handle: recorder.handle(), recorder }
+    }
+
+    /// An answer was begun: the time is until its headers.
+    pub(crate) fn request(&self, method: &str, route: &str, status: u16, took: Duration) {
+        let (method, route) = (method.to_owned(), route.to_owned());
+        metrics::with_local_recorder(&self.recorder, || {
+            let labels =
+                [("method", method.clone()), ("route", route.clone()), ("status", status.to_string())];
+            counter!(REQUESTS, &labels).increment(1);
+            histogram!(REQUEST_TIME, "method" => method, "route" => route).record(took.as_secs_f64());
+        });
+    }
+
+    pub(crate) fn turn_began(&self) {
+        metrics::with_local_recorder(&self.recorder, || gauge!(TURNS_RUNNING).increment(1));
+    }
+
+    pub(crate) fn turn_left(&self) {
+        metrics::with_local_recorder(&self.recorder, || gauge!(TURNS_RUNNING).decrement(1));
+    }
+
+    /// A turn ended, or waits for a human. Its tokens and calls count once, when it has ended: after an answer, the
+    /// response holds those from before it too.
+    pub(crate) fn turn_ended(&self, response: &AgentResponse) {
+        metrics::with_local_recorder(&self.recorder, || {
+            counter!(TURNS, "outcome" => response.outcome.as_str()).increment(1);
+            if !response.decision.pending.is_empty() {
+                return;
+            }
+            histogram!(TURN_TIME).record(Duration::from_millis(response.timing.total_ms).as_secs_f64());
+            let usage = &response.usage;
+            for (kind, tokens) in [
+                ("input", usage.input_tokens),
+                ("output", usage.output_tokens),
+                ("cached", usage.cached_tokens),
+                ("thinking", usage.thinking_tokens),
+            ] {
+                counter!(TOKENS, "kind" => kind).increment(tokens.unwrap_or(0));
+            }
+            for call in &response.tools_used {
+                let result = if succeeded(&call.result) { "success" } else { "failure" };
+                counter!(TOOL_CALLS, "tool" => call.tool.clone(), "result" => result).increment(1);
+            }
+        });
+    }
+
+    /// Puts what came since into the histograms, so that it does not pile up between two looks.
+    pub(crate) fn keep_up(&self) {
+        self.handle.run_upkeep();
+    }
+
+    /// As Prometheus reads it.
+    pub(crate) fn render(&self) -> Response {
+        let text = "text/plain; version=0.0.4; charset=utf-8";
+        ([(CONTENT_TYPE, text)], self.handle.render()).into_response()
+    }
+}
+
+fn succeeded(result: &ToolResult) -> bool {
+    result.success
+}
+
+fn describe() {
+    describe_counter!(REQUESTS, "HTTP requests answered, by method, route and status.");
+    describe_histogram!(REQUEST_TIME, Unit::Seconds, "Time until an answer began.");
+    describe_counter!(TURNS, "Turns that ended or wait for a human, by outcome.");
+    describe_histogram!(TURN_TIME, Unit::Seconds, "Time a turn took, without waiting for humans.");
+    describe_gauge!(TURNS_RUNNING, "Turns that clients have running right now.");
+    describe_counter!(TOKENS, "Tokens of ended turns, by kind; input includes cached, output thinking.");
+    describe_counter!(TOOL_CALLS, "Tool calls of ended turns, by tool and result.");
+    gauge!(TURNS_RUNNING).set(0);
+}
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(metrics_))
+}
+
+/// Figures about everybody's requests together, as Prometheus reads them. Not here if they have an address of their own
+/// (`serve.metrics_bind`).
+#[utoipa::path(get, path = "/metrics", tag = "operations", operation_id = "metrics", responses(
+    (status = 200, description = "The figures.", body = String, content_type = "text/plain"),
+))]
+async fn metrics_(State(app): State<Shared>, _: User) -> Response {
+    app.metrics.render()
+}

@@ -1,0 +1,96 @@
+//! What holds for every address, said at every address: who may ask, and what can go wrong.
+
+use serde_json::{Map, Value, json};
+use utoipa::openapi::OpenApi as Document;
+
+use crate::problem::MEDIA_TYPE;
+
+/// What stands in front of every handler answers like this.
+const EVERYWHERE: &[(&str, &str)] = &[
+    ("403", "The host name or the page's origin is not one that may ask."),
+    ("500", "Something is wrong on the service's side."),
+];
+/// Where somebody has to be known.
+const IDENTIFIED: &[(&str, &str)] = &[
+    ("401", "Nobody knows who asks."),
+    ("429", "The user's own bound is reached (`limit_reached`), or the provider's (`rate_limit`, `quota`)."),
+    ("503", "The service cannot reach its data, its model or its keys right now."),
+];
+/// Where something is sent.
+const WITH_BODY: &[(&str, &str)] = &[
+    ("413", "The body is larger than 1 MiB."),
+    ("415", "The body is not said to be JSON."),
+    ("422", "The request cannot be understood."),
+];
+/// Where the query says something.
+const WITH_QUERY: &[(&str, &str)] = &[("422", "The request cannot be understood.")];
+/// Where the address names something.
+const WITH_NAME: &[(&str, &str)] = &[("404", "There is no such thing, or it is another user's.")];
+
+/// Routes in words that others chose, which have their own errors.
+const FOREIGN: &[&str] = &["/v1/chat/completions", "/v1/models", "/mcp"];
+
+/// The whole description.
+pub(super) fn complete(description: &Document, cookie: &str) -> Value {
+    let mut document = serde_json::to_value(description).unwrap_or_default();
+    let schemes = json!({
+        "token": {
+            "type": "http", "scheme": "bearer",
+            "description": "A token (`adjutant token create`), or a JSON Web Token where the service takes those.",
+        },
+        "cookie": {
+            "type": "apiKey", "in": "cookie", "name": cookie,
+            "description": "What `POST /v1/session` or the printed link set. What changes something has to come from the \
+                            service's own page.",
+        },
+    });
+    document["components"]["securitySchemes"] = schemes;
+    document["security"] = json!([{ "token": [] }, { "cookie": [] }]);
+    if let Some(paths) = document.get_mut("paths").and_then(Value::as_object_mut) {
+        for (path, item) in paths {
+            for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
+                if let Some(operation) = operation.as_object_mut().filter(|it| it.contains_key("responses")) {
+                    answers(path, operation);
+                }
+            }
+        }
+    }
+    document
+}
+
+fn answers(path: &str, operation: &mut Map<String, Value>) {
+    let open = operation.get("security").is_some_and(is_open);
+    let says = |place: &str| {
+        let parameters = operation.get("parameters").and_then(Value::as_array);
+        parameters.is_some_and(|all| all.iter().any(|parameter| parameter["in"] == place))
+    };
+    let applies = [
+        (true, EVERYWHERE),
+        (!open, IDENTIFIED),
+        (operation.contains_key("requestBody"), WITH_BODY),
+        (says("query") || says("header"), WITH_QUERY),
+        (says("path"), WITH_NAME),
+    ];
+    let foreign = FOREIGN.contains(&path);
+    let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { return };
+    for (status, description) in applies.into_iter().filter(|(applies, _)| *applies).flat_map(|(_, all)| all)
+    {
+        if !responses.contains_key(*status) && (!foreign || *status == "403") {
+            responses.insert((*status).to_owned(), json!({ "description": description }));
+        }
+    }
+    for (status, response) in responses.iter_mut() {
+        let failed = status.starts_with('4') || status.starts_with('5');
+        if failed && response.get("content").is_none() && response.get("$ref").is_none() && !foreign {
+            response["content"] =
+                json!({ MEDIA_TYPE: { "schema": { "$ref": "#/components/schemas/Problem" } } });
+        }
+    }
+    responses.sort_keys();
+}
+
+/// `[{}]` or `[]`: nobody has to be known.
+fn is_open(security: &Value) -> bool {
+    let nothing = |one: &Value| one.as_object().is_some_and(Map::is_empty);
+    security.as_array().is_some_and(|all| all.iter().all(nothing))
+}

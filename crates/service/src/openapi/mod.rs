@@ -1,0 +1,49 @@
+//! The description of every address, and a page to read it.
+
+mod complete; // what holds for every address
+
+use axum::Router;
+use axum::http::HeaderValue;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use utoipa::OpenApi;
+use utoipa::openapi::OpenApi as Document;
+
+use crate::serve::Shared;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Adjutant",
+        description = "An agent that touches the world only through tools: checked, confirmed, written down, explained. \
+                       Errors are problem documents (RFC 9457) with a `code` that does not change and a `request_id`."
+    ),
+    tags(
+        (name = "chat", description = "Talking to the agent."),
+        (name = "session", description = "Who asks."),
+        (name = "operations", description = "For whoever runs the service."),
+    )
+)]
+struct Description;
+
+/// What there is to say before any address.
+pub(crate) fn beginning() -> Document {
+    Description::openapi()
+}
+
+/// `/openapi.json`, and `/docs` with what it needs.
+pub(crate) fn routes(description: &Document, cookie: &str) -> Router<Shared> {
+    let json = complete::complete(description, cookie).to_string();
+    Router::new()
+        .route("/openapi.json", get(async move || file("application/json", json.clone())))
+        .route("/docs", get(async || file("text/html; charset=utf-8", include_str!("docs.html"))))
+        .route("/docs/docs.css", get(async || file("text/css; charset=utf-8", include_str!("docs.css"))))
+        .route("/docs/docs.js", get(async || file("text/javascript; charset=utf-8", include_str!("docs.js"))))
+}
+
+fn file(kind: &'static str, text: impl Into<String>) -> Response {
+    let kind = HeaderValue::from_static(kind);
+    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, HeaderValue::from_static("no-cache"))], text.into())
+        .into_response()
+}
