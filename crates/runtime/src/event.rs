@@ -5,8 +5,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adjutant_core::{
-    AgentResponse, CallId, CancellationToken, ModelId, Notice, PendingCall, ToolCall, ToolResult, TurnId,
-    Usage,
+    AgentResponse, CallId, CancellationToken, InputId, ModelId, Notice, PendingCall, ToolCall, ToolResult,
+    TurnId, Usage,
 };
 use futures::Stream;
 use tokio::sync::mpsc;
@@ -26,6 +26,8 @@ pub enum RunEvent {
     TurnStarted {
         /// The turn.
         turn: TurnId,
+        /// The input it took. A run that was asked for something may have to see to what was asked before first.
+        input: InputId,
         /// The model it asks.
         model: ModelId,
     },
@@ -103,12 +105,13 @@ impl Emitter {
     }
 }
 
-/// The events of one run, and its result. Dropping it stops the turn as [`RunContext::cancelled`] does.
+/// The events of one run, and its result. Dropping it stops the turn as [`RunContext::cancelled`] does, unless it is
+/// [`RunStream::detached`].
 #[derive(Debug)]
 pub struct RunStream {
     events: mpsc::Receiver<RunEvent>,
     task: JoinHandle<Result<(AgentResponse, RunContext), RunError>>,
-    _stop_on_drop: DropGuard,
+    stop_on_drop: Option<DropGuard>,
 }
 
 impl RunStream {
@@ -122,7 +125,16 @@ impl RunStream {
         let (sender, events) = mpsc::channel(QUEUE);
         let stop = cancelled.child_token();
         let task = tokio::spawn(run(Emitter(Some(sender)), stop.clone()));
-        Self { events, task, _stop_on_drop: stop.drop_guard() }
+        Self { events, task, stop_on_drop: Some(stop.drop_guard()) }
+    }
+
+    /// The same events, of a turn that goes on to its end also when nobody holds the stream any more.
+    #[must_use]
+    pub fn detached(mut self) -> Self {
+        if let Some(guard) = self.stop_on_drop.take() {
+            guard.disarm();
+        }
+        self
     }
 
     /// The next event; `None` after the last.

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, trim};
 use adjutant_core::{
-    CancellationToken, ConversationKey, Event, InputBody, Message, OutputSchema, TurnId, TurnLimits,
-    conversation,
+    CancellationToken, ConversationKey, Event, GenerationConfig, InputBody, InputId, MaxTokens, Message,
+    OutputSchema, TurnId, TurnLimits, conversation,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -17,6 +18,8 @@ use crate::event::{Emitter, RunEvent};
 use crate::faults::lease;
 use crate::steps::{Answered, Log, Step, Steps};
 
+/// The instruction of turns that are words and nothing else.
+const WORDS_ONLY: &str = include_str!("../../../prompts/words_only.md");
 /// A claim is good for this long without a sign of life. Source: `durability.md` 3.3.
 const LEASE: Duration = Duration::from_secs(15);
 /// A running turn gives so many signs of life in that time.
@@ -84,21 +87,22 @@ pub(crate) async fn advance(
 /// Takes the first input of the inbox. `None`: it started no turn.
 async fn start(inner: &Inner, key: &ConversationKey, log: &mut Log) -> Result<Option<TurnId>, RunError> {
     let Some(input) = log.inbox.first().cloned() else { return Ok(None) };
-    let InputBody::Message { text, output_schema } = input.body else {
+    let InputBody::Message { text, output_schema, limits } = input.body else {
         let reason = "nothing waits for it".to_owned();
         log.append(inner, key, vec![Event::InputIgnored { input: input.id, reason }]).await?;
         return Ok(None);
     };
     let turn = TurnId(Uuid::now_v7());
     let message_chars = text.chars().count();
-    let message = inner.limits.message_chars_max.and_then(|max| cut(&text, max)).unwrap_or(text);
+    let limits = limits.map_or_else(|| inner.limits.clone(), |limits| *limits);
+    let message = limits.message_chars_max.and_then(|max| cut(&text, max)).unwrap_or(text);
     let started = Event::TurnStarted {
         turn,
         input: input.id,
         message,
         message_chars,
         model: inner.model.id().clone(),
-        limits: inner.limits.clone(),
+        limits,
         output_schema: output_schema.or_else(|| inner.output.as_ref().map(|schema| schema.as_json().clone())),
     };
     crate::faults::boundary("input accepted, turn not started");
@@ -114,7 +118,7 @@ async fn drive(
     log: Log,
     (emitter, cancelled): (&Emitter, &CancellationToken),
 ) -> Result<Advance, RunError> {
-    let (turn, limits) = rebuild(inner, id, &log)?;
+    let (turn, limits, taken) = rebuild(inner, id, &log)?;
     let runs = conversation::pending(&log.events).is_empty();
     let stop = log.inbox.iter().find(|input| runs && input.body == InputBody::Cancel);
     let stop = stop.map(|input| input.id.clone());
@@ -123,7 +127,7 @@ async fn drive(
     if let Some(input) = stop {
         steps.stop(input);
     }
-    emitter.emit(RunEvent::TurnStarted { turn: id, model: inner.model.id().clone() }).await;
+    emitter.emit(RunEvent::TurnStarted { turn: id, input: taken, model: inner.model.id().clone() }).await;
     tokio::select! {
         result = follow(&steps, turn) => result,
         never = steps.watch() => match never {},
@@ -157,7 +161,7 @@ async fn follow(steps: &Steps<'_>, mut turn: Turn) -> Result<Advance, RunError> 
 }
 
 /// The turn as it was when it started: from its first event, the history before it, and this agent.
-fn rebuild(inner: &Inner, id: TurnId, log: &Log) -> Result<(Turn, TurnLimits), RunError> {
+fn rebuild(inner: &Inner, id: TurnId, log: &Log) -> Result<(Turn, TurnLimits, InputId), RunError> {
     let missing = || RunError::CannotContinue(format!("turn {id} has no beginning"));
     let at = log
         .events
@@ -165,30 +169,45 @@ fn rebuild(inner: &Inner, id: TurnId, log: &Log) -> Result<(Turn, TurnLimits), R
         .position(|recorded| matches!(&recorded.event, Event::TurnStarted { turn, .. } if *turn == id))
         .ok_or_else(missing)?;
     let (before, rest) = log.events.split_at(at);
-    let Some(Event::TurnStarted { message, message_chars, model, limits, output_schema, .. }) =
+    let Some(Event::TurnStarted { input, message, message_chars, model, limits, output_schema, .. }) =
         rest.first().map(|recorded| &recorded.event)
     else {
         return Err(missing());
     };
     let capabilities = inner.model.capabilities();
-    let tools = inner.gate.registry.definitions(None);
+    let (instruction, tools) = match limits.words_only {
+        true => (WORDS_ONLY.trim_end().to_owned(), Vec::new()),
+        false => (inner.instruction.clone(), inner.gate.registry.definitions(None)),
+    };
     let one_round = capabilities.weak_tools && !tools.is_empty();
     let history = conversation::history(before);
     let turn = Turn::new(TurnSetup {
         turn: id,
         model: model.clone(),
-        instruction: inner.instruction.clone(),
+        instruction,
         history: trim(&history, limits.history_messages_max).to_vec(),
         message: message.clone(),
         message_chars: *message_chars,
         tools,
-        config: inner.config.clone(),
+        config: config_within(inner, limits),
         limits: limits.clone(),
         style: if one_round { ToolStyle::OneRound } else { ToolStyle::Native },
         output: output_schema.as_ref().map(|schema| compiled(inner, schema)).transpose()?,
         schema_support: capabilities.response_schema,
     })?;
-    Ok((turn, limits.clone()))
+    Ok((turn, limits.clone(), input.clone()))
+}
+
+/// How answers are generated, with no more visible output than the turn may have.
+fn config_within(inner: &Inner, limits: &TurnLimits) -> GenerationConfig {
+    let mut config = inner.config.clone();
+    if let Some(max) = limits.output_tokens_max {
+        let own = config.max_tokens.map_or(OUTPUT_TOKENS_MAX, MaxTokens::get);
+        if max.get() < own {
+            config.max_tokens = Some(max);
+        }
+    }
+    config
 }
 
 /// The recorded schema of the answer; usually it is the agent's own, which is compiled already.
