@@ -189,6 +189,8 @@ pub(crate) enum Command {
     },
     /// Answer over HTTP, until Ctrl-C
     Serve(Serve),
+    /// Give the tools to an MCP client, over standard input and output
+    Mcp(Mcp),
     /// Who may ask a service
     #[command(subcommand)]
     Token(Token),
@@ -222,24 +224,36 @@ pub(crate) struct Serve {
     pub(crate) bind: Option<SocketAddr>,
     /// How clients say who they are [default: serve.auth, token]
     #[arg(long, value_enum, value_name = "HOW")]
-    pub(crate) auth: Option<ServeAuth>,
+    pub(crate) auth: Option<Authentication>,
+    /// Open the page in the browser
+    #[arg(long, conflicts_with = "no_ui")]
+    pub(crate) open: bool,
+    /// Without the page: the interfaces for programs only
+    #[arg(long)]
+    pub(crate) no_ui: bool,
     /// Who has conversations go on, if not this process: a Restate server (docs/restate.md)
     #[arg(long, value_name = "restate://HOST:PORT")]
     pub(crate) dispatch: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum ServeAuth {
-    /// By a token; on this machine's own address, one is made for you
-    Token,
-    /// Not at all: everybody on this machine is you
-    None,
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// Whose tasks they are [default: local, whose those of the terminal are]
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// Print what this client has to be told to start it, and end
+    #[arg(long, value_enum, value_name = "CLIENT")]
+    pub(crate) print_config: Option<McpClient>,
 }
 
-impl ServeAuth {
-    pub(crate) fn authenticates(self) -> bool {
-        matches!(self, Self::Token)
-    }
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum McpClient {
+    /// Claude Desktop and Claude Code
+    Claude,
+    Codex,
+    Cursor,
+    Goose,
+    Vscode,
 }
 
 #[derive(Debug, Subcommand)]
@@ -467,7 +481,12 @@ impl Cli {
         match &self.command {
             Some(Command::Models(command)) => matches!(command, Models::Test { .. } | Models::Call(_)),
             Some(
-                Command::Tasks(_) | Command::Log(_) | Command::Token(_) | Command::Db(_) | Command::Config(_),
+                Command::Tasks(_)
+                | Command::Mcp(_)
+                | Command::Log(_)
+                | Command::Token(_)
+                | Command::Db(_)
+                | Command::Config(_),
             ) => false,
             Some(
                 Command::Chat
@@ -484,6 +503,8 @@ impl Cli {
     pub(crate) fn on_failure(&self) -> OnFailure {
         match &self.command {
             Some(Command::Models(Models::Call(_))) => OnFailure::Call,
+            // Standard output is the protocol's.
+            Some(Command::Mcp(_)) => OnFailure::Nothing,
             _ if self.global.json => OnFailure::Report,
             _ => OnFailure::Nothing,
         }

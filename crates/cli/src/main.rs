@@ -16,6 +16,7 @@ mod eval; // how well a model does
 mod input; // the prompt
 mod lines; // what is typed
 mod log; // what was decided
+mod mcp; // the tools for other programs
 mod model_choice; // who answers
 mod models; // who can answer
 #[cfg(feature = "ollama")]
@@ -99,6 +100,8 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     cli.check()?;
     let Cli { global, command, prompt } = cli;
     let Global { config, env_file, model, database, continues, yes, json, .. } = global;
+    let place =
+        mcp::Place { config: config.clone(), env_file: env_file.clone(), database: database.clone() };
     let sources = Sources::of_process(config, env_file, model, database)?;
     let load = || {
         let settings = sources.load()?;
@@ -114,6 +117,7 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         Some(Command::Chat) => return chat::run(&load()?, screen, continues, yes).await,
         Some(Command::Serve(options)) => return serve::run(&load()?, screen, options, json).await,
         Some(Command::Db(command)) => return db::run(&load()?, screen, command, json).await,
+        Some(Command::Mcp(options)) => return mcp::run(load(), screen, options, place).await,
         Some(Command::Token(command)) => return token::run(&load()?, screen, command, json).await,
         Some(Command::Tasks(command)) => return tasks::run(&load()?, screen, command, &yes, json).await,
         Some(Command::Pending(command)) => return pending::run(&load()?, screen, command, yes, json).await,
