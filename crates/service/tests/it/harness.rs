@@ -64,7 +64,7 @@ impl Running {
             .unwrap();
         let mut config = ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::Token(store.clone()));
         config.hosts = vec!["tasks.example".to_owned()];
-        let service = Service::bind(agent, config).await.unwrap();
+        let service = Service::bind(agent, config).await.unwrap().with_tasks(store.clone());
         let (address, stop) = (service.address(), CancellationToken::new());
         let stopping = stop.clone();
         let task = tokio::spawn(async move { service.run(stopping, |_| {}).await.unwrap() });

@@ -5,3 +5,4 @@ mod chat;
 mod guard;
 mod harness;
 mod report;
+mod runs;

@@ -1,0 +1,217 @@
+//! What is sent: the events of AG-UI that are used here, field for field.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// The version of the protocol that is spoken.
+pub(crate) const PROTOCOL_VERSION: &str = "1.0";
+
+/// One event. Optional fields are left out, never `null`: the protocol has no such thing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
+pub(crate) enum Event {
+    RunStarted {
+        thread_id: String,
+        run_id: String,
+        protocol_version: &'static str,
+    },
+    StepStarted {
+        step_name: String,
+    },
+    StepFinished {
+        step_name: String,
+    },
+    ReasoningStart {
+        message_id: String,
+    },
+    ReasoningMessageStart {
+        message_id: String,
+        role: &'static str,
+    },
+    ReasoningMessageContent {
+        message_id: String,
+        delta: String,
+    },
+    ReasoningMessageEnd {
+        message_id: String,
+    },
+    ReasoningEnd {
+        message_id: String,
+    },
+    TextMessageStart {
+        message_id: String,
+        role: &'static str,
+    },
+    TextMessageContent {
+        message_id: String,
+        delta: String,
+    },
+    TextMessageEnd {
+        message_id: String,
+    },
+    ToolCallStart {
+        tool_call_id: String,
+        tool_call_name: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_message_id: Option<String>,
+    },
+    ToolCallArgs {
+        tool_call_id: String,
+        delta: String,
+    },
+    ToolCallEnd {
+        tool_call_id: String,
+    },
+    ToolCallResult {
+        message_id: String,
+        tool_call_id: String,
+        content: String,
+        role: &'static str,
+        metadata: Map<String, Value>,
+    },
+    StateSnapshot {
+        snapshot: Value,
+    },
+    StateDelta {
+        delta: Vec<Value>,
+    },
+    MessagesSnapshot {
+        messages: Vec<Message>,
+    },
+    Custom {
+        name: &'static str,
+        value: Value,
+    },
+    RunFinished {
+        thread_id: String,
+        run_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result: Option<Value>,
+        outcome: Outcome,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        usage: Vec<TokenUsage>,
+    },
+    RunError {
+        message: String,
+        code: String,
+        #[serde(skip_serializing_if = "Map::is_empty")]
+        metadata: Map<String, Value>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        usage: Vec<TokenUsage>,
+    },
+}
+
+impl Event {
+    /// Whether nothing of the run comes behind it.
+    pub(crate) fn is_last(&self) -> bool {
+        matches!(self, Self::RunFinished { .. } | Self::RunError { .. })
+    }
+
+    /// Whether what is lost with it is in a later snapshot, and the stream holds together without it.
+    pub(crate) fn is_piece(&self) -> bool {
+        matches!(
+            self,
+            Self::TextMessageContent { .. }
+                | Self::ReasoningMessageContent { .. }
+                | Self::ToolCallArgs { .. }
+                | Self::ToolCallResult { .. }
+        )
+    }
+}
+
+/// Why a run ended that did not fail.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(crate) enum Outcome {
+    Success,
+    Interrupt { interrupts: Vec<Interrupt> },
+    Cancelled,
+}
+
+/// A call that waits for a human.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Interrupt {
+    pub(crate) id: String,
+    /// `confirmation` or `in_doubt`.
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    pub(crate) tool_call_id: String,
+    /// JSON Schema of the answer's `payload`.
+    pub(crate) response_schema: Value,
+    pub(crate) expires_at: Timestamp,
+    pub(crate) metadata: Map<String, Value>,
+}
+
+/// Tokens of the model calls of one run. What is not known is left out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TokenUsage {
+    pub(crate) provider: String,
+    pub(crate) model: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) output_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) total_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reasoning_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cached_input_tokens: Option<u64>,
+}
+
+/// A message of the conversation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "role", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub(crate) enum Message {
+    User {
+        id: String,
+        content: String,
+    },
+    Assistant {
+        id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<ToolCall>,
+    },
+    Tool {
+        id: String,
+        content: String,
+        tool_call_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+}
+
+impl Message {
+    pub(crate) fn id(&self) -> &str {
+        match self {
+            Self::User { id, .. } | Self::Assistant { id, .. } | Self::Tool { id, .. } => id,
+        }
+    }
+
+    pub(crate) fn set_id(&mut self, new: String) {
+        match self {
+            Self::User { id, .. } | Self::Assistant { id, .. } | Self::Tool { id, .. } => *id = new,
+        }
+    }
+}
+
+/// A call that an assistant's message made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct ToolCall {
+    pub(crate) id: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: &'static str,
+    pub(crate) function: FunctionCall,
+}
+
+/// Its tool and arguments, as JSON text.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct FunctionCall {
+    pub(crate) name: String,
+    pub(crate) arguments: String,
+}

@@ -1,0 +1,125 @@
+//! What is asked: `RunAgentInput`, of which we read what an agent can use that keeps its own history and tools.
+
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// A request to run the agent. The server's history is the truth: of `messages` the last one of the user is the input, and
+/// the others only say which messages the client has. `state` and `forwardedProps` are not read; that `tools` and `context`
+/// are not used is said in a notice.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunAgentInput {
+    /// The conversation: our id, or a name of the client's own.
+    pub(crate) thread_id: String,
+    /// The client's name for this run. The same one again in the same conversation is the same run.
+    pub(crate) run_id: String,
+    #[schema(value_type = Vec<Object>)]
+    pub(crate) messages: Vec<InputMessage>,
+    #[serde(default)]
+    #[schema(value_type = Vec<Object>)]
+    pub(crate) tools: Vec<Value>,
+    #[serde(default)]
+    #[schema(value_type = Vec<Object>)]
+    pub(crate) context: Vec<Value>,
+    /// Answers to what waits in the conversation: all of it.
+    #[serde(default)]
+    pub(crate) resume: Vec<ResumeEntry>,
+}
+
+/// A message the client has.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct InputMessage {
+    pub(crate) id: String,
+    pub(crate) role: String,
+    #[serde(default)]
+    pub(crate) content: Value,
+}
+
+/// The answer to one interrupt.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ResumeEntry {
+    pub(crate) interrupt_id: String,
+    pub(crate) status: ResumeStatus,
+    /// As the interrupt's `responseSchema` says. Only with `resolved`.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) payload: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ResumeStatus {
+    /// It is answered.
+    Resolved,
+    /// It is given up: a confirmation is denied, a doubt left as it is.
+    Cancelled,
+}
+
+/// What a user's message says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UserWords {
+    pub(crate) text: String,
+    /// Parts that are no text, and are not sent to the model.
+    pub(crate) left_out: usize,
+}
+
+impl RunAgentInput {
+    /// The last message of the user.
+    pub(crate) fn words(&self) -> Option<UserWords> {
+        self.messages.iter().rev().find(|message| message.role == "user").map(InputMessage::words)
+    }
+}
+
+impl InputMessage {
+    /// Its text: the words alone, or the text of its parts, one below the other.
+    pub(crate) fn words(&self) -> UserWords {
+        match &self.content {
+            Value::String(text) => UserWords { text: text.clone(), left_out: 0 },
+            Value::Array(parts) => {
+                let texts: Vec<&str> = parts
+                    .iter()
+                    .filter(|part| part.get("type").and_then(Value::as_str) == Some("text"))
+                    .filter_map(|part| part.get("text")?.as_str())
+                    .collect();
+                UserWords { text: texts.join("\n"), left_out: parts.len() - texts.len() }
+            }
+            _ => UserWords { text: String::new(), left_out: 0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn words(messages: Value) -> Option<UserWords> {
+        let input = json!({"threadId": "t", "runId": "r", "messages": messages});
+        serde_json::from_value::<RunAgentInput>(input).unwrap().words()
+    }
+
+    #[test]
+    fn the_last_message_of_the_user_is_the_input() {
+        let said = words(json!([
+            {"id": "1", "role": "user", "content": "first"},
+            {"id": "2", "role": "user", "content": "second"},
+            {"id": "3", "role": "assistant"},
+        ]));
+        assert_eq!(said, Some(UserWords { text: "second".to_owned(), left_out: 0 }));
+        assert_eq!(words(json!([{"id": "1", "role": "assistant", "content": "x"}])), None);
+    }
+
+    #[test]
+    fn of_parts_the_text_is_read_and_the_rest_is_counted() {
+        let parts = json!([
+            {"type": "text", "text": "look:"},
+            {"type": "image", "source": {"type": "url", "value": "https://pictures.example/1.png"}},
+            {"type": "text", "text": "nice"},
+        ]);
+        let said = words(json!([{"id": "1", "role": "user", "content": parts}])).unwrap();
+        assert_eq!(said, UserWords { text: "look:\nnice".to_owned(), left_out: 1 });
+    }
+}

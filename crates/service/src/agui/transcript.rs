@@ -1,0 +1,259 @@
+//! A conversation as the messages of AG-UI, under the ids that its events were sent with.
+
+use std::collections::{HashMap, HashSet};
+
+use adjutant_core::turn::{ASK_USER, DECLINE};
+use adjutant_core::{
+    Arguments, CallId, Event, GateVerdict, GenerateResponse, Message as Said, Recorded, Role, ToolRegistry,
+    ToolResult, TurnId, conversation,
+};
+
+use super::event::{FunctionCall, Message, ToolCall};
+use super::input::InputMessage;
+
+/// The messages of a conversation.
+#[derive(Debug)]
+pub(crate) struct Transcript(Vec<Message>);
+
+/// The id of the text that a model call of a turn wrote.
+pub(crate) fn answer_id(turn: TurnId, model_call: u32) -> String {
+    format!("{turn}-{model_call}")
+}
+
+/// The id of the words a turn ended with, where no model wrote them as they are.
+pub(crate) fn end_id(turn: TurnId) -> String {
+    format!("{turn}-end")
+}
+
+/// The id of the message that holds the result of a call.
+pub(crate) fn result_id(call: &CallId) -> String {
+    format!("{call}-result")
+}
+
+/// A result as the text of a message.
+pub(crate) fn result_text(result: &ToolResult) -> String {
+    serde_json::to_string(result).unwrap_or_default()
+}
+
+impl Transcript {
+    /// Everything said in the finished turns, and in the one that is open. Only calls of tools there are; the others are
+    /// between the model and us.
+    pub(crate) fn of(events: &[Recorded], tools: &ToolRegistry) -> Self {
+        let mut messages = Vec::new();
+        let open = conversation::open_turn(events);
+        for recorded in events {
+            match &recorded.event {
+                Event::HistorySet { messages: set } => {
+                    messages = Vec::new();
+                    let turn = Turn::of(&[], None);
+                    turn.write(set, |at| format!("history-{at}"), tools, &mut messages);
+                }
+                Event::TurnStarted { turn, message, .. } => {
+                    let of_turn: Vec<&Event> = events
+                        .iter()
+                        .map(|recorded| &recorded.event)
+                        .filter(|event| event.turn() == Some(*turn))
+                        .collect();
+                    let end = of_turn.iter().find_map(|event| match event {
+                        Event::TurnFinished { end, .. } => Some(end),
+                        _ => None,
+                    });
+                    let read = Turn::of(&of_turn, Some(*turn));
+                    match end {
+                        Some(end) => read.write(&end.messages, |_| end_id(*turn), tools, &mut messages),
+                        None if open == Some(*turn) => {
+                            messages
+                                .push(Message::User { id: format!("{turn}-user"), content: message.clone() });
+                            read.write_open(tools, &mut messages);
+                        }
+                        None => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+        Self(messages)
+    }
+
+    /// The messages under the names that a client has for them: `client` is what it sent, `sent` what it was sent since.
+    ///
+    /// A client keeps what it has where it is, and puts what is new behind it. So that the order is right everywhere, what
+    /// stands behind the first message that is new to it gets a new id.
+    pub(crate) fn for_client(
+        self,
+        client: &[InputMessage],
+        sent: &HashSet<String>,
+        run: &str,
+    ) -> Vec<Message> {
+        let mut messages = self.0;
+        let mut theirs = client.iter().filter(|message| message.role == "user").rev().peekable();
+        for message in messages.iter_mut().rev() {
+            let Message::User { id, content } = message else { continue };
+            let mut ahead = theirs.clone();
+            if let Some(found) = ahead.find(|theirs| same_words(&theirs.words().text, content)) {
+                *id = found.id.clone();
+                theirs = ahead;
+            }
+        }
+        let has: HashSet<&str> =
+            client.iter().map(|message| message.id.as_str()).chain(sent.iter().map(String::as_str)).collect();
+        let first_new = messages.iter().position(|message| !has.contains(message.id()));
+        let first_new = first_new.unwrap_or(messages.len());
+        for message in messages.iter_mut().skip(first_new) {
+            if has.contains(message.id()) {
+                let id = format!("{}~{run}", message.id());
+                message.set_id(id);
+            }
+        }
+        messages
+    }
+
+    /// The messages under our own names.
+    pub(crate) fn into_messages(self) -> Vec<Message> {
+        self.0
+    }
+}
+
+/// Whether a message is the client's: a long one was cut, and a cut one says so.
+fn same_words(theirs: &str, ours: &str) -> bool {
+    theirs == ours
+        || ours.split_once("\n[The message was cut here:").is_some_and(|(kept, _)| theirs.starts_with(kept))
+}
+
+/// What the events of a turn say about its calls.
+struct Turn<'a> {
+    turn: Option<TurnId>,
+    /// The model calls whose answers count, with those.
+    replies: Vec<(u32, &'a GenerateResponse, Vec<&'a CallId>)>,
+    verdicts: HashMap<&'a CallId, &'a GateVerdict>,
+    executed: HashMap<&'a CallId, &'a Arguments>,
+    results: HashMap<&'a CallId, &'a ToolResult>,
+}
+
+impl<'a> Turn<'a> {
+    fn of(events: &[&'a Event], turn: Option<TurnId>) -> Self {
+        let mut all: Vec<(u32, &GenerateResponse, Vec<&CallId>)> = Vec::new();
+        let (mut verdicts, mut executed, mut results) = (HashMap::new(), HashMap::new(), HashMap::new());
+        for event in events {
+            match event {
+                Event::ModelReplied { number, reply: Ok(reply), .. } => {
+                    all.push((*number, reply, Vec::new()))
+                }
+                Event::CallChecked { call, verdict, .. } => {
+                    verdicts.insert(call, verdict);
+                    if let Some((_, _, calls)) = all.last_mut() {
+                        calls.push(call);
+                    }
+                }
+                Event::CallStarted { call, arguments, .. } => drop(executed.insert(call, arguments)),
+                Event::CallFinished { call, result, .. } => drop(results.insert(call, result)),
+                _ => {}
+            }
+        }
+        // An answer that led to no call and was not the last one could not be used, and was asked for again.
+        let last = all.len().saturating_sub(1);
+        let counts = |(at, (_, _, calls)): &(usize, (u32, &GenerateResponse, Vec<&CallId>))| {
+            *at == last || !calls.is_empty()
+        };
+        let replies = all.into_iter().enumerate().filter(counts).map(|(_, reply)| reply).collect();
+        Self { turn, replies, verdicts, executed, results }
+    }
+
+    /// The messages of a turn that ended, or of a history from elsewhere. `else_id` names those that no model call gave.
+    fn write(
+        &self,
+        said: &[Said],
+        else_id: impl Fn(usize) -> String,
+        tools: &ToolRegistry,
+        messages: &mut Vec<Message>,
+    ) {
+        let mut numbers = self.replies.iter().map(|(number, _, _)| *number);
+        let mut hidden: HashSet<&CallId> = HashSet::new();
+        for (at, message) in said.iter().enumerate() {
+            match message.role() {
+                Role::System => {}
+                Role::User => {
+                    let id = self.turn.map_or_else(|| else_id(at), |turn| format!("{turn}-user"));
+                    messages.push(Message::User { id, content: message.text() });
+                }
+                Role::Assistant => {
+                    let id = match (self.turn, numbers.next()) {
+                        (Some(turn), Some(number)) => answer_id(turn, number),
+                        _ => else_id(at),
+                    };
+                    let (shown, others): (Vec<_>, Vec<_>) =
+                        message.tool_calls().partition(|call| tools.has(&call.name));
+                    hidden.extend(others.iter().map(|call| &call.id));
+                    let calls =
+                        shown.iter().map(|call| self.call(&call.id, &call.name, &call.arguments)).collect();
+                    push_assistant(messages, id, message.text(), calls);
+                }
+                Role::Tool => {
+                    let Some((call, _, result)) =
+                        message.tool_result().filter(|(call, ..)| !hidden.contains(call))
+                    else {
+                        continue;
+                    };
+                    messages.push(result_message(call, result));
+                }
+            }
+        }
+    }
+
+    /// The messages of a turn that has not ended, behind the person's.
+    fn write_open(&self, tools: &ToolRegistry, messages: &mut Vec<Message>) {
+        let Some(turn) = self.turn else { return };
+        for (number, reply, calls) in &self.replies {
+            if calls.is_empty() {
+                continue;
+            }
+            let asked = reply.tool_calls().filter(|call| ![ASK_USER, DECLINE].contains(&call.name.as_str()));
+            let pairs: Vec<_> = asked.zip(calls).filter(|(call, _)| tools.has(&call.name)).collect();
+            let shown = pairs.iter().map(|(call, id)| self.call(id, &call.name, &call.arguments)).collect();
+            push_assistant(messages, answer_id(turn, *number), reply.text(), shown);
+            for (_, id) in pairs {
+                match (self.results.get(id), self.verdicts.get(id)) {
+                    (Some(result), _) => messages.push(result_message(id, result)),
+                    (None, Some(GateVerdict::Refuse { message, .. })) => {
+                        messages.push(result_message(id, &ToolResult::failed(message.clone())));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// A call with what it was or would be executed with, as far as the gate got with it.
+    fn call(&self, id: &CallId, name: &str, asked: &Arguments) -> ToolCall {
+        let arguments = match (self.executed.get(id), self.verdicts.get(id)) {
+            (Some(executed), _) => executed,
+            (None, Some(GateVerdict::Run { arguments })) => arguments,
+            (None, Some(GateVerdict::Confirm { pending })) => &pending.arguments,
+            _ => asked,
+        };
+        ToolCall {
+            id: id.to_string(),
+            kind: "function",
+            function: FunctionCall {
+                name: name.to_owned(),
+                arguments: serde_json::to_string(arguments).unwrap_or_default(),
+            },
+        }
+    }
+}
+
+fn push_assistant(messages: &mut Vec<Message>, id: String, text: String, tool_calls: Vec<ToolCall>) {
+    let content = Some(text).filter(|text| !text.is_empty());
+    if content.is_some() || !tool_calls.is_empty() {
+        messages.push(Message::Assistant { id, content, tool_calls });
+    }
+}
+
+fn result_message(call: &CallId, result: &ToolResult) -> Message {
+    Message::Tool {
+        id: result_id(call),
+        content: result_text(result),
+        tool_call_id: call.to_string(),
+        error: result.error.clone().filter(|_| !result.success),
+    }
+}

@@ -1,0 +1,167 @@
+//! What a request asks of its conversation: something said, something answered, or neither.
+
+use adjutant_core::{
+    Answer, Arguments, CallId, Event, InputBody, Notice, PendingCall, Recorded, TurnId, Verdict, conversation,
+};
+use axum::http::StatusCode;
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::agui::{ResumeEntry, ResumeStatus, RunAgentInput};
+use crate::problem::Problem;
+
+/// What there is to do.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// What goes into the conversation. `None`: nothing that was answered was ever asked.
+    pub(crate) body: Option<InputBody>,
+    /// The turn that was answered.
+    pub(crate) turn: Option<TurnId>,
+    /// The calls whose run stopped here before: the client has them.
+    pub(crate) known: Vec<CallId>,
+    /// What the person should know of how the request was read.
+    pub(crate) notices: Vec<Notice>,
+}
+
+/// Why nothing is done.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The request makes no sense.
+    Invalid(Problem),
+    /// It makes sense, and not now: something waits for an answer first.
+    Pending(Problem),
+}
+
+/// The answer to a call.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Payload {
+    approved: Option<bool>,
+    verdict: Option<Verdicts>,
+    #[serde(rename = "editedArgs")]
+    edited_args: Option<Arguments>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdicts {
+    Done,
+    Retry,
+    Leave,
+}
+
+/// Reads a request beside what is recorded of its conversation.
+pub(crate) fn read(input: &RunAgentInput, events: &[Recorded], now: Timestamp) -> Result<Asked, Refused> {
+    // What nobody answered in time is no answer any more, and stands in nobody's way.
+    let (open, late): (Vec<PendingCall>, Vec<PendingCall>) =
+        conversation::pending(events).into_iter().partition(|call| call.expires_at > now);
+    let mut notices = left_out(input);
+    if input.resume.is_empty() {
+        if !open.is_empty() {
+            return Err(Refused::Pending(pending(&open)));
+        }
+        let words = input.words().ok_or_else(|| {
+            Refused::Invalid(Problem::invalid("messages has no message of the user, and resume no answer"))
+        })?;
+        if words.text.trim().is_empty() {
+            return Err(Refused::Invalid(Problem::invalid("the user's last message has no text")));
+        }
+        if words.left_out > 0 {
+            notices.push(Notice::not_sent(
+                "Only the text of the message was read; pictures and files were not.",
+            ));
+        }
+        return Ok(Asked {
+            body: Some(InputBody::message(words.text)),
+            turn: None,
+            known: Vec::new(),
+            notices,
+        });
+    }
+    let uncovered: Vec<PendingCall> = open
+        .iter()
+        .filter(|call| input.resume.iter().all(|entry| entry.interrupt_id != call.digest))
+        .cloned()
+        .collect();
+    if !uncovered.is_empty() {
+        return Err(Refused::Pending(pending(&uncovered)));
+    }
+    let mut answers: Vec<Answer> = Vec::new();
+    let mut turn = None;
+    for entry in &input.resume {
+        let waiting = open.iter().chain(&late).find(|call| call.digest == entry.interrupt_id);
+        let asked = asked_before(events, &entry.interrupt_id);
+        let Some(call) = waiting.cloned().or_else(|| asked.as_ref().map(|(_, call)| call.clone())) else {
+            let text = "An answer was left out: nothing of that name was asked here.".to_owned();
+            notices.push(Notice { code: "unknown_interrupt".to_owned(), text });
+            continue;
+        };
+        turn = asked.map(|(turn, _)| turn).or(turn);
+        answers.push(answer(&call, entry).map_err(Refused::Invalid)?);
+    }
+    let known = answers.iter().map(|answer| answer.call_id.clone()).collect();
+    let body = (!answers.is_empty()).then_some(InputBody::Answers { answers });
+    Ok(Asked { body, turn, known, notices })
+}
+
+/// What of the request is not used.
+fn left_out(input: &RunAgentInput) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    if !input.tools.is_empty() {
+        notices.push(Notice::not_sent(
+            "This agent calls its own tools only; those of the request were not used.",
+        ));
+    }
+    if !input.context.is_empty() {
+        notices.push(Notice::not_sent(
+            "The context of the request was not used; what matters has to be in the message.",
+        ));
+    }
+    notices
+}
+
+/// What was asked under this name, now or earlier, and in which turn.
+fn asked_before(events: &[Recorded], digest: &str) -> Option<(TurnId, PendingCall)> {
+    events.iter().rev().find_map(|recorded| match &recorded.event {
+        Event::TurnParked { turn, pending, .. } => {
+            Some((*turn, pending.iter().find(|call| call.digest == digest)?.clone()))
+        }
+        _ => None,
+    })
+}
+
+/// Giving up is a no. Only the very word `true` is a yes.
+fn answer(call: &PendingCall, entry: &ResumeEntry) -> Result<Answer, Problem> {
+    if entry.status == ResumeStatus::Cancelled {
+        let verdict = if call.doubt.is_some() { Verdict::Leave } else { Verdict::Denied };
+        return Ok(call.answer(verdict));
+    }
+    let payload = entry.payload.clone().unwrap_or_else(|| serde_json::json!({}));
+    let payload: Payload = serde_json::from_value(payload)
+        .map_err(|error| Problem::invalid(format!("the payload of an answer: {error}")))?;
+    let verdict = match (payload.approved, payload.verdict) {
+        (Some(true), None) => Verdict::Approved,
+        (Some(false), None) => Verdict::Denied,
+        (None, Some(Verdicts::Done)) => Verdict::Done,
+        (None, Some(Verdicts::Retry)) => Verdict::Retry,
+        (None, Some(Verdicts::Leave)) => Verdict::Leave,
+        (Some(_), Some(_)) | (None, None) => {
+            return Err(Problem::invalid(
+                "the payload of an answer has either approved, or a verdict of done, retry or leave",
+            ));
+        }
+    };
+    let answer = call.answer(verdict);
+    Ok(match payload.edited_args {
+        Some(arguments) => answer.with_arguments(arguments),
+        None => answer,
+    })
+}
+
+fn pending(open: &[PendingCall]) -> Problem {
+    let what: Vec<&str> = open.iter().map(|call| call.preview.as_str()).collect();
+    let ids: Vec<&str> = open.iter().map(|call| call.digest.as_str()).collect();
+    let detail = format!("This waits for an answer first: {}", what.join("; "));
+    Problem::new(StatusCode::CONFLICT, "pending_confirmation", "Something waits for an answer", detail)
+        .with("interrupt_ids", ids)
+}

@@ -1,0 +1,217 @@
+//! The runs that go on in this process, and what was told of those that ended a moment ago.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use adjutant_core::{AgentResponse, CancellationToken, ConversationKey, TurnId, UserId};
+use adjutant_runtime::RunError;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::agui::Event;
+
+/// How long a run that ended can be told again.
+const KEPT: Duration = Duration::from_secs(10 * 60);
+/// How many ended runs of one user are kept.
+const KEPT_PER_USER: usize = 32;
+/// What is kept of one run, in bytes. The pieces of a longer one are left out, and are in the snapshots at its end.
+const BYTES_MAX: usize = 1024 * 1024;
+
+/// All runs of this process.
+#[derive(Debug, Default)]
+pub(crate) struct Runs {
+    known: Mutex<VecDeque<Arc<Run>>>,
+}
+
+/// One run: what was told of it, for everybody who listens or comes later.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// Whose run it is, and in which conversation.
+    pub(crate) key: ConversationKey,
+    /// The client's name for it.
+    pub(crate) name: String,
+    /// Stops it.
+    pub(crate) cancelled: CancellationToken,
+    /// The turn it is of, once it is known.
+    turn: OnceLock<TurnId>,
+    /// So that a place in another run's events, or in those of another process, is not taken for one in these.
+    mark: String,
+    told: Mutex<Told>,
+    /// How many events there are.
+    news: watch::Sender<usize>,
+    end: OnceLock<Result<AgentResponse, RunError>>,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    frames: Vec<Frame>,
+    bytes: usize,
+    ended_at: Option<Instant>,
+}
+
+/// One event, as it is sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Frame {
+    pub(crate) id: String,
+    pub(crate) data: Arc<str>,
+}
+
+impl Runs {
+    /// Takes a new run in, unless its owner has one of that name in that conversation: then it is that one, and `false`.
+    pub(crate) fn begin(&self, key: ConversationKey, name: String) -> (Arc<Run>, bool) {
+        let mut known = self.known();
+        forget(&mut known, &key.user);
+        if let Some(run) = known.iter().rev().find(|run| run.key == key && run.name == name) {
+            return (run.clone(), false);
+        }
+        let run = Arc::new(Run::new(key, name));
+        known.push_back(run.clone());
+        (run, true)
+    }
+
+    /// The user's run of that name in that conversation.
+    pub(crate) fn named(&self, key: &ConversationKey, name: &str) -> Option<Arc<Run>> {
+        let mut known = self.known();
+        forget(&mut known, &key.user);
+        known.iter().rev().find(|run| run.key == *key && run.name == name).cloned()
+    }
+
+    /// The user's last run that the client calls so, or whose turn is called so.
+    pub(crate) fn find(&self, user: &UserId, id: &str) -> Option<Arc<Run>> {
+        let mut known = self.known();
+        forget(&mut known, user);
+        let turn: Option<TurnId> = id.parse().ok();
+        let is_it = |run: &&Arc<Run>| {
+            run.key.user == *user && (run.name == id || turn.is_some() && run.turn() == turn)
+        };
+        known.iter().rev().find(is_it).cloned()
+    }
+
+    fn known(&self) -> MutexGuard<'_, VecDeque<Arc<Run>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Drops what ended too long ago, and of one user what is too many.
+fn forget(known: &mut VecDeque<Arc<Run>>, user: &UserId) {
+    let now = Instant::now();
+    known.retain(|run| run.ended_at().is_none_or(|at| now.duration_since(at) < KEPT));
+    let ended = |run: &&Arc<Run>| run.key.user == *user && run.ended_at().is_some();
+    let mut too_many = known.iter().filter(ended).count().saturating_sub(KEPT_PER_USER);
+    known.retain(|run| {
+        let goes = too_many > 0 && ended(&run);
+        too_many -= usize::from(goes);
+        !goes
+    });
+}
+
+impl Run {
+    /// One that nobody finds.
+    pub(crate) fn new(key: ConversationKey, name: String) -> Self {
+        // The tail of a version 7 UUID is random.
+        let mark = Uuid::now_v7().simple().to_string().split_off(24);
+        Self {
+            key,
+            name,
+            cancelled: CancellationToken::new(),
+            turn: OnceLock::new(),
+            mark,
+            told: Mutex::default(),
+            news: watch::Sender::new(0),
+            end: OnceLock::new(),
+        }
+    }
+
+    /// Tells everybody.
+    pub(crate) fn tell(&self, events: impl IntoIterator<Item = Event>) {
+        let mut told = self.told();
+        for event in events {
+            let Ok(data) = serde_json::to_string(&event) else { continue };
+            if told.ended_at.is_some() || event.is_piece() && told.bytes + data.len() > BYTES_MAX {
+                continue;
+            }
+            told.bytes += data.len();
+            let number = told.frames.len() + 1;
+            let is_last = event.is_last();
+            told.frames.push(Frame { id: format!("{}-{number}", self.mark), data: data.into() });
+            if is_last {
+                told.ended_at = Some(Instant::now());
+            }
+        }
+        self.news.send_replace(told.frames.len());
+    }
+
+    /// Says which turn it is of.
+    pub(crate) fn is_of(&self, turn: TurnId) {
+        let _ = self.turn.set(turn);
+    }
+
+    pub(crate) fn turn(&self) -> Option<TurnId> {
+        self.turn.get().copied()
+    }
+
+    /// Says what came of it, before the last event is told.
+    pub(crate) fn ended(&self, end: Result<AgentResponse, RunError>) {
+        let _ = self.end.set(end);
+    }
+
+    /// What came of it, once its last event was told.
+    pub(crate) async fn end(&self) -> Option<&Result<AgentResponse, RunError>> {
+        let mut news = self.news.subscribe();
+        // The sender lives as long as the run.
+        let _ = news.wait_for(|_| self.ended_at().is_some()).await;
+        self.end.get()
+    }
+
+    /// The place behind an event, by its id: how many events whoever has it has seen. From elsewhere: none.
+    pub(crate) fn place_of(&self, id: &str) -> usize {
+        let number = id.strip_prefix(&self.mark).and_then(|rest| rest.strip_prefix('-'));
+        let number = number.and_then(|number| number.parse().ok()).unwrap_or(0);
+        if number <= self.told().frames.len() { number } else { 0 }
+    }
+
+    /// The event at a place, from 0, as soon as there is one; nothing behind the last.
+    pub(crate) async fn frame(&self, at: usize) -> Option<Frame> {
+        let mut news = self.news.subscribe();
+        loop {
+            {
+                let told = self.told();
+                if let Some(frame) = told.frames.get(at) {
+                    return Some(frame.clone());
+                }
+                if told.ended_at.is_some() {
+                    return None;
+                }
+            }
+            news.changed().await.ok()?;
+        }
+    }
+
+    /// Whether its last event was told.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended_at().is_some()
+    }
+
+    /// Whether nothing will ever come behind this place.
+    pub(crate) fn has_told(&self, place: usize) -> bool {
+        let told = self.told();
+        told.ended_at.is_some() && place >= told.frames.len()
+    }
+
+    /// Ends it without a last event: whoever listens has to ask again, somewhere else.
+    pub(crate) fn close(&self) {
+        let mut told = self.told();
+        told.ended_at.get_or_insert_with(Instant::now);
+        self.news.send_replace(told.frames.len());
+    }
+
+    fn ended_at(&self) -> Option<Instant> {
+        self.told().ended_at
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

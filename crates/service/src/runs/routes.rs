@@ -1,0 +1,276 @@
+//! The addresses.
+
+use std::sync::Arc;
+
+use adjutant_core::port::Loaded;
+use adjutant_core::{ConversationId, ConversationKey, InputId, TurnId, UserId, conversation};
+use adjutant_runtime::RunContext;
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::asked::{self, Refused};
+use super::drive::drive;
+use super::live::Run;
+use super::recorded::{self, Names, Of, has_input};
+use super::sse;
+use crate::agui::{Encoder, RunAgentInput};
+use crate::auth::User;
+use crate::chat::{ChatResponse, THREAD_ID_MAX, conversation_of};
+use crate::problem::Problem;
+use crate::serve::Shared;
+
+const LAST_EVENT_ID: &str = "last-event-id";
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(start)).routes(routes!(events)).routes(routes!(cancel))
+}
+
+/// Runs the agent (AG-UI 1.0). With `Accept: text/event-stream` the answer is the run's events, each with an id; otherwise it
+/// is one JSON object, as `/v1/chat` gives it. The run goes on to its end also when the client goes away. The same `runId`
+/// again in the same conversation is the same run.
+#[utoipa::path(post, path = "/v1/runs", request_body = RunAgentInput, responses(
+    (status = 200, description = "The run's events, or what the turn came to.", content(
+        (ChatResponse = "application/json"), (String = "text/event-stream"))),
+    (status = 409, description = "Something waits for an answer first."),
+))]
+pub(crate) async fn start(
+    State(app): State<Shared>,
+    User(user): User,
+    headers: HeaderMap,
+    body: Result<Json<RunAgentInput>, JsonRejection>,
+) -> Result<Response, Problem> {
+    let Json(input) = body?;
+    let key = ConversationKey { user, conversation: conversation_of(&input.thread_id)? };
+    let id = run_name(&input.run_id)?;
+    let streams = sse::wanted(&headers);
+    let answers = input.resume.len();
+    let run = match app.runs.named(&key, id.as_str()) {
+        Some(run) => run,
+        None => {
+            let loaded = app.agent.journal().load(&key).await.map_err(|error| Problem::store(&error))?;
+            if has_input(&loaded, &id) {
+                return again(&app, key, id, input, &loaded, streams).await;
+            }
+            let asked = match asked::read(&input, &loaded.events, app.agent.now()) {
+                Ok(asked) => asked,
+                Err(Refused::Invalid(problem)) => return Err(problem),
+                Err(Refused::Pending(problem)) if streams => return Ok(refused(&app, key, &input, &problem)),
+                Err(Refused::Pending(problem)) => return Err(problem),
+            };
+            if asked.body.is_none() && !streams {
+                return Err(Problem::unknown("pending call: nothing of that name was asked here"));
+            }
+            let running = app.begin_turn(&key.user)?;
+            let (run, is_new) = app.runs.begin(key, id.as_str().to_owned());
+            if is_new {
+                app.turns.spawn(drive(app.clone(), run.clone(), id, input.clone(), asked, running));
+            }
+            run
+        }
+    };
+    if streams {
+        return Ok(sse::response(run, 0, None));
+    }
+    let response = match run.end().await {
+        Some(Ok(response)) => response.clone(),
+        Some(Err(error)) => return Err(Problem::run(error)),
+        None => return Err(Problem::internal()),
+    };
+    json(&app, response, input.thread_id, answers)
+}
+
+/// The same run again, after this process forgot it, or from another one.
+async fn again(
+    app: &Shared,
+    key: ConversationKey,
+    id: InputId,
+    input: RunAgentInput,
+    loaded: &Loaded,
+    streams: bool,
+) -> Result<Response, Problem> {
+    let asked = asked::read(&input, &loaded.events, app.agent.now()).ok();
+    if streams {
+        let names = Names { thread_id: input.thread_id, run_id: input.run_id };
+        let answered = asked.and_then(|asked| asked.turn);
+        return Ok(recorded::response(app, key, Of::Input(id, answered), names));
+    }
+    let body = asked.and_then(|asked| asked.body);
+    let body = body.unwrap_or(adjutant_core::InputBody::Answers { answers: Vec::new() });
+    let mut context = RunContext { conversation: key.conversation, ..RunContext::new(key.user) };
+    let agent = app.agent.clone();
+    let turn = app.turns.spawn(async move { agent.run_input(&mut context, Some(id), body).await });
+    let response = turn.await.map_err(|_| Problem::internal())?.map_err(|error| Problem::run(&error))?;
+    json(app, response, input.thread_id, input.resume.len())
+}
+
+fn json(
+    app: &Shared,
+    response: adjutant_core::AgentResponse,
+    thread_id: String,
+    answers: usize,
+) -> Result<Response, Problem> {
+    match Problem::of_turn(&response).or_else(|| Problem::of_answers(&response, answers)) {
+        Some(problem) => Err(problem),
+        None => {
+            let model = app.agent.model().id().to_string();
+            Ok(Json(ChatResponse::of(response, Some(thread_id), model)).into_response())
+        }
+    }
+}
+
+/// A run that fails before it begins.
+fn refused(app: &Shared, key: ConversationKey, input: &RunAgentInput, problem: &Problem) -> Response {
+    let model = app.agent.model().id().clone();
+    let encoder = Encoder::new(input.thread_id.clone(), input.run_id.clone(), model, []);
+    let run = Run::new(key, input.run_id.clone());
+    run.tell([encoder.failed(problem)]);
+    sse::response(Arc::new(run), 0, None)
+}
+
+/// A client's name for a run.
+fn run_name(name: &str) -> Result<InputId, Problem> {
+    let name = Some(name.trim()).filter(|name| name.len() <= THREAD_ID_MAX);
+    name.and_then(|name| InputId::new(name).ok())
+        .ok_or_else(|| Problem::invalid(format!("runId holds 1 to {THREAD_ID_MAX} bytes")))
+}
+
+/// Where the run is, for one that this process does not know by its name.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Where {
+    /// The conversation. Needed when the run is called by the client's own name for it, and was done by another process or
+    /// more than ten minutes ago.
+    thread_id: Option<String>,
+}
+
+/// Tells a run again and goes on telling it: from the event behind `Last-Event-ID`, or from the beginning. A run that this
+/// process does not know any more is told from the journal: its messages, the tasks, what was decided, and its end. Nothing
+/// (204) if the client has its last event.
+#[utoipa::path(get, path = "/v1/runs/{run_id}/events", params(
+    ("run_id" = String, Path, description = "The decision's id, or the client's name for the run."),
+    ("Last-Event-ID" = Option<String>, Header, description = "The last event the client has."),
+    Where,
+), responses(
+    (status = 200, description = "The run's events.", content_type = "text/event-stream", body = String),
+    (status = 204, description = "There is nothing behind that event."),
+    (status = 404, description = "There is no such run."),
+))]
+pub(crate) async fn events(
+    State(app): State<Shared>,
+    User(user): User,
+    Path(run_id): Path<String>,
+    place: Result<Query<Where>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let Query(place) = place?;
+    if let Some(run) = app.runs.find(&user, &run_id) {
+        let last = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
+        let from = last.map_or(0, |id| run.place_of(id));
+        return Ok(if run.has_told(from) {
+            StatusCode::NO_CONTENT.into_response()
+        } else {
+            sse::response(run, from, None)
+        });
+    }
+    let (key, of) = find(&app, &user, &run_id, place.thread_id.as_deref()).await?;
+    let thread_id = place.thread_id.unwrap_or_else(|| key.conversation.to_string());
+    Ok(recorded::response(&app, key, of, Names { thread_id, run_id }))
+}
+
+/// Whether there is anything to stop.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Cancelled {
+    run_id: String,
+    status: CancelStatus,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum CancelStatus {
+    /// It is being stopped.
+    Stopping,
+    /// It had ended before; nothing was stopped.
+    Ended,
+}
+
+/// Stops a run. What was done before stays done, and what waits for an answer is not done. Stopping what has ended is no
+/// error.
+#[utoipa::path(post, path = "/v1/runs/{run_id}/cancel", params(
+    ("run_id" = String, Path, description = "The decision's id, or the client's name for the run."),
+    Where,
+), responses(
+    (status = 202, description = "It is being stopped, or had ended before.", body = Cancelled),
+    (status = 404, description = "There is no such run."),
+))]
+pub(crate) async fn cancel(
+    State(app): State<Shared>,
+    User(user): User,
+    Path(run_id): Path<String>,
+    place: Result<Query<Where>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(place) = place?;
+    let answer =
+        |status| (StatusCode::ACCEPTED, Json(Cancelled { run_id: run_id.clone(), status })).into_response();
+    let live = app.runs.find(&user, &run_id);
+    if let Some(run) = live.as_ref().filter(|run| !run.has_ended()) {
+        run.cancelled.cancel();
+        return Ok(answer(CancelStatus::Stopping));
+    }
+    let (key, turn) = match live.and_then(|run| Some((run.key.clone(), run.turn()?))) {
+        Some((key, turn)) => (key, Some(turn)),
+        None => match find(&app, &user, &run_id, place.thread_id.as_deref()).await? {
+            (key, Of::Turn(turn)) => (key, Some(turn)),
+            (key, Of::Input(id, _)) => {
+                let loaded = app.agent.journal().load(&key).await.map_err(|error| Problem::store(&error))?;
+                (key, conversation::turn_of_input(&loaded.events, &id))
+            }
+        },
+    };
+    let loaded = app.agent.journal().load(&key).await.map_err(|error| Problem::store(&error))?;
+    if turn.is_none() || conversation::open_turn(&loaded.events) != turn {
+        return Ok(answer(CancelStatus::Ended));
+    }
+    let mut context = RunContext { conversation: key.conversation, ..RunContext::new(key.user) };
+    let telling = app.clone();
+    app.turns.spawn(async move {
+        // That it ended in the meantime is what was wanted.
+        if let Err(error @ adjutant_runtime::RunError::Store(_)) = telling.agent.cancel(&mut context).await {
+            telling.tell(error);
+        }
+    });
+    Ok(answer(CancelStatus::Stopping))
+}
+
+/// A run of the user that this process does not know.
+async fn find(
+    app: &Shared,
+    user: &UserId,
+    run_id: &str,
+    thread_id: Option<&str>,
+) -> Result<(ConversationKey, Of), Problem> {
+    if let Ok(turn) = run_id.parse::<TurnId>() {
+        let decision = app.agent.logs().decision(user, turn).await.map_err(|error| Problem::store(&error))?;
+        if let Some(decision) = decision {
+            return Ok((key_of(user, decision.conversation), Of::Turn(turn)));
+        }
+    }
+    if let Some(thread_id) = thread_id {
+        let (key, id) = (key_of(user, conversation_of(thread_id)?), run_name(run_id)?);
+        let loaded = app.agent.journal().load(&key).await.map_err(|error| Problem::store(&error))?;
+        if has_input(&loaded, &id) {
+            return Ok((key, Of::Input(id, None)));
+        }
+    }
+    Err(Problem::unknown("run"))
+}
+
+fn key_of(user: &UserId, conversation: ConversationId) -> ConversationKey {
+    ConversationKey { user: user.clone(), conversation }
+}

@@ -1,0 +1,43 @@
+//! Events on the wire (`text/event-stream`).
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjutant_core::CancellationToken;
+use axum::http::header::{ACCEPT, CACHE_CONTROL};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::sse::{KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use futures::stream;
+use tokio_util::sync::DropGuard;
+
+use super::live::Run;
+
+/// How often a comment says that the connection lives.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Whether a client wants events, and not one answer.
+pub(crate) fn wanted(headers: &HeaderMap) -> bool {
+    let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepts.flat_map(|value| value.split(',')).any(|kind| {
+        kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+    })
+}
+
+/// A run from a place on, until its end. `reading`: fires when nobody reads any more.
+pub(crate) fn response(run: Arc<Run>, from: usize, reading: Option<CancellationToken>) -> Response {
+    let guard: Option<DropGuard> = reading.map(CancellationToken::drop_guard);
+    let frames = stream::unfold((run, from, guard), async |(run, at, guard)| {
+        let frame = run.frame(at).await?;
+        let event = axum::response::sse::Event::default().id(&frame.id).data(&*frame.data);
+        Some((Ok::<_, Infallible>(event), (run, at + 1, guard)))
+    });
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE).text("keep-alive");
+    let mut response = Sse::new(frames).keep_alive(keep_alive).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Proxies that keep answers until they are whole are told not to.
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    response
+}
