@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::connection::Connection;
-use crate::decode::{self, Asked, StreamDecoder};
+use crate::decode::{self, Asked, EventsOrWhole, StreamDecoder};
 use crate::encode::Encoded;
 use crate::error::Vendor;
 use crate::http::Call;
@@ -51,6 +51,11 @@ pub(crate) trait Wire: Send + Sync + 'static {
     /// What the vendor says went wrong, or that it cannot be read.
     fn decode(&self, asked: &Asked, body: &str, losses: Vec<String>) -> Result<GenerateResponse, ModelError>;
 
+    /// How the vendor frames a stream. Default: as server-sent events.
+    fn framing(&self) -> Framing {
+        Framing::Events
+    }
+
     /// Reads a streamed answer to what was asked.
     fn decoder(&self, asked: &Asked, losses: Vec<String>) -> Box<dyn StreamDecoder>;
 
@@ -71,6 +76,15 @@ pub(crate) trait Wire: Send + Sync + 'static {
     fn explain(&self, error: ModelError) -> ModelError {
         error
     }
+}
+
+/// How a stream is cut into pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Server-sent events.
+    Events,
+    /// One JSON value a line.
+    Lines,
 }
 
 /// A model of a vendor, reached over HTTP. Made by the function `model` of a vendor's module; a clone shares the
@@ -128,7 +142,7 @@ impl LanguageModel for HttpModel {
                 let call = inner.call(false, &headers, body.clone(), left);
                 let answer = inner.connection.transport.send_json(call).await;
                 let answer = answer.map_err(|error| inner.wire.explain(error))?;
-                inner.wire.decode(&asked, &answer, losses.clone())
+                inner.decode(&asked, &answer, losses.clone())
             })
             .await
         })
@@ -144,7 +158,7 @@ impl LanguageModel for HttpModel {
             let open: retry::Open = Box::new(move |left| {
                 let inner = inner.clone();
                 let call = inner.call(true, &headers, body.clone(), left);
-                let decoder = inner.wire.decoder(&asked, losses.clone());
+                let decoder = inner.decoder(&asked, &losses);
                 Box::pin(async move {
                     let bytes = inner.connection.transport.send_stream(call).await;
                     Ok(decode::deltas(bytes.map_err(|error| inner.wire.explain(error))?, decoder))
@@ -161,6 +175,27 @@ impl Inner {
         let begun = Instant::now();
         self.wire.prepare(request, &self.connection).await;
         request.time_left.map(|left| left.saturating_sub(begun.elapsed()))
+    }
+
+    /// Reads the whole answer that was asked for, or the stream that a server in between sends in its place.
+    fn decode(&self, asked: &Asked, body: &str, losses: Vec<String>) -> Result<GenerateResponse, ModelError> {
+        let body = decode::without_mark(body);
+        if self.wire.framing() == Framing::Events && decode::is_events(body) {
+            return decode::drained(self.wire.decoder(asked, losses), body);
+        }
+        self.wire.decode(asked, body, losses)
+    }
+
+    /// Reads the stream that was asked for, or the whole answer that a server in between sends in its place.
+    fn decoder(self: &Arc<Self>, asked: &Asked, losses: &[String]) -> Box<dyn StreamDecoder> {
+        let decoder = self.wire.decoder(asked, losses.to_vec());
+        match self.wire.framing() {
+            Framing::Lines => decoder,
+            Framing::Events => {
+                let (inner, asked, losses) = (Arc::clone(self), asked.clone(), losses.to_vec());
+                EventsOrWhole::boxed(decoder, move |body| inner.wire.decode(&asked, body, losses))
+            }
+        }
     }
 
     fn policy(&self) -> Policy {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use adjutant_core::port::DeltaStream;
-use adjutant_core::{Delta, GenerateResponse, ModelError, ToolDefinition};
+use adjutant_core::{Content, Delta, GenerateResponse, ModelError, ToolDefinition};
 use futures::stream;
 
 use crate::http::ByteStream;
@@ -116,6 +116,107 @@ impl<A: Answer> StreamDecoder for LineStream<A> {
         }
         self.answer.finish("", deltas)
     }
+}
+
+/// Reads a whole answer.
+type Whole = Box<dyn FnOnce(&str) -> Result<GenerateResponse, ModelError> + Send>;
+
+/// A stream of events, or what a server in between sends in its place: one JSON value.
+pub(crate) struct EventsOrWhole {
+    events: Box<dyn StreamDecoder>,
+    /// `None`: it was called.
+    whole: Option<Whole>,
+    form: Form,
+}
+
+/// What the first characters of an answer say.
+enum Form {
+    /// Nothing yet.
+    Unknown(Vec<u8>),
+    Events,
+    Whole(Vec<u8>),
+}
+
+impl EventsOrWhole {
+    pub(crate) fn boxed(
+        events: Box<dyn StreamDecoder>,
+        whole: impl FnOnce(&str) -> Result<GenerateResponse, ModelError> + Send + 'static,
+    ) -> Box<dyn StreamDecoder> {
+        Box::new(Self { events, whole: Some(Box::new(whole)), form: Form::Unknown(Vec::new()) })
+    }
+}
+
+impl StreamDecoder for EventsOrWhole {
+    fn push(&mut self, bytes: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        match &mut self.form {
+            Form::Events => self.events.push(bytes, deltas),
+            Form::Whole(body) => {
+                body.extend_from_slice(bytes);
+                Ok(())
+            }
+            Form::Unknown(begun) => {
+                begun.extend_from_slice(bytes);
+                match first_character(begun) {
+                    None => Ok(()),
+                    Some(b'{' | b'[') => {
+                        self.form = Form::Whole(std::mem::take(begun));
+                        Ok(())
+                    }
+                    Some(_) => {
+                        let begun = std::mem::take(begun);
+                        self.form = Form::Events;
+                        self.events.push(&begun, deltas)
+                    }
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
+        match (&self.form, self.whole.take()) {
+            (Form::Whole(body), Some(whole)) => {
+                let response = whole(without_mark(&String::from_utf8_lossy(body)))?;
+                deltas.extend(response.parts.iter().filter_map(|part| match &part.content {
+                    Content::Text { text } => Some(Delta::Text(text.clone())),
+                    Content::Thinking { text } => Some(Delta::Thinking(text.clone())),
+                    _ => None,
+                }));
+                Ok(response)
+            }
+            _ => self.events.finish(deltas),
+        }
+    }
+}
+
+/// The first byte that is neither a byte order mark nor white space. `None`: there is none yet.
+fn first_character(bytes: &[u8]) -> Option<u8> {
+    const MARK: &[u8] = "\u{feff}".as_bytes();
+    if MARK.starts_with(bytes) {
+        return None;
+    }
+    let text = bytes.strip_prefix(MARK).unwrap_or(bytes);
+    text.iter().copied().find(|byte| !byte.is_ascii_whitespace())
+}
+
+/// A text without its byte order mark, which no JSON may have and some servers send.
+pub(crate) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+/// Whether a body that was to be one JSON value is a stream of events.
+pub(crate) fn is_events(body: &str) -> bool {
+    let body = body.trim_start();
+    ["data:", "event:", ":"].iter().any(|field| body.starts_with(field))
+}
+
+/// Reads a stream of events that came as a whole.
+pub(crate) fn drained(
+    mut decoder: Box<dyn StreamDecoder>,
+    body: &str,
+) -> Result<GenerateResponse, ModelError> {
+    let mut unseen = VecDeque::new();
+    decoder.push(body.trim_start().as_bytes(), &mut unseen)?;
+    decoder.finish(&mut unseen)
 }
 
 /// Reads to the end of the stream, not only to the reason to stop: counts and errors may come behind it.

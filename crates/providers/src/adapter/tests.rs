@@ -41,11 +41,11 @@ static SUBJECTS: LazyLock<Vec<Subject>> = LazyLock::new(|| {
 impl Subject {
     /// Reads a stream that is cut after these numbers of bytes.
     fn read(&self, bytes: &[u8], cuts: &[usize]) -> Outcome {
-        read(self.model.0.wire.decoder(&self.asked, Vec::new()), bytes, cuts)
+        read(self.model.0.decoder(&self.asked, &[]), bytes, cuts)
     }
 
     fn read_whole(&self, body: &str) -> Result<GenerateResponse, ModelError> {
-        self.model.0.wire.decode(&self.asked, body, Vec::new())
+        self.model.0.decode(&self.asked, body, Vec::new())
     }
 }
 
@@ -125,6 +125,36 @@ fn pointers(value: &Value, here: &str, places: &mut Vec<String>) {
         }
         _ => {}
     }
+}
+
+#[test]
+fn a_server_in_between_may_send_a_whole_answer_for_a_stream_and_a_stream_for_a_whole_one() {
+    for subject in SUBJECTS.iter() {
+        let whole = subject.read_whole(subject.seed.whole).unwrap();
+        let (_, streamed) = subject.read(subject.seed.stream().as_bytes(), &[]);
+        for mark in ["", "\u{feff}", "\n "] {
+            let body = format!("{mark}{}", subject.seed.whole);
+            let (deltas, end) = subject.read(body.as_bytes(), &vec![1; body.len()]);
+            assert_eq!(end.as_ref().unwrap(), &whole, "{subject:?} {mark:?}");
+            assert!(deltas.contains(&Delta::Text("Gerne, schön 🦀.".to_owned())), "{subject:?}: {deltas:?}");
+            let stream = format!("{mark}{}", subject.seed.stream());
+            assert_eq!(&subject.read_whole(&stream).unwrap(), streamed.as_ref().unwrap(), "{subject:?}");
+        }
+        // Half of it is no answer, and no panic.
+        let half = &subject.seed.whole[..subject.seed.whole.len() / 2];
+        assert!(subject.read(half.as_bytes(), &[]).1.is_err(), "{subject:?}");
+    }
+}
+
+#[cfg(feature = "gemini")]
+#[test]
+fn a_list_of_pieces_is_a_stream_of_gemini() {
+    let gemini =
+        SUBJECTS.iter().find(|subject| subject.model.0.vendor.model.provider.as_str() == "gemini").unwrap();
+    let pieces = format!("[{}\n]", gemini.seed.events.join("\n,"));
+    let (_, streamed) = gemini.read(gemini.seed.stream().as_bytes(), &[]);
+    assert_eq!(gemini.read_whole(&pieces).unwrap(), *streamed.as_ref().unwrap());
+    assert_eq!(gemini.read(pieces.as_bytes(), &[]).1.unwrap(), streamed.unwrap());
 }
 
 #[test]

@@ -19,7 +19,12 @@ pub(super) fn decode(
     losses: Vec<String>,
 ) -> Result<GenerateResponse, ModelError> {
     let mut reading = Reading::new(vendor, losses);
-    reading.add(body, &mut VecDeque::new())?;
+    let unseen = &mut VecDeque::new();
+    match serde_json::from_str::<Vec<Value>>(body) {
+        // A stream that was asked for without `alt=sse` is a list of its pieces (recorded).
+        Ok(pieces) => pieces.iter().try_for_each(|piece| reading.add(&piece.to_string(), unseen))?,
+        Err(_) => reading.add(body, unseen)?,
+    }
     reading.end()
 }
 

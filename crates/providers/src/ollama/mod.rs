@@ -26,7 +26,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::OnceCell;
 use url::Url;
 
-use crate::adapter::{HttpModel, Wire};
+use crate::adapter::{Framing, HttpModel, Wire};
 use crate::connection::{Connection, is_on_this_machine, model_id};
 use crate::decode::{Asked, LineStream, StreamDecoder};
 use crate::encode::Encoded;
@@ -204,6 +204,10 @@ impl Wire for Ollama {
 
     fn decode(&self, asked: &Asked, body: &str, losses: Vec<String>) -> Result<GenerateResponse, ModelError> {
         response::decode(body, Reading::new(self.vendor.clone(), asked, self.window(), losses))
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Lines
     }
 
     fn decoder(&self, asked: &Asked, losses: Vec<String>) -> Box<dyn StreamDecoder> {
