@@ -43,6 +43,9 @@ pub enum InputBody {
     },
     /// The person answered pending calls.
     Answers {
+        /// The bounds of the turn that answers them. `None`: those of the agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<Box<TurnLimits>>,
         /// One per call.
         answers: Vec<Answer>,
     },
@@ -54,7 +57,7 @@ impl InputBody {
     /// Words, answered as the agent usually answers.
     #[must_use]
     pub fn message(text: impl Into<String>) -> Self {
-        Self::Message { text: text.into(), output_schema: None }
+        Self::Message { text: text.into(), output_schema: None, limits: None }
     }
 }
 

@@ -160,6 +160,15 @@ uuid_id!(
     TurnId
 );
 
+impl ConversationId {
+    /// Whether it is a single request of a client that keeps the conversation itself: a UUID of version 8. Lists of
+    /// conversations leave it out; its decision is in the log like any other.
+    #[must_use]
+    pub fn is_of_a_request(self) -> bool {
+        self.0.get_version_num() == 8
+    }
+}
+
 /// A conversation together with its owner. Every store looks things up by both, so that one user's id never opens
 /// another user's conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

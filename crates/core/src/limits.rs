@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::MaxTokens;
+
 /// Tool rounds in a turn. Key `agent.max_tool_iterations`, variable `MAX_TOOL_ITERATIONS`. Source: seeds 000, 001.
 pub const TOOL_ITERATIONS_MAX: u32 = 5;
 /// Visible output of one answer, in tokens. Key `llm.max_tokens`, variable `LLM_MAX_TOKENS`. Source: seeds 000, 001.
@@ -30,6 +32,9 @@ pub const IDENTICAL_CALLS_MAX: u32 = 3;
 pub const REASKS_MAX: u32 = 1;
 /// How long a confirmation can be given. Key `agent.confirmation_expiry`.
 pub const CONFIRMATION_EXPIRY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// How long a confirmation can be given by a client that keeps the conversation itself (the OpenAI-compatible addresses).
+/// Source: `DESIGN.md` 4.
+pub const CONFIRMATION_EXPIRY_STATELESS: Duration = Duration::from_secs(10 * 60);
 
 /// The bounds of one turn. Kept with the turn, so that a resumed turn has the bounds it started with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,6 +56,13 @@ pub struct TurnLimits {
     pub turn_deadline: Duration,
     /// How long a confirmation can be given.
     pub confirmation_expiry: Duration,
+    /// Visible output of one answer, where the turn may have less than the agent's own bound. `None`: that bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens_max: Option<MaxTokens>,
+    /// Words and nothing else: no tools, and a short instruction in the place of the agent's. For requests that are about
+    /// a conversation and not part of one, such as finding a title for it. Default `false`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub words_only: bool,
 }
 
 impl Default for TurnLimits {
@@ -64,6 +76,8 @@ impl Default for TurnLimits {
             tool_timeout: TOOL_TIMEOUT,
             turn_deadline: TURN_DEADLINE,
             confirmation_expiry: CONFIRMATION_EXPIRY,
+            output_tokens_max: None,
+            words_only: false,
         }
     }
 }
