@@ -12,12 +12,13 @@ use rmcp::service::{
     ServiceError, serve_client_with_lifecycle,
 };
 use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
 use secrecy::ExposeSecret as _;
 use tokio::task::JoinHandle;
 
 use super::config::{Child, Remote};
+use super::failure::{transport_words, words};
 use super::handler::Handler;
 use super::process::{Children, Process};
 use super::{ServerConfig, Via};
@@ -51,7 +52,7 @@ pub(super) struct Greeting {
 /// What connecting needs beside the configuration.
 #[derive(Clone)]
 pub(super) struct Means {
-    pub(super) http: reqwest::Client,
+    pub(super) http: Option<reqwest::Client>,
     pub(super) handler: Handler,
     pub(super) children: Arc<Children>,
 }
@@ -82,7 +83,10 @@ impl Connection {
         match &config.via {
             Via::Child(child) => Self::start(config, child, means, lifecycle).await,
             Via::Remote(remote) => {
-                let transport = http(remote, means.http.clone())?;
+                let client = means.http.clone();
+                let client = client
+                    .ok_or_else(|| Refused::because("there is nothing to reach remote servers with"))?;
+                let transport = http(remote, client)?;
                 greeted(config, means, transport, lifecycle, None).await
             }
         }
@@ -155,15 +159,17 @@ where
             .map_err(|error| handshake_failed(&error))?;
         let (tools, more) = list(running.peer())
             .await
-            .map_err(|error| Refused::because(format!("it does not list its tools: {}", causes(&error))))?;
+            .map_err(|error| Refused::because(format!("it does not list its tools: {}", words(&error))))?;
         Ok((running, tools, more))
     };
     let limit = config.start_timeout;
-    let greeting = tokio::time::timeout(limit, greeting).await.unwrap_or_else(|_| {
+    // Kept until its failure is explained: dropped, it closes the child's input, and the child's end explains nothing.
+    let mut greeting = Box::pin(greeting);
+    let greeted = tokio::time::timeout(limit, &mut greeting).await.unwrap_or_else(|_| {
         let seconds = limit.as_secs_f64();
         Err(Refused::because(format!("no answer to the handshake within {seconds} s (start_timeout)")))
     });
-    match greeting {
+    match greeted {
         Ok((running, tools, more)) => {
             let peer = running.peer().clone();
             let software = peer.peer_info().and_then(|info| info.server_info.clone());
@@ -195,7 +201,10 @@ fn handshake_failed(error: &ClientInitializeError) -> Refused {
         ClientInitializeError::ConnectionClosed(_) => {
             Refused::because("it closed the connection during the handshake")
         }
-        error => Refused::because(format!("the handshake failed: {}", causes(error))),
+        ClientInitializeError::TransportError { error, .. } => {
+            Refused::because(format!("the handshake failed: {}", transport_words(error)))
+        }
+        error => Refused::because(format!("the handshake failed: {error}")),
     }
 }
 
@@ -237,42 +246,4 @@ fn http(
         headers.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?, content);
     }
     Ok(StreamableHttpClientTransport::with_client(client, config.custom_headers(headers)))
-}
-
-/// An error with what is behind it: libraries put the useful part last.
-pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
-    let mut words = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let cause_words = cause.to_string();
-        if !words.contains(&cause_words) {
-            words.push_str(": ");
-            words.push_str(&cause_words);
-        }
-        next = cause.source();
-    }
-    words
-}
-
-/// What a failed request says about whether the server has got it.
-pub(super) fn certainly_not_sent(error: &(dyn Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(error) = error.downcast_ref::<reqwest::Error>() {
-            return error.is_connect() || error.is_builder();
-        }
-        if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-            match error {
-                StreamableHttpError::AuthRequired(_)
-                | StreamableHttpError::InsufficientScope(_)
-                | StreamableHttpError::SessionExpired
-                | StreamableHttpError::ReinitializationFailed(_)
-                | StreamableHttpError::ReservedHeaderConflict(_) => return true,
-                StreamableHttpError::HttpStatus(status) => return status.status == 429,
-                _ => {}
-            }
-        }
-        next = error.source();
-    }
-    false
 }

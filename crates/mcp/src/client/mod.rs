@@ -10,6 +10,7 @@ mod backoff; // how often it is tried again
 mod config; // which server, and what it may
 mod connection; // one connection, from handshake to end
 mod definition; // what a server says of a tool
+mod failure; // what a failed request means
 mod handler; // what a server asks of us
 mod names; // what a tool is called here
 mod process; // a server in a child process

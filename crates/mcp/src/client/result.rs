@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn answer(answer: Value) -> Result<Value, String> {
-        read(serde_json::from_value(answer).unwrap(), 100).map_err(|error| error.to_string())
+        read(serde_json::from_value(answer).unwrap(), 300).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -158,9 +158,9 @@ mod tests {
     fn what_is_too_large_is_cut_between_characters_and_says_so() {
         let long = "ä".repeat(300);
         let cut = answer(json!({"content": [{"type": "text", "text": long}]})).unwrap();
-        assert_eq!(cut["cut"], "the result has 600 bytes; these are the first 100");
-        assert_eq!(cut["begins"], "ä".repeat(50));
-        let list: Vec<u32> = (0..100).collect();
+        assert_eq!(cut["cut"], "the result has 600 bytes; these are the first 300");
+        assert_eq!(cut["begins"], "ä".repeat(150));
+        let list: Vec<u32> = (0..200).collect();
         let cut = answer(json!({"content": [], "structuredContent": {"list": list}})).unwrap();
         assert!(cut["begins"].as_str().unwrap().starts_with("{\"list\":[0,1,2"));
     }

@@ -7,15 +7,16 @@ use std::time::Duration;
 use adjutant_core::{Arguments, CancellationToken, ToolError};
 use rmcp::Peer;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, ErrorCode, RequestId,
-    ServerResult, Tool,
+    CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification, ErrorCode,
+    RequestId, ServerResult, Tool,
 };
 use rmcp::service::{PeerRequestOptions, RoleClient, ServiceError};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
-use super::connection::{Connection, Greeting, Means, causes, certainly_not_sent, list};
+use super::connection::{Connection, Greeting, Means, list};
+use super::failure::{certainly_not_sent, transport_words, words};
 use super::{Health, ServerConfig, Via, result};
 
 /// How long an answer is waited for after the person stopped the call and the server was told so.
@@ -165,13 +166,18 @@ impl Server {
                 abandoned.request = None;
                 return self.answered(tool, answer, harmless);
             }
-            () = cancelled.cancelled() => abandoned.tell("stopped by the person"),
+            () = cancelled.cancelled() => abandoned.tell(),
         };
         stopped.await;
+        let what = "it was stopped";
         match tokio::time::timeout(AFTER_CANCEL, answer).await {
-            Ok(answer) => self.answered(tool, answer, harmless),
+            // An error says that it stopped, not how far it had come.
+            Ok(Ok(Ok(answer))) => self.answered(tool, Ok(Ok(answer)), harmless),
+            Ok(_) => Err(self.lost(&format!("{tool} of the MCP server {server}: {what} half-way"), harmless)),
             Err(_) => Err(self.lost(
-                &format!("{tool} was stopped, and the MCP server {server} did not say what became of it"),
+                &format!(
+                    "{tool} of the MCP server {server}: {what}, and the server did not say what became of it"
+                ),
                 harmless,
             )),
         }
@@ -209,14 +215,13 @@ impl Server {
                 })
             }
             Ok(Err(ServiceError::TransportSend(error))) if certainly_not_sent(&error) => {
-                (self.means.handler.log)(&self.config.name, &causes(&error));
                 Err(ToolError::failed(format!(
                     "the MCP server {server} did not take the request ({}); it was not carried out",
-                    error.error.source().map_or_else(|| error.error.to_string(), causes)
+                    transport_words(&error)
                 )))
             }
             Ok(Err(error)) => {
-                (self.means.handler.log)(&self.config.name, &causes(&error));
+                (self.means.handler.log)(&self.config.name, &words(&error));
                 Err(self.lost(
                     &format!("the connection to the MCP server {server} broke before {tool} was answered"),
                     harmless,
@@ -330,7 +335,7 @@ impl Server {
     async fn look_again(&self, peer: &Peer<RoleClient>) {
         match tokio::time::timeout(self.config.start_timeout, list(peer)).await {
             Ok(Ok((tools, _))) => self.compare(&tools),
-            Ok(Err(error)) => (self.means.handler.log)(&self.config.name, &causes(&error)),
+            Ok(Err(error)) => (self.means.handler.log)(&self.config.name, &words(&error)),
             Err(_) => (self.means.handler.log)(&self.config.name, "does not list its tools any more"),
         }
     }
@@ -356,14 +361,16 @@ struct Abandoned {
 }
 
 impl Abandoned {
-    fn tell(&mut self, reason: &str) -> impl Future<Output = ()> + Send + use<> {
+    /// Written out by hand: the library's own notification also throws away the answer, if one comes all the same.
+    fn tell(&mut self) -> impl Future<Output = ()> + Send + use<> {
         let request = self.request.take();
-        let reason = Some(reason.to_owned());
         async move {
             if let Some((peer, id)) = request {
-                let params = CancelledNotificationParam::new(Some(id), reason);
+                let params = json!({ "requestId": id, "reason": "nobody waits for it any more" });
+                let told = CustomNotification::new("notifications/cancelled", Some(params));
+                let told = peer.send_notification(ClientNotification::CustomNotification(told));
                 // A server that has gone needs not be told.
-                let _ = tokio::time::timeout(AFTER_CANCEL, peer.notify_cancelled(params)).await;
+                let _ = tokio::time::timeout(AFTER_CANCEL, told).await;
             }
         }
     }
@@ -374,7 +381,7 @@ impl Drop for Abandoned {
         if self.request.is_some()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            runtime.spawn(self.tell("nobody waits for it any more"));
+            runtime.spawn(self.tell());
         }
     }
 }

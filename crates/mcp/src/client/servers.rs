@@ -23,8 +23,8 @@ pub type Log = Arc<dyn Fn(&ServerName, &str) + Send + Sync>;
 /// What servers need from whoever starts them.
 #[derive(Clone)]
 pub struct Surroundings {
-    /// For remote servers. It must not follow redirects to other hosts: headers may be secret.
-    pub http: reqwest::Client,
+    /// For remote servers; `None`: there are none. It must not follow redirects to other hosts: headers may be secret.
+    pub http: Option<reqwest::Client>,
     /// For their words.
     pub log: Log,
 }

@@ -1,0 +1,199 @@
+//! Servers elsewhere: who is let in, what happens when a session or a connection is lost.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use adjutant_core::ToolError;
+use adjutant_mcp::client::{Health, Remote, ServerConfig, Servers, Via};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::place::{LONG, call, name, report, start, started, surroundings};
+
+/// A server with one tool, `add`, that counts.
+#[derive(Clone, Default)]
+struct Counter(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    sessions: BTreeSet<String>,
+    greetings: usize,
+    added: usize,
+    /// What the next call is answered with, after it was carried out.
+    breaks: Option<StatusCode>,
+    /// What the next call is refused with.
+    refuses: Option<StatusCode>,
+    redirects: bool,
+    seen: Vec<(String, String)>,
+}
+
+impl Counter {
+    async fn serve(&self) -> (SocketAddr, JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().fallback(answer).with_state(self.clone());
+        (address, tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }))
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut Inner) -> T) -> T {
+        look(&mut self.0.lock().unwrap())
+    }
+}
+
+async fn answer(State(counter): State<Counter>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
+    let text =
+        |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default();
+    counter.with(|inner| {
+        for (name, value) in &headers {
+            inner.seen.push((name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
+        }
+        if inner.redirects {
+            return (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, "http://127.0.0.1:9/")])
+                .into_response();
+        }
+        if text("authorization") != "Bearer t0ken-9" || text("x-team") != "red" {
+            return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")]).into_response();
+        }
+        if method != Method::POST {
+            return StatusCode::METHOD_NOT_ALLOWED.into_response();
+        }
+        let message: Value = serde_json::from_slice(&body).unwrap();
+        let reply =
+            |result: Value| axum::Json(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}));
+        if message["method"] == "initialize" {
+            inner.greetings += 1;
+            let session = format!("session-{}", inner.greetings);
+            inner.sessions.insert(session.clone());
+            let result = json!({
+                "protocolVersion": message["params"]["protocolVersion"],
+                "capabilities": {"tools": {}}, "serverInfo": {"name": "counter", "version": "1"}
+            });
+            return ([("mcp-session-id", session)], reply(result)).into_response();
+        }
+        if !inner.sessions.contains(&text("mcp-session-id")) {
+            return StatusCode::NOT_FOUND.into_response();
+        }
+        match message["method"].as_str() {
+            Some("tools/list") => {
+                reply(json!({"tools": [{"name": "add", "inputSchema": {}}]})).into_response()
+            }
+            Some("tools/call") => {
+                if let Some(status) = inner.refuses.take() {
+                    return status.into_response();
+                }
+                inner.added += 1;
+                if let Some(status) = inner.breaks.take() {
+                    return status.into_response();
+                }
+                reply(json!({"content": [{"type": "text", "text": inner.added.to_string()}]})).into_response()
+            }
+            _ => StatusCode::ACCEPTED.into_response(),
+        }
+    })
+}
+
+fn remote(address: SocketAddr, token: &str) -> ServerConfig {
+    let mut config = ServerConfig::new(
+        name("counter"),
+        Via::Remote(Remote {
+            url: format!("http://{address}/mcp?key=hidden"),
+            bearer: Some(token.to_owned().into()),
+            headers: [("X-Team".to_owned(), "red".to_owned().into())].into(),
+        }),
+    );
+    config.start_timeout = LONG;
+    config
+}
+
+async fn failure(servers: Servers) -> String {
+    match report(&servers).health {
+        Health::Failed { reason } => reason,
+        other => panic!("it is {other}"),
+    }
+}
+
+#[tokio::test]
+async fn a_token_and_headers_open_the_door_and_are_never_shown() {
+    let counter = Counter::default();
+    let (address, serving) = counter.serve().await;
+    let servers = started(remote(address, "t0ken-9")).await;
+    assert_eq!(call(&servers, "counter__add").await, Ok(json!("1")));
+    let told = format!("{servers:?} {:?}", remote(address, "t0ken-9"));
+    assert!(!told.contains("t0ken-9") && !told.contains("\"red\""), "{told}");
+    assert_eq!(report(&servers).place, format!("http://{address}/mcp"));
+    servers.stop().await;
+
+    let reason = failure(start(remote(address, "bad-token")).await.unwrap()).await;
+    assert!(reason.contains("HTTP 401") && !reason.contains("bad-token"), "{reason}");
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_lost_session_is_begun_again_and_the_call_made_once() {
+    let counter = Counter::default();
+    let (address, serving) = counter.serve().await;
+    let servers = started(remote(address, "t0ken-9")).await;
+    counter.with(|inner| inner.sessions.clear());
+    assert_eq!(call(&servers, "counter__add").await, Ok(json!("1")));
+    assert_eq!(counter.with(|inner| (inner.greetings, inner.added)), (2, 1));
+    serving.abort();
+}
+
+#[tokio::test]
+async fn what_became_of_a_call_is_told_as_far_as_it_is_known() {
+    let counter = Counter::default();
+    let (address, serving) = counter.serve().await;
+    let servers = started(remote(address, "t0ken-9")).await;
+    counter.with(|inner| inner.refuses = Some(StatusCode::TOO_MANY_REQUESTS));
+    let refused = call(&servers, "counter__add").await.unwrap_err();
+    assert!(matches!(&refused, ToolError::Failed { message } if message.contains("429")), "{refused}");
+    assert_eq!(counter.with(|inner| inner.added), 0);
+    counter.with(|inner| inner.breaks = Some(StatusCode::BAD_GATEWAY));
+    let lost = call(&servers, "counter__add").await.unwrap_err();
+    assert!(matches!(&lost, ToolError::Unknown { .. }), "{lost}");
+    assert_eq!(counter.with(|inner| inner.added), 1);
+    // It is still there.
+    assert_eq!(call(&servers, "counter__add").await, Ok(json!("2")));
+    serving.abort();
+    let _ = serving.await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named_with_the_cause() {
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = nobody.local_addr().unwrap();
+    drop(nobody);
+    let reason = failure(start(remote(address, "t0ken-9")).await.unwrap()).await;
+    assert!(reason.to_lowercase().contains("connection refused"), "{reason}");
+}
+
+#[tokio::test]
+async fn nothing_is_sent_after_a_redirect() {
+    let counter = Counter::default();
+    counter.with(|inner| inner.redirects = true);
+    let (address, serving) = counter.serve().await;
+    let reason = failure(start(remote(address, "t0ken-9")).await.unwrap()).await;
+    assert!(reason.contains("307"), "{reason}");
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_token_in_the_open_is_warned_of() {
+    let counter = Counter::default();
+    let (address, serving) = counter.serve().await;
+    let servers = started(remote(address, "t0ken-9")).await;
+    // This machine alone can read it.
+    assert!(report(&servers).warnings.is_empty());
+    serving.abort();
+    let mut elsewhere = remote(address, "t0ken-9");
+    elsewhere.disabled = true;
+    let servers = Servers::start(vec![elsewhere], surroundings().0).await.unwrap();
+    assert_eq!(report(&servers).health, Health::Disabled);
+}

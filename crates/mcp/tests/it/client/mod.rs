@@ -1,0 +1,5 @@
+//! Servers of every kind, and what an agent has of them.
+
+mod http; // elsewhere
+mod place; // what the tests have in common
+mod stdio; // in a child process

@@ -1,0 +1,365 @@
+//! Servers in child processes: how they start, answer, fail and end.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjutant_core::{Effect, Permission, Policy, Prepared, ToolError, ToolRegistry, UserId};
+use adjutant_mcp::client::{Backoff, Child, Health, Injected, Servers, ToolRules, Via};
+use serde_json::{Value, json};
+
+use super::place::{LONG, call, call_with, context, name, odd, report, start, started, surroundings, tool};
+
+/// Whether a process of that number runs.
+fn runs(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
+}
+
+/// The process a server runs in.
+async fn pid(servers: &Servers) -> u32 {
+    let seen = call(servers, "odd__variables").await.unwrap();
+    u32::try_from(seen["pid"].as_u64().unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn tools_join_under_names_of_ours_and_answer_with_what_is_structured() {
+    let servers = started(odd("usual")).await;
+    let report = report(&servers);
+    assert_eq!(report.software.as_deref(), Some("odd 1"));
+    assert!(
+        report
+            .tools
+            .iter()
+            .any(|tool| tool.name == "odd__delete_everything" && tool.original == "Delete-Everything")
+    );
+    assert!(report.left_out.is_empty() && report.warnings.is_empty() && report.changed.is_empty());
+    let mut registry = ToolRegistry::new();
+    for tool in servers.tools() {
+        registry.register(tool).unwrap();
+    }
+    assert_eq!(call_with(&servers, "odd__echo", json!({"text": "hi"})).await.unwrap(), json!({"text": "hi"}));
+    let pid = pid(&servers).await;
+    assert!(runs(pid));
+    servers.stop().await;
+    assert!(!runs(pid));
+}
+
+#[tokio::test]
+async fn what_a_server_says_of_its_tools_decides_who_is_asked() {
+    let mut config = odd("usual");
+    config.rules.confirm = vec!["hang".to_owned()];
+    let servers = started(config).await;
+    let ana = UserId::new("ana").unwrap();
+    let policy = servers.confirmed(Policy::default());
+    let permission = |name: &str| policy.permission(&ana, tool(&servers, name).definition());
+    let effect = |name: &str| tool(&servers, name).definition().annotations.effect();
+    assert_eq!((permission("odd__echo"), effect("odd__echo")), (Permission::Allow, Effect::None));
+    assert_eq!((permission("odd__die"), effect("odd__die")), (Permission::Allow, Effect::Once));
+    assert_eq!(permission("odd__hang"), Permission::Confirm);
+    assert_eq!(permission("odd__delete_everything"), Permission::Confirm);
+    let delete = tool(&servers, "odd__delete_everything");
+    let Prepared::Ready { preview, .. } = delete.prepare(&context(), Default::default()).await.unwrap()
+    else {
+        panic!("it asks nothing")
+    };
+    assert_eq!(preview.as_deref(), Some("odd: Delete-Everything “Delete  everything” {}"));
+}
+
+#[tokio::test]
+async fn a_failed_call_says_what_the_server_says() {
+    let servers = started(odd("usual")).await;
+    // Control characters stay data; whoever shows them makes them harmless.
+    assert_eq!(call(&servers, "odd__fail").await, Err(ToolError::failed("no such \u{1b}[2Jrepository")));
+    let refused = call(&servers, "odd__refuse").await.unwrap_err();
+    assert!(
+        matches!(&refused, ToolError::Invalid { message } if message.ends_with("text must be a haiku")),
+        "{refused}"
+    );
+    let nonsense = call(&servers, "odd__nonsense").await.unwrap_err();
+    assert!(matches!(nonsense, ToolError::Unknown { .. }), "{nonsense}");
+    assert_eq!(report(&servers).health, Health::Connected);
+}
+
+#[tokio::test]
+async fn large_results_are_cut_and_say_so_and_too_large_ones_end_the_connection() {
+    let mut config = odd("usual");
+    config.result_bytes_max = 2_000;
+    let servers = started(config).await;
+    let cut = call(&servers, "odd__huge").await.unwrap();
+    assert_eq!(cut["cut"], "the result has 1000000 bytes; these are the first 2000");
+    assert_eq!(cut["begins"].as_str().unwrap().len(), 2_000);
+    let lost = call(&servers, "odd__too_huge").await.unwrap_err();
+    assert!(matches!(lost, ToolError::Unknown { .. }), "{lost}");
+    // It is brought back.
+    call(&servers, "odd__echo").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_dies_in_a_call_leaves_it_in_doubt_and_is_brought_back() {
+    let servers = started(odd("usual")).await;
+    let lost = call(&servers, "odd__die").await.unwrap_err();
+    assert!(
+        matches!(&lost, ToolError::Unknown { message } if message.contains("ended before it answered die")),
+        "{lost}"
+    );
+    assert_eq!(
+        call_with(&servers, "odd__echo", json!({"text": "again"})).await.unwrap(),
+        json!({"text": "again"})
+    );
+    // Of a call that changes nothing there is nothing to be unsure of.
+    let failed = call(&servers, "odd__die_reading").await.unwrap_err();
+    assert!(
+        matches!(&failed, ToolError::Failed { message } if message.contains("can be called again")),
+        "{failed}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_dying_is_given_up_until_somebody_wants_it() {
+    let mut config = odd("usual");
+    config.backoff = Backoff { first: Duration::ZERO, attempts_max: 1, ..Backoff::default() };
+    let servers = started(config).await;
+    call(&servers, "odd__die").await.unwrap_err();
+    servers.wait_for(&name("odd"), |health| *health == Health::Connected).await;
+    call(&servers, "odd__die").await.unwrap_err();
+    let given_up =
+        |health: &Health| matches!(health, Health::Failed { reason } if reason.contains("out of memory"));
+    tokio::time::timeout(LONG, servers.wait_for(&name("odd"), given_up)).await.unwrap();
+    call(&servers, "odd__echo").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_that_is_stopped_is_told_to_the_server_and_its_answer_waited_for() {
+    let servers = started(odd("usual")).await;
+    let (told, hangs) = (tool(&servers, "odd__stop_when_told"), tool(&servers, "odd__hang"));
+    let context = context();
+    context.cancelled.cancel();
+    assert_eq!(told.call(&context, Default::default()).await, Ok(json!("stopped half-way")));
+    let lost = hangs.call(&context, Default::default()).await.unwrap_err();
+    assert!(matches!(&lost, ToolError::Unknown { message } if message.contains("may or may not")), "{lost}");
+    let reading = tool(&servers, "odd__hang_reading");
+    let failed = reading.call(&context, Default::default()).await.unwrap_err();
+    assert!(matches!(failed, ToolError::Failed { .. }), "{failed}");
+}
+
+#[tokio::test]
+async fn a_call_nobody_waits_for_is_cancelled_at_the_server() {
+    let servers = started(odd("usual")).await;
+    let hang = tool(&servers, "odd__hang");
+    let context = context();
+    let mut waiting = Box::pin(hang.call(&context, Default::default()));
+    // Until the server has it.
+    let call_id = loop {
+        tokio::select! {
+            biased;
+            ended = &mut waiting => panic!("it ended: {ended:?}"),
+            received = call(&servers, "odd__received") => {
+                let received = received.unwrap();
+                let hanging = messages(&received).iter().find(|message| message["params"]["name"] == "hang");
+                if let Some(message) = hanging {
+                    break message["id"].clone();
+                }
+            }
+        }
+    };
+    drop(waiting);
+    let cancelled = async {
+        loop {
+            let received = call(&servers, "odd__received").await.unwrap();
+            if messages(&received).iter().any(|message| {
+                message["method"] == "notifications/cancelled" && message["params"]["requestId"] == call_id
+            }) {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(LONG, cancelled).await.expect("the server is told");
+}
+
+fn messages(received: &Value) -> &Vec<Value> {
+    received["received"].as_array().unwrap()
+}
+
+#[tokio::test]
+async fn a_start_that_fails_says_why_in_the_servers_last_words() {
+    let servers = start(odd("dies")).await.unwrap();
+    let Health::Failed { reason } = report(&servers).health else { panic!("it does not run") };
+    assert!(reason.contains("exit status: 3") && reason.contains("fatal: no token"), "{reason}");
+    assert!(!reason.contains('\u{1b}'), "{reason:?}");
+    assert!(servers.tools().is_empty());
+
+    let mut required = odd("dies");
+    required.required = true;
+    let error = start(required).await.unwrap_err();
+    assert!(error.to_string().starts_with("the MCP server odd is required and did not start: "), "{error}");
+
+    let mut missing = odd("usual");
+    missing.via = Via::Child(Child {
+        program: "no-such-program-anywhere".into(),
+        arguments: Vec::new(),
+        variables: Default::default(),
+        directory: None,
+    });
+    let servers = start(missing).await.unwrap();
+    let Health::Failed { reason } = report(&servers).health else { panic!("it does not run") };
+    assert!(reason.starts_with("no-such-program-anywhere cannot be started: "), "{reason}");
+
+    let mut silent = odd("silent");
+    silent.start_timeout = Duration::from_millis(300);
+    let servers = start(silent).await.unwrap();
+    let Health::Failed { reason } = report(&servers).health else { panic!("it does not run") };
+    assert!(reason.contains("within 0.3 s (start_timeout)") && reason.contains("it still runs"), "{reason}");
+
+    let servers = start(odd("refusing")).await.unwrap();
+    let Health::Failed { reason } = report(&servers).health else { panic!("it does not run") };
+    assert!(reason.contains("not on Sundays"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_server_of_the_newer_protocol_is_greeted_in_its_own_way() {
+    let servers = started(odd("newer")).await;
+    assert_eq!(call_with(&servers, "odd__echo", json!({"text": "hi"})).await.unwrap(), json!({"text": "hi"}));
+}
+
+#[tokio::test]
+async fn what_is_printed_beside_messages_breaks_nothing() {
+    let (surroundings, said) = surroundings();
+    let servers = Servers::start(vec![odd("noisy")], surroundings).await.unwrap();
+    assert_eq!(report(&servers).health, Health::Connected);
+    call(&servers, "odd__echo").await.unwrap();
+    let said = said.lock().unwrap();
+    assert!(said.contains(&"odd: Welcome to the odd server!".to_owned()), "{said:?}");
+    assert!(said.contains(&"odd: [not, json".to_owned()), "{said:?}");
+}
+
+#[tokio::test]
+async fn what_a_server_asks_for_is_declined() {
+    let (surroundings, said) = surroundings();
+    let servers = Servers::start(vec![odd("usual")], surroundings).await.unwrap();
+    let answers = call(&servers, "odd__ask").await.unwrap();
+    assert_eq!(
+        answers["answers"][0]["error"]["message"],
+        "this client does not offer sampling/createMessage"
+    );
+    assert_eq!(answers["answers"][1]["error"]["message"], "this client does not offer roots/list");
+    assert_eq!(answers["answers"][2]["result"]["action"], "decline");
+    assert!(said.lock().unwrap().iter().any(|words| words.contains("elicitation")), "{said:?}");
+}
+
+#[tokio::test]
+async fn tools_that_changed_are_told_and_not_called() {
+    let servers = started(odd("usual")).await;
+    call(&servers, "odd__change_nothing").await.unwrap();
+    call(&servers, "odd__change").await.unwrap();
+    let refused = async {
+        loop {
+            match call(&servers, "odd__echo").await {
+                // The server does as before; until it was asked again, nobody knows.
+                Ok(_) => {}
+                Err(error) => break error,
+            }
+        }
+    };
+    let refused = tokio::time::timeout(LONG, refused).await.unwrap();
+    assert!(refused.to_string().contains("changed or removed its tool echo"), "{refused}");
+    assert_eq!(report(&servers).changed, ["echo", "echo_2"]);
+    // The others are as they were.
+    call(&servers, "odd__received").await.unwrap();
+}
+
+#[tokio::test]
+async fn tools_that_cannot_join_are_named_with_the_reason() {
+    let servers = started(odd("schemas")).await;
+    let report = report(&servers);
+    let joined: Vec<(&str, &str)> =
+        report.tools.iter().map(|tool| (tool.name.as_str(), tool.original.as_str())).collect();
+    let expected =
+        [("odd__a_b", "a-b"), ("odd__a_b_2", "a.b"), ("odd__good", "good"), ("odd__twice", "twice")];
+    assert_eq!(joined, expected);
+    let left_out: Vec<&str> = report.left_out.iter().map(|tool| tool.original.as_str()).collect();
+    assert_eq!(left_out, ["bad", "remote", "twice"]);
+    assert!(report.left_out.iter().all(|tool| !tool.by_rule && !tool.reason.is_empty()));
+}
+
+#[tokio::test]
+async fn lists_end_and_no_tools_are_no_failure() {
+    let servers = started(odd("endless")).await;
+    assert_eq!(servers.tools().len(), 512);
+    assert!(report(&servers).warnings[0].contains("more than 512 tools"), "{:?}", report(&servers).warnings);
+    let servers = started(odd("no_tools")).await;
+    assert!(servers.tools().is_empty());
+}
+
+#[tokio::test]
+async fn rules_choose_and_what_they_miss_is_told() {
+    let mut config = odd("usual");
+    config.rules = ToolRules {
+        allow: Some(vec!["echo".to_owned(), "whoami".to_owned(), "ecko".to_owned()]),
+        inject: [(Injected::UserId, "who".to_owned())].into(),
+        ..ToolRules::default()
+    };
+    let servers = started(config).await;
+    let report = report(&servers);
+    assert_eq!(report.tools.len(), 2);
+    assert!(report.left_out.iter().all(|tool| tool.by_rule));
+    assert_eq!(report.warnings, ["allow names \"ecko\", and it has no such tool; did you mean \"echo\"?"]);
+    let whoami = tool(&servers, "odd__whoami");
+    assert_eq!(whoami.definition().parameters, json!({"type": "object", "properties": {}, "required": []}));
+    // Not even a model that guesses the argument is somebody else.
+    let said = call_with(&servers, "odd__whoami", json!({"who": "bob"})).await.unwrap();
+    assert_eq!(said, json!({"who": "ana"}));
+}
+
+#[tokio::test]
+async fn a_child_gets_the_variables_it_was_given_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = odd("usual");
+    let Via::Child(child) = &mut config.via else { panic!("it is a child") };
+    child.directory = Some(folder.path().to_owned());
+    let servers = started(config).await;
+    let seen = call(&servers, "odd__variables").await.unwrap();
+    assert_eq!(seen["names"], json!(["TOKEN"]));
+    assert_eq!(seen["token"], "t-123");
+    assert_eq!(Path::new(seen["place"].as_str().unwrap()), folder.path().canonicalize().unwrap());
+}
+
+#[tokio::test]
+async fn no_child_outlives_the_agent_however_stubborn() {
+    let servers = started(odd("stubborn")).await;
+    let stubborn = pid(&servers).await;
+    servers.stop().await;
+    assert!(!runs(stubborn));
+
+    let servers = started(odd("stubborn")).await;
+    let tools = servers.tools();
+    let stubborn = pid(&servers).await;
+    drop(servers);
+    let gone = async {
+        while runs(stubborn) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, gone).await.unwrap();
+    // Its tools are still somewhere, and say what there is to say.
+    let echo =
+        tools.iter().find(|tool| tool.definition().name.as_str() == "odd__echo").map(Arc::clone).unwrap();
+    let error = echo.call(&context(), Default::default()).await.unwrap_err();
+    assert!(matches!(error, ToolError::Failed { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn one_bad_server_keeps_no_other_away() {
+    let (surroundings, _) = surroundings();
+    let mut bad = odd("dies");
+    bad.name = name("bad");
+    let mut off = odd("usual");
+    (off.name, off.disabled) = (name("off"), true);
+    let mut unset = odd("usual");
+    (unset.name, unset.unusable) = (name("unset"), Some("not set in the environment: TOKEN".to_owned()));
+    let servers = Servers::start(vec![bad, off, unset, odd("usual")], surroundings).await.unwrap();
+    let health: Vec<String> = servers.report().iter().map(|server| server.health.to_string()).collect();
+    assert!(health[0].starts_with("failed: "));
+    assert_eq!(&health[1..], ["disabled", "failed: not set in the environment: TOKEN", "connected"]);
+    call(&servers, "odd__echo").await.unwrap();
+}

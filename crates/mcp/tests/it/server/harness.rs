@@ -1,0 +1,212 @@
+//! An agent with the task tools as an MCP server, and a client at the other end of a pipe.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use adjutant_core::{Policy, Schema, Tool, UserId};
+use adjutant_mcp::server::{McpServer, McpServerBuilder, Secret};
+use adjutant_providers::scripted::ScriptedModel;
+use adjutant_runtime::{Agent, InMemory};
+use adjutant_tools::task_tools;
+use jiff::{SignedDuration, Timestamp};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, Implementation,
+    LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion,
+};
+use rmcp::service::{
+    ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RequestContext, RunningService,
+    serve_server,
+};
+use rmcp::{ClientHandler, ErrorData, RoleClient};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// Versions of the protocol: the last with sessions, and the first without.
+pub(super) const SESSIONS: ProtocolVersion = ProtocolVersion::V_2025_11_25;
+pub(super) const SESSIONLESS: ProtocolVersion = ProtocolVersion::V_2026_07_28;
+
+/// What a test needs: a store, a clock it sets, and servers over them.
+pub(super) struct World {
+    pub(super) store: Arc<InMemory>,
+    now: Arc<Mutex<Timestamp>>,
+    secret: Secret,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        Self {
+            store: Arc::new(InMemory::default()),
+            now: Arc::new(Mutex::new("2026-11-22T10:00:00Z".parse().unwrap())),
+            secret: Secret::new([7; 32]),
+        }
+    }
+
+    /// Lets time pass.
+    pub(super) fn wait(&self, time: Duration) {
+        let mut now = self.now.lock().unwrap();
+        *now += SignedDuration::try_from(time).unwrap();
+    }
+
+    pub(super) fn server(&self) -> McpServer {
+        self.builder(Vec::new(), Policy::default()).secret(self.secret.clone()).build().unwrap()
+    }
+
+    /// A server with more tools than those for tasks.
+    pub(super) fn builder(&self, tools: Vec<Arc<dyn Tool>>, policy: Policy) -> McpServerBuilder {
+        let now = self.now.clone();
+        let agent = Agent::builder("adjutant")
+            .description("Manages a person's tasks.")
+            .instruction("Be brief.")
+            .tools(task_tools(self.store.clone()))
+            .tools(tools)
+            .policy(policy)
+            .journal(self.store.clone(), "test")
+            .clock(move || *now.lock().unwrap())
+            .model(ScriptedModel::new([]))
+            .build()
+            .unwrap();
+        McpServer::builder(agent)
+    }
+}
+
+pub(super) fn user(name: &str) -> UserId {
+    UserId::new(name).unwrap()
+}
+
+/// How a person at the client answers.
+pub(super) type Person = Arc<dyn Fn(&str) -> Result<ElicitResult, ErrorData> + Send + Sync>;
+
+/// One that answers with this action and content.
+pub(super) fn person(action: ElicitationAction, content: Option<Value>) -> Option<Person> {
+    Some(Arc::new(move |_| {
+        let mut result = ElicitResult::new(action.clone());
+        result.content = content.clone();
+        Ok(result)
+    }))
+}
+
+/// What a client heard.
+#[derive(Debug, PartialEq)]
+pub(super) enum Heard {
+    Progress(f64),
+    Log(String, Value),
+}
+
+pub(super) struct Handler {
+    person: Option<Person>,
+    heard: UnboundedSender<Heard>,
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation = self.person.is_some().then(ElicitationCapability::new);
+        ClientConfig::new(capabilities, Implementation::new("test", "1"))
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let ElicitRequestParams::FormElicitationParams { message, .. } = request else {
+            panic!("{request:?}")
+        };
+        self.person.as_ref().unwrap()(&message)
+    }
+
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        let _ = self.heard.send(Heard::Progress(params.progress));
+    }
+
+    async fn on_logging_message(
+        &self,
+        params: LoggingMessageNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        let level = serde_json::to_value(params.level).unwrap();
+        let _ = self.heard.send(Heard::Log(level.as_str().unwrap().to_owned(), params.data));
+    }
+}
+
+/// A client of a server.
+pub(super) struct Client {
+    pub(super) peer: RunningService<RoleClient, Handler>,
+    pub(super) heard: UnboundedReceiver<Heard>,
+    schemas: BTreeMap<String, Schema>,
+}
+
+impl Client {
+    pub(super) async fn connect(
+        server: &McpServer,
+        user_id: &str,
+        version: &ProtocolVersion,
+        person: Option<Person>,
+    ) -> Self {
+        let (here, there) = tokio::io::duplex(64 * 1024);
+        let session = server.session(user(user_id));
+        tokio::spawn(async move { serve_server(session, there).await.unwrap().waiting().await.unwrap() });
+        let lifecycle = match version.has_initialize() {
+            true => ClientLifecycleMode::Initialize,
+            false => ClientLifecycleMode::Discover { preferred_versions: vec![version.clone()] },
+        };
+        let (sender, heard) = unbounded_channel();
+        let peer = Handler { person, heard: sender }.serve_with_lifecycle(here, lifecycle).await.unwrap();
+        let mut client = Self { peer, heard, schemas: BTreeMap::new() };
+        for tool in client.peer.list_all_tools().await.unwrap() {
+            let schema = Value::Object((*tool.output_schema.unwrap()).clone());
+            client.schemas.insert(tool.name.to_string(), Schema::compile(&schema).unwrap());
+        }
+        client
+    }
+
+    /// Without a way to ask its person.
+    pub(super) async fn plain(server: &McpServer, user: &str) -> Self {
+        Self::connect(server, user, &SESSIONS, None).await
+    }
+
+    /// The result of a call: whether it is an error, and its structured content, which fits the tool's output schema and
+    /// is also its text.
+    pub(super) async fn call(&self, tool: &str, arguments: Value) -> (bool, Value) {
+        let result = self.peer.call_tool(params(tool, arguments)).await.unwrap();
+        self.checked(tool, result)
+    }
+
+    /// One round of a call, whatever it ends with.
+    pub(super) async fn once(&self, params: CallToolRequestParams) -> CallToolResponse {
+        self.peer.call_tool_once(params).await.unwrap()
+    }
+
+    pub(super) fn checked(&self, tool: &str, result: CallToolResult) -> (bool, Value) {
+        let content = result.structured_content.unwrap();
+        assert_eq!(self.schemas[tool].check(&content), Ok(()), "{content}");
+        let text = result.content[0].as_text().unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&text.text).unwrap(), content);
+        (result.is_error.unwrap_or_default(), content)
+    }
+
+    /// The words of all tasks.
+    pub(super) async fn tasks(&self) -> Vec<String> {
+        let (_, listed) = self.call("list_tasks", json!({})).await;
+        let tasks = listed["data"]["tasks"].as_array().unwrap();
+        tasks.iter().map(|task| task["description"].as_str().unwrap().to_owned()).collect()
+    }
+
+    pub(super) async fn add(&self, words: &[&str]) {
+        for words in words {
+            let (failed, _) = self.call("add_task", json!({ "description": words })).await;
+            assert!(!failed);
+        }
+    }
+}
+
+pub(super) fn params(tool: &str, arguments: Value) -> CallToolRequestParams {
+    let Value::Object(arguments) = arguments else { panic!("{arguments}") };
+    CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments)
+}
