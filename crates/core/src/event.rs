@@ -24,6 +24,9 @@ pub struct Input {
     pub id: InputId,
     /// When it was accepted.
     pub at: Timestamp,
+    /// The HTTP request it came with, if it came with one: the log names it, so that what a client saw can be found there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     /// What arrived.
     #[serde(flatten)]
     pub body: InputBody,
@@ -88,6 +91,12 @@ pub enum Event {
         turn: TurnId,
         /// The input it took.
         input: InputId,
+        /// When that was accepted. `None` in journals of before that was written down.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        accepted_at: Option<Timestamp>,
+        /// The HTTP request it came with, if it came with one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<String>,
         /// The person's words as the model gets them.
         message: String,
         /// How many Unicode characters they had originally.

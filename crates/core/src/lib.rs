@@ -18,12 +18,15 @@ mod message; // what is said
 mod model; // who answers
 mod output; // what the final answer must look like
 pub mod port; // what others implement
+mod redact; // how much of it the logs hold
 mod registry; // which tools there are
 mod schema; // what JSON must look like
 mod schema_of; // what a Rust type looks like as JSON
 mod task; // what the task assistant keeps
 mod title; // what a conversation is called
 mod tool; // what can be called
+mod trace; // where the time of a turn went
+mod transcript; // what was said, to be read again
 pub mod turn; // what happens next
 pub mod weak; // tool calling for models that cannot be trusted with it
 pub mod words; // what the person reads
@@ -42,6 +45,7 @@ pub use message::*;
 pub use model::*;
 pub use output::{OutputSchema, Structured};
 pub use port::LanguageModel;
+pub use redact::{LogContent, UnknownLogContent};
 pub use registry::{RESERVED, ToolRegistry, nearest};
 pub use schema::{Schema, UnusableSchema};
 pub use schema_of::schema_of;
@@ -49,6 +53,8 @@ pub use task::*;
 pub use title::title;
 pub use tokio_util::sync::CancellationToken;
 pub use tool::*;
+pub use trace::{Step, StepKind, trace};
+pub use transcript::{TranscriptCall, TranscriptMessage, transcript};
 
 /// A future that can be sent between threads, as the ports return it.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -9,6 +9,7 @@ use crate::event::Event;
 use crate::id::{CallId, ConversationId, ConversationKey, ModelId, TurnId, UserId};
 use crate::model::Usage;
 use crate::port::Cursor;
+use crate::redact::LogContent;
 use crate::tool::{Arguments, ToolResult};
 
 /// One turn in the decision log. Opens before the first model call and closes at the end.
@@ -20,11 +21,14 @@ pub struct DecisionRecord {
     pub conversation: ConversationId,
     /// Whose turn it was.
     pub user: UserId,
+    /// The HTTP request that started it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     /// When it began.
     pub started_at: Timestamp,
     /// When it ended, if it did.
     pub ended_at: Option<Timestamp>,
-    /// The person's words, as the model got them.
+    /// The person's words, as the model got them, as far as [`LogContent`] lets them in.
     pub message: String,
     /// How many Unicode characters they had before any cut.
     pub message_chars: usize,
@@ -62,17 +66,20 @@ pub struct DecisionRecord {
 }
 
 impl DecisionRecord {
-    /// The row a `TurnStarted` opens. `None` for any other event.
+    /// The row a `TurnStarted` opens. `None` for any other event. `content`: how much of what was said is written down.
     #[must_use]
-    pub fn open(key: &ConversationKey, at: Timestamp, event: &Event) -> Option<Self> {
-        let Event::TurnStarted { turn, message, message_chars, model, .. } = event else { return None };
+    pub fn open(key: &ConversationKey, at: Timestamp, event: &Event, content: LogContent) -> Option<Self> {
+        let Event::TurnStarted { turn, request_id, message, message_chars, model, .. } = event else {
+            return None;
+        };
         Some(Self {
             id: *turn,
             conversation: key.conversation,
             user: key.user.clone(),
+            request_id: request_id.clone(),
             started_at: at,
             ended_at: None,
-            message: message.clone(),
+            message: content.text(message),
             message_chars: *message_chars,
             intent: None,
             kind: None,
@@ -119,8 +126,9 @@ impl DecisionRecord {
         }
     }
 
-    /// Follows one event of its turn.
-    pub fn apply(&mut self, at: Timestamp, event: &Event) {
+    /// Follows one event of its turn. `log`: how much of what was said is written down.
+    pub fn apply(&mut self, at: Timestamp, event: &Event, log: LogContent) {
+        let text = |text: &str| Some(log.text(text)).filter(|_| log != LogContent::None);
         match event {
             Event::ModelReplied { reply, ms, .. } => {
                 self.model_calls += 1;
@@ -135,7 +143,7 @@ impl DecisionRecord {
                     }
                     Err(error) => {
                         self.error_code = Some(error.code().to_owned());
-                        self.raw_response = error.raw().map(str::to_owned);
+                        self.raw_response = error.raw().and_then(text);
                     }
                 }
             }
@@ -144,13 +152,13 @@ impl DecisionRecord {
                 self.kind = Some(DecisionKind::RequestConfirmation);
                 self.outcome = Some(OutcomeCategory::waiting_for(pending));
                 self.intent = pending.first().map(|call| UserIntent::of_tool(&call.tool));
-                self.content = Some(content.clone());
+                self.content = text(content);
             }
             Event::TurnFinished { end, .. } => {
                 self.kind = Some(end.decision.kind);
                 self.outcome = Some(end.outcome);
                 self.intent = Some(end.decision.intent.clone());
-                self.content = Some(end.decision.text.clone());
+                self.content = text(&end.decision.text);
                 self.iterations = end.iterations;
                 self.usage = end.usage;
                 self.cost = end.cost;
@@ -159,7 +167,7 @@ impl DecisionRecord {
                 if let Some(TurnError::Model { error }) = &end.error
                     && let Some(raw) = error.raw()
                 {
-                    self.raw_response = Some(raw.to_owned());
+                    self.raw_response = text(raw);
                 }
                 self.ended_at = Some(at);
                 self.total_ms =
@@ -193,9 +201,9 @@ pub struct ToolInvocationRecord {
 }
 
 impl ToolInvocationRecord {
-    /// The row a `CallFinished` writes. `None` for any other event.
+    /// The row a `CallFinished` writes. `None` for any other event. `log`: how much of what was said is written down.
     #[must_use]
-    pub fn of(at: Timestamp, event: &Event) -> Option<Self> {
+    pub fn of(at: Timestamp, event: &Event, log: LogContent) -> Option<Self> {
         let Event::CallFinished { turn, call, tool, arguments, result, ms, attempt, .. } = event else {
             return None;
         };
@@ -203,12 +211,18 @@ impl ToolInvocationRecord {
             id: call.clone(),
             decision: *turn,
             tool: tool.clone(),
-            arguments: arguments.clone(),
-            result: result.clone(),
+            arguments: log.arguments(arguments),
+            result: log.result(result),
             ms: *ms,
             attempt: *attempt,
             at,
         })
+    }
+
+    /// The same row with as much of what was said as is written down.
+    #[must_use]
+    pub fn redacted(&self, log: LogContent) -> Self {
+        Self { arguments: log.arguments(&self.arguments), result: log.result(&self.result), ..self.clone() }
     }
 }
 

@@ -228,6 +228,7 @@ impl Agent {
             history: conversation::history(&loaded.events),
             pending: conversation::pending(&loaded.events),
             cancelled: CancellationToken::new(),
+            request_id: None,
         })
     }
 
@@ -521,7 +522,7 @@ async fn respond(
         Some(id) => id,
         None => InputId::new(Uuid::now_v7().to_string()).map_err(|_| RunError::EmptyMessage)?,
     };
-    let input = Input { id, at: inner.now(), body };
+    let input = Input { id, at: inner.now(), request_id: context.request_id.clone(), body };
     crate::faults::boundary("before the input is accepted");
     inner.journal.submit(&key, &input).await?;
     let seen_to = match dispatch.as_deref().filter(|_| context.history.is_empty()) {

@@ -17,6 +17,8 @@ pub struct RunContext {
     pub pending: Vec<PendingCall>,
     /// Fires to stop the running turn.
     pub cancelled: CancellationToken,
+    /// The HTTP request the input comes with, if it comes with one. It is written into the decision log.
+    pub request_id: Option<String>,
 }
 
 impl RunContext {
@@ -29,6 +31,7 @@ impl RunContext {
             history: Vec::new(),
             pending: Vec::new(),
             cancelled: CancellationToken::new(),
+            request_id: None,
         }
     }
 

@@ -12,8 +12,8 @@ use adjutant_core::port::{
 };
 use adjutant_core::{
     BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input, InputBody,
-    InputId, Recorded, Task, TaskChange, TaskChanged, TaskFilter, TaskId, ToolInvocationRecord, TurnId,
-    UserId, conversation, title,
+    InputId, LogContent, Recorded, Task, TaskChange, TaskChanged, TaskFilter, TaskId, ToolInvocationRecord,
+    TurnId, UserId, conversation, title,
 };
 use jiff::Timestamp;
 
@@ -27,6 +27,7 @@ const CONVERSATIONS_MAX: usize = 1024;
 #[derive(Debug, Default)]
 pub struct InMemory {
     state: Mutex<State>,
+    log: LogContent,
 }
 
 #[derive(Debug, Default)]
@@ -105,6 +106,13 @@ impl InMemory {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same, with so much of what is said in its logs. Default: [`LogContent::Full`].
+    #[must_use]
+    pub fn with_log_content(mut self, content: LogContent) -> Self {
+        self.log = content;
+        self
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -201,13 +209,13 @@ impl Journal for InMemory {
         }
         for (seq, event) in (next_seq..).zip(events) {
             conversation.taken.extend(event.takes_input().cloned());
-            conversation.decisions.extend(DecisionRecord::open(key, at, event));
+            conversation.decisions.extend(DecisionRecord::open(key, at, event, self.log));
             if let Some(record) =
                 conversation.decisions.iter_mut().find(|record| Some(record.id) == event.turn())
             {
-                record.apply(at, event);
+                record.apply(at, event, self.log);
             }
-            let row = ToolInvocationRecord::of(at, event);
+            let row = ToolInvocationRecord::of(at, event, self.log);
             invocations.extend(row.map(|row| (key.user.clone(), row)));
             conversation.events.push(Recorded { seq, at, event: event.clone() });
         }
@@ -324,6 +332,10 @@ impl Journal for InMemory {
 }
 
 impl LogStore for InMemory {
+    fn content(&self) -> LogContent {
+        self.log
+    }
+
     fn decisions<'a>(
         &'a self,
         user: &'a UserId,
@@ -393,7 +405,7 @@ impl LogStore for InMemory {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let mut state = self.state();
         if !state.invocations.iter().any(|(owner, known)| owner == user && known.id == row.id) {
-            state.invocations.push((user.clone(), row.clone()));
+            state.invocations.push((user.clone(), row.redacted(self.log)));
         }
         ready(Ok(()))
     }
@@ -415,6 +427,7 @@ impl ConversationStore for InMemory {
             .conversations
             .iter()
             .filter(|(key, conversation)| key.user == *user && filter.takes(&conversation.title))
+            .filter(|(key, _)| !key.conversation.is_of_a_request())
             .map(|(key, conversation)| conversation.summary(key))
             .filter(|summary| is_behind(filter.after, summary.cursor()))
             .collect();

@@ -99,6 +99,8 @@ async fn start(inner: &Inner, key: &ConversationKey, log: &mut Log) -> Result<Op
     let started = Event::TurnStarted {
         turn,
         input: input.id,
+        accepted_at: Some(input.at),
+        request_id: input.request_id,
         message,
         message_chars,
         model: inner.model.id().clone(),

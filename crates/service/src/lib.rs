@@ -7,6 +7,7 @@
 mod agui; // AG-UI: what a turn is on its wire
 mod auth; // who asks
 mod chat; // a message in, a turn's response out
+mod decisions; // what was decided, and why
 mod guard; // which hosts and pages may ask
 mod health; // whether it lives, and whether it can work
 mod limits; // what one user may ask for

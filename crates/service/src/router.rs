@@ -20,7 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::auth::session;
 use crate::problem::Problem;
 use crate::serve::Shared;
-use crate::{chat, guard, health, me, metrics, observe, openapi, problem, runs, tasks, threads, tools};
+use crate::{chat, decisions, guard, health, me, metrics, observe, openapi, problem, runs, tasks, threads, tools};
 
 /// A request's body, in bytes. Source: `DESIGN.md` 4.
 pub(crate) const BODY_MAX: usize = 1024 * 1024;
@@ -40,6 +40,7 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(threads::routes())
         .merge(tasks::routes())
         .merge(tools::routes())
+        .merge(decisions::routes())
         .merge(session::routes())
         .merge(health::routes())
         .merge(if state.metrics_elsewhere { OpenApiRouter::new() } else { metrics::routes() })

@@ -133,6 +133,7 @@ pub(crate) struct InputRow {
     pub(crate) v: i64,
     pub(crate) body: String,
     pub(crate) at: String,
+    pub(crate) request_id: Option<String>,
 }
 
 impl InputRow {
@@ -146,6 +147,7 @@ impl InputRow {
             v: EVENT_VERSION.into(),
             body: Self::body_of(&input.body)?,
             at: time_text(input.at),
+            request_id: input.request_id.clone(),
         })
     }
 
@@ -154,7 +156,8 @@ impl InputRow {
         check_version(self.v, &what)?;
         let body: InputBody = serde_json::from_str(&self.body).map_err(|error| unreadable(&what, error))?;
         let at = read_time(&self.at, &what)?;
-        Ok(Input { id: InputId::new(self.id).map_err(|error| unreadable(&what, error))?, at, body })
+        let id = InputId::new(self.id).map_err(|error| unreadable(&what, error))?;
+        Ok(Input { id, at, request_id: self.request_id, body })
     }
 }
 
@@ -208,6 +211,7 @@ pub(crate) struct DecisionRow {
     pub(crate) id: String,
     pub(crate) conversation_id: String,
     pub(crate) user_id: String,
+    pub(crate) request_id: Option<String>,
     pub(crate) started_at: String,
     pub(crate) ended_at: Option<String>,
     pub(crate) message: String,
@@ -241,6 +245,7 @@ impl DecisionRow {
             id: record.id.to_string(),
             conversation_id: record.conversation.to_string(),
             user_id: record.user.to_string(),
+            request_id: record.request_id.clone(),
             started_at: time_text(record.started_at),
             ended_at: record.ended_at.map(time_text),
             message: record.message.clone(),
@@ -277,6 +282,7 @@ impl DecisionRow {
             id: self.id.parse().map_err(|error| unreadable(&what, error))?,
             conversation: self.conversation_id.parse().map_err(|error| unreadable(&what, error))?,
             user: UserId::new(self.user_id).map_err(|error| unreadable(&what, error))?,
+            request_id: self.request_id,
             started_at: read_time(&self.started_at, &what)?,
             ended_at: self.ended_at.map(|at| read_time(&at, &what)).transpose()?,
             message: self.message,

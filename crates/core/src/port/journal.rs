@@ -6,6 +6,7 @@ use crate::BoxFuture;
 use crate::event::{Event, Input, Recorded};
 use crate::id::{ConversationKey, InputId, TurnId, UserId};
 use crate::log::{DecisionFilter, DecisionRecord, ToolInvocationRecord};
+use crate::redact::LogContent;
 
 /// Why a store did not do it, named after what the caller does next.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -148,6 +149,9 @@ pub trait Journal: Send + Sync + 'static {
 
 /// The two logs, for reading. They are written by [`Journal::append`].
 pub trait LogStore: Send + Sync + 'static {
+    /// How much of what was said is written into them.
+    fn content(&self) -> LogContent;
+
     /// The user's decisions, newest first.
     ///
     /// # Errors

@@ -97,7 +97,7 @@ pub(super) fn control_functions() -> Vec<ToolDefinition> {
 }
 
 /// Whether a call is one of the control functions.
-pub(super) fn is_control(call: &ToolCall) -> bool {
+pub(crate) fn is_control(call: &ToolCall) -> bool {
     matches!(call.name.as_str(), ASK_USER | DECLINE)
 }
 

@@ -12,18 +12,21 @@ mod context_window;
 mod decide;
 mod exchange;
 mod history;
+mod replay;
 mod round;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
 
-pub use context_window::{DoesNotFit, estimate_tokens, fit, request_tokens};
+pub use context_window::{DoesNotFit, READ_RESULT, estimate_tokens, fit, request_tokens, text_of};
+pub(crate) use decide::is_control;
 pub(crate) use decide::is_one_question;
 pub use decide::{ASK_USER, DECLINE};
-use decide::{Decision, Ending, Unusable, control_functions, decide, is_control};
+use decide::{Decision, Ending, Unusable, control_functions, decide};
 pub use exchange::{Action, CallEnd, OutOfOrder, StopReason, ToolStyle, TurnSetup};
 pub use history::{cut, trim};
+pub(crate) use replay::replay;
 use round::Round;
 use serde_json::Value;
 

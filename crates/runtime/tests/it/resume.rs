@@ -13,8 +13,12 @@ use super::*;
 async fn stopped_after(events: Vec<Event>) -> (Arc<sqlite::Store>, ConversationKey) {
     let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
     let key = RunContext::default().key();
-    let input =
-        Input { id: InputId::new("i1").unwrap(), at: Timestamp::UNIX_EPOCH, body: InputBody::message("go") };
+    let input = Input {
+        id: InputId::new("i1").unwrap(),
+        at: Timestamp::UNIX_EPOCH,
+        request_id: None,
+        body: InputBody::message("go"),
+    };
     store.submit(&key, &input).await.unwrap();
     if !events.is_empty() {
         store.append(&key, 1, Timestamp::UNIX_EPOCH, &events).await.unwrap();
@@ -30,6 +34,8 @@ fn started() -> Event {
     Event::TurnStarted {
         turn: turn(),
         input: InputId::new("i1").unwrap(),
+        accepted_at: None,
+        request_id: None,
         message: "go".to_owned(),
         message_chars: 2,
         model: ModelId::new("scripted", "script").unwrap(),
@@ -178,8 +184,12 @@ async fn what_cannot_go_on_stops_no_other_conversation_and_loses_nothing() {
     let begun = [vec![started(), replied("count")], intent("count", Effect::Keyed).to_vec()].concat();
     let (store, key) = stopped_after(begun).await;
     let other = RunContext::default().key();
-    let input =
-        Input { id: InputId::new("i1").unwrap(), at: Timestamp::UNIX_EPOCH, body: InputBody::message("go") };
+    let input = Input {
+        id: InputId::new("i1").unwrap(),
+        at: Timestamp::UNIX_EPOCH,
+        request_id: None,
+        body: InputBody::message("go"),
+    };
     store.submit(&other, &input).await.unwrap();
     let agent = builder(ScriptedModel::new([text("Hi.")]))
         .journal(store.clone(), adjutant_store::worker_id())

@@ -1,6 +1,6 @@
 use adjutant_core::port::{Cursor, Journal, LogStore};
 use adjutant_core::{
-    CallId, Cost, DecisionFilter, DecisionKind, DecisionRecord, Notice, OutcomeCategory,
+    CallId, Cost, DecisionFilter, DecisionKind, DecisionRecord, LogContent, Notice, OutcomeCategory,
     ToolInvocationRecord, ToolResult, UserIntent,
 };
 use serde_json::json;
@@ -15,7 +15,7 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(store: &(impl 
 
     store.append(&key, 1, at(1), &[started(1, "i1")]).await.unwrap();
     let open = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
-    assert_eq!(Some(&open), DecisionRecord::open(&key, at(1), &started(1, "i1")).as_ref());
+    assert_eq!(Some(&open), DecisionRecord::open(&key, at(1), &started(1, "i1"), LogContent::Full).as_ref());
     assert_eq!((open.started_at, open.ended_at, open.message.as_str()), (at(1), None, "drop the milk"));
 
     // Whatever the events are, the row is what core makes of them.
@@ -24,7 +24,7 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(store: &(impl 
     for (seq, event) in (2..).zip(&rest) {
         let moment = at(i64::try_from(seq).unwrap());
         store.append(&key, seq, moment, std::slice::from_ref(event)).await.unwrap();
-        expected.apply(moment, event);
+        expected.apply(moment, event, LogContent::Full);
         assert_eq!(
             store.decision(&key.user, turn(1)).await.unwrap().as_ref(),
             Some(&expected),
@@ -45,7 +45,7 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(store: &(impl 
 
     let calls = store.tool_invocations(&key.user, turn(1)).await.unwrap();
     let event = call_finished(1, "call_1");
-    assert_eq!(calls, [ToolInvocationRecord::of(at(9), &event).unwrap()]);
+    assert_eq!(calls, [ToolInvocationRecord::of(at(9), &event, LogContent::Full).unwrap()]);
     assert_eq!((calls[0].ms, calls[0].attempt, calls[0].result.success), (7, 2, true));
 }
 

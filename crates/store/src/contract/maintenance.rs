@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use adjutant_core::port::{BudgetStore, Journal, LogStore, Reservation, TaskStore};
 use adjutant_core::{
-    ConversationKey, Event, Spending, TaskChange, TaskDescription, TaskFilter, ToolInvocationRecord,
+    ConversationKey, Event, LogContent, Spending, TaskChange, TaskDescription, TaskFilter,
+    ToolInvocationRecord,
 };
 use jiff::civil::{Date, date};
 
@@ -73,7 +74,8 @@ where
     let change = add("buy milk");
     store.apply(&anna, &change, Some(&key("once"))).await.unwrap();
     for (number, seconds) in [(8, 0), (9, 2000)] {
-        let row = ToolInvocationRecord::of(at(seconds), &call_finished(number, "human")).unwrap();
+        let row =
+            ToolInvocationRecord::of(at(seconds), &call_finished(number, "human"), LogContent::Full).unwrap();
         store.record_invocation(&anna, &row).await.unwrap();
     }
     for day in [date(2025, 12, 31), date(2026, 1, 1)] {

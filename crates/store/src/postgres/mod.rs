@@ -10,6 +10,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use adjutant_core::LogContent;
 use adjutant_core::port::StoreError;
 use jiff::Timestamp;
 use sqlx::postgres::{PgArguments, PgPool};
@@ -58,7 +59,7 @@ impl Store {
         let connections_max = if connections_max == 0 { POOL_MAX } else { connections_max };
         let (place, options) = open::options(url)?;
         match open::pool(options, connections_max).await {
-            Ok(pool) => Ok(Self(Arc::new(PostgresDatabase { place, pool }))),
+            Ok(pool) => Ok(Self(Arc::new(PostgresDatabase { place, pool }), LogContent::Full)),
             Err(failure) => Err(error::at(failure, &place)),
         }
     }

@@ -104,14 +104,19 @@ async fn inbox<C: Connection>(
 ) -> Result<(), Failure> {
     let inputs = rows
         .fetch(
-            "SELECT id, v, body, at, taken_seq FROM inbox WHERE conversation = $1 ORDER BY accepted",
+            "SELECT id, v, body, at, request_id, taken_seq FROM inbox WHERE conversation = $1 ORDER BY accepted",
             values![number],
         )
         .await?;
     let mut untaken = 0;
     for mut columns in inputs {
-        let input =
-            InputRow { id: columns.text()?, v: columns.int()?, body: columns.text()?, at: columns.text()? };
+        let input = InputRow {
+            id: columns.text()?,
+            v: columns.int()?,
+            body: columns.text()?,
+            at: columns.text()?,
+            request_id: columns.maybe_text()?,
+        };
         let id = input.id.clone();
         if let Err(error) = input.read(key) {
             problems.push(error.to_string());

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use adjutant_core::port::{Journal, Loaded, StoreError};
-use adjutant_core::{BoxFuture, ConversationKey, Event, Input, InputBody, InputId, Recorded, UserId};
+use adjutant_core::{
+    BoxFuture, ConversationKey, Event, Input, InputBody, InputId, LogContent, Recorded, UserId,
+};
 use jiff::Timestamp;
 
 use super::{Backend, Columns, Connection, Failure, SqlStore, locking, log, values};
@@ -11,8 +13,7 @@ use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
 
 /// Inputs that were not taken, in the order they were accepted.
-pub(crate) const INBOX: &str =
-    "SELECT id, v, body, at FROM inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted";
+pub(crate) const INBOX: &str = "SELECT id, v, body, at, request_id FROM inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted";
 
 /// What has work to do, claimed or not.
 pub(crate) const UNSETTLED: &str = "SELECT user_id, id, lease_by, lease_until FROM conversation
@@ -73,6 +74,7 @@ impl<B: Backend> Journal for SqlStore<B> {
                     v: columns.int()?,
                     body: columns.text()?,
                     at: columns.text()?,
+                    request_id: columns.maybe_text()?,
                 };
                 loaded.inbox.push(row.read(key)?);
             }
@@ -89,7 +91,7 @@ impl<B: Backend> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
             let mut rows = self.0.write().await?;
-            append(&mut *rows, key, next_seq, at, events).await?;
+            append(&mut *rows, key, next_seq, at, events, self.1).await?;
             Ok(rows.commit().await?)
         })
     }
@@ -193,9 +195,9 @@ async fn submit<C: Connection>(rows: &mut C, key: &ConversationKey, input: &Inpu
     let row = InputRow::of(input)?;
     let inserted = rows
         .execute(
-            "INSERT INTO inbox (conversation, id, v, body, at) VALUES ($1, $2, $3, $4, $5)
+            "INSERT INTO inbox (conversation, id, v, body, at, request_id) VALUES ($1, $2, $3, $4, $5, $6)
              ON CONFLICT (conversation, id) DO NOTHING",
-            values![conversation.key, &row.id, row.v, &row.body, &row.at],
+            values![conversation.key, &row.id, row.v, &row.body, &row.at, row.request_id.as_deref()],
         )
         .await?;
     if inserted == 0 {
@@ -216,6 +218,7 @@ async fn append<C: Connection>(
     next_seq: u64,
     at: Timestamp,
     events: &[Event],
+    content: LogContent,
 ) -> Result<(), Failure> {
     // A conversation that is not there was deleted, or is another user's: either way not this writer's any more.
     let Some(mut conversation) = conversation(rows, key).await? else {
@@ -232,7 +235,7 @@ async fn append<C: Connection>(
         {
             conversation.untaken -= 1;
         }
-        log::follow(rows, conversation.key, key, at, event).await?;
+        log::follow(rows, conversation.key, key, at, event, content).await?;
         conversation.status.follow(seq, event);
         conversation.next_seq += 1;
     }

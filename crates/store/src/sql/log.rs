@@ -2,7 +2,8 @@
 
 use adjutant_core::port::{LogStore, StoreError};
 use adjutant_core::{
-    BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, ToolInvocationRecord, TurnId, UserId,
+    BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, LogContent, ToolInvocationRecord,
+    TurnId, UserId,
 };
 use jiff::Timestamp;
 
@@ -13,7 +14,7 @@ use crate::row::{self, DecisionRow, InvocationRow};
 macro_rules! select_decisions {
     ($rest:literal) => {
         concat!(
-            "SELECT id, conversation_id, user_id, started_at, ended_at, message, message_chars, intent, kind, outcome,
+            "SELECT id, conversation_id, user_id, request_id, started_at, ended_at, message, message_chars, intent, kind, outcome,
              content, model_provider, model_name, model_calls, iterations, input_tokens, output_tokens, cached_tokens,
              thinking_tokens, cost_usd, cache_written_tokens, notices, model_ms, tool_ms, total_ms, error_code,
              raw_response FROM decision ",
@@ -36,6 +37,10 @@ pub(crate) const DECISIONS: &str = select_decisions!(
 );
 
 impl<B: Backend> LogStore for SqlStore<B> {
+    fn content(&self) -> LogContent {
+        self.1
+    }
+
     fn decisions<'a>(
         &'a self,
         user: &'a UserId,
@@ -127,7 +132,7 @@ impl<B: Backend> LogStore for SqlStore<B> {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
             let mut rows = self.0.write().await?;
-            insert_invocation(&mut *rows, None, user, &InvocationRow::of(row)?).await?;
+            insert_invocation(&mut *rows, None, user, &InvocationRow::of(&row.redacted(self.1))?).await?;
             Ok(rows.commit().await?)
         })
     }
@@ -140,20 +145,21 @@ pub(super) async fn follow<C: Connection>(
     key: &ConversationKey,
     at: Timestamp,
     event: &Event,
+    content: LogContent,
 ) -> Result<(), Failure> {
-    if let Some(decision) = DecisionRecord::open(key, at, event) {
+    if let Some(decision) = DecisionRecord::open(key, at, event, content) {
         insert_decision(rows, conversation, &DecisionRow::of(&decision)?).await?;
     } else if let Some(turn) = event.turn().filter(|_| DecisionRecord::is_changed_by(event))
         && let Some(row) = decision(rows, &key.user, turn).await?
     {
         let before = row.read()?;
         let mut decision = before.clone();
-        decision.apply(at, event);
+        decision.apply(at, event, content);
         if decision != before {
             update_decision(rows, &DecisionRow::of(&decision)?).await?;
         }
     }
-    if let Some(invocation) = ToolInvocationRecord::of(at, event) {
+    if let Some(invocation) = ToolInvocationRecord::of(at, event, content) {
         insert_invocation(rows, Some(conversation), &key.user, &InvocationRow::of(&invocation)?).await?;
     }
     Ok(())
@@ -180,8 +186,8 @@ async fn insert_decision<C: Connection>(
 ) -> Result<(), Failure> {
     rows.execute(
         "INSERT INTO decision (conversation, conversation_id, user_id, id, started_at, message, message_chars,
-         model_provider, model_name, model_calls, iterations, model_ms, tool_ms)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, 0, 0, 0)",
+         model_provider, model_name, request_id, model_calls, iterations, model_ms, tool_ms)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, 0, 0, 0)",
         values![
             conversation,
             &row.conversation_id,
@@ -191,7 +197,8 @@ async fn insert_decision<C: Connection>(
             &row.message,
             row.message_chars,
             &row.model_provider,
-            &row.model_name
+            &row.model_name,
+            row.request_id.as_deref()
         ],
     )
     .await?;
@@ -271,6 +278,7 @@ fn decision_row(mut columns: Columns) -> Result<DecisionRow, StoreError> {
         id: columns.text()?,
         conversation_id: columns.text()?,
         user_id: columns.text()?,
+        request_id: columns.maybe_text()?,
         started_at: columns.text()?,
         ended_at: columns.maybe_text()?,
         message: columns.text()?,

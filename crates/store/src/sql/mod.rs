@@ -16,8 +16,8 @@ mod token;
 use std::future::Future;
 use std::path::Path;
 
-use adjutant_core::BoxFuture;
 use adjutant_core::port::StoreError;
+use adjutant_core::{BoxFuture, LogContent};
 use jiff::Timestamp;
 use sqlx::{ColumnIndex, Database, Decode, Row, Transaction, Type, TypeInfo as _, ValueRef as _};
 
@@ -252,11 +252,19 @@ pub trait Backend: Send + Sync + 'static {
 
 /// Tasks, conversations, journal and logs in one SQL database. A clone is the same store.
 #[derive(Debug)]
-pub struct SqlStore<B>(pub(crate) std::sync::Arc<B>);
+pub struct SqlStore<B>(pub(crate) std::sync::Arc<B>, pub(crate) LogContent);
 
 impl<B> Clone for SqlStore<B> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self(self.0.clone(), self.1)
+    }
+}
+
+impl<B> SqlStore<B> {
+    /// The same store, which writes so much of what is said into its logs from now on. Default: [`LogContent::Full`].
+    #[must_use]
+    pub fn with_log_content(self, content: LogContent) -> Self {
+        Self(self.0, content)
     }
 }
 

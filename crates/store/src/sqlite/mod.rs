@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjutant_core::LogContent;
 use adjutant_core::port::StoreError;
 use jiff::Timestamp;
 use sqlx::sqlite::SqliteArguments;
@@ -79,7 +80,7 @@ impl Store {
             Place::Memory => open::memory().await,
         };
         match pools {
-            Ok(pools) => Ok(Self(Arc::new(SqliteFile { place, pools }))),
+            Ok(pools) => Ok(Self(Arc::new(SqliteFile { place, pools }), LogContent::Full)),
             Err(failure) => Err(error::at(failure, &place)),
         }
     }

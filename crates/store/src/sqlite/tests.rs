@@ -17,7 +17,12 @@ use crate::sql::{conversation, journal, log};
 fn input(number: usize) -> Input {
     let text = format!("{number} {}", "long ".repeat(2000));
     let at = jiff::Timestamp::UNIX_EPOCH;
-    Input { id: InputId::new(format!("i{number}")).unwrap(), at, body: InputBody::message(text) }
+    Input {
+        id: InputId::new(format!("i{number}")).unwrap(),
+        at,
+        request_id: None,
+        body: InputBody::message(text),
+    }
 }
 
 fn one_conversation() -> ConversationKey {

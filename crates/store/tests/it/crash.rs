@@ -24,7 +24,12 @@ fn key(number: usize) -> ConversationKey {
 
 fn input(number: usize) -> Input {
     let body = InputBody::message(format!("message {number}"));
-    Input { id: InputId::new(format!("i{number}")).unwrap(), at: jiff::Timestamp::UNIX_EPOCH, body }
+    Input {
+        id: InputId::new(format!("i{number}")).unwrap(),
+        at: jiff::Timestamp::UNIX_EPOCH,
+        request_id: None,
+        body,
+    }
 }
 
 fn change(number: usize) -> (TaskChange, IdempotencyKey) {

@@ -42,7 +42,8 @@ async fn tampered() -> (TempDir, Store, SqliteConnection) {
     let (folder, path) = place();
     let store = Store::open(&path).await.unwrap();
     let body = InputBody::message("hello");
-    let input = Input { id: InputId::new("i1").unwrap(), at: jiff::Timestamp::UNIX_EPOCH, body };
+    let input =
+        Input { id: InputId::new("i1").unwrap(), at: jiff::Timestamp::UNIX_EPOCH, request_id: None, body };
     store.submit(&key(), &input).await.unwrap();
     let hand = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
     (folder, store, hand)
@@ -164,6 +165,7 @@ async fn a_large_body_is_kept_by_its_content_and_goes_with_its_conversation() {
     let input = Input {
         id: InputId::new("i1").unwrap(),
         at: jiff::Timestamp::UNIX_EPOCH,
+        request_id: None,
         body: InputBody::message("hello"),
     };
     store.submit(&other, &input).await.unwrap();
@@ -182,6 +184,7 @@ async fn what_is_said_where_nothing_can_be_read_waits_for_a_version_that_can() {
     let input = Input {
         id: InputId::new("i2").unwrap(),
         at: jiff::Timestamp::UNIX_EPOCH,
+        request_id: None,
         body: InputBody::message("are you there?"),
     };
     store.submit(&key(), &input).await.unwrap();

@@ -1,0 +1,223 @@
+//! How much of what was said is written into the logs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+use crate::tool::{Arguments, ToolResult};
+
+/// How much of what was said is written into the decision log and the tool-invocation log, and shown in a trace.
+///
+/// It decides before anything is written. It does not touch the journal: a conversation goes on from what was said in it,
+/// so that is kept until the conversation is deleted, or its time (`log.keep`) is over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogContent {
+    /// Everything but secrets: what looks like a key or a token is replaced by `[secret]`.
+    #[default]
+    Full,
+    /// The form and the size of what was said: every text becomes its length and the beginning of its SHA-256, which tells
+    /// two texts apart; numbers, names of fields and names of tools stay. A short text can be guessed from its digest.
+    Redacted,
+    /// Nothing that was said: no message, no answer, no arguments, no results.
+    None,
+}
+
+/// A word that names no [`LogContent`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is none of full, redacted, none")]
+pub struct UnknownLogContent(pub String);
+
+impl LogContent {
+    /// The word in settings and answers.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Redacted => "redacted",
+            Self::None => "none",
+        }
+    }
+
+    /// A text as it is written. Nothing stays nothing.
+    #[must_use]
+    pub fn text(self, text: &str) -> String {
+        match self {
+            Self::Full => without_secrets(text),
+            Self::Redacted if text.is_empty() => String::new(),
+            Self::Redacted => {
+                let digest = Sha256::digest(text.as_bytes());
+                let start: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+                format!("[{} chars #{start}]", text.chars().count())
+            }
+            Self::None => String::new(),
+        }
+    }
+
+    /// JSON as it is written: the same form, with every text in it as [`LogContent::text`] has it.
+    #[must_use]
+    pub fn json(self, value: &Value) -> Value {
+        match (self, value) {
+            (Self::None, _) => Value::Null,
+            (_, Value::String(text)) => Value::String(self.text(text)),
+            (_, Value::Array(items)) => items.iter().map(|item| self.json(item)).collect(),
+            (_, Value::Object(map)) => Value::Object(self.object(map)),
+            (_, Value::Null | Value::Bool(_) | Value::Number(_)) => value.clone(),
+        }
+    }
+
+    /// Arguments as they are written.
+    #[must_use]
+    pub fn arguments(self, arguments: &Arguments) -> Arguments {
+        match self {
+            Self::None => Arguments::new(),
+            Self::Full | Self::Redacted => self.object(arguments),
+        }
+    }
+
+    /// A result as it is written: whether it worked always is.
+    #[must_use]
+    pub fn result(self, result: &ToolResult) -> ToolResult {
+        let kept = |text: &String| Some(self.text(text)).filter(|_| self != Self::None);
+        ToolResult {
+            success: result.success,
+            data: result.data.as_ref().filter(|_| self != Self::None).map(|data| self.json(data)),
+            error: result.error.as_ref().and_then(kept),
+            verbatim: result.verbatim,
+        }
+    }
+
+    fn object(self, map: &Map<String, Value>) -> Map<String, Value> {
+        map.iter().map(|(name, value)| (without_secrets(name), self.json(value))).collect()
+    }
+}
+
+impl fmt::Display for LogContent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for LogContent {
+    type Err = UnknownLogContent;
+    fn from_str(word: &str) -> Result<Self, UnknownLogContent> {
+        [Self::Full, Self::Redacted, Self::None]
+            .into_iter()
+            .find(|content| content.as_str() == word)
+            .ok_or_else(|| UnknownLogContent(word.to_owned()))
+    }
+}
+
+/// What secrets begin with, and how many characters of theirs follow at least.
+///
+/// Sources: the providers' and services' own documentation of their keys (checked 2026-11-22), and our own tokens.
+const SECRETS: &[(&str, usize)] = &[
+    ("sk-", 20),         // OpenAI, Anthropic, and those who speak like them
+    ("AIza", 30),        // Google
+    ("xai-", 20),        // xAI
+    ("gsk_", 20),        // Groq
+    ("hf_", 20),         // Hugging Face
+    ("ghp_", 30),        // GitHub
+    ("gho_", 30),        // GitHub
+    ("ghs_", 30),        // GitHub
+    ("github_pat_", 30), // GitHub
+    ("glpat-", 16),      // GitLab
+    ("xoxb-", 20),       // Slack
+    ("xoxp-", 20),       // Slack
+    ("AKIA", 16),        // AWS
+    ("adj_", 40),        // Adjutant
+    ("eyJ", 40),         // a JSON Web Token
+];
+
+/// What stands in the place of a secret.
+const SECRET: &str = "[secret]";
+
+/// What a private key begins and ends with.
+const PRIVATE_KEY: (&str, &str) = ("-----BEGIN ", "-----END ");
+
+/// The same text without what looks like a secret. Where it begins inside a word, it is none.
+fn without_secrets(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut inside_word = false;
+    while let Some(first) = rest.chars().next() {
+        if let Some(length) = (!inside_word).then(|| secret_at(rest)).flatten() {
+            clean.push_str(SECRET);
+            rest = rest.get(length..).unwrap_or_default();
+            inside_word = true;
+            continue;
+        }
+        clean.push(first);
+        inside_word = first.is_alphanumeric() || matches!(first, '_' | '-');
+        rest = rest.get(first.len_utf8()..).unwrap_or_default();
+    }
+    clean
+}
+
+/// How many bytes of the beginning of a text are a secret.
+fn secret_at(text: &str) -> Option<usize> {
+    if text.starts_with(PRIVATE_KEY.0) && text.lines().next().is_some_and(|line| line.contains("PRIVATE KEY"))
+    {
+        // Without an end, the rest is taken for the key.
+        let end = text.find(PRIVATE_KEY.1).map(|at| at + PRIVATE_KEY.1.len());
+        let line = |from: usize| text.get(from..)?.find('\n').map(|at| from + at);
+        return Some(end.and_then(line).unwrap_or(text.len()));
+    }
+    SECRETS.iter().find_map(|(prefix, least)| {
+        let own = text.strip_prefix(prefix)?;
+        let length = own
+            .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))
+            .unwrap_or(own.len());
+        (length >= *least).then_some(prefix.len() + length)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn full_keeps_everything_but_secrets() {
+        let text = "my key is sk-proj-abcdefghijklmnopqrstuv, ask sk-y or task-abcdefghijklmnopqrstuvwxyz 漢";
+        let kept = LogContent::Full.text(text);
+        assert_eq!(kept, "my key is [secret], ask sk-y or task-abcdefghijklmnopqrstuvwxyz 漢");
+        let pem = "see\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nbye";
+        assert_eq!(LogContent::Full.text(pem), "see\n[secret]\nbye");
+        assert_eq!(LogContent::Full.text("-----BEGIN PRIVATE KEY-----\nMIIE"), "[secret]");
+        let bearer = json!({"header": format!("Bearer adj_{}", "x".repeat(43)), "n": 7});
+        assert_eq!(LogContent::Full.json(&bearer), json!({"header": "Bearer [secret]", "n": 7}));
+    }
+
+    #[test]
+    fn redacted_keeps_the_form_and_the_size() {
+        let redacted = LogContent::Redacted;
+        let value =
+            json!({"task_id": "7", "tags": ["a", "a", "b"], "count": 2, "done": true, "none": null, "": ""});
+        let written = redacted.json(&value);
+        assert_eq!(written["tags"][0], written["tags"][1], "the same text is the same digest");
+        assert_ne!(written["tags"][0], written["tags"][2]);
+        assert_eq!((&written["count"], &written["done"]), (&json!(2), &json!(true)));
+        assert!(written["none"].is_null() && written[""] == "");
+        let text = redacted.text("ring Erika at 555-0199 🎂");
+        assert!(text.starts_with("[24 chars #") && !text.contains("Erika"), "{text}");
+        let result = redacted.result(&ToolResult::failed("no Erika"));
+        assert!(!result.success && !result.error.unwrap().contains("Erika"));
+    }
+
+    #[test]
+    fn none_keeps_nothing_but_whether_it_worked() {
+        let none = LogContent::None;
+        assert_eq!(none.text("Erika"), "");
+        assert_eq!(none.json(&json!({"a": 1})), Value::Null);
+        assert!(none.arguments(json!({"a": 1}).as_object().unwrap()).is_empty());
+        let result = none.result(&ToolResult::ok(json!("Erika")));
+        assert_eq!((result.success, result.data, result.error), (true, None, None));
+        assert_eq!("none".parse(), Ok(none));
+        assert!("nothing".parse::<LogContent>().is_err());
+    }
+}

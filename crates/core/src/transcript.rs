@@ -1,0 +1,221 @@
+//! What was said in a conversation, as a person reads it again.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::conversation;
+use crate::event::{Event, GateVerdict, Recorded, TurnEnd};
+use crate::id::{CallId, TurnId};
+use crate::message::{Message, Role};
+use crate::tool::{Arguments, ToolCall, ToolResult};
+use crate::turn::{is_control, replay};
+
+/// One message of a conversation: words, calls, or the result of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TranscriptMessage {
+    /// Who says it.
+    pub role: Role,
+    /// The words; of a tool, its result as the model reads it. Empty where an assistant only calls tools.
+    pub content: String,
+    /// The turn it belongs to. `None`: it was there before the first.
+    #[serde(rename = "run_id", default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// When it was written down.
+    #[serde(rename = "created_at", default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// What an assistant calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<TranscriptCall>,
+    /// The call a tool answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<CallId>,
+    /// What came out of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<ToolResult>,
+}
+
+/// A call in a [`TranscriptMessage`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TranscriptCall {
+    /// Its id.
+    pub id: CallId,
+    /// The tool.
+    pub tool: String,
+    /// What it is called with: as it ran or waits, else as the model wrote it.
+    #[serde(rename = "args")]
+    pub arguments: Arguments,
+}
+
+impl TranscriptMessage {
+    /// A message of a model's transcript. Control functions are no calls: what they say is the turn's words.
+    #[must_use]
+    pub fn of(message: &Message) -> Self {
+        let result = message.tool_result();
+        Self {
+            role: message.role(),
+            content: result.map_or_else(|| message.text(), |(_, _, result)| result.to_text()),
+            turn: None,
+            at: None,
+            tool_calls: message
+                .tool_calls()
+                .filter(|call| !is_control(call))
+                .map(TranscriptCall::of)
+                .collect(),
+            tool_call_id: result.map(|(call, _, _)| call.clone()),
+            result: result.map(|(_, _, result)| result.clone()),
+        }
+    }
+
+    fn words(role: Role, content: &str) -> Self {
+        let content = content.to_owned();
+        Self { role, content, turn: None, at: None, tool_calls: Vec::new(), tool_call_id: None, result: None }
+    }
+
+    fn in_turn(mut self, turn: TurnId, at: Timestamp) -> Self {
+        (self.turn, self.at) = (Some(turn), Some(at));
+        self
+    }
+}
+
+impl TranscriptCall {
+    fn of(call: &ToolCall) -> Self {
+        Self { id: call.id.clone(), tool: call.name.clone(), arguments: call.arguments.clone() }
+    }
+}
+
+/// Every message of a conversation, oldest first: those of turns that ended as they stand in its history, with the words
+/// the person got, and those of the open turn as far as it came.
+#[must_use]
+pub fn transcript(events: &[Recorded]) -> Vec<TranscriptMessage> {
+    let open = conversation::open_turn(events);
+    let mut said: Vec<TranscriptMessage> = Vec::new();
+    for Recorded { at, event, .. } in events {
+        match event {
+            Event::HistorySet { messages } => {
+                said = messages.iter().map(TranscriptMessage::of).collect();
+            }
+            Event::TurnFinished { turn, end, .. } => {
+                let began = began(events, *turn).unwrap_or(*at);
+                said.extend(finished(events, *turn, (began, *at), end));
+            }
+            Event::TurnStarted { turn, .. } if open == Some(*turn) => {
+                said.extend(unfinished(events, *turn, *at));
+            }
+            _ => {}
+        }
+    }
+    said
+}
+
+/// What a turn that ended adds: the person's words, each answer that called tools with its results, and the words the
+/// person got.
+fn finished(
+    events: &[Recorded],
+    turn: TurnId,
+    (began, ended): (Timestamp, Timestamp),
+    end: &TurnEnd,
+) -> Vec<TranscriptMessage> {
+    let mut said = told(events, turn, began, &end.messages);
+    said.push(TranscriptMessage::words(Role::Assistant, &end.decision.text).in_turn(turn, ended));
+    said
+}
+
+/// What the open turn adds so far; if it waits for a human, the question they were asked.
+fn unfinished(events: &[Recorded], turn: TurnId, began: Timestamp) -> Vec<TranscriptMessage> {
+    let messages = replay(events, turn).map(|replay| replay.messages).unwrap_or_default();
+    let mut said = told(events, turn, began, &messages);
+    let asked = events.iter().rev().find_map(|recorded| match &recorded.event {
+        Event::TurnParked { turn: parked, content, .. } if *parked == turn => Some((content, recorded.at)),
+        _ => None,
+    });
+    if let Some((content, at)) = asked.filter(|_| !conversation::pending(events).is_empty()) {
+        said.push(TranscriptMessage::words(Role::Assistant, content).in_turn(turn, at));
+    }
+    said
+}
+
+/// The person's words and the answers that called tools, with the results and the times that the events know.
+fn told(events: &[Recorded], turn: TurnId, began: Timestamp, messages: &[Message]) -> Vec<TranscriptMessage> {
+    let mut said = Vec::new();
+    let mut at = began;
+    for message in messages {
+        let mut told = TranscriptMessage::of(message);
+        match told.role {
+            // As they were said: without what the model is told of a cut.
+            Role::User => told.content = words_of(events, turn).unwrap_or(told.content),
+            Role::Assistant if told.tool_calls.is_empty() => continue,
+            Role::Assistant => {
+                let first = told.tool_calls.first().map(|call| call.id.clone());
+                at = first.and_then(|call| checked_at(events, &call)).unwrap_or(at);
+                for call in &mut told.tool_calls {
+                    call.arguments = ran_with(events, &call.id).unwrap_or_else(|| call.arguments.clone());
+                }
+            }
+            Role::Tool => {
+                let shown = told.tool_call_id.as_ref().filter(|call| is_shown(&said, call));
+                let Some(call) = shown else { continue };
+                at = ended_at(events, call).unwrap_or(at);
+            }
+            Role::System => continue,
+        }
+        said.push(told.in_turn(turn, at));
+    }
+    said
+}
+
+fn is_shown(said: &[TranscriptMessage], call: &CallId) -> bool {
+    said.iter().any(|message| message.tool_calls.iter().any(|known| known.id == *call))
+}
+
+fn words_of(events: &[Recorded], wanted: TurnId) -> Option<String> {
+    events.iter().find_map(|recorded| match &recorded.event {
+        Event::TurnStarted { turn, message, .. } if *turn == wanted => Some(message.clone()),
+        _ => None,
+    })
+}
+
+fn began(events: &[Recorded], wanted: TurnId) -> Option<Timestamp> {
+    events.iter().find_map(|recorded| match &recorded.event {
+        Event::TurnStarted { turn, .. } if *turn == wanted => Some(recorded.at),
+        _ => None,
+    })
+}
+
+fn checked_at(events: &[Recorded], wanted: &CallId) -> Option<Timestamp> {
+    events.iter().find_map(|recorded| match &recorded.event {
+        Event::CallChecked { call, .. } if call == wanted => Some(recorded.at),
+        _ => None,
+    })
+}
+
+/// When it was known what became of a call.
+fn ended_at(events: &[Recorded], wanted: &CallId) -> Option<Timestamp> {
+    events.iter().rev().find_map(|recorded| match &recorded.event {
+        Event::CallFinished { call, .. }
+        | Event::CallAnswered { call, .. }
+        | Event::CallChecked { call, .. }
+            if call == wanted =>
+        {
+            Some(recorded.at)
+        }
+        _ => None,
+    })
+}
+
+/// What a call ran with, or would: references resolved, edits of the person in it.
+fn ran_with(events: &[Recorded], wanted: &CallId) -> Option<Arguments> {
+    events.iter().rev().find_map(|recorded| match &recorded.event {
+        Event::CallFinished { call, arguments, .. } | Event::CallStarted { call, arguments, .. }
+            if call == wanted =>
+        {
+            Some(arguments.clone())
+        }
+        Event::CallChecked { call, verdict: GateVerdict::Run { arguments }, .. } if call == wanted => {
+            Some(arguments.clone())
+        }
+        Event::CallChecked { call, verdict: GateVerdict::Confirm { pending }, .. } if call == wanted => {
+            Some(pending.arguments.clone())
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,175 @@
+//! A turn again, from its events: what its model was sent, and what it said. Nothing is asked or executed.
+
+use super::round::Round;
+use super::{Action, CallEnd, State, ToolStyle, Turn, TurnSetup, trim};
+use crate::confirmation::{PendingCall, Verdict};
+use crate::conversation;
+use crate::error::ModelError;
+use crate::event::{Event, GateVerdict, Recorded, ResolvedBy};
+use crate::id::{CallId, TurnId};
+use crate::message::Message;
+use crate::model::{GenerateResponse, GenerationConfig, SchemaSupport};
+use crate::output::OutputSchema;
+use crate::tool::{ToolCall, ToolResult};
+
+/// What a turn's events say of its talk with the model.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Replay {
+    /// The messages of each model call, without the instruction, which is the agent's and no part of the journal. If the
+    /// last has no reply, it is being made, or was given up, or was never made because the turn was stopped before.
+    pub(crate) requests: Vec<Vec<Message>>,
+    /// What the turn has said so far, the person's message first.
+    pub(crate) messages: Vec<Message>,
+}
+
+/// Takes a turn through its events as far as they go. `None`: it has no beginning among them.
+pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
+    let at = events
+        .iter()
+        .position(|recorded| matches!(&recorded.event, Event::TurnStarted { turn, .. } if *turn == id))?;
+    let (before, of_turn) = events.split_at(at);
+    let of_turn: Vec<&Event> =
+        of_turn.iter().map(|recorded| &recorded.event).filter(|event| event.turn() == Some(id)).collect();
+    let Some(Event::TurnStarted { message, message_chars, model, limits, output_schema, .. }) =
+        of_turn.first()
+    else {
+        return None;
+    };
+    let history = conversation::history(before);
+    let mut turn = Turn::new(TurnSetup {
+        turn: id,
+        model: model.clone(),
+        instruction: String::new(),
+        history: trim(&history, limits.history_messages_max).to_vec(),
+        message: message.clone(),
+        message_chars: *message_chars,
+        tools: Vec::new(),
+        config: GenerationConfig::default(),
+        limits: limits.clone(),
+        style: ToolStyle::Native,
+        output: output_schema.clone().and_then(|schema| OutputSchema::new(schema).ok()),
+        schema_support: SchemaSupport::Native,
+    })
+    .ok()?;
+    let mut requests = Vec::new();
+    let mut action = turn.start().ok();
+    while let Some(next) = action {
+        action = match next {
+            Action::CallModel(request) => {
+                requests.push(request.messages);
+                reply(&of_turn, requests.len()).and_then(|reply| turn.on_model_result(reply).ok())
+            }
+            Action::CallTools(calls) => {
+                let ends = calls.iter().map(|call| Some((call.id.clone(), first_end(&of_turn, call)?)));
+                ends.collect::<Option<Vec<_>>>().and_then(|ends| turn.on_call_ends(ends).ok())
+            }
+            Action::AskUser { pending, .. } => {
+                let ends =
+                    pending.iter().map(|shown| Some((shown.call_id.clone(), last_end(&of_turn, shown)?)));
+                ends.collect::<Option<Vec<_>>>().and_then(|ends| turn.on_call_ends(ends).ok())
+            }
+            Action::Finish(end) => return Some(Replay { requests, messages: end.messages }),
+        };
+    }
+    let so_far = match &turn.state {
+        State::AwaitingTools(round) | State::AwaitingUser(round) => results_so_far(&of_turn, round),
+        State::New | State::AwaitingModel | State::Finished => Vec::new(),
+    };
+    Some(Replay { requests, messages: turn.messages.into_iter().chain(so_far).collect() })
+}
+
+/// The answer to a model call, if there was one.
+fn reply(events: &[&Event], wanted: usize) -> Option<Result<GenerateResponse, ModelError>> {
+    events.iter().find_map(|event| match event {
+        Event::ModelReplied { number, reply, .. } if usize::try_from(*number) == Ok(wanted) => {
+            Some(reply.clone())
+        }
+        _ => None,
+    })
+}
+
+/// How a call of the model ended at first: that it waits is an end, too.
+fn first_end(events: &[&Event], call: &ToolCall) -> Option<CallEnd> {
+    let verdict = events.iter().find_map(|event| match event {
+        Event::CallChecked { call: checked, verdict, .. } if *checked == call.id => Some(verdict),
+        _ => None,
+    })?;
+    match verdict {
+        GateVerdict::Confirm { pending } => Some(CallEnd::Waiting(pending.clone())),
+        GateVerdict::Ask { question } => Some(CallEnd::Asked { question: question.clone() }),
+        GateVerdict::Refuse { refusal, message } => {
+            Some(CallEnd::Refused { refusal: *refusal, message: message.clone() })
+        }
+        GateVerdict::Run { .. } => {
+            let doubt = events.iter().find_map(|event| match event {
+                Event::CallInDoubt { call: doubted, doubt, .. } if *doubted == call.id => doubt.clone(),
+                _ => None,
+            });
+            doubt.map(CallEnd::Waiting).or_else(|| executed(events, &call.id))
+        }
+    }
+}
+
+/// How a call ended that had waited.
+fn last_end(events: &[&Event], shown: &PendingCall) -> Option<CallEnd> {
+    if shown.doubt.is_some() {
+        return executed(events, &shown.call_id);
+    }
+    let verdict = events.iter().find_map(|event| match event {
+        Event::CallAnswered { call, verdict, .. } if *call == shown.call_id => Some(*verdict),
+        _ => None,
+    })?;
+    let arguments = || shown.arguments.clone();
+    match verdict {
+        Some(Verdict::Approved) => executed(events, &shown.call_id),
+        Some(_) => Some(CallEnd::Denied { arguments: arguments() }),
+        None => Some(CallEnd::Expired { arguments: arguments() }),
+    }
+}
+
+/// How a call ended that was begun.
+fn executed(events: &[&Event], wanted: &CallId) -> Option<CallEnd> {
+    let settled = events.iter().rev().find_map(|event| match event {
+        Event::DoubtResolved { call, by, verdict, .. } if call == wanted => Some((*by, *verdict)),
+        _ => None,
+    });
+    events.iter().find_map(|event| match event {
+        Event::CallFinished { call, arguments, result, summary, .. } if call == wanted => {
+            let arguments = arguments.clone();
+            Some(match settled {
+                Some((ResolvedBy::Person | ResolvedBy::Expiry, Verdict::Leave)) => {
+                    CallEnd::InDoubt { arguments }
+                }
+                Some((ResolvedBy::Person, Verdict::Done)) => CallEnd::TakenAsDone { arguments },
+                Some(_) | None => {
+                    CallEnd::Executed { arguments, result: result.clone(), summary: summary.clone() }
+                }
+            })
+        }
+        // From before a person was asked: it stays open.
+        Event::CallInDoubt { call, arguments, doubt: None, .. } if call == wanted => {
+            Some(CallEnd::InDoubt { arguments: arguments.clone() })
+        }
+        _ => None,
+    })
+}
+
+/// The results there are of a round that still goes on.
+fn results_so_far(events: &[&Event], round: &Round) -> Vec<Message> {
+    let result = |wanted: &CallId| {
+        events.iter().find_map(|event| match event {
+            Event::CallFinished { call, result, .. } if call == wanted => Some(result.clone()),
+            Event::CallChecked { call, verdict: GateVerdict::Refuse { message, .. }, .. }
+                if call == wanted =>
+            {
+                Some(ToolResult::failed(message.clone()))
+            }
+            _ => None,
+        })
+    };
+    let told = round
+        .calls
+        .iter()
+        .filter_map(|(call, _)| Message::tool(call.id.clone(), call.name.clone(), result(&call.id)?).ok());
+    told.collect()
+}

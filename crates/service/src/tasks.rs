@@ -1,0 +1,101 @@
+//! `/v1/tasks`: the tasks of whoever asks, for the panel beside a conversation.
+
+use adjutant_core::port::StoreError;
+use adjutant_core::{Task, TaskFilter, UserId};
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::auth::User;
+use crate::problem::Problem;
+use crate::serve::{App, Shared};
+
+/// Which tasks to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListQuery {
+    /// `all` (which it is unless said otherwise), `pending` or `completed`.
+    #[serde(default)]
+    #[param(value_type = Option<Status>)]
+    status: TaskFilter,
+}
+
+/// Which of them.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[expect(dead_code, reason = "it describes adjutant_core's filter, which knows nothing of OpenAPI")]
+enum Status {
+    All,
+    Pending,
+    Completed,
+}
+
+/// A task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct TaskView {
+    /// Its number, as text. Per user from 1, never given twice.
+    pub(crate) id: String,
+    pub(crate) description: String,
+    pub(crate) completed: bool,
+    pub(crate) created_at: Timestamp,
+    pub(crate) updated_at: Timestamp,
+    pub(crate) completed_at: Option<Timestamp>,
+}
+
+/// A user's tasks.
+#[derive(Debug, Serialize, ToSchema)]
+struct TaskList {
+    /// By number.
+    tasks: Vec<TaskView>,
+}
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(list))
+}
+
+impl From<Task> for TaskView {
+    fn from(task: Task) -> Self {
+        Self {
+            id: task.id.to_string(),
+            description: task.description.into(),
+            completed: task.completed,
+            created_at: task.created_at,
+            updated_at: task.updated_at,
+            completed_at: task.completed_at,
+        }
+    }
+}
+
+/// The tasks of a user. `None`: this service keeps none.
+pub(crate) async fn tasks_of(
+    app: &App,
+    user: &UserId,
+    filter: TaskFilter,
+) -> Result<Option<Vec<TaskView>>, StoreError> {
+    let Some(tasks) = app.tasks.get() else { return Ok(None) };
+    Ok(Some(tasks.list(user, filter).await?.into_iter().map(TaskView::from).collect()))
+}
+
+/// The tasks of whoever asks. They are changed by tools only: `POST /v1/tools/{name}/invoke`, or in a conversation.
+#[utoipa::path(get, path = "/v1/tasks", tag = "tasks", params(ListQuery), responses(
+    (status = 200, description = "The tasks.", body = TaskList),
+    (status = 404, description = "This service keeps no tasks."),
+))]
+async fn list(
+    State(app): State<Shared>,
+    User(user): User,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Result<Json<TaskList>, Problem> {
+    let Query(query) = query?;
+    match tasks_of(&app, &user, query.status).await {
+        Ok(Some(tasks)) => Ok(Json(TaskList { tasks })),
+        Ok(None) => Err(Problem::unknown("list: this service keeps no tasks")),
+        Err(error) => Err(Problem::store(&error)),
+    }
+}

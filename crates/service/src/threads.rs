@@ -1,0 +1,300 @@
+//! `/v1/threads`: the conversations of whoever asks, and what was said in them.
+
+use adjutant_core::port::{ConversationFilter, ConversationSummary, Deleted, StoreError};
+use adjutant_core::{
+    Arguments, CallId, ConversationKey, Role, ToolResult, TranscriptMessage, TurnId, UserId, conversation,
+    transcript,
+};
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::auth::User;
+use crate::chat::conversation_of;
+use crate::paging::{Limit, cursor, split};
+use crate::problem::Problem;
+use crate::serve::Shared;
+use crate::wire::Pending;
+
+/// A title may be this long, in Unicode characters.
+const TITLE_CHARS_MAX: usize = 200;
+/// What is searched may be this long, in Unicode characters.
+const SEARCH_CHARS_MAX: usize = 200;
+
+/// Which conversations to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListQuery {
+    /// At most so many.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
+    limit: Option<Limit>,
+    /// Go on behind the last page: its `next_cursor`.
+    cursor: Option<String>,
+    /// Only those with these words in their title, in upper or lower case.
+    #[param(max_length = 200)]
+    q: Option<String>,
+}
+
+/// A conversation in the list.
+#[derive(Debug, Serialize, ToSchema)]
+struct Thread {
+    thread_id: String,
+    /// The first words said in it, until somebody renames it.
+    title: String,
+    created_at: Timestamp,
+    /// When its last input came.
+    updated_at: Timestamp,
+    /// Something in it waits for an answer.
+    pending: bool,
+}
+
+/// A page of the list.
+#[derive(Debug, Serialize, ToSchema)]
+struct ThreadList {
+    /// The one with the newest input first.
+    threads: Vec<Thread>,
+    /// `null`: this was the last page.
+    next_cursor: Option<String>,
+}
+
+/// One conversation.
+#[derive(Debug, Serialize, ToSchema)]
+struct ThreadDetail {
+    thread_id: String,
+    title: String,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    /// What waits for an answer.
+    pending: Vec<Pending>,
+}
+
+/// What was said in a conversation.
+#[derive(Debug, Serialize, ToSchema)]
+struct ThreadMessages {
+    /// Oldest first.
+    messages: Vec<Message>,
+    /// What waits for an answer.
+    pending: Vec<Pending>,
+}
+
+/// One message: words, calls, or the result of a call.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Message {
+    /// `user`, `assistant` or `tool`.
+    #[schema(value_type = String)]
+    role: Role,
+    /// The words; of a tool, its result as the model reads it. Empty where an assistant only calls tools.
+    content: String,
+    /// The turn. Not there for what was said before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<uuid::Uuid>)]
+    run_id: Option<TurnId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_at: Option<Timestamp>,
+    /// What an assistant calls.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call>,
+    /// The call a tool answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    tool_call_id: Option<CallId>,
+    /// What came out of it: `success`, and `data` or `error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    result: Option<ToolResult>,
+}
+
+/// A call in a message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Call {
+    #[schema(value_type = String)]
+    id: CallId,
+    tool: String,
+    #[schema(value_type = Object)]
+    args: Arguments,
+}
+
+impl Message {
+    pub(crate) fn of(message: TranscriptMessage) -> Self {
+        let calls = message.tool_calls.into_iter();
+        Self {
+            role: message.role,
+            content: message.content,
+            run_id: message.turn,
+            created_at: message.at,
+            tool_calls: calls
+                .map(|call| Call { id: call.id, tool: call.tool, args: call.arguments })
+                .collect(),
+            tool_call_id: message.tool_call_id,
+            result: message.result,
+        }
+    }
+}
+
+/// Another name for a conversation.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Rename {
+    /// 1 to 200 Unicode characters; control characters become spaces.
+    #[schema(min_length = 1, max_length = 200)]
+    title: String,
+}
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(one, rename, delete)).routes(routes!(messages))
+}
+
+impl Thread {
+    fn of(summary: ConversationSummary) -> Self {
+        Self {
+            thread_id: summary.id.to_string(),
+            title: summary.title,
+            created_at: summary.created_at,
+            updated_at: summary.updated_at,
+            pending: summary.pending,
+        }
+    }
+}
+
+/// The conversations of whoever asks, the one with the newest input first.
+#[utoipa::path(get, path = "/v1/threads", tag = "threads", params(ListQuery), responses(
+    (status = 200, description = "A page of the list.", body = ThreadList),
+))]
+async fn list(
+    State(app): State<Shared>,
+    User(user): User,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Result<Json<ThreadList>, Problem> {
+    let Query(query) = query?;
+    let search = query.q.as_deref().map(str::trim).filter(|words| !words.is_empty());
+    if search.is_some_and(|words| words.chars().count() > SEARCH_CHARS_MAX) {
+        return Err(Problem::invalid(format!("q has at most {SEARCH_CHARS_MAX} characters")));
+    }
+    let limit = query.limit.unwrap_or_default();
+    let filter = ConversationFilter {
+        search: search.map(str::to_owned),
+        after: cursor(query.cursor.as_deref())?,
+        // One more tells whether there is another page.
+        limit: limit.get() + 1,
+    };
+    let found =
+        app.agent.conversations().list(&user, &filter).await.map_err(|error| Problem::store(&error))?;
+    let (found, next_cursor) = split(found, limit, ConversationSummary::cursor);
+    Ok(Json(ThreadList { threads: found.into_iter().map(Thread::of).collect(), next_cursor }))
+}
+
+/// One conversation, and what waits in it.
+#[utoipa::path(get, path = "/v1/threads/{thread_id}", tag = "threads",
+    params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
+    responses((status = 200, description = "The conversation.", body = ThreadDetail)))]
+async fn one(
+    State(app): State<Shared>,
+    User(user): User,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json<ThreadDetail>, Problem> {
+    let key = key(user, id)?;
+    let failed = |error: StoreError| Problem::store(&error);
+    let found = app.agent.conversations().summary(&key).await.map_err(failed)?;
+    let summary = found.ok_or_else(unknown)?;
+    let context = app.agent.context(&key).await.map_err(|error| Problem::run(&error.into()))?;
+    Ok(Json(ThreadDetail {
+        thread_id: summary.id.to_string(),
+        title: summary.title,
+        created_at: summary.created_at,
+        updated_at: summary.updated_at,
+        pending: context.pending.into_iter().map(Pending::of).collect(),
+    }))
+}
+
+/// Gives a conversation another name.
+#[utoipa::path(patch, path = "/v1/threads/{thread_id}", tag = "threads", request_body = Rename,
+    params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
+    responses((status = 200, description = "The conversation, renamed.", body = Thread)))]
+async fn rename(
+    State(app): State<Shared>,
+    User(user): User,
+    id: Result<Path<String>, PathRejection>,
+    body: Result<Json<Rename>, JsonRejection>,
+) -> Result<Json<Thread>, Problem> {
+    let key = key(user, id)?;
+    let Json(Rename { title }) = body?;
+    let title: String = title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let title = title.trim();
+    if title.is_empty() || title.chars().count() > TITLE_CHARS_MAX {
+        return Err(Problem::invalid(format!("a title has 1 to {TITLE_CHARS_MAX} characters")));
+    }
+    let failed = |error: StoreError| Problem::store(&error);
+    let conversations = app.agent.conversations();
+    if !conversations.rename(&key, title).await.map_err(failed)? {
+        return Err(unknown());
+    }
+    let renamed = conversations.summary(&key).await.map_err(failed)?;
+    Ok(Json(Thread::of(renamed.ok_or_else(unknown)?)))
+}
+
+/// Deletes a conversation with everything that was said and logged of it. What waits in it goes with it, and nothing of
+/// that is done. One that runs is left alone: stop it first, or wait.
+#[utoipa::path(delete, path = "/v1/threads/{thread_id}", tag = "threads",
+    params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
+    responses(
+        (status = 204, description = "It is gone."),
+        (status = 409, description = "A turn runs in it (`running`); nothing was deleted."),
+    ))]
+async fn delete(
+    State(app): State<Shared>,
+    User(user): User,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<StatusCode, Problem> {
+    let key = key(user, id)?;
+    match app.agent.conversations().delete(&key).await.map_err(|error| Problem::store(&error))? {
+        Deleted::Yes => Ok(StatusCode::NO_CONTENT),
+        Deleted::NoSuchConversation => Err(unknown()),
+        Deleted::Running => Err(Problem::new(
+            StatusCode::CONFLICT,
+            "running",
+            "The conversation is at work",
+            "a turn runs in it: stop it or wait for its end, then delete it; nothing was deleted",
+        )),
+    }
+}
+
+/// What was said in a conversation: the words, the calls and their results.
+#[utoipa::path(get, path = "/v1/threads/{thread_id}/messages", tag = "threads",
+    params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
+    responses((status = 200, description = "Its messages.", body = ThreadMessages)))]
+async fn messages(
+    State(app): State<Shared>,
+    User(user): User,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json<ThreadMessages>, Problem> {
+    let key = key(user, id)?;
+    let loaded = app.agent.journal().load(&key).await.map_err(|error| Problem::run(&error.into()))?;
+    if loaded.events.is_empty() && loaded.inbox.is_empty() {
+        return Err(unknown());
+    }
+    let said = transcript(&loaded.events);
+    Ok(Json(ThreadMessages {
+        messages: said.into_iter().filter(|message| !is_instruction(message)).map(Message::of).collect(),
+        pending: conversation::pending(&loaded.events).into_iter().map(Pending::of).collect(),
+    }))
+}
+
+fn is_instruction(message: &TranscriptMessage) -> bool {
+    message.role == Role::System
+}
+
+fn key(user: UserId, id: Result<Path<String>, PathRejection>) -> Result<ConversationKey, Problem> {
+    let Path(id) = id?;
+    Ok(ConversationKey { user, conversation: conversation_of(&id)? })
+}
+
+fn unknown() -> Problem {
+    Problem::unknown("conversation")
+}
