@@ -43,12 +43,12 @@ pub enum InputBody {
         /// JSON Schema the final answer to them must fit. `None`: what the agent asks for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output_schema: Option<Value>,
-    },
-    /// The person answered pending calls.
-    Answers {
         /// The bounds of the turn that answers them. `None`: those of the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Box<TurnLimits>>,
+    },
+    /// The person answered pending calls.
+    Answers {
         /// One per call.
         answers: Vec<Answer>,
     },
