@@ -14,6 +14,7 @@ mod gate; // what stands in front of every tool
 mod id; // names of things
 pub mod limits; // every bound
 mod log; // what the logs say
+mod memory; // what a memory remembers of itself
 mod message; // what is said
 mod model; // who answers
 mod output; // what the final answer must look like
@@ -41,6 +42,7 @@ pub use gate::{Gate, GateCheck, Permission, Policy};
 pub use id::*;
 pub use limits::TurnLimits;
 pub use log::*;
+pub use memory::*;
 pub use message::*;
 pub use model::*;
 pub use output::{OutputSchema, Structured};

@@ -1,4 +1,36 @@
 //! What outlives a session: facts and notes, in plain markdown that belongs to its owner.
 //!
-//! Files are read fresh and written atomically; nothing that was not written here is changed.
+//! Files are read fresh and written atomically; nothing that was not written here is changed. The time, the settings and
+//! the history's database are handed in.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), adjutant_memory::MemoryError> {
+//! use std::sync::Arc;
+//! use adjutant_core::UserId;
+//! use adjutant_memory::{Cause, InMemoryLedger, Memory, MemoryOptions, Vault};
+//!
+//! let vault = Vault::open("Notes")?.with_work_folder("state/vault");
+//! let clock = Arc::new(jiff::Zoned::now);
+//! let ledger = Arc::new(InMemoryLedger::new());
+//! let memory = Memory::new(vault, UserId::local(), MemoryOptions::default(), ledger, clock)?;
+//! memory.facts().add("Josh prefers dark mode in all apps", true, &Cause::person()).await?;
+//! assert!(memory.facts().context().await?.contains("dark mode"));
+//! # Ok(()) }
+//! ```
 #![warn(clippy::print_stdout, clippy::print_stderr)]
+
+mod daily; // daily notes
+mod error; // why not
+mod key_fact; // facts
+mod memory; // all of it, over one vault
+mod notes; // notes
+mod tool; // what a model may do
+mod vault; // files
+
+pub use daily::{Daily, DailySettings, format_moment};
+pub use error::{MemoryError, VaultError};
+pub use key_fact::{FACT_CHARS_MAX, FactChange, FactId, InMemoryLedger, KeyFact, KeyFactStore, Undone, Why};
+pub use memory::{Cause, Clock, Memory, MemoryOptions};
+pub use notes::{Notes, READ_CHARS_MAX, WRITE_CHARS_MAX, Written};
+pub use tool::memory_tools;
+pub use vault::{Filter, Found, Hit, Listed, NOTE_BYTES_MAX, Note, NotePath, NoteText, Vault, find_vaults};

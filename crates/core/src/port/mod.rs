@@ -5,6 +5,7 @@ mod conversation;
 mod cursor;
 mod journal;
 mod language_model;
+mod memory_ledger;
 mod task;
 mod token;
 
@@ -13,5 +14,6 @@ pub use conversation::{ConversationFilter, ConversationStore, ConversationSummar
 pub use cursor::{Cursor, InvalidCursor};
 pub use journal::{Journal, Loaded, LogStore, StoreError};
 pub use language_model::{DeltaStream, LanguageModel};
+pub use memory_ledger::MemoryLedger;
 pub use task::TaskStore;
 pub use token::{TokenRecord, TokenStore};

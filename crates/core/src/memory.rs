@@ -1,0 +1,105 @@
+//! What a person's memory changed, when, and because of which conversation.
+//!
+//! The vault's files are the truth; this is what a line of markdown cannot show.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::id::{CallId, ConversationId, IdempotencyKey, TurnId, UserId};
+
+/// Whose memory, and in which vault. Nothing crosses from one scope to another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct MemoryScope {
+    /// The vault's owner.
+    pub user: UserId,
+    /// The vault: its absolute path, symbolic links resolved. A vault that is moved starts an empty history.
+    pub vault: String,
+}
+
+/// Where something was learned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemorySource {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// The turn in it.
+    pub turn: TurnId,
+    /// The call in the turn.
+    pub call: CallId,
+}
+
+/// A fact as it stood in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactLine {
+    /// The fact's own words, the key by which its history is found.
+    pub text: String,
+    /// The bytes of the file: the list item with its mark, its date and whatever hangs below it.
+    pub line: String,
+    /// Whether it stood among the important ones.
+    pub important: bool,
+    /// Its place in its section, from 0.
+    pub place: usize,
+    /// When the fact was first written down, as far as anybody knows.
+    pub created: Option<Timestamp>,
+}
+
+/// What a change did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum MemoryEffect {
+    /// A fact was added (no `before`), forgotten (no `after`), corrected or edited (both).
+    Fact {
+        /// How it read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<FactLine>,
+        /// How it reads.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<FactLine>,
+    },
+    /// Text went into a note.
+    Note {
+        /// The note, relative to the vault, with `/`.
+        path: String,
+        /// Exactly what was inserted; the whole note if it was created.
+        inserted: String,
+        /// The note did not exist before.
+        created: bool,
+        /// How often `inserted` stood in the note before.
+        found_before: usize,
+        /// The data of the call's answer, given again when the call is repeated.
+        answer: serde_json::Value,
+    },
+}
+
+/// How far a change got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryState {
+    /// Written down before the file was touched: the file says whether it was carried out.
+    Begun,
+    /// Carried out.
+    Done,
+    /// Taken back by the person.
+    Undone,
+    /// Never carried out, or no longer undoable because the file was changed by hand since.
+    Void,
+}
+
+/// One change of a memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemoryChange {
+    /// Its own name; a time-ordered UUID.
+    pub id: Uuid,
+    /// When.
+    pub at: Timestamp,
+    /// Because of what; none if the person did it without a conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<MemorySource>,
+    /// The call's key, so that a repeat of it has no second effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<IdempotencyKey>,
+    /// What it did.
+    pub effect: MemoryEffect,
+    /// How far it got.
+    pub state: MemoryState,
+}

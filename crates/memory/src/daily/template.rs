@@ -1,0 +1,67 @@
+//! What a new daily note begins with: `{{date}}`, `{{time}}` and `{{title}}`, with formats after a colon.
+
+use jiff::Zoned;
+use serde_json::Value;
+
+use super::moment::format_moment;
+use crate::vault::Vault;
+
+/// The template with its variables filled in. What is no variable of Obsidian's own templates stays as it is.
+pub(crate) fn render(vault: &Vault, template: &str, title: &str, time: &Zoned) -> String {
+    let formats =
+        vault.obsidian_setting("templates.json").and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    let format = |key: &str, default: &str| {
+        let set = formats.as_ref().and_then(|formats| formats.get(key)).and_then(Value::as_str);
+        set.filter(|format| !format.is_empty()).unwrap_or(default).to_owned()
+    };
+    fill(template, title, time, &format("dateFormat", "YYYY-MM-DD"), &format("timeFormat", "HH:mm"))
+}
+
+fn fill(template: &str, title: &str, time: &Zoned, date_format: &str, time_format: &str) -> String {
+    let mut out = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(open) = rest.find("{{") {
+        let (before, from) = rest.split_at(open);
+        out.push_str(before);
+        let Some(close) = from.find("}}") else {
+            out.push_str(from);
+            return out;
+        };
+        let inner = from.get(2..close).unwrap_or_default();
+        let (name, format) = match inner.split_once(':') {
+            Some((name, format)) => (name, Some(format)),
+            None => (inner, None),
+        };
+        match name.trim().to_ascii_lowercase().as_str() {
+            "title" if format.is_none() => out.push_str(title),
+            "date" => out.push_str(&format_moment(format.map_or(date_format, str::trim), time)),
+            "time" => out.push_str(&format_moment(format.map_or(time_format, str::trim), time)),
+            _ => {
+                // Not ours: the braces stay, and what follows the first of them may be a variable.
+                out.push_str("{{");
+                rest = from.get(2..).unwrap_or_default();
+                continue;
+            }
+        }
+        rest = from.get(close + 2..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_filled_and_others_stay() {
+        let time: Zoned = "2025-12-10T14:05:00[UTC]".parse().unwrap();
+        let filled = |template: &str| fill(template, "Wed", &time, "YYYY-MM-DD", "HH:mm");
+        assert_eq!(filled("# {{title}} {{date}} {{time}}"), "# Wed 2025-12-10 14:05");
+        assert_eq!(filled("{{date:dddd, MMMM Do}} {{ Time : h:mm a }}"), "Wednesday, December 10th 2:05 pm");
+        assert_eq!(
+            filled("{{weather}} {{ {{date}} }} <% tp.date %> {{"),
+            "{{weather}} {{ 2025-12-10 }} <% tp.date %> {{"
+        );
+    }
+}

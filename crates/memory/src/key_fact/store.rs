@@ -1,0 +1,511 @@
+//! The operations on facts.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use adjutant_core::{FactLine, MemoryEffect, MemorySource, MemoryState};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use serde::Serialize;
+
+use super::document::{FactsFile, Line, Section, new_file, touch, verify};
+use super::fact::{FactId, KeyFact, line_of};
+use super::keywords::{Overlap, Words, found_in};
+use super::prompt::{self, RECENT_TOLD};
+use crate::MemoryError;
+use crate::memory::{Cause, Planned, Shared};
+use crate::vault::Stored;
+
+/// How many changes are looked through for the dates and sources of a list.
+const CHANGES_READ: usize = 1_000;
+
+/// The facts about the vault's owner (seed 003, *KeyFactStore*). Read fresh at every operation; what the owner changes by
+/// hand counts at once.
+#[derive(Clone)]
+pub struct KeyFactStore(pub(crate) Arc<Shared>);
+
+/// What became of a fact.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum FactChange {
+    /// It is new.
+    Added {
+        /// The fact.
+        fact: KeyFact,
+    },
+    /// It corrected or replaced a known one, which keeps its creation date.
+    Updated {
+        /// The fact.
+        fact: KeyFact,
+        /// The words it replaced.
+        before: String,
+    },
+    /// It was known; nothing was changed.
+    Known {
+        /// The fact.
+        fact: KeyFact,
+    },
+    /// It is gone.
+    Forgotten {
+        /// The fact as it was.
+        fact: KeyFact,
+    },
+}
+
+impl FactChange {
+    /// What was done, in words for the person, with the way back.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::Added { fact } => format!("✎ remembered: {}  (undo: /undo)", fact.content),
+            Self::Updated { fact, before } if *before == fact.content => {
+                format!(
+                    "✎ remembered: {}{}  (undo: /undo)",
+                    fact.content,
+                    if fact.is_important() { ", as important" } else { "" }
+                )
+            }
+            Self::Updated { fact, before } => {
+                format!("✎ remembered: {}  (was: {before}; undo: /undo)", fact.content)
+            }
+            Self::Known { fact } => format!("Already known: {}", fact.content),
+            Self::Forgotten { fact } => format!("✎ forgotten: {}  (undo: /undo)", fact.content),
+        }
+    }
+
+    /// The fact.
+    #[must_use]
+    pub fn fact(&self) -> &KeyFact {
+        match self {
+            Self::Added { fact }
+            | Self::Updated { fact, .. }
+            | Self::Known { fact }
+            | Self::Forgotten { fact } => fact,
+        }
+    }
+}
+
+impl KeyFactStore {
+    /// All facts in the order of the file, with what the history knows of them.
+    ///
+    /// # Errors
+    /// [`MemoryError::Vault`] if the file cannot be read; a missing file is an empty list. A history that does not answer
+    /// only leaves times and sources out.
+    pub async fn list(&self) -> Result<Vec<KeyFact>, MemoryError> {
+        let file = self.read().await?;
+        let known = self.known().await;
+        let mut facts = facts_of(&file);
+        for fact in &mut facts {
+            if let Some((created, source)) = known.get(&fact.content) {
+                fact.created_at = *created;
+                fact.source.clone_from(source);
+                let zone = (self.0.clock)().time_zone().clone();
+                fact.created = fact.created.or_else(|| created.map(|at| at.to_zoned(zone).date()));
+            }
+        }
+        Ok(facts)
+    }
+
+    /// The facts tagged `#important` or standing under that heading, in the order of the file.
+    ///
+    /// # Errors
+    /// As [`KeyFactStore::list`].
+    pub async fn important(&self) -> Result<Vec<KeyFact>, MemoryError> {
+        Ok(facts_of(&self.read().await?).into_iter().filter(KeyFact::is_important).collect())
+    }
+
+    /// The `n` most recent facts that are not important, newest first: by date, then by place. A line without date counts
+    /// as written on the date above it.
+    ///
+    /// # Errors
+    /// As [`KeyFactStore::list`].
+    pub async fn recent(&self, n: usize) -> Result<Vec<KeyFact>, MemoryError> {
+        Ok(recent_of(&self.read().await?, n))
+    }
+
+    /// What a model is told: all important facts and the 10 most recent others, marked as possibly stale and as data.
+    /// Empty if there are none.
+    ///
+    /// # Errors
+    /// As [`KeyFactStore::list`].
+    pub async fn context(&self) -> Result<String, MemoryError> {
+        let file = self.read().await?;
+        let important: Vec<KeyFact> = facts_of(&file).into_iter().filter(KeyFact::is_important).collect();
+        Ok(prompt::context(&important, &recent_of(&file, RECENT_TOLD)))
+    }
+
+    /// The facts that hold a keyword of the query, or the query itself, best first.
+    ///
+    /// # Errors
+    /// As [`KeyFactStore::list`].
+    pub async fn search(&self, query: &str) -> Result<Vec<KeyFact>, MemoryError> {
+        let words = Words::of(query);
+        let needle = query.trim().to_lowercase();
+        let mut found: Vec<(usize, KeyFact)> = self
+            .list()
+            .await?
+            .into_iter()
+            .filter_map(|fact| {
+                let whole = !needle.is_empty()
+                    && (fact.content.to_lowercase().contains(&needle) || fact.tags.contains(&needle));
+                let some = found_in(&words, &Words::of(&fact.content));
+                (whole || some.is_some()).then_some((some.unwrap_or(0) + if whole { 1_000 } else { 0 }, fact))
+            })
+            .collect();
+        found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+        Ok(found.into_iter().map(|(_, fact)| fact).collect())
+    }
+
+    /// The one fact that is meant: by its id, its words, a part of its words, or its keywords.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoSuchFact`], [`MemoryError::Ambiguous`], and as [`KeyFactStore::list`].
+    pub async fn find(&self, which: &str) -> Result<KeyFact, MemoryError> {
+        let facts = self.list().await?;
+        let contents: Vec<&str> = facts.iter().map(|fact| fact.content.as_str()).collect();
+        let at = choose(&contents, which)?;
+        facts.get(at).cloned().ok_or_else(|| MemoryError::NoSuchFact { which: which.to_owned() })
+    }
+
+    /// Remembers a fact. One whose keywords overlap with a known one by more than 70 % corrects it: text and source
+    /// change, the creation date stays. `important` makes it always told; it never takes importance away.
+    ///
+    /// # Errors
+    /// [`MemoryError::Fact`] for no or too many words; [`MemoryError::Limit`] if it is new and there are as many as may be.
+    pub async fn add(&self, words: &str, important: bool, cause: &Cause) -> Result<FactChange, MemoryError> {
+        let (content, tagged) = line_of(words)?;
+        let important = important || tagged;
+        self.apply(cause, |file, today| {
+            if let Some(line) = file.lines().iter().find(|line| line.content == content) {
+                return Ok(if important && !line.important {
+                    Plan::Reword { line: line.clone(), content: content.clone(), important }
+                } else {
+                    Plan::Nothing(line.clone())
+                });
+            }
+            Ok(match best_match(file, &content) {
+                Some(line) => Plan::Reword {
+                    line: line.clone(),
+                    content: content.clone(),
+                    important: important || line.important,
+                },
+                None => {
+                    let (count, max) = (file.lines().len(), self.0.options.max_facts);
+                    if count >= max {
+                        return Err(MemoryError::Limit { count, max });
+                    }
+                    Plan::Add { content: content.clone(), important, date: today }
+                }
+            })
+        })
+        .await
+    }
+
+    /// Gives a fact other words, or importance, or takes it away; `None` leaves that as it is.
+    ///
+    /// # Errors
+    /// As [`KeyFactStore::find`]; [`MemoryError::Fact`] if another fact reads the same.
+    pub async fn edit(
+        &self,
+        which: &str,
+        words: Option<&str>,
+        important: Option<bool>,
+        cause: &Cause,
+    ) -> Result<FactChange, MemoryError> {
+        let words = words.map(line_of).transpose()?;
+        self.apply(cause, |file, _| {
+            let line = pick(file, which)?;
+            let (content, tagged) = words.clone().unwrap_or((line.content.clone(), false));
+            let important = important.unwrap_or(line.important || tagged);
+            if content == line.content && important == line.important {
+                return Ok(Plan::Nothing(line.clone()));
+            }
+            if content != line.content && file.lines().iter().any(|other| other.content == content) {
+                return Err(MemoryError::Fact {
+                    reason: format!("another fact already reads “{content}”")
+                });
+            }
+            Ok(Plan::Reword { line: line.clone(), content, important })
+        })
+        .await
+    }
+
+    /// Forgets a fact, and whatever hangs below its line.
+    ///
+    /// # Errors
+    /// As [`KeyFactStore::find`].
+    pub async fn forget(&self, which: &str, cause: &Cause) -> Result<FactChange, MemoryError> {
+        self.apply(cause, |file, _| Ok(Plan::Remove { line: pick(file, which)?.clone() })).await
+    }
+
+    async fn read(&self) -> Result<FactsFile, MemoryError> {
+        let stored = self.0.read(&self.0.facts).await?;
+        Ok(FactsFile::parse(stored.as_ref().map(Stored::text).unwrap_or_default()))
+    }
+
+    /// When each text was first written down and where it was learned, as far as the history knows.
+    async fn known(&self) -> HashMap<String, (Option<Timestamp>, Option<MemorySource>)> {
+        let changes = self.0.ledger.newest(&self.0.scope, CHANGES_READ).await.unwrap_or_default();
+        let mut known = HashMap::new();
+        for change in changes {
+            if matches!(change.state, MemoryState::Undone | MemoryState::Void) {
+                continue;
+            }
+            if let MemoryEffect::Fact { after: Some(after), .. } = change.effect {
+                known.entry(after.text).or_insert((after.created, change.source));
+            }
+        }
+        known
+    }
+
+    async fn apply(
+        &self,
+        cause: &Cause,
+        plan: impl Fn(&FactsFile, Date) -> Result<Plan, MemoryError>,
+    ) -> Result<FactChange, MemoryError> {
+        let shared = &self.0;
+        let earlier = match &cause.key {
+            Some(key) => shared.ledger.by_key(&shared.scope, key).await?,
+            None => None,
+        };
+        // A repeat of a call that was carried out has no second effect, whatever was done to the fact since.
+        if let Some(change) = &earlier
+            && matches!(change.state, MemoryState::Done | MemoryState::Undone)
+            && let MemoryEffect::Fact { before, after } = &change.effect
+            && let Some(change) = replayed(before.as_ref(), after.as_ref())
+        {
+            return Ok(change);
+        }
+        let begun = earlier.filter(|change| change.state == MemoryState::Begun);
+        // The plan of a call that was begun may find its own work: then the answer is the one it would have given.
+        let repeated = begun.as_ref().and_then(|change| match &change.effect {
+            MemoryEffect::Fact { before, after } => Some((before.clone(), after.clone())),
+            MemoryEffect::Note { .. } => None,
+        });
+        let known = self.known().await;
+        let now = (shared.clock)();
+        let created_of = |line: &Line| {
+            known.get(&line.content).and_then(|(created, _)| *created).or_else(|| {
+                let midnight = line.date?.to_zoned(now.time_zone().clone()).ok()?;
+                Some(midnight.timestamp())
+            })
+        };
+        shared
+            .change(&shared.facts, cause, begun.as_ref(), |text| {
+                let fresh = new_file(&now);
+                let text = text.unwrap_or(&fresh);
+                let file = FactsFile::parse(text);
+                if let Some((before, after)) = &repeated
+                    && is_done(&file, before.as_ref(), after.as_ref())
+                    && let Some(change) = replayed(before.as_ref(), after.as_ref())
+                {
+                    return Ok(Planned::Nothing(change));
+                }
+                let (new, mut expected, old, content) = match plan(&file, now.date())? {
+                    Plan::Nothing(line) => {
+                        return Ok(Planned::Nothing(FactChange::Known { fact: fact_of(&line) }));
+                    }
+                    Plan::Add { content, important, date } => {
+                        let mut expected = expected_of(&file, None);
+                        expected.push((important, content.clone()));
+                        (file.add(&content, important, date), expected, None, Some(content))
+                    }
+                    Plan::Reword { line, content, important } => {
+                        let mut expected = expected_of(&file, Some(&line));
+                        expected.push((important, content.clone()));
+                        let zone = now.time_zone().clone();
+                        let created = line
+                            .date
+                            .or(created_of(&line).map(|at| at.to_zoned(zone).date()))
+                            .unwrap_or(now.date());
+                        (
+                            file.reword(&line, &content, important, created),
+                            expected,
+                            Some(line),
+                            Some(content),
+                        )
+                    }
+                    Plan::Remove { line } => {
+                        (file.remove(&line), expected_of(&file, Some(&line)), Some(line), None)
+                    }
+                };
+                verify(shared.facts.as_str(), &new, &mut expected)?;
+                let text = touch(&new, &now);
+                let written = FactsFile::parse(&text);
+                let line = content
+                    .and_then(|content| written.lines().iter().find(|line| line.content == content).cloned());
+                let before = old.as_ref().map(|line| fact_line(line, created_of(line)));
+                let created = before.as_ref().map_or(Some(now.timestamp()), |before| before.created);
+                let after = line.as_ref().map(|line| fact_line(line, created));
+                let full = |line: &Line| KeyFact {
+                    created: line
+                        .date
+                        .or_else(|| created.map(|at| at.to_zoned(now.time_zone().clone()).date())),
+                    created_at: created,
+                    source: cause.source.clone(),
+                    ..fact_of(line)
+                };
+                let answer = match (&old, &line) {
+                    (None, Some(line)) => FactChange::Added { fact: full(line) },
+                    (Some(old), Some(line)) => {
+                        FactChange::Updated { fact: full(line), before: old.content.clone() }
+                    }
+                    (Some(old), None) => FactChange::Forgotten { fact: fact_of(old) },
+                    (None, None) => return Err(MemoryError::BrokeOff),
+                };
+                Ok(Planned::Write { text, effect: MemoryEffect::Fact { before, after }, answer })
+            })
+            .await
+    }
+}
+
+/// What is to become of the file.
+enum Plan {
+    Nothing(Line),
+    Add { content: String, important: bool, date: Date },
+    Reword { line: Line, content: String, important: bool },
+    Remove { line: Line },
+}
+
+/// What a call answered, as its change in the history says.
+fn replayed(before: Option<&FactLine>, after: Option<&FactLine>) -> Option<FactChange> {
+    let fact = |line: &FactLine| {
+        let mut tags = super::fact::tags_of(&line.text);
+        if line.important || line.line.split_whitespace().any(|word| word == super::fact::IMPORTANT) {
+            tags.insert(0, super::fact::IMPORTANT.to_owned());
+        }
+        KeyFact {
+            id: FactId::of(&line.text),
+            content: line.text.clone(),
+            tags,
+            created: None,
+            created_at: line.created,
+            source: None,
+        }
+    };
+    Some(match (before, after) {
+        (None, Some(after)) => FactChange::Added { fact: fact(after) },
+        (Some(before), Some(after)) => FactChange::Updated { fact: fact(after), before: before.text.clone() },
+        (Some(before), None) => FactChange::Forgotten { fact: fact(before) },
+        (None, None) => return None,
+    })
+}
+
+/// Whether the file reads as the change would have left it.
+fn is_done(file: &FactsFile, before: Option<&FactLine>, after: Option<&FactLine>) -> bool {
+    let stands = |line: &FactLine| file.lines().iter().any(|known| known.bytes == line.line);
+    after.is_none_or(stands) && before.is_none_or(|before| !stands(before))
+}
+
+/// Whether each fact is important, and its words: what must be in the file after a change.
+pub(crate) fn expected_of(file: &FactsFile, but: Option<&Line>) -> Vec<(bool, String)> {
+    file.lines()
+        .iter()
+        .filter(|line| Some(*line) != but)
+        .map(|line| (line.important, line.content.clone()))
+        .collect()
+}
+
+pub(crate) fn facts_of(file: &FactsFile) -> Vec<KeyFact> {
+    file.lines().iter().map(fact_of).collect()
+}
+
+fn fact_of(line: &Line) -> KeyFact {
+    KeyFact {
+        id: FactId::of(&line.content),
+        content: line.content.clone(),
+        tags: line.tags.clone(),
+        created: line.date,
+        created_at: None,
+        source: None,
+    }
+}
+
+fn fact_line(line: &Line, created: Option<Timestamp>) -> FactLine {
+    FactLine {
+        text: line.content.clone(),
+        line: line.bytes.clone(),
+        important: line.section == Section::Important,
+        place: line.place,
+        created,
+    }
+}
+
+/// The lines from oldest to newest.
+fn by_age(file: &FactsFile) -> Vec<&Line> {
+    let mut above: Option<Date> = None;
+    let mut lines: Vec<(Option<Date>, usize, &Line)> = file
+        .lines()
+        .iter()
+        .enumerate()
+        .map(|(place, line)| {
+            above = line.date.or(above);
+            (above, place, line)
+        })
+        .collect();
+    lines.sort_by_key(|(date, place, _)| (*date, *place));
+    lines.into_iter().map(|(_, _, line)| line).collect()
+}
+
+fn recent_of(file: &FactsFile, n: usize) -> Vec<KeyFact> {
+    by_age(file).into_iter().rev().filter(|line| !line.important).take(n).map(fact_of).collect()
+}
+
+/// The known fact that the words correct: the largest overlap over the bound, the newest of equals.
+fn best_match<'a>(file: &'a FactsFile, content: &str) -> Option<&'a Line> {
+    let new = Words::of(content);
+    let mut best: Option<(Overlap, &Line)> = None;
+    for line in by_age(file) {
+        let overlap = Overlap::between(&new, &Words::of(&line.content));
+        if overlap.is_match() && best.is_none_or(|(most, _)| !most.exceeds(overlap)) {
+            best = Some((overlap, line));
+        }
+    }
+    best.map(|(_, line)| line)
+}
+
+fn pick<'a>(file: &'a FactsFile, which: &str) -> Result<&'a Line, MemoryError> {
+    let contents: Vec<&str> = file.lines().iter().map(|line| line.content.as_str()).collect();
+    let at = choose(&contents, which)?;
+    file.lines().get(at).ok_or_else(|| MemoryError::NoSuchFact { which: which.to_owned() })
+}
+
+/// Which of the facts is meant.
+fn choose(contents: &[&str], which: &str) -> Result<usize, MemoryError> {
+    let which = which.trim();
+    let nothing = || MemoryError::NoSuchFact { which: which.to_owned() };
+    if which.is_empty() {
+        return Err(nothing());
+    }
+    let lower = which.to_lowercase();
+    let words = Words::of(which);
+    let tests: [&dyn Fn(&str) -> bool; 5] = [
+        &|content| content == which,
+        &|content| FactId::of(content).as_str() == lower,
+        &|content| content.to_lowercase() == lower,
+        &|content| content.to_lowercase().contains(&lower),
+        &|content| Overlap::between(&words, &Words::of(content)).is_match(),
+    ];
+    for test in tests {
+        let found: Vec<usize> =
+            contents.iter().enumerate().filter(|(_, content)| test(content)).map(|(at, _)| at).collect();
+        match found.as_slice() {
+            [] => {}
+            [one] => return Ok(*one),
+            // Two lines of the same words: either will do.
+            [first, rest @ ..] if rest.iter().all(|at| contents.get(*at) == contents.get(*first)) => {
+                return Ok(*first);
+            }
+            many => {
+                let candidates = many
+                    .iter()
+                    .take(5)
+                    .filter_map(|at| contents.get(*at))
+                    .map(|content| (*content).to_owned())
+                    .collect();
+                return Err(MemoryError::Ambiguous { which: which.to_owned(), candidates });
+            }
+        }
+    }
+    Err(nothing())
+}

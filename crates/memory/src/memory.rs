@@ -1,0 +1,261 @@
+//! The memory as a whole: facts, notes and the way back, over one vault of one owner.
+
+use std::sync::Arc;
+
+use adjutant_core::port::MemoryLedger;
+use adjutant_core::{
+    IdempotencyKey, MemoryChange, MemoryEffect, MemoryScope, MemorySource, MemoryState, ToolContext, UserId,
+};
+use jiff::Zoned;
+use uuid::Uuid;
+
+use crate::daily::Daily;
+use crate::key_fact::KeyFactStore;
+use crate::notes::Notes;
+use crate::vault::{NotePath, Stored, Vault, VaultLock};
+use crate::{MemoryError, VaultError};
+
+/// What time it is, and in which zone: the person's own. Handed in, never read here.
+pub type Clock = Arc<dyn Fn() -> Zoned + Send + Sync>;
+
+/// How often a change is planned again because another program wrote in between.
+const ATTEMPTS_MAX: usize = 8;
+
+/// Settings of a memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryOptions {
+    /// Where the facts are, relative to the vault. Default `memory/facts.md`. Setting `memory.path`.
+    pub path: String,
+    /// How many facts there may be. Default 200. At the limit `remember` refuses; nothing is evicted. Setting
+    /// `memory.max_facts`.
+    pub max_facts: usize,
+    /// Where daily notes are. Default: as the vault's own settings say. Setting `vault.daily`.
+    pub daily: Daily,
+    /// The heading of daily notes under which entries stand, without `#`. Default `Log`. A note that has it at any level
+    /// gets entries there; another note gets it at level 2, at its end.
+    pub heading: String,
+}
+
+impl Default for MemoryOptions {
+    fn default() -> Self {
+        Self {
+            path: "memory/facts.md".to_owned(),
+            max_facts: 200,
+            daily: Daily::Auto,
+            heading: "Log".to_owned(),
+        }
+    }
+}
+
+/// Because of what something is changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cause {
+    /// The conversation; none if the person does it without one.
+    pub source: Option<MemorySource>,
+    /// The same for every repeat of one call: then it has one effect.
+    pub key: Option<IdempotencyKey>,
+}
+
+impl Cause {
+    /// The person, by a command.
+    #[must_use]
+    pub fn person() -> Self {
+        Self::default()
+    }
+
+    /// A tool call.
+    #[must_use]
+    pub fn call(context: &ToolContext) -> Self {
+        let source = MemorySource {
+            conversation: context.conversation,
+            turn: context.turn,
+            call: context.call.clone(),
+        };
+        Self { source: Some(source), key: Some(context.key.clone()) }
+    }
+}
+
+/// The memory of one person in one vault. Cheap to clone; files are read fresh at every operation.
+#[derive(Clone)]
+pub struct Memory(Arc<Shared>);
+
+/// What facts, notes and undo have in common.
+pub(crate) struct Shared {
+    pub(crate) vault: Vault,
+    pub(crate) facts: NotePath,
+    pub(crate) options: MemoryOptions,
+    pub(crate) ledger: Arc<dyn MemoryLedger>,
+    pub(crate) clock: Clock,
+    pub(crate) scope: MemoryScope,
+}
+
+/// What a plan wants to be written.
+pub(crate) enum Planned<T> {
+    /// Nothing: this is the answer already.
+    Nothing(T),
+    /// This text, with this effect.
+    Write { text: String, effect: MemoryEffect, answer: T },
+}
+
+impl Memory {
+    /// Over a vault that belongs to `owner`. No file is touched.
+    ///
+    /// # Errors
+    /// [`VaultError::Name`] if [`MemoryOptions::path`] cannot be a note of the vault.
+    pub fn new(
+        vault: Vault,
+        owner: UserId,
+        options: MemoryOptions,
+        ledger: Arc<dyn MemoryLedger>,
+        clock: Clock,
+    ) -> Result<Self, VaultError> {
+        let facts = NotePath::parse(&options.path)?;
+        let scope = MemoryScope { user: owner, vault: vault.root().to_string_lossy().into_owned() };
+        Ok(Self(Arc::new(Shared { vault, facts, options, ledger, clock, scope })))
+    }
+
+    /// The facts.
+    #[must_use]
+    pub fn facts(&self) -> KeyFactStore {
+        KeyFactStore(self.0.clone())
+    }
+
+    /// The notes and daily notes.
+    #[must_use]
+    pub fn notes(&self) -> Notes {
+        Notes(self.0.clone())
+    }
+
+    /// The vault.
+    #[must_use]
+    pub fn vault(&self) -> &Vault {
+        &self.0.vault
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn owner(&self) -> &UserId {
+        &self.0.scope.user
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.0
+    }
+}
+
+/// Runs file work where waiting for a disk holds nobody up.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, VaultError> + Send + 'static,
+) -> Result<T, MemoryError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done.map_err(MemoryError::from),
+        Err(_) => Err(MemoryError::BrokeOff),
+    }
+}
+
+impl Shared {
+    /// Refuses everybody but the owner.
+    pub(crate) fn check_owner(&self, user: &UserId) -> Result<(), MemoryError> {
+        if *user == self.scope.user { Ok(()) } else { Err(MemoryError::NotYours) }
+    }
+
+    pub(crate) async fn lock(&self) -> Result<VaultLock, MemoryError> {
+        let vault = self.vault.clone();
+        blocking(move || vault.lock()).await
+    }
+
+    pub(crate) async fn read(&self, path: &NotePath) -> Result<Option<Stored>, MemoryError> {
+        let (vault, path) = (self.vault.clone(), path.clone());
+        blocking(move || vault.read_stored(&path)).await
+    }
+
+    /// Gives the lock back with the answer: the work needs it in another thread.
+    async fn replace(
+        &self,
+        lock: VaultLock,
+        path: &NotePath,
+        before: Option<Stored>,
+        after: String,
+    ) -> Result<(VaultLock, bool), MemoryError> {
+        let (vault, path) = (self.vault.clone(), path.clone());
+        blocking(move || {
+            let done = vault.replace(&lock, &path, before.as_ref(), &after)?;
+            Ok((lock, done))
+        })
+        .await
+    }
+
+    /// A change that has not begun.
+    pub(crate) fn new_change(&self, cause: &Cause, effect: MemoryEffect) -> MemoryChange {
+        MemoryChange {
+            id: Uuid::now_v7(),
+            at: (self.clock)().timestamp(),
+            source: cause.source.clone(),
+            key: cause.key.clone(),
+            effect,
+            state: MemoryState::Begun,
+        }
+    }
+
+    /// Changes one file: locked, read, planned, written into the history, replaced, and planned again if another program
+    /// wrote in between. `plan` gets the text, if the file exists.
+    ///
+    /// `known` is this call's change as an earlier attempt left it in the history.
+    pub(crate) async fn change<T>(
+        &self,
+        path: &NotePath,
+        cause: &Cause,
+        known: Option<&MemoryChange>,
+        mut plan: impl FnMut(Option<&str>) -> Result<Planned<T>, MemoryError>,
+    ) -> Result<T, MemoryError> {
+        let mut lock = self.lock().await?;
+        let mut begun = known.cloned();
+        for _ in 0..ATTEMPTS_MAX {
+            let stored = self.read(path).await?;
+            let (text, effect, answer) = match plan(stored.as_ref().map(Stored::text))? {
+                Planned::Nothing(answer) => {
+                    self.finish(begun).await;
+                    return Ok(answer);
+                }
+                Planned::Write { text, effect, answer } => (text, effect, answer),
+            };
+            let change = match begun.take() {
+                Some(change) => MemoryChange { effect, state: MemoryState::Begun, ..change },
+                None => self.new_change(cause, effect),
+            };
+            self.ledger.put(&self.scope, &change).await?;
+            match self.replace(lock, path, stored, text).await {
+                Ok((_, true)) => {
+                    self.finish(Some(change)).await;
+                    return Ok(answer);
+                }
+                Ok((held, false)) => {
+                    lock = held;
+                    begun = Some(change);
+                }
+                Err(error) => {
+                    let change = MemoryChange { state: MemoryState::Void, ..change };
+                    let _ = self.ledger.put(&self.scope, &change).await;
+                    return Err(error);
+                }
+            }
+        }
+        self.void(begun).await;
+        Err(VaultError::Busy { name: path.to_string() }.into())
+    }
+
+    /// The file says that it was done; if the history cannot be told, the file still does.
+    async fn finish(&self, change: Option<MemoryChange>) {
+        if let Some(change) = change {
+            let change = MemoryChange { state: MemoryState::Done, ..change };
+            let _ = self.ledger.put(&self.scope, &change).await;
+        }
+    }
+
+    async fn void(&self, change: Option<MemoryChange>) {
+        if let Some(change) = change {
+            let change = MemoryChange { state: MemoryState::Void, ..change };
+            let _ = self.ledger.put(&self.scope, &change).await;
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! `remember`.
+
+use adjutant_core::{Arguments, BoxFuture, Prepared, Tool, ToolContext, ToolDefinition, ToolError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{definition, message, read, with_message, writes};
+use crate::{Cause, FACT_CHARS_MAX, Memory};
+
+/// Remembers a fact about the person.
+pub(super) struct Remember {
+    definition: ToolDefinition,
+    memory: Memory,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    fact: String,
+    #[serde(default)]
+    important: bool,
+}
+
+impl Remember {
+    pub(super) fn new(memory: &Memory) -> Self {
+        let definition = definition(
+            "remember",
+            "Remember one lasting fact about the user for later conversations, or correct one that is known. Use when \
+             the user says something about themselves that will still matter, or asks to remember it. One fact per call.",
+            json!({
+                "fact": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": FACT_CHARS_MAX,
+                    "description": "The fact as one sentence that is clear without this conversation",
+                },
+                "important": {
+                    "type": "boolean",
+                    "description": "True only if it matters in every conversation (default false)",
+                },
+            }),
+            &["fact"],
+            writes(),
+        );
+        Self { definition, memory: memory.clone() }
+    }
+}
+
+impl Tool for Remember {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        _context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
+        Box::pin(async move {
+            let args: Args = read(arguments.clone())?;
+            Ok(Prepared::Ready { arguments, preview: Some(format!("Remember “{}”", args.fact)) })
+        })
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move {
+            let args: Args = read(arguments)?;
+            self.memory.shared().check_owner(&context.user)?;
+            let change = self.memory.facts().add(&args.fact, args.important, &Cause::call(context)).await?;
+            let words = change.words();
+            Ok(with_message(change, words))
+        })
+    }
+
+    fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
+        message(data)
+    }
+}

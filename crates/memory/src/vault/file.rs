@@ -1,0 +1,198 @@
+//! One file: read whole, replaced whole. After a crash at any instant there is the old file or the new one.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use super::NOTE_BYTES_MAX;
+use crate::VaultError;
+
+/// What a file held when it was read: UTF-8 text, a byte order mark included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stored(String);
+
+impl Stored {
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Where a replacement is prepared, and what the file is called in errors.
+pub(super) struct Place<'a> {
+    pub(super) work: Option<&'a Path>,
+    pub(super) tag: &'a str,
+    pub(super) name: &'a str,
+}
+
+/// Reads it, at most [`NOTE_BYTES_MAX`].
+pub(super) fn read(path: &Path, name: &str) -> Result<Stored, VaultError> {
+    let bytes = read_bytes(path).map_err(|error| VaultError::of_file(name, "read", &error))?;
+    if bytes.len() as u64 > NOTE_BYTES_MAX {
+        let bytes = fs::metadata(path).map_or(bytes.len() as u64, |about| about.len());
+        return Err(VaultError::TooLarge { name: name.to_owned(), bytes, max: NOTE_BYTES_MAX });
+    }
+    String::from_utf8(bytes)
+        .map(Stored)
+        .map_err(|error| VaultError::NotText { name: name.to_owned(), at: error.utf8_error().valid_up_to() })
+}
+
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(NOTE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes `after` to a temporary file, makes it durable, looks once more whether the target is what `before` read, and
+/// moves it there. Mode and owner are kept. `false` if somebody else wrote in between.
+///
+/// Between the last look and the move lies an instant in which another program's write would be lost; nothing but that
+/// program's cooperation can close it.
+pub(super) fn replace(
+    target: &Path,
+    before: Option<&Stored>,
+    after: &[u8],
+    place: &Place<'_>,
+) -> Result<bool, VaultError> {
+    let failed = |error: io::Error| VaultError::of_file(place.name, "write", &error);
+    let folder = target.parent().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+    if before.is_some() {
+        // A rename would replace it all the same: only the folder's permission counts for that.
+        let about = fs::metadata(target).map_err(failed)?;
+        if about.permissions().readonly() {
+            return Err(VaultError::ReadOnly { name: place.name.to_owned() });
+        }
+    } else {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    if let Some(work) = place.work.filter(|work| may_be_same_device(work, folder)) {
+        match attempt(target, before, after, &in_work_folder(work, place.tag)) {
+            Err(error) if is_elsewhere(&error) => {}
+            done => return done.map_err(failed),
+        }
+    }
+    attempt(target, before, after, &beside(folder)).map_err(failed)
+}
+
+/// Whether a rename from `work` to `folder` may work. It may still fail: one device can be mounted twice.
+#[cfg(unix)]
+fn may_be_same_device(work: &Path, folder: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let _ = fs::create_dir_all(work);
+    match (fs::metadata(work), fs::metadata(folder)) {
+        (Ok(work), Ok(folder)) => work.dev() == folder.dev(),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn may_be_same_device(_work: &Path, _folder: &Path) -> bool {
+    true
+}
+
+/// A name in the work folder. Whatever else has this vault's name there was left by a process that died: the lock is held.
+fn in_work_folder(work: &Path, tag: &str) -> PathBuf {
+    let _ = fs::create_dir_all(work);
+    clear(work, &format!("{tag}-"));
+    work.join(format!("{tag}-{}.tmp", Uuid::now_v7().simple()))
+}
+
+/// A hidden name beside the target.
+fn beside(folder: &Path) -> PathBuf {
+    clear(folder, ".adjutant-");
+    folder.join(format!(".adjutant-{}.tmp", Uuid::now_v7().simple()))
+}
+
+fn clear(folder: &Path, prefix: &str) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let left = name.to_str().is_some_and(|name| name.starts_with(prefix) && name.ends_with(".tmp"));
+        if left {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The work folder is of no use for this vault: on another file system, or not usable at all.
+fn is_elsewhere(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::CrossesDevices)
+        || error.get_ref().is_some_and(|inner| inner.is::<NoWorkFolder>())
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the work folder cannot be used")]
+struct NoWorkFolder;
+
+fn attempt(target: &Path, before: Option<&Stored>, after: &[u8], temporary: &Path) -> io::Result<bool> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(temporary).map_err(|error| {
+        // Beside the target this is the error; in the work folder it is a reason to go beside.
+        if temporary.parent() == target.parent() { error } else { io::Error::other(NoWorkFolder) }
+    })?;
+    let done = fill(&mut file, target, before, after).and_then(|()| {
+        drop(file);
+        if !unchanged(target, before)? {
+            return Ok(false);
+        }
+        put(temporary, target, before.is_some())
+    });
+    // After a rename there is nothing left to remove.
+    let _ = fs::remove_file(temporary);
+    done
+}
+
+fn fill(file: &mut File, target: &Path, before: Option<&Stored>, after: &[u8]) -> io::Result<()> {
+    file.write_all(after)?;
+    if before.is_some() {
+        let about = fs::metadata(target)?;
+        keep_owner(file, &about);
+        file.set_permissions(about.permissions())?;
+    }
+    file.sync_all()
+}
+
+/// The owner matters when an administrator's process writes to somebody's vault. Without the right to give files away
+/// there is nothing to do: then the owner is who runs this.
+#[cfg(unix)]
+fn keep_owner(file: &File, about: &fs::Metadata) {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let _ = fchown(file, Some(about.uid()), Some(about.gid()));
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_file: &File, _about: &fs::Metadata) {}
+
+fn unchanged(target: &Path, before: Option<&Stored>) -> io::Result<bool> {
+    match (before, read_bytes(target)) {
+        (Some(before), Ok(now)) => Ok(before.0.as_bytes() == now),
+        (None, Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        (Some(_), Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        (None, Ok(_)) => Ok(false),
+        (_, Err(error)) => Err(error),
+    }
+}
+
+fn put(temporary: &Path, target: &Path, existed: bool) -> io::Result<bool> {
+    if existed {
+        fs::rename(temporary, target)?;
+    } else {
+        // A link is made only if the name is free, so that a note somebody creates at this instant is not lost. Some file
+        // systems have no links; there the name was free a moment ago.
+        match fs::hard_link(temporary, target) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            Err(_) => fs::rename(temporary, target)?,
+        }
+    }
+    sync_folder(target);
+    Ok(true)
+}
+
+/// Makes the rename itself durable, where a folder can be opened for that.
+fn sync_folder(target: &Path) {
+    if let Some(folder) = target.parent()
+        && let Ok(folder) = File::open(folder)
+    {
+        let _ = folder.sync_all();
+    }
+}

@@ -1,0 +1,114 @@
+//! A vault in a temporary folder, and a clock that stands still until it is told.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use adjutant_core::{CallId, CancellationToken, ConversationId, IdempotencyKey, ToolContext, TurnId, UserId};
+use adjutant_memory::{Cause, InMemoryLedger, Memory, MemoryOptions, Vault};
+use jiff::{Span, Zoned};
+
+pub(crate) struct Home {
+    pub(crate) memory: Memory,
+    pub(crate) ledger: Arc<InMemoryLedger>,
+    pub(crate) time: Arc<Mutex<Zoned>>,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self::with(MemoryOptions::default())
+    }
+
+    pub(crate) fn with(options: MemoryOptions) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("vault")).unwrap();
+        let time: Zoned = "2025-12-10T14:05:00[Europe/Berlin]".parse().unwrap();
+        let time = Arc::new(Mutex::new(time));
+        let ledger = Arc::new(InMemoryLedger::new());
+        let memory = memory(folder.path(), options, &ledger, &time);
+        Self { memory, ledger, time, folder }
+    }
+
+    /// The same vault, opened anew with an empty history: a restart without a database.
+    pub(crate) fn forgetful(&self) -> Memory {
+        memory(self.folder.path(), MemoryOptions::default(), &Arc::new(InMemoryLedger::new()), &self.time)
+    }
+
+    pub(crate) fn vault(&self) -> PathBuf {
+        self.folder.path().join("vault")
+    }
+
+    pub(crate) fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let path = self.vault().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub(crate) fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.vault().join(path)).unwrap()
+    }
+
+    pub(crate) fn facts(&self) -> String {
+        self.read("memory/facts.md")
+    }
+
+    pub(crate) fn later(&self, span: Span) {
+        let mut time = self.time.lock().unwrap();
+        *time = time.checked_add(span).unwrap();
+    }
+
+    pub(crate) async fn remember(&self, fact: &str) -> String {
+        self.memory.facts().add(fact, false, &Cause::person()).await.unwrap().words()
+    }
+
+    pub(crate) async fn contents(&self) -> Vec<String> {
+        self.memory.facts().list().await.unwrap().into_iter().map(|fact| fact.content).collect()
+    }
+}
+
+fn memory(
+    folder: &Path,
+    options: MemoryOptions,
+    ledger: &Arc<InMemoryLedger>,
+    time: &Arc<Mutex<Zoned>>,
+) -> Memory {
+    let vault = Vault::open(folder.join("vault")).unwrap().with_work_folder(folder.join("work"));
+    let time = time.clone();
+    let clock = Arc::new(move || time.lock().unwrap().clone());
+    Memory::new(vault, UserId::local(), options, ledger.clone(), clock).unwrap()
+}
+
+/// A context of this user; every `call` number is another call.
+pub(crate) fn context(user: &str, call: u32) -> ToolContext {
+    let (conversation, turn) = (ConversationId(uuid::Uuid::nil()), TurnId(uuid::Uuid::nil()));
+    let call = CallId::new(format!("call_{call}")).unwrap();
+    ToolContext {
+        user: UserId::new(user).unwrap(),
+        conversation,
+        turn,
+        key: IdempotencyKey::of(conversation, turn, &call),
+        call,
+        cancelled: CancellationToken::new(),
+    }
+}
+
+/// All files below a folder with their bytes, hidden ones too.
+pub(crate) fn files(folder: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = std::collections::BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(at) = folders.pop() {
+        for entry in fs::read_dir(at).unwrap().flatten() {
+            let kind = entry.file_type().unwrap();
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                found.insert(
+                    entry.path().strip_prefix(folder).unwrap().to_owned(),
+                    fs::read(entry.path()).unwrap(),
+                );
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,14 @@
+//! The vault at its boundary: files in, files and words out. Every test has a vault of its own.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod bytes; // what must stay as it is
+mod daily;
+mod facts;
+mod harness;
+mod moment;
+mod notes;
+mod paths;
+mod processes; // two writers, and one that is killed
+mod tools;
+mod trouble; // what goes wrong
