@@ -8,6 +8,7 @@ use adjutant_core::{TaskFilter, Verdict, nearest};
 use adjutant_providers::Provider;
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
+use crate::config::Authentication;
 use crate::error::CliError;
 
 const EXAMPLES: &str = "\
@@ -168,6 +169,8 @@ pub(crate) enum Command {
     /// See and change tasks, without a language model
     #[command(subcommand)]
     Tasks(Tasks),
+    /// What the assistant can do: its own tools, those of MCP servers, and what is asked before they run
+    Tools,
     /// Answer what waits for a yes or no, or for what became of it
     #[command(subcommand)]
     Pending(Pending),
@@ -485,6 +488,7 @@ impl Cli {
                 | Command::Mcp(_)
                 | Command::Log(_)
                 | Command::Token(_)
+                | Command::Tools
                 | Command::Db(_)
                 | Command::Config(_),
             ) => false,

@@ -1,26 +1,25 @@
 //! `adjutant serve`: the assistant over HTTP, for one person or a team.
 
+mod access; // who may ask
+mod browser; // the page, opened
 mod dispatch; // who has conversations go on, if not this process
 mod session; // the token of whoever starts it
 mod state; // where other processes of this machine find it
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-
-use adjutant_core::port::TokenStore;
-use adjutant_core::{CancellationToken, UserId};
-use adjutant_service::{Auth, ServeError, Service, ServiceConfig, ServiceEvent, new_token};
+use adjutant_core::CancellationToken;
+use adjutant_service::{ServeError, Service, ServiceConfig, ServiceEvent};
+use clap::ValueEnum as _;
 use serde_json::json;
 
 use crate::args::Serve;
-use crate::config::Settings;
+use crate::config::{Authentication, Settings};
 use crate::display::json_line;
 use crate::error::{CliError, Exit};
 use crate::lines::Stops;
 use crate::screen::Screen;
-use crate::{db, model_choice, store, wiring};
+use crate::{db, model_choice, servers, store, wiring};
+use access::Access;
 use dispatch::Worker;
-use session::Session;
 use state::StateFile;
 
 /// Serves until it is told to stop; then it takes nothing new and lets what runs end. Told twice, it stops at once.
@@ -35,21 +34,25 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let mut stops = Stops::new()?;
     let bind = options.bind.unwrap_or(settings.serve.bind);
-    let authenticates = options.auth.map_or(settings.serve.authenticates, |auth| auth.authenticates());
+    let how = options.auth.unwrap_or(settings.serve.auth);
     let store = store::open(settings).await?;
-    let (auth, secret) = access(bind, authenticates, store.clone()).await?;
+    let Access { auth, secret } = Access::of(how, bind, &settings.serve, store.clone(), screen).await?;
     let model = model_choice::open(settings, screen).await?;
-    let agent = wiring::agent(settings, model, store.clone())?;
+    let servers = servers::start(settings, screen).await?;
+    let agent = wiring::agent_with(settings, model, store.clone(), Some(&servers))?;
     let model = agent.model().id().to_string();
     let mut config = ServiceConfig::new(bind, auth);
     config.hosts.clone_from(&settings.serve.hosts);
+    config.limits = settings.serve.limits;
+    config.metrics_bind = settings.serve.metrics_bind;
+    config.page = !options.no_ui;
     config.tell_requests = screen.verbose();
     let worker = match &options.dispatch {
         Some(address) => Some(Worker::bind(address).await?),
         None => None,
     };
     let accepting = worker.as_ref().map_or_else(|| agent.clone(), |worker| worker.dispatching(&agent));
-    let service = Service::bind(accepting, config).await?;
+    let service = Service::bind(accepting, config).await?.with_tasks(store.clone());
     let url = format!("http://{}", service.address());
     let found_by = StateFile::write(&settings.dirs.state, &url, secret.as_deref());
     let state_file = match &found_by {
@@ -59,7 +62,14 @@ pub(crate) async fn run(
             None
         }
     };
+    let page = (!options.no_ui).then(|| match &secret {
+        Some(secret) => format!("{url}/?token={secret}"),
+        None => url.clone(),
+    });
     let announced = Announced {
+        page,
+        auth: how,
+        metrics: service.metrics_address().map(|address| format!("http://{address}/metrics")),
         url,
         secret,
         model,
@@ -71,6 +81,12 @@ pub(crate) async fn run(
         screen.answer_line(&announced.json())
     } else {
         announced.tell(screen)
+    }
+    if options.open
+        && let Some(page) = &announced.page
+        && let Err(error) = browser::open(page)
+    {
+        screen.note(&format!("no browser could be opened ({error}): open the address yourself"));
     }
 
     let stop = CancellationToken::new();
@@ -87,7 +103,10 @@ pub(crate) async fn run(
     loop {
         tokio::select! {
             () = &mut removing => {}
-            served = &mut serving => return Ok(served.map(|((), ())| Exit::Ok)?),
+            served = &mut serving => {
+                served?;
+                break;
+            }
             () = stops.next() => {
                 if stop.is_cancelled() {
                     screen.note("stopped at once; what was running goes on with the next start");
@@ -98,35 +117,8 @@ pub(crate) async fn run(
             }
         }
     }
-}
-
-/// Who may ask, and the secret of the person who starts it. On this machine's own address there is one for them; beyond it,
-/// only tokens that were made.
-async fn access(
-    bind: SocketAddr,
-    authenticates: bool,
-    tokens: Arc<dyn TokenStore>,
-) -> Result<(Auth, Option<String>), CliError> {
-    if !authenticates {
-        // Said now, and not after a model was loaded.
-        return if bind.ip().is_loopback() {
-            Ok((Auth::None, None))
-        } else {
-            Err(ServeError::Open(bind).into())
-        };
-    }
-    if bind.ip().is_loopback() {
-        let token = new_token().map_err(|error| CliError::failed(error.to_string()))?;
-        let session = Session { digest: token.digest, user: UserId::local(), tokens };
-        return Ok((Auth::Token(Arc::new(session)), Some(token.secret)));
-    }
-    let usable = tokens.tokens(None).await?.iter().any(|token| token.revoked_at.is_none());
-    if !usable {
-        return Err(CliError::configuration(format!("nobody could ask at {bind}: there is no token yet"))
-            .or_try("adjutant token create --user NAME")
-            .or_try("adjutant serve --bind 127.0.0.1:8080    for this machine alone"));
-    }
-    Ok((Auth::Token(tokens), None))
+    servers.stop().await;
+    Ok(Exit::Ok)
 }
 
 fn report(screen: &Screen, event: &ServiceEvent) {
@@ -139,6 +131,11 @@ fn report(screen: &Screen, event: &ServiceEvent) {
 /// What is said once it listens.
 struct Announced {
     url: String,
+    /// The page, with the token that it needs once.
+    page: Option<String>,
+    auth: Authentication,
+    /// Where the figures are, if they have an address of their own.
+    metrics: Option<String>,
     secret: Option<String>,
     model: String,
     store: String,
@@ -151,7 +148,10 @@ impl Announced {
     fn json(&self) -> String {
         json_line(&json!({
             "url": self.url,
+            "web": self.page,
             "token": self.secret,
+            "auth": self.auth.to_possible_value().map(|value| value.get_name().to_owned()),
+            "metrics": self.metrics,
             "model": self.model,
             "store": self.store,
             "worker": self.worker,
@@ -160,17 +160,37 @@ impl Announced {
     }
 
     fn tell(&self, screen: &Screen) {
-        let line = |name: &str, value: &str| screen.answer_line(&format!("  {name:6} {value}"));
+        let line = |name: &str, value: &str| screen.answer_line(&format!("  {name:7} {value}"));
+        if let Some(page) = &self.page {
+            let once = if self.secret.is_some() { "    (open this once; it sets a cookie)" } else { "" };
+            line("web", &format!("{page}{once}"));
+        }
         line("chat", &format!("POST {}/v1/chat", self.url));
+        line("openai", &format!("{}/v1", self.url));
+        line("mcp", &format!("{}/mcp", self.url));
+        line("docs", &format!("{}/docs    (and /openapi.json)", self.url));
+        if let Some(metrics) = &self.metrics {
+            line("metrics", metrics);
+        }
         if let Some(secret) = &self.secret {
             line("token", &format!("{secret}    (yours, until this process ends)"));
         }
         line("model", &self.model);
         line("store", &self.store);
+        line(
+            "auth",
+            &self.auth.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default(),
+        );
         if let Some(worker) = &self.worker {
             line("worker", &format!("{worker}    (where Restate calls it)"));
         }
-        let header = self.secret.as_ref().map(|secret| format!(" -H 'Authorization: Bearer {secret}'"));
+        let header = match (&self.secret, self.auth) {
+            (Some(secret), _) => Some(format!(" -H 'Authorization: Bearer {secret}'")),
+            (None, Authentication::Token | Authentication::Jwt) => {
+                Some(" -H 'Authorization: Bearer TOKEN'".to_owned())
+            }
+            (None, Authentication::Proxy | Authentication::None) => None,
+        };
         line(
             "try",
             &format!(

@@ -27,21 +27,37 @@ fn allowed(hosts: &[String], method: &Method, headers: &HeaderMap) -> Result<(),
             "the service does not answer to that host name; add it to serve.hosts",
         ));
     }
-    let origin = text(ORIGIN).filter(|_| !method.is_safe());
-    if let Some(origin) = origin
-        && origin.split_once("://").map(|(_, origin)| origin) != Some(host)
-    {
+    if method.is_safe() {
+        return Ok(());
+    }
+    let foreign = text(ORIGIN).is_some_and(|origin| !is_own_page(hosts, host, origin));
+    // What browsers say of a request by themselves; older ones do not, and programs do not.
+    let from_elsewhere = headers
+        .get("sec-fetch-site")
+        .is_some_and(|site| site.as_bytes() == b"cross-site" || site.as_bytes() == b"same-site");
+    if foreign || from_elsewhere {
         return Err(Problem::forbidden("pages of another origin may not ask"));
     }
     Ok(())
 }
 
-/// An address of numbers cannot be rebound; names have to be known.
-fn is_ours(hosts: &[String], host: &str) -> bool {
-    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+/// A page that was loaded by the name that is asked by now; or, behind a proxy that asks by another, by one of our own.
+fn is_own_page(hosts: &[String], host: &str, origin: &str) -> bool {
+    let Some((_, origin)) = origin.split_once("://") else { return false };
+    origin == host || hosts.iter().any(|known| known.eq_ignore_ascii_case(name_of(origin)))
+}
+
+/// Without the port.
+fn name_of(host: &str) -> &str {
+    match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
+    }
+}
+
+/// An address of numbers cannot be rebound; names have to be known.
+fn is_ours(hosts: &[String], host: &str) -> bool {
+    let name = name_of(host);
     name.eq_ignore_ascii_case("localhost")
         || name.parse::<IpAddr>().is_ok()
         || hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
@@ -79,5 +95,10 @@ mod tests {
             assert!(!check(Method::POST, "localhost:8080", Some(origin)), "{origin}");
         }
         assert!(check(Method::GET, "localhost:8080", Some("https://evil.example")));
+        // A proxy may ask by another name than people do.
+        assert!(check(Method::POST, "127.0.0.1:8080", Some("https://tasks.example")));
+        for origin in ["https://tasks.example.evil.example", "tasks.example", "https://evil.example:443"] {
+            assert!(!check(Method::POST, "127.0.0.1:8080", Some(origin)), "{origin}");
+        }
     }
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use adjutant_core::limits;
 use adjutant_providers::Provider;
+use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{Database, Dirs, budget};
+use super::{Database, Dirs, budget, serve};
 
 /// One setting.
 #[derive(Debug)]
@@ -59,6 +60,8 @@ pub(crate) enum Kind {
     Database,
     /// A length of time, or [`FOREVER`].
     Keep,
+    /// Not shown anywhere.
+    Secret,
 }
 
 /// A time without end.
@@ -73,6 +76,17 @@ pub(crate) enum Value {
     Duration(Duration),
     List(Vec<String>),
     Database(Database),
+    Secret(Secret),
+}
+
+/// Words that are not shown.
+#[derive(Debug, Clone)]
+pub(crate) struct Secret(pub(crate) SecretString);
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.expose_secret() == other.0.expose_secret()
+    }
 }
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -84,7 +98,7 @@ const NONE: fn(&Dirs) -> Option<Value> = |_| None;
 /// Every setting, in the order `adjutant config show` lists them.
 pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let of_providers = Provider::all().flat_map(of_provider);
-    common().into_iter().chain(budget::keys()).chain(of_providers).collect()
+    common().into_iter().chain(serve::keys()).chain(budget::keys()).chain(of_providers).collect()
 });
 
 /// Who answers.
@@ -173,20 +187,6 @@ fn common() -> Vec<Key> {
             default: |dirs| Some(Value::Path(dirs.data.join("adjutant.db"))),
             ..key("store.path", Kind::Path)
         },
-        Key {
-            default: |_| Some(Value::Text("127.0.0.1:8080".to_owned())),
-            ..key("serve.bind", Kind::Address)
-        },
-        Key {
-            default: |_| Some(Value::Text("token".to_owned())),
-            ..key("serve.auth", Kind::Word(&["token", "none"]))
-        },
-        Key { unset: "localhost and addresses of numbers", ..key("serve.hosts", Kind::List) },
-        Key {
-            variable: Some("DATABASE_URL"),
-            unset: "the file of store.path",
-            ..key(DATABASE, Kind::Database)
-        },
         Key { default: |_| Some(Value::Text(FOREVER.to_owned())), ..key("log.keep", Kind::Keep) },
     ]
 }
@@ -235,7 +235,7 @@ impl Kind {
     /// What is expected, as the end of "must be …".
     pub(crate) fn expected(self) -> String {
         match self {
-            Self::Text => "text that is not empty".to_owned(),
+            Self::Text | Self::Secret => "text that is not empty".to_owned(),
             Self::Path => "a path".to_owned(),
             Self::Number { min, max } => format!("a number from {min:?} to {max:?}"),
             Self::Integer { min, max } => format!("a whole number from {min} to {max}"),
@@ -252,7 +252,7 @@ impl Kind {
 
     /// A value that does not fit, as an error shows it.
     pub(crate) fn shown(self, value: &str) -> &str {
-        if matches!(self, Self::Database) { "what it is" } else { value }
+        if matches!(self, Self::Database | Self::Secret) { "what it is" } else { value }
     }
 
     /// Reads text, as variables hold it. `bare_seconds`: a number without a unit is seconds.
@@ -260,6 +260,7 @@ impl Kind {
         let text = text.trim();
         let value = match self {
             Self::Text => Value::Text(text.to_owned()),
+            Self::Secret => Value::Secret(Secret(text.into())),
             Self::Path => Value::Path(PathBuf::from(text)),
             Self::Number { .. } => Value::Number(text.parse().ok()?),
             Self::Integer { .. } => Value::Integer(text.parse().ok()?),
@@ -281,6 +282,7 @@ impl Kind {
     pub(crate) fn check(self, value: Value) -> Option<Value> {
         let fits = match (self, &value) {
             (Self::Text, Value::Text(text)) => !text.trim().is_empty(),
+            (Self::Secret, Value::Secret(secret)) => !secret.0.expose_secret().trim().is_empty(),
             (Self::Path, Value::Path(path)) => !path.as_os_str().is_empty(),
             (Self::Number { min, max }, Value::Number(number)) => (min..=max).contains(number),
             (Self::Integer { min, max }, Value::Integer(number)) => (min..=max).contains(number),
@@ -306,6 +308,7 @@ impl std::fmt::Display for Value {
             Self::Duration(time) => f.write_str(&duration(*time)),
             Self::List(names) => f.write_str(&names.join(", ")),
             Self::Database(database) => write!(f, "{database}"),
+            Self::Secret(_) => f.write_str("set, not shown"),
         }
     }
 }

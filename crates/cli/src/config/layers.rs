@@ -8,7 +8,7 @@ use adjutant_core::nearest;
 use adjutant_providers::Provider;
 use toml::de::{DeTable, DeValue};
 
-use super::Database;
+use super::{Database, mcp};
 use super::key::{KEYS, Key, Kind, Value};
 use crate::error::CliError;
 
@@ -65,6 +65,9 @@ pub(crate) fn toml(text: &str, path: &Path, owner: Owner) -> Result<Layer, CliEr
     for (name, value) in table.get_ref() {
         let at = name.span().start;
         match value.get_ref() {
+            // Servers have names of their own: they are read apart.
+            DeValue::Table(_) if name.get_ref() == mcp::SECTION && owner == Owner::User => {}
+            DeValue::Table(_) if name.get_ref() == mcp::SECTION => return Err(mcp::refused(&file, at)),
             DeValue::Table(section) if is_section(name.get_ref()) => {
                 for (key, value) in section {
                     let at = key.span().start;
@@ -146,9 +149,9 @@ fn find(section: &str, name: &str) -> Option<&'static Key> {
 }
 
 /// A file as errors name it.
-struct File<'a> {
-    text: &'a str,
-    path: &'a Path,
+pub(super) struct File<'a> {
+    pub(super) text: &'a str,
+    pub(super) path: &'a Path,
 }
 
 impl File<'_> {
@@ -185,7 +188,7 @@ impl File<'_> {
     }
 
     /// A path in the file: a relative one starts at the file.
-    fn beside(&self, path: PathBuf) -> PathBuf {
+    pub(super) fn beside(&self, path: PathBuf) -> PathBuf {
         self.path.parent().unwrap_or(Path::new("")).join(home(path))
     }
 
@@ -214,13 +217,13 @@ impl File<'_> {
         }
     }
 
-    fn place(&self, at: usize) -> String {
+    pub(super) fn place(&self, at: usize) -> String {
         let (line, column) = self.position(at);
         format!("{}:{line}:{column}", self.path.display())
     }
 
     /// Line and column of a byte, from 1; columns count characters.
-    fn position(&self, at: usize) -> (usize, usize) {
+    pub(super) fn position(&self, at: usize) -> (usize, usize) {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let column = before.get(line_start..).map_or(0, |line| line.chars().count());
@@ -233,12 +236,17 @@ fn key_variable(section: &str) -> &'static str {
     Provider::find(section).and_then(|provider| provider.key_variable).unwrap_or("NAME_API_KEY")
 }
 
-fn convert(kind: Kind, value: &DeValue<'_>) -> Option<Value> {
+pub(super) fn convert(kind: Kind, value: &DeValue<'_>) -> Option<Value> {
     Some(match (kind, value) {
         (Kind::Text, DeValue::String(text)) => Value::Text(text.to_string()),
         (Kind::Path, DeValue::String(text)) => Value::Path(PathBuf::from(text.as_ref())),
         (
-            Kind::Duration { .. } | Kind::Word(_) | Kind::Address | Kind::Database | Kind::Keep,
+            Kind::Duration { .. }
+            | Kind::Word(_)
+            | Kind::Address
+            | Kind::Database
+            | Kind::Keep
+            | Kind::Secret,
             DeValue::String(text),
         ) => return kind.read(text, false),
         (Kind::Number { .. }, DeValue::Float(number)) => Value::Number(number.as_str().parse().ok()?),
@@ -256,7 +264,7 @@ fn convert(kind: Kind, value: &DeValue<'_>) -> Option<Value> {
 }
 
 /// A value as an error shows it.
-fn shown(value: &DeValue<'_>) -> String {
+pub(super) fn shown(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("{text:?}"),
         DeValue::Integer(number) => number.as_str().to_owned(),
@@ -269,7 +277,7 @@ fn shown(value: &DeValue<'_>) -> String {
 }
 
 /// `~/…` as a shell reads it.
-fn home(path: PathBuf) -> PathBuf {
+pub(super) fn home(path: PathBuf) -> PathBuf {
     match (path.strip_prefix("~"), etcetera::home_dir()) {
         (Ok(rest), Ok(home)) => home.join(rest),
         _ => path,

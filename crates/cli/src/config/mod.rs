@@ -7,19 +7,24 @@ mod database; // where everything is kept
 mod dirs; // where things are
 mod key; // which settings there are
 mod layers; // one source at a time
+mod mcp; // other people's tools
+mod serve; // how the service is reached
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use adjutant_core::{Budgets, MaxTokens, Temperature};
+use adjutant_mcp::client::ServerConfig;
 use adjutant_providers::Provider;
 use secrecy::SecretString;
 
 pub(crate) use database::Database;
 pub(crate) use dirs::Dirs;
 pub(crate) use key::OF_PROVIDER;
+pub(crate) use mcp::FIELDS as OF_MCP_SERVER;
+pub(crate) use serve::{Authentication, Serve};
 use key::{DATABASE, KEYS, Kind, MODEL, Value};
 use layers::{Layer, Origin, Owner};
 
@@ -67,6 +72,8 @@ pub(crate) struct Settings {
     pub(crate) database: Database,
     pub(crate) serve: Serve,
     pub(crate) budgets: Budgets,
+    /// Other people's tools.
+    pub(crate) mcp: Vec<ServerConfig>,
     /// How long conversations and their logs are kept after the last message; `None`: for ever.
     pub(crate) keep: Option<Duration>,
     pub(crate) dirs: Dirs,
@@ -98,15 +105,6 @@ pub(crate) struct AgentSettings {
     pub(crate) deny: Vec<String>,
 }
 
-/// `[serve]`: how the service is reached.
-#[derive(Debug, Clone)]
-pub(crate) struct Serve {
-    pub(crate) bind: SocketAddr,
-    /// Whether clients say who they are.
-    pub(crate) authenticates: bool,
-    pub(crate) hosts: Vec<String>,
-}
-
 /// A provider's section, and its key from the environment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProviderSettings {
@@ -130,7 +128,7 @@ pub(crate) struct OllamaSettings {
 /// One line of `adjutant config show`.
 #[derive(Debug, Clone)]
 pub(crate) struct Shown {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     /// `None`: it has no value; what applies then is in `unset`.
     pub(crate) value: Option<String>,
     pub(crate) unset: &'static str,
@@ -191,8 +189,9 @@ impl Sources {
     pub(crate) fn load(&self) -> Result<Settings, CliError> {
         let mut values = Values::new(&self.dirs);
         let user_file = self.user_file();
-        if let Some(text) = read(&user_file, self.config.is_some())? {
-            values.lay(layers::toml(&text, &user_file, Owner::User)?);
+        let user_text = read(&user_file, self.config.is_some())?;
+        if let Some(text) = &user_text {
+            values.lay(layers::toml(text, &user_file, Owner::User)?);
         }
         if let Some(file) = self.project_file()
             && let Some(text) = read(&file, false)?
@@ -220,7 +219,12 @@ impl Sources {
         let secrets = Secrets { process: &self.variables, file: &env_file, path: &env_path };
         let mut warnings = layers::misspelt(&env_file);
         warnings.extend(layers::misspelt(&self.variables));
-        Ok(values.settle(&self.dirs, &secrets, warnings))
+        let variables = mcp::Variables { process: &self.variables, file: &env_file };
+        let (servers, lines) = mcp::servers(user_text.as_deref().unwrap_or_default(), &user_file, &variables)?;
+        let mut settings = values.settle(&self.dirs, &secrets, warnings);
+        settings.mcp = servers;
+        settings.shown.extend(lines);
+        Ok(settings)
     }
 }
 
@@ -314,6 +318,10 @@ impl Values {
         }
     }
 
+    fn secret(&self, name: &str) -> Option<SecretString> {
+        if let Some(Value::Secret(secret)) = self.get(name) { Some(secret.0.clone()) } else { None }
+    }
+
     fn provider(&self, provider: &Provider, secrets: &Secrets<'_>) -> ProviderSettings {
         let name = |setting: &str| format!("{}.{setting}", provider.name);
         ProviderSettings {
@@ -330,7 +338,7 @@ impl Values {
             .0
             .iter()
             .map(|(key, value, origin)| Shown {
-                name: &key.name,
+                name: Cow::Borrowed(&key.name),
                 value: value.as_ref().map(Value::to_string),
                 unset: key.unset,
                 quiet: key.quiet,
@@ -344,7 +352,7 @@ impl Values {
             }
             let key = secrets.get(variable);
             shown.push(Shown {
-                name: variable,
+                name: Cow::Borrowed(variable),
                 value: key.as_ref().map(|_| "set, not shown".to_owned()),
                 unset: "none",
                 quiet: true,
@@ -383,15 +391,9 @@ impl Values {
             prices_file: self.path("prices_file"),
             embedded_model: self.text("embedded.model"),
             database: self.database().unwrap_or_else(|| Database::Sqlite(dirs.data.join("adjutant.db"))),
-            serve: Serve {
-                bind: self
-                    .text("serve.bind")
-                    .and_then(|bind| bind.parse().ok())
-                    .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080))),
-                authenticates: self.text("serve.auth").as_deref() != Some("none"),
-                hosts: self.list("serve.hosts"),
-            },
+            serve: serve::serve(&self),
             budgets: budget::budgets(&self),
+            mcp: Vec::new(),
             keep: self.time("log.keep"),
             dirs: dirs.clone(),
             shown,

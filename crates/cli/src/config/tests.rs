@@ -59,7 +59,8 @@ fn nothing_set_is_the_defaults() {
     assert_eq!(settings.user_name, "ana");
     assert_eq!(settings.agent.max_tool_iterations, Some(5));
     assert!(settings.database.to_string().ends_with("data/adjutant.db"));
-    assert!(settings.serve.bind.ip().is_loopback() && settings.serve.authenticates);
+    assert!(settings.serve.bind.ip().is_loopback());
+    assert_eq!(settings.serve.auth, Authentication::Token);
     assert_eq!(settings.keep, None);
     assert!(settings.llm.temperature.is_none() && settings.llm.timeout.is_none());
 }
@@ -149,7 +150,13 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "agent.confirm" | "agent.allow" | "agent.deny" => {
             ("add_task,list_tasks", "[\"add_task\", \"list_tasks\"]")
         }
-        "serve.bind" => ("127.0.0.1:77", "\"127.0.0.1:77\""),
+        "serve.bind" | "serve.metrics_bind" => ("127.0.0.1:77", "\"127.0.0.1:77\""),
+        "serve.jwt_secret" => ("0123456789", "\"0123456789\""),
+        "serve.jwt_jwks_file" => ("/some/file", "\"/some/file\""),
+        "serve.jwt_jwks_url" | "serve.jwt_issuer" => ("word", "\"word\""),
+        "serve.proxy_header" => ("x-user", "\"x-user\""),
+        "serve.proxy_peers" | "serve.jwt_audience" => ("one,two", "[\"one\", \"two\"]"),
+        "serve.requests_per_minute" | "serve.turns_at_once" => ("7", "7"),
         "serve.auth" => ("none", "\"none\""),
         "serve.hosts" => ("tasks.example,team.example", "[\"tasks.example\", \"team.example\"]"),
         "serve.database_url" => ("postgres://db/team", "\"postgres://db/team\""),
@@ -182,7 +189,8 @@ fn every_setting_has_an_effect_from_toml_from_its_own_variable_and_from_the_seed
             let settings = place.load();
             let shown = settings.shown.iter().find(|shown| shown.name == key.name).unwrap();
             let value = shown.value.clone().unwrap();
-            assert_eq!(value.replace(", ", ","), text, "{}", key.name);
+            let visible = if matches!(key.kind, Kind::Secret) { "set,not shown" } else { text };
+            assert_eq!(value.replace(", ", ","), visible, "{}", key.name);
             let bare =
                 Place { root: place.root, sources: Sources { variables: BTreeMap::new(), ..place.sources } };
             let _ = std::fs::remove_file(bare.root.path().join("config/config.toml"));

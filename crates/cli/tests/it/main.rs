@@ -8,6 +8,7 @@
 )]
 
 mod answers;
+mod auth;
 mod budget;
 mod call;
 mod config;
@@ -21,6 +22,8 @@ mod eval;
 mod harness;
 mod input;
 mod log;
+mod mcp_servers;
+mod operations;
 mod replicas;
 #[cfg(feature = "restate")]
 mod restate;

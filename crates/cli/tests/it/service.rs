@@ -73,6 +73,78 @@ impl Drop for Serving {
     }
 }
 
+/// Any answer.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    head: String,
+    /// Empty where the body is no text.
+    pub(crate) text: String,
+}
+
+impl Reply {
+    /// The value of a header; the last, if there are several.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let is_it = |line: &&str| line.split(':').next().is_some_and(|it| it.eq_ignore_ascii_case(name));
+        self.head.lines().rfind(is_it)?.split_once(':').map(|(_, value)| value.trim())
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// It is a problem document of this code for this path, with everything that one has.
+    #[track_caller]
+    pub(crate) fn is_problem(&self, code: &str, path: &str) {
+        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
+        let problem = self.json();
+        assert_eq!(problem["code"], code, "{problem}");
+        assert_eq!(problem["type"], format!("urn:adjutant:error:{code}"), "{problem}");
+        assert_eq!(problem["status"], self.status, "{problem}");
+        assert_eq!(problem["instance"], path, "{problem}");
+        assert_eq!(problem["request_id"].as_str(), self.header("x-request-id"), "{problem}");
+        assert!(problem["request_id"].is_string() && problem["title"].is_string(), "{problem}");
+        assert!(problem["detail"].is_string(), "{problem}");
+    }
+}
+
+/// One request, and the whole answer to it.
+pub(crate) fn send(
+    address: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> std::io::Result<Reply> {
+    let broken = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+    let mut head =
+        format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+    if !headers.iter().any(|(name, _)| *name == "Host") {
+        head += &format!("Host: {address}\r\n");
+    }
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    let mut connection = TcpStream::connect(address)?;
+    connection.set_read_timeout(Some(Duration::from_secs(180)))?;
+    connection.write_all(format!("{head}\r\n").as_bytes())?;
+    // It may have been refused by its head alone.
+    let _ = connection.write_all(body.as_bytes());
+    let mut answer = Vec::new();
+    let read = connection.read_to_end(&mut answer);
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+    let end = match (end, read) {
+        (Some(end), _) => end,
+        (None, Err(error)) => return Err(error),
+        (None, Ok(_)) => return Err(broken()),
+    };
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(broken)?;
+    let text = String::from_utf8(answer.split_off(end + 4)).unwrap_or_default();
+    Ok(Reply { status, head, text })
+}
+
 /// One `POST /v1/chat`. An error: no whole answer came, and nobody knows whether it was taken.
 pub(crate) fn chat(address: &str, token: &str, name: Option<&str>, body: &Value) -> std::io::Result<Answer> {
     let broken = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);

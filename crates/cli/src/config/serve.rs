@@ -1,0 +1,122 @@
+//! `[serve]`: how the service is reached, by whom, and how often.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use adjutant_service::UserLimits;
+use secrecy::SecretString;
+
+use super::key::{Key, Kind, Value, key};
+use super::{DATABASE, Values};
+
+/// How clients say who they are, as `serve.auth` and `--auth` say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Authentication {
+    /// By a token; on this machine's own address, one is made for you
+    Token,
+    /// By a JSON Web Token that somebody else issues (serve.jwt_…)
+    Jwt,
+    /// By a proxy in front, which knows them (serve.proxy_…)
+    Proxy,
+    /// Not at all: everybody on this machine is you
+    None,
+}
+
+/// The section.
+#[derive(Debug, Clone)]
+pub(crate) struct Serve {
+    pub(crate) bind: SocketAddr,
+    pub(crate) auth: Authentication,
+    pub(crate) hosts: Vec<String>,
+    pub(crate) jwt: Jwt,
+    pub(crate) proxy_header: Option<String>,
+    pub(crate) proxy_peers: Vec<String>,
+    pub(crate) limits: UserLimits,
+    pub(crate) metrics_bind: Option<SocketAddr>,
+}
+
+/// `serve.jwt_…`: what signed tokens have to be.
+#[derive(Debug, Clone)]
+pub(crate) struct Jwt {
+    pub(crate) secret: Option<SecretString>,
+    pub(crate) jwks_url: Option<String>,
+    pub(crate) jwks_file: Option<PathBuf>,
+    pub(crate) issuer: Option<String>,
+    pub(crate) audience: Vec<String>,
+}
+
+const WORDS: [(&str, Authentication); 4] = [
+    ("token", Authentication::Token),
+    ("jwt", Authentication::Jwt),
+    ("proxy", Authentication::Proxy),
+    ("none", Authentication::None),
+];
+
+/// The settings of the section. None of them may stand in a project's file: they say who may ask.
+pub(super) fn keys() -> Vec<Key> {
+    vec![
+        Key {
+            default: |_| Some(Value::Text("127.0.0.1:8080".to_owned())),
+            ..key("serve.bind", Kind::Address)
+        },
+        Key {
+            default: |_| Some(Value::Text("token".to_owned())),
+            ..key("serve.auth", Kind::Word(&["token", "jwt", "proxy", "none"]))
+        },
+        Key { unset: "localhost and addresses of numbers", ..key("serve.hosts", Kind::List) },
+        Key { quiet: true, ..key("serve.jwt_secret", Kind::Secret) },
+        Key { quiet: true, ..key("serve.jwt_jwks_url", Kind::Text) },
+        Key { quiet: true, ..key("serve.jwt_jwks_file", Kind::Path) },
+        Key { quiet: true, unset: "any", ..key("serve.jwt_issuer", Kind::Text) },
+        Key { quiet: true, unset: "any", ..key("serve.jwt_audience", Kind::List) },
+        Key { quiet: true, ..key("serve.proxy_header", Kind::Text) },
+        Key { quiet: true, ..key("serve.proxy_peers", Kind::List) },
+        Key {
+            default: |_| Some(number(UserLimits::default().requests_per_minute)),
+            ..key("serve.requests_per_minute", Kind::Integer { min: 1, max: 1_000_000 })
+        },
+        Key {
+            default: |_| Some(number(UserLimits::default().turns_at_once)),
+            ..key("serve.turns_at_once", Kind::Integer { min: 1, max: 10_000 })
+        },
+        Key { unset: "/metrics beside the rest", ..key("serve.metrics_bind", Kind::Address) },
+        Key {
+            variable: Some("DATABASE_URL"),
+            unset: "the file of store.path",
+            ..key(DATABASE, Kind::Database)
+        },
+    ]
+}
+
+fn number(number: NonZeroU32) -> Value {
+    Value::Integer(number.get().into())
+}
+
+/// What the section says.
+pub(super) fn serve(values: &Values) -> Serve {
+    let usual = UserLimits::default();
+    let address = |name: &str| values.text(name).and_then(|bind| bind.parse().ok());
+    let bound = |name: &str| values.integer(name).and_then(NonZeroU32::new);
+    let word = values.text("serve.auth").unwrap_or_default();
+    let auth = WORDS.iter().find(|(known, _)| *known == word).map(|(_, auth)| *auth);
+    Serve {
+        bind: address("serve.bind").unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080))),
+        auth: auth.unwrap_or(Authentication::Token),
+        hosts: values.list("serve.hosts"),
+        jwt: Jwt {
+            secret: values.secret("serve.jwt_secret"),
+            jwks_url: values.text("serve.jwt_jwks_url"),
+            jwks_file: values.path("serve.jwt_jwks_file"),
+            issuer: values.text("serve.jwt_issuer"),
+            audience: values.list("serve.jwt_audience"),
+        },
+        proxy_header: values.text("serve.proxy_header"),
+        proxy_peers: values.list("serve.proxy_peers"),
+        limits: UserLimits {
+            requests_per_minute: bound("serve.requests_per_minute").unwrap_or(usual.requests_per_minute),
+            turns_at_once: bound("serve.turns_at_once").unwrap_or(usual.turns_at_once),
+        },
+        metrics_bind: address("serve.metrics_bind"),
+    }
+}

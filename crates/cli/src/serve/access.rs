@@ -1,0 +1,132 @@
+//! Who may ask, from the settings.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use adjutant_core::UserId;
+use adjutant_core::port::TokenStore;
+use adjutant_service::{Auth, InvalidJwt, InvalidProxy, Jwt, KeysError, ServeError, TrustedProxy, new_token};
+use secrecy::ExposeSecret as _;
+
+use super::session::Session;
+use crate::config::{Authentication, Serve};
+use crate::error::CliError;
+use crate::screen::Screen;
+
+/// Who may ask, and the secret of the person who starts it, if there is one for them.
+#[derive(Debug)]
+pub(super) struct Access {
+    pub(super) auth: Auth,
+    pub(super) secret: Option<String>,
+}
+
+impl Access {
+    fn known(auth: Auth) -> Self {
+        Self { auth, secret: None }
+    }
+
+    /// Sees to it that somebody can ask, and nobody else.
+    ///
+    /// # Errors
+    /// What is missing or cannot be used, with the setting's name; everybody could ask; nobody could.
+    pub(super) async fn of(
+        how: Authentication,
+        bind: SocketAddr,
+        settings: &Serve,
+        tokens: Arc<dyn TokenStore>,
+        screen: &Screen,
+    ) -> Result<Self, CliError> {
+        match how {
+            // Said now, and not after a model was loaded.
+            Authentication::None if bind.ip().is_loopback() => Ok(Self::known(Auth::None)),
+            Authentication::None => Err(ServeError::Open(bind).into()),
+            Authentication::Token => by_token(bind, tokens).await,
+            Authentication::Proxy => Ok(Self::known(Auth::Proxy(proxy(settings)?))),
+            Authentication::Jwt => {
+                let jwt = jwt(settings)?;
+                match jwt.load().await {
+                    Ok(()) => {}
+                    // The issuer may be back in a moment, and is asked again.
+                    Err(error @ KeysError::Unavailable { .. }) if settings.jwt.jwks_url.is_some() => {
+                        screen.note(&format!("nobody can ask yet: {error}"));
+                    }
+                    Err(error) => return Err(unusable_jwt(settings, &InvalidJwt::Keys(error))),
+                }
+                Ok(Self::known(Auth::Jwt(Arc::new(jwt))))
+            }
+        }
+    }
+}
+
+/// On this machine's own address there is a token for whoever starts it; beyond it, only those that were made.
+async fn by_token(bind: SocketAddr, tokens: Arc<dyn TokenStore>) -> Result<Access, CliError> {
+    if bind.ip().is_loopback() {
+        let token = new_token().map_err(|error| CliError::failed(error.to_string()))?;
+        let session = Session { digest: token.digest, user: UserId::local(), tokens };
+        return Ok(Access { auth: Auth::Token(Arc::new(session)), secret: Some(token.secret) });
+    }
+    let usable = tokens.tokens(None).await?.iter().any(|token| token.revoked_at.is_none());
+    if !usable {
+        return Err(CliError::configuration(format!("nobody could ask at {bind}: there is no token yet"))
+            .or_try("adjutant token create --user NAME")
+            .or_try("--auth jwt, with serve.jwt_jwks_url, serve.jwt_issuer and serve.jwt_audience")
+            .or_try("--auth proxy, with serve.proxy_header and serve.proxy_peers")
+            .or_try("adjutant serve --bind 127.0.0.1:8080    for this machine alone"));
+    }
+    Ok(Access::known(Auth::Token(tokens)))
+}
+
+fn jwt(settings: &Serve) -> Result<Jwt, CliError> {
+    let said = &settings.jwt;
+    let (issuer, audience) = (said.issuer.clone(), said.audience.clone());
+    let jwt = match (&said.secret, &said.jwks_url, &said.jwks_file) {
+        (Some(secret), None, None) => Jwt::with_secret(secret.expose_secret().as_bytes(), issuer, audience),
+        (None, Some(url), None) => Jwt::with_key_url(url, issuer, audience),
+        (None, None, Some(file)) => Jwt::with_key_file(file.clone(), issuer, audience),
+        (None, None, None) => {
+            return Err(CliError::configuration(
+                "serve.auth is jwt, and nothing says what tokens are signed with",
+            )
+            .or_try("serve.jwt_jwks_url = \"https://…\", the address of the issuer's keys")
+            .or_try("serve.jwt_jwks_file, a file with them")
+            .or_try("serve.jwt_secret (better the variable ADJUTANT_SERVE_JWT_SECRET), for HS256"));
+        }
+        _ => {
+            return Err(CliError::configuration("tokens can be signed in one way only")
+                .because(
+                    "more than one of serve.jwt_secret, serve.jwt_jwks_url and serve.jwt_jwks_file is set",
+                )
+                .or_try("adjutant config show --origin"));
+        }
+    };
+    jwt.map_err(|error| unusable_jwt(settings, &error))
+}
+
+fn unusable_jwt(settings: &Serve, error: &InvalidJwt) -> CliError {
+    let shown = CliError::configuration(error.to_string());
+    match error {
+        InvalidJwt::ShortSecret => shown
+            .because("serve.jwt_secret, or the variable ADJUTANT_SERVE_JWT_SECRET")
+            .or_try("openssl rand -base64 48"),
+        InvalidJwt::AnyIssuerOrAudience => {
+            shown.or_try("serve.jwt_issuer and serve.jwt_audience, as the tokens have them in iss and aud")
+        }
+        _ if settings.jwt.jwks_file.is_some() => shown.because("serve.jwt_jwks_file"),
+        _ => shown.because("serve.jwt_jwks_url"),
+    }
+}
+
+fn proxy(settings: &Serve) -> Result<TrustedProxy, CliError> {
+    let header = settings.proxy_header.as_deref().ok_or_else(|| {
+        CliError::configuration("serve.auth is proxy, and nothing says in which header it names the user")
+            .or_try("serve.proxy_header = \"X-Forwarded-User\", if that is the one your proxy sets")
+    })?;
+    TrustedProxy::new(header, &settings.proxy_peers).map_err(|error| {
+        let shown = CliError::configuration(error.to_string());
+        match error {
+            InvalidProxy::Header(_) => shown.because("serve.proxy_header"),
+            InvalidProxy::NoPeers => shown.or_try("serve.proxy_peers = [\"127.0.0.1\"], where your proxy is"),
+            _ => shown.because("serve.proxy_peers"),
+        }
+    })
+}

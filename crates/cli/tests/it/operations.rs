@@ -1,0 +1,202 @@
+//! What `adjutant serve` tells its operator and its clients besides answers: bounds, errors, figures, description.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::harness::Home;
+use crate::service::{Reply, Serving, send};
+
+const SCRIPT: &[&str] = &[
+    r#"{"match": "success", "text": "Added."}"#,
+    r#"{"match": "add ", "calls": [{"name": "add_task", "args": {"description": "{{rest}}"}}]}"#,
+    r#"{"match": "think", "text": "Done thinking.", "delay_ms": 600000}"#,
+    r#"{"text": "Hello.", "repeat": true}"#,
+];
+
+fn serve(home: &Home, settings: &[(&str, &str)]) -> Serving {
+    let model = home.script(SCRIPT);
+    let mut command = home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
+    command.envs(settings.iter().map(|(name, value)| (format!("ADJUTANT_SERVE_{name}"), *value)));
+    Serving::start(&mut command)
+}
+
+fn ask(service: &Serving, method: &str, path: &str, body: &str) -> Reply {
+    let bearer = format!("Bearer {}", service.token());
+    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+    send(&service.address, method, path, &headers, body).unwrap()
+}
+
+#[test]
+fn a_user_who_asks_too_often_waits() {
+    let home = Home::new();
+    let service = serve(&home, &[("REQUESTS_PER_MINUTE", "3")]);
+    for _ in 0..3 {
+        assert_eq!(ask(&service, "GET", "/v1/me", "").status, 200);
+    }
+    let refused = ask(&service, "GET", "/v1/me", "");
+    assert_eq!(refused.status, 429);
+    let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=20).contains(&wait), "{wait}");
+    refused.is_problem("limit_reached", "/v1/me");
+    assert!(refused.json()["detail"].as_str().unwrap().contains("serve.requests_per_minute"));
+    // Whoever looks after it is not that user.
+    assert_eq!(send(&service.address, "GET", "/readyz", &[], "").unwrap().status, 200);
+}
+
+#[test]
+fn so_many_turns_at_once_and_no_more() {
+    let home = Home::new();
+    let service = serve(&home, &[("TURNS_AT_ONCE", "1")]);
+    let (address, token) = (service.address.clone(), service.token().to_owned());
+    let asking = std::thread::spawn(move || {
+        crate::service::chat(&address, &token, None, &json!({"message": "think"}))
+    });
+    while home.json(&["log", "list"]).1.as_array().unwrap().is_empty() {}
+    let refused = ask(&service, "POST", "/v1/chat", r#"{"message": "hi"}"#);
+    refused.is_problem("limit_reached", "/v1/chat");
+    assert_eq!(refused.status, 429);
+    drop(service);
+    assert!(asking.join().unwrap().is_err());
+}
+
+#[test]
+fn whatever_is_wrong_is_a_problem_that_says_so() {
+    let home = Home::new();
+    let service = serve(&home, &[]);
+    let large = format!(r#"{{"message": "{}"}}"#, "x".repeat(1024 * 1024));
+    let too_large = ask(&service, "POST", "/v1/chat", &large);
+    assert_eq!(too_large.status, 413);
+    too_large.is_problem("too_large", "/v1/chat");
+    let nothing = ask(&service, "GET", "/v1/nothing?x=1", "");
+    assert_eq!(nothing.status, 404);
+    nothing.is_problem("unknown", "/v1/nothing");
+    let method = ask(&service, "PUT", "/v1/chat", "{}");
+    assert_eq!((method.status, method.header("allow")), (405, Some("POST")));
+    method.is_problem("invalid_request", "/v1/chat");
+    let not_json = ask(&service, "POST", "/v1/chat", "{");
+    assert_eq!(not_json.status, 422);
+    not_json.is_problem("invalid_request", "/v1/chat");
+    let bearer = format!("Bearer {}", service.token());
+    let untyped = send(&service.address, "POST", "/v1/chat", &[("Authorization", &bearer)], "{}").unwrap();
+    assert_eq!(untyped.status, 415);
+    untyped.is_problem("invalid_request", "/v1/chat");
+    // The client's own name for a request comes back.
+    let named = [("Authorization", bearer.as_str()), ("X-Request-Id", "mine")];
+    let named = send(&service.address, "GET", "/v1/nothing", &named, "").unwrap();
+    assert_eq!((named.header("x-request-id"), &named.json()["request_id"]), (Some("mine"), &json!("mine")));
+}
+
+#[test]
+fn the_figures_say_what_happened_and_not_to_whom() {
+    let home = Home::new();
+    let service = serve(&home, &[]);
+    assert_eq!(send(&service.address, "GET", "/metrics", &[], "").unwrap().status, 401);
+    assert_eq!(ask(&service, "POST", "/v1/chat", r#"{"message": "add buy milk"}"#).status, 200);
+    ask(&service, "GET", "/v1/nothing", "");
+    let figures = ask(&service, "GET", "/metrics", "");
+    assert!(figures.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
+    for line in [
+        r#"adjutant_http_requests_total{method="POST",route="/v1/chat",status="200"} 1"#,
+        r#"adjutant_http_requests_total{method="GET",route="-",status="404"} 1"#,
+        r#"adjutant_turns_total{outcome="SUCCESS:TASK_COMPLETED"} 1"#,
+        r#"adjutant_tool_calls_total{tool="add_task",result="success"} 1"#,
+        "adjutant_turns_running 0",
+        r#"adjutant_http_request_duration_seconds_count{method="POST",route="/v1/chat"} 1"#,
+    ] {
+        assert!(figures.text.lines().any(|told| told == line), "no {line} in\n{}", figures.text);
+    }
+    assert!(figures.text.contains(r#"adjutant_tokens_total{kind="input"}"#), "{}", figures.text);
+    assert!(!figures.text.contains("local") && !figures.text.contains("milk"), "{}", figures.text);
+}
+
+#[test]
+fn the_figures_can_have_an_address_of_their_own() {
+    let home = Home::new();
+    let service = serve(&home, &[("METRICS_BIND", "127.0.0.1:0")]);
+    assert_eq!(ask(&service, "GET", "/metrics", "").status, 404);
+    let address = service.announced["metrics"].as_str().unwrap();
+    let address = address.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap();
+    let figures = send(address, "GET", "/metrics", &[], "").unwrap();
+    assert_eq!(figures.status, 200);
+    assert!(figures.text.contains(r#"route="-",status="404""#), "{}", figures.text);
+    assert_eq!(send(address, "GET", "/v1/me", &[], "").unwrap().status, 404);
+}
+
+#[test]
+fn each_request_is_one_line_for_the_operator_without_what_was_said() {
+    let home = Home::new();
+    let model = home.script(SCRIPT);
+    let mut command = home.command(&["serve", "-v", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let announced: Value = serde_json::from_str(&line).unwrap();
+    let address = announced["url"].as_str().unwrap().strip_prefix("http://").unwrap();
+    let token = announced["token"].as_str().unwrap();
+    crate::service::chat(address, token, None, &json!({"message": "a secret"})).unwrap();
+    let told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let told = told.into_iter().find(|line| line.contains("POST /v1/chat")).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(told.contains(" 200 ") && told.contains(" ms user=local request="), "{told}");
+    assert!(!told.contains("secret") && !told.contains(token), "{told}");
+}
+
+#[test]
+fn it_is_described_and_the_description_can_be_read() {
+    let home = Home::new();
+    let service = serve(&home, &[]);
+    let get =
+        |path: &str, headers: &[(&str, &str)]| send(&service.address, "GET", path, headers, "").unwrap();
+    let description = get("/openapi.json", &[]).json();
+    assert!(description["openapi"].as_str().unwrap().starts_with("3."), "{description}");
+    let chat = &description["paths"]["/v1/chat"]["post"]["responses"];
+    for status in ["401", "403", "413", "415", "422", "429", "500", "502", "503", "504"] {
+        assert_eq!(
+            chat[status]["content"]["application/problem+json"]["schema"]["$ref"],
+            "#/components/schemas/Problem",
+            "{status}"
+        );
+    }
+    check_references(&description, &description);
+    for path in ["/docs", "/docs/docs.js", "/docs/docs.css"] {
+        let page = get(path, &[]);
+        assert_eq!(page.status, 200, "{path}");
+        let policy = page.header("content-security-policy").unwrap();
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'"), "{policy}");
+        assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
+        assert!(!page.text.contains("https://"), "{path} loads from elsewhere");
+    }
+    assert_eq!(get("/openapi.json", &[("Accept-Encoding", "gzip")]).header("content-encoding"), Some("gzip"));
+}
+
+/// Every reference leads somewhere.
+fn check_references(root: &Value, value: &Value) {
+    match value {
+        Value::Object(members) => {
+            if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
+                assert!(
+                    root.pointer(reference.trim_start_matches('#')).is_some(),
+                    "{reference} leads nowhere"
+                );
+            }
+            members.values().for_each(|value| check_references(root, value));
+        }
+        Value::Array(values) => values.iter().for_each(|value| check_references(root, value)),
+        _ => {}
+    }
+}
+
+#[test]
+fn without_the_page_programs_are_served_all_the_same() {
+    let home = Home::new();
+    let model = home.script(SCRIPT);
+    let args = ["serve", "--json", "--no-ui", "-m", &model, "--bind", "127.0.0.1:0"];
+    let service = Serving::start(&mut home.command(&args));
+    assert_eq!(service.announced["web"], Value::Null);
+    assert_eq!(send(&service.address, "GET", "/", &[], "").unwrap().status, 404);
+    assert_eq!(ask(&service, "GET", "/v1/me", "").status, 200);
+    home.run(&["serve", "--no-ui", "--open"]).ends_with(2);
+}
