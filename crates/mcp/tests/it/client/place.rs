@@ -21,7 +21,7 @@ pub(crate) type Said = Arc<Mutex<Vec<String>>>;
 /// Long enough for a busy machine. No test waits for it unless it fails.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
 
-/// The program of `tests/server`, which is built with the tests.
+/// The program of `odd_server.rs`, which is built with the tests.
 pub(crate) fn odd_server() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test.parent().unwrap().parent().unwrap().join("examples").join("odd_server");
