@@ -62,5 +62,7 @@ pub(crate) async fn run(
     if options.json {
         screen.answer_line(&json_line(&Report::of(&response, talk.agent.model().id().to_string())));
     }
-    Ok(talk.exit(&response))
+    let exit = talk.exit(&response);
+    talk.leave().await;
+    Ok(exit)
 }

@@ -42,6 +42,13 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let mut talk = Talk::start(screen, settings, yes, true).await?;
     db::remove_old(settings, &*talk.store, screen).await;
+    let left = until_left(&mut talk, continues).await;
+    talk.leave().await;
+    left
+}
+
+async fn until_left(talk: &mut Talk<'_>, continues: bool) -> Result<Exit, CliError> {
+    let screen = talk.screen;
     let mut context = talk.context(continues).await?;
     if screen.asks() {
         screen.note("/help · Ctrl-D quits");
@@ -78,7 +85,7 @@ pub(crate) async fn run(
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        match session.line(&mut talk, &mut context, line).await {
+        match session.line(talk, &mut context, line).await {
             Ok(Next::Prompt) => {}
             Ok(Next::Leave) => return Ok(Exit::Ok),
             Err(error) if error.exit == Exit::Interrupted => return Err(error),

@@ -26,6 +26,7 @@ mod render; // a running turn
 mod report; // an answer as JSON
 mod screen; // where output goes
 mod serve; // the assistant over HTTP
+mod servers; // other people's tools
 mod settings; // `adjutant config`
 mod store; // the database everything is in
 mod talk; // agent and person
@@ -33,6 +34,7 @@ mod tasks; // tasks without a model
 #[cfg(feature = "embedded")]
 mod threads; // how many the model uses
 mod token; // who may ask a service
+mod tools; // what the assistant can do
 mod wiring; // the pieces put together
 
 use std::io::IsTerminal as _;
@@ -118,6 +120,7 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         Some(Command::Serve(options)) => return serve::run(&load()?, screen, options, json).await,
         Some(Command::Db(command)) => return db::run(&load()?, screen, command, json).await,
         Some(Command::Mcp(options)) => return mcp::run(load(), screen, options, place).await,
+        Some(Command::Tools) => return tools::run(&load()?, screen, json).await,
         Some(Command::Token(command)) => return token::run(&load()?, screen, command, json).await,
         Some(Command::Tasks(command)) => return tasks::run(&load()?, screen, command, &yes, json).await,
         Some(Command::Pending(command)) => return pending::run(&load()?, screen, command, yes, json).await,

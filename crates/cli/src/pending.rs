@@ -59,7 +59,9 @@ pub(crate) async fn run(
     if json {
         screen.answer_line(&json_line(&Report::of(&response, talk.agent.model().id().to_string())));
     }
-    Ok(talk.exit(&response))
+    let exit = talk.exit(&response);
+    talk.leave().await;
+    Ok(exit)
 }
 
 async fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<Exit, CliError> {

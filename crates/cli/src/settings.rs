@@ -4,7 +4,7 @@ use adjutant_providers::Provider;
 use serde_json::{Map, Value, json};
 
 use crate::args::Config;
-use crate::config::{Database, OF_PROVIDER, Sources};
+use crate::config::{Database, OF_MCP_SERVER, OF_PROVIDER, Sources};
 use crate::display::{clean_line, json_line};
 use crate::error::{CliError, Exit};
 use crate::screen::Screen;
@@ -31,7 +31,7 @@ fn show(sources: &Sources, screen: &Screen, origin: bool, json: bool) -> Result<
     let worth_a_line = || settings.shown.iter().filter(|shown| !shown.quiet || shown.value.is_some());
     if json {
         let all: Map<String, Value> = worth_a_line()
-            .map(|shown| (shown.name.to_owned(), json!({ "value": shown.value, "origin": shown.origin })))
+            .map(|shown| (shown.name.to_string(), json!({ "value": shown.value, "origin": shown.origin })))
             .collect();
         screen.answer_line(&json_line(&all));
         return Ok(());
@@ -58,6 +58,7 @@ fn show(sources: &Sources, screen: &Screen, origin: bool, json: bool) -> Result<
         OF_PROVIDER.join(", "),
         providers.join(", ")
     ));
+    screen.note(&format!("[mcp.servers.NAME] {}: in your own file only, shown where they are set", OF_MCP_SERVER.join(", ")));
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use adjutant_core::port::{ConversationFilter, ConversationStore};
 use adjutant_core::{AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, UserId};
+use adjutant_mcp::client::Servers;
 use adjutant_runtime::{Agent, RunContext, RunStream};
 
 use crate::config::{Database, Settings};
@@ -15,7 +16,7 @@ use crate::lines::{Interrupts, Lines};
 use crate::render::{Renderer, footer};
 use crate::screen::Screen;
 use crate::store::{self, Store};
-use crate::{model_choice, wiring};
+use crate::{model_choice, servers, wiring};
 
 /// A running assistant and the person in front of it.
 pub(crate) struct Talk<'a> {
@@ -25,6 +26,8 @@ pub(crate) struct Talk<'a> {
     pub(crate) user: UserId,
     pub(crate) lines: Lines,
     pub(crate) interrupts: Interrupts,
+    /// Kept as long as the agent: its tools are among the agent's.
+    servers: Servers,
     yes: Vec<String>,
     /// Whether answers are printed as text.
     prints: bool,
@@ -49,7 +52,8 @@ impl<'a> Talk<'a> {
             screen.note(&format!("store {}", settings.database));
         }
         let store = store::open(settings).await?;
-        let agent = wiring::agent(settings, model, store.clone())?;
+        let servers = servers::start(settings, screen).await?;
+        let agent = wiring::agent_with(settings, model, store.clone(), Some(&servers))?;
         for name in &yes {
             wiring::known_tool(name, &wiring::tool_names(&agent)).map_err(|error| CliError {
                 exit: Exit::Usage,
@@ -66,12 +70,18 @@ impl<'a> Talk<'a> {
             user,
             lines: Lines::new(),
             interrupts,
+            servers,
             yes,
             prints,
             left_open: false,
         };
         talk.resume().await?;
         Ok(talk)
+    }
+
+    /// Lets other people's servers end in good order.
+    pub(crate) async fn leave(self) {
+        self.servers.stop().await;
     }
 
     /// The conversation with the newest message, or a new one.

@@ -7,6 +7,7 @@ use adjutant_core::weak::WeakTools;
 use adjutant_core::{
     Budgets, Capabilities, GenerationConfig, LanguageModel, Permission, Policy, ToolName, TurnLimits, nearest,
 };
+use adjutant_mcp::client::{Health, ServerReport, Servers};
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::{Agent, Prices};
 use adjutant_tools::task_tools;
@@ -17,6 +18,9 @@ use crate::store::{self, Work};
 
 /// The task assistant's instruction.
 const CONSTITUTION: &str = include_str!("../../../prompts/constitution.md");
+
+/// What is added to it when tools of other programs joined.
+const FOREIGN_TOOLS: &str = include_str!("../../../prompts/foreign_tools.md");
 
 /// Examples of the task tools, for models that need them.
 const EXAMPLES: &str = include_str!("../../../prompts/weak/todo.jsonl");
@@ -33,9 +37,25 @@ pub(crate) fn agent(
     model: Arc<dyn LanguageModel>,
     store: Arc<dyn Work>,
 ) -> Result<Agent, CliError> {
-    let tools = task_tools(store.clone());
+    agent_with(settings, model, store, None)
+}
+
+/// The same with the tools of MCP servers.
+///
+/// # Errors
+/// As [`agent`].
+pub(crate) fn agent_with(
+    settings: &Settings,
+    model: Arc<dyn LanguageModel>,
+    store: Arc<dyn Work>,
+    servers: Option<&Servers>,
+) -> Result<Agent, CliError> {
+    let foreign = servers.map(Servers::tools).unwrap_or_default();
+    let instruction = instruction(settings, !foreign.is_empty())?;
+    let mut tools = task_tools(store.clone());
+    tools.extend(foreign);
     let names: Vec<&str> = tools.iter().map(|tool| tool.definition().name.as_str()).collect();
-    let policy = policy(settings, &names)?;
+    let policy = policy(settings, &names, servers)?;
     let limits = limits(settings, model.capabilities());
     let config = GenerationConfig {
         temperature: settings.llm.temperature,
@@ -45,7 +65,7 @@ pub(crate) fn agent(
     let examples = WeakTools::from_jsonl(EXAMPLES).map_err(|error| CliError::failed(error.to_string()))?;
     let mut agent = Agent::builder("adjutant")
         .description("Manages a person's tasks.")
-        .instruction(instruction(settings)?)
+        .instruction(instruction)
         .tools(tools)
         .weak_tools(examples)
         .policy(policy)
@@ -65,11 +85,21 @@ pub(crate) fn agent(
 /// # Errors
 /// As [`agent`].
 pub(crate) fn agent_without_model(settings: &Settings, store: Arc<dyn Work>) -> Result<Agent, CliError> {
-    agent(settings, Arc::new(ScriptedModel::new([])), store)
+    agent(settings, no_model(), store)
 }
 
-/// Deny wins over confirm, confirm over allow, all over what a tool says of itself.
-fn policy(settings: &Settings, tools: &[&str]) -> Result<Policy, CliError> {
+/// A model that is never asked.
+pub(crate) fn no_model() -> Arc<dyn LanguageModel> {
+    Arc::new(ScriptedModel::new([]))
+}
+
+/// Deny wins over confirm, confirm over allow, all over what a tool says of itself. What a server's `confirm` asks for is
+/// confirmed, whatever is allowed.
+pub(crate) fn policy(
+    settings: &Settings,
+    tools: &[&str],
+    servers: Option<&Servers>,
+) -> Result<Policy, CliError> {
     let lists = [
         ("agent.allow", &settings.agent.allow, Permission::Allow),
         ("agent.confirm", &settings.agent.confirm, Permission::Confirm),
@@ -77,12 +107,31 @@ fn policy(settings: &Settings, tools: &[&str]) -> Result<Policy, CliError> {
     ];
     let mut policy = Policy::default();
     for (key, names, permission) in lists {
+        if permission == Permission::Deny
+            && let Some(servers) = servers
+        {
+            policy = servers.confirmed(policy);
+        }
         for name in names {
-            known_tool(name, tools).map_err(|error| error.because(format!("in {key}")))?;
+            if !of_absent_server(name, settings, servers) {
+                known_tool(name, tools).map_err(|error| error.because(format!("in {key}")))?;
+            }
             policy = policy.rule(name, None, permission);
         }
     }
     Ok(policy)
+}
+
+/// Whether this is the name of a tool whose server is configured and not there: nobody can know whether it has such a tool.
+fn of_absent_server(name: &str, settings: &Settings, servers: Option<&Servers>) -> bool {
+    let connected: Vec<ServerReport> = servers.map(Servers::report).unwrap_or_default();
+    let absent = settings.mcp.iter().filter(|server| {
+        !connected.iter().any(|report| report.name == server.name && report.health == Health::Connected)
+    });
+    absent.into_iter().any(|server| {
+        let prefix = server.name.as_str().to_ascii_lowercase().replace('-', "_");
+        name.trim_start_matches('_').starts_with(&format!("{prefix}__"))
+    })
 }
 
 /// Whether there is such a tool; `*` is all of them.
@@ -136,7 +185,7 @@ fn prices(settings: &Settings) -> Result<Prices, CliError> {
     Ok(Prices::builtin().overridden_by(own))
 }
 
-fn instruction(settings: &Settings) -> Result<String, CliError> {
+fn instruction(settings: &Settings, foreign_tools: bool) -> Result<String, CliError> {
     let text = match &settings.system_prompt_path {
         None => CONSTITUTION.to_owned(),
         Some(path) => std::fs::read_to_string(path).map_err(|error| {
@@ -145,5 +194,6 @@ fn instruction(settings: &Settings) -> Result<String, CliError> {
                 .or_try("system_prompt_path in the configuration (adjutant config show --origin)")
         })?,
     };
-    Ok(text.replace(USER_NAME, &settings.user_name))
+    let text = text.replace(USER_NAME, &settings.user_name);
+    Ok(if foreign_tools { text + FOREIGN_TOOLS } else { text })
 }

@@ -89,6 +89,12 @@ impl Transport {
         Ok(Self { client, no_tls })
     }
 
+    /// The client beneath, for whoever speaks to another kind of server under the same rules.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Sends a request and reads the whole answer.
     pub(crate) async fn send_json(&self, call: Call) -> Result<String, ModelError> {
         let vendor = call.vendor.clone();

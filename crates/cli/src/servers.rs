@@ -1,0 +1,64 @@
+//! Other people's tools: the MCP servers of the configuration, started and told about.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use adjutant_mcp::client::{Health, Log, Servers, StartError, Surroundings, Via};
+use adjutant_providers::Transport;
+
+use crate::config::Settings;
+use crate::display::clean_line;
+use crate::error::CliError;
+use crate::screen::Screen;
+
+/// Starts what is configured, and says which of it did not come, and which tools are left out.
+///
+/// # Errors
+/// A server that is required did not start.
+pub(crate) async fn start(settings: &Settings, screen: &Screen) -> Result<Servers, CliError> {
+    let remote = settings.mcp.iter().any(|server| matches!(server.via, Via::Remote(_)) && !server.disabled);
+    let http = if remote {
+        let transport = Transport::new().map_err(|error| CliError::failed(error.to_string()))?;
+        Some(transport.client().clone())
+    } else {
+        None
+    };
+    let surroundings = Surroundings { http, log: log(screen.verbose()) };
+    let servers = Servers::start(settings.mcp.clone(), surroundings).await?;
+    for server in servers.report() {
+        let name = &server.name;
+        if let Health::Failed { reason } = &server.health {
+            screen.note(&format!("MCP server {name} did not start, its tools are missing: {reason}"));
+        }
+        for warning in &server.warnings {
+            screen.note(&format!("mcp.servers.{name}: {warning}"));
+        }
+        for tool in server.left_out.iter().filter(|tool| !tool.by_rule) {
+            screen.note(&format!(
+                "MCP server {name}: the tool {:?} is left out: {}",
+                tool.original, tool.reason
+            ));
+        }
+    }
+    Ok(servers)
+}
+
+/// Where the servers' own words go: to standard error with `-v`, else nowhere. Never to standard output.
+fn log(tells: bool) -> Log {
+    Arc::new(move |server, words| {
+        if tells {
+            let line = clean_line(&format!("{server}: {words}"));
+            // Whoever closed the pipe does not want to hear more.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    })
+}
+
+impl From<StartError> for CliError {
+    fn from(error: StartError) -> Self {
+        Self::configuration(format!("the MCP server {} is required and did not start", error.server))
+            .because(error.reason)
+            .or_try("adjutant -v tools    shows what it says")
+            .or_try(format!("required = false in [mcp.servers.{}], to go on without its tools", error.server))
+    }
+}
