@@ -1,0 +1,434 @@
+// What the person can do, and what the page does by itself. All requests of the page start here.
+
+import { call, path, Problem, query, send as request, uuid } from "./api.js";
+import { afterEvent, newTurn, over, pendingOf, resumed, turnsOf } from "./conversation.js";
+import { patched } from "./patch.js";
+import { follow } from "./run.js";
+import { remember, setting } from "./settings.js";
+import { set, setIn, setTurn, state } from "./state.js";
+
+const THREADS_AT_ONCE = 40;
+const DECISIONS_AT_ONCE = 50;
+
+/** Stops listening to the run of the conversation that was open; the run itself goes on. */
+let listening = new AbortController();
+/** Only the newest of several loads counts. */
+let opening = 0;
+
+// --- beginning -------------------------------------------------------------------------------------------------------
+
+export async function begin() {
+  set({ fatal: null });
+  try {
+    set({ me: await call("GET", "/v1/me"), panelOpen: setting("panel", true) });
+  } catch (problem) {
+    set({ fatal: problem });
+    return;
+  }
+  loadThreads();
+  loadTasks();
+  await openFromAddress();
+}
+
+export async function signIn(token) {
+  await request("POST", "/v1/session", { body: { token: token.trim() } });
+  await begin();
+}
+
+export async function signOut() {
+  try {
+    await request("DELETE", "/v1/session");
+  } finally {
+    location.assign("/");
+  }
+}
+
+/** A problem of a request that is not part of a turn. */
+function troubled(problem) {
+  if (problem.name === "AbortError") return;
+  if (problem.status === 401) set({ fatal: problem });
+  else set({ trouble: problem });
+}
+
+// --- conversations ---------------------------------------------------------------------------------------------------
+
+export async function loadThreads({ more = false } = {}) {
+  const asked = state.threads.query;
+  try {
+    const cursor = more ? state.threads.cursor : null;
+    const page = await call("GET", "/v1/threads" + query({ limit: THREADS_AT_ONCE, cursor, q: asked }));
+    if (asked !== state.threads.query) return; // something else was searched meanwhile
+    const list = more ? [...state.threads.list, ...page.threads] : page.threads;
+    setIn("threads", { list, cursor: page.next_cursor, loaded: true, problem: null });
+    const here = list.find((thread) => thread.thread_id === state.threadId);
+    if (here) set({ title: here.title });
+  } catch (problem) {
+    if (problem.status === 401) troubled(problem);
+    else setIn("threads", { loaded: true, problem });
+  }
+}
+
+export function searchThreads(words) {
+  setIn("threads", { query: words });
+  return loadThreads();
+}
+
+export async function renameThread(id, title) {
+  try {
+    await call("PATCH", path("v1", "threads", id), { body: { title } });
+    await loadThreads();
+  } catch (problem) {
+    troubled(problem);
+  }
+}
+
+export async function deleteThread(id) {
+  try {
+    await call("DELETE", path("v1", "threads", id));
+    if (id === state.threadId) newThread();
+    await loadThreads();
+  } catch (problem) {
+    troubled(problem);
+  }
+}
+
+export function newThread() {
+  close();
+  history.pushState(null, "", "/");
+  focusComposer();
+}
+
+function close() {
+  listening.abort();
+  listening = new AbortController();
+  opening += 1;
+  set({ threadId: null, title: null, turns: [], pending: [], choices: {}, run: null, trouble: null, loading: false, drawer: null });
+}
+
+export function openThread(id) {
+  history.pushState(null, "", `#/t/${id}`);
+  return load(id);
+}
+
+/** Opens what the address names. */
+export async function openFromAddress() {
+  const id = /^#\/t\/([0-9a-fA-F-]{36})$/.exec(location.hash)?.[1];
+  if (id) await load(id);
+  else close();
+}
+
+async function load(id) {
+  close();
+  const mine = opening;
+  set({ threadId: id, loading: true });
+  try {
+    const { turns, pending } = await read(id);
+    if (mine !== opening) return;
+    set({ turns, pending, loading: false, title: state.threads.list.find((thread) => thread.thread_id === id)?.title ?? null });
+    const last = turns.at(-1);
+    if (last?.status === "running") await listenAgain(last);
+  } catch (problem) {
+    if (mine !== opening) return;
+    set({ loading: false });
+    troubled(problem.status === 404 ? new Problem({ ...problem, detail: "There is no such conversation (any more)." }) : problem);
+  }
+}
+
+/** A conversation as the service has it. */
+async function read(id) {
+  const [{ messages, pending }, rows] = await Promise.all([
+    call("GET", path("v1", "threads", id, "messages")),
+    // Without the log the conversation can still be read.
+    call("GET", "/v1/decisions" + query({ thread_id: id, limit: DECISIONS_AT_ONCE })).catch(() => ({ decisions: [] })),
+  ]);
+  const decisions = new Map(rows.decisions.map((row) => [row.decision_id ?? row.id, row]));
+  return { turns: turnsOf(messages, pending, decisions), pending };
+}
+
+/** Reads the open conversation anew: the service knows what became of it. */
+async function reread() {
+  const id = state.threadId;
+  const mine = opening;
+  const { turns, pending } = await read(id);
+  if (mine === opening) set({ turns, pending, choices: {} });
+}
+
+// --- turns -----------------------------------------------------------------------------------------------------------
+
+/** Sends what was written. While something waits for an answer, the service reads it as one. */
+export async function send(text) {
+  const words = text.trim();
+  if (words === "" || state.run) return;
+  set({ trouble: null, draft: "" });
+  // What is too late waits no more; the service ends that turn with the next message.
+  const waits = state.pending.some((call) => new Date(call.expires_at) > Date.now());
+  if (waits) return answerInWords(words);
+  const isNew = state.threadId === null;
+  const threadId = state.threadId ?? uuid();
+  const runId = uuid();
+  const turn = newTurn(runId, words);
+  if (isNew) {
+    set({ threadId });
+    history.pushState(null, "", `#/t/${threadId}`);
+  }
+  set({ turns: [...state.turns.map((turn) => (turn.status === "waiting" ? over(turn, "done") : turn)), turn], pending: [], choices: {} });
+  const messages = [{ id: uuid(), role: "user", content: words }];
+  await go(turn, { threadId, runId, state: {}, messages, tools: [], context: [], forwardedProps: {} });
+}
+
+const YES = new Set(["yes", "y"]);
+const NO = new Set(["no", "n"]);
+
+/** A bare yes or no is the button; anything else is read by the service, which executes nothing that is unclear. */
+async function answerInWords(words) {
+  const bare = words.toLowerCase().replace(/[.!]+$/, "");
+  const allAsk = state.pending.every((call) => call.kind === "confirmation");
+  if (allAsk && (YES.has(bare) || NO.has(bare))) {
+    const approved = YES.has(bare);
+    return resume(Object.fromEntries(state.pending.map((call) => [call.interrupt_id, { approved }])));
+  }
+  const turn = state.turns.at(-1);
+  set({ run: { id: null, turnKey: turn?.key, attempt: 0, stopping: false } });
+  try {
+    await call("POST", "/v1/chat", { body: { thread_id: state.threadId, message: words } });
+    await reread();
+    if (state.pending.length > 0) {
+      set({ trouble: new Problem({ code: "unclear", title: "Still waiting for your answer", detail: "That was not a clear yes or no, so nothing was done. Use the buttons, or write “yes” or “no”." }) });
+    }
+  } catch (problem) {
+    await reread().catch(() => {});
+    troubled(problem);
+  } finally {
+    set({ run: null });
+    afterwards();
+  }
+}
+
+/** Chooses for one pending call. All that wait are answered together, so the first choices are kept until the last. */
+export async function answer(interruptId, payload) {
+  if (state.run) return;
+  const choices = { ...state.choices, [interruptId]: payload };
+  set({ choices });
+  if (state.pending.every((call) => choices[call.interrupt_id])) await resume(choices);
+}
+
+/** Takes a choice back, as long as others are open. */
+export function reconsider(interruptId) {
+  const { [interruptId]: _, ...choices } = state.choices;
+  set({ choices });
+}
+
+async function resume(choices) {
+  const turn = state.turns.at(-1);
+  const before = { turn, pending: state.pending };
+  const runId = uuid();
+  const resume = state.pending.map(({ interrupt_id }) => ({ interruptId: interrupt_id, status: "resolved", payload: choices[interrupt_id] }));
+  set({ pending: [], choices: {}, trouble: null });
+  setTurn(turn.key, resumed);
+  focusComposer();
+  const input = { threadId: state.threadId, runId, state: {}, messages: [], tools: [], context: [], forwardedProps: {}, resume };
+  const problem = await go(state.turns.at(-1), input, { isAnswer: true });
+  if (problem) {
+    // Nothing came of the answers: the service says what still waits.
+    await reread().catch(() => set({ pending: before.pending, turns: state.turns.map((other) => (other.key === turn.key ? before.turn : other)) }));
+    troubled(problem);
+  }
+}
+
+/** Listens to the open turn of a conversation that was loaded. */
+async function listenAgain(turn) {
+  set({ run: { id: turn.id, turnKey: turn.key, attempt: 0, stopping: false } });
+  await go(turn, null, { runId: turn.id });
+}
+
+/** Has a run go on to its end; gives the problem if it could not start. */
+async function go(turn, input, { runId = input?.runId, isAnswer = false } = {}) {
+  const { key } = turn;
+  const signal = listening.signal;
+  const mine = opening;
+  let wasLost = false;
+  set({ run: { id: runId, turnKey: key, attempt: 0, stopping: false } });
+  try {
+    await follow({
+      runId,
+      input,
+      signal,
+      onConnection: (attempt) => {
+        wasLost ||= attempt > 0;
+        if (state.run) setIn("run", { attempt });
+      },
+      onEvent: (event) => {
+        if (signal.aborted) return;
+        onState(event);
+        setTurn(key, (turn) => afterEvent(turn, event));
+        if (event.type === "RUN_FINISHED" && event.outcome?.type === "interrupt") {
+          set({ pending: event.outcome.interrupts.map(pendingOf) });
+        }
+      },
+    });
+  } catch (problem) {
+    if (signal.aborted) return null;
+    const isGone = problem.status === 404 && (input === null || state.turns.find((turn) => turn.key === key)?.parts.length > 0);
+    if (isGone) {
+      // The service was started again, or told us all it remembers. What became of the turn is in the messages.
+      await waitForTurn(key, signal);
+    } else if (problem.status === 401) {
+      set({ fatal: problem });
+    } else if (isAnswer) {
+      set({ run: null });
+      return problem;
+    } else {
+      setTurn(key, (turn) => ({ ...over(turn, "failed"), problem: plain(problem) }));
+    }
+  }
+  if (mine !== opening) return null;
+  set({ run: null });
+  // Told again, a run may be told shorter than it was.
+  if (input === null || wasLost) await reread().catch(() => {});
+  afterwards();
+  return null;
+}
+
+function plain(problem) {
+  const { code, title, message, hint, retry_after, request_id, run_id, status } = problem;
+  return { code: code ?? "internal", title: title ?? "Something went wrong on this page", detail: message, hint, retry_after, request_id, run_id, status };
+}
+
+/** Asks for the messages until the turn has an end. */
+async function waitForTurn(key, signal) {
+  for (let wait = 500; !signal.aborted; wait = Math.min(wait * 2, 5000)) {
+    try {
+      await reread();
+      if (state.turns.at(-1)?.status !== "running") return;
+    } catch (problem) {
+      if (problem.status && problem.status < 500) throw problem;
+    }
+    await new Promise((resolve) => setTimeout(resolve, wait));
+  }
+}
+
+function onState(event) {
+  if (event.type === "STATE_SNAPSHOT" && event.snapshot?.tasks) setIn("tasks", { list: event.snapshot.tasks, loaded: true, problem: null });
+  if (event.type === "STATE_DELTA") {
+    try {
+      const { tasks } = patched({ tasks: state.tasks.list }, event.delta);
+      setIn("tasks", { list: tasks, loaded: true, problem: null });
+    } catch {
+      loadTasks(); // we missed something; the service has the whole list
+    }
+  }
+}
+
+/** A turn ended: the lists that may have changed. */
+function afterwards() {
+  loadThreads();
+  if (state.tab === "trace" && state.panelOpen) loadDecisions();
+}
+
+/** Stops the run. It ends with the event that says so. */
+export async function stop() {
+  const run = state.run;
+  if (!run?.id || run.stopping) return;
+  setIn("run", { stopping: true });
+  try {
+    await request("POST", path("v1", "runs", run.id, "cancel"));
+  } catch (problem) {
+    if (state.run) setIn("run", { stopping: false });
+    troubled(problem);
+  }
+}
+
+/** Puts words into the composer to be changed and sent again. What was said stays said. */
+export function edit(text) {
+  set({ draft: text });
+  focusComposer();
+}
+
+export function focusComposer() {
+  requestAnimationFrame(() => document.getElementById("composer")?.focus());
+}
+
+// --- tasks -----------------------------------------------------------------------------------------------------------
+
+export async function loadTasks() {
+  try {
+    const { tasks } = await call("GET", "/v1/tasks");
+    setIn("tasks", { list: tasks, loaded: true, problem: null, available: true });
+  } catch (problem) {
+    if (problem.status === 401) return; // said elsewhere
+    if (problem.status === 404) setIn("tasks", { available: false, loaded: true });
+    else setIn("tasks", { loaded: true, problem });
+  }
+}
+
+/** Calls a tool as the person; gives its result, or throws a `Problem` (a failed tool is one too). */
+export async function invoke(tool, args, confirm = false) {
+  const { result } = await call("POST", path("v1", "tools", tool, "invoke"), { body: confirm ? { args, confirm } : { args } });
+  if (!result.success) throw new Problem({ code: "tool_failed", title: "That did not work", detail: result.error });
+  await loadTasks();
+  return result;
+}
+
+// --- trace -----------------------------------------------------------------------------------------------------------
+
+export function showTab(tab) {
+  set({ tab, panelOpen: true, drawer: isNarrow() ? "panel" : state.drawer });
+  remember("panel", true);
+  if (tab === "trace" && !state.trace.id) loadDecisions();
+}
+
+export function togglePanel() {
+  if (isNarrow()) {
+    set({ drawer: state.drawer === "panel" ? null : "panel" });
+    return;
+  }
+  set({ panelOpen: !state.panelOpen });
+  remember("panel", state.panelOpen);
+}
+
+export const isNarrow = () => matchMedia("(max-width: 1000px)").matches;
+
+export async function openTrace(id) {
+  setIn("trace", { id, detail: null, problem: null });
+  showTab("trace");
+  try {
+    const detail = await call("GET", path("v1", "decisions", id));
+    if (state.trace.id === id) setIn("trace", { detail });
+  } catch (problem) {
+    if (state.trace.id === id) setIn("trace", { problem });
+  }
+}
+
+export function closeTrace() {
+  setIn("trace", { id: null, detail: null, problem: null });
+  return loadDecisions();
+}
+
+export function filterTrace(filter) {
+  setIn("trace", { filter: { ...state.trace.filter, ...filter } });
+  return loadDecisions();
+}
+
+export async function loadDecisions({ more = false } = {}) {
+  const { filter } = state.trace;
+  const since = filter.days ? new Date(Date.now() - filter.days * 86_400_000).toISOString() : null;
+  if (filter.scope === "thread" && state.threadId === null) {
+    setIn("trace", { list: [], cursor: null, loaded: true, listProblem: null });
+    return;
+  }
+  try {
+    const page = await call("GET", "/v1/decisions" + query({
+      limit: DECISIONS_AT_ONCE,
+      cursor: more ? state.trace.cursor : null,
+      thread_id: filter.scope === "thread" ? state.threadId : null,
+      outcome: filter.outcome,
+      tool: filter.tool,
+      since,
+    }));
+    if (filter !== state.trace.filter) return;
+    const list = more ? [...state.trace.list, ...page.decisions] : page.decisions;
+    setIn("trace", { list, cursor: page.next_cursor, loaded: true, listProblem: null });
+  } catch (problem) {
+    setIn("trace", { loaded: true, listProblem: problem });
+  }
+}

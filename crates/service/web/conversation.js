@@ -1,0 +1,220 @@
+// What a conversation looks like: turns out of stored messages and out of events. Pure; nothing given is changed.
+//
+// A turn: { key, id, text, at, parts, decision, problem, status } with status running | done | waiting | stopped | failed.
+// A part: { kind: "text" | "thinking" | "tool", step, ... }; `step` is the model call it belongs to, from 1.
+
+/** A turn that begins with the person's words. */
+export function newTurn(key, text, at = new Date().toISOString()) {
+  return { key, id: null, text, at, parts: [], decision: null, problem: null, status: "running" };
+}
+
+/** The turns of stored messages; `decisions` are their rows in the log, by id. */
+export function turnsOf(messages, pending, decisions) {
+  const turns = [];
+  const calls = new Map();
+  let step = 0;
+  for (const message of messages) {
+    let turn = turns.at(-1);
+    if (message.role === "user") {
+      turn = { ...newTurn(message.run_id ?? `history-${turns.length}`, message.content, message.created_at), id: message.run_id ?? null };
+      turn.status = "done";
+      turns.push(turn);
+      step = 0;
+      continue;
+    }
+    if (turn === undefined || (message.run_id ?? null) !== turn.id) {
+      turn = { ...newTurn(`part-${turns.length}`, null, message.created_at), id: message.run_id ?? null, status: "done" };
+      turns.push(turn);
+      step = 0;
+    }
+    if (message.role === "tool") {
+      const part = calls.get(message.tool_call_id);
+      if (part) Object.assign(part, ended(message.result ?? resultOf(message.content)));
+      continue;
+    }
+    step += 1;
+    if (message.content) turn.parts.push({ kind: "text", id: `${turn.key}-text-${step}`, step, text: message.content, done: true });
+    for (const call of message.tool_calls ?? []) {
+      const part = { kind: "tool", id: call.id, step, name: call.tool, args: call.args, status: "running" };
+      calls.set(call.id, part);
+      turn.parts.push(part);
+    }
+  }
+  for (const turn of turns) settle(turn, decisions.get(turn.id));
+  const last = turns.at(-1);
+  if (last && pending.length > 0) {
+    last.status = "waiting";
+    // The question is the card's; in the messages it stands as words too.
+    if (last.parts.at(-1)?.kind === "text") last.parts.pop();
+    last.parts = waiting(last.parts, pending);
+  }
+  return turns;
+}
+
+function settle(turn, row) {
+  if (!row) return;
+  turn.decision = decisionOf(row);
+  if (!row.outcome) turn.status = "running";
+  else if (row.outcome === "CANCELLED:BY_USER") turn.status = "stopped";
+  else if (row.outcome.startsWith("PENDING")) turn.status = "waiting";
+  for (const part of turn.parts) if (part.kind === "tool" && part.status === "running" && row.outcome) part.status = "open";
+}
+
+/** A row of the decision log as the events tell a decision. */
+export function decisionOf(row) {
+  if (row.timing_ms && row.decision_id) return row;
+  return {
+    decision_id: row.decision_id ?? row.id,
+    decision: row.decision ?? row.kind,
+    outcome: row.outcome,
+    usage: row.usage ?? {},
+    timing_ms: row.timing_ms ?? { total: row.total_ms },
+    notices: row.notices ?? [],
+  };
+}
+
+/** The calls that wait, marked; one that has no part yet gets one. */
+function waiting(parts, pending) {
+  const result = parts.map((part) => ({ ...part }));
+  for (const call of pending) {
+    const open = result.filter((part) => part.kind === "tool" && part.name === call.tool && part.interrupt === undefined && !hasEnded(part));
+    const part =
+      result.find((part) => part.kind === "tool" && part.id === call.call_id) ??
+      open.find((part) => JSON.stringify(part.args) === JSON.stringify(call.args)) ??
+      open[0];
+    if (part) Object.assign(part, { status: "waiting", interrupt: call.interrupt_id, args: call.args });
+    else result.push({ kind: "tool", id: call.interrupt_id, step: 0, name: call.tool, args: call.args, status: "waiting", interrupt: call.interrupt_id });
+  }
+  return result;
+}
+
+const hasEnded = (part) => part.status === "ok" || part.status === "failed";
+
+/** A pending call as `/v1/chat` and `/v1/threads` tell it, out of an interrupt of AG-UI. */
+export function pendingOf(interrupt) {
+  const { tool, args, kind, since } = interrupt.metadata ?? {};
+  return {
+    interrupt_id: interrupt.id,
+    call_id: interrupt.toolCallId,
+    kind: kind ?? (interrupt.reason === "in_doubt" ? "doubt" : "confirmation"),
+    tool: tool ?? "tool",
+    args: args ?? {},
+    preview: interrupt.message ?? "",
+    expires_at: interrupt.expiresAt,
+    since,
+  };
+}
+
+/** The turn after an event of its run. */
+export function afterEvent(turn, event) {
+  switch (event.type) {
+    case "STEP_STARTED": {
+      const step = Number(/(\d+)$/.exec(event.stepName)?.[1] ?? 0);
+      // Asked again (after a crash, or told again from the start): what was said for this call is void.
+      const parts = turn.parts.filter((part) => part.step < step);
+      return { ...turn, step, parts };
+    }
+    case "TEXT_MESSAGE_START":
+      return withPart(turn, { kind: "text", id: event.messageId, step: turn.step ?? 1, text: "", done: false });
+    case "TEXT_MESSAGE_CONTENT":
+      return changed(turn, "text", event.messageId, (part) => ({ text: part.text + event.delta }));
+    case "TEXT_MESSAGE_END":
+      return changed(turn, "text", event.messageId, () => ({ done: true }));
+    case "REASONING_MESSAGE_START":
+      return withPart(turn, { kind: "thinking", id: event.messageId, step: turn.step ?? 1, text: "", done: false });
+    case "REASONING_MESSAGE_CONTENT":
+      return changed(turn, "thinking", event.messageId, (part) => ({ text: part.text + event.delta }));
+    case "REASONING_MESSAGE_END":
+      return changed(turn, "thinking", event.messageId, () => ({ done: true }));
+    case "TOOL_CALL_START": {
+      const part = { kind: "tool", id: event.toolCallId, step: turn.step ?? 1, name: event.toolCallName, argsText: "", args: null, status: "running" };
+      return withPart(turn, part);
+    }
+    case "TOOL_CALL_ARGS":
+      return changed(turn, "tool", event.toolCallId, (part) => ({ argsText: (part.argsText ?? "") + event.delta }));
+    case "TOOL_CALL_END":
+      return changed(turn, "tool", event.toolCallId, (part) => ({ args: parsed(part.argsText) ?? part.args }));
+    case "TOOL_CALL_RESULT": {
+      const { ms, summary } = event.metadata ?? {};
+      return changed(turn, "tool", event.toolCallId, () => ({ ...ended(resultOf(event.content)), ms, summary }));
+    }
+    case "CUSTOM":
+      if (event.name === "decision") return { ...turn, id: event.value.decision_id, decision: event.value };
+      if (event.name === "retrying") return { ...turn, retrying: event.value };
+      return turn;
+    case "RUN_FINISHED": {
+      const kind = event.outcome?.type ?? "success";
+      if (kind === "interrupt") {
+        const pending = event.outcome.interrupts.map(pendingOf);
+        return { ...turn, status: "waiting", retrying: null, parts: waiting(turn.parts, pending) };
+      }
+      return over(turn, kind === "cancelled" ? "stopped" : "done");
+    }
+    case "RUN_ERROR":
+      return {
+        ...over(turn, "failed"),
+        problem: { code: event.code, detail: event.message, retry_after: event.metadata?.retry_after, run_id: turn.decision?.decision_id },
+      };
+    default:
+      return turn;
+  }
+}
+
+/** Nothing more comes for this turn. */
+export function over(turn, status) {
+  const parts = turn.parts.map((part) => {
+    if (part.kind !== "tool") return part.done ? part : { ...part, done: true };
+    return part.status === "running" || part.status === "waiting" ? { ...part, status: "open", interrupt: undefined } : part;
+  });
+  return { ...turn, status, parts, retrying: null };
+}
+
+/** The answers were given, and the turn goes on. */
+export function resumed(turn) {
+  const parts = turn.parts.map((part) => (part.status === "waiting" ? { ...part, status: "running", interrupt: undefined } : part));
+  return { ...turn, status: "running", problem: null, parts };
+}
+
+function ended(result) {
+  return { status: result.success ? "ok" : "failed", result, interrupt: undefined };
+}
+
+function resultOf(content) {
+  const result = parsed(content);
+  return result && typeof result.success === "boolean" ? result : { success: true, data: result ?? content };
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function withPart(turn, part) {
+  const known = turn.parts.some((other) => other.kind === part.kind && other.id === part.id);
+  const parts = known
+    ? turn.parts.map((other) => (other.kind === part.kind && other.id === part.id ? { ...other, ...part } : other))
+    : [...turn.parts, part];
+  return { ...turn, parts, retrying: null };
+}
+
+function changed(turn, kind, id, change) {
+  return { ...turn, parts: turn.parts.map((part) => (part.kind === kind && part.id === id ? { ...part, ...change(part) } : part)) };
+}
+
+const CHANGES = { add_task: "added", update_task: "renamed", complete_task: "completed", delete_task: "deleted" };
+
+/** Which turn changed which task, newest first: `{ what, task, turn }`, out of the results of the task tools. */
+export function taskChanges(turns) {
+  const changes = [];
+  for (const turn of turns) {
+    for (const part of turn.parts) {
+      const what = part.kind === "tool" && part.status === "ok" ? CHANGES[part.name] : undefined;
+      const task = part.result?.data;
+      if (what && task && typeof task.id === "string") changes.push({ what, task, turn });
+    }
+  }
+  return changes.reverse();
+}

@@ -1,0 +1,64 @@
+// What all parts are made with.
+
+import { Component, h, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/htm-preact-standalone.module.js";
+
+export { h, html, useEffect, useLayoutEffect, useMemo, useRef, useState };
+
+/** A part that is drawn again only when one of its properties is another one. */
+export function memo(part) {
+  return class extends Component {
+    shouldComponentUpdate(next) {
+      const keys = new Set([...Object.keys(this.props), ...Object.keys(next)]);
+      return [...keys].some((key) => this.props[key] !== next[key]);
+    }
+    render(props) {
+      return h(part, props);
+    }
+  };
+}
+
+/** Classes out of names and conditions: `classes("a", isB && "b")`. */
+export function classes(...names) {
+  return names.filter(Boolean).join(" ");
+}
+
+/** The time, told every `ms` milliseconds while `isOn`. */
+export function useNow(ms, isOn = true) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    if (!isOn) return undefined;
+    setNow(Date.now());
+    const timer = setInterval(() => setNow(Date.now()), ms);
+    return () => clearInterval(timer);
+  }, [ms, isOn]);
+  return now;
+}
+
+/** Puts text on the clipboard; gives whether it did. */
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // Not served securely: the old way.
+    const area = document.createElement("textarea");
+    area.value = text;
+    area.className = "only-heard";
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}
+
+/** Says something to whoever listens to the page. */
+export function say(text) {
+  const log = document.getElementById("said");
+  const words = text.trim();
+  if (!log || words === "") return;
+  const line = document.createElement("p");
+  line.textContent = words;
+  log.append(line);
+  while (log.children.length > 20) log.firstChild.remove();
+}

@@ -1,0 +1,83 @@
+// The conversation in the middle.
+
+import { focusComposer, send, togglePanel } from "../actions.js";
+import { set, state } from "../state.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./base.js";
+import { IconButton } from "./button.js";
+import { Composer } from "./composer.js";
+import { Icon, Logo } from "./icons.js";
+import { ProblemCard } from "./problem.js";
+import { Turn } from "./turn.js";
+
+const NEAR = 80;
+const NONE = {};
+
+export function Chat() {
+  const { turns, pending, choices, run, me, title, trouble, loading, online } = state;
+  const scroll = useRef(null);
+  const follows = useRef(true);
+  const [isBehind, setBehind] = useState(false);
+  const last = turns.at(-1);
+  // Stays at the end while the end is in sight, and nowhere else.
+  useLayoutEffect(() => {
+    if (follows.current) scroll.current.scrollTop = scroll.current.scrollHeight;
+  });
+  useEffect(() => {
+    follows.current = true;
+    setBehind(false);
+  }, [state.threadId, turns.length]);
+  const scrolled = () => {
+    const { scrollTop, scrollHeight, clientHeight } = scroll.current;
+    follows.current = scrollHeight - scrollTop - clientHeight < NEAR;
+    setBehind(!follows.current);
+  };
+  const toEnd = () => {
+    follows.current = true;
+    scroll.current.scrollTop = scroll.current.scrollHeight;
+    focusComposer();
+  };
+  return html`<main class="chat">
+    <header class="chat-head">
+      <${IconButton} icon="menu" name="Conversations" class="icon-button only-narrow" aria-expanded=${state.drawer === "side"} onClick=${() => set({ drawer: "side" })} />
+      <h1 dir="auto">${title ?? (state.threadId ? "Conversation" : "New conversation")}</h1>
+      <span class="model" title="The model that answers">${me.model}</span>
+      <${IconButton} icon="panel" name="Tasks and trace" aria-expanded=${state.drawer === "panel" || state.panelOpen} onClick=${togglePanel} />
+    </header>
+    ${me.demo ? html`<p class="banner" role="note"><strong>Demo.</strong> Answers come from a script, not from a language model. Start with <code>-m PROVIDER/MODEL</code> for real ones.</p>` : null}
+    ${online ? null : html`<p class="banner is-warning" role="status">You are offline. What runs goes on; it is shown when the connection is back.</p>`}
+    <div class="scroll" ref=${scroll} onScroll=${scrolled} tabindex="0" role="region" aria-label="Messages">
+      ${loading
+        ? html`<p class="empty-note" role="status"><span class="spinner" aria-hidden="true" /> Loading the conversation…</p>`
+        : turns.length === 0
+          ? html`<${Empty} />`
+          : html`<ol class="turns">
+              ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} isLast=${turn === last} isBusy=${run !== null}
+                pending=${turn === last ? pending : NOTHING} choices=${turn === last ? choices : NONE}
+                attempt=${run?.turnKey === turn.key ? run.attempt : 0} stopping=${run?.turnKey === turn.key && run.stopping} />`)}
+            </ol>`}
+    </div>
+    <div class="below">
+      ${isBehind ? html`<button type="button" class="to-end" onClick=${toEnd}><${Icon} name="down" />Latest</button>` : null}
+      ${trouble ? html`<${ProblemCard} problem=${trouble} onClose=${() => set({ trouble: null })} />` : null}
+      <${Composer} />
+    </div>
+  </main>`;
+}
+
+const NOTHING = [];
+
+/** Nothing was said yet: three things to begin with, which fit what the agent can do. */
+function Empty() {
+  const has = (tool) => state.me.tools.some(({ name }) => name === tool);
+  const examples = has("add_task")
+    ? ["Add buy milk", "List my tasks", "Delete buy milk"]
+    : ["What can you do?", "Explain your tools", "Say hello in three languages"];
+  return html`<div class="empty">
+    <${Logo} />
+    <h2>What can I do for you${state.me.user && state.me.user !== "local" ? `, ${state.me.user}` : ""}?</h2>
+    <p>I ask before I delete anything, and every step I take can be looked at.</p>
+    <ul class="examples">
+      ${examples.map((text) => html`<li><button type="button" onClick=${() => send(text)}>${text}</button></li>`)}
+    </ul>
+  </div>`;
+}

@@ -1,0 +1,47 @@
+// Where the person writes.
+
+import { send, stop } from "../actions.js";
+import { set, state } from "../state.js";
+import { html, useLayoutEffect, useRef } from "./base.js";
+import { Icon } from "./icons.js";
+
+// The service cuts or refuses what is longer; said before it is sent.
+const LONG = 4000;
+
+export function Composer() {
+  const area = useRef(null);
+  const { draft, run, pending, turns } = state;
+  useLayoutEffect(() => {
+    // As high as what is written, within what CSS allows.
+    area.current.style.height = "auto";
+    area.current.style.height = `${area.current.scrollHeight}px`;
+  }, [draft]);
+  const submit = (event) => {
+    event?.preventDefault();
+    if (!run) send(draft);
+  };
+  const key = (event) => {
+    if (event.isComposing) return;
+    if (event.key === "Enter" && !event.shiftKey && !event.altKey && matchMedia("(pointer: fine)").matches) submit(event);
+    if (event.key === "ArrowUp" && draft === "") {
+      const said = [...turns].reverse().find((turn) => turn.text)?.text;
+      if (said) {
+        event.preventDefault();
+        set({ draft: said });
+      }
+    }
+  };
+  const length = [...draft].length;
+  return html`<form class="composer" onSubmit=${submit}>
+    <label class="only-heard" for="composer">Message</label>
+    <textarea id="composer" ref=${area} rows="1" dir="auto" value=${draft} autocomplete="off" enterkeyhint="send"
+      placeholder=${pending.length ? "Answer with the buttons, or write yes or no" : "Write a message"}
+      aria-describedby="composer-hint" onInput=${(event) => set({ draft: event.target.value })} onKeyDown=${key} />
+    <span class="composer-side">
+      <span id="composer-hint" class=${length > LONG ? "wrong" : "only-heard"}>${length > LONG ? `${length} characters` : "Enter sends, Shift and Enter make a new line"}</span>
+      ${run
+        ? html`<button type="button" class="round is-stop" aria-label="Stop" title="Stop (Esc)" disabled=${run.stopping || !run.id} onClick=${stop}><${Icon} name="stop" /></button>`
+        : html`<button type="submit" class="round" aria-label="Send" title="Send (Enter)" disabled=${draft.trim() === ""}><${Icon} name="send" /></button>`}
+    </span>
+  </form>`;
+}

@@ -1,0 +1,152 @@
+// The tasks: live from the runs, changed through the same tools the model uses, with the person as caller.
+
+import { invoke, loadTasks } from "../actions.js";
+import { taskChanges } from "../conversation.js";
+import { moment, when } from "../format.js";
+import { setIn, state } from "../state.js";
+import { classes, html, say, useEffect, useMemo, useRef, useState } from "./base.js";
+import { IconButton } from "./button.js";
+import { Icon } from "./icons.js";
+import { ProblemCard } from "./problem.js";
+
+export function Tasks() {
+  const { tasks, turns } = state;
+  const [problem, setProblem] = useState(null);
+  const changes = useMemo(() => taskChanges(turns), [turns]);
+  const act = async (what, tool, args, confirm) => {
+    setProblem(null);
+    try {
+      const result = await invoke(tool, args, confirm);
+      say(what);
+      return result;
+    } catch (error) {
+      if (error.code === "pending_confirmation") throw error;
+      setProblem(error);
+      return null;
+    }
+  };
+  if (!tasks.available) return html`<p class="muted pad">This agent keeps no tasks.</p>`;
+  if (!tasks.loaded) return html`<p class="muted pad" role="status">Loading…</p>`;
+  const open = tasks.list.filter((task) => !task.completed);
+  const done = tasks.list.filter((task) => task.completed);
+  const item = (task) => html`<${Task} key=${task.id} task=${task} act=${act} change=${changes.find((change) => change.task.id === task.id)} />`;
+  return html`<div class="tasks">
+    <${Add} act=${act} />
+    ${problem ? html`<${ProblemCard} problem=${problem} onClose=${() => setProblem(null)} />` : null}
+    ${tasks.problem ? html`<${ProblemCard} problem=${tasks.problem} onRetry=${loadTasks} />` : null}
+    ${tasks.list.length === 0 && !tasks.problem
+      ? html`<div class="nothing"><${Icon} name="tasks" /><p>No tasks yet.</p><p class="muted">Add one above, or ask for it in the conversation.</p></div>`
+      : null}
+    ${open.length ? html`<ul class="task-list" aria-label="Open tasks">${open.map(item)}</ul>` : null}
+    ${done.length
+      ? html`<details class="done-tasks" open=${open.length === 0}>
+          <summary>${done.length} completed</summary>
+          <ul class="task-list" aria-label="Completed tasks">${done.map(item)}</ul>
+        </details>`
+      : null}
+    ${changes.length ? html`<${Changes} changes=${changes} />` : null}
+  </div>`;
+}
+
+function Add({ act }) {
+  const input = useRef(null);
+  const submit = async (event) => {
+    event.preventDefault();
+    const description = input.current.value.trim();
+    if (!description) return;
+    input.current.value = "";
+    const result = await act("Added", "add_task", { description });
+    if (!result) input.current.value = description;
+    input.current.focus();
+  };
+  return html`<form class="add-task" onSubmit=${submit}>
+    <label class="only-heard" for="new-task">New task</label>
+    <input id="new-task" ref=${input} dir="auto" maxlength="1000" placeholder="Add a task" autocomplete="off" />
+    <button type="submit" class="icon-button" aria-label="Add task" title="Add task"><${Icon} name="plus" /></button>
+  </form>`;
+}
+
+function Task({ task, act, change }) {
+  const [mode, setMode] = useState(null); // null | "rename" | { preview }
+  const [isBusy, setBusy] = useState(false);
+  const row = useRef(null);
+  useEffect(() => {
+    if (mode) row.current?.querySelector("[data-first]")?.focus();
+  }, [mode]);
+  const run = async (work) => {
+    setBusy(true);
+    try {
+      await work();
+    } finally {
+      setBusy(false);
+    }
+  };
+  const complete = () => run(async () => {
+    // Shown at once, and again as it was if it did not work.
+    setIn("tasks", { list: state.tasks.list.map((other) => (other.id === task.id ? { ...other, completed: true } : other)) });
+    if (!(await act("Completed", "complete_task", { task_id: task.id }))) loadTasks();
+  });
+  const rename = (event) => {
+    event.preventDefault();
+    const description = new FormData(event.target).get("description").trim();
+    setMode(null);
+    if (description && description !== task.description) run(() => act("Renamed", "update_task", { task_id: task.id, new_description: description }));
+  };
+  const remove = (confirm) => run(async () => {
+    try {
+      await act("Deleted", "delete_task", { task_id: task.id }, confirm);
+      setMode(null);
+    } catch (problem) {
+      setMode({ preview: problem.preview ?? problem.message });
+    }
+  });
+  const key = (event) => {
+    if (event.key === "Escape" && mode) {
+      event.stopPropagation();
+      setMode(null);
+    }
+  };
+  return html`<li ref=${row} class=${classes("task", task.completed && "is-done", change && "is-changed")} onKeyDown=${key} data-task=${task.id}>
+    <div class="task-row">
+      <input type="checkbox" checked=${task.completed} disabled=${task.completed || isBusy} aria-label=${`Complete ${task.description}`}
+        title=${task.completed ? `Completed ${moment(task.completed_at)}` : "Complete"} onChange=${complete} />
+      ${mode === "rename"
+        ? html`<form class="grow" onSubmit=${rename}>
+            <input data-first name="description" aria-label="Description" dir="auto" maxlength="1000" value=${task.description} onBlur=${(event) => event.target.form?.requestSubmit()} />
+          </form>`
+        : html`<span class="task-words" dir="auto" title=${`Added ${moment(task.created_at)}`} onDblClick=${() => setMode("rename")}>${task.description}</span>
+            <span class="task-tools">
+              <${IconButton} icon="edit" name=${`Rename ${task.description}`} disabled=${isBusy} onClick=${() => setMode("rename")} />
+              <${IconButton} icon="trash" name=${`Delete ${task.description}`} disabled=${isBusy} onClick=${() => remove(false)} />
+            </span>`}
+    </div>
+    ${mode?.preview
+      ? html`<div class="ask" role="group" aria-label="Confirm">
+          <p dir="auto">${mode.preview}?</p>
+          <div class="row">
+            <button data-first type="button" class="button is-plain" onClick=${() => setMode(null)}>Keep</button>
+            <button type="button" class="button is-danger" disabled=${isBusy} onClick=${() => remove(true)}>Delete</button>
+          </div>
+        </div>`
+      : null}
+  </li>`;
+}
+
+/** What the turns of this conversation changed. */
+function Changes({ changes }) {
+  const show = (turn) => {
+    document.getElementById(`turn-${turn.key}`)?.scrollIntoView({ block: "center" });
+  };
+  return html`<section class="changes" aria-label="Changed in this conversation">
+    <h2>Changed in this conversation</h2>
+    <ul>
+      ${changes.slice(0, 12).map(({ what, task, turn }) => html`<li key=${`${turn.key}-${what}-${task.id}`}>
+        <button type="button" onClick=${() => show(turn)} title="Show the turn">
+          <span class=${`what is-${what}`}>${what}</span>
+          <span class="change-words" dir="auto">${task.description}</span>
+          <span class="muted">${when(turn.at)}</span>
+        </button>
+      </li>`)}
+    </ul>
+  </section>`;
+}

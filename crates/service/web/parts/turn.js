@@ -1,0 +1,84 @@
+// One turn: what the person said, what was done, what was answered, and what it cost.
+
+import { edit, openTrace, send } from "../actions.js";
+import { cost, count, duration, moment, when, words } from "../format.js";
+import { classes, html, memo, useState } from "./base.js";
+import { CopyButton, IconButton } from "./button.js";
+import { Icon } from "./icons.js";
+import { Markdown } from "./markdown.js";
+import { ProblemCard } from "./problem.js";
+import { ToolCard } from "./tool.js";
+
+export const Turn = memo(function Turn({ turn, isLast, isBusy, pending, choices, attempt, stopping }) {
+  const isRunning = turn.status === "running";
+  const answer = turn.parts.filter((part) => part.kind === "text").map((part) => part.text).join("\n\n");
+  return html`<li class="turn" id=${`turn-${turn.key}`}>
+    ${turn.text === null ? null : html`<div class="asked">
+      <h2 class="only-heard">You</h2>
+      <div class="bubble" dir="auto">${turn.text}</div>
+      <div class="asked-tools">
+        <time datetime=${turn.at} title=${moment(turn.at)}>${when(turn.at)}</time>
+        <${CopyButton} name="Copy message" text=${() => turn.text} />
+        ${isBusy ? null : html`<${IconButton} icon="edit" name="Edit and send again" onClick=${() => edit(turn.text)} />`}
+      </div>
+    </div>`}
+    <div class="answered">
+      <h2 class="only-heard">Adjutant</h2>
+      ${turn.parts.map((part) => html`<${Part} key=${`${part.kind}-${part.id}`} part=${part} isLive=${isRunning}
+        pending=${part.interrupt ? pending.find((call) => call.interrupt_id === part.interrupt) : null}
+        choice=${part.interrupt ? choices[part.interrupt] : null} />`)}
+      ${isRunning ? html`<${Working} turn=${turn} attempt=${attempt} stopping=${stopping} />` : null}
+      ${turn.problem ? html`<${ProblemCard} problem=${turn.problem} onRetry=${isLast && !isBusy && turn.text ? () => send(turn.text) : null} />` : null}
+      ${turn.status === "stopped" ? html`<p class="note"><${Icon} name="stop" />Stopped. What was done before stays done.</p>` : null}
+      ${(turn.decision?.notices ?? []).map((notice) => html`<p class="note"><${Icon} name="warn" />${notice.text ?? notice.code}</p>`)}
+      ${isRunning ? null : html`<div class="answer-tools">
+        ${answer ? html`<${CopyButton} name="Copy answer" text=${() => answer} />` : null}
+        ${isLast && !isBusy && turn.text && turn.status !== "waiting" && !turn.problem
+          ? html`<${IconButton} icon="retry" name="Ask again" onClick=${() => send(turn.text)} />`
+          : null}
+        <${Badge} turn=${turn} />
+      </div>`}
+    </div>
+  </li>`;
+});
+
+function Part({ part, isLive, pending, choice }) {
+  if (part.kind === "tool") return html`<${ToolCard} part=${part} pending=${pending} choice=${choice} />`;
+  if (part.kind === "thinking") return html`<${Thinking} part=${part} />`;
+  return html`<${Markdown} text=${part.text} done=${part.done} heard=${isLive} />`;
+}
+
+function Thinking({ part }) {
+  const [isOpen, setOpen] = useState(false);
+  return html`<section class="thinking">
+    <button type="button" class="text-button" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>
+      <${Icon} name="chevron" />${part.done ? "Thought" : "Thinking…"}
+    </button>
+    ${isOpen ? html`<p class="thought" dir="auto">${part.text}</p>` : null}
+  </section>`;
+}
+
+function Working({ turn, attempt, stopping }) {
+  const last = turn.parts.at(-1);
+  const isTalking = last?.kind === "text" && !last.done;
+  const retrying = turn.retrying;
+  let label = isTalking ? "" : "Thinking…";
+  if (last?.kind === "tool" && last.status === "running") label = "";
+  if (retrying) label = `The model did not answer; asking again (attempt ${retrying.attempt + 1})…`;
+  if (stopping) label = "Stopping…";
+  if (attempt > 0) label = `Connection lost. Trying again (${attempt})… The answer goes on meanwhile.`;
+  return html`<p class=${classes("working", !label && "is-quiet")} role="status"><span class="pulse" aria-hidden="true" />${label}</p>`;
+}
+
+function Badge({ turn }) {
+  const { decision } = turn;
+  if (!decision?.decision_id) return null;
+  const { usage = {}, timing_ms = {} } = decision;
+  const parts = [words(decision.decision) || words(decision.outcome), duration(timing_ms.total)];
+  if (usage.input_tokens != null || usage.output_tokens != null) parts.push(`${count(usage.input_tokens)}/${count(usage.output_tokens)} tok`);
+  parts.push(cost(usage.cost_usd));
+  const name = `Trace of this turn: ${parts.join(", ")}`;
+  return html`<button type="button" class="badge" aria-label=${name} title="Show what happened in this turn" onClick=${() => openTrace(decision.decision_id)}>
+    ${parts.join(" · ")}
+  </button>`;
+}

@@ -1,0 +1,21 @@
+// What this browser remembers: how the person likes the page, never what was said.
+
+const PREFIX = "adjutant.";
+
+/** A setting, or the default where there is none or nothing may be stored. */
+export function setting(name, otherwise) {
+  try {
+    const value = localStorage.getItem(PREFIX + name);
+    return value === null ? otherwise : JSON.parse(value);
+  } catch {
+    return otherwise;
+  }
+}
+
+export function remember(name, value) {
+  try {
+    localStorage.setItem(PREFIX + name, JSON.stringify(value));
+  } catch {
+    // Private windows may refuse; then it holds until the page is closed.
+  }
+}

@@ -1,0 +1,68 @@
+// Everything the page knows, in one place. Whoever changes it says what; whoever shows it is told once per frame.
+
+const listeners = new Set();
+let asked = false;
+
+export const state = {
+  /** `/v1/me`, once it is known. */
+  me: null,
+  /** A problem that stops everything, such as nobody being signed in. */
+  fatal: null,
+  threads: { list: [], cursor: null, query: "", loaded: false, problem: null },
+  /** The conversation that is open; `null`: a new one. */
+  threadId: null,
+  title: null,
+  loading: false,
+  turns: [],
+  pending: [],
+  /** What was chosen for pending calls, until all have an answer: by interrupt id. */
+  choices: {},
+  /** The run that goes on: `{ id, turnKey, attempt, stopping }`. */
+  run: null,
+  /** A problem beside the conversation: with an answer, a load, a rename. */
+  trouble: null,
+  draft: "",
+  tasks: { list: [], loaded: false, problem: null, available: true },
+  tab: "tasks",
+  /** On narrow screens one pane may lie over the chat: "side" or "panel". */
+  drawer: null,
+  panelOpen: true,
+  trace: { id: null, detail: null, problem: null, list: [], cursor: null, loaded: false, listProblem: null, filter: { scope: "thread", outcome: "", days: "", tool: "" } },
+  help: false,
+  online: navigator.onLine,
+};
+
+/** Changes top-level fields. */
+export function set(fields) {
+  Object.assign(state, fields);
+  changed();
+}
+
+/** Changes fields of one of the objects in the state. */
+export function setIn(name, fields) {
+  state[name] = { ...state[name], ...fields };
+  changed();
+}
+
+/** Changes the turn with this key; nothing if it is not shown (any more). */
+export function setTurn(key, change) {
+  state.turns = state.turns.map((turn) => (turn.key === key ? change(turn) : turn));
+  changed();
+}
+
+export function subscribe(listener) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+function changed() {
+  if (asked) return;
+  asked = true;
+  const tell = () => {
+    asked = false;
+    for (const listener of listeners) listener();
+  };
+  // No frames come to a page that is not seen; it still has to be right when it is seen again.
+  if (document.hidden) setTimeout(tell, 0);
+  else requestAnimationFrame(tell);
+}
