@@ -30,6 +30,12 @@ impl Waiting {
         Self::Until(call.call_id.clone(), call.expires_at)
     }
 
+    /// Whether it is the same call with the same time, or the same call as it was stored without one.
+    pub(crate) fn stands_for(&self, other: &Self) -> bool {
+        let (Self::Until(call, _) | Self::Call(call)) = self;
+        self == other || (matches!(self, Self::Call(_)) && other.is(call))
+    }
+
     fn is(&self, wanted: &CallId) -> bool {
         let (Self::Until(call, _) | Self::Call(call)) = self;
         call == wanted

@@ -170,6 +170,29 @@ where
         let said = findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         assert!(said.contains(words) && said.is_empty() == statements.is_empty(), "{statements:?}: {said}");
     }
+    // Of one that waits: as many, and yet not the same; or woken too late, and so never.
+    let waiting = "what waits for a person is not what is noted to wait";
+    let cases: &[(&'static str, &str)] = &[
+        ("UPDATE conversation SET waiting = waiting", ""),
+        ("UPDATE conversation SET waiting = replace(waiting, 'call_1', 'call_9')", waiting),
+        ("UPDATE conversation SET waiting = replace(waiting, '2026', '2027')", waiting),
+        ("UPDATE conversation SET waiting = '[]'", waiting),
+        (
+            "UPDATE conversation SET wake_at = NULL",
+            "it is to be woken at 2026-01-01T00:01:00.123456789Z, and never is noted",
+        ),
+        ("UPDATE conversation SET wake_at = replace(wake_at, '2026', '2027')", "it is to be woken at 2026-"),
+        // As it was written before anybody looked for what expires.
+        ("UPDATE conversation SET waiting = '[\"call_1\"]', wake_at = NULL", ""),
+    ];
+    for (statement, words) in cases {
+        let (store, hand) = make().await;
+        converse(&store, 1, 0, &[started(1, "i1"), parked(1, &["call_1"])]).await;
+        hand(statement).await;
+        let findings = store.check().await.unwrap();
+        let said = findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        assert!(said.contains(words) && said.is_empty() == words.is_empty(), "{statement}: {said}");
+    }
 }
 
 /// A change that was made once is forgotten when nobody can repeat it any more. `age`: makes all such changes old.

@@ -7,7 +7,7 @@ use adjutant_core::{ConversationKey, Event, Recorded, TurnId, UserId};
 use super::{Backend, Connection, Failure, journal, maintenance::count, task, values};
 use crate::maintenance::Finding;
 use crate::row::{self, InputRow};
-use crate::status::Status;
+use crate::status::{Status, Waiting};
 
 /// Conversations that are read in one transaction.
 const PAGE: i64 = 50;
@@ -19,7 +19,7 @@ pub(super) async fn rows<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -
         let mut rows = backend.read().await?;
         let page = rows
             .fetch(
-                "SELECT key, user_id, id, next_seq, untaken, turn, parked_seq, waiting FROM conversation
+                "SELECT key, user_id, id, next_seq, untaken, turn, parked_seq, waiting, wake_at FROM conversation
                  WHERE key > $1 ORDER BY key LIMIT $2",
                 values![after, PAGE],
             )
@@ -38,6 +38,7 @@ pub(super) async fn rows<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -
                         turn: columns.maybe_text()?,
                         parked_seq: columns.maybe_int()?,
                         waiting: columns.text()?,
+                        wake_at: columns.maybe_text()?,
                     };
                     conversation(&mut *rows, number, &key, &stored, &mut problems).await?;
                 }
@@ -59,6 +60,7 @@ struct Stored {
     turn: Option<String>,
     parked_seq: Option<i64>,
     waiting: String,
+    wake_at: Option<String>,
 }
 
 async fn conversation<C: Connection>(
@@ -196,11 +198,26 @@ fn follows(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
             name(&stored.turn)
         ));
     }
-    let waiting = row::read_waiting(&stored.waiting, "what waits");
+    let noted = match row::read_waiting(&stored.waiting, "what waits") {
+        Ok(waiting) => Status { waiting, ..status.clone() },
+        Err(error) => return problems.push(error.to_string()),
+    };
+    let is_noted = |(follows, noted): (&Waiting, &Waiting)| noted.stands_for(follows);
     if status.parked_seq != stored.parked_seq
-        || waiting.map(|waiting| waiting.len()) != Ok(status.waiting.len())
+        || status.waiting.len() != noted.waiting.len()
+        || !status.waiting.iter().zip(&noted.waiting).all(is_noted)
     {
         problems.push("what waits for a person is not what is noted to wait".to_owned());
+    }
+    // What was noted without a time, before anybody looked for what expires, wakes nobody.
+    let wake_at = noted.wake_at().map(row::time_text);
+    if wake_at != stored.wake_at {
+        let name = |at: &Option<String>| at.clone().unwrap_or_else(|| "never".to_owned());
+        problems.push(format!(
+            "it is to be woken at {}, and {} is noted",
+            name(&wake_at),
+            name(&stored.wake_at)
+        ));
     }
 }
 
