@@ -65,6 +65,8 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     decisions_are_paged(&make().await).await;
     calls_without_a_model_are_logged_too(&make().await).await;
     logs_belong_to_their_user(&make().await).await;
+    logs_hold_what_they_may(&make().await).await;
+    a_decision_names_its_request(&make().await).await;
 }
 
 /// Everything a [`TokenStore`] must do.

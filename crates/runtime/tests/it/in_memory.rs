@@ -1,5 +1,6 @@
 //! The in-memory store keeps the contract of every store.
 
+use adjutant_core::LogContent;
 use adjutant_runtime::InMemory;
 use adjutant_store::contract;
 
@@ -11,6 +12,9 @@ async fn in_memory_keeps_the_task_contract() {
 #[tokio::test]
 async fn in_memory_keeps_the_journal_contract() {
     contract::journal(async || InMemory::new()).await;
+    for content in [LogContent::Redacted, LogContent::None] {
+        contract::logs_hold_what_they_may(&InMemory::new().with_log_content(content)).await;
+    }
 }
 
 #[tokio::test]

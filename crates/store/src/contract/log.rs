@@ -1,7 +1,7 @@
 use adjutant_core::port::{Cursor, Journal, LogStore};
 use adjutant_core::{
-    CallId, Cost, DecisionFilter, DecisionKind, DecisionRecord, LogContent, Notice, OutcomeCategory,
-    ToolInvocationRecord, ToolResult, UserIntent,
+    CallId, Cost, DecisionFilter, DecisionKind, DecisionRecord, Event, Input, LogContent, Notice,
+    OutcomeCategory, ToolInvocationRecord, ToolResult, UserIntent,
 };
 use serde_json::json;
 
@@ -164,6 +164,70 @@ pub async fn calls_without_a_model_are_logged_too(store: &impl LogStore) {
     store.record_invocation(&user("bert"), &berts).await.unwrap();
     assert_eq!(store.tool_invocations(&user("bert"), turn(7)).await.unwrap(), [berts]);
     assert_eq!(store.tool_invocations(&anna, turn(7)).await.unwrap(), [row]);
+}
+
+/// What was said is in the logs as far as the store lets it in, however it came there; the journal has all of it.
+pub async fn logs_hold_what_they_may(store: &(impl Journal + LogStore)) {
+    let (key, content) = (conversation("anna", 1), store.content());
+    store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
+    let events = [started(1, "i1"), failed(1, 1), call_finished(1, "call_1"), parked(1, &["call_2"])];
+    store.append(&key, 1, at(1), &events).await.unwrap();
+    let by_hand = ToolInvocationRecord {
+        id: CallId::new("button_1").unwrap(),
+        decision: turn(7),
+        tool: "add_task".to_owned(),
+        arguments: json!({"description": "buy milk", "count": 7}).as_object().unwrap().clone(),
+        result: ToolResult::failed("no more milk"),
+        ms: 3,
+        attempt: 1,
+        at: at(1),
+    };
+    store.record_invocation(&key.user, &by_hand).await.unwrap();
+
+    let row = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
+    let calls = store.tool_invocations(&key.user, turn(1)).await.unwrap();
+    let button = store.tool_invocations(&key.user, turn(7)).await.unwrap();
+    let written = serde_json::to_string(&(&row, &calls, &button)).unwrap();
+    for words in ["drop the milk", "Delete \\\"milk\\\"?", "<html>", "buy milk", "no more milk"] {
+        assert_eq!(written.contains(words), content == LogContent::Full, "{content}: {words}: {written}");
+    }
+    assert_eq!((row.message_chars, row.error_code.as_deref()), (13, Some("invalid_response")));
+    assert_eq!((calls[0].tool.as_str(), calls[0].result.success), ("delete_task", true));
+    assert_eq!(button[0].arguments.get("count").is_some(), content != LogContent::None);
+    assert_eq!(button, [by_hand.redacted(content)]);
+    assert_eq!(row.message, content.text("drop the milk"));
+    // Row by row it is what core makes of the events, also when each is read again to follow the next.
+    assert_eq!(row.raw_response.is_some(), content != LogContent::None);
+    assert_eq!(store.load(&key).await.unwrap().events, recorded(1, at(1), &events));
+}
+
+/// The request an input came with is kept with it, and with the decision it led to.
+pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
+    let key = conversation("anna", 1);
+    let input = Input { request_id: Some("req-1".to_owned()), ..message("i1", 0, "hi") };
+    store.submit(&key, &input).await.unwrap();
+    assert_eq!(store.load(&key).await.unwrap().inbox, [input]);
+    let Event::TurnStarted { turn, input, message, message_chars, model, limits, output_schema, .. } =
+        started(1, "i1")
+    else {
+        panic!("a sample of another kind")
+    };
+    let request_id = Some("req-1".to_owned());
+    let accepted_at = Some(at(0));
+    let begun = Event::TurnStarted {
+        turn,
+        input,
+        accepted_at,
+        request_id,
+        message,
+        message_chars,
+        model,
+        limits,
+        output_schema,
+    };
+    store.append(&key, 1, at(1), &[begun]).await.unwrap();
+    let row = store.decision(&key.user, turn).await.unwrap().unwrap();
+    assert_eq!(row.request_id.as_deref(), Some("req-1"));
 }
 
 /// No user sees another's decisions or calls, whatever ids they know.

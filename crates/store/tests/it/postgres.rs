@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, StoreError, TaskStore};
 use adjutant_core::{
-    ConversationKey, Input, InputBody, InputId, TaskChange, TaskDescription, TaskFilter, UserId,
+    ConversationKey, Input, InputBody, InputId, LogContent, TaskChange, TaskDescription, TaskFilter, UserId,
 };
 use adjutant_store::{contract, postgres::Store};
 
@@ -39,6 +39,9 @@ async fn it_keeps_both_contracts() {
     };
     contract::task_store(&fresh).await;
     contract::journal(&fresh).await;
+    for content in [LogContent::Redacted, LogContent::None] {
+        contract::logs_hold_what_they_may(&fresh().await.with_log_content(content)).await;
+    }
     contract::token_store(&fresh).await;
     contract::budget_store(&fresh).await;
     let url = server.create_database("reopened").await;

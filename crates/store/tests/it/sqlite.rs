@@ -1,5 +1,5 @@
-use adjutant_core::UserId;
 use adjutant_core::port::{ConversationFilter, ConversationStore, StoreError, TaskStore};
+use adjutant_core::{LogContent, UserId};
 use adjutant_core::{TaskChange, TaskDescription, TaskFilter};
 use adjutant_store::{contract, sqlite::Store};
 
@@ -27,6 +27,9 @@ async fn memory_keeps_the_budget_contract() {
 #[tokio::test]
 async fn memory_keeps_the_journal_contract() {
     contract::journal(in_memory).await;
+    for content in [LogContent::Redacted, LogContent::None] {
+        contract::logs_hold_what_they_may(&in_memory().await.with_log_content(content)).await;
+    }
 }
 
 #[tokio::test]
