@@ -46,6 +46,11 @@ pub(super) fn complete(description: &Document, cookie: &str) -> Value {
     });
     document["components"]["securitySchemes"] = schemes;
     document["security"] = json!([{ "token": [] }, { "cookie": [] }]);
+    for (schema, rule) in choices() {
+        if let Some(Value::Object(known)) = document.pointer_mut(&format!("/components/schemas/{schema}")) {
+            known.insert("oneOf".to_owned(), rule);
+        }
+    }
     if let Some(paths) = document.get_mut("paths").and_then(Value::as_object_mut) {
         for (path, item) in paths {
             for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
@@ -56,6 +61,23 @@ pub(super) fn complete(description: &Document, cookie: &str) -> Value {
         }
     }
     document
+}
+
+/// What the fields of a type cannot say one by one: which of them go together.
+fn choices() -> [(&'static str, Value); 2] {
+    let given = |name: &str, absent: &str, nothing: Value| {
+        json!({
+            "required": [name],
+            "properties": { name: { "not": { "type": "null" } }, absent: nothing },
+        })
+    };
+    let nothing = json!({ "type": "null" });
+    let said = given("message", "resume", json!({ "maxItems": 0 }));
+    let mut answered = given("resume", "message", nothing.clone());
+    answered["properties"]["resume"] = json!({ "minItems": 1 });
+    let yes_or_no = given("approved", "verdict", nothing.clone());
+    let became = given("verdict", "approved", nothing);
+    [("ChatRequest", json!([said, answered])), ("Resume", json!([yes_or_no, became]))]
 }
 
 fn answers(path: &str, operation: &mut Map<String, Value>) {

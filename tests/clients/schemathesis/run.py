@@ -1,0 +1,101 @@
+"""Schemathesis against `/openapi.json`: whatever a client sends, no answer is a 5xx that is not described, no answer is
+undescribed, and every answer has the form that the description gives it.
+
+Takes ADJUTANT_BIN and starts a service of its own: thousands of requests a minute are not what one user may ask for.
+With ADJUTANT_URL and ADJUTANT_TOKEN and without ADJUTANT_BIN it asks that one, whose serve.requests_per_minute has to be
+raised. The seed is fixed, so that a failure can be had again; SCHEMATHESIS_SEED and SCHEMATHESIS_SECONDS change that.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+SECONDS = int(os.environ.get("SCHEMATHESIS_SECONDS", "75"))
+SEED = os.environ.get("SCHEMATHESIS_SEED", "20261122")
+
+
+@contextlib.contextmanager
+def service():
+    """Address and token of a service, for as long as it is needed."""
+    binary = os.environ.get("ADJUTANT_BIN")
+    if not binary:
+        yield os.environ["ADJUTANT_URL"], os.environ["ADJUTANT_TOKEN"]
+        return
+    with tempfile.TemporaryDirectory() as home:
+        command = [binary, "serve", "--json", "--bind", "127.0.0.1:0", "-m", f"scripted:{HERE / 'script.jsonl'}"]
+        environment = {
+            "HOME": home,
+            "PATH": os.environ["PATH"],
+            "ADJUTANT_SERVE_REQUESTS_PER_MINUTE": "1000000",
+            "ADJUTANT_SERVE_TURNS_AT_ONCE": "1000",
+        }
+        process = subprocess.Popen(command, cwd=home, env=environment, stdout=subprocess.PIPE, text=True)
+        try:
+            said = json.loads(process.stdout.readline())
+            yield said["url"], said["token"]
+            if process.poll() is not None:
+                sys.exit(f"the service ended by itself, with {process.returncode}")
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
+            process.stdout.close()
+
+
+def request(url, token, path, body):
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    asked = urllib.request.Request(url + path, json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(asked, timeout=30) as answer:
+        return json.load(answer)
+
+
+def passes(url, token):
+    """What is run one after the other, each with its own configuration and share of the time."""
+    config = (HERE / "schemathesis.toml").read_text()
+    yield "every address", config, SECONDS * 2 // 3, []
+    # Names that are made up lead nowhere; these lead to something, so that what is behind them is asked too.
+    said = request(url, token, "/v1/chat", {"message": "1", "thread_id": "known"})
+    request(url, token, "/v1/tools/add_task/invoke", {"args": {"description": "buy milk"}})
+    known = f"""
+[parameters]
+"path.thread_id" = "known"
+"path.run_id" = "{said["run_id"]}"
+"path.id" = "{said["run_id"]}"
+"path.name" = "list_tasks"
+"""
+    yield "what there is", known + config, SECONDS // 3, ["--include-path-regex", "[{]", "--exclude-method", "DELETE"]
+
+
+def main():
+    failed = 0
+    with service() as (url, token), tempfile.TemporaryDirectory() as scratch:
+        for number, (name, config, seconds, options) in enumerate(passes(url, token)):
+            file = pathlib.Path(scratch, f"{number}.toml")
+            file.write_text(config)
+            command = [
+                sys.executable, "-c", "from schemathesis.cli import schemathesis; schemathesis()",
+                "--config-file", str(file),
+                "run", f"{url}/openapi.json",
+                "--header", f"Authorization: Bearer {token}",
+                "--seed", SEED,
+                "--max-time", str(seconds),
+                "--workers", "1",
+                "--request-timeout", "30",
+                "--continue-on-failure",
+                "--no-color",
+                *options,
+                *sys.argv[1:],
+            ]
+            ended = subprocess.run(command, cwd=scratch, check=False).returncode
+            print(f"{'ok' if ended == 0 else 'FAILED'}: {name}, {seconds} s, seed {SEED}", flush=True)
+            failed = failed or ended
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
