@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use crate::auth::User;
 use crate::problem::Problem;
+use crate::request_id::RequestId;
 use crate::serve::Shared;
 use crate::wire::{Cause, Pending, Timing, ToolUsed, Usage};
 
@@ -36,10 +37,13 @@ const REQUESTS: Uuid = Uuid::from_u128(0x0d8e_6c54_92a7_4f3b_b1c5_7e2d_94f0_6a18
 /// What a client sends.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"message": "delete the milk", "thread_id": "t_1"}))]
 pub(crate) struct ChatRequest {
     /// What the person says. Needed unless something is answered.
+    #[schema(min_length = 1, pattern = r"\S")]
     message: Option<String>,
-    /// The conversation; without it a new one begins.
+    /// The conversation, by our id or by a name of your own; without it a new one begins.
+    #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     thread_id: Option<String>,
     /// Answers to what waits.
     #[serde(default)]
@@ -91,6 +95,32 @@ impl Resume {
 
 /// What a client gets.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "thread_id": "t_1",
+    "run_id": "0199d5b6-7e3c-7c8a-a2f5-3d1f0e6b9a11",
+    "decision": "REQUEST_CONFIRMATION",
+    "intent": "DELETE_TASK",
+    "outcome": "PENDING:CONFIRMATION",
+    "content": "Delete “buy milk”?",
+    "pending": [{
+        "interrupt_id": "6b1f0c…",
+        "kind": "confirmation",
+        "tool": "delete_task",
+        "args": {"task_id": "7"},
+        "preview": "Delete “buy milk”",
+        "expires_at": "2026-11-29T09:30:00Z"
+    }],
+    "tools_used": [],
+    "usage": {
+        "model": "gemini/gemini-flash",
+        "input_tokens": 812,
+        "output_tokens": 41,
+        "cached_tokens": null,
+        "thinking_tokens": null,
+        "cost_usd": 0.0003
+    },
+    "timing_ms": {"llm": 911, "tools": 4, "total": 921}
+}))]
 pub(crate) struct ChatResponse {
     thread_id: String,
     #[schema(value_type = String)]
@@ -135,12 +165,13 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 pub(crate) async fn chat(
     State(app): State<Shared>,
     User(user): User,
+    RequestId(request_id): RequestId,
     headers: HeaderMap,
     body: Result<Json<ChatRequest>, JsonRejection>,
 ) -> Result<Json<ChatResponse>, Problem> {
     let Json(request) = body?;
     let id = input_id(&headers)?;
-    let mut context = RunContext::new(user);
+    let mut context = RunContext { request_id, ..RunContext::new(user) };
     match (&request.thread_id, &id) {
         (Some(thread), _) => context.conversation = conversation_of(thread)?,
         // Sent again, it must not begin a second conversation.
