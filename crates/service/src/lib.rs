@@ -14,6 +14,7 @@ mod limits; // what one user may ask for
 mod me; // who asks, and whom
 mod metrics; // figures for whoever runs it
 mod observe; // what is told of every request
+mod openai; // the agent for clients of OpenAI's API
 mod openapi; // the description, and a page to read it
 mod paging; // lists that are read page by page
 mod problem; // errors as people and programs read them

@@ -19,6 +19,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::openai;
 use crate::router::BODY_MAX;
 use crate::serve::Shared;
 
@@ -148,6 +149,25 @@ impl Problem {
     /// The sentence for the person.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// What to do.
+    pub(crate) fn hint(&self) -> Option<&'static str> {
+        self.hint
+    }
+
+    /// What was put beside the members that all problems have.
+    pub(crate) fn member(&self, name: &str) -> Option<&Value> {
+        self.rest.more.get(name)
+    }
+
+    /// What is for whoever runs the service, once.
+    pub(crate) fn take_cause(&mut self) -> Option<RunError> {
+        self.rest.cause.take()
     }
 
     /// Whether whoever runs the service has something to mend.
@@ -381,12 +401,16 @@ pub(crate) async fn name_request(State(app): State<Shared>, request: Request, ne
     let mut response = next.run(request).await;
     let problem = response.extensions_mut().remove::<Problem>().or_else(|| unnamed(&response));
     let Some(mut problem) = problem else { return response };
-    if let Some(cause) = problem.rest.cause.take() {
+    if let Some(cause) = problem.take_cause() {
         app.tell(cause);
     }
-    problem.rest.instance = Some(path);
-    problem.rest.request_id = id;
-    let mut named = problem.into_response();
+    let mut named = if openai::speaks_at(&path) {
+        openai::error_response(&problem)
+    } else {
+        problem.rest.instance = Some(path);
+        problem.rest.request_id = id;
+        problem.into_response()
+    };
     // Such as what may be asked instead.
     for (name, value) in response.headers() {
         if name != CONTENT_LENGTH && !named.headers().contains_key(name) {

@@ -20,7 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::auth::session;
 use crate::problem::Problem;
 use crate::serve::Shared;
-use crate::{chat, decisions, guard, health, me, metrics, observe, openapi, problem, runs, tasks, threads, tools};
+use crate::{chat, decisions, guard, health, me, metrics, observe, openai, openapi, problem, runs, tasks, threads, tools};
 
 /// A request's body, in bytes. Source: `DESIGN.md` 4.
 pub(crate) const BODY_MAX: usize = 1024 * 1024;
@@ -36,6 +36,7 @@ pub(crate) fn router(state: Shared) -> Router {
     let (router, description) = OpenApiRouter::with_openapi(openapi::beginning())
         .merge(chat::routes())
         .merge(runs::routes())
+        .merge(openai::routes())
         .merge(me::routes())
         .merge(threads::routes())
         .merge(tasks::routes())

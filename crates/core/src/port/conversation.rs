@@ -66,7 +66,8 @@ pub enum Deleted {
 
 /// The list of conversations. What is said in them is in the journal.
 pub trait ConversationStore: Send + Sync + 'static {
-    /// The user's conversations, the one with the newest input first.
+    /// The user's conversations, the one with the newest input first, without single requests
+    /// ([`ConversationId::is_of_a_request`]).
     ///
     /// # Errors
     /// [`StoreError`].

@@ -4,5 +4,6 @@
 mod chat;
 mod guard;
 mod harness;
+mod openai;
 mod report;
 mod runs;

@@ -1,4 +1,4 @@
-use adjutant_core::DecisionFilter;
+use adjutant_core::{ConversationKey, DecisionFilter};
 use adjutant_core::port::{
     ConversationFilter, ConversationStore, Cursor, Deleted, Journal, Loaded, LogStore, StoreError,
 };
@@ -198,6 +198,15 @@ pub async fn conversations_are_listed_renamed_and_deleted(
     assert!(cut.chars().count() <= 60 && cut.starts_with("word word") && cut.ends_with("word…"), "{cut:?}");
     assert_eq!(store.list(anna, &ConversationFilter::newest(2)).await.unwrap(), listed[..2]);
     assert_eq!(store.list(anna, &ConversationFilter::newest(0)).await.unwrap(), []);
+
+    // A single request of a client that keeps the conversation itself is found by its id, and in no list.
+    let request = ConversationKey {
+        user: anna.clone(),
+        conversation: "00000000-0000-8000-8000-000000000001".parse().unwrap(),
+    };
+    store.submit(&request, &message("i1", 70, "hi")).await.unwrap();
+    assert_eq!(store.list(anna, &ConversationFilter::newest(10)).await.unwrap(), listed);
+    assert_eq!(store.summary(&request).await.unwrap().map(|summary| summary.id), Some(request.conversation));
 
     assert!(store.rename(&second, "Greetings 👋🏽").await.unwrap());
     assert!(!store.rename(&conversation("anna", 9), "x").await.unwrap());

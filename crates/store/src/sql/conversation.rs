@@ -17,9 +17,9 @@ macro_rules! select_summaries {
     };
 }
 
-/// A page of the list.
+/// A page of the list. The version of a UUID is its 15th character; of 8 are the single requests that are not listed.
 pub(crate) const NEWEST: &str = select_summaries!(
-    "WHERE user_id = $1 AND (CAST($2 AS TEXT) IS NULL OR (updated_at, id) < ($2, $3))
+    "WHERE user_id = $1 AND substr(id, 15, 1) <> '8' AND (CAST($2 AS TEXT) IS NULL OR (updated_at, id) < ($2, $3))
      ORDER BY updated_at DESC, id DESC LIMIT $4"
 );
 

@@ -1,0 +1,90 @@
+//! `GET /v1/models`: the agent, and the same model without its tools.
+
+use adjutant_runtime::Agent;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::error::{ErrorBody, about};
+use crate::auth::User;
+use crate::problem::Problem;
+use crate::serve::Shared;
+
+/// Since when there are these models: the day this address was made, in seconds since 1970.
+const SINCE: i64 = 1_795_305_600;
+
+/// Which of the two a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    /// The agent.
+    Agent,
+    /// Its model without tools and without the agent's instruction.
+    Plain,
+}
+
+/// All models.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ModelList {
+    object: &'static str,
+    data: Vec<Model>,
+}
+
+/// One of them.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Model {
+    id: String,
+    object: &'static str,
+    /// In seconds since 1970.
+    created: i64,
+    owned_by: &'static str,
+}
+
+impl Model {
+    fn of(agent: &Agent, which: Which) -> Self {
+        Self { id: name(agent, which), object: "model", created: SINCE, owned_by: "adjutant" }
+    }
+}
+
+/// What a model is called.
+pub(super) fn name(agent: &Agent, which: Which) -> String {
+    match which {
+        Which::Agent => agent.name().to_owned(),
+        Which::Plain => format!("{}-plain", agent.name()),
+    }
+}
+
+/// The model of that name.
+pub(super) fn find(agent: &Agent, wanted: &str) -> Result<Which, Problem> {
+    let known = [Which::Agent, Which::Plain];
+    known.into_iter().find(|which| name(agent, *which) == wanted).ok_or_else(|| {
+        let names = known.map(|which| format!("`{}`", name(agent, which))).join(" and ");
+        let detail = format!("the model `{wanted}` does not exist; there are {names}");
+        about("model", Problem::new(StatusCode::NOT_FOUND, "model_not_found", "Not found", detail))
+    })
+}
+
+/// The models: the agent, and the same model without tools for an interface's own texts such as titles.
+#[utoipa::path(get, path = "/v1/models", responses(
+    (status = 200, description = "The models.", body = ModelList),
+    (status = 401, description = "Without a token.", body = ErrorBody),
+))]
+pub(super) async fn list(State(app): State<Shared>, User(_user): User) -> Json<ModelList> {
+    let data = [Which::Agent, Which::Plain].map(|which| Model::of(&app.agent, which));
+    Json(ModelList { object: "list", data: data.into() })
+}
+
+/// One of the models.
+#[utoipa::path(get, path = "/v1/models/{id}", params(("id" = String, Path, description = "Its name.")), responses(
+    (status = 200, description = "The model.", body = Model),
+    (status = 401, description = "Without a token.", body = ErrorBody),
+    (status = 404, description = "There is no such model.", body = ErrorBody),
+))]
+pub(super) async fn one(
+    State(app): State<Shared>,
+    User(_user): User,
+    Path(id): Path<String>,
+) -> Result<Json<Model>, Problem> {
+    find(&app.agent, &id).map(|which| Json(Model::of(&app.agent, which)))
+}

@@ -1,0 +1,173 @@
+//! Which conversation a request belongs to that names none.
+//!
+//! A request is a new conversation, unless it answers a question of ours. To find that question again on any replica and
+//! after a restart, the id of a conversation holds what it was begun with: its last 48 bits are a hash of the user and of all
+//! that was said up to the person's message. What was said is in the next request too, so the question is looked for
+//! among what waits of this user: same hash, same words. Nothing is kept beside the journal.
+//!
+//! Such ids are UUIDs of version 8 ([`ConversationId::is_of_a_request`]), so that lists of conversations leave them out: the
+//! client has the conversation, and these are its single requests.
+
+use adjutant_core::port::StoreError;
+use adjutant_core::{
+    AgentResponse, ConversationId, ConversationKey, DecisionFilter, DecisionKind, Event, InputId, Notice,
+    OutcomeCategory, PendingCall, Reading, Recorded, Usage, UserId, conversation, read_words, words,
+};
+use adjutant_runtime::Agent;
+use jiff::SignedDuration;
+use sha2::{Digest as _, Sha256};
+use uuid::{Builder, Uuid};
+
+use super::history::Said;
+use crate::problem::Problem;
+
+/// How many bytes of an id are the hash.
+const HASH: usize = 6;
+/// How often a person may have been asked the same question again before it is not looked for any more.
+const ASKED_AGAIN_MAX: usize = 20;
+/// A yes to a question that was settled that long ago is an answer to nothing.
+const SETTLED: SignedDuration = SignedDuration::from_hours(24);
+/// Among how many of the user's last decisions such a question is looked for.
+const SETTLED_MAX: u32 = 500;
+
+/// What was said up to a place, in short.
+type Prefix = [u8; HASH];
+
+/// Where an answer goes.
+#[derive(Debug)]
+pub(super) enum Belongs {
+    /// To a question that waits: there, and what waits.
+    Waiting(ConversationKey, Vec<PendingCall>),
+    /// To a question that waits no more: this is what became of it.
+    Settled(Box<AgentResponse>),
+    /// Nowhere: it begins something new.
+    New,
+}
+
+/// The id of a new conversation. With a name that a client gives its request, always the same.
+pub(super) fn new_id(user: &UserId, said: &[Said], fresh: Uuid, name: Option<&InputId>) -> ConversationId {
+    let mut bytes = *fresh.as_bytes();
+    if let Some(name) = name {
+        let digest = Sha256::digest(name.as_str().as_bytes());
+        bytes.iter_mut().zip(digest).for_each(|(byte, hashed)| *byte = hashed);
+    }
+    let hash = prefixes(user, said).last().map(|(_, hash)| *hash).unwrap_or_default();
+    bytes.iter_mut().rev().zip(hash.iter().rev()).for_each(|(byte, hashed)| *byte = *hashed);
+    ConversationId(Builder::from_custom_bytes(bytes).into_uuid())
+}
+
+/// What the last message of a conversation is to.
+pub(super) async fn belongs(agent: &Agent, user: &UserId, said: &[Said]) -> Result<Belongs, Problem> {
+    let places = questions(user, said);
+    if places.is_empty() {
+        return Ok(Belongs::New);
+    }
+    let failed = |error: StoreError| Problem::store(&error);
+    let waiting = agent.journal().parked(user).await.map_err(failed)?;
+    // The newest first: of two conversations with the same words it is the one on the screen.
+    for (key, recorded) in waiting.iter().rev() {
+        let Event::TurnParked { pending, content, .. } = &recorded.event else { continue };
+        if !asked_at(key.conversation, content, &places, said) {
+            continue;
+        }
+        if pending.iter().any(|call| call.expires_at > agent.now()) {
+            return Ok(Belongs::Waiting(key.clone(), pending.clone()));
+        }
+        // Its time ran out and nobody looked since.
+        agent.advance(key).await.map_err(|error| Problem::run(&error))?;
+    }
+    let bare = said.last().is_some_and(|last| read_words(&last.text) != Reading::Unclear);
+    if bare {
+        if let Some(response) = settled(agent, user, said, &places).await.map_err(failed)? {
+            return Ok(Belongs::Settled(Box::new(response)));
+        }
+    }
+    Ok(Belongs::New)
+}
+
+/// What became of a question to which this yes or no comes after its end: sent again, or too late.
+async fn settled(
+    agent: &Agent,
+    user: &UserId,
+    said: &[Said],
+    places: &[(usize, Prefix)],
+) -> Result<Option<AgentResponse>, StoreError> {
+    let since = agent.now().checked_sub(SETTLED).ok();
+    let filter = DecisionFilter { since, limit: Some(SETTLED_MAX), ..DecisionFilter::default() };
+    for decision in agent.logs().decisions(user, &filter).await? {
+        let was_asked =
+            matches!(decision.kind, Some(DecisionKind::ExecutePending | DecisionKind::CancelPending))
+                || decision.outcome == Some(OutcomeCategory::ConfirmationExpired);
+        let begun_so = places.iter().any(|(_, prefix)| holds(decision.conversation, prefix));
+        if !was_asked || !begun_so {
+            continue;
+        }
+        let key = ConversationKey { user: user.clone(), conversation: decision.conversation };
+        let events = agent.journal().load(&key).await?.events;
+        let question = events.iter().rev().find_map(|recorded: &Recorded| match &recorded.event {
+            Event::TurnParked { turn, content, .. } if *turn == decision.id => Some(content),
+            _ => None,
+        });
+        if !question.is_some_and(|question| asked_at(key.conversation, question, places, said)) {
+            continue;
+        }
+        if let Some(mut response) = conversation::response(key.conversation, &events, decision.id) {
+            let (code, text) = match response.outcome {
+                OutcomeCategory::ConfirmationExpired => ("answered_late", words::ANSWERED_LATE),
+                _ => ("answered_before", words::ANSWERED_BEFORE),
+            };
+            response.content = match response.outcome {
+                OutcomeCategory::ConfirmationExpired => text.to_owned(),
+                _ => format!("{text}\n{}", response.content),
+            };
+            // It was counted when it was used.
+            response.usage = Usage::default();
+            response.notices.push(Notice { code: code.to_owned(), text: text.to_owned() });
+            return Ok(Some(response));
+        }
+    }
+    Ok(None)
+}
+
+/// The places of the person's messages that an answer of ours stands behind, the last first, with what was said up to there.
+fn questions(user: &UserId, said: &[Said]) -> Vec<(usize, Prefix)> {
+    let mut all = prefixes(user, said);
+    // What is said now is behind the question.
+    all.pop();
+    all.into_iter().rev().take(ASKED_AGAIN_MAX).collect()
+}
+
+/// Whether that conversation was begun at one of the places, and everything the agent said since is its question.
+fn asked_at(id: ConversationId, question: &str, places: &[(usize, Prefix)], said: &[Said]) -> bool {
+    places.iter().any(|(at, prefix)| {
+        let mut since = said.iter().skip(at + 1).filter(|said| !said.by_person);
+        holds(id, prefix) && since.all(|said| plain(&said.text).ends_with(&plain(question)))
+    })
+}
+
+fn holds(id: ConversationId, prefix: &Prefix) -> bool {
+    id.is_of_a_request() && id.0.as_bytes().ends_with(prefix)
+}
+
+/// The hash at each message of the person: over the user, and all that was said up to there.
+fn prefixes(user: &UserId, said: &[Said]) -> Vec<(usize, Prefix)> {
+    let mut hash = Sha256::new();
+    hash.update(user.as_str());
+    let mut places = Vec::new();
+    for (at, said) in said.iter().enumerate() {
+        hash.update(if said.by_person { [0, 0] } else { [0, 1] });
+        hash.update(plain(&said.text));
+        if said.by_person {
+            let digest: [u8; 32] = hash.clone().finalize().into();
+            let mut prefix = Prefix::default();
+            prefix.iter_mut().zip(digest).for_each(|(byte, hashed)| *byte = hashed);
+            places.push((at, prefix));
+        }
+    }
+    places
+}
+
+/// White space does not count: interfaces change it.
+fn plain(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

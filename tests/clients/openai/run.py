@@ -1,0 +1,148 @@
+"""The official openai client for Python against a running service."""
+
+import json
+import os
+import re
+import sys
+import traceback
+import urllib.request
+
+import openai
+from openai import OpenAI
+
+URL = os.environ["ADJUTANT_URL"]
+TOKEN = os.environ["ADJUTANT_TOKEN"]
+client = OpenAI(base_url=f"{URL}/v1", api_key=TOKEN, max_retries=0)
+
+
+def user(content):
+    return {"role": "user", "content": content}
+
+
+def assistant(content):
+    return {"role": "assistant", "content": content}
+
+
+def ask(messages, **rest):
+    return client.chat.completions.create(**{"model": "adjutant", "messages": messages, **rest})
+
+
+def said(completion):
+    return completion.choices[0].message.content
+
+
+def streamed(messages, **rest):
+    """All pieces of a stream, put together: content, what came before it, and the tokens."""
+    content, reasoning, usage = "", "", None
+    for chunk in ask(messages, stream=True, **rest):
+        usage = chunk.usage or usage
+        for choice in chunk.choices:
+            content += choice.delta.content or ""
+            reasoning += getattr(choice.delta, "reasoning_content", None) or ""
+    return content, reasoning, usage
+
+
+def tasks():
+    request = urllib.request.Request(f"{URL}/v1/tasks", headers={"Authorization": f"Bearer {TOKEN}"})
+    with urllib.request.urlopen(request) as answer:
+        return [task["description"] for task in json.load(answer)["tasks"]]
+
+
+def fails_with(kind, call, **expected):
+    try:
+        call()
+    except kind as error:
+        for key, value in expected.items():
+            assert getattr(error, key) == value, f"{key} of {error!r}: {getattr(error, key)!r}"
+        return error
+    raise AssertionError("it did not fail")
+
+
+def models_are_listed():
+    assert [model.id for model in client.models.list()] == ["adjutant", "adjutant-plain"]
+    assert client.models.retrieve("adjutant").owned_by == "adjutant"
+
+
+def a_question_is_answered():
+    answer = ask([user("hello")], temperature=0.2, max_completion_tokens=500)
+    assert said(answer) == "Hello, what can I do for you?"
+    assert answer.usage.total_tokens == 20
+    assert answer.choices[0].finish_reason == "stop"
+
+
+def a_stream_says_the_same():
+    content, reasoning, usage = streamed([user("hello")], stream_options={"include_usage": True})
+    assert (content, reasoning) == ("Hello, what can I do for you?", "A greeting.")
+    assert usage.prompt_tokens == 12 and usage.completion_tokens == 8
+    with client.chat.completions.stream(model="adjutant", messages=[user("hello")]) as stream:
+        assert said(stream.get_final_completion()) == "Hello, what can I do for you?"
+
+
+def tools_run_on_the_server():
+    content, reasoning, _ = streamed([user("add buy milk")])
+    assert content == "One moment.\n\nDone.", content
+    assert re.fullmatch(r'⚙ add_task \{"description":"buy milk"\}\n✓ add_task \d+ ms\n', reasoning), reasoning
+    assert tasks() == ["buy milk"]
+
+
+def a_deletion_waits_for_a_yes():
+    asked = [user("delete milk")]
+    question = said(ask(asked))
+    assert "yes or no" in question
+    assert said(ask([*asked, assistant(question), user("no")])) != question
+    assert tasks() == ["buy milk"]
+    question = said(ask(asked))
+    assert said(ask([*asked, assistant(question), user("yes")])) == "Done."
+    assert tasks() == []
+
+
+def an_answer_has_a_form():
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    form = {"type": "json_schema", "json_schema": {"name": "place", "schema": schema}}
+    assert json.loads(said(ask([user("where?")], response_format=form))) == {"city": "Oslo"}
+
+
+def errors_are_typed():
+    wrong = OpenAI(base_url=f"{URL}/v1", api_key="wrong", max_retries=0)
+    fails_with(openai.AuthenticationError, wrong.models.list, status_code=401, code="unauthorized")
+    unknown = {"status_code": 404, "code": "model_not_found", "param": "model"}
+    fails_with(openai.NotFoundError, lambda: ask([user("hello")], model="gpt-4o"), **unknown)
+    fails_with(openai.BadRequestError, lambda: ask([user("hello")], n=2), status_code=400, param="n")
+    fails_with(openai.BadRequestError, lambda: ask([]), param="messages", code="invalid_request")
+    for stream in (False, True):
+        error = fails_with(
+            openai.RateLimitError, lambda: ask([user("too often")], stream=stream), code="rate_limit"
+        )
+        assert error.response.headers["retry-after"] == "7"
+    fails_with(openai.InternalServerError, lambda: ask([user("late")]), status_code=504, code="timeout")
+    fails_with(openai.APIStatusError, lambda: ask([user("x" * 1024 * 1024)]), status_code=413)
+    fails_with(openai.APIError, lambda: streamed([user("break off")]), code="truncated")
+
+
+def half_done_is_not_sent_again():
+    retrying = OpenAI(base_url=f"{URL}/v1", api_key=TOKEN, max_retries=3)
+    call = lambda: retrying.chat.completions.create(model="adjutant", messages=[user("add and fail")])
+    fails_with(openai.InternalServerError, call, status_code=503, code="server")
+    assert tasks() == ["buy bread"]
+
+
+CHECKS = [
+    models_are_listed,
+    a_question_is_answered,
+    a_stream_says_the_same,
+    tools_run_on_the_server,
+    a_deletion_waits_for_a_yes,
+    an_answer_has_a_form,
+    errors_are_typed,
+    half_done_is_not_sent_again,
+]
+
+failed = 0
+for check in CHECKS:
+    try:
+        check()
+        print(f"ok    {check.__name__}")
+    except Exception:
+        failed += 1
+        print(f"FAIL  {check.__name__}\n{traceback.format_exc()}")
+sys.exit(1 if failed else 0)
