@@ -22,7 +22,7 @@ use crate::request_id::RequestId;
 use crate::serve::Shared;
 use crate::wire::{Cause, Pending, Timing, ToolUsed, Usage};
 
-/// A client's own name for a conversation may be this long, in bytes.
+/// A client's own name for a conversation may be this long, in characters.
 pub(crate) const THREAD_ID_MAX: usize = 200;
 
 /// A client's own name for a request: sent again with the same one, it is the same request.
@@ -155,7 +155,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 #[utoipa::path(post, path = "/v1/chat", tag = "chat", request_body = ChatRequest,
     params(("Idempotency-Key" = Option<String>, Header,
         description = "What the client calls its request: sent again with the same one, it is the same request.",
-        max_length = 200)),
+        min_length = 1, max_length = 200, pattern = "^[ -~]*[!-~][ -~]*$")),
     responses(
         (status = 200, description = "What the turn came to.", body = ChatResponse),
         (status = 404, description = "What was answered does not wait (any more)."),
@@ -228,8 +228,8 @@ fn input_id(headers: &HeaderMap) -> Result<Option<InputId>, Problem> {
 pub(crate) fn conversation_of(thread: &str) -> Result<ConversationId, Problem> {
     match thread.trim() {
         "" => Err(Problem::invalid("thread_id is empty; leave it out to begin a conversation")),
-        name if name.len() > THREAD_ID_MAX => {
-            Err(Problem::invalid(format!("thread_id is longer than {THREAD_ID_MAX} bytes")))
+        name if name.chars().count() > THREAD_ID_MAX => {
+            Err(Problem::invalid(format!("thread_id is longer than {THREAD_ID_MAX} characters")))
         }
         name => Ok(ConversationId(
             Uuid::parse_str(name).unwrap_or_else(|_| Uuid::new_v5(&THREADS, name.as_bytes())),

@@ -18,6 +18,7 @@ mod openai; // the agent for clients of OpenAI's API
 mod openapi; // the description, and a page to read it
 mod paging; // lists that are read page by page
 mod problem; // errors as people and programs read them
+mod request_id; // what a request is called by
 mod router; // every address
 mod runs; // runs that go on whether anybody listens or not
 mod serve; // from a socket to an orderly end

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use adjutant_core::port::TokenStore as _;
 use adjutant_core::{Budgets, CancellationToken, ToolError, UserId};
 use adjutant_providers::scripted::ScriptedModel;
-use adjutant_runtime::Agent;
+use adjutant_runtime::{Agent, AgentBuilder};
 use adjutant_service::{Auth, Service, ServiceConfig, new_token};
 use adjutant_store::sqlite::Store;
 use adjutant_store::worker_id;
@@ -29,7 +29,10 @@ pub(crate) struct Running {
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,
+    /// As JSON, if it is that.
     pub(crate) body: Value,
+    /// As it came.
+    pub(crate) text: String,
 }
 
 /// Sends letters. Of the first nobody knows whether it was sent.
@@ -53,15 +56,22 @@ impl Running {
     /// The same within budgets.
     pub(crate) async fn start_within(script: &str, budgets: Budgets) -> Self {
         let store = Arc::new(Store::in_memory().await.unwrap());
-        let agent = Agent::builder("adjutant")
+        Self::start_on(store.clone(), script, |builder| builder.budgets(budgets, store)).await
+    }
+
+    /// A service over a store that others may use too, with an agent that is built as `with` says.
+    pub(crate) async fn start_on(
+        store: Arc<Store>,
+        script: &str,
+        with: impl FnOnce(AgentBuilder) -> AgentBuilder,
+    ) -> Self {
+        let builder = Agent::builder("adjutant")
             .instruction("Be brief.")
             .tools(task_tools(store.clone()))
             .tool(letters())
             .journal(store.clone(), worker_id())
-            .budgets(budgets, store.clone())
-            .model(ScriptedModel::from_jsonl(script).unwrap().with_retries(0))
-            .build()
-            .unwrap();
+            .model(ScriptedModel::from_jsonl(script).unwrap().with_retries(0));
+        let agent = with(builder).build().unwrap();
         let mut config = ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::Token(store.clone()));
         config.hosts = vec!["tasks.example".to_owned()];
         let service = Service::bind(agent, config).await.unwrap().with_tasks(store.clone());
@@ -110,7 +120,8 @@ impl Running {
         connection.read_to_string(&mut answer).await.unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Answer { status, head: head.to_lowercase(), body: serde_json::from_str(body).unwrap_or(Value::Null) }
+        let (head, text) = (head.to_lowercase(), body.to_owned());
+        Answer { status, head, body: serde_json::from_str(body).unwrap_or(Value::Null), text }
     }
 
     /// Ends the service in order.

@@ -6,4 +6,6 @@ mod guard;
 mod harness;
 mod openai;
 mod report;
+mod resources;
 mod runs;
+mod trace;

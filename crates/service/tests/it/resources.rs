@@ -1,0 +1,282 @@
+//! Conversations, tasks, tools and decisions.
+
+use std::sync::Arc;
+
+use adjutant_core::LogContent;
+use adjutant_store::sqlite::Store;
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Running};
+
+const MILK: &str = r#"
+{"calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}
+{"text": "Added."}
+{"text": "Hello."}
+{"calls": [{"name": "delete_task", "args": {"task_id": "milk"}}]}
+{"text": "Gone."}
+"#;
+
+pub(crate) async fn ask(service: &Running, token: &str, method: &str, path: &str, body: &Value) -> Answer {
+    let headers = [("Authorization", format!("Bearer {token}")), ("X-Request-Id", format!("req-{method}"))];
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    service.ask(method, path, &headers, &body).await
+}
+
+async fn get(service: &Running, token: &str, path: &str) -> Value {
+    let answer = ask(service, token, "GET", path, &Value::Null).await;
+    assert_eq!(answer.status, 200, "{path}: {answer:?}");
+    answer.body
+}
+
+#[tokio::test]
+async fn conversations_are_listed_read_renamed_and_deleted() {
+    let service = Running::start(MILK).await;
+    let anna = service.token("anna").await;
+    assert_eq!(get(&service, &anna, "/v1/threads").await, json!({"threads": [], "next_cursor": null}));
+    service.chat(&anna, &json!({"message": "add buy milk", "thread_id": "t_1"})).await;
+    service.chat(&anna, &json!({"message": "hi there", "thread_id": "t_2"})).await;
+    let asked = service.chat(&anna, &json!({"message": "delete it", "thread_id": "t_1"})).await;
+    assert_eq!(asked.body["decision"], "REQUEST_CONFIRMATION", "{asked:?}");
+
+    let page = get(&service, &anna, "/v1/threads?limit=1").await;
+    let first = &page["threads"][0];
+    assert_eq!((&first["title"], &first["pending"]), (&json!("add buy milk"), &json!(true)));
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let rest = get(&service, &anna, &format!("/v1/threads?limit=1&cursor={cursor}")).await;
+    assert_eq!((&rest["threads"][0]["title"], &rest["next_cursor"]), (&json!("hi there"), &Value::Null));
+    let found = get(&service, &anna, "/v1/threads?q=THERE").await;
+    assert_eq!(found["threads"].as_array().unwrap().len(), 1, "{found}");
+
+    // By our id, and by the client's own name.
+    let id = first["thread_id"].as_str().unwrap();
+    let one = get(&service, &anna, &format!("/v1/threads/{id}")).await;
+    assert_eq!(one, get(&service, &anna, "/v1/threads/t_1").await);
+    assert_eq!(one["pending"][0]["interrupt_id"], asked.body["pending"][0]["interrupt_id"]);
+
+    let read = get(&service, &anna, &format!("/v1/threads/{id}/messages")).await;
+    let said: Vec<_> = read["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+    assert_eq!(said, ["user", "assistant", "tool", "assistant", "user", "assistant", "assistant"], "{read}");
+    let messages = &read["messages"];
+    assert_eq!(messages[0]["content"], "add buy milk");
+    assert_eq!(messages[1]["tool_calls"][0]["tool"], "add_task");
+    assert_eq!(messages[2]["tool_call_id"], messages[1]["tool_calls"][0]["id"]);
+    assert_eq!(messages[2]["result"]["success"], true);
+    assert_eq!((&messages[3]["content"], &messages[4]["content"]), (&json!("Added."), &json!("delete it")));
+    // The reference is resolved: what is shown is what would run.
+    assert_eq!(messages[5]["tool_calls"][0]["args"], json!({"task_id": "1"}));
+    assert_eq!(messages[6]["content"], asked.body["content"]);
+    assert_eq!(messages[4]["run_id"], asked.body["run_id"]);
+    assert!(messages.as_array().unwrap().iter().all(|message| message["created_at"].is_string()), "{read}");
+    assert_eq!(read["pending"], one["pending"]);
+
+    // After the answer, what waited is a call with its result.
+    let yes = json!({"thread_id": "t_1", "resume": [{"interrupt_id": one["pending"][0]["interrupt_id"], "approved": true}]});
+    assert_eq!(service.chat(&anna, &yes).await.status, 200);
+    let read = get(&service, &anna, "/v1/threads/t_1/messages").await;
+    let said: Vec<_> = read["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+    assert_eq!(said, ["user", "assistant", "tool", "assistant", "user", "assistant", "tool", "assistant"]);
+    assert_eq!((&read["messages"][7]["content"], &read["pending"]), (&json!("Gone."), &json!([])));
+
+    let path = format!("/v1/threads/{id}");
+    let renamed = ask(&service, &anna, "PATCH", &path, &json!({"title": "  Groceries\n"})).await;
+    assert_eq!((renamed.status, &renamed.body["title"]), (200, &json!("Groceries")), "{renamed:?}");
+    let too_long = "x".repeat(201);
+    for title in ["", "  ", too_long.as_str()] {
+        let refused = ask(&service, &anna, "PATCH", &path, &json!({ "title": title })).await;
+        assert_eq!((refused.status, &refused.body["code"]), (422, &json!("invalid_request")), "{refused:?}");
+    }
+    assert_eq!(ask(&service, &anna, "DELETE", &path, &Value::Null).await.status, 204);
+    for (method, path) in
+        [("GET", path.clone()), ("DELETE", path.clone()), ("GET", format!("{path}/messages"))]
+    {
+        let gone = ask(&service, &anna, method, &path, &Value::Null).await;
+        assert_eq!((gone.status, &gone.body["code"]), (404, &json!("unknown")), "{method} {path}: {gone:?}");
+    }
+    assert_eq!(get(&service, &anna, "/v1/decisions").await["decisions"].as_array().unwrap().len(), 1);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_conversation_at_work_is_not_deleted() {
+    let service = Running::start(r#"{"fault": "stall"}"#).await;
+    let anna = service.token("anna").await;
+    let hi = json!({"message": "hi", "thread_id": "t_1"});
+    let chat = service.chat(&anna, &hi);
+    let seen = async {
+        // Until it runs, it can be deleted; then it cannot.
+        loop {
+            let runs = get(&service, &anna, "/v1/decisions").await;
+            if let Some(run) = runs["decisions"].get(0) {
+                break run["id"].as_str().unwrap().to_owned();
+            }
+        }
+    };
+    let deleting = async {
+        let run = seen.await;
+        let refused = ask(&service, &anna, "DELETE", "/v1/threads/t_1", &Value::Null).await;
+        assert_eq!((refused.status, &refused.body["code"]), (409, &json!("running")), "{refused:?}");
+        // What is not answered yet is there already.
+        let detail = get(&service, &anna, &format!("/v1/decisions/{run}")).await;
+        let model = detail["steps"].as_array().unwrap().iter().find(|step| step["kind"] == "model").unwrap();
+        assert_eq!((&model["ms"], &model["request"]["messages"][0]["content"]), (&Value::Null, &json!("hi")));
+        let stopped = ask(&service, &anna, "POST", &format!("/v1/runs/{run}/cancel"), &Value::Null).await;
+        assert_eq!(stopped.status, 202, "{stopped:?}");
+    };
+    let (answered, ()) = tokio::join!(chat, deleting);
+    assert_eq!(answered.body["outcome"], "CANCELLED:BY_USER", "{answered:?}");
+    assert_eq!(ask(&service, &anna, "DELETE", "/v1/threads/t_1", &Value::Null).await.status, 204);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_person_calls_tools_through_the_same_gate() {
+    let service = Running::start(MILK).await;
+    let anna = service.token("anna").await;
+    let invoke = async |tool: &str, body: Value| {
+        ask(&service, &anna, "POST", &format!("/v1/tools/{tool}/invoke"), &body).await
+    };
+    let added = invoke("add_task", json!({"args": {"description": "buy milk"}})).await;
+    assert_eq!((added.status, &added.body["result"]["success"]), (200, &json!(true)), "{added:?}");
+    let tasks = get(&service, &anna, "/v1/tasks").await;
+    let task = &tasks["tasks"][0];
+    assert_eq!(
+        (&task["id"], &task["description"], &task["completed_at"]),
+        (&json!("1"), &json!("buy milk"), &Value::Null)
+    );
+    assert_eq!(task.get("user_id"), None);
+    invoke("complete_task", json!({"args": {"task_id": "milk"}})).await;
+    assert_eq!(get(&service, &anna, "/v1/tasks?status=pending").await, json!({"tasks": []}));
+    assert_eq!(get(&service, &anna, "/v1/tasks?status=completed").await["tasks"][0]["completed"], true);
+
+    let asked = invoke("delete_task", json!({"args": {"task_id": "milk"}})).await;
+    assert_eq!((asked.status, &asked.body["code"]), (409, &json!("pending_confirmation")), "{asked:?}");
+    assert!(asked.body["preview"].as_str().unwrap().contains("buy milk"), "{asked:?}");
+    for body in
+        [json!({"args": {"task_id": "1"}, "confirm": "yes"}), json!({"args": {"task_id": "1"}, "confirm": 1})]
+    {
+        assert_eq!(invoke("delete_task", body).await.status, 422, "only true is a yes");
+    }
+    assert_eq!(get(&service, &anna, "/v1/tasks").await["tasks"].as_array().unwrap().len(), 1);
+    let gone = invoke("delete_task", json!({"args": {"task_id": "1"}, "confirm": true})).await;
+    assert_eq!((gone.status, &gone.body["result"]["success"]), (200, &json!(true)), "{gone:?}");
+    assert_eq!(get(&service, &anna, "/v1/tasks").await, json!({"tasks": []}));
+
+    for (tool, body, status) in [
+        ("no_such_tool", json!({}), 404),
+        ("ask_user", json!({"args": {"question": "?"}}), 404),
+        ("add_task", json!({}), 422),
+        ("add_task", json!({"args": {"description": "x", "user_id": "bert"}}), 422),
+        ("add_task", json!({"args": {"description": "x"}, "user_id": "bert"}), 422),
+        ("add_task", json!({"args": []}), 422),
+        ("delete_task", json!({"args": {"task_id": "no such words"}, "confirm": true}), 422),
+    ] {
+        let refused = invoke(tool, body.clone()).await;
+        assert_eq!(refused.status, status, "{tool} {body}: {refused:?}");
+        assert!(refused.head.contains("application/problem+json"));
+    }
+    assert_eq!(ask(&service, &anna, "GET", "/v1/tasks?status=some", &Value::Null).await.status, 422);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn decisions_are_filtered_paged_and_exported() {
+    let service = Running::start(MILK).await;
+    let anna = service.token("anna").await;
+    for (message, thread) in [("add buy milk", "t_1"), ("hi", "t_2"), ("delete it", "t_1")] {
+        let headers =
+            [("Authorization", format!("Bearer {anna}")), ("X-Request-Id", format!("req-{message}"))];
+        let body = json!({"message": message, "thread_id": thread}).to_string();
+        assert_eq!(service.ask("POST", "/v1/chat", &headers, &body).await.status, 200);
+    }
+    let list = get(&service, &anna, "/v1/decisions").await;
+    let messages = |list: &Value| -> Vec<String> {
+        let rows = list["decisions"].as_array().unwrap().iter();
+        rows.map(|row| row["message"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(messages(&list), ["delete it", "hi", "add buy milk"]);
+    let [waits, hi, added] = [0, 1, 2].map(|at| &list["decisions"][at]);
+    assert_eq!((&waits["outcome"], &waits["ended_at"]), (&json!("PENDING:CONFIRMATION"), &Value::Null));
+    assert_eq!((&hi["decision"], &hi["intent"]), (&json!("RESPOND_ONLY"), &json!("GENERAL_CHAT")));
+    assert_eq!(
+        (&added["content"], &added["iterations"], &added["model_calls"]),
+        (&json!("Added."), &json!(1), &json!(2))
+    );
+    assert_eq!((&added["request_id"], &added["user_id"]), (&json!("req-add buy milk"), &json!("anna")));
+
+    let since = hi["started_at"].as_str().unwrap();
+    for (query, expected) in [
+        ("outcome=SUCCESS:TASK_COMPLETED".to_owned(), vec!["add buy milk"]),
+        ("outcome=ERROR:LLM_FAILURE".to_owned(), vec![]),
+        ("thread_id=t_1".to_owned(), vec!["delete it", "add buy milk"]),
+        ("tool=add_task".to_owned(), vec!["add buy milk"]),
+        (format!("since={since}"), vec!["delete it", "hi"]),
+        (format!("until={since}"), vec!["add buy milk"]),
+        ("limit=2".to_owned(), vec!["delete it", "hi"]),
+    ] {
+        let found = get(&service, &anna, &format!("/v1/decisions?{query}")).await;
+        assert_eq!(messages(&found), expected, "{query}");
+    }
+    let page = get(&service, &anna, "/v1/decisions?limit=2").await;
+    let next = format!("/v1/decisions?limit=2&cursor={}", page["next_cursor"].as_str().unwrap());
+    let last = get(&service, &anna, &next).await;
+    assert_eq!((messages(&last), &last["next_cursor"]), (vec!["add buy milk".to_owned()], &Value::Null));
+    for query in ["outcome=GOOD", "limit=0", "limit=201", "cursor=x", "since=yesterday", "user_id=bert"] {
+        let refused = ask(&service, &anna, "GET", &format!("/v1/decisions?{query}"), &Value::Null).await;
+        assert_eq!(
+            (refused.status, &refused.body["code"]),
+            (422, &json!("invalid_request")),
+            "{query}: {refused:?}"
+        );
+    }
+
+    let export = ask(&service, &anna, "GET", "/v1/decisions/export", &Value::Null).await;
+    assert!(export.head.contains("application/x-ndjson"), "{}", export.head);
+    let lines: Vec<Value> = export
+        .text
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[2]["tool_invocations"][0]["tool"], "add_task");
+    assert_eq!(lines[2]["id"], added["id"]);
+    let some = ask(&service, &anna, "GET", "/v1/decisions/export?tool=add_task", &Value::Null).await;
+    assert_eq!(some.text.lines().filter(|line| line.starts_with('{')).count(), 1);
+    for id in ["0198c0de-0000-7000-8000-000000000000", "x"] {
+        let unknown = ask(&service, &anna, "GET", &format!("/v1/decisions/{id}"), &Value::Null).await;
+        assert_eq!((unknown.status, &unknown.body["code"]), (404, &json!("unknown")), "{unknown:?}");
+    }
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_said_is_in_the_logs_only_as_far_as_it_is_let_in() {
+    let said = ["add buy milk", "Added", "milk"];
+    for (content, is_there) in
+        [(LogContent::Full, true), (LogContent::Redacted, false), (LogContent::None, false)]
+    {
+        let store = Arc::new(Store::in_memory().await.unwrap().with_log_content(content));
+        let service = Running::start_on(store, MILK, |builder| builder).await;
+        let anna = service.token("anna").await;
+        let done = service.chat(&anna, &json!({"message": "add buy milk", "thread_id": "t_1"})).await;
+        let run = done.body["run_id"].as_str().unwrap();
+        let detail = get(&service, &anna, &format!("/v1/decisions/{run}")).await;
+        let export = ask(&service, &anna, "GET", "/v1/decisions/export", &Value::Null).await.text;
+        for words in said {
+            assert_eq!(detail.to_string().contains(words), is_there, "{content}: {words}: {detail}");
+            assert_eq!(export.contains(words), is_there, "{content}: {words}: {export}");
+        }
+        // What is no content stays.
+        assert_eq!(
+            (&detail["outcome"], &detail["message_chars"]),
+            (&json!("SUCCESS:TASK_COMPLETED"), &json!(12))
+        );
+        let call = &detail["tool_invocations"][0];
+        assert_eq!((&call["tool"], &call["result"]["success"]), (&json!("add_task"), &json!(true)));
+        assert_eq!(call["args"].get("description").is_some(), content != LogContent::None, "{call}");
+        // The conversation itself needs it.
+        let read = get(&service, &anna, "/v1/threads/t_1/messages").await;
+        assert_eq!(read["messages"][0]["content"], "add buy milk");
+        service.stop().await;
+    }
+}
