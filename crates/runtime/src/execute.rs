@@ -27,7 +27,8 @@ pub(crate) async fn execute(
     default_timeout: Duration,
 ) -> Execution {
     let limit = tool.timeout().unwrap_or(default_timeout);
-    let call = AssertUnwindSafe(tool.call(context, arguments)).catch_unwind();
+    // A tool may break down before it has a future to give.
+    let call = AssertUnwindSafe(async { tool.call(context, arguments).await }).catch_unwind();
     let effect = tool.definition().annotations.effect();
     let ended = async {
         let broke_off = |error| Execution { outcome: Err(error), broke_off: true };
@@ -57,7 +58,7 @@ pub(crate) async fn probe(
     default_timeout: Duration,
 ) -> Probe {
     let limit = tool.timeout().unwrap_or(default_timeout);
-    let look = AssertUnwindSafe(tool.probe(context, arguments)).catch_unwind();
+    let look = AssertUnwindSafe(async { tool.probe(context, arguments).await }).catch_unwind();
     match tokio::time::timeout(limit, look).await {
         Ok(Ok(probe)) => probe,
         Ok(Err(_)) | Err(_) => Probe::Unknown,

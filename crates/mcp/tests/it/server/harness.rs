@@ -1,4 +1,5 @@
 //! An agent with the task tools as an MCP server, and a client at the other end of a pipe.
+#![expect(deprecated, reason = "logging is deprecated from 2026-07-28 on, and the versions before have it")]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
