@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
+use adjutant_core::Capabilities;
 use adjutant_mcp::client::{Health, Log, Servers, StartError, Surroundings, Via};
 use adjutant_providers::Transport;
 
@@ -10,6 +11,26 @@ use crate::config::Settings;
 use crate::display::clean_line;
 use crate::error::CliError;
 use crate::screen::Screen;
+
+/// Starts what is configured for this model, and says which of it did not come, and which tools are left out.
+///
+/// A model that cannot be trusted with free tool calls gets none: its way of calling tools is made for few and simple ones.
+///
+/// # Errors
+/// A server that is required did not start.
+pub(crate) async fn start_for(
+    model: &Capabilities,
+    settings: &Settings,
+    screen: &Screen,
+) -> Result<Option<Servers>, CliError> {
+    if model.weak_tools {
+        if settings.mcp.iter().any(|server| !server.disabled) {
+            screen.note("this model is too small for the tools of MCP servers: it works without them (another: -m MODEL)");
+        }
+        return Ok(None);
+    }
+    start(settings, screen).await.map(Some)
+}
 
 /// Starts what is configured, and says which of it did not come, and which tools are left out.
 ///

@@ -27,7 +27,7 @@ pub(crate) struct Talk<'a> {
     pub(crate) lines: Lines,
     pub(crate) interrupts: Interrupts,
     /// Kept as long as the agent: its tools are among the agent's.
-    servers: Servers,
+    servers: Option<Servers>,
     yes: Vec<String>,
     /// Whether answers are printed as text.
     prints: bool,
@@ -52,8 +52,8 @@ impl<'a> Talk<'a> {
             screen.note(&format!("store {}", settings.database));
         }
         let store = store::open(settings).await?;
-        let servers = servers::start(settings, screen).await?;
-        let agent = wiring::agent_with(settings, model, store.clone(), Some(&servers))?;
+        let servers = servers::start_for(model.capabilities(), settings, screen).await?;
+        let agent = wiring::agent_with(settings, model, store.clone(), servers.as_ref())?;
         for name in &yes {
             wiring::known_tool(name, &wiring::tool_names(&agent)).map_err(|error| CliError {
                 exit: Exit::Usage,
@@ -81,7 +81,9 @@ impl<'a> Talk<'a> {
 
     /// Lets other people's servers end in good order.
     pub(crate) async fn leave(self) {
-        self.servers.stop().await;
+        if let Some(servers) = self.servers {
+            servers.stop().await;
+        }
     }
 
     /// The conversation with the newest message, or a new one.

@@ -45,7 +45,8 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen, json: bool) -> Res
         let servers: Vec<Value> = reports.iter().map(server_json).collect();
         screen.answer_line(&json_line(&json!({ "tools": tools, "servers": servers })));
     } else {
-        listed.iter().for_each(|tool| tool.tell(screen));
+        let width = listed.iter().map(|tool| tool.name.len()).max().unwrap_or_default();
+        listed.iter().for_each(|tool| tool.tell(screen, width));
         reports.iter().for_each(|report| tell_server(screen, report));
     }
     servers.stop().await;
@@ -77,14 +78,14 @@ impl Listed<'_> {
         })
     }
 
-    fn tell(&self, screen: &Screen) {
+    fn tell(&self, screen: &Screen, width: usize) {
         let first = self.description.lines().next().unwrap_or_default();
         let whose = match self.origin {
             Some((server, tool)) => format!("  [{}: {}]", server.name, clip(&tool.original, 60)),
             None => String::new(),
         };
         let line = format!(
-            "{:28} {:12} {:8} {}{whose}",
+            "{:width$}  {:10} {:6} {}{whose}",
             self.name,
             nature(self.annotations),
             permission(self.permission),

@@ -130,6 +130,16 @@ impl Servers {
         self.all.iter().map(Entry::report).collect()
     }
 
+    /// Tells, whenever it is asked, which of the required servers do not answer: for whoever says that a service is ready.
+    pub fn missing(&self) -> impl Fn() -> Vec<ServerName> + Send + Sync + use<> {
+        let required = self.all.iter().map(|entry| &entry.server).filter(|server| server.config.required);
+        let required: Vec<Arc<Server>> = required.cloned().collect();
+        move || {
+            let missing = required.iter().filter(|server| server.health() != Health::Connected);
+            missing.map(|server| server.config.name.clone()).collect()
+        }
+    }
+
     /// Waits until a server is in a state like that. Returns at once if there is no such server.
     pub async fn wait_for(&self, name: &ServerName, wanted: impl Fn(&Health) -> bool) {
         if let Some(entry) = self.all.iter().find(|entry| entry.server.config.name == *name) {

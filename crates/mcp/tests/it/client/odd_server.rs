@@ -5,9 +5,9 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a program for tests only"
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a program for tests only: it breaks loudly, and shows its environment"
 )]
 
 use std::io::{BufRead as _, Write as _};
@@ -39,8 +39,10 @@ fn main() {
         server.take(&message);
     }
     // What `finish` of a process has to cope with.
-    while server.mode == "stubborn" {
-        std::thread::park();
+    if server.mode == "stubborn" {
+        loop {
+            std::thread::park();
+        }
     }
 }
 
