@@ -32,5 +32,5 @@ pub use error::{MemoryError, VaultError};
 pub use key_fact::{FACT_CHARS_MAX, FactChange, FactId, InMemoryLedger, KeyFact, KeyFactStore, Undone, Why};
 pub use memory::{Cause, Clock, Memory, MemoryOptions};
 pub use notes::{Notes, READ_CHARS_MAX, WRITE_CHARS_MAX, Written};
-pub use tool::memory_tools;
+pub use tool::{memory_tools, reading_tools};
 pub use vault::{Filter, Found, Hit, Listed, NOTE_BYTES_MAX, Note, NotePath, NoteText, Vault, find_vaults};

@@ -88,7 +88,7 @@ impl Notes {
         let shared = &self.0;
         let begun = match self.earlier(cause).await? {
             Earlier::Answered(written) => return Ok(written),
-            Earlier::Begun(change) => Some(change),
+            Earlier::Begun(change) => Some(*change),
             Earlier::None => None,
         };
         let now = (shared.clock)();
@@ -152,7 +152,7 @@ impl Notes {
         let shared = &self.0;
         let begun = match self.earlier(cause).await? {
             Earlier::Answered(written) => return Ok(written),
-            Earlier::Begun(change) => Some(change),
+            Earlier::Begun(change) => Some(*change),
             Earlier::None => None,
         };
         let content = visible(content);
@@ -265,7 +265,7 @@ impl Notes {
                 Ok(written) => Earlier::Answered(written),
                 Err(_) => Earlier::None,
             },
-            MemoryState::Begun => Earlier::Begun(change),
+            MemoryState::Begun => Earlier::Begun(Box::new(change)),
             MemoryState::Void => Earlier::None,
         })
     }
@@ -273,7 +273,7 @@ impl Notes {
 
 enum Earlier {
     None,
-    Begun(MemoryChange),
+    Begun(Box<MemoryChange>),
     Answered(Written),
 }
 

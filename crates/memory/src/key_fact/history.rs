@@ -114,7 +114,7 @@ impl Shared {
         before: Option<&FactLine>,
         after: Option<&FactLine>,
     ) -> Result<Option<String>, MemoryError> {
-        let Some((words, _)) = undo_words(before, after) else { return Ok(None) };
+        let Some(words) = undo_words(before, after) else { return Ok(None) };
         let done = self
             .rewrite(&self.facts, |text| {
                 let file = FactsFile::parse(text);
@@ -180,14 +180,14 @@ impl Shared {
     }
 }
 
-fn undo_words(before: Option<&FactLine>, after: Option<&FactLine>) -> Option<(String, ())> {
+fn undo_words(before: Option<&FactLine>, after: Option<&FactLine>) -> Option<String> {
     let words = match (before, after) {
         (None, Some(after)) => format!("Forgot “{}” again.", after.text),
         (Some(before), Some(_)) => format!("It reads “{}” again.", before.text),
         (Some(before), None) => format!("Remembered “{}” again.", before.text),
         (None, None) => return None,
     };
-    Some((words, ()))
+    Some(words)
 }
 
 type Expected = Vec<(bool, String)>;

@@ -31,6 +31,12 @@ pub fn memory_tools(memory: &Memory) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
+/// Those of [`memory_tools`] that change nothing: for a conversation that is to leave no trace.
+#[must_use]
+pub fn reading_tools(memory: &Memory) -> Vec<Arc<dyn Tool>> {
+    memory_tools(memory).into_iter().filter(|tool| tool.definition().annotations.read_only).collect()
+}
+
 /// Changes something in the vault and nowhere else, and absorbs a repeat of the same call.
 fn writes() -> Annotations {
     Annotations { keyed: true, closed_world: true, ..Annotations::default() }

@@ -1,1 +1,196 @@
-//! To be written.
+//! Daily notes: where they are, what they begin with, where an entry goes, and one effect for one call.
+
+use adjutant_core::port::MemoryLedger;
+use adjutant_core::{MemoryChange, MemoryEffect, MemoryScope, MemoryState, UserId};
+use adjutant_memory::{Cause, MemoryError, MemoryOptions, VaultError};
+use jiff::ToSpan;
+
+use crate::harness::{Home, context};
+
+async fn log(home: &Home, words: &str) -> adjutant_memory::Written {
+    home.memory.notes().write_daily(words, None, &Cause::person()).await.unwrap()
+}
+
+#[tokio::test]
+async fn without_settings_it_is_where_obsidian_has_it() {
+    let home = Home::new();
+    let written = log(&home, "Fixed the boiler").await;
+    assert_eq!(written.words(), "✎ noted in 2025-12-10.md: 14:05 Fixed the boiler  (undo: /undo)");
+    assert_eq!(home.read("2025-12-10.md"), "## Log\n\n- 14:05 Fixed the boiler\n");
+    home.later(3.minutes());
+    home.memory
+        .notes()
+        .write_daily("Called Ana\n\n- about the boat\n", Some("Phone"), &Cause::person())
+        .await
+        .unwrap();
+    assert_eq!(
+        home.read("2025-12-10.md"),
+        "## Log\n\n- 14:05 Fixed the boiler\n- 14:08 **Phone**: Called Ana\n\n  - about the boat\n"
+    );
+}
+
+#[tokio::test]
+async fn the_vaults_own_settings_and_template_are_followed() {
+    let home = Home::new();
+    home.write(
+        ".obsidian/daily-notes.json",
+        r#"{"folder":"Journal/","format":"YYYY/MM-MMMM/YYYY-MM-DD dddd","template":"Templates/Daily","autorun":true}"#,
+    );
+    home.write(".obsidian/templates.json", r#"{"dateFormat":"DD.MM.YYYY"}"#);
+    home.write("Templates/Daily.md", "---\r\ncreated: {{date:YYYY-MM-DD}}\r\n---\r\n# {{title}} ({{date}}, {{time:HH:mm}})\r\n\r\n## Log\r\n\r\n## Gratitude\r\n\r\n{{unknown}}\r\n");
+    let written = log(&home, "Fixed the boiler").await;
+    assert_eq!(
+        (written.file_path.as_str(), written.created),
+        ("Journal/2025/12-December/2025-12-10 Wednesday.md", true)
+    );
+    assert_eq!(
+        home.read(&written.file_path),
+        "---\r\ncreated: 2025-12-10\r\n---\r\n# 2025-12-10 Wednesday (10.12.2025, 14:05)\r\n\r\n## Log\r\n\r\n- 14:05 Fixed the boiler\r\n\r\n## Gratitude\r\n\r\n{{unknown}}\r\n"
+    );
+}
+
+#[tokio::test]
+async fn settings_that_are_partial_or_damaged_fall_back_and_say_so() {
+    for (settings, path, notices) in [
+        ("{}", "2025-12-10.md", 0),
+        (r#"{"folder":"Daily"}"#, "Daily/2025-12-10.md", 0),
+        (r#"{"format":"","folder":7}"#, "2025-12-10.md", 0),
+        (r#"{"format":"DD"}"#, "10.md", 0),
+        ("", "2025-12-10.md", 0),
+        ("{\"folder\":", "2025-12-10.md", 1),
+        (r#"{"template":"gone"}"#, "2025-12-10.md", 1),
+    ] {
+        let home = Home::new();
+        home.write(".obsidian/daily-notes.json", settings);
+        let written = log(&home, "words").await;
+        assert_eq!((written.file_path.as_str(), written.notices.len()), (path, notices), "{settings}");
+    }
+}
+
+#[tokio::test]
+async fn a_format_that_leads_out_of_the_vault_is_refused() {
+    for format in ["[../]YYYY", "[/etc/]YYYY", "[.hidden/]YYYY", "[C:/]YYYY"] {
+        let home = Home::new();
+        home.write(".obsidian/daily-notes.json", format!("{{\"format\":{format:?},\"folder\":\"\"}}"));
+        let written = home.memory.notes().write_daily("words", None, &Cause::person()).await;
+        // A slash in front is a slip: the rest stays inside.
+        match written {
+            Ok(written) => assert_eq!(written.file_path, "etc/2025.md", "{format}"),
+            Err(error) => {
+                assert!(matches!(error, MemoryError::Vault(VaultError::Name { .. })), "{format}: {error}")
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_setting_of_ours_goes_before_the_vaults() {
+    let daily = "[Log]/YYYY/MM-DD".parse().unwrap();
+    let home = Home::with(MemoryOptions { daily, heading: "Journal".to_owned(), ..MemoryOptions::default() });
+    home.write(".obsidian/daily-notes.json", r#"{"folder":"Elsewhere"}"#);
+    assert_eq!(log(&home, "words").await.file_path, "Log/2025/12-10.md");
+    assert!(home.read("Log/2025/12-10.md").starts_with("## Journal\n"));
+}
+
+#[tokio::test]
+async fn an_entry_goes_to_the_end_of_its_section_and_nothing_else_changes() {
+    for (before, after) in [
+        ("# Day\n\n### log\ntext\n\n## Next\n", "# Day\n\n### log\ntext\n\n- 14:05 E\n\n## Next\n"),
+        ("## Log\n- a\n  - b\n\n\n## Next\n", "## Log\n- a\n  - b\n- 14:05 E\n\n\n## Next\n"),
+        ("## Log\n> quote\n## Next\n", "## Log\n> quote\n\n- 14:05 E\n\n## Next\n"),
+        ("## Log\n- [ ] task", "## Log\n- [ ] task\n- 14:05 E"),
+        ("## Log", "## Log\n\n- 14:05 E"),
+        ("text", "text\n\n## Log\n\n- 14:05 E"),
+        ("```\n## Log\n```\ntext\n\n---\n", "```\n## Log\n```\ntext\n\n---\n\n## Log\n\n- 14:05 E\n"),
+        ("%%\n## Log\n%%\n", "%%\n## Log\n%%\n\n## Log\n\n- 14:05 E\n"),
+        (
+            "\u{FEFF}## Log\r\n\r\n### Sub\r\n\r\nx\r\n",
+            "\u{FEFF}## Log\r\n\r\n### Sub\r\n\r\nx\r\n\r\n- 14:05 E\r\n",
+        ),
+        ("", "## Log\n\n- 14:05 E\n"),
+    ] {
+        let home = Home::new();
+        home.write("2025-12-10.md", before);
+        log(&home, "E").await;
+        assert_eq!(home.read("2025-12-10.md"), after, "{before:?}");
+        home.memory.undo().await.unwrap();
+        assert_eq!(home.read("2025-12-10.md"), before, "undo");
+    }
+}
+
+#[tokio::test]
+async fn an_entry_that_would_disappear_is_refused() {
+    for before in ["text\n```\ncode that is never closed\n", "words %% a comment\n\nthat stays open\n"] {
+        let home = Home::new();
+        home.write("2025-12-10.md", before);
+        let error = home.memory.notes().write_daily("E", None, &Cause::person()).await.unwrap_err();
+        assert!(matches!(error, MemoryError::Vault(VaultError::Shape { .. })), "{error}");
+        assert_eq!(home.read("2025-12-10.md"), before);
+    }
+}
+
+#[tokio::test]
+async fn entries_that_hold_structure_stay_one_entry() {
+    let home = Home::new();
+    log(&home, "```\nunclosed").await;
+    home.later(1.minutes());
+    log(&home, "# heading\n## Log\n%% comment").await;
+    home.later(1.minutes());
+    log(&home, "last").await;
+    assert_eq!(
+        home.read("2025-12-10.md"),
+        "## Log\n\n- 14:05 ```\n  unclosed\n- 14:06 # heading\n  ## Log\n  % % comment\n- 14:07 last\n"
+    );
+}
+
+#[tokio::test]
+async fn the_same_words_in_the_same_minute_are_one_entry() {
+    let home = Home::new();
+    log(&home, "Drank water").await;
+    // Also without history: the text itself says so.
+    let again = home.forgetful().notes().write_daily("Drank water", None, &Cause::person()).await.unwrap();
+    assert!(again.already);
+    home.later(1.minutes());
+    assert!(!log(&home, "Drank water").await.already);
+    assert_eq!(home.read("2025-12-10.md"), "## Log\n\n- 14:05 Drank water\n- 14:06 Drank water\n");
+}
+
+#[tokio::test]
+async fn a_call_repeated_after_a_crash_writes_once() {
+    let scope = |home: &Home| MemoryScope {
+        user: UserId::local(),
+        vault: home.vault().canonicalize().unwrap().to_string_lossy().into_owned(),
+    };
+    let begun = |change: MemoryChange| MemoryChange { state: MemoryState::Begun, ..change };
+    // The process died after the file was written and before the history said so.
+    let home = Home::new();
+    let cause = Cause::call(&context("local", 1));
+    let first = home.memory.notes().write_daily("Fixed it", None, &cause).await.unwrap();
+    let change = home.ledger.by_key(&scope(&home), cause.key.as_ref().unwrap()).await.unwrap().unwrap();
+    assert_eq!(change.state, MemoryState::Done);
+    home.ledger.put(&scope(&home), &begun(change.clone())).await.unwrap();
+    home.later(2.days());
+    let again = home.memory.notes().write_daily("Fixed it", None, &cause).await.unwrap();
+    assert_eq!(again, first);
+    assert_eq!(home.read("2025-12-10.md"), "## Log\n\n- 14:05 Fixed it\n");
+    assert!(!home.vault().join("2025-12-12.md").exists());
+    // It died before the file was written: the entry is that of the day and the minute of the call.
+    let home = Home::new();
+    let MemoryEffect::Note { .. } = &change.effect else { panic!("{change:?}") };
+    home.ledger.put(&scope(&home), &begun(change)).await.unwrap();
+    home.later(2.days());
+    home.memory.notes().write_daily("Fixed it", None, &cause).await.unwrap();
+    assert_eq!(home.read("2025-12-10.md"), "## Log\n\n- 14:05 Fixed it\n");
+}
+
+#[tokio::test]
+async fn words_that_are_no_entry_are_refused() {
+    let home = Home::new();
+    for words in ["", " \n\t"] {
+        let error = home.memory.notes().write_daily(words, None, &Cause::person()).await.unwrap_err();
+        assert!(matches!(error, MemoryError::Fact { .. }), "{error}");
+    }
+    let long = "x".repeat(10_001);
+    let error = home.memory.notes().write_daily(&long, None, &Cause::person()).await.unwrap_err();
+    assert!(error.to_string().contains("at most 10000 characters, this one has 10001"), "{error}");
+}

@@ -1,5 +1,7 @@
 //! Facts: the seed's format, corrections, limits, history, undo.
 
+use adjutant_core::port::MemoryLedger;
+use adjutant_core::{MemoryChange, MemoryScope, MemoryState, UserId};
 use adjutant_memory::{Cause, FactChange, MemoryError, MemoryOptions};
 use jiff::ToSpan;
 
@@ -294,6 +296,29 @@ async fn a_repeated_call_has_one_effect_and_one_answer() {
         (again.words(), 0),
         "what was forgotten stays forgotten"
     );
+}
+
+#[tokio::test]
+async fn a_call_repeated_after_a_crash_has_one_effect() {
+    let home = Home::new();
+    home.remember("alpha bravo charlie delta").await;
+    let cause = Cause::call(&context("local", 7));
+    let vault = home.vault().canonicalize().unwrap().to_string_lossy().into_owned();
+    let scope = MemoryScope { user: UserId::local(), vault };
+    let first = home.memory.facts().add("alpha bravo charlie delta echo", false, &cause).await.unwrap();
+    let change = home.ledger.by_key(&scope, cause.key.as_ref().unwrap()).await.unwrap().unwrap();
+    let begun = MemoryChange { state: MemoryState::Begun, ..change };
+    // The process died after the file was written.
+    home.ledger.put(&scope, &begun).await.unwrap();
+    let before = home.facts();
+    let again = home.memory.facts().add("alpha bravo charlie delta echo", false, &cause).await.unwrap();
+    assert_eq!((first.words(), before), (again.words(), home.facts()));
+    // It died before: undone by hand is the same as never written.
+    home.ledger.put(&scope, &begun).await.unwrap();
+    home.write("memory/facts.md", home.facts().replace(" echo", ""));
+    home.memory.facts().add("alpha bravo charlie delta echo", false, &cause).await.unwrap();
+    assert_eq!(home.contents().await, ["alpha bravo charlie delta echo"]);
+    assert_eq!(home.memory.undo().await.unwrap().words, "It reads “alpha bravo charlie delta” again.");
 }
 
 #[tokio::test]

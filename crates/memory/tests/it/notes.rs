@@ -1,1 +1,205 @@
-//! To be written.
+//! Notes: written, added to, read, found.
+
+use adjutant_memory::{Cause, Filter, MemoryError, VaultError, find_vaults};
+
+use crate::harness::{Home, context};
+
+fn all() -> Filter {
+    Filter { limit: 20, ..Filter::default() }
+}
+
+async fn found(home: &Home, query: &str) -> Vec<String> {
+    let found = home.memory.notes().search(query, &all()).await.unwrap();
+    found.notes.into_iter().map(|hit| hit.path).collect()
+}
+
+#[tokio::test]
+async fn a_note_is_written_once_and_then_only_added_to() {
+    let home = Home::new();
+    let notes = home.memory.notes();
+    let written =
+        notes.write("Projects/Boat: plans?", "# Plan\r\n\nBuy wood", false, &Cause::person()).await.unwrap();
+    assert_eq!(written.words(), "✎ wrote the note Projects/Boat plans.md  (undo: /undo)");
+    assert_eq!(home.read("Projects/Boat plans.md"), "# Plan\n\nBuy wood\n");
+    let error = notes.write("Projects/Boat plans", "other", false, &Cause::person()).await.unwrap_err();
+    assert!(matches!(error, MemoryError::Vault(VaultError::Exists { .. })), "{error}");
+    let error = notes.write("projects/BOAT PLANS", "other", false, &Cause::person()).await.unwrap_err();
+    assert!(
+        matches!(error, MemoryError::Vault(VaultError::Exists { .. })),
+        "capitals make no other note: {error}"
+    );
+    notes.write("boat plans", "And nails", true, &Cause::person()).await.unwrap();
+    assert_eq!(home.read("Projects/Boat plans.md"), "# Plan\n\nBuy wood\n\nAnd nails\n");
+    home.memory.undo().await.unwrap();
+    assert_eq!(home.read("Projects/Boat plans.md"), "# Plan\n\nBuy wood\n");
+    assert_eq!(home.memory.undo().await.unwrap().words, "Removed the note Projects/Boat plans.md.");
+    assert!(!home.vault().join("Projects/Boat plans.md").exists());
+}
+
+#[tokio::test]
+async fn undo_does_not_remove_a_note_the_person_went_on_with() {
+    let home = Home::new();
+    home.memory.notes().write("Idea", "words", false, &Cause::person()).await.unwrap();
+    home.write("Idea.md", "words\nand mine\n");
+    let error = home.memory.undo().await.unwrap_err();
+    assert_eq!(error, MemoryError::ChangedSince { what: "Idea.md".to_owned() });
+    assert_eq!(home.read("Idea.md"), "words\nand mine\n");
+}
+
+#[tokio::test]
+async fn a_repeated_call_writes_once() {
+    let home = Home::new();
+    home.write("Log.md", "old\r\n");
+    let cause = Cause::call(&context("local", 3));
+    let first = home.memory.notes().write("Log", "one\ntwo", true, &cause).await.unwrap();
+    let again = home.memory.notes().write("Log", "one\ntwo", true, &cause).await.unwrap();
+    assert_eq!(first, again);
+    assert_eq!(home.read("Log.md"), "old\r\n\r\none\r\ntwo\r\n");
+}
+
+#[tokio::test]
+async fn the_facts_are_not_a_note_to_write_into() {
+    let home = Home::new();
+    home.remember("Josh has a cat").await;
+    let before = home.facts();
+    for name in ["memory/facts", "facts", "Memory/FACTS.md", "[[facts]]"] {
+        let error = home.memory.notes().write(name, "- x", true, &Cause::person()).await.unwrap_err();
+        assert!(error.to_string().contains("use remember"), "{name}: {error}");
+    }
+    assert_eq!(home.facts(), before);
+}
+
+#[tokio::test]
+async fn a_note_is_found_by_its_names() {
+    let home = Home::new();
+    home.write(
+        "A/Garden.md",
+        "---\naliases: [Yard, \"Back yard\"]\n---\n# Garden\n\n## Trees\n\napple\n\n## Bed\n\nrose\n",
+    );
+    home.write("B/Garden.md", "other");
+    home.write("Café.md", "composed");
+    home.write("Zu\u{308}rich.md", "decomposed on the disk");
+    let notes = home.memory.notes();
+    for (name, path) in [
+        ("A/Garden", "A/Garden.md"),
+        ("a/garden.md", "A/Garden.md"),
+        ("Back Yard", "A/Garden.md"),
+        ("[[yard|the yard]]", "A/Garden.md"),
+        ("![[A/Garden#Trees]]", "A/Garden.md"),
+        ("Cafe\u{301}", "Café.md"),
+        ("CAFÉ", "Café.md"),
+        ("Zürich", "Zürich.md"),
+    ] {
+        assert_eq!(notes.read(name, None).await.unwrap().path, path, "{name}");
+    }
+    let part = notes.read("[[A/Garden#Trees]]", None).await.unwrap();
+    assert_eq!((part.text.as_str(), part.first_line, part.lines), ("## Trees\n\napple\n", 6, 12));
+    let error = notes.read("Garden", None).await.unwrap_err();
+    assert!(
+        matches!(&error, MemoryError::Vault(VaultError::Ambiguous { candidates, .. }) if candidates.len() == 2),
+        "{error}"
+    );
+    let error = notes.read("Gardn", None).await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no note \"Gardn\"; did you mean \"A/Garden.md\"?");
+    assert!(notes.read("[[A/Garden#Roof]]", None).await.is_err());
+}
+
+#[tokio::test]
+async fn a_long_note_is_cut_where_it_says() {
+    let home = Home::new();
+    let line = format!("{}\n", "ü".repeat(999));
+    home.write("Long.md", line.repeat(30));
+    let first = home.memory.notes().read("Long", None).await.unwrap();
+    assert_eq!((first.last_line, first.lines, first.text.chars().count()), (20, 30, 20_000));
+    assert_eq!(first.cut.unwrap(), "10 more lines follow; read on with from_line 21");
+    let rest = home.memory.notes().read("Long", Some(21)).await.unwrap();
+    assert_eq!((rest.first_line, rest.last_line, rest.cut), (21, 30, None));
+    home.write("Line.md", "x".repeat(50_000));
+    let one = home.memory.notes().read("Line", None).await.unwrap();
+    assert_eq!(one.text.len(), 20_000);
+    assert!(one.cut.unwrap().starts_with("line 1 is cut at 20000 characters"));
+}
+
+#[tokio::test]
+async fn search_wants_all_words_and_puts_names_first() {
+    let home = Home::new();
+    home.write("Boat.md", "wood #project/boat");
+    home.write("Shop.md", "buy wood for the BOAT, boat varnish and more\nline\nboat again");
+    home.write("Other.md", "---\naliases: [Boat]\n---\nwood, links to [[Boat|it]] and `#project`");
+    home.write(".trash/Boat gone.md", "boat wood");
+    home.write("image.png", "boat wood");
+    assert_eq!(found(&home, "boat wood").await, ["Boat.md", "Other.md", "Shop.md"]);
+    assert_eq!(found(&home, "\"boat varnish\"").await, ["Shop.md"]);
+    assert_eq!(found(&home, "#project").await, ["Boat.md"]);
+    assert_eq!(found(&home, "[[Boat]]").await, ["Other.md"]);
+    assert_eq!(found(&home, "boat zebra").await, Vec::<String>::new());
+    let hits = home.memory.notes().search("boat", &all()).await.unwrap();
+    let shop = hits.notes.iter().find(|hit| hit.path == "Shop.md").unwrap();
+    assert_eq!(
+        shop.lines,
+        [(1, "buy wood for the BOAT, boat varnish and more".to_owned()), (3, "boat again".to_owned())]
+    );
+    assert!(home.memory.notes().search(" \"\" ", &all()).await.is_err());
+}
+
+#[tokio::test]
+async fn search_reads_what_was_written_a_moment_ago_by_hand() {
+    let home = Home::new();
+    home.write("A.md", "nothing");
+    assert!(found(&home, "zebra").await.is_empty());
+    home.write("A.md", "a zebra");
+    assert_eq!(found(&home, "zebra").await, ["A.md"]);
+}
+
+#[tokio::test]
+async fn long_lines_are_shown_around_the_word() {
+    let home = Home::new();
+    home.write("A.md", format!("{} zebra {}", "a ".repeat(500), "b ".repeat(500)));
+    let hits = home.memory.notes().search("zebra", &all()).await.unwrap();
+    let (_, line) = &hits.notes[0].lines[0];
+    assert!(
+        line.starts_with('…') && line.ends_with('…') && line.contains("zebra") && line.chars().count() <= 202,
+        "{line}"
+    );
+}
+
+#[tokio::test]
+async fn lists_keep_to_folder_tag_and_limit_and_say_what_is_left_out() {
+    let home = Home::new();
+    for number in 0..30 {
+        home.write(&format!("Many/{number:02}.md"), if number % 2 == 0 { "#even/more" } else { "#odd" });
+    }
+    home.write("Top.md", "x");
+    let notes = home.memory.notes();
+    let listed = notes.list(&all()).await.unwrap();
+    assert_eq!((listed.notes.len(), listed.total), (20, 31));
+    assert_eq!(listed.cut.unwrap(), "20 of 31 notes are shown; narrow it by folder, tag or words");
+    let filter = Filter { folder: "Many/".to_owned(), tag: Some("#Even".to_owned()), limit: 100 };
+    let listed = notes.list(&filter).await.unwrap();
+    assert_eq!((listed.total, listed.cut, listed.notes[0].path.as_str()), (15, None, "Many/00.md"));
+    for folder in ["Gone", "../x", "/etc", ".obsidian", "Top.md"] {
+        let filter = Filter { folder: folder.to_owned(), ..all() };
+        assert!(notes.list(&filter).await.is_err(), "{folder}");
+    }
+}
+
+#[test]
+fn vaults_are_found_below_a_home() {
+    let home = tempfile::tempdir().unwrap();
+    let made = |path: &str| std::fs::create_dir_all(home.path().join(path)).unwrap();
+    for path in [
+        "Notes/.obsidian",
+        "Notes/Inner/.obsidian",
+        "a/b/c/Deep/.obsidian",
+        "a/b/c/d/TooDeep/.obsidian",
+        "node_modules/x/.obsidian",
+        ".hidden/v/.obsidian",
+    ] {
+        made(path);
+    }
+    let found = find_vaults(home.path());
+    let found: Vec<_> =
+        found.iter().map(|path| path.strip_prefix(home.path()).unwrap().to_str().unwrap()).collect();
+    assert_eq!(found, ["Notes", "a/b/c/Deep"]);
+    assert!(find_vaults(&home.path().join("gone")).is_empty());
+}

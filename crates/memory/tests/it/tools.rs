@@ -1,1 +1,142 @@
-//! To be written.
+//! The tools at their boundary: arguments in, data and words out.
+
+use adjutant_core::{Annotations, Prepared, ToolError, ToolRegistry};
+use adjutant_memory::{memory_tools, reading_tools};
+use serde_json::{Value, json};
+
+use crate::harness::{Home, context};
+
+fn registry(home: &Home) -> ToolRegistry {
+    let mut registry = ToolRegistry::new();
+    for tool in memory_tools(&home.memory) {
+        registry.register(tool).unwrap();
+    }
+    registry
+}
+
+async fn call(
+    home: &Home,
+    user: &str,
+    number: u32,
+    tool: &str,
+    arguments: Value,
+) -> Result<(Value, Option<String>), ToolError> {
+    let registry = registry(home);
+    let Value::Object(arguments) = arguments else { panic!("{arguments} is no object") };
+    registry.check_arguments(tool, &arguments).map_err(ToolError::invalid)?;
+    let tool = registry.get(tool).unwrap();
+    let context = context(user, number);
+    let Prepared::Ready { arguments, .. } = tool.prepare(&context, arguments).await? else { panic!("asked") };
+    let data = tool.call(&context, arguments.clone()).await?;
+    let words = tool.describe(&arguments, &data);
+    Ok((data, words))
+}
+
+#[tokio::test]
+async fn the_seeds_tool_has_the_seeds_parameters() {
+    let home = Home::new();
+    let registry = registry(&home);
+    let names: Vec<String> = registry.names().map(ToString::to_string).collect();
+    assert_eq!(
+        names,
+        ["remember", "write_daily_note", "write_note", "read_note", "search_notes", "list_notes"]
+    );
+    let daily = registry.get("write_daily_note").unwrap().definition().clone();
+    assert!(daily.description.starts_with("Write an entry to today's daily log in Obsidian"));
+    assert_eq!(
+        daily.parameters,
+        json!({
+            "type": "object",
+            "properties": {
+                "activity": { "type": "string", "minLength": 1, "description": "The activity or note to log" },
+                "title": { "type": "string", "description": "Optional title for the entry" },
+            },
+            "required": ["activity"],
+            "additionalProperties": false,
+        })
+    );
+    let annotations = |name: &str| registry.get(name).unwrap().definition().annotations;
+    for name in ["remember", "write_daily_note", "write_note"] {
+        assert_eq!(
+            annotations(name),
+            Annotations { keyed: true, closed_world: true, ..Annotations::default() }
+        );
+    }
+    for name in ["read_note", "search_notes", "list_notes"] {
+        assert!(annotations(name).read_only, "{name}");
+    }
+    let reading: Vec<String> =
+        reading_tools(&home.memory).iter().map(|tool| tool.definition().name.to_string()).collect();
+    assert_eq!(reading, ["read_note", "search_notes", "list_notes"]);
+}
+
+#[tokio::test]
+async fn every_write_has_words_for_the_person() {
+    let home = Home::new();
+    let (data, words) =
+        call(&home, "local", 1, "remember", json!({ "fact": "Josh has a cat", "important": true }))
+            .await
+            .unwrap();
+    assert_eq!(data["status"], "added");
+    assert_eq!(data["fact"]["tags"], json!(["#important"]));
+    assert_eq!(words.unwrap(), "✎ remembered: Josh has a cat  (undo: /undo)");
+    let (data, words) =
+        call(&home, "local", 2, "write_daily_note", json!({ "activity": "Slept", "title": "Nap" }))
+            .await
+            .unwrap();
+    assert_eq!((&data["file_path"], &data["created"]), (&json!("2025-12-10.md"), &json!(true)));
+    assert_eq!(words.unwrap(), "✎ noted in 2025-12-10.md: 14:05 **Nap**: Slept  (undo: /undo)");
+    let (_, words) =
+        call(&home, "local", 3, "write_note", json!({ "note": "Cats", "content": "purr" })).await.unwrap();
+    assert_eq!(words.unwrap(), "✎ wrote the note Cats.md  (undo: /undo)");
+    let (_, words) = call(&home, "local", 4, "read_note", json!({ "note": "cats" })).await.unwrap();
+    assert_eq!(words.unwrap(), "Cats.md:\npurr\n");
+    let (_, words) = call(&home, "local", 5, "search_notes", json!({ "query": "PURR" })).await.unwrap();
+    assert_eq!(words.unwrap(), "- Cats.md\n  1: purr");
+    let (data, words) = call(&home, "local", 6, "list_notes", json!({})).await.unwrap();
+    assert_eq!(data["total"], 3);
+    assert_eq!(words.unwrap(), "- 2025-12-10.md\n- Cats.md\n- memory/facts.md");
+}
+
+#[tokio::test]
+async fn another_user_gets_nothing() {
+    let home = Home::new();
+    home.remember("Josh has a cat").await;
+    let before = home.facts();
+    for (tool, arguments) in [
+        ("remember", json!({ "fact": "x" })),
+        ("write_daily_note", json!({ "activity": "x" })),
+        ("write_note", json!({ "note": "x", "content": "x" })),
+        ("read_note", json!({ "note": "memory/facts" })),
+        ("search_notes", json!({ "query": "cat" })),
+        ("list_notes", json!({})),
+    ] {
+        let error = call(&home, "eve", 1, tool, arguments).await.unwrap_err();
+        assert_eq!(error.to_string(), "this vault belongs to another user", "{tool}");
+    }
+    assert_eq!(home.facts(), before);
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_are_told_back() {
+    let home = Home::new();
+    for (tool, arguments) in [
+        ("remember", json!({})),
+        ("remember", json!({ "fact": "" })),
+        ("remember", json!({ "fact": "x", "user_id": "eve" })),
+        ("remember", json!({ "fact": "x".repeat(501) })),
+        ("write_daily_note", json!({ "title": "x" })),
+        ("write_note", json!({ "note": "../x", "content": "x" })),
+        ("read_note", json!({ "note": "gone" })),
+        ("read_note", json!({ "note": "x", "from_line": 0 })),
+        ("search_notes", json!({ "query": "x", "limit": 101 })),
+        ("list_notes", json!({ "folder": ".obsidian" })),
+    ] {
+        let error = call(&home, "local", 1, tool, arguments.clone()).await.unwrap_err();
+        assert!(
+            matches!(error, ToolError::Invalid { .. } | ToolError::NotFound { .. }),
+            "{tool} {arguments}: {error:?}"
+        );
+    }
+    assert_eq!(std::fs::read_dir(home.vault()).unwrap().count(), 0);
+}

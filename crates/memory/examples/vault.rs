@@ -1,0 +1,63 @@
+//! Facts and entries from standard input into a vault, one a line: the smallest program over this crate.
+//!
+//! ```text
+//! cargo run -p adjutant-memory --example vault -- VAULT WORK_FOLDER remember|log < lines
+//! cargo run -p adjutant-memory --example vault -- VAULT WORK_FOLDER list
+//! cargo run -p adjutant-memory --example vault -- VAULT WORK_FOLDER search WORDS
+//! ```
+//!
+//! The tests run it as the second process, and as the one that is killed.
+
+use std::error::Error;
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+use std::time::Instant;
+
+use adjutant_core::UserId;
+use adjutant_memory::{Cause, Filter, InMemoryLedger, Memory, MemoryOptions, Vault};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [vault, work, command, rest @ ..] = arguments.as_slice() else {
+        return Err("usage: vault VAULT WORK_FOLDER remember|log|list|search".into());
+    };
+    let vault = Vault::open(vault)?.with_work_folder(work);
+    #[expect(clippy::disallowed_methods, reason = "a program hands the time in; here it is a program")]
+    let clock = Arc::new(jiff::Zoned::now);
+    let options = MemoryOptions { max_facts: 10_000, ..MemoryOptions::default() };
+    let memory = Memory::new(vault, UserId::local(), options, Arc::new(InMemoryLedger::new()), clock)?;
+    let mut out = io::stdout().lock();
+    match command.as_str() {
+        "remember" => {
+            for line in io::stdin().lock().lines() {
+                let change = memory.facts().add(&line?, false, &Cause::person()).await?;
+                writeln!(out, "{}", change.words())?;
+                out.flush()?;
+            }
+        }
+        "log" => {
+            for line in io::stdin().lock().lines() {
+                let written = memory.notes().write_daily(&line?, None, &Cause::person()).await?;
+                writeln!(out, "{}", written.words())?;
+                out.flush()?;
+            }
+        }
+        "list" => {
+            for fact in memory.facts().list().await? {
+                writeln!(out, "{}  {}", fact.id, fact.content)?;
+            }
+        }
+        "search" => {
+            let begun = Instant::now();
+            let found =
+                memory.notes().search(&rest.join(" "), &Filter { limit: 20, ..Filter::default() }).await?;
+            for note in found.notes {
+                writeln!(out, "{}", note.path)?;
+            }
+            writeln!(out, "{} notes, {} ms", found.total, begun.elapsed().as_millis())?;
+        }
+        other => return Err(format!("there is no command {other:?}").into()),
+    }
+    Ok(())
+}
