@@ -6,6 +6,7 @@ use adjutant_core::{
     ResolvedBy, ToolCall, ToolResult, Verdict, digest, read_message, words,
 };
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::calls::Call;
@@ -143,7 +144,8 @@ impl Steps<'_> {
                 }
             }
             InputBody::Message { text, .. } => {
-                for (call, verdict) in read_message(waiting, text) {
+                let heard = if self.was_shown(waiting, input.at).await { waiting } else { &[] };
+                for (call, verdict) in read_message(heard, text) {
                     events.extend(self.take_answer(turn, call, &call.answer(verdict), &input).await);
                 }
                 if events.is_empty() {
@@ -157,6 +159,22 @@ impl Steps<'_> {
             events.push(Event::InputIgnored { input: input.id, reason });
         }
         events
+    }
+
+    /// Whether the person was asked about all of these before they said something: words that were on their way already
+    /// are no answer to a question that came behind them.
+    async fn was_shown(&self, waiting: &[PendingCall], said_at: Timestamp) -> bool {
+        let log = self.log.lock().await;
+        waiting.iter().all(|call| {
+            log.events.iter().any(|recorded| match &recorded.event {
+                Event::TurnParked { turn, pending, .. } => {
+                    *turn == self.turn
+                        && recorded.at <= said_at
+                        && pending.iter().any(|shown| shown.digest == call.digest)
+                }
+                _ => false,
+            })
+        })
     }
 
     /// What follows from the answer to one call.

@@ -258,3 +258,24 @@ async fn what_expired_ends_without_the_person_and_a_late_answer_is_told() {
     assert!(late.content.contains("too late"), "{}", late.content);
     assert!(sent.lock().unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn a_yes_that_was_said_before_the_question_is_none() {
+    let tasks = with_task("Buy milk").await;
+    let (agent, _) = task_agent(&tasks, delete_milk());
+    let context = RunContext::default();
+    let said = |id: &str, words: &str| Input {
+        id: InputId::new(id).unwrap(),
+        at: Timestamp::UNIX_EPOCH,
+        request_id: None,
+        body: InputBody::message(words),
+    };
+    // Both are accepted before anybody works on them: sent in haste, or one replica was slow.
+    tasks.submit(&context.key(), &said("1", "delete the milk one")).await.unwrap();
+    tasks.submit(&context.key(), &said("2", "yes")).await.unwrap();
+    agent.advance(&context.key()).await.unwrap();
+    assert_eq!(descriptions(&tasks).await, ["Buy milk"]);
+    let mut waits = agent.context(&context.key()).await.unwrap();
+    assert_eq!(waits.pending.len(), 1);
+    assert_eq!(agent.run_in(&mut waits, "yes").await.unwrap().decision.kind, DecisionKind::ExecutePending);
+}
