@@ -249,14 +249,14 @@ impl<'a> Steps<'a> {
         let reserve =
             request.config.max_tokens.map_or(adjutant_core::limits::OUTPUT_TOKENS_MAX, |max| max.get());
         let count = |text: &str| model.count_tokens(text).unwrap_or_else(|| estimate_tokens(text));
-        let (request, notice) =
+        let (request, notices) =
             fit(request, capabilities.context_window, reserve, &count).map_err(|error| {
                 ModelError::ContextTooLong {
                     provider: model.id().provider.clone(),
                     message: error.to_string(),
                 }
             })?;
-        if let Some(notice) = notice {
+        for notice in notices {
             turn.add_notice(notice);
         }
         let reply = self.drain(&request, weak.is_none(), attempts).await?;

@@ -8,7 +8,9 @@ mod arguments; // JSON to a Rust type
 mod function; // a tool from a closure
 #[doc(hidden)]
 pub mod macro_support; // what `#[tool]` expands to
+mod read_result; // what was shown in part
 pub mod task; // the task tools
 
 pub use function::FunctionTool;
+pub use read_result::ReadResult;
 pub use task::task_tools;

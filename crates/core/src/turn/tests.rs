@@ -714,42 +714,101 @@ fn a_message_is_cut_at_characters_not_bytes() {
     assert_eq!(cut("", 0), None);
 }
 
+/// A question, a call for it and its result of so many characters.
+fn reading(n: u32, chars: usize) -> Vec<Message> {
+    let id = CallId::new(format!("call_{n}")).unwrap();
+    let call =
+        ToolCall { id: id.clone(), ..ToolCall::from_object(0, None, "read".to_owned(), Arguments::new()) };
+    vec![
+        Message::user(format!("read {n}")).unwrap(),
+        Message::assistant(vec![Part::ours(Content::ToolCall(call))]).unwrap(),
+        Message::tool(id, "read", ToolResult::ok(json!("x".repeat(chars)))).unwrap(),
+    ]
+}
+
+fn codes(notices: &[Notice]) -> Vec<&str> {
+    notices.iter().map(|notice| notice.code.as_str()).collect()
+}
+
 #[test]
 fn a_request_is_fitted_step_by_step_and_says_so() {
-    let id = |n: u32| CallId::new(format!("call_{n}")).unwrap();
-    let call = |n: u32| {
-        let call =
-            ToolCall { id: id(n), ..ToolCall::from_object(0, None, "read".to_owned(), Arguments::new()) };
-        Message::assistant(vec![Part::ours(Content::ToolCall(call))]).unwrap()
-    };
-    let big = |n: u32| Message::tool(id(n), "read", ToolResult::ok(json!("x".repeat(4000)))).unwrap();
-    let messages = vec![
-        Message::system("Be brief.").unwrap(),
-        Message::user("read one").unwrap(),
-        call(1),
-        big(1),
-        Message::user("read two").unwrap(),
-        call(2),
-        big(2),
-        Message::user("and?").unwrap(),
-    ];
+    let mut messages = vec![Message::system("Be brief.").unwrap()];
+    (1..=3).for_each(|n| messages.extend(reading(n, 1600)));
+    messages.push(Message::user("and?").unwrap());
     let request = GenerateRequest::new(messages);
     let count = |text: &str| estimate_tokens(text);
     let fitted = |window| fit(request.clone(), window, 100, &count);
 
-    let (same, notice) = fitted(10_000).unwrap();
-    assert_eq!((same.messages.len(), notice), (8, None));
+    let (same, notices) = fitted(10_000).unwrap();
+    assert_eq!((same, notices), (request.clone(), Vec::new()));
 
-    let (cleared, notice) = fitted(1_500).unwrap();
-    assert_eq!(cleared.messages.len(), 8);
+    let (cleared, notices) = fitted(1_100).unwrap();
+    assert_eq!(cleared.messages.len(), 11);
     crate::message::check_pairing(&cleared.messages).unwrap();
-    assert_eq!(notice.unwrap().text, "The conversation is long: 1 old tool results were left out.");
+    assert_eq!(notices[0].text, "The conversation is long: 1 old tool results were left out.");
 
-    let (dropped, notice) = fitted(170).unwrap();
+    let (dropped, notices) = fitted(150).unwrap();
     crate::message::check_pairing(&dropped.messages).unwrap();
     assert_eq!(dropped.messages.last().unwrap().text(), "and?");
-    assert!(dropped.messages.len() < 8 && notice.unwrap().text.contains("oldest messages"));
+    assert!(dropped.messages.len() < 11 && notices.last().unwrap().text.contains("oldest messages"));
 
     let error = fitted(105).unwrap_err();
     assert!(error.to_string().contains("105 fit"), "{error}");
+}
+
+#[test]
+fn a_result_longer_than_the_window_is_shown_in_part_the_same_part_each_time() {
+    let count = |text: &str| estimate_tokens(text);
+    let mut request =
+        GenerateRequest::new([vec![Message::system("Be brief.").unwrap()], reading(1, 200_000)].concat());
+    let shown = |request: &GenerateRequest, n: usize| {
+        let (fitted, notices) = fit(request.clone(), 4_096, 1_024, &count).unwrap();
+        assert!(request_tokens(&fitted, &count) <= 4_096 - 1_024);
+        crate::message::check_pairing(&fitted.messages).unwrap();
+        (
+            fitted.messages[n].tool_result().unwrap().2.data.clone().unwrap().as_str().unwrap().to_owned(),
+            notices,
+        )
+    };
+    let (first, notices) = shown(&request, 3);
+    assert_eq!(codes(&notices), ["result_in_part"]);
+    assert!(notices[0].text.contains("read is long (about 50012 tokens)"), "{}", notices[0].text);
+    assert!(
+        first.starts_with("xxx")
+            && first.ends_with("xxx")
+            && first.contains("of 200000 characters are left out here ...")
+    );
+    request.messages.push(Message::user("and?").unwrap());
+    assert_eq!(shown(&request, 3).0, first);
+    let schema = json!({"type": "object"});
+    request.tools.push(ToolDefinition::new(READ_RESULT, "Reads on.", schema).unwrap());
+    assert!(shown(&request, 3).0.contains("read_result with call \"call_1\" and from "));
+}
+
+#[test]
+fn many_results_in_one_turn_are_shortened_before_it_is_given_up() {
+    let count = |text: &str| estimate_tokens(text);
+    let mut messages = vec![Message::system("Be brief.").unwrap()];
+    for n in 1..=5 {
+        // One turn: only the first reading has a question.
+        messages.extend(reading(n, 40_000).into_iter().skip(usize::from(n > 1)));
+    }
+    let (fitted, notices) = fit(GenerateRequest::new(messages), 32_768, 1_024, &count).unwrap();
+    crate::message::check_pairing(&fitted.messages).unwrap();
+    assert_eq!(fitted.messages.len(), 12);
+    assert!(request_tokens(&fitted, &count) <= 32_768 - 1_024);
+    assert_eq!(codes(&notices), ["result_in_part"], "what is said once is enough");
+    let last = fitted.messages.last().unwrap().tool_result().unwrap().2.data.clone().unwrap();
+    assert_eq!(last, json!("x".repeat(40_000)), "what was read last stays whole");
+}
+
+#[test]
+fn a_failed_result_is_shortened_and_still_failed() {
+    let count = |text: &str| estimate_tokens(text);
+    let mut messages = reading(1, 8);
+    let id = CallId::new("call_1").unwrap();
+    messages[2] = Message::tool(id, "read", ToolResult::failed("ü".repeat(100_000))).unwrap();
+    let (fitted, _) = fit(GenerateRequest::new(messages), 4_096, 1_024, &count).unwrap();
+    let (_, _, result) = fitted.messages[2].tool_result().unwrap();
+    assert!(!result.success && result.error.as_ref().unwrap().contains("of 100000 characters"), "{result:?}");
 }

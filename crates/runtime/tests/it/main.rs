@@ -5,6 +5,7 @@
 mod budget;
 mod cancel;
 mod confirmation;
+mod context;
 mod dispatch;
 mod doubt;
 mod in_memory;

@@ -1,0 +1,76 @@
+//! Long conversations: no dead end, no call without its result, and every drop announced.
+
+use adjutant_core::turn::{READ_RESULT, estimate_tokens, request_tokens};
+use adjutant_providers::scripted::{call, text};
+use adjutant_runtime::RunContext;
+use adjutant_tools::ReadResult;
+
+use super::*;
+
+/// What the tool gives back, in bytes.
+const LONG: usize = 200 * 1024;
+
+fn agent(replies: Vec<Reply>) -> (Agent, ScriptedModel) {
+    let store = Arc::new(InMemory::new());
+    let schema = json!({"type": "object"});
+    let tool = FunctionTool::new("fetch", "Fetches a page.", schema, |_, _| async {
+        Ok(json!((0..LONG / 8).map(|line| format!("{line:07} ")).collect::<String>()))
+    });
+    let tool = tool.unwrap().annotated(Annotations { read_only: true, ..Annotations::default() });
+    let model = ScriptedModel::new(replies);
+    let window = Capabilities { context_window: 32_768, ..model.capabilities().clone() };
+    let model = model.with_capabilities(window);
+    let agent = builder(model.clone()).tool(tool).tool(ReadResult::new(store.clone()));
+    let limits = TurnLimits { history_messages_max: None, ..TurnLimits::default() };
+    (agent.limits(limits).journal(store, "test").build().unwrap(), model)
+}
+
+#[tokio::test]
+async fn a_hundred_turns_with_long_results_end_each_and_say_what_was_left_out() {
+    const TURNS: usize = 100;
+    let replies = (0..TURNS).flat_map(|_| [call("fetch", json!({})), text("Read.")]).collect();
+    let (agent, model) = agent(replies);
+    let mut context = RunContext::default();
+    let mut trimmed = 0;
+    for turn in 0..TURNS {
+        let response = agent.run_in(&mut context, format!("page {turn}")).await.unwrap();
+        assert_eq!(response.outcome, OutcomeCategory::TaskCompleted, "{turn}: {:?}", response.error);
+        let codes: Vec<&str> = response.notices.iter().map(|notice| notice.code.as_str()).collect();
+        assert!(codes.contains(&"result_in_part"), "{turn}: {codes:?}");
+        trimmed += usize::from(codes.contains(&"context_trimmed"));
+    }
+    assert!(trimmed > TURNS / 2, "the window was full for most of them: {trimmed}");
+    let requests = model.requests();
+    assert_eq!(requests.len(), 2 * TURNS);
+    for request in &requests {
+        check_pairing(&request.messages).unwrap();
+        assert!(request_tokens(request, &estimate_tokens) <= 32_768);
+    }
+}
+
+#[tokio::test]
+async fn the_model_reads_on_where_it_was_shown_a_part() {
+    let (agent, model) = agent(vec![call("fetch", json!({})), text("Long.")]);
+    let mut context = RunContext::default();
+    agent.run_in(&mut context, "page").await.unwrap();
+    let shown = model.requests()[1].messages.last().unwrap().tool_result().unwrap().2.to_text();
+    // As the model has it: read_result with call "ID" and from N reads on.
+    let words = shown.split(&format!("{READ_RESULT} with call ")).nth(1).unwrap().replace(['\\', '"'], "");
+    let (id, rest) = words.split_once(' ').unwrap();
+    let from: usize = rest.strip_prefix("and from ").unwrap().split(' ').next().unwrap().parse().unwrap();
+    let mut read = async |arguments: Value| {
+        let _ = model.clone().then(call(READ_RESULT, arguments)).then(text("Read."));
+        let response = agent.run_in(&mut context, "go on").await.unwrap();
+        response.tools_used[0].result.to_json()
+    };
+    let piece = read(json!({"call": id, "from": from, "length": 16})).await;
+    let whole: String = (0..LONG / 8).map(|line| format!("{line:07} ")).collect();
+    assert_eq!(
+        piece["data"],
+        json!({"text": &whole[from..from + 16], "from": from, "to": from + 16, "of": whole.len()})
+    );
+    let beyond = read(json!({"call": id, "from": LONG + 5})).await;
+    assert_eq!((&beyond["data"]["text"], &beyond["data"]["from"]), (&json!(""), &json!(LONG)));
+    let unknown = read(json!({"call": "call_of_nobody"})).await;
+    assert!(unknown["error"].as_str().unwrap().contains("no call"), "{unknown}");
+}

@@ -1,0 +1,105 @@
+//! `read_result`: what a model was shown in part, piece by piece. The whole is in the journal already.
+
+use std::sync::Arc;
+
+use adjutant_core::port::Journal;
+use adjutant_core::turn::{READ_RESULT, text_of};
+use adjutant_core::{
+    Annotations, Arguments, BoxFuture, ConversationKey, Event, Recorded, Tool, ToolContext, ToolDefinition,
+    ToolError, ToolResult,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::arguments::read;
+
+/// Characters of a piece, if the model does not say how many it wants.
+const LENGTH: usize = 8_000;
+/// The most it may want.
+const LENGTH_MAX: usize = 50_000;
+
+const UNREADABLE: &str = "The conversation could not be read at the moment. Please try again.";
+
+/// Reads on in a long result of the conversation.
+pub struct ReadResult {
+    definition: ToolDefinition,
+    journal: Arc<dyn Journal>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    call: String,
+    #[serde(default)]
+    from: usize,
+    length: Option<usize>,
+}
+
+impl ReadResult {
+    /// Over the journal that the agent writes.
+    #[must_use]
+    pub fn new(journal: Arc<dyn Journal>) -> Self {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "call": { "type": "string", "description": "The call whose result was shown in part" },
+                "from": { "type": "integer", "minimum": 0, "description": "First character, from 0 (default: 0)" },
+                "length": {
+                    "type": "integer", "minimum": 1, "maximum": LENGTH_MAX,
+                    "description": "How many characters (default: 8000)",
+                },
+            },
+            "required": ["call"],
+            "additionalProperties": false,
+        });
+        let description = "Read on in a tool result of this conversation that was shown in part.";
+        #[expect(clippy::expect_used, reason = "name and description are constants, tested")]
+        let definition = ToolDefinition::new(READ_RESULT, description, schema).expect("a valid definition");
+        let annotations =
+            Annotations { read_only: true, idempotent: true, closed_world: true, ..Annotations::default() };
+        Self { definition: definition.annotated(annotations), journal }
+    }
+}
+
+impl Tool for ReadResult {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move {
+            let Args { call, from, length } = read(arguments)?;
+            let key = ConversationKey { user: context.user.clone(), conversation: context.conversation };
+            let known = self.journal.load(&key).await.map_err(|_| ToolError::failed(UNREADABLE))?;
+            let result = known.events.iter().rev().find_map(|recorded| result_of(recorded, &call));
+            let result = result.ok_or_else(|| {
+                ToolError::failed(format!("no call {call:?} of this conversation has a result"))
+            })?;
+            let text = result.data.as_ref().map(text_of).or_else(|| result.error.clone()).unwrap_or_default();
+            let of = text.chars().count();
+            let piece: String = text.chars().skip(from).take(length.unwrap_or(LENGTH)).collect();
+            let to = from.min(of) + piece.chars().count();
+            Ok(json!({ "text": piece, "from": from.min(of), "to": to, "of": of }))
+        })
+    }
+
+    fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
+        Some(format!("Read characters {} to {} of {}.", data.get("from")?, data.get("to")?, data.get("of")?))
+    }
+}
+
+/// The result of the call, wherever it was recorded: in its turn, or in a history from elsewhere.
+fn result_of<'r>(recorded: &'r Recorded, wanted: &str) -> Option<&'r ToolResult> {
+    match &recorded.event {
+        Event::CallFinished { call, result, .. } if call.as_str() == wanted => Some(result),
+        Event::HistorySet { messages } => messages.iter().find_map(|message| {
+            let (call, _, result) = message.tool_result()?;
+            (call.as_str() == wanted).then_some(result)
+        }),
+        _ => None,
+    }
+}
