@@ -1,6 +1,7 @@
 //! What `adjutant serve` tells its operator and its clients besides answers: bounds, errors, figures, description.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -199,4 +200,32 @@ fn without_the_page_programs_are_served_all_the_same() {
     assert_eq!(send(&service.address, "GET", "/", &[], "").unwrap().status, 404);
     assert_eq!(ask(&service, "GET", "/v1/me", "").status, 200);
     home.run(&["serve", "--no-ui", "--open"]).ends_with(2);
+}
+
+#[test]
+fn told_to_stop_it_lets_a_stream_come_to_its_end() {
+    let home = Home::new();
+    let model = home.script(&[r#"{"text": "Done thinking.", "delay_ms": 1000}"#]);
+    let mut service =
+        Serving::start(&mut home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]));
+    let body =
+        json!({"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "think"}]});
+    let body = body.to_string();
+    let mut connection = TcpStream::connect(&service.address).unwrap();
+    write!(
+        connection,
+        "POST /v1/runs HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+         Accept: text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        service.address,
+        service.token(),
+        body.len()
+    )
+    .unwrap();
+    let mut lines = BufReader::new(connection).lines();
+    assert!(lines.by_ref().any(|line| line.unwrap().contains("RUN_STARTED")));
+    service.signal("-TERM");
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert!(rest.iter().any(|line| line.contains("Done")), "{rest:#?}");
+    assert!(rest.iter().any(|line| line.contains("RUN_FINISHED")), "{rest:#?}");
+    assert_eq!(service.wait().code(), Some(0));
 }

@@ -1,5 +1,6 @@
 //! What holds for every address, said at every address: who may ask, and what can go wrong.
 
+use adjutant_core::OutcomeCategory;
 use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi as Document;
 
@@ -46,6 +47,16 @@ pub(super) fn complete(description: &Document, cookie: &str) -> Value {
     });
     document["components"]["securitySchemes"] = schemes;
     document["security"] = json!([{ "token": [] }, { "cookie": [] }]);
+    document["components"]["schemas"]["StreamedEvent"] = json!({
+        "type": "object",
+        "description": "One event of a stream (text/event-stream), as its reader has it.",
+        "required": ["data"],
+        "properties": {
+            "id": { "type": "string", "description": "For Last-Event-ID." },
+            "event": { "type": "string" },
+            "data": { "type": "string", "description": "JSON, or [DONE] at the end of a stream in OpenAI's words." },
+        },
+    });
     for (schema, rule) in choices() {
         if let Some(Value::Object(known)) = document.pointer_mut(&format!("/components/schemas/{schema}")) {
             known.insert("oneOf".to_owned(), rule);
@@ -55,6 +66,7 @@ pub(super) fn complete(description: &Document, cookie: &str) -> Value {
         for (path, item) in paths {
             for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
                 if let Some(operation) = operation.as_object_mut().filter(|it| it.contains_key("responses")) {
+                    words(operation);
                     answers(path, operation);
                 }
             }
@@ -78,6 +90,15 @@ fn choices() -> [(&'static str, Value); 2] {
     let yes_or_no = given("approved", "verdict", nothing.clone());
     let became = given("verdict", "approved", nothing);
     [("ChatRequest", json!([said, answered])), ("Resume", json!([yes_or_no, became]))]
+}
+
+/// The words that a parameter takes, where the type that holds them knows nothing of this description.
+fn words(operation: &mut Map<String, Value>) {
+    let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+    for parameter in parameters.into_iter().flatten().filter(|parameter| parameter["name"] == "outcome") {
+        let known = OutcomeCategory::ALL.iter().map(|outcome| outcome.as_str()).collect::<Vec<_>>();
+        parameter["schema"] = json!({ "type": "string", "enum": known });
+    }
 }
 
 fn answers(path: &str, operation: &mut Map<String, Value>) {
@@ -106,6 +127,12 @@ fn answers(path: &str, operation: &mut Map<String, Value>) {
         if failed && response.get("content").is_none() && response.get("$ref").is_none() && !foreign {
             response["content"] =
                 json!({ MEDIA_TYPE: { "schema": { "$ref": "#/components/schemas/Problem" } } });
+        }
+    }
+    for response in responses.values_mut() {
+        // One event of the stream, which is what its readers check.
+        if let Some(stream) = response.pointer_mut("/content/text~1event-stream/schema") {
+            *stream = json!({ "$ref": "#/components/schemas/StreamedEvent" });
         }
     }
     responses.sort_keys();
