@@ -11,16 +11,15 @@ use utoipa::ToSchema;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunAgentInput {
     /// The conversation: our id, or a name of the client's own.
+    #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     pub(crate) thread_id: String,
     /// The client's name for this run. The same one again in the same conversation is the same run.
+    #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     pub(crate) run_id: String,
-    #[schema(value_type = Vec<Object>)]
     pub(crate) messages: Vec<InputMessage>,
     #[serde(default)]
-    #[schema(value_type = Vec<Object>)]
     pub(crate) tools: Vec<Value>,
     #[serde(default)]
-    #[schema(value_type = Vec<Object>)]
     pub(crate) context: Vec<Value>,
     /// Answers to what waits in the conversation: all of it.
     #[serde(default)]
@@ -28,7 +27,7 @@ pub(crate) struct RunAgentInput {
 }
 
 /// A message the client has.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, ToSchema)]
 pub(crate) struct InputMessage {
     pub(crate) id: String,
     pub(crate) role: String,
@@ -44,7 +43,6 @@ pub(crate) struct ResumeEntry {
     pub(crate) status: ResumeStatus,
     /// As the interrupt's `responseSchema` says. Only with `resolved`.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
     pub(crate) payload: Option<Value>,
 }
 

@@ -3,6 +3,8 @@
 use adjutant_core::Task;
 use serde_json::{Value, json};
 
+use crate::tasks::TaskView;
+
 /// The tasks as a client has them.
 #[derive(Debug, Default)]
 pub(crate) struct State {
@@ -44,16 +46,9 @@ impl State {
     }
 }
 
-/// A task, without whose it is: it is the reader's.
+/// A task as every route shows it: without whose it is, which is the reader.
 fn shown(task: &Task) -> Value {
-    json!({
-        "id": task.id.to_string(),
-        "description": task.description,
-        "completed": task.completed,
-        "created_at": task.created_at,
-        "updated_at": task.updated_at,
-        "completed_at": task.completed_at,
-    })
+    serde_json::to_value(TaskView::from(task.clone())).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -257,3 +257,66 @@ fn result_message(call: &CallId, result: &ToolResult) -> Message {
         error: result.error.clone().filter(|_| !result.success),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(id: &str, content: &str) -> Message {
+        Message::User { id: id.to_owned(), content: content.to_owned() }
+    }
+
+    fn assistant(id: &str) -> Message {
+        Message::Assistant { id: id.to_owned(), content: Some(id.to_owned()), tool_calls: Vec::new() }
+    }
+
+    fn theirs(id: &str, role: &str, content: &str) -> InputMessage {
+        InputMessage { id: id.to_owned(), role: role.to_owned(), content: content.into() }
+    }
+
+    /// The ids a client is told, and those it then has, in its order: it keeps what it has in its place, drops what is not
+    /// told, and puts what is new behind.
+    fn check(ours: Vec<Message>, client: &[InputMessage], sent: &[&str]) -> (Vec<String>, Vec<String>) {
+        let sent: HashSet<String> = sent.iter().map(|id| (*id).to_owned()).collect();
+        let told = Transcript(ours).for_client(client, &sent, "r");
+        let told: Vec<String> = told.iter().map(|message| message.id().to_owned()).collect();
+        let mut has: Vec<String> = client.iter().map(|message| message.id.clone()).collect();
+        has.extend(sent.iter().filter(|id| !client.iter().any(|message| message.id == **id)).cloned());
+        has.retain(|id| told.contains(id));
+        has.extend(told.iter().filter(|id| !has.contains(id)).cloned().collect::<Vec<_>>());
+        (told, has)
+    }
+
+    #[test]
+    fn a_client_that_has_everything_keeps_its_names() {
+        let ours = vec![user("1-user", "hi"), assistant("1-1"), user("2-user", "and now?"), assistant("2-1")];
+        let client =
+            [theirs("a", "user", "hi"), theirs("1-1", "assistant", ""), theirs("b", "user", "and now?")];
+        let (told, has) = check(ours, &client, &["2-1"]);
+        assert_eq!(told, ["a", "1-1", "b", "2-1"]);
+        assert_eq!(has, told);
+    }
+
+    #[test]
+    fn what_a_client_does_not_have_does_not_disturb_the_order() {
+        // The first turn was done elsewhere; the client has the answers and not the questions.
+        let ours = vec![user("1-user", "hi"), assistant("1-1"), user("2-user", "and now?"), assistant("2-1")];
+        let client = [theirs("1-1", "assistant", ""), theirs("b", "user", "and now?")];
+        let (told, has) = check(ours, &client, &["2-1"]);
+        assert_eq!(has, told, "the order of the one is the order of the other");
+        assert_eq!(told, ["1-user", "1-1~r", "b~r", "2-1~r"]);
+    }
+
+    #[test]
+    fn the_same_words_twice_are_two_messages() {
+        let ours = vec![user("1-user", "yes"), assistant("1-1"), user("2-user", "yes")];
+        let client = [theirs("a", "user", "yes"), theirs("1-1", "assistant", ""), theirs("b", "user", "yes")];
+        assert_eq!(check(ours, &client, &[]).0, ["a", "1-1", "b"]);
+    }
+
+    #[test]
+    fn a_message_that_was_cut_is_still_the_clients() {
+        let cut = user("1-user", "lon\n[The message was cut here: 3 of 4 characters.]");
+        assert_eq!(check(vec![cut], &[theirs("a", "user", "long")], &[]).0, ["a"]);
+    }
+}

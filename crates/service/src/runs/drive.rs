@@ -12,15 +12,20 @@ use crate::limits::RunningTurn;
 use crate::problem::Problem;
 use crate::serve::Shared;
 
+/// What a run begins with.
+pub(crate) struct Beginning {
+    pub(crate) id: InputId,
+    pub(crate) input: RunAgentInput,
+    pub(crate) asked: Asked,
+    /// What the request is called by.
+    pub(crate) request_id: Option<String>,
+    /// Counts it among its user's turns.
+    pub(crate) running: RunningTurn,
+}
+
 /// Runs what was asked to its end, whoever listens.
-pub(crate) async fn drive(
-    app: Shared,
-    run: Arc<Run>,
-    id: InputId,
-    input: RunAgentInput,
-    asked: Asked,
-    running: RunningTurn,
-) {
+pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
+    let Beginning { id, input, asked, request_id, running } = beginning;
     let model = app.agent.model().id().clone();
     let mut encoder =
         Encoder::new(input.thread_id.clone(), input.run_id.clone(), model, asked.known.iter().cloned());
@@ -36,6 +41,7 @@ pub(crate) async fn drive(
     let context = RunContext {
         conversation: run.key.conversation,
         cancelled: run.cancelled.clone(),
+        request_id,
         ..RunContext::new(run.key.user.clone())
     };
     let mut stream = app.agent.stream_input(&context, Some(id.clone()), body).detached();

@@ -215,3 +215,68 @@ impl Run {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use adjutant_core::ConversationId;
+
+    use super::*;
+
+    fn key(user: &str) -> ConversationKey {
+        ConversationKey { user: UserId::new(user).unwrap(), conversation: ConversationId(Uuid::nil()) }
+    }
+
+    fn error() -> Event {
+        Event::RunError {
+            message: String::new(),
+            code: String::new(),
+            metadata: serde_json::Map::new(),
+            usage: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn of_one_user_the_last_runs_are_kept_and_those_that_go_on() {
+        let runs = Runs::default();
+        let (goes_on, _) = runs.begin(key("anna"), "goes on".to_owned());
+        let (other, _) = runs.begin(key("bert"), "0".to_owned());
+        other.tell([error()]);
+        for at in 0..2 * KEPT_PER_USER {
+            runs.begin(key("anna"), at.to_string()).0.tell([error()]);
+        }
+        let kept = (0..2 * KEPT_PER_USER).filter(|at| runs.named(&key("anna"), &at.to_string()).is_some());
+        assert_eq!(kept.collect::<Vec<_>>(), (KEPT_PER_USER..2 * KEPT_PER_USER).collect::<Vec<_>>());
+        assert!(!runs.find(&key("anna").user, "goes on").unwrap().has_ended() && !goes_on.has_ended());
+        assert!(runs.find(&key("bert").user, "0").is_some());
+    }
+
+    #[test]
+    fn a_name_is_one_run_of_one_user_in_one_conversation() {
+        let runs = Runs::default();
+        let elsewhere = ConversationKey { conversation: ConversationId(Uuid::max()), ..key("anna") };
+        assert!(runs.begin(key("anna"), "r".to_owned()).1);
+        assert!(!runs.begin(key("anna"), "r".to_owned()).1);
+        assert!(runs.begin(key("bert"), "r".to_owned()).1 && runs.begin(elsewhere, "r".to_owned()).1);
+    }
+
+    #[tokio::test]
+    async fn the_pieces_of_a_long_run_are_left_out_and_its_form_is_kept() {
+        let run = Run::new(key("anna"), "r".to_owned());
+        let piece = |at: usize| Event::TextMessageContent {
+            message_id: "m".to_owned(),
+            delta: at.to_string().repeat(1000),
+        };
+        run.tell([Event::TextMessageStart { message_id: "m".to_owned(), role: "assistant" }]);
+        run.tell((0..5000).map(piece));
+        run.tell([Event::TextMessageEnd { message_id: "m".to_owned() }, error()]);
+        let told = run.told().frames.len();
+        assert!(told < 5000 && run.told().bytes < BYTES_MAX + 1000);
+        for (back, kind) in [(1, "RUN_ERROR"), (2, "TEXT_MESSAGE_END")] {
+            assert!(run.frame(told - back).await.unwrap().data.contains(kind));
+        }
+        assert!(run.frame(told).await.is_none() && run.has_told(told) && !run.has_told(told - 1));
+        // What comes behind the end is not told.
+        run.tell([error()]);
+        assert_eq!(run.told().frames.len(), told);
+    }
+}

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use adjutant_core::port::Loaded;
-use adjutant_core::{ConversationId, ConversationKey, InputId, TurnId, UserId, conversation};
-use adjutant_runtime::RunContext;
+use adjutant_core::{
+    AgentResponse, ConversationId, ConversationKey, Input, InputBody, InputId, TurnId, UserId, conversation,
+};
+use adjutant_runtime::{RunContext, RunError};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -14,9 +16,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use uuid::Uuid;
 
 use super::asked::{self, Refused};
-use super::drive::drive;
+use super::drive::{Beginning, drive};
 use super::live::Run;
 use super::recorded::{self, Names, Of, has_input};
 use super::sse;
@@ -24,6 +27,7 @@ use crate::agui::{Encoder, RunAgentInput};
 use crate::auth::User;
 use crate::chat::{ChatResponse, THREAD_ID_MAX, conversation_of};
 use crate::problem::Problem;
+use crate::request_id::RequestId;
 use crate::serve::Shared;
 
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -38,11 +42,15 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 #[utoipa::path(post, path = "/v1/runs", request_body = RunAgentInput, responses(
     (status = 200, description = "The run's events, or what the turn came to.", content(
         (ChatResponse = "application/json"), (String = "text/event-stream"))),
+    (status = 404, description = "What was answered does not wait (any more)."),
     (status = 409, description = "Something waits for an answer first."),
+    (status = 502, description = "The model did not give a usable answer."),
+    (status = 504, description = "The model did not answer in time."),
 ))]
 pub(crate) async fn start(
     State(app): State<Shared>,
     User(user): User,
+    RequestId(request_id): RequestId,
     headers: HeaderMap,
     body: Result<Json<RunAgentInput>, JsonRejection>,
 ) -> Result<Response, Problem> {
@@ -70,7 +78,8 @@ pub(crate) async fn start(
             let running = app.begin_turn(&key.user)?;
             let (run, is_new) = app.runs.begin(key, id.as_str().to_owned());
             if is_new {
-                app.turns.spawn(drive(app.clone(), run.clone(), id, input.clone(), asked, running));
+                let beginning = Beginning { id, input: input.clone(), asked, request_id, running };
+                app.turns.spawn(drive(app.clone(), run.clone(), beginning));
             }
             run
         }
@@ -102,7 +111,7 @@ async fn again(
         return Ok(recorded::response(app, key, Of::Input(id, answered), names));
     }
     let body = asked.and_then(|asked| asked.body);
-    let body = body.unwrap_or(adjutant_core::InputBody::Answers { answers: Vec::new() });
+    let body = body.unwrap_or(InputBody::Answers { answers: Vec::new() });
     let mut context = RunContext { conversation: key.conversation, ..RunContext::new(key.user) };
     let agent = app.agent.clone();
     let turn = app.turns.spawn(async move { agent.run_input(&mut context, Some(id), body).await });
@@ -112,7 +121,7 @@ async fn again(
 
 fn json(
     app: &Shared,
-    response: adjutant_core::AgentResponse,
+    response: AgentResponse,
     thread_id: String,
     answers: usize,
 ) -> Result<Response, Problem> {
@@ -134,11 +143,16 @@ fn refused(app: &Shared, key: ConversationKey, input: &RunAgentInput, problem: &
     sse::response(Arc::new(run), 0, None)
 }
 
+/// A name for an input that has none of a client's.
+fn input_id() -> Result<InputId, Problem> {
+    InputId::new(Uuid::now_v7().to_string()).map_err(|_| Problem::internal())
+}
+
 /// A client's name for a run.
 fn run_name(name: &str) -> Result<InputId, Problem> {
-    let name = Some(name.trim()).filter(|name| name.len() <= THREAD_ID_MAX);
+    let name = Some(name.trim()).filter(|name| name.chars().count() <= THREAD_ID_MAX);
     name.and_then(|name| InputId::new(name).ok())
-        .ok_or_else(|| Problem::invalid(format!("runId holds 1 to {THREAD_ID_MAX} bytes")))
+        .ok_or_else(|| Problem::invalid(format!("runId holds 1 to {THREAD_ID_MAX} characters")))
 }
 
 /// Where the run is, for one that this process does not know by its name.
@@ -147,6 +161,7 @@ fn run_name(name: &str) -> Result<InputId, Problem> {
 pub(crate) struct Where {
     /// The conversation. Needed when the run is called by the client's own name for it, and was done by another process or
     /// more than ten minutes ago.
+    #[param(min_length = 1, max_length = 200, pattern = r"\S")]
     thread_id: Option<String>,
 }
 
@@ -170,6 +185,7 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Query(place) = place?;
+    place.thread_id.as_deref().map(conversation_of).transpose()?;
     if let Some(run) = app.runs.find(&user, &run_id) {
         let last = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
         let from = last.map_or(0, |id| run.place_of(id));
@@ -194,7 +210,7 @@ pub(crate) struct Cancelled {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum CancelStatus {
-    /// It is being stopped.
+    /// It is stopped, or will be in a moment.
     Stopping,
     /// It had ended before; nothing was stopped.
     Ended,
@@ -212,10 +228,12 @@ enum CancelStatus {
 pub(crate) async fn cancel(
     State(app): State<Shared>,
     User(user): User,
+    RequestId(request_id): RequestId,
     Path(run_id): Path<String>,
     place: Result<Query<Where>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(place) = place?;
+    place.thread_id.as_deref().map(conversation_of).transpose()?;
     let answer =
         |status| (StatusCode::ACCEPTED, Json(Cancelled { run_id: run_id.clone(), status })).into_response();
     let live = app.runs.find(&user, &run_id);
@@ -237,14 +255,21 @@ pub(crate) async fn cancel(
     if turn.is_none() || conversation::open_turn(&loaded.events) != turn {
         return Ok(answer(CancelStatus::Ended));
     }
-    let mut context = RunContext { conversation: key.conversation, ..RunContext::new(key.user) };
-    let telling = app.clone();
-    app.turns.spawn(async move {
+    if conversation::pending(&loaded.events).is_empty() {
+        // Whoever runs it looks for this about once a second.
+        let (id, at) = (input_id()?, app.agent.now());
+        let input = Input { id, at, request_id, body: InputBody::Cancel };
+        app.agent.journal().submit(&key, &input).await.map_err(|error| Problem::store(&error))?;
+        return Ok(answer(CancelStatus::Stopping));
+    }
+    let mut context = RunContext { conversation: key.conversation, request_id, ..RunContext::new(key.user) };
+    let agent = app.agent.clone();
+    let stopped = app.turns.spawn(async move { agent.cancel(&mut context).await });
+    match stopped.await.map_err(|_| Problem::internal())? {
         // That it ended in the meantime is what was wanted.
-        if let Err(error @ adjutant_runtime::RunError::Store(_)) = telling.agent.cancel(&mut context).await {
-            telling.tell(error);
-        }
-    });
+        Ok(_) | Err(RunError::CannotContinue(_)) => {}
+        Err(error) => return Err(Problem::run(&error)),
+    }
     Ok(answer(CancelStatus::Stopping))
 }
 

@@ -1,11 +1,15 @@
 //! `/v1/runs`: AG-UI over real sockets.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
-use adjutant_core::UserId;
-use adjutant_core::port::{ConversationFilter, ConversationStore as _};
+use adjutant_core::port::TaskStore;
+use adjutant_core::{TaskFilter, UserId};
+use adjutant_store::sqlite::Store;
+use adjutant_store::worker_id;
+use jiff::Timestamp;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
 use crate::harness::{Answer, Running};
@@ -67,15 +71,11 @@ impl Listening {
     }
 
     async fn until(&mut self, kind: &str) -> Vec<Frame> {
-        let mut frames = Vec::new();
-        while let Some(frame) = self.next().await {
-            let found = frame.event["type"] == kind;
-            frames.push(frame);
-            if found {
-                return frames;
-            }
+        let mut frames: Vec<Frame> = Vec::new();
+        while frames.last().is_none_or(|frame| frame.event["type"] != kind) {
+            frames.push(self.next().await.unwrap());
         }
-        panic!("no {kind} in {frames:#?}")
+        frames
     }
 
     async fn all(mut self) -> Vec<Frame> {
@@ -124,22 +124,22 @@ impl<'a> Client<'a> {
         self.service.ask(method, path, &headers, &body.to_string()).await
     }
 
+    /// How many tasks a user has.
     async fn tasks(&self, user: &str) -> usize {
-        use adjutant_core::port::TaskStore as _;
         let user = UserId::new(user).unwrap();
-        self.service.store.clone().list_tasks(&user).await
+        TaskStore::list(&*self.service.store, &user, TaskFilter::All).await.unwrap().len()
     }
-}
 
-/// Both stores have a `list`.
-trait ListTasks {
-    async fn list_tasks(&self, user: &UserId) -> usize;
-}
+    /// `POST /v1/runs` without events.
+    async fn run_json(&self, body: &Value) -> Answer {
+        self.json("POST", "/v1/runs", body).await
+    }
 
-impl ListTasks for std::sync::Arc<adjutant_store::sqlite::Store> {
-    async fn list_tasks(&self, user: &UserId) -> usize {
-        let tasks = adjutant_core::port::TaskStore::list(&**self, user, adjutant_core::TaskFilter::All);
-        tasks.await.unwrap().len()
+    /// Adds a task and asks for its deletion: what waits then.
+    async fn ask_to_delete(&self, thread: &str) -> Value {
+        self.run(&say(thread, &format!("{thread}-add"), "add buy milk")).await;
+        let asked = self.run(&say(thread, &format!("{thread}-delete"), "delete it")).await;
+        interrupts(&asked).remove(0)
     }
 }
 
@@ -278,5 +278,400 @@ async fn a_deletion_interrupts_and_goes_on_with_its_yes() {
     assert_eq!(of_kind(&gone, "STATE_DELTA")[0]["delta"], json!([{"op": "remove", "path": "/tasks/0"}]));
     assert_eq!(decision(&gone)["decision_id"], decision(&asked)["decision_id"], "one turn");
     assert_eq!(anna.tasks("anna").await, 0);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn what_waits_stands_in_front_of_everything_new() {
+    let service = Running::start(MILK).await;
+    let anna = Client::new(&service, "anna").await;
+    let interrupt = anna.ask_to_delete("t").await;
+    let refused = anna.run(&say("t", "r3", "yes")).await;
+    assert_eq!(kinds(&refused), ["RUN_ERROR"], "{refused:#?}");
+    assert_eq!(last(&refused)["code"], "pending_confirmation");
+    let refused = anna.run_json(&say("t", "r4", "yes")).await;
+    assert_eq!((refused.status, &refused.body["code"]), (409, &json!("pending_confirmation")), "{refused:?}");
+    assert_eq!(refused.body["interrupt_ids"], json!([interrupt["id"]]));
+    // Another conversation is not concerned; and nothing of it was a yes.
+    assert_eq!(text(&anna.run(&say("other", "r5", "hi")).await), "Gone.");
+    assert_eq!(anna.tasks("anna").await, 1);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn only_the_very_word_is_a_yes() {
+    let service = Running::start(MILK).await;
+    let anna = Client::new(&service, "anna").await;
+    let interrupt = anna.ask_to_delete("t").await;
+    for (at, payload) in [
+        json!({"approved": "yes"}),
+        json!({"approved": "true"}),
+        json!({"approved": 1}),
+        json!({"approved": null}),
+        json!({}),
+        json!(null),
+        json!(true),
+        json!({"approved": true, "verdict": "done"}),
+        json!({"approved": true, "sure": true}),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let listening =
+            anna.post(&resume("t", &format!("no-{at}"), &[(&interrupt["id"], payload.clone())])).await;
+        assert_eq!(listening.status, 422, "{payload}: {}", listening.head);
+        assert!(listening.head.contains("application/problem+json"), "{}", listening.head);
+    }
+    assert_eq!(anna.tasks("anna").await, 1);
+    let kept = anna.run(&resume("t", "no", &[(&interrupt["id"], json!({"approved": false}))])).await;
+    assert_eq!((last(&kept)["outcome"]["type"].as_str(), anna.tasks("anna").await), (Some("success"), 1));
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn other_arguments_pass_the_gate_again() {
+    let service = Running::start(MILK).await;
+    let anna = Client::new(&service, "anna").await;
+    let interrupt = anna.ask_to_delete("t").await;
+    for (at, args) in
+        [json!({"task_id": "9"}), json!({}), json!({"task_id": 7, "more": 1})].into_iter().enumerate()
+    {
+        let payload = json!({"approved": true, "editedArgs": args});
+        let again = anna.run(&resume("t", &format!("edit-{at}"), &[(&interrupt["id"], payload)])).await;
+        assert_eq!(interrupts(&again)[0]["id"], interrupt["id"], "{args}");
+        assert_eq!(decision(&again)["notices"][0]["code"], "answer_refused", "{args}");
+    }
+    let payload = json!({"approved": true, "editedArgs": {"task_id": "buy milk"}});
+    let gone = anna.run(&resume("t", "edit", &[(&interrupt["id"], payload)])).await;
+    assert_eq!((last(&gone)["outcome"]["type"].as_str(), anna.tasks("anna").await), (Some("success"), 0));
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn one_answer_covers_everything_that_waits() {
+    let script = r#"
+{"calls": [{"name": "add_task", "args": {"description": "tea"}}, {"name": "add_task", "args": {"description": "milk"}}]}
+{"text": "Added."}
+{"calls": [{"name": "delete_task", "args": {"task_id": "tea"}}, {"name": "delete_task", "args": {"task_id": "milk"}}]}
+{"text": "As you say."}
+"#;
+    let service = Running::start(script).await;
+    let anna = Client::new(&service, "anna").await;
+    anna.run(&say("t", "r1", "add tea and milk")).await;
+    let waits = interrupts(&anna.run(&say("t", "r2", "delete both")).await);
+    assert_eq!(waits.len(), 2);
+    let yes = json!({"approved": true});
+    let half = anna.run(&resume("t", "r3", &[(&waits[0]["id"], yes.clone())])).await;
+    assert_eq!((kinds(&half), &last(&half)["code"]), (vec!["RUN_ERROR"], &json!("pending_confirmation")));
+    assert_eq!(anna.tasks("anna").await, 2);
+    let cancelled = json!({"interruptId": waits[1]["id"], "status": "cancelled"});
+    let mut both = resume("t", "r4", &[(&waits[0]["id"], yes)]);
+    both["resume"].as_array_mut().unwrap().push(cancelled);
+    let done = anna.run(&both).await;
+    assert_eq!((last(&done)["outcome"]["type"].as_str(), anna.tasks("anna").await), (Some("success"), 1));
+    // What was given up was not done, and the messages say so.
+    let messages = of_kind(&done, "MESSAGES_SNAPSHOT")[0]["messages"].to_string();
+    assert!(messages.contains("refused this"), "{messages}");
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_sent_again_is_the_same_answer() {
+    let service = Running::start(MILK).await;
+    let anna = Client::new(&service, "anna").await;
+    let interrupt = anna.ask_to_delete("t").await;
+    let yes = resume("t", "yes", &[(&interrupt["id"], json!({"approved": true}))]);
+    let first = anna.run(&yes).await;
+    assert_eq!(anna.run(&yes).await, first, "the same run");
+    let again = anna.run(&resume("t", "yes-2", &[(&interrupt["id"], json!({"approved": true}))])).await;
+    assert_eq!(last(&again)["outcome"]["type"], "success", "{again:#?}");
+    assert!(of_kind(&again, "TOOL_CALL_RESULT").is_empty());
+    assert_eq!(decision(&again)["notices"][0]["code"], "answered_before");
+    // A no that comes behind a yes changes nothing, and says so.
+    let late = anna.run(&resume("t", "no", &[(&interrupt["id"], json!({"approved": false}))])).await;
+    assert_eq!(decision(&late)["notices"][0]["code"], "answered_before");
+    // What was never asked is left out; as JSON there would be nothing to answer.
+    let unknown = resume("t", "unknown", &[(&json!("0123"), json!({"approved": true}))]);
+    let nothing = anna.run(&unknown).await;
+    assert_eq!(last(&nothing)["outcome"]["type"], "success", "{nothing:#?}");
+    assert_eq!(of_kind(&nothing, "CUSTOM")[0]["value"]["code"], "unknown_interrupt");
+    let mut unknown = unknown;
+    unknown["runId"] = json!("unknown-2");
+    assert_eq!(anna.run_json(&unknown).await.status, 404);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_yes_that_comes_too_late_deletes_nothing() {
+    let clock = Arc::new(AtomicI64::new(1_800_000_000));
+    let store = Arc::new(Store::in_memory().await.unwrap());
+    let time = clock.clone();
+    let service = Running::start_on(store, MILK, |builder| {
+        builder.clock(move || Timestamp::from_second(time.load(Ordering::SeqCst)).unwrap())
+    })
+    .await;
+    let anna = Client::new(&service, "anna").await;
+    let interrupt = anna.ask_to_delete("t").await;
+    clock.fetch_add(8 * 24 * 60 * 60, Ordering::SeqCst);
+    let late = anna.run(&resume("t", "late", &[(&interrupt["id"], json!({"approved": true}))])).await;
+    assert_eq!(last(&late)["outcome"]["type"], "success", "{late:#?}");
+    assert_eq!(decision(&late)["notices"][0]["code"], "answered_late");
+    assert_eq!(decision(&late)["outcome"], "REFUSAL:CONFIRMATION_EXPIRED");
+    assert_eq!(anna.tasks("anna").await, 1);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn the_person_says_what_became_of_a_call_in_doubt() {
+    let script = r#"
+{"calls": [{"name": "send_letter", "args": {"to": "bert"}}]}
+{"text": "Sent."}
+"#;
+    let service = Running::start(script).await;
+    let anna = Client::new(&service, "anna").await;
+    let asked = anna.run(&say("t", "r1", "write to bert")).await;
+    let interrupt = interrupts(&asked).remove(0);
+    assert_eq!((&interrupt["reason"], &interrupt["metadata"]["kind"]), (&json!("in_doubt"), &json!("doubt")));
+    let started = of_kind(&asked, "TOOL_CALL_START");
+    assert_eq!(started.len(), 1, "one call: {asked:#?}");
+    let wrong = anna.run(&resume("t", "r2", &[(&interrupt["id"], json!({"approved": true}))])).await;
+    assert_eq!(interrupts(&wrong)[0]["id"], interrupt["id"]);
+    let done = anna.run(&resume("t", "r3", &[(&interrupt["id"], json!({"verdict": "retry"}))])).await;
+    assert_eq!((last(&done)["outcome"]["type"].as_str(), text(&done).as_str()), (Some("success"), "Sent."));
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_goes_on_without_its_client_and_is_told_again() {
+    let script = r#"{"text": "one two three four five six seven eight", "delay_ms": 50}"#;
+    let service = Running::start(script).await;
+    let anna = Client::new(&service, "anna").await;
+    let mut leaving = anna.post(&say("t", "r1", "count")).await;
+    let first = leaving.next().await.unwrap();
+    assert_eq!(first.event["type"], "RUN_STARTED");
+    drop(leaving);
+    let all = anna.listen("/v1/runs/r1/events", None).await.all().await;
+    assert_eq!((&all[0], text(&all).as_str()), (&first, "one two three four five six seven eight"));
+    assert_eq!(last(&all)["outcome"]["type"], "success");
+    // By the decision's id, from the middle.
+    let path = format!("/v1/runs/{}/events", decision(&all)["decision_id"].as_str().unwrap());
+    let rest = anna.listen(&path, Some(&all[4].id)).await.all().await;
+    assert_eq!(rest, all[5..]);
+    // A place in something else is none.
+    assert_eq!(anna.listen(&path, Some("nothing-4")).await.all().await, all);
+    assert_eq!(anna.listen(&path, Some(&all.last().unwrap().id)).await.status, 204);
+    assert_eq!(anna.listen("/v1/runs/r2/events", None).await.status, 404);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_sees_or_stops_another_users_run() {
+    let script = r#"{"fault": "stall", "text": "I think"}"#;
+    let service = Running::start(script).await;
+    let (anna, bert) = (Client::new(&service, "anna").await, Client::new(&service, "bert").await);
+    let mut running = anna.post(&say("t", "r1", "think")).await;
+    running.until("TEXT_MESSAGE_CONTENT").await;
+    for path in ["/v1/runs/r1/events", "/v1/runs/r1/events?thread_id=t"] {
+        assert_eq!(bert.listen(path, None).await.status, 404, "{path}");
+    }
+    for path in ["/v1/runs/r1/cancel", "/v1/runs/r1/cancel?thread_id=t"] {
+        assert_eq!(bert.json("POST", path, &json!({})).await.status, 404, "{path}");
+    }
+    let stopped = anna.json("POST", "/v1/runs/r1/cancel", &json!({})).await;
+    assert_eq!((stopped.status, &stopped.body["status"]), (202, &json!("stopping")));
+    let rest = running.all().await;
+    assert_eq!(last(&rest)["outcome"], json!({"type": "cancelled"}), "{rest:#?}");
+    let turn = decision(&rest)["decision_id"].as_str().unwrap();
+    for path in [format!("/v1/runs/{turn}/events"), format!("/v1/runs/{turn}/cancel")] {
+        let method = if path.ends_with("cancel") { "POST" } else { "GET" };
+        assert_eq!(bert.json(method, &path, &json!({})).await.status, 404, "{path}");
+    }
+    let again = anna.json("POST", &format!("/v1/runs/{turn}/cancel"), &json!({})).await;
+    assert_eq!((again.status, &again.body["status"]), (202, &json!("ended")));
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn stopping_what_waits_leaves_it_undone() {
+    let service = Running::start(MILK).await;
+    let anna = Client::new(&service, "anna").await;
+    anna.ask_to_delete("t").await;
+    let stopped = anna.json("POST", "/v1/runs/t-delete/cancel", &json!({})).await;
+    assert_eq!((stopped.status, &stopped.body["status"]), (202, &json!("stopping")), "{stopped:?}");
+    // Nothing waits any more, and nothing was done.
+    let next = anna.run(&say("t", "next", "hello")).await;
+    assert_eq!((last(&next)["outcome"]["type"].as_str(), anna.tasks("anna").await), (Some("success"), 1));
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_model_that_fails_halfway_is_an_error_with_our_code() {
+    for (fault, code) in [("truncated", "truncated"), ("quota", "quota"), ("rate_limit", "rate_limit")] {
+        let script = format!("{{\"text\": \"Half of\", \"fault\": \"{fault}\"}}\n{{\"text\": \"Whole.\"}}");
+        let service = Running::start(&script).await;
+        let anna = Client::new(&service, "anna").await;
+        let broken = anna.run(&say("t", "r1", "hi")).await;
+        assert_eq!(
+            (&last(&broken)["type"], &last(&broken)["code"]),
+            (&json!("RUN_ERROR"), &json!(code)),
+            "{fault}"
+        );
+        // What was begun is closed, and what a person reads names no internals.
+        let order = kinds(&broken);
+        let count = |kind: &str| order.iter().filter(|known| **known == kind).count();
+        assert_eq!(count("TEXT_MESSAGE_START"), count("TEXT_MESSAGE_END"), "{fault}");
+        assert_eq!(count("STEP_STARTED"), count("STEP_FINISHED"), "{fault}");
+        assert!(!last(&broken)["message"].as_str().unwrap().contains("script"), "{:#?}", last(&broken));
+        assert_eq!(text(&anna.run(&say("t", "r2", "again")).await), "Whole.");
+        service.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn without_events_it_is_the_answer_of_chat() {
+    let service = Running::start(MILK).await;
+    let anna = Client::new(&service, "anna").await;
+    let added = anna.run_json(&say("t", "r1", "add buy milk")).await;
+    assert_eq!((added.status, &added.body["content"]), (200, &json!("Added it.")), "{added:?}");
+    assert_eq!((&added.body["thread_id"], &added.body["decision"]), (&json!("t"), &json!("INVOKE_TOOL")));
+    // The same run again is the same run, as events too.
+    let again = anna.run_json(&say("t", "r1", "add buy milk")).await;
+    assert_eq!(again.body["run_id"], added.body["run_id"]);
+    assert_eq!(text(&anna.run(&say("t", "r1", "add buy milk")).await), "Added it.");
+    let asked = anna.run_json(&say("t", "r2", "delete it")).await;
+    assert_eq!(asked.body["decision"], "REQUEST_CONFIRMATION");
+    let id = &asked.body["pending"][0]["interrupt_id"];
+    let payload = json!({"approved": true, "editedArgs": {"task_id": "9"}});
+    assert_eq!(anna.run_json(&resume("t", "r3", &[(id, payload)])).await.status, 422);
+    let gone = anna.run_json(&resume("t", "r4", &[(id, json!({"approved": true}))])).await;
+    assert_eq!(gone.body["content"], "Gone.", "{gone:?}");
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn bad_requests_begin_no_run() {
+    let service = Running::start(r#"{"text": "Hello."}"#).await;
+    let anna = Client::new(&service, "anna").await;
+    let hello = json!([{"id": "1", "role": "user", "content": "hi"}]);
+    let image =
+        json!([{"type": "image", "source": {"type": "data", "value": "aGk=", "mimeType": "image/png"}}]);
+    for (body, words) in [
+        (json!({}), "threadId"),
+        (json!({"threadId": "t", "messages": hello}), "runId"),
+        (json!({"threadId": "t", "runId": "r"}), "messages"),
+        (json!({"threadId": "t", "runId": " ", "messages": hello}), "runId"),
+        (json!({"threadId": "t", "runId": "r".repeat(201), "messages": hello}), "runId"),
+        (json!({"threadId": "", "runId": "r", "messages": hello}), "thread"),
+        (json!({"threadId": "t", "runId": "r", "messages": []}), "message of the user"),
+        (
+            json!({"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": " "}]}),
+            "no text",
+        ),
+        (
+            json!({"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": image}]}),
+            "no text",
+        ),
+        (json!({"threadId": "t", "runId": "r", "messages": [], "resume": [{"interruptId": "i"}]}), "status"),
+    ] {
+        let refused = anna.run_json(&body).await;
+        assert_eq!(
+            (refused.status, &refused.body["code"]),
+            (422, &json!("invalid_request")),
+            "{body}: {refused:?}"
+        );
+        assert!(refused.body["detail"].as_str().unwrap().contains(words), "{body}: {refused:?}");
+        assert_eq!(anna.post(&body).await.status, 422, "{body}");
+    }
+    let nobody =
+        Listening::start(&service, "POST /v1/runs", &[("Content-Type", "application/json")], "{}").await;
+    assert_eq!(nobody.status, 401);
+    let said = anna.run(&json!({"threadId": "t", "runId": "r", "messages": hello, "tools": [{"name": "x", "description": "y"}]})).await;
+    assert_eq!(text(&said), "Hello.");
+    assert_eq!(decision(&said)["notices"][0]["code"], "not_sent");
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn who_reads_slowly_holds_nobody_up_and_misses_nothing() {
+    let words = "word ".repeat(20_000);
+    let script = json!({ "text": words }).to_string();
+    let service = Running::start(&script).await;
+    let anna = Client::new(&service, "anna").await;
+    // Nothing of it is read while the run goes on.
+    let slow = anna.post(&say("t", "r1", "talk")).await;
+    let quick = anna.listen("/v1/runs/r1/events", None).await.all().await;
+    assert_eq!(last(&quick)["type"], "RUN_FINISHED");
+    // More than is kept of one run: what was left out of the pieces is in the messages.
+    let messages = of_kind(&quick, "MESSAGES_SNAPSHOT")[0]["messages"].as_array().unwrap();
+    assert_eq!(messages.last().unwrap()["content"].as_str().unwrap().trim(), words.trim());
+    assert_eq!(slow.all().await, quick);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn another_process_tells_a_run_from_the_journal_and_stops_it() {
+    let script = r#"
+{"calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}
+{"text": "Added it."}
+{"fault": "stall", "text": "I think"}
+"#;
+    let store = Arc::new(Store::in_memory().await.unwrap());
+    let one = Running::start_on(store.clone(), script, |builder| builder).await;
+    let worker = format!("{}-two", worker_id());
+    let two =
+        Running::start_on(store.clone(), r#"{"text": "Two."}"#, |builder| builder.journal(store, worker))
+            .await;
+    let here = Client::new(&one, "anna").await;
+    let there = Client { service: &two, token: here.token.clone() };
+    let told = here.run(&say("t", "r1", "add buy milk")).await;
+    let turn = decision(&told)["decision_id"].as_str().unwrap();
+    for path in [format!("/v1/runs/{turn}/events"), "/v1/runs/r1/events?thread_id=t".to_owned()] {
+        let read = there.listen(&path, None).await.all().await;
+        assert_eq!(
+            kinds(&read),
+            ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "CUSTOM", "RUN_FINISHED"],
+            "{path}: {read:#?}"
+        );
+        assert_eq!(decision(&read)["content"], "Added it.");
+        assert_eq!(of_kind(&read, "STATE_SNAPSHOT")[0]["snapshot"]["tasks"][0]["description"], "buy milk");
+    }
+    assert_eq!(there.listen("/v1/runs/r1/events", None).await.status, 404);
+    // The same run again, asked of the other process, is not done again.
+    let again = there.run(&say("t", "r1", "add buy milk")).await;
+    assert_eq!((decision(&again)["decision_id"].as_str(), there.tasks("anna").await), (Some(turn), 1));
+    let again = there.run_json(&say("t", "r1", "add buy milk")).await;
+    assert_eq!((&again.body["content"], &again.body["run_id"]), (&json!("Added it."), &json!(turn)));
+
+    let mut running = here.post(&say("t", "r2", "think")).await;
+    running.until("TEXT_MESSAGE_CONTENT").await;
+    let mut following = there.listen("/v1/runs/r2/events?thread_id=t", None).await;
+    assert_eq!(following.next().await.unwrap().event["type"], "RUN_STARTED");
+    let stopped = there.json("POST", "/v1/runs/r2/cancel?thread_id=t", &json!({})).await;
+    assert_eq!((stopped.status, &stopped.body["status"]), (202, &json!("stopping")), "{stopped:?}");
+    for frames in [running.all().await, following.all().await] {
+        assert_eq!(last(&frames)["outcome"], json!({"type": "cancelled"}), "{frames:#?}");
+    }
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test]
+async fn runs_of_one_conversation_are_told_apart() {
+    let script = r#"{"text": "One.", "delay_ms": 30}
+{"text": "Two.", "delay_ms": 30}
+{"text": "Three."}"#;
+    let service = Running::start(script).await;
+    let anna = Client::new(&service, "anna").await;
+    let bodies: Vec<Value> = (1..=3).map(|at| say("t", &format!("r{at}"), "hi")).collect();
+    let [a, b, c] = [&bodies[0], &bodies[1], &bodies[2]].map(|body| anna.run(body));
+    let (a, b, c) = tokio::join!(a, b, c);
+    let mut said = [text(&a), text(&b), text(&c)];
+    said.sort();
+    assert_eq!(said, ["One.", "Three.", "Two."]);
+    for frames in [a, b, c] {
+        assert_eq!(of_kind(&frames, "RUN_STARTED").len(), 1);
+        assert_eq!(last(&frames)["outcome"]["type"], "success");
+        assert_eq!(decision(&frames)["content"], json!(text(&frames)));
+    }
     service.stop().await;
 }

@@ -1,0 +1,267 @@
+// The official AG-UI client against a running service: what it reads, keeps and refuses is what we are measured by.
+import assert from "node:assert/strict";
+import { HttpAgent, buildResumeArray } from "@ag-ui/client";
+import { EventSchema } from "@ag-ui/core/schemas";
+
+const url = process.env.ADJUTANT_URL;
+const authorization = `Bearer ${process.env.ADJUTANT_TOKEN}`;
+// The client warns about every member it does not know, and prints failures of runs that are failures on purpose.
+const warnings = [];
+console.warn = (...words) => warnings.push(words.join(" "));
+console.error = () => {};
+
+let threads = 0;
+function newAgent() {
+  threads += 1;
+  return new HttpAgent({
+    url: `${url}/v1/runs`,
+    headers: { Authorization: authorization },
+    threadId: `agui-${process.pid}-${threads}`,
+  });
+}
+
+// Runs, and gives the events as they came, each checked against the protocol's own schema.
+async function run(agent, words, options = {}) {
+  if (words !== undefined) {
+    agent.messages.push({ id: crypto.randomUUID(), role: "user", content: words });
+  }
+  const events = [];
+  const result = await agent.runAgent(options, { onEvent: ({ event }) => void events.push(event) });
+  for (const event of events) EventSchema.parse(event);
+  return { events, result };
+}
+
+const last = (events) => events.at(-1);
+const text = (message) => message?.content;
+
+const checks = {
+  async "a message is answered, control characters stay data"() {
+    const agent = newAgent();
+    const { events, result } = await run(agent, "hello");
+    assert.equal(last(events).type, "RUN_FINISHED");
+    assert.deepEqual(last(events).outcome, { type: "success" });
+    const answer = agent.messages.at(-1);
+    assert.equal(answer.role, "assistant");
+    assert.equal(text(answer), "Hello \u001b[31mthere\u0007 & welcome.");
+    assert.deepEqual(result.newMessages.filter(({ role }) => role === "assistant").length, 1);
+    assert.ok(events.some(({ type }) => type === "REASONING_MESSAGE_CONTENT"));
+    assert.deepEqual(agent.state.tasks, []);
+  },
+
+  async "a tool runs, and the tasks follow"() {
+    const agent = newAgent();
+    const { events } = await run(agent, "please add green tea");
+    assert.deepEqual(agent.messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"]);
+    const [call] = agent.messages[1].toolCalls;
+    assert.equal(call.function.name, "add_task");
+    assert.deepEqual(JSON.parse(call.function.arguments), { description: "green tea" });
+    assert.equal(JSON.parse(agent.messages[2].content).success, true);
+    assert.equal(text(agent.messages[3]), "Added.");
+    assert.deepEqual(agent.state.tasks.map(({ description }) => description), ["green tea"]);
+    assert.ok(events.some(({ type }) => type === "STATE_DELTA"));
+    const decision = events.find(({ type, name }) => type === "CUSTOM" && name === "decision").value;
+    assert.equal(decision.outcome, "SUCCESS:TASK_COMPLETED");
+  },
+
+  async "a deletion waits; a no keeps the task"() {
+    const agent = newAgent();
+    await run(agent, "drop the green tea");
+    const [interrupt] = agent.pendingInterrupts;
+    assert.equal(agent.pendingInterrupts.length, 1);
+    assert.equal(interrupt.reason, "confirmation");
+    assert.ok(interrupt.message.includes("green tea"));
+    assert.ok(new Date(interrupt.expiresAt) > new Date());
+    // The client itself refuses to go on without an answer.
+    await assert.rejects(run(agent, "hello"), /pending interrupt/);
+    agent.messages.pop();
+    const resume = buildResumeArray(agent.pendingInterrupts, {
+      [interrupt.id]: { status: "resolved", payload: { approved: false } },
+    });
+    await run(agent, undefined, { resume });
+    assert.deepEqual(agent.pendingInterrupts, []);
+    assert.equal(text(agent.messages.at(-1)), "It stays.");
+    assert.deepEqual(agent.state.tasks.map(({ description }) => description), ["green tea"]);
+  },
+
+  async "what is given up is not done"() {
+    const agent = newAgent();
+    await run(agent, "drop the green tea");
+    const resume = buildResumeArray(agent.pendingInterrupts, {
+      [agent.pendingInterrupts[0].id]: { status: "cancelled" },
+    });
+    await run(agent, undefined, { resume });
+    assert.deepEqual(agent.pendingInterrupts, []);
+    assert.equal(agent.state.tasks.length, 1);
+  },
+
+  async "the service refuses what the client would not send"() {
+    const agent = newAgent();
+    await run(agent, "drop the green tea");
+    const [interrupt] = agent.pendingInterrupts;
+    agent.pendingInterrupts = [];
+    const { events } = await run(agent, "hello");
+    assert.deepEqual(events.map(({ type }) => type), ["RUN_ERROR"]);
+    assert.equal(last(events).code, "pending_confirmation");
+    const answer = (payload) => [{ interruptId: interrupt.id, status: "resolved", payload }];
+    for (const payload of [{ approved: "yes" }, { approved: 1 }, {}, { approved: true, verdict: "done" }]) {
+      await assert.rejects(run(agent, undefined, { resume: answer(payload) }), /HTTP 422/);
+    }
+    assert.equal(agent.state.tasks.length, 1);
+    await run(agent, undefined, { resume: answer({ approved: false }) });
+  },
+
+  async "a yes may come with other arguments, which are checked"() {
+    const agent = newAgent();
+    await run(agent, "add black tea");
+    const black = agent.state.tasks.find(({ description }) => description === "black tea");
+    await run(agent, "drop the green tea");
+    const answer = (editedArgs) =>
+      buildResumeArray(agent.pendingInterrupts, {
+        [agent.pendingInterrupts[0].id]: { status: "resolved", payload: { approved: true, editedArgs } },
+      });
+    // They do not fit: nothing is done, and it is asked again.
+    await run(agent, undefined, { resume: answer({ task_id: "no such task" }) });
+    assert.equal(agent.pendingInterrupts.length, 1);
+    assert.equal(agent.state.tasks.length, 2);
+    await run(agent, undefined, { resume: answer({ task_id: black.id }) });
+    assert.deepEqual(agent.state.tasks.map(({ description }) => description), ["green tea"]);
+  },
+
+  async "two calls wait, and one answer is not enough"() {
+    const agent = newAgent();
+    await run(agent, "add black tea");
+    await run(agent, "drop both");
+    assert.equal(agent.pendingInterrupts.length, 2);
+    const [green, black] = agent.pendingInterrupts;
+    const yes = { status: "resolved", payload: { approved: true } };
+    agent.pendingInterrupts = [green];
+    const { events } = await run(agent, undefined, {
+      resume: buildResumeArray([green], { [green.id]: yes }),
+    });
+    assert.equal(last(events).code, "pending_confirmation");
+    agent.pendingInterrupts = [green, black];
+    const answers = { [green.id]: { status: "resolved", payload: { approved: false } }, [black.id]: yes };
+    await run(agent, undefined, { resume: buildResumeArray([green, black], answers) });
+    assert.deepEqual(agent.state.tasks.map(({ description }) => description), ["green tea"]);
+  },
+
+  async "a yes sent twice deletes once"() {
+    const agent = newAgent();
+    await run(agent, "drop the green tea");
+    const interrupts = agent.pendingInterrupts;
+    const resume = buildResumeArray(interrupts, {
+      [interrupts[0].id]: { status: "resolved", payload: { approved: true } },
+    });
+    const runId = crypto.randomUUID();
+    const first = await run(agent, undefined, { runId, resume });
+    assert.deepEqual(agent.state.tasks, []);
+    const again = await run(agent, undefined, { runId, resume });
+    assert.deepEqual(again.events, first.events);
+    const anew = await run(agent, undefined, { resume });
+    assert.equal(last(anew.events).outcome.type, "success");
+    assert.equal(anew.events.filter(({ type }) => type === "TOOL_CALL_RESULT").length, 0);
+  },
+
+  async "a model that fails is an error with our code"() {
+    const agent = newAgent();
+    const { events } = await run(agent, "no quota left");
+    assert.equal(last(events).type, "RUN_ERROR");
+    assert.equal(last(events).code, "quota");
+    const broken = await run(agent, "now break off");
+    assert.equal(last(broken.events).code, "truncated");
+    // What was said before is closed in order, and the conversation goes on.
+    const next = await run(agent, "hello");
+    assert.equal(last(next.events).type, "RUN_FINISHED");
+  },
+
+  async "the messages stay in order over many runs"() {
+    const agent = newAgent();
+    await run(agent, "hello one");
+    await run(agent, "please add green tea");
+    await run(agent, "hello two");
+    const shown = agent.messages.filter(({ role }) => role !== "reasoning");
+    assert.deepEqual(
+      shown.map(({ role }) => role),
+      ["user", "assistant", "user", "assistant", "tool", "assistant", "user", "assistant"],
+    );
+    assert.deepEqual(shown.filter(({ role }) => role === "user").map(text), [
+      "hello one", "please add green tea", "hello two",
+    ]);
+    assert.equal(new Set(agent.messages.map(({ id }) => id)).size, agent.messages.length);
+  },
+
+  async "a client that goes away finds the whole run when it comes back"() {
+    const agent = newAgent();
+    const runId = crypto.randomUUID();
+    const leaving = new AbortController();
+    agent.messages.push({ id: "u", role: "user", content: "take your time" });
+    const body = JSON.stringify({ threadId: agent.threadId, runId, messages: agent.messages });
+    const headers = { Authorization: authorization, "Content-Type": "application/json", Accept: "text/event-stream" };
+    const response = await fetch(`${url}/v1/runs`, { method: "POST", headers, body, signal: leaving.signal });
+    const reader = response.body.getReader();
+    await reader.read();
+    leaving.abort();
+    const frames = await replay(runId);
+    assert.equal(frames[0].event.type, "RUN_STARTED");
+    assert.equal(last(frames).event.type, "RUN_FINISHED");
+    const said = frames.filter(({ event }) => event.type === "TEXT_MESSAGE_CONTENT").map(({ event }) => event.delta);
+    assert.equal(said.join(""), "one two three four five six seven eight nine ten");
+    // From the middle, and by the decision's id.
+    const decision = frames.find(({ event }) => event.name === "decision").event.value.decision_id;
+    assert.deepEqual(await replay(decision, frames[3].id), frames.slice(4));
+    assert.equal((await fetchEvents(runId, last(frames).id)).status, 204);
+    assert.equal((await fetchEvents(crypto.randomUUID())).status, 404);
+  },
+
+  async "a run is stopped"() {
+    const agent = newAgent();
+    const runId = crypto.randomUUID();
+    let stopped;
+    agent.messages.push({ id: "u", role: "user", content: "wait for ever" });
+    const events = [];
+    await agent.runAgent({ runId }, {
+      onEvent: ({ event }) => {
+        events.push(event);
+        if (event.type === "TEXT_MESSAGE_CONTENT") {
+          const headers = { Authorization: authorization };
+          stopped ??= fetch(`${url}/v1/runs/${runId}/cancel`, { method: "POST", headers });
+        }
+      },
+    });
+    assert.equal((await stopped).status, 202);
+    assert.deepEqual(last(events).outcome, { type: "cancelled" });
+  },
+};
+
+function fetchEvents(runId, lastEventId) {
+  const headers = { Authorization: authorization };
+  if (lastEventId !== undefined) headers["Last-Event-ID"] = lastEventId;
+  return fetch(`${url}/v1/runs/${runId}/events`, { headers });
+}
+
+// Every event of a run from a place on, with its id.
+async function replay(runId, lastEventId) {
+  const response = await fetchEvents(runId, lastEventId);
+  assert.equal(response.status, 200);
+  const frames = (await response.text()).split("\n\n").filter((frame) => frame.includes("data: "));
+  return frames.map((frame) => {
+    const line = (name) => frame.split("\n").find((line) => line.startsWith(`${name}: `)).slice(name.length + 2);
+    return { id: line("id"), event: EventSchema.parse(JSON.parse(line("data"))) };
+  });
+}
+
+let failed = 0;
+for (const [name, check] of Object.entries(checks)) {
+  try {
+    await check();
+    console.log(`ok    ${name}`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAIL  ${name}\n${error.stack}`);
+  }
+}
+if (warnings.length > 0) {
+  failed += 1;
+  console.log(`FAIL  the client had to complain:\n${[...new Set(warnings)].join("\n")}`);
+}
+process.exitCode = failed === 0 ? 0 : 1;
