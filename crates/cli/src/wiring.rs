@@ -10,7 +10,7 @@ use adjutant_core::{
 use adjutant_mcp::client::{Health, ServerReport, Servers};
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::{Agent, Prices};
-use adjutant_tools::task_tools;
+use adjutant_tools::{ReadResult, task_tools};
 
 use crate::config::Settings;
 use crate::error::CliError;
@@ -53,6 +53,10 @@ pub(crate) fn agent_with(
     let foreign = servers.map(Servers::tools).unwrap_or_default();
     let instruction = instruction(settings, !foreign.is_empty())?;
     let mut tools = task_tools(store.clone());
+    if !foreign.is_empty() {
+        // Others may answer with more than a model's window holds.
+        tools.push(Arc::new(ReadResult::new(store.clone())));
+    }
     tools.extend(foreign);
     let names: Vec<&str> = tools.iter().map(|tool| tool.definition().name.as_str()).collect();
     let policy = policy(settings, &names, servers)?;
