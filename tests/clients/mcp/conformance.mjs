@@ -1,0 +1,98 @@
+// The MCP project's conformance suite, all its server scenarios, against the fixture tools that
+// `crates/service/examples/mcp_conformance.rs` gives through our own service.
+
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { check, home, started } from './harness.mjs';
+
+const exec = promisify(execFile);
+
+/** Scenarios that have to pass. */
+const PASS = [
+  'server-initialize',
+  'logging-set-level',
+  'ping',
+  'tools-list',
+  'tools-call-simple-text',
+  'tools-call-error',
+  'tools-call-with-progress',
+  'tools-call-elicitation',
+  'json-schema-2020-12',
+  'server-sse-polling',
+  'server-sse-multiple-streams',
+  'dns-rebinding-protection',
+  // Empty answers, which these two accept.
+  'completion-complete',
+  'resources-list',
+];
+
+/** Scenarios that have to fail, and why: they want what a server of an agent's tools does not have. */
+const FAIL = {
+  'tools-call-image': 'a tool gives JSON, not pictures',
+  'tools-call-audio': 'a tool gives JSON, not sound',
+  'tools-call-embedded-resource': 'no resources',
+  'tools-call-mixed-content': 'a tool gives JSON, not pictures and resources',
+  'tools-call-with-logging': 'a call is logged once, when it ends; the scenario wants three messages of the tool itself',
+  'tools-call-sampling': 'tools never ask the client\'s model',
+  'elicitation-sep1034-defaults': 'the only question is whether a call may be made',
+  'elicitation-sep1330-enums': 'the only question is whether a call may be made',
+  'resources-read-text': 'no resources',
+  'resources-read-binary': 'no resources',
+  'resources-templates-read': 'no resources',
+  'resources-subscribe': 'no resources',
+  'resources-unsubscribe': 'no resources',
+  'prompts-list': 'no prompts',
+  'prompts-get-simple': 'no prompts',
+  'prompts-get-with-args': 'no prompts',
+  'prompts-get-embedded-resource': 'no prompts',
+  'prompts-get-with-image': 'no prompts',
+};
+
+const PROGRAM = [
+  '--import',
+  './conformance-node20.mjs',
+  'node_modules/@modelcontextprotocol/conformance/dist/index.js',
+];
+
+/** Whether a scenario passes, and what did not. */
+async function scenario(url, name, folder) {
+  const output = mkdtempSync(join(folder, 'results-'));
+  const args = [...PROGRAM, 'server', '--url', url, '--scenario', name, '--output-dir', output];
+  const ended = await exec('node', args, { timeout: 60_000 }).then(
+    () => 0,
+    (error) => error.code,
+  );
+  const files = readdirSync(output, { recursive: true }).filter((file) => file.endsWith('checks.json'));
+  assert.equal(files.length, 1, `the suite wrote no results for ${name} (exit code ${ended})`);
+  const checks = JSON.parse(readFileSync(join(output, files[0]), 'utf8'));
+  assert.ok(checks.some((check) => ['SUCCESS', 'FAILURE'].includes(check.status)), `${name} checked nothing`);
+  return checks.filter((check) => check.status === 'FAILURE').map((check) => check.errorMessage ?? check.id);
+}
+
+export async function conformance() {
+  const root = resolve('../../..');
+  const cargo = ['run', '--quiet', '--locked', '-p', 'adjutant-service', '--example', 'mcp_conformance'];
+  const { url } = await started(spawn('cargo', cargo, { cwd: root, stdio: ['pipe', 'pipe', 'inherit'] }));
+  const folder = home().HOME;
+  await check('conformance: every scenario of the suite is in one of the two lists', async () => {
+    const { stdout } = await exec('node', [...PROGRAM, 'list', '--server']).catch(() =>
+      exec('node', [...PROGRAM, 'list']),
+    );
+    const part = stdout.split('Client scenarios')[0];
+    const all = [...part.matchAll(/^ {2}- (\S+)/gm)].map((found) => found[1]);
+    assert.deepEqual(all.sort(), [...PASS, ...Object.keys(FAIL)].sort());
+  });
+  for (const name of PASS) {
+    await check(`conformance: ${name}`, async () => {
+      assert.deepEqual(await scenario(url, name, folder), []);
+    });
+  }
+  for (const [name, reason] of Object.entries(FAIL)) {
+    await check(`conformance: ${name} is not there (${reason})`, async () => {
+      assert.notDeepEqual(await scenario(url, name, folder), [], 'it passes now: move it to PASS');
+    });
+  }
+}

@@ -1,0 +1,112 @@
+// Processes of the binary in empty homes, clients of them, and checks that print a line each.
+
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+
+export const BIN = process.env.ADJUTANT_BIN;
+
+const cleanups = [];
+let failed = 0;
+
+/** Runs a check and prints how it went; the rest goes on. */
+export async function check(name, body) {
+  try {
+    await body();
+    console.log(`ok    ${name}`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAIL  ${name}\n      ${String(error?.stack ?? error).replaceAll('\n', '\n      ')}`);
+  }
+}
+
+/** Ends what was started. Gives the exit code. */
+export async function end() {
+  for (const cleanup of cleanups.reverse()) await cleanup();
+  console.log(failed ? `${failed} failed` : 'all passed');
+  return failed ? 1 : 0;
+}
+
+/** An empty home, and the environment of a process in it. */
+export function home() {
+  const folder = mkdtempSync(join(tmpdir(), 'adjutant-mcp-'));
+  cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+  return { HOME: folder, PATH: process.env.PATH };
+}
+
+/** Runs the binary to its end. */
+export function run(args, env, input = '') {
+  return spawnSync(BIN, args, { env, input, encoding: 'utf8', timeout: 60_000 });
+}
+
+/** A service in a home, with a token for each user; without users, for everybody on this machine. */
+export async function serve(users) {
+  const env = home();
+  const tokens = {};
+  for (const user of users) {
+    const made = run(['token', 'create', '--user', user, '--json'], env);
+    tokens[user] = JSON.parse(made.stdout).token;
+    if (!tokens[user]) throw new Error(`no token: ${made.stdout}${made.stderr}`);
+  }
+  const auth = users.length > 0 ? 'token' : 'none';
+  const args = ['serve', '--json', '--bind', '127.0.0.1:0', '-m', 'demo', '--auth', auth];
+  const { url } = await started(spawn(BIN, args, { env }));
+  return { url: new URL('/mcp', url), tokens };
+}
+
+/** Waits for the first line of a process, which is JSON. It ends with the checks. */
+export async function started(process) {
+  const exited = new Promise((resolve) => process.once('exit', resolve));
+  cleanups.push(async () => {
+    process.kill('SIGTERM');
+    await exited;
+  });
+  let said = '';
+  process.stderr?.on('data', (data) => (said += data));
+  for await (const line of createInterface({ input: process.stdout })) return JSON.parse(line);
+  throw new Error(`it ended: ${said}`);
+}
+
+/** A client of a process of its own. */
+export function stdio(env, args = [], person = undefined) {
+  const transport = new StdioClientTransport({ command: BIN, args: ['mcp', ...args], env, stderr: 'pipe' });
+  return connect(transport, person);
+}
+
+/** A client of a service. */
+export function http(url, token, person = undefined) {
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  return connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }), person);
+}
+
+/** `person`: how it answers a question; without, it cannot be asked. */
+async function connect(transport, person) {
+  const capabilities = person ? { elicitation: {} } : {};
+  const client = new Client({ name: 'checks', version: '1' }, { capabilities });
+  if (person) client.setRequestHandler(ElicitRequestSchema, ({ params }) => person(params));
+  await client.connect(transport);
+  // Remembers the output schemas: from now on the client checks every structured content.
+  client.known = (await client.listTools()).tools;
+  cleanups.push(() => client.close().catch(() => {}));
+  return client;
+}
+
+/** Calls a tool: its structured content, and whether it is an error. */
+export async function call(client, name, args = {}) {
+  const { structuredContent, content, isError } = await client.callTool({ name, arguments: args });
+  if (JSON.stringify(JSON.parse(content[0].text)) !== JSON.stringify(structuredContent)) {
+    throw new Error(`text and structured content differ: ${content[0].text}`);
+  }
+  return { ...structuredContent, isError: isError ?? false };
+}
+
+/** The words of all tasks. */
+export async function tasks(client) {
+  return (await call(client, 'list_tasks')).data.tasks.map((task) => task.description);
+}

@@ -1,0 +1,187 @@
+// The official client, over both transports.
+
+import assert from 'node:assert/strict';
+import { call, check, home, http, run, serve, stdio, tasks } from './harness.mjs';
+
+/** What holds over any transport. `connect(person)` gives a client of one and the same user. */
+async function conversation(name, connect) {
+  const client = await connect();
+  await check(`${name}: who it is, and a ping`, async () => {
+    assert.equal(client.getServerVersion().name, 'adjutant');
+    assert.ok(client.getServerCapabilities().tools);
+    assert.match(client.getInstructions(), /confirmation_required/);
+    assert.deepEqual(await client.ping(), {});
+  });
+  await check(`${name}: the five tools with titles, hints and schemas`, async () => {
+    assert.deepEqual(
+      client.known.map((tool) => tool.name),
+      ['add_task', 'list_tasks', 'update_task', 'complete_task', 'delete_task'],
+    );
+    const remove = client.known.at(-1);
+    assert.equal(remove.title, 'Delete task');
+    assert.deepEqual(remove.annotations, {
+      title: 'Delete task',
+      readOnlyHint: false,
+      destructiveHint: true,
+      idempotentHint: true,
+      openWorldHint: false,
+    });
+    assert.ok(remove.inputSchema.properties.confirmation_token);
+    assert.ok(client.known.every((tool) => tool.outputSchema.required.includes('success')));
+  });
+  await check(`${name}: add, list, rename, complete; every result fits its schema`, async () => {
+    const added = await call(client, 'add_task', { description: 'Buy milk' });
+    assert.equal(added.data.description, 'Buy milk');
+    await call(client, 'add_task', { description: 'Call Bob' });
+    const renamed = await call(client, 'update_task', { task_id: 'milk', description: 'Buy oat milk' });
+    assert.equal(renamed.data.previous_description, 'Buy milk');
+    assert.equal((await call(client, 'complete_task', { task_id: added.data.id })).data.completed, true);
+    assert.deepEqual(await tasks(client), ['Buy oat milk', 'Call Bob']);
+  });
+  await check(`${name}: bad arguments are told to the model, an unknown tool to the client`, async () => {
+    const bad = await call(client, 'add_task', { description: '' });
+    assert.ok(bad.isError && /description/.test(bad.error), JSON.stringify(bad));
+    const foreign = await call(client, 'add_task', { description: 'x', user_id: 'other' });
+    assert.ok(foreign.isError && /user_id/.test(foreign.error));
+    await assert.rejects(client.callTool({ name: 'drop_tasks' }), { code: -32602 });
+    await assert.rejects(client.listTools({ cursor: 'nowhere' }), { code: -32602 });
+  });
+  await check(`${name}: without a way to ask, a deletion takes two steps`, async () => {
+    const asked = await call(client, 'delete_task', { task_id: 'oat milk' });
+    assert.equal(asked.status, 'confirmation_required');
+    assert.equal(asked.preview, 'Delete “Buy oat milk”');
+    assert.ok(Math.abs(Date.parse(asked.expires_at) - Date.now() - 120_000) < 60_000, asked.expires_at);
+    const confirmation_token = asked.confirmation_token;
+    for (const args of [
+      { task_id: 'oat milk', confirmation_token: `${confirmation_token.slice(0, -1)}!` },
+      { task_id: 'oat milk', confirmation_token: 'A'.repeat(confirmation_token.length) },
+      { task_id: 'Bob', confirmation_token },
+    ]) {
+      assert.ok((await call(client, 'delete_task', args)).isError);
+    }
+    assert.deepEqual(await tasks(client), ['Buy oat milk', 'Call Bob']);
+    const done = await call(client, 'delete_task', { task_id: 'oat milk', confirmation_token });
+    assert.equal(done.data.deleted, true);
+    const again = await call(client, 'delete_task', { task_id: '1', confirmation_token });
+    assert.ok(again.isError);
+    assert.deepEqual(await tasks(client), ['Call Bob']);
+  });
+  await check(`${name}: a client that can ask is asked, and only a plain yes counts`, async () => {
+    const questions = [];
+    let answer;
+    const asking = await connect((question) => {
+      questions.push(question);
+      return answer;
+    });
+    assert.equal(asking.known.at(-1).inputSchema.properties.confirmation_token, undefined);
+    for (answer of [
+      { action: 'decline' },
+      { action: 'cancel' },
+      { action: 'accept', content: { confirm: false } },
+    ]) {
+      const declined = await call(asking, 'delete_task', { task_id: 'Bob' });
+      assert.equal(declined.status, 'declined');
+    }
+    assert.deepEqual(await tasks(asking), ['Call Bob']);
+    answer = { action: 'accept', content: { confirm: true } };
+    assert.equal((await call(asking, 'delete_task', { task_id: 'Bob' })).data.deleted, true);
+    assert.deepEqual(await tasks(asking), []);
+    assert.deepEqual(new Set(questions.map((question) => question.message)), new Set(['Delete “Call Bob”?']));
+    assert.equal(questions[0].requestedSchema.properties.confirm.type, 'boolean');
+  });
+  await check(`${name}: a call that is given up while it waits for the person does nothing`, async () => {
+    await call(client, 'add_task', { description: 'Water plants' });
+    const giveUp = new AbortController();
+    const asking = await connect(() => {
+      giveUp.abort('changed my mind');
+      return { action: 'accept', content: { confirm: false } };
+    });
+    const given = asking.callTool({ name: 'delete_task', arguments: { task_id: 'plants' } }, undefined, {
+      signal: giveUp.signal,
+    });
+    await assert.rejects(given, /changed my mind/);
+    assert.deepEqual(await tasks(asking), ['Water plants']);
+  });
+  await check(`${name}: what is done is logged to a client that wants it`, async () => {
+    const heard = new Promise((resolve) => {
+      client.fallbackNotificationHandler = async (notification) => resolve(notification);
+    });
+    await client.setLoggingLevel('info');
+    await call(client, 'add_task', { description: 'Feed cat' });
+    const { method, params } = await heard;
+    assert.equal(method, 'notifications/message');
+    assert.deepEqual(params, { level: 'info', logger: 'tools', data: { tool: 'add_task', outcome: 'done' } });
+  });
+}
+
+export async function sdk() {
+  const env = home();
+  await conversation('stdio', (person) => stdio(env, [], person));
+  await check('stdio: --user has tasks of its own, and the terminal shares those of local', async () => {
+    const ana = await stdio(env, ['--user', 'ana']);
+    assert.deepEqual(await tasks(ana), []);
+    assert.match(run(['tasks', 'list'], env).stdout, /Feed cat/);
+  });
+
+  const { url, tokens } = await serve(['ana', 'ben']);
+  await conversation('http', (person) => http(url, tokens.ana, person));
+  await check('http: another user has other tasks, and no use for the session or the token', async () => {
+    const [ana, ben] = [await http(url, tokens.ana), await http(url, tokens.ben)];
+    assert.deepEqual(await tasks(ben), []);
+    await call(ben, 'add_task', { description: 'Buy milk' });
+    const asked = await call(ben, 'delete_task', { task_id: '1' });
+    const stolen = await call(ana, 'delete_task', {
+      task_id: 'Feed cat',
+      confirmation_token: asked.confirmation_token,
+    });
+    assert.ok(stolen.isError);
+    assert.deepEqual(await tasks(ben), ['Buy milk']);
+    const session = ana.transport.sessionId;
+    assert.ok(session);
+    for (const [method, body] of [
+      ['POST', JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' })],
+      ['GET'],
+      ['DELETE'],
+    ]) {
+      const status = async (token) => {
+        const answer = await fetch(url, { method, body, headers: headers(token, session) });
+        await answer.body?.cancel();
+        return answer.status;
+      };
+      assert.equal(await status(tokens.ben), 404, `${method} with another user's session`);
+      assert.equal(await status('wrong'), 401, `${method} with a wrong token`);
+    }
+    assert.ok((await tasks(ana)).length > 0, 'the session still lives');
+  });
+  await check('http: who ends a session has ended it', async () => {
+    const client = await http(url, tokens.ana);
+    const session = client.transport.sessionId;
+    await client.transport.terminateSession();
+    const answer = await fetch(url, { method: 'GET', headers: headers(tokens.ana, session) });
+    assert.equal(answer.status, 404);
+  });
+  await check('http: pages of other origins and rebound names are refused', async () => {
+    const { default: request } = await import('node:http');
+    const status = (method, extra) =>
+      new Promise((resolve, reject) => {
+        const sent = request.request(url, { method, headers: { ...headers(tokens.ana), ...extra } }, (answer) => {
+          answer.resume();
+          resolve(answer.statusCode);
+        });
+        sent.on('error', reject).end();
+      });
+    for (const method of ['POST', 'GET', 'DELETE']) {
+      assert.equal(await status(method, { Host: 'evil.example' }), 403, method);
+      assert.equal(await status(method, { Origin: 'http://evil.example' }), 403, method);
+    }
+  });
+}
+
+function headers(token, session) {
+  return {
+    Authorization: `Bearer ${token}`,
+    Accept: 'application/json, text/event-stream',
+    'Content-Type': 'application/json',
+    ...(session && { 'mcp-session-id': session }),
+  };
+}
