@@ -229,7 +229,7 @@ struct Words {
 impl Words {
     fn say(&self, line: &[u8]) {
         let text = String::from_utf8_lossy(&line[..line.len().min(WORDS_BYTES_MAX)]);
-        let text = super::definition::one_line(&text);
+        let text = super::definition::one_line(&without_colours(&text));
         if text.is_empty() {
             return;
         }
@@ -240,6 +240,19 @@ impl Words {
         }
         tail.push_back(text);
     }
+}
+
+/// The text without the sequences that colour a terminal: many programs colour what nobody looks at.
+fn without_colours(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        plain.push_str(before);
+        let end = after.find(|letter: char| ('@'..='~').contains(&letter));
+        rest = end.map_or("", |end| &after[end + 1..]);
+    }
+    plain.push_str(rest);
+    plain
 }
 
 /// Reads lines of words to the end.
@@ -317,7 +330,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-/// Has the system kill the child when this process is killed.
+/// Has the system kill the child when this process is killed. Linux does so when the thread ends that started the child:
+/// that is a thread of the runtime, which lives as long as the connection's tasks do.
 #[cfg(target_os = "linux")]
 fn dies_with_us(command: &mut Command) {
     let parent = rustix::process::getpid();
@@ -344,6 +358,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn colours_are_no_words() {
+        assert_eq!(without_colours("\u{1b}[1;31mfatal\u{1b}[0m: no \u{1b}[2Ktoken"), "fatal: no token");
+        assert_eq!(without_colours("plain, cut off \u{1b}[31"), "plain, cut off ");
+    }
 
     #[tokio::test]
     async fn lines_are_bounded_and_the_last_needs_no_end() {

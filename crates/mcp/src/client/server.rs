@@ -333,7 +333,11 @@ impl Server {
 
     /// Asks for the tools again: a server may say that they changed when they did not.
     async fn look_again(&self, peer: &Peer<RoleClient>) {
-        match tokio::time::timeout(self.config.start_timeout, list(peer)).await {
+        let listed = tokio::select! {
+            listed = tokio::time::timeout(self.config.start_timeout, list(peer)) => listed,
+            () = self.stop.cancelled() => return,
+        };
+        match listed {
             Ok(Ok((tools, _))) => self.compare(&tools),
             Ok(Err(error)) => (self.means.handler.log)(&self.config.name, &words(&error)),
             Err(_) => (self.means.handler.log)(&self.config.name, "does not list its tools any more"),

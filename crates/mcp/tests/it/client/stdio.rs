@@ -185,7 +185,7 @@ fn messages(received: &Value) -> &Vec<Value> {
 async fn a_start_that_fails_says_why_in_the_servers_last_words() {
     let servers = start(odd("dies")).await.unwrap();
     let Health::Failed { reason } = report(&servers).health else { panic!("it does not run") };
-    assert!(reason.contains("exit status: 3") && reason.contains("fatal: no token"), "{reason}");
+    assert!(reason.contains("exit status: 3") && reason.contains("fatal: no token found"), "{reason}");
     assert!(!reason.contains('\u{1b}'), "{reason:?}");
     assert!(servers.tools().is_empty());
 
