@@ -42,6 +42,7 @@ struct ListQuery {
     /// Only those started before this moment.
     until: Option<Timestamp>,
     /// Only this conversation.
+    #[param(min_length = 1, max_length = 200, pattern = r"\S")]
     thread_id: Option<String>,
     /// Only those in which this tool was executed.
     tool: Option<String>,
@@ -64,6 +65,7 @@ struct ExportQuery {
     /// Only those started before this moment.
     until: Option<Timestamp>,
     /// Only this conversation.
+    #[param(min_length = 1, max_length = 200, pattern = r"\S")]
     thread_id: Option<String>,
     /// Only those in which this tool was executed.
     tool: Option<String>,

@@ -64,6 +64,7 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
     {
         reasons.push("the issuer's keys cannot be had");
     }
+    reasons.extend(app.readiness.get().and_then(|readiness| readiness()));
     if reasons.is_empty() {
         return (StatusCode::OK, Json(Readiness { status: "ready", reasons }));
     }

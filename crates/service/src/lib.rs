@@ -11,11 +11,13 @@ mod decisions; // what was decided, and why
 mod guard; // which hosts and pages may ask
 mod health; // whether it lives, and whether it can work
 mod limits; // what one user may ask for
+mod mcp; // the tools for MCP clients
 mod me; // who asks, and whom
 mod metrics; // figures for whoever runs it
 mod observe; // what is told of every request
 mod openai; // the agent for clients of OpenAI's API
 mod openapi; // the description, and a page to read it
+mod page; // the web page
 mod paging; // lists that are read page by page
 mod problem; // errors as people and programs read them
 mod request_id; // what a request is called by
@@ -30,5 +32,5 @@ mod wire; // what a turn came to, in the words of the wire
 
 pub use auth::{Auth, InvalidJwt, InvalidProxy, Jwt, KeysError, TrustedProxy};
 pub use limits::UserLimits;
-pub use serve::{ServeError, Service, ServiceConfig, ServiceEvent};
+pub use serve::{Readiness, ServeError, Service, ServiceConfig, ServiceEvent};
 pub use token::{NewToken, NoRandomness, new_token};

@@ -20,7 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::auth::session;
 use crate::problem::Problem;
 use crate::serve::Shared;
-use crate::{chat, decisions, guard, health, me, metrics, observe, openai, openapi, problem, runs, tasks, threads, tools};
+use crate::{chat, decisions, guard, health, mcp, me, metrics, observe, openai, openapi, page, problem, runs, tasks, threads, tools};
 
 /// A request's body, in bytes. Source: `DESIGN.md` 4.
 pub(crate) const BODY_MAX: usize = 1024 * 1024;
@@ -38,6 +38,7 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(runs::routes())
         .merge(openai::routes())
         .merge(me::routes())
+        .merge(mcp::routes())
         .merge(threads::routes())
         .merge(tasks::routes())
         .merge(tools::routes())
@@ -46,7 +47,8 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(health::routes())
         .merge(if state.metrics_elsewhere { OpenApiRouter::new() } else { metrics::routes() })
         .split_for_parts();
-    let router = router.merge(openapi::routes(&description, &state.cookie));
+    let router = router.merge(openapi::routes(&description));
+    let router = if state.page { router.merge(page::routes()) } else { router };
     guarded(router, &state).with_state(state)
 }
 

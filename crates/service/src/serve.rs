@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::auth::Auth;
 use crate::limits::{Limits, RunningTurn, UserLimits};
+use crate::mcp::Mcp;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::router::{self, router};
@@ -136,6 +137,9 @@ pub struct Service {
     events: UnboundedReceiver<ServiceEvent>,
 }
 
+/// Why a service cannot take a request at this moment, in words for everybody; `None`: it can. Asked at every `/readyz`.
+pub type Readiness = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
+
 /// What every handler sees.
 #[derive(Clone)]
 pub(crate) struct Shared(Arc<App>);
@@ -150,15 +154,17 @@ pub(crate) struct App {
     pub(crate) turns: TaskTracker,
     /// The runs that go on here, and what can be told again of those that ended a moment ago.
     pub(crate) runs: Runs,
+    /// The sessions of MCP clients.
+    pub(crate) mcp: Mcp,
     /// Where the tasks are that are shown beside a conversation, if there are any.
     pub(crate) tasks: OnceLock<Arc<dyn TaskStore>>,
+    /// What else has to be there, for `/readyz`.
+    pub(crate) readiness: OnceLock<Readiness>,
     /// What one user may ask for.
     pub(crate) limits: Limits,
     pub(crate) metrics: Arc<Metrics>,
     /// Whether they are at an address of their own.
     pub(crate) metrics_elsewhere: bool,
-    /// The name of the browser's cookie. Browsers do not tell the ports of a host apart, so the port is in it.
-    pub(crate) cookie: String,
     pub(crate) page: bool,
     pub(crate) memory: bool,
     pub(crate) tell_requests: bool,
@@ -217,18 +223,21 @@ impl Service {
             None => None,
         };
         let (sender, events) = mpsc::unbounded_channel();
+        let (stopping, turns) = (CancellationToken::new(), TaskTracker::new());
+        let mcp = Mcp::new(agent.clone(), stopping.clone(), turns.clone(), sender.clone())?;
         let state = Shared(Arc::new(App {
             agent,
             auth: config.auth,
             hosts: config.hosts,
-            stopping: CancellationToken::new(),
-            turns: TaskTracker::new(),
+            stopping,
+            turns,
+            mcp,
             runs: Runs::default(),
             tasks: OnceLock::new(),
+            readiness: OnceLock::new(),
             limits: Limits::new(config.limits),
             metrics: Arc::new(Metrics::new()),
             metrics_elsewhere: metrics.is_some(),
-            cookie: format!("adjutant-{}", address.port()),
             page: config.page,
             memory: config.memory,
             tell_requests: config.tell_requests,
@@ -241,6 +250,13 @@ impl Service {
     #[must_use]
     pub fn with_tasks(self, tasks: Arc<dyn TaskStore>) -> Self {
         let _ = self.state.tasks.set(tasks);
+        self
+    }
+
+    /// The same service, which is ready only if `readiness` has nothing against it. The first one given is the one.
+    #[must_use]
+    pub fn with_readiness(self, readiness: Readiness) -> Self {
+        let _ = self.state.readiness.set(readiness);
         self
     }
 
@@ -328,6 +344,7 @@ async fn sweep(state: Shared) {
             Err(error) => report(&error),
         }
         state.limits.forget_old();
+        state.runs.forget_old();
         state.metrics.keep_up();
         tokio::select! {
             () = tokio::time::sleep(SWEEP) => {}

@@ -22,7 +22,7 @@ use crate::serve::{App, Shared};
 struct ListQuery {
     /// `all` (which it is unless said otherwise), `pending` or `completed`.
     #[serde(default)]
-    #[param(value_type = Option<Status>)]
+    #[param(inline, value_type = Option<Status>)]
     status: TaskFilter,
 }
 

@@ -112,7 +112,7 @@ async fn identify(app: &App, parts: &Parts) -> Result<UserId, Problem> {
         Auth::Token(_) | Auth::Jwt(_) => {
             let secret = match bearer(parts)? {
                 Some(secret) => secret.to_owned(),
-                None => session::secret(&app.cookie, parts)?,
+                None => session::secret(parts)?,
             };
             app.auth.user_of(&secret).await
         }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Request, State};
-use axum::http::header::{ACCEPT, CACHE_CONTROL, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
@@ -17,6 +17,9 @@ use utoipa_axum::routes;
 
 use crate::problem::Problem;
 use crate::serve::Shared;
+
+/// What its name begins with.
+const COOKIE: &str = "adjutant";
 
 /// How long a browser keeps it, in days. What it stands for may be revoked or expire before.
 const DAYS: u64 = 30;
@@ -48,15 +51,15 @@ async fn create(
     let Json(Exchange { token }) = body?;
     let token = token.trim();
     app.auth.user_of(token).await?;
-    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie(&app.cookie, token, &headers))]).into_response())
+    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie(token, &headers))]).into_response())
 }
 
 /// Forgets the cookie. Whoever has the token itself can still use it.
 #[utoipa::path(delete, path = "/v1/session", tag = "session", security(()), responses(
     (status = 204, description = "The cookie is gone.", headers(("set-cookie" = String))),
 ))]
-async fn remove(State(app): State<Shared>, headers: HeaderMap) -> Response {
-    (StatusCode::NO_CONTENT, [(SET_COOKIE, no_cookie(&app.cookie, &headers))]).into_response()
+async fn remove(headers: HeaderMap) -> Response {
+    (StatusCode::NO_CONTENT, [(SET_COOKIE, no_cookie(&headers))]).into_response()
 }
 
 /// `GET /?token=…`, the link that is printed: sets the cookie and goes to the page, so that the token is not in the
@@ -70,9 +73,9 @@ pub(crate) async fn by_link(State(app): State<Shared>, request: Request, next: N
     }
     let is_person = text(headers, ACCEPT.as_str()).is_some_and(|types| types.contains("text/html"));
     let cookie = match app.auth.user_of(&token).await {
-        Ok(_) => cookie(&app.cookie, &token, headers),
+        Ok(_) => cookie(&token, headers),
         // The page says what to do without a token.
-        Err(_) if is_person => no_cookie(&app.cookie, headers),
+        Err(_) if is_person => no_cookie(headers),
         Err(problem) => return problem.into_response(),
     };
     let headers = [
@@ -86,9 +89,9 @@ pub(crate) async fn by_link(State(app): State<Shared>, request: Request, next: N
 
 /// The secret in the cookie. What changes something has to come from a page of ours: the browser sends the cookie by
 /// itself.
-pub(super) fn secret(name: &str, parts: &Parts) -> Result<String, Problem> {
+pub(super) fn secret(parts: &Parts) -> Result<String, Problem> {
     let jar = CookieJar::from_headers(&parts.headers);
-    let cookie = jar.get(name).ok_or_else(|| Problem::unauthorized("there is no token"))?;
+    let cookie = jar.get(&name(&parts.headers)).ok_or_else(|| Problem::unauthorized("there is no token"))?;
     // That an Origin is ours was seen to by the guard.
     let ours = parts.headers.contains_key(ORIGIN)
         || text(&parts.headers, "sec-fetch-site").is_some_and(|site| site == "same-origin");
@@ -110,17 +113,27 @@ fn token_of(method: &Method, uri: &Uri) -> Option<String> {
     token.map(|(_, token)| token.trim().to_owned())
 }
 
-fn cookie(name: &str, secret: &str, headers: &HeaderMap) -> HeaderValue {
+/// What the cookie is called. Browsers do not tell the ports of a host apart, so the port that the browser asks is in the
+/// name: two services of one machine do not sign each other's people out, and all replicas behind one address have the same.
+fn name(headers: &HeaderMap) -> String {
+    let port = text(headers, HOST.as_str()).and_then(|host| host.rsplit_once(':')).map(|(_, port)| port);
+    match port.filter(|port| port.bytes().all(|byte| byte.is_ascii_digit())) {
+        Some(port) => format!("{COOKIE}-{port}"),
+        None => COOKIE.to_owned(),
+    }
+}
+
+fn cookie(secret: &str, headers: &HeaderMap) -> HeaderValue {
     let age = format!("{}", DAYS * 24 * 60 * 60);
-    written(name, secret, &age, headers)
+    written(secret, &age, headers)
 }
 
-fn no_cookie(name: &str, headers: &HeaderMap) -> HeaderValue {
-    written(name, "", "0", headers)
+fn no_cookie(headers: &HeaderMap) -> HeaderValue {
+    written("", "0", headers)
 }
 
-fn written(name: &str, value: &str, max_age: &str, headers: &HeaderMap) -> HeaderValue {
-    let cookie = Cookie::build((name, value))
+fn written(value: &str, max_age: &str, headers: &HeaderMap) -> HeaderValue {
+    let cookie = Cookie::build((name(headers), value))
         .path("/")
         .http_only(true)
         .same_site(SameSite::Strict)

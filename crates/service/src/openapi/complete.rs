@@ -32,7 +32,7 @@ const WITH_NAME: &[(&str, &str)] = &[("404", "There is no such thing, or it is a
 const FOREIGN: &[&str] = &["/v1/chat/completions", "/v1/models", "/mcp"];
 
 /// The whole description.
-pub(super) fn complete(description: &Document, cookie: &str) -> Value {
+pub(super) fn complete(description: &Document) -> Value {
     let mut document = serde_json::to_value(description).unwrap_or_default();
     let schemes = json!({
         "token": {
@@ -40,9 +40,9 @@ pub(super) fn complete(description: &Document, cookie: &str) -> Value {
             "description": "A token (`adjutant token create`), or a JSON Web Token where the service takes those.",
         },
         "cookie": {
-            "type": "apiKey", "in": "cookie", "name": cookie,
-            "description": "What `POST /v1/session` or the printed link set. What changes something has to come from the \
-                            service's own page.",
+            "type": "apiKey", "in": "cookie", "name": "adjutant",
+            "description": "What `POST /v1/session` or the printed link set; `adjutant-PORT` where the address has a port. What \
+                            changes something has to come from the service's own page.",
         },
     });
     document["components"]["securitySchemes"] = schemes;

@@ -33,8 +33,8 @@ pub(crate) fn beginning() -> Document {
 }
 
 /// `/openapi.json`, and `/docs` with what it needs.
-pub(crate) fn routes(description: &Document, cookie: &str) -> Router<Shared> {
-    let json = complete::complete(description, cookie).to_string();
+pub(crate) fn routes(description: &Document) -> Router<Shared> {
+    let json = complete::complete(description).to_string();
     Router::new()
         .route("/openapi.json", get(async move || file("application/json", json.clone())))
         .route("/docs", get(async || file("text/html; charset=utf-8", include_str!("docs.html"))))
