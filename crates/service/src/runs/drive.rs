@@ -23,9 +23,20 @@ pub(crate) struct Beginning {
     pub(crate) running: RunningTurn,
 }
 
+/// Closes a run, if it is not, when nobody tells it any more.
+struct Closed(Arc<Run>);
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 /// Runs what was asked to its end, whoever listens.
 pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
     let Beginning { id, input, asked, request_id, running } = beginning;
+    // Whatever happens here, nobody waits for ever.
+    let _closed = Closed(run.clone());
     let model = app.agent.model().id().clone();
     let mut encoder =
         Encoder::new(input.thread_id.clone(), input.run_id.clone(), model, asked.known.iter().cloned());

@@ -16,6 +16,8 @@ use crate::agui::Event;
 const KEPT: Duration = Duration::from_secs(10 * 60);
 /// How many ended runs of one user are kept.
 const KEPT_PER_USER: usize = 32;
+/// How much of the ended runs of one user is kept, in bytes.
+const BYTES_PER_USER: usize = 8 * 1024 * 1024;
 /// What is kept of one run, in bytes. The pieces of a longer one are left out, and are in the snapshots at its end.
 const BYTES_MAX: usize = 1024 * 1024;
 
@@ -89,22 +91,33 @@ impl Runs {
         known.iter().rev().find(is_it).cloned()
     }
 
+    /// Drops what ended too long ago, whoever's it was.
+    pub(crate) fn forget_old(&self) {
+        let now = Instant::now();
+        self.known().retain(|run| run.ended_at().is_none_or(|at| now.duration_since(at) < KEPT));
+    }
+
     fn known(&self) -> MutexGuard<'_, VecDeque<Arc<Run>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Drops what ended too long ago, and of one user what is too many.
+/// Drops what ended too long ago, and of one user what is too much.
 fn forget(known: &mut VecDeque<Arc<Run>>, user: &UserId) {
     let now = Instant::now();
     known.retain(|run| run.ended_at().is_none_or(|at| now.duration_since(at) < KEPT));
-    let ended = |run: &&Arc<Run>| run.key.user == *user && run.ended_at().is_some();
-    let mut too_many = known.iter().filter(ended).count().saturating_sub(KEPT_PER_USER);
-    known.retain(|run| {
-        let goes = too_many > 0 && ended(&run);
-        too_many -= usize::from(goes);
-        !goes
-    });
+    let (mut runs, mut bytes) = (0, 0);
+    // The last ones stay.
+    for at in (0..known.len()).rev() {
+        let Some(run) = known.get(at).filter(|run| run.key.user == *user && run.has_ended()) else {
+            continue;
+        };
+        runs += 1;
+        bytes += run.told().bytes;
+        if runs > KEPT_PER_USER || bytes > BYTES_PER_USER {
+            known.remove(at);
+        }
+    }
 }
 
 impl Run {
@@ -192,6 +205,11 @@ impl Run {
     /// Whether its last event was told.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended_at().is_some()
+    }
+
+    /// Whether it ended with something that waits for a human.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self.end.get(), Some(Ok(response)) if !response.decision.pending.is_empty())
     }
 
     /// Whether nothing will ever come behind this place.

@@ -113,8 +113,12 @@ async fn again(
     let body = asked.and_then(|asked| asked.body);
     let body = body.unwrap_or(InputBody::Answers { answers: Vec::new() });
     let mut context = RunContext { conversation: key.conversation, ..RunContext::new(key.user) };
-    let agent = app.agent.clone();
-    let turn = app.turns.spawn(async move { agent.run_input(&mut context, Some(id), body).await });
+    let (agent, running) = (app.agent.clone(), app.begin_turn(&context.user)?);
+    let turn = app.turns.spawn(async move {
+        let response = agent.run_input(&mut context, Some(id), body).await;
+        drop(running);
+        response
+    });
     let response = turn.await.map_err(|_| Problem::internal())?.map_err(|error| Problem::run(&error))?;
     json(app, response, input.thread_id, input.resume.len())
 }
@@ -186,7 +190,9 @@ pub(crate) async fn events(
 ) -> Result<Response, Problem> {
     let Query(place) = place?;
     place.thread_id.as_deref().map(conversation_of).transpose()?;
-    if let Some(run) = app.runs.find(&user, &run_id) {
+    // A turn that waited here may have gone on elsewhere since.
+    let live = app.runs.find(&user, &run_id).filter(|run| run.name == run_id || !run.waits());
+    if let Some(run) = live {
         let last = headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
         let from = last.map_or(0, |id| run.place_of(id));
         return Ok(if run.has_told(from) {

@@ -496,9 +496,15 @@ async fn stopping_what_waits_leaves_it_undone() {
     let service = Running::start(MILK).await;
     let anna = Client::new(&service, "anna").await;
     anna.ask_to_delete("t").await;
+    let asked = anna.listen("/v1/runs/t-delete/events", None).await.all().await;
+    let turn = decision(&asked)["decision_id"].as_str().unwrap();
     let stopped = anna.json("POST", "/v1/runs/t-delete/cancel", &json!({})).await;
     assert_eq!((stopped.status, &stopped.body["status"]), (202, &json!("stopping")), "{stopped:?}");
-    // Nothing waits any more, and nothing was done.
+    // Nothing waits any more, and nothing was done. By the decision's id it is told as it is now.
+    let told = anna.listen(&format!("/v1/runs/{turn}/events"), None).await.all().await;
+    assert_eq!(last(&told)["outcome"], json!({"type": "cancelled"}), "{told:#?}");
+    let told = anna.listen("/v1/runs/t-delete/events", None).await.all().await;
+    assert_eq!(last(&told)["outcome"]["type"], "interrupt");
     let next = anna.run(&say("t", "next", "hello")).await;
     assert_eq!((last(&next)["outcome"]["type"].as_str(), anna.tasks("anna").await), (Some("success"), 1));
     service.stop().await;
