@@ -25,7 +25,10 @@ pub(crate) fn routes() -> Router<Shared> {
     Router::new()
         .route("/", get(async |headers: HeaderMap| file("index.html", &headers)))
         .route("/favicon.ico", get(async |headers: HeaderMap| file("favicon.ico", &headers)))
-        .route("/web/{*path}", get(async |Path(path): Path<String>, headers: HeaderMap| file(&path, &headers)))
+        .route(
+            "/web/{*path}",
+            get(async |Path(path): Path<String>, headers: HeaderMap| file(&path, &headers)),
+        )
 }
 
 /// A file, or that the browser has it already: it asks each time, so that nobody runs yesterday's page.

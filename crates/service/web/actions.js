@@ -224,7 +224,7 @@ async function resume(choices) {
   const runId = uuid();
   const resume = state.pending.map(({ interrupt_id }) => ({ interruptId: interrupt_id, status: "resolved", payload: choices[interrupt_id] }));
   set({ pending: [], choices: {}, trouble: null });
-  setTurn(turn.key, resumed);
+  setTurn(turn.key, (turn) => resumed(turn, before.pending, choices));
   focusComposer();
   const input = { threadId: state.threadId, runId, state: {}, messages: [], tools: [], context: [], forwardedProps: {}, resume };
   const problem = await go(state.turns.at(-1), input, { isAnswer: true });

@@ -82,7 +82,7 @@ function waiting(parts, pending) {
       result.find((part) => part.kind === "tool" && part.id === call.call_id) ??
       open.find((part) => JSON.stringify(part.args) === JSON.stringify(call.args)) ??
       open[0];
-    if (part) Object.assign(part, { status: "waiting", interrupt: call.interrupt_id, args: call.args });
+    if (part) Object.assign(part, { status: "waiting", interrupt: call.interrupt_id, args: call.args ?? part.args });
     else result.push({ kind: "tool", id: call.interrupt_id, step: 0, name: call.tool, args: call.args, status: "waiting", interrupt: call.interrupt_id });
   }
   return result;
@@ -169,9 +169,16 @@ export function over(turn, status) {
   return { ...turn, status, parts, retrying: null };
 }
 
-/** The answers were given, and the turn goes on. */
-export function resumed(turn) {
-  const parts = turn.parts.map((part) => (part.status === "waiting" ? { ...part, status: "running", interrupt: undefined } : part));
+/** The answers were given (`choices` by interrupt id), and the turn goes on. */
+export function resumed(turn, pending, choices) {
+  const parts = turn.parts.map((part) => {
+    if (part.status !== "waiting") return part;
+    const { approved, editedArgs, verdict } = choices[part.interrupt] ?? {};
+    const after = { ...part, args: editedArgs ?? part.args, interrupt: undefined };
+    if (approved || verdict === "retry") return { ...after, status: "running" };
+    const preview = pending.find((call) => call.interrupt_id === part.interrupt)?.preview ?? "";
+    return { ...after, status: "open", summary: `${preview} – ${verdict === "done" ? "was done" : "not done"}` };
+  });
   return { ...turn, status: "running", problem: null, parts };
 }
 

@@ -15,6 +15,11 @@ export function count(n) {
   return n < 1_000_000 ? `${(n / 1000).toFixed(1)}k` : `${(n / 1_000_000).toFixed(1)}M`;
 }
 
+/** Tokens of a turn, in and out: `812/41 tok`; empty where the model told none. */
+export function tokens({ input_tokens: input, output_tokens: output } = {}) {
+  return input == null && output == null ? "" : `${count(input)}/${count(output)} tok`;
+}
+
 /** US dollars. What is not known is never zero. */
 export function cost(usd) {
   if (usd == null) return "$?";

@@ -105,7 +105,7 @@ export class MarkdownWriter {
         const pre = element("pre");
         const code = pre.appendChild(element("code"));
         pre.tabIndex = 0;
-        pre.setAttribute("role", "region");
+        pre.setAttribute("role", "group");
         pre.setAttribute("aria-label", "Code");
         figure.append(this.#codeHead(() => code.textContent) ?? "", pre);
         return code;
@@ -135,7 +135,7 @@ export class MarkdownWriter {
       case smd.TABLE: {
         const frame = put(element("div", "md-table"));
         frame.tabIndex = 0;
-        frame.setAttribute("role", "region");
+        frame.setAttribute("role", "group");
         frame.setAttribute("aria-label", "Table");
         return frame.appendChild(element("table"));
       }
@@ -166,7 +166,8 @@ export class MarkdownWriter {
       node.title = target;
       if (type === smd.SRC && node.textContent.trim() === "🖼") node.append(target);
     } else if (type === smd.LANG) {
-      node.closest("figure").dataset.language = value.trim().slice(0, 24);
+      const head = node.closest("figure")?.querySelector("figcaption");
+      if (head) head.dataset.language = value.trim().slice(0, 24);
     } else if (type === smd.CHECKED) {
       node.classList.add("is-done");
       node.setAttribute("aria-label", "done:");

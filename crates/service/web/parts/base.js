@@ -60,5 +60,6 @@ export function say(text) {
   const line = document.createElement("p");
   line.textContent = words;
   log.append(line);
-  while (log.children.length > 20) log.firstChild.remove();
+  // Heard by then; who reads the page finds it in the conversation, once.
+  setTimeout(() => line.remove(), 10_000);
 }

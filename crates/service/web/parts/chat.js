@@ -22,6 +22,14 @@ export function Chat() {
   useLayoutEffect(() => {
     if (follows.current) scroll.current.scrollTop = scroll.current.scrollHeight;
   });
+  // Also when the room changes: a keyboard comes up, a card opens.
+  useEffect(() => {
+    const watcher = new ResizeObserver(() => {
+      if (follows.current) scroll.current.scrollTop = scroll.current.scrollHeight;
+    });
+    watcher.observe(scroll.current);
+    return () => watcher.disconnect();
+  }, []);
   useEffect(() => {
     follows.current = true;
     setBehind(false);
@@ -43,7 +51,7 @@ export function Chat() {
       <span class="model" title="The model that answers">${me.model}</span>
       <${IconButton} icon="panel" name="Tasks and trace" aria-expanded=${state.drawer === "panel" || state.panelOpen} onClick=${togglePanel} />
     </header>
-    ${me.demo ? html`<p class="banner" role="note"><strong>Demo.</strong> Answers come from a script, not from a language model. Start with <code>-m PROVIDER/MODEL</code> for real ones.</p>` : null}
+    ${me.demo ? html`<p class="banner" role="note"><strong>Demo.</strong> A script answers here, not a language model.</p>` : null}
     ${online ? null : html`<p class="banner is-warning" role="status">You are offline. What runs goes on; it is shown when the connection is back.</p>`}
     <div class="scroll" ref=${scroll} onScroll=${scrolled} tabindex="0" role="region" aria-label="Messages">
       ${loading
@@ -75,7 +83,7 @@ function Empty() {
   return html`<div class="empty">
     <${Logo} />
     <h2>What can I do for you${state.me.user && state.me.user !== "local" ? `, ${state.me.user}` : ""}?</h2>
-    <p>I ask before I delete anything, and every step I take can be looked at.</p>
+    <p>I ask before I delete anything, and every step can be looked at.</p>
     <ul class="examples">
       ${examples.map((text) => html`<li><button type="button" onClick=${() => send(text)}>${text}</button></li>`)}
     </ul>

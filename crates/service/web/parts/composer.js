@@ -18,12 +18,13 @@ export function Composer() {
   }, [draft]);
   const submit = (event) => {
     event?.preventDefault();
-    if (!run) send(draft);
+    // What stands there now: a key may come before what was written last is drawn.
+    if (!state.run) send(area.current.value);
   };
   const key = (event) => {
     if (event.isComposing) return;
     if (event.key === "Enter" && !event.shiftKey && !event.altKey && matchMedia("(pointer: fine)").matches) submit(event);
-    if (event.key === "ArrowUp" && draft === "") {
+    if (event.key === "ArrowUp" && event.target.value === "") {
       const said = [...turns].reverse().find((turn) => turn.text)?.text;
       if (said) {
         event.preventDefault();

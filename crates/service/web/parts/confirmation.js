@@ -27,12 +27,12 @@ export function Confirmation({ call, choice }) {
   const title = `confirm-${call.interrupt_id}`;
   if (isLate) return html`<${Expired} call=${call} />`;
   const Body = call.kind === "doubt" ? Doubt : Approval;
-  return html`<section class=${classes("confirm", choice && "is-chosen")} aria-labelledby=${title} data-interrupt=${call.interrupt_id}>
+  return html`<div role="group" class=${classes("confirm", choice && "is-chosen")} aria-labelledby=${title} data-interrupt=${call.interrupt_id}>
     <${Body} call=${call} choice=${choice} title=${title} first=${first} />
     <p class="expiry">
       <span title=${moment(call.expires_at)}>Expires in <span class="digits">${remaining(left)}</span>. Unanswered, nothing is done.</span>
     </p>
-  </section>`;
+  </div>`;
 }
 
 /** Milliseconds until then; told each second in the last hours, else each minute. */
@@ -50,7 +50,7 @@ function Approval({ call, choice, title, first }) {
   return html`<h3 id=${title} dir="auto">${question(call.preview)}</h3>
     <details class="quiet">
       <summary>${words(call.tool)}</summary>
-      <pre class="json" tabindex="0" role="region" aria-label="Arguments"><code>${pretty(call.args)}</code></pre>
+      <pre class="json" tabindex="0" role="group" aria-label="Arguments"><code>${pretty(call.args)}</code></pre>
     </details>
     ${choice
       ? html`<div class="row"><span class="chosen"><${Icon} name="check" />${choice.approved ? yes : no} – waits for your other answers</span>
@@ -133,7 +133,7 @@ function Doubt({ call, choice, title, first }) {
       ${" "}Nobody knows whether it took effect. Please look, and say.</p>
     <details class="quiet">
       <summary>${words(call.tool)}</summary>
-      <pre class="json" tabindex="0" role="region" aria-label="Arguments"><code>${pretty(call.args)}</code></pre>
+      <pre class="json" tabindex="0" role="group" aria-label="Arguments"><code>${pretty(call.args)}</code></pre>
     </details>
     ${choice
       ? html`<div class="row"><span class="chosen"><${Icon} name="check" />${VERDICTS[choice.verdict]} – waits for your other answers</span>
@@ -148,9 +148,9 @@ function Doubt({ call, choice, title, first }) {
 /** Too late: the service refuses it, so it is not offered. */
 function Expired({ call }) {
   const asked = [...state.turns].reverse().find((turn) => turn.text)?.text;
-  return html`<section class="confirm is-expired" aria-label="Expired question">
+  return html`<div role="group" class="confirm is-expired" aria-label="Expired question">
     <h3 dir="auto">${question(call.preview)}</h3>
     <p>The time for your answer ran out on ${moment(call.expires_at)}. Nothing was done.</p>
     ${asked ? html`<div class="row"><button type="button" class="button" onClick=${() => edit(asked)}><${Icon} name="retry" />Ask again</button></div>` : null}
-  </section>`;
+  </div>`;
 }

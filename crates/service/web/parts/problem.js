@@ -1,6 +1,6 @@
 // What did not work, in words, with what a person who helps will ask for.
 
-import { html, useEffect, useState } from "./base.js";
+import { html, useNow, useState } from "./base.js";
 import { CopyButton } from "./button.js";
 import { Icon } from "./icons.js";
 
@@ -37,12 +37,7 @@ export function ProblemCard({ problem, onRetry, onClose }) {
 
 function RetryButton({ after, onRetry }) {
   const [until] = useState(() => Date.now() + (after ?? 0) * 1000);
-  const [left, setLeft] = useState(() => Math.ceil((until - Date.now()) / 1000));
-  useEffect(() => {
-    if (left <= 0) return undefined;
-    const timer = setTimeout(() => setLeft(Math.ceil((until - Date.now()) / 1000)), 250);
-    return () => clearTimeout(timer);
-  });
+  const left = Math.ceil((until - useNow(250, until > Date.now())) / 1000);
   // Stays in the order of focus while it waits.
   return html`<button type="button" class="button" aria-disabled=${left > 0} onClick=${() => left <= 0 && onRetry()}>
     <${Icon} name="retry" />${left > 0 ? `Try again in ${left} s` : "Try again"}

@@ -90,7 +90,7 @@ function Task({ task, act, change }) {
     event.preventDefault();
     const description = new FormData(event.target).get("description").trim();
     setMode(null);
-    if (description && description !== task.description) run(() => act("Renamed", "update_task", { task_id: task.id, new_description: description }));
+    if (description && description !== task.description) run(() => act("Renamed", "update_task", { task_id: task.id, description }));
   };
   const remove = (confirm) => run(async () => {
     try {

@@ -14,7 +14,7 @@ export const ToolCard = memo(function ToolCard({ part, pending, choice }) {
   const isOpen = opened ?? part.status === "failed";
   const { result } = part;
   const brief = part.summary ?? (part.status === "failed" ? result?.error : argsLine(part.args));
-  return html`<section class=${classes("tool", `is-${part.status}`)} aria-label=${`Tool ${part.name}, ${LABELS[part.status]}`}>
+  return html`<div role="group" class=${classes("tool", `is-${part.status}`)} aria-label=${`Tool ${part.name}, ${LABELS[part.status]}`}>
     <button type="button" class="tool-head" aria-expanded=${isOpen} onClick=${() => setOpened(!isOpen)}>
       <${Mark} status=${part.status} />
       <span class="tool-name">${words(part.name)}</span>
@@ -33,7 +33,7 @@ export const ToolCard = memo(function ToolCard({ part, pending, choice }) {
             : null}
         </div>`
       : null}
-  </section>`;
+  </div>`;
 });
 
 function Mark({ status }) {
@@ -45,7 +45,7 @@ function Mark({ status }) {
 /** JSON or text, as text. */
 export function Json({ value, name, title }) {
   const text = typeof value === "string" ? value : pretty(value ?? null);
-  return html`<pre class="json" tabindex="0" role="region" aria-label=${name}><code dir="auto">${title ? `${title} ` : ""}${text}</code></pre>`;
+  return html`<pre class="json" tabindex="0" role="group" aria-label=${name}><code dir="auto">${title ? `${title} ` : ""}${text}</code></pre>`;
 }
 
 /** The arguments in one line. */

@@ -1,7 +1,7 @@
 // One turn: where its time went, and what went out and came back at each step.
 
 import { closeTrace } from "../actions.js";
-import { cost, count, duration, moment, words } from "../format.js";
+import { cost, count, duration, moment, tokens, words } from "../format.js";
 import { timeline } from "../timeline.js";
 import { classes, html, useState } from "./base.js";
 import { CopyButton, IconButton } from "./button.js";
@@ -69,7 +69,7 @@ function Step({ step }) {
   const { usage, finish_reason: finish, cost_usd: money, error, request, response } = step;
   const facts = [
     step.attempt && `attempt ${step.attempt}`,
-    usage && `${count(usage.input_tokens)} in, ${count(usage.output_tokens)} out`,
+    tokens(usage ?? undefined),
     step.kind === "model" && cost(money),
     finish && `finish: ${words(typeof finish === "string" ? finish : JSON.stringify(finish))}`,
     `began at +${duration(step.offset_ms)}`,

@@ -1,7 +1,7 @@
 // What happened: the list of turns with totals, and one turn step by step.
 
 import { closeTrace, filterTrace, loadDecisions, openTrace } from "../actions.js";
-import { cost, count, duration, when, words } from "../format.js";
+import { cost, count, duration, moment, tokens, when, words } from "../format.js";
 import { state } from "../state.js";
 import { classes, html, useEffect } from "./base.js";
 import { ProblemCard } from "./problem.js";
@@ -40,22 +40,18 @@ function List() {
   const choose = (name) => (event) => filterTrace({ [name]: event.target.value });
   return html`<div class="trace-list">
     <div class="filters">
-      <label><span class="only-heard">Which conversations</span>
-        <select value=${filter.scope} onChange=${choose("scope")}>
+      <select aria-label="Which conversations" value=${filter.scope} onChange=${choose("scope")}>
           <option value="thread">This conversation</option><option value="all">All conversations</option>
-        </select></label>
-      <label><span class="only-heard">Since</span>
-        <select value=${filter.days} onChange=${choose("days")}>
+      </select>
+      <select aria-label="Since" value=${filter.days} onChange=${choose("days")}>
           <option value="">Any time</option><option value="1">Last 24 hours</option><option value="7">Last 7 days</option><option value="30">Last 30 days</option>
-        </select></label>
-      <label><span class="only-heard">Outcome</span>
-        <select value=${filter.outcome} onChange=${choose("outcome")}>
+      </select>
+      <select aria-label="Outcome" value=${filter.outcome} onChange=${choose("outcome")}>
           <option value="">Any outcome</option>${OUTCOMES.map((outcome) => html`<option value=${outcome}>${words(outcome)}</option>`)}
-        </select></label>
-      <label><span class="only-heard">Tool</span>
-        <select value=${filter.tool} onChange=${choose("tool")}>
+      </select>
+      <select aria-label="Tool" value=${filter.tool} onChange=${choose("tool")}>
           <option value="">Any tool</option>${me.tools.map(({ name }) => html`<option value=${name}>${words(name)}</option>`)}
-        </select></label>
+      </select>
     </div>
     ${trace.listProblem ? html`<${ProblemCard} problem=${trace.listProblem} onRetry=${() => loadDecisions()} />` : null}
     ${list.length ? html`<${Totals} list=${list} isAll=${!trace.cursor} />` : null}
@@ -65,13 +61,15 @@ function List() {
     <ul class="decisions">
       ${list.map((row) => html`<li key=${row.id}>
         <button type="button" onClick=${() => openTrace(row.id)}>
-          <span class="decision-words" dir="auto">${row.message || "(not kept)"}</span>
+          <span class="decision-head">
+            <span class="decision-words" dir="auto">${row.message || "(not kept)"}</span>
+            <time datetime=${row.started_at} title=${moment(row.started_at)}>${when(row.started_at)}</time>
+          </span>
           <span class="decision-facts">
             <span class=${classes("outcome", `is-${mood(row.outcome)}`)}>${row.outcome ? words(row.outcome.split(":").at(-1)) : "running"}</span>
             <span>${duration(row.timing_ms.total)}</span>
-            <span>${count(row.usage.input_tokens)}/${count(row.usage.output_tokens)}</span>
+            ${tokens(row.usage) ? html`<span>${tokens(row.usage)}</span>` : null}
             <span>${cost(row.usage.cost_usd)}</span>
-            <time datetime=${row.started_at}>${when(row.started_at)}</time>
           </span>
         </button>
       </li>`)}

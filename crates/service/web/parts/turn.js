@@ -1,7 +1,7 @@
 // One turn: what the person said, what was done, what was answered, and what it cost.
 
 import { edit, openTrace, send } from "../actions.js";
-import { cost, count, duration, moment, when, words } from "../format.js";
+import { cost, duration, moment, tokens, when, words } from "../format.js";
 import { classes, html, memo, useState } from "./base.js";
 import { CopyButton, IconButton } from "./button.js";
 import { Icon } from "./icons.js";
@@ -32,11 +32,11 @@ export const Turn = memo(function Turn({ turn, isLast, isBusy, pending, choices,
       ${turn.status === "stopped" ? html`<p class="note"><${Icon} name="stop" />Stopped. What was done before stays done.</p>` : null}
       ${(turn.decision?.notices ?? []).map((notice) => html`<p class="note"><${Icon} name="warn" />${notice.text ?? notice.code}</p>`)}
       ${isRunning ? null : html`<div class="answer-tools">
+        <${Badge} turn=${turn} />
         ${answer ? html`<${CopyButton} name="Copy answer" text=${() => answer} />` : null}
         ${isLast && !isBusy && turn.text && turn.status !== "waiting" && !turn.problem
           ? html`<${IconButton} icon="retry" name="Ask again" onClick=${() => send(turn.text)} />`
           : null}
-        <${Badge} turn=${turn} />
       </div>`}
     </div>
   </li>`;
@@ -74,9 +74,7 @@ function Badge({ turn }) {
   const { decision } = turn;
   if (!decision?.decision_id) return null;
   const { usage = {}, timing_ms = {} } = decision;
-  const parts = [words(decision.decision) || words(decision.outcome), duration(timing_ms.total)];
-  if (usage.input_tokens != null || usage.output_tokens != null) parts.push(`${count(usage.input_tokens)}/${count(usage.output_tokens)} tok`);
-  parts.push(cost(usage.cost_usd));
+  const parts = [words(decision.decision) || words(decision.outcome), duration(timing_ms.total), tokens(usage), cost(usage.cost_usd)].filter(Boolean);
   const name = `Trace of this turn: ${parts.join(", ")}`;
   return html`<button type="button" class="badge" aria-label=${name} title="Show what happened in this turn" onClick=${() => openTrace(decision.decision_id)}>
     ${parts.join(" · ")}

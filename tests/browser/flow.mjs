@@ -1,0 +1,322 @@
+// A person at work: add, list, delete and keep, delete, reload, stop, and a look at the trace.
+
+import assert from "node:assert/strict";
+import { check, last, lines, open, say, serve, settled, wire } from "./harness.mjs";
+
+const SCRIPT = lines(
+  { match: "\"deleted\":true", text: "It is gone." },
+  { match: "\"tasks\":[", text: "Here is **your list**." },
+  { match: "\"description\":\"slow coffee\"", text: "Coffee is noted.", delay_ms: 3000 },
+  { match: "\"success\":false", text: "All right, I left it." },
+  { match: "\"success\":true", text: "Noted: a task.", usage: { input: 812, output: 41 } },
+  { match: "think about ", thinking: "Two words to find.", calls: [{ name: "add_task", args: { description: "{{rest}}" } }], text: "Let me write that down." },
+  { match: "add ", calls: [{ name: "add_task", args: { description: "{{rest}}" } }], usage: { input: 780, output: 22 } },
+  { match: "delete both", calls: [{ name: "delete_task", args: { task_id: "green tea" } }, { name: "delete_task", args: { task_id: "black tea" } }] },
+  { match: "delete ", calls: [{ name: "delete_task", args: { task_id: "{{rest}}" } }] },
+  { match: "list", calls: [{ name: "list_tasks", args: {} }] },
+  { match: "never end", text: "This answer begins and then it stands", fault: "stall" },
+  { text: "I heard you.", repeat: true },
+);
+
+/** Words in the conversation; what is said to those who listen holds them too. */
+const shown = (page, text) => page.locator("main").getByText(text);
+const tasks = (page) => page.locator(".task-words").allTextContents();
+
+export async function flow(browser) {
+  const service = await serve({ script: SCRIPT });
+  const page = await open(browser, service);
+  const here = (name, work) => check(name, work, page);
+  try {
+    await here("empty: three examples, the demo says that it is one, the focus may be had at once", async () => {
+      assert.equal(await page.locator(".examples button").count(), 3);
+      assert.match(await page.locator(".banner").innerText(), /Demo/);
+      await page.getByText("No tasks yet.").waitFor();
+      assert.equal(new URL(page.url()).search, "", "the token is out of the address");
+    });
+
+    await here("add: the card is done, the answer stands, the panel follows, the badge tells the cost", async () => {
+      await say(page, "add green tea");
+      await settled(page, 1);
+      assert.match(await last(page).locator(".tool").innerText(), /add task[\s\S]*Added “green tea”/);
+      assert.equal(await last(page).locator(".tool-head").getAttribute("aria-expanded"), "false");
+      assert.match(await last(page).locator(".markdown").innerText(), /Noted: a task/);
+      assert.deepEqual(await tasks(page), ["green tea"]);
+      assert.match(await last(page).locator(".badge").innerText(), /^invoke tool · [\d.]+ m?s · 1592\/63 tok · \$0$/);
+      assert.match(await page.locator(".changes").innerText(), /added[\s\S]*green tea/);
+      assert.match(await page.locator("#said").innerText(), /Noted: a task/);
+    });
+
+    await here("the card opens: arguments and result", async () => {
+      await last(page).locator(".tool-head").click();
+      assert.match(await last(page).locator(".tool-body").innerText(), /"description": "green tea"[\s\S]*"completed": false/);
+    });
+
+    await here("list: markdown, and the conversation has a title", async () => {
+      await say(page, "list them");
+      await settled(page, 2);
+      assert.equal(await last(page).locator(".markdown strong").innerText(), "your list");
+      await page.locator(".thread.is-open", { hasText: "add green tea" }).waitFor();
+      assert.match(await page.title(), /add green tea/);
+    });
+
+    await here("delete: names the task, not its id; the focus is on Keep; Keep keeps", async () => {
+      await say(page, "delete green tea");
+      await settled(page, 3);
+      assert.match(await page.locator(".confirm h3").innerText(), /^Delete “green tea”\?$/);
+      assert.match(await page.locator(".expiry").innerText(), /Expires in (6|7) days/);
+      await page.waitForFunction(() => document.activeElement?.textContent === "Keep");
+      await page.keyboard.press("Enter");
+      await settled(page, 3);
+      assert.match(await last(page).innerText(), /not done/);
+      assert.deepEqual(await tasks(page), ["green tea"]);
+    });
+
+    await here("delete: Delete deletes", async () => {
+      await say(page, "delete green tea");
+      await settled(page, 4);
+      await page.locator(".confirm").getByRole("button", { name: "Delete" }).click();
+      await shown(page, "It is gone.").waitFor();
+      await settled(page, 4);
+      assert.deepEqual(await tasks(page), []);
+      assert.match(await page.locator(".changes li").first().innerText(), /deleted[\s\S]*green tea/);
+    });
+
+    await here("two at once: nothing is done before both have an answer, and a choice can be changed", async () => {
+      await say(page, "add green tea");
+      await settled(page, 5);
+      await say(page, "add black tea");
+      await settled(page, 6);
+      await say(page, "delete both");
+      await settled(page, 7);
+      const cards = page.locator(".confirm");
+      assert.equal(await cards.count(), 2);
+      await cards.nth(0).getByRole("button", { name: "Delete" }).click();
+      await cards.nth(0).getByText("Delete – waits for your other answers").waitFor();
+      assert.equal((await tasks(page)).length, 2);
+      await cards.nth(0).getByRole("button", { name: "Change" }).click();
+      await cards.nth(0).getByRole("button", { name: "Keep" }).click();
+      await cards.nth(1).getByRole("button", { name: "Delete" }).click();
+      await shown(page, "It is gone.").nth(1).waitFor();
+      await settled(page, 7);
+      assert.deepEqual(await tasks(page), ["green tea"]);
+    });
+
+    await here("yes and no may be written; what is neither does nothing", async () => {
+      await say(page, "delete green tea");
+      await settled(page, 8);
+      await say(page, "maybe tomorrow");
+      await page.getByText("Still waiting for your answer").waitFor();
+      assert.equal(await page.locator(".confirm").count(), 1);
+      assert.deepEqual(await tasks(page), ["green tea"]);
+      await page.getByRole("button", { name: "Close", exact: true }).click();
+      await say(page, "no");
+      await settled(page);
+      assert.equal(await page.locator(".confirm").count(), 0);
+      await say(page, "delete green tea");
+      await page.locator(".confirm").waitFor();
+      await say(page, "Yes.");
+      await shown(page, "It is gone.").nth(2).waitFor();
+      await settled(page);
+      assert.deepEqual(await tasks(page), []);
+    });
+
+    await here("edited arguments: what runs is what was edited", async () => {
+      await say(page, "add one");
+      await settled(page);
+      await say(page, "add two");
+      await settled(page);
+      await say(page, "delete one");
+      await page.locator(".confirm").waitFor();
+      await page.getByRole("button", { name: "Edit", exact: true }).click();
+      await page.getByLabel("task id").fill("two");
+      await page.getByRole("button", { name: "Delete with these" }).click();
+      await page.waitForFunction(() => !document.querySelector(".confirm form"));
+      // Edited, it is asked again or done: never something else.
+      await settled(page);
+      if (await page.locator(".confirm").count()) await page.locator(".confirm").getByRole("button", { name: "Delete" }).click();
+      await page.waitForFunction(() => document.querySelectorAll(".task").length === 1);
+      assert.deepEqual(await tasks(page), ["one"]);
+      await settled(page);
+    });
+
+    await here("tasks by hand: add, rename, complete, delete with a question", async () => {
+      await page.fill("#new-task", "by hand");
+      await page.press("#new-task", "Enter");
+      await page.locator(".task", { hasText: "by hand" }).waitFor();
+      await page.getByRole("button", { name: "Rename by hand" }).click();
+      await page.getByLabel("Description").fill("by my hand");
+      await page.getByLabel("Description").press("Enter");
+      await page.locator(".task", { hasText: "by my hand" }).waitFor();
+      await page.getByLabel("Complete by my hand").check();
+      await page.getByText("1 completed").waitFor();
+      await page.getByRole("button", { name: "Delete one" }).click();
+      await page.waitForFunction(() => document.activeElement?.textContent === "Keep");
+      assert.match(await page.locator(".task .ask").innerText(), /Delete “one”\?/);
+      await page.keyboard.press("Enter");
+      assert.equal(await page.locator(".task", { hasText: "one" }).count(), 1);
+      await page.getByRole("button", { name: "Delete one" }).click();
+      await page.locator(".task .ask").getByRole("button", { name: "Delete" }).click();
+      await page.waitForFunction(() => document.querySelectorAll(".task").length === 1);
+    });
+
+    await here("a thought is folded, and can be read", async () => {
+      await page.getByRole("button", { name: "New conversation" }).click();
+      await say(page, "think about slow coffee");
+      await page.getByRole("button", { name: "Thought" }).click();
+      await shown(page, "Two words to find.").waitFor();
+    });
+
+    await here("reload in the middle: what was said stays, the rest comes, and nothing comes twice", async () => {
+      await shown(page, "Let me write that down.").waitFor();
+      await page.reload();
+      await page.locator(".is-stop").waitFor();
+      await shown(page, "Coffee is noted.").waitFor();
+      await settled(page, 1);
+      assert.equal(await last(page).locator(".tool").count(), 1);
+      assert.equal(await shown(page, "Let me write that down.").count(), 1);
+      assert.equal(await shown(page, "Coffee is noted.").count(), 1);
+      assert.deepEqual(await page.locator(".bubble").allInnerTexts(), ["think about slow coffee"]);
+    });
+
+    await here("Stop: the answer ends, what was said stays", async () => {
+      await say(page, "never end");
+      await shown(page, "This answer begins").waitFor();
+      await page.getByRole("button", { name: "Stop" }).click();
+      await shown(page, "Stopped. What was done before stays done.").waitFor();
+      await settled(page, 2);
+      assert.equal(await shown(page, "This answer begins and then it stands").count(), 1);
+    });
+
+    await here("Esc stops too", async () => {
+      await say(page, "never end");
+      await shown(page, "This answer begins").nth(1).waitFor();
+      await page.keyboard.press("Escape");
+      await shown(page, "Stopped.").nth(1).waitFor();
+      await settled(page, 3);
+    });
+
+    await here("edit and send again, ask again, and the last words by the arrow", async () => {
+      await say(page, "something to say");
+      await settled(page, 4);
+      await last(page).hover();
+      await last(page).getByRole("button", { name: "Edit and send again" }).click();
+      await page.waitForFunction(() => document.getElementById("composer").value === "something to say");
+      await say(page, "something else");
+      await settled(page, 5);
+      await last(page).getByRole("button", { name: "Ask again" }).click();
+      await settled(page, 6);
+      assert.equal(await page.locator(".bubble").last().innerText(), "something else");
+      await page.focus("#composer");
+      await page.keyboard.press("ArrowUp");
+      await page.waitForFunction(() => document.getElementById("composer").value === "something else");
+      await page.fill("#composer", "");
+    });
+
+    await here("trace: the badge opens the turn, its steps, what was sent and received", async () => {
+      await page.locator(".thread", { hasText: "add green tea" }).locator("a").click();
+      await page.locator(".turn").nth(3).waitFor();
+      await page.locator(".turn").nth(3).locator(".badge").click();
+      await page.locator(".waterfall").waitFor();
+      const steps = await page.locator(".waterfall .step-name").allInnerTexts();
+      assert.deepEqual(steps.map((step) => step.split(" ")[0]).filter((kind) => kind !== "engine"), ["queue", "model", "waiting", "tool", "model"]);
+      await page.locator(".waterfall .is-model button").first().click();
+      assert.match(await page.locator(".step").innerText(), /Sent[\s\S]*delete green tea[\s\S]*Received[\s\S]*delete_task/);
+      assert.match(await page.locator(".command").innerText(), /^adjutant log show [0-9a-f-]{36}/);
+      await page.getByRole("button", { name: "Raw JSON" }).click();
+      await page.locator(".fold .json", { hasText: "\"steps\"" }).waitFor();
+      assert.match(await page.locator(".facts-list").innerText(), /Model calls\s+2, tool rounds 1/);
+    });
+
+    await here("trace: list, totals, filters", async () => {
+      await page.getByRole("button", { name: "All turns" }).click();
+      await page.locator(".decisions li").first().waitFor();
+      const all = await page.locator(".decisions li").count();
+      assert.match(await page.locator(".totals").innerText(), new RegExp(`turns\\s+${all}`));
+      await page.getByLabel("Outcome").selectOption("REFUSAL:CONFIRMATION_DENIED");
+      await page.waitForFunction((all) => document.querySelectorAll(".decisions li").length < all, all);
+      assert.ok((await page.locator(".decisions .outcome").allInnerTexts()).every((text) => text === "confirmation denied"));
+      await page.getByLabel("Outcome").selectOption("");
+      await page.getByLabel("Which conversations").selectOption("all");
+      await page.waitForFunction((all) => document.querySelectorAll(".decisions li").length > all, all);
+      await page.getByLabel("Tool", { exact: true }).selectOption("list_tasks");
+      await page.waitForFunction(() => document.querySelectorAll(".decisions li").length === 1);
+      await page.getByRole("tab", { name: "Tasks" }).click();
+    });
+
+    await here("conversations: search, rename, delete with a question, back and forward", async () => {
+      await page.getByLabel("Search conversations").fill("coffee");
+      await page.waitForFunction(() => document.querySelectorAll(".thread").length === 1);
+      await page.getByLabel("Search conversations").fill("");
+      await page.waitForFunction(() => document.querySelectorAll(".thread").length === 2);
+      await page.getByRole("button", { name: /^Rename or delete think about/ }).click();
+      await page.getByRole("button", { name: "Rename", exact: true }).click();
+      await page.getByLabel("Title").fill("Coffee, slowly");
+      await page.getByLabel("Title").press("Enter");
+      await page.locator(".thread", { hasText: "Coffee, slowly" }).locator("a").click();
+      await shown(page, "Coffee is noted.").waitFor();
+      await page.goBack();
+      await shown(page, "It is gone.").first().waitFor();
+      await page.goForward();
+      await shown(page, "Coffee is noted.").waitFor();
+      await page.getByRole("button", { name: "Rename or delete Coffee, slowly" }).click();
+      await page.getByRole("button", { name: "Delete…" }).click();
+      await page.waitForFunction(() => document.activeElement?.textContent === "Keep");
+      await page.locator(".thread .ask").getByRole("button", { name: "Delete" }).click();
+      await page.waitForFunction(() => document.querySelectorAll(".thread").length === 1);
+      assert.match(await page.locator(".chat-head h1").innerText(), /New conversation/);
+    });
+
+    await here("keys: ? explains, / writes, Alt+R and Alt+T change the panel, Alt+N begins anew", async () => {
+      await page.locator(".chat-head h1").click();
+      await page.keyboard.press("?");
+      await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+      await page.keyboard.press("Escape");
+      await page.waitForFunction(() => !document.querySelector("dialog"));
+      await page.keyboard.press("Alt+KeyR");
+      assert.equal(await page.getByRole("tab", { name: "Trace" }).getAttribute("aria-selected"), "true");
+      await page.keyboard.press("Alt+KeyT");
+      await page.locator(".tab-none, #tab-tasks[aria-selected=true]").waitFor();
+      await page.locator(".chat-head h1").click();
+      await page.keyboard.press("/");
+      assert.equal(await page.evaluate(() => document.activeElement.id), "composer");
+    });
+
+    await here("nobody signed in any more: how to get in is said, and a token lets in again", async () => {
+      await page.cookies.clearCookies();
+      await say(page, "still there?");
+      await page.getByRole("heading", { name: "Sign in to Adjutant" }).waitFor();
+      await page.getByLabel("Token").fill("adj_wrong");
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByText("That token opens nothing here").waitFor();
+      await page.getByLabel("Token").fill(service.token);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.locator("#composer").waitFor();
+    });
+
+    await here("no request but to the service, nothing broken", () => {
+      assert.deepEqual(page.asked.filter((url) => !url.startsWith(service.url)), []);
+      assert.deepEqual(page.broken, []);
+    });
+    await page.close();
+
+    const cable = await wire(service.url);
+    const far = await open(browser, service, { base: cable.url });
+    await check("a lost connection is told, found again, and the answer is whole", async () => {
+      await say(far, "think about slow coffee");
+      await shown(far, "Let me write that down.").waitFor();
+      cable.cut();
+      await far.getByText(/Connection lost\. Trying again/).waitFor();
+      cable.mend();
+      await shown(far, "Coffee is noted.").waitFor();
+      await settled(far, 1);
+      assert.equal(await last(far).locator(".tool").count(), 1);
+      assert.equal(await shown(far, "Let me write that down.").count(), 1);
+      assert.equal(await shown(far, "Coffee is noted.").count(), 1);
+      assert.deepEqual(far.broken, []);
+    }, far);
+    await far.close();
+    await cable.stop();
+  } finally {
+    await service.stop();
+  }
+}

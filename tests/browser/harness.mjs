@@ -1,0 +1,140 @@
+// A service of its own for each group of checks, a browser, and the list of what was found.
+
+import { spawn } from "node:child_process";
+import { createRequire } from "node:module";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import net from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+const { default: AxeBuilder } = createRequire(import.meta.url)("@axe-core/playwright");
+
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+export const lines = (...objects) => objects.map((object) => JSON.stringify(object)).join("\n") + "\n";
+
+/** Starts `adjutant serve` in an empty home with a model that follows `script`, and the settings `toml`. */
+export async function serve({ script, toml = "" }) {
+  const home = mkdtempSync(join(tmpdir(), "adjutant-browser-"));
+  const folder = (name) => join(home, name);
+  mkdirSync(join(folder("config"), "adjutant"), { recursive: true });
+  writeFileSync(folder("script.jsonl"), script);
+  // The checks are faster than any person.
+  const table = toml.includes("[serve]") ? toml : `[serve]\nrequests_per_minute = 100000\n${toml}`;
+  writeFileSync(join(folder("config"), "adjutant", "config.toml"), table);
+  const env = { PATH: process.env.PATH, HOME: home, XDG_CONFIG_HOME: folder("config"), XDG_DATA_HOME: folder("data"), XDG_STATE_HOME: folder("state"), XDG_CACHE_HOME: folder("cache") };
+  const child = spawn(process.env.ADJUTANT_BIN, ["serve", "--json", "--bind", "127.0.0.1:0", "-m", `scripted:${folder("script.jsonl")}`], { cwd: home, env, stdio: ["ignore", "pipe", "pipe"] });
+  let errors = "";
+  child.stderr.on("data", (data) => (errors += data));
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  const announced = await new Promise((resolve, reject) => {
+    let text = "";
+    child.stdout.on("data", (data) => {
+      text += data;
+      if (text.includes("\n")) resolve(JSON.parse(text));
+    });
+    ended.then((code) => reject(new Error(`adjutant serve ended with ${code}: ${errors}`)));
+  });
+  const stop = async () => {
+    child.kill("SIGKILL");
+    await ended;
+    rmSync(home, { recursive: true, force: true });
+  };
+  return { ...announced, stop, errors: () => errors };
+}
+
+/** A connection that can be cut: passes on what comes to the service at `url`. */
+export async function wire(url) {
+  const { port } = new URL(url);
+  const open = new Set();
+  let isUp = true;
+  const server = net.createServer((client) => {
+    if (!isUp) return client.destroy();
+    const there = net.connect(Number(port), "127.0.0.1");
+    for (const [one, other] of [[client, there], [there, client]]) {
+      open.add(one);
+      one.pipe(other);
+      one.on("error", () => other.destroy());
+      one.on("close", () => (open.delete(one), other.destroy()));
+    }
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${server.address().port}`,
+    cut() {
+      isUp = false;
+      for (const socket of open) socket.destroy();
+    },
+    mend: () => (isUp = true),
+    stop: () => new Promise((resolve) => (open.forEach((socket) => socket.destroy()), server.close(resolve))),
+  };
+}
+
+export function launch() {
+  return chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+}
+
+/** A page that is signed in, in a browser context of its own, and everything it asked for. */
+export async function open(browser, service, { base = service.url, theme = "light", size = { width: 1280, height: 800 }, link = true, ...options } = {}) {
+  const context = await browser.newContext({ viewport: size, colorScheme: theme, locale: "en-GB", timezoneId: "UTC", ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
+  const asked = [];
+  const broken = [];
+  page.on("request", (request) => asked.push(request.url()));
+  page.on("pageerror", (error) => broken.push(error.stack));
+  page.on("console", (message) => {
+    // What a status beyond 299 prints is no fault of the page.
+    if (["error", "warning"].includes(message.type()) && !message.text().startsWith("Failed to load resource")) broken.push(message.text());
+  });
+  page.on("dialog", (dialog) => (broken.push(`dialog: ${dialog.message()}`), dialog.dismiss()));
+  await page.goto(link ? `${base}/?token=${service.token}` : `${base}/`);
+  if (link) await page.waitForSelector("#composer");
+  return Object.assign(page, { asked, broken, close: () => context.close(), cookies: context });
+}
+
+/** Writes a message and sends it. */
+export async function say(page, text) {
+  await page.fill("#composer", text);
+  await page.press("#composer", "Enter");
+}
+
+/** Until nothing runs, and the last turn shows how it ended. */
+export async function settled(page, turns) {
+  await page.waitForFunction(
+    (turns) => {
+      const all = document.querySelectorAll(".turn");
+      const last = all[all.length - 1];
+      return (turns === undefined || all.length === turns) && !document.querySelector(".is-stop") && last?.querySelector(".badge, .problem, .confirm");
+    },
+    turns,
+  );
+}
+
+export const last = (page) => page.locator(".turn").last();
+
+/** What axe-core has against the page as it is. */
+export async function violations(page) {
+  // Colours on their way are no colours.
+  await page.evaluate(() => Promise.all(document.getAnimations().filter((animation) => animation.effect.getTiming().iterations !== Infinity).map((animation) => animation.finished.catch(() => {}))));
+  const { violations } = await new AxeBuilder({ page }).analyze();
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.target} ${node.failureSummary}`).join("; ")}`);
+}
+
+let failed = 0;
+
+/** Runs one check and prints one line. */
+export async function check(name, work, page) {
+  try {
+    await work();
+    console.log(`ok    ${name}`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAIL  ${name}\n      ${String(error.stack ?? error).split("\n").slice(0, 8).join("\n      ")}`);
+    if (process.env.SCREENSHOTS && page) await page.screenshot({ path: join(process.env.SCREENSHOTS, `${name.replace(/\W+/g, "-")}.png`) }).catch(() => {});
+  }
+}
+
+export const failures = () => failed;

@@ -1,0 +1,30 @@
+// Markdown, and what has to be in the nodes it becomes. Each is also written in pieces of several sizes, and has to become
+// the same.
+
+export const FIXTURES = [
+  ["plain words", "<p dir=\"auto\">plain words</p>"],
+  ["one\n\ntwo", "<p dir=\"auto\">one</p><p dir=\"auto\">two</p>"],
+  ["# Title\n\ntext", "<h3 class=\"md-h1\" dir=\"auto\">Title</h3>"],
+  ["### Third\n", "<h3 class=\"md-h3\" dir=\"auto\">Third</h3>"],
+  ["**strong** and *soft*", "<strong>strong</strong> and <em>soft</em>"],
+  ["~~gone~~ and `code`", "<s>gone</s> and <code>code</code>"],
+  ["- one\n- two\n", "<ul><li dir=\"auto\">one</li><li dir=\"auto\">two</li></ul>"],
+  ["3. three\n4. four\n", "<ol start=\"3\"><li dir=\"auto\">three</li>"],
+  ["- a\n  - b\n", "<ul><li dir=\"auto\">a<ul><li dir=\"auto\">b</li></ul></li></ul>"],
+  ["- [ ] open\n- [x] done\n", "aria-label=\"done:\""],
+  ["> quoted\n", "<blockquote dir=\"auto\"><p dir=\"auto\">quoted</p></blockquote>"],
+  ["---\n", "<hr>"],
+  ["```rust\nfn main() {}\n```\n", "data-language=\"rust\""],
+  ["```\n<script>x</script>\n```\n", "&lt;script&gt;x&lt;/script&gt;"],
+  ["```js\nnever closed", "never closed"],
+  ["| a | b |\n|---|---|\n| 1 | 2 |\n", "<td dir=\"auto\"> 2 </td>"],
+  ["[link](https://example.com/)", "href=\"https://example.com/\""],
+  ["[link](https://example.com/)", "rel=\"noopener noreferrer nofollow\""],
+  ["see https://example.com/x now", "href=\"https://example.com/x\""],
+  ["[bad](javascript:alert(1))", "<a>bad</a>"],
+  ["![cat](https://example.com/cat.png)", "<a class=\"md-image\" href=\"https://example.com/cat.png\""],
+  ["a <b>raw</b> tag", "a &lt;b&gt;raw&lt;/b&gt; tag"],
+  ["a  \nb", "a"],
+  ["שלום עולם", "<p dir=\"auto\">שלום עולם</p>"],
+  ["2 * 3 * 4 < 5 & 6", "2 * 3 * 4 &lt; 5 &amp; 6"],
+];

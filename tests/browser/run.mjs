@@ -1,0 +1,43 @@
+// The web page in a real browser, against the real binary: `ADJUTANT_BIN=... node run.mjs [GROUP...]`. One line per check.
+// Without `UPDATE_SCREENSHOTS=1` the pictures in `docs/screenshots` stay as they are.
+
+import { failures, launch, lines, open, serve } from "./harness.mjs";
+import { flow } from "./flow.mjs";
+import { hostile } from "./hostile.mjs";
+import { looks } from "./looks.mjs";
+import { modules } from "./modules.mjs";
+import { states } from "./states.mjs";
+import { vendored } from "./vendored.mjs";
+
+if (!process.env.ADJUTANT_BIN) {
+  console.error("ADJUTANT_BIN names the binary to try");
+  process.exit(2);
+}
+
+const groups = {
+  vendored,
+  async modules(browser) {
+    const service = await serve({ script: lines({ text: "Hello.", repeat: true }) });
+    try {
+      await modules(await open(browser, service));
+    } finally {
+      await service.stop();
+    }
+  },
+  flow,
+  states,
+  hostile,
+  looks,
+};
+
+const chosen = process.argv.slice(2);
+const browser = await launch();
+try {
+  for (const [name, run] of Object.entries(groups)) {
+    if (chosen.length === 0 || chosen.includes(name)) await run(browser);
+  }
+} finally {
+  await browser.close();
+}
+console.log(failures() === 0 ? "all is well" : `${failures()} failed`);
+process.exit(failures() === 0 ? 0 : 1);
