@@ -56,16 +56,17 @@ export async function serve(users) {
   }
   const auth = users.length > 0 ? 'token' : 'none';
   const args = ['serve', '--json', '--bind', '127.0.0.1:0', '-m', 'demo', '--auth', auth];
-  const { url } = await started(spawn(BIN, args, { env }));
-  return { url: new URL('/mcp', url), tokens };
+  const process = spawn(BIN, args, { env });
+  const { url } = await started(process);
+  return { url: new URL('/mcp', url), tokens, process };
 }
 
 /** Waits for the first line of a process, which is JSON. It ends with the checks. */
 export async function started(process) {
-  const exited = new Promise((resolve) => process.once('exit', resolve));
+  process.ended = new Promise((resolve) => process.once('exit', (code, signal) => resolve(signal ?? code)));
   cleanups.push(async () => {
     process.kill('SIGTERM');
-    await exited;
+    await process.ended;
   });
   let said = '';
   process.stderr?.on('data', (data) => (said += data));

@@ -123,7 +123,7 @@ export async function sdk() {
     assert.match(run(['tasks', 'list'], env).stdout, /Feed cat/);
   });
 
-  const { url, tokens } = await serve(['ana', 'ben']);
+  const { url, tokens, process } = await serve(['ana', 'ben', 'carl']);
   await conversation('http', (person) => http(url, tokens.ana, person));
   await check('http: another user has other tasks, and no use for the session or the token', async () => {
     const [ana, ben] = [await http(url, tokens.ana), await http(url, tokens.ben)];
@@ -153,18 +153,19 @@ export async function sdk() {
     }
     assert.ok((await tasks(ana)).length > 0, 'the session still lives');
   });
+  // From here on another user: each may ask sixty times a minute.
   await check('http: who ends a session has ended it', async () => {
-    const client = await http(url, tokens.ana);
+    const client = await http(url, tokens.carl);
     const session = client.transport.sessionId;
     await client.transport.terminateSession();
-    const answer = await fetch(url, { method: 'GET', headers: headers(tokens.ana, session) });
+    const answer = await fetch(url, { method: 'GET', headers: headers(tokens.carl, session) });
     assert.equal(answer.status, 404);
   });
   await check('http: pages of other origins and rebound names are refused', async () => {
     const { default: request } = await import('node:http');
     const status = (method, extra) =>
       new Promise((resolve, reject) => {
-        const sent = request.request(url, { method, headers: { ...headers(tokens.ana), ...extra } }, (answer) => {
+        const sent = request.request(url, { method, headers: { ...headers(tokens.carl), ...extra } }, (answer) => {
           answer.resume();
           resolve(answer.statusCode);
         });
@@ -175,6 +176,63 @@ export async function sdk() {
       assert.equal(await status(method, { Origin: 'http://evil.example' }), 403, method);
     }
   });
+  await check('http: the version without sessions asks by ending the call, and is answered by its repeat', async () => {
+    const one = (params, capabilities) => sessionless(url, tokens.carl, params, capabilities);
+    const args = { description: 'Sweep floor' };
+    const added = await one({ name: 'add_task', arguments: args }, {});
+    assert.equal(added.structuredContent.data.description, 'Sweep floor');
+    const task_id = added.structuredContent.data.id;
+    const deletion = { name: 'delete_task', arguments: { task_id } };
+    const plain = await one(deletion, {});
+    assert.equal(plain.structuredContent.status, 'confirmation_required');
+    const asked = await one(deletion, { elicitation: { form: {} } });
+    assert.equal(asked.resultType, 'input_required');
+    assert.equal(asked.inputRequests.confirm.method, 'elicitation/create');
+    const answer = (action, content) => ({
+      ...deletion,
+      requestState: asked.requestState,
+      inputResponses: { confirm: { action, content } },
+    });
+    const no = await one(answer('decline'), { elicitation: {} });
+    assert.equal(no.structuredContent.status, 'declined');
+    const yes = await one(answer('accept', { confirm: true }), { elicitation: {} });
+    assert.equal(yes.structuredContent.data.deleted, true);
+    const again = await one(answer('accept', { confirm: true }), { elicitation: {} });
+    assert.equal(again.isError, true);
+  });
+  await check('http: a service that is told to end ends its sessions and itself', async () => {
+    const client = await http(url, tokens.carl);
+    assert.ok(client.transport.sessionId);
+    const begun = Date.now();
+    process.kill('SIGTERM');
+    assert.equal(await process.ended, 0);
+    assert.ok(Date.now() - begun < 20_000, 'it did not wait for the client to go, which takes half a minute');
+  });
+}
+
+/** `tools/call` in the version of the protocol that has no sessions. */
+async function sessionless(url, token, params, capabilities) {
+  const version = '2026-07-28';
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': version,
+    'io.modelcontextprotocol/clientInfo': { name: 'checks', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': capabilities,
+  };
+  const answer = await fetch(url, {
+    method: 'POST',
+    headers: {
+      ...headers(token),
+      'MCP-Protocol-Version': version,
+      'Mcp-Method': 'tools/call',
+      'Mcp-Name': params.name,
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { ...params, _meta } }),
+  });
+  const text = await answer.text();
+  assert.equal(answer.status, 200, text);
+  assert.equal(answer.headers.get('mcp-session-id'), null);
+  const data = text.split('\n').filter((line) => line.startsWith('data: {'));
+  return JSON.parse(data.length ? data.at(-1).slice(6) : text).result;
 }
 
 function headers(token, session) {

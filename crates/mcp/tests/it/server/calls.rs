@@ -1,3 +1,6 @@
+//! What comes of a call.
+#![expect(deprecated, reason = "logging is deprecated from 2026-07-28 on, and the versions before have it")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -239,7 +242,6 @@ async fn a_client_that_wants_to_know_is_told_that_a_call_still_runs() {
 }
 
 #[tokio::test]
-#[expect(deprecated, reason = "logging is deprecated from 2026-07-28 on, and the versions before have it")]
 async fn a_client_hears_what_is_done_from_the_level_it_wants() {
     let world = World::new();
     let mut client = Client::plain(&world.server(), "ana").await;
