@@ -13,8 +13,8 @@ use super::Backoff;
 /// How long a server may take to start, shake hands and list its tools, if nothing else is said.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes of one result that reach the model, if nothing else is said.
-pub(super) const RESULT_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of one result that are kept, if nothing else is said. What of it fits the model's window is not decided here.
+pub(super) const RESULT_BYTES_MAX: usize = 1024 * 1024;
 
 /// What a person calls a server: 1 to 32 letters, digits, `_` and `-`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,7 +60,7 @@ pub struct ServerConfig {
     pub timeout: Option<Duration>,
     /// Bound of starting it, the handshake and the first list of tools together. Default 10 s.
     pub start_timeout: Duration,
-    /// Bytes of one result that are handed on; what is over is cut, and the cut is told. Default 64 KiB.
+    /// Bytes of one result that are handed on; what is over is cut, and the cut is told. Default 1 MiB.
     pub result_bytes_max: usize,
     /// Whether nothing starts without it. Default: its tools are missing, and that is told.
     pub required: bool,
