@@ -1,5 +1,11 @@
 // The official openai client for JavaScript against a running service, and what Open WebUI sends.
 import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
 import OpenAI from "openai";
 
 const url = process.env.ADJUTANT_URL;
@@ -30,6 +36,30 @@ async function tasks() {
   const answer = await fetch(`${url}/v1/tasks`, { headers: { Authorization: `Bearer ${token}` } });
   assert.equal(answer.status, 200);
   return (await answer.json()).tasks.map((task) => task.description);
+}
+
+// A service of our own with two users, killed at the end.
+async function withService(home, use) {
+  const environment = { cwd: home, env: { PATH: process.env.PATH, HOME: home } };
+  const adjutant = process.env.ADJUTANT_BIN;
+  const tokens = ["ana", "eve"].map((name) => {
+    const file = join(home, `${name}.token`);
+    if (!existsSync(file)) {
+      const made = execFileSync(adjutant, ["token", "create", "--user", name, "--json"], { ...environment, encoding: "utf8" });
+      writeFileSync(file, JSON.parse(made).token);
+    }
+    return readFileSync(file, "utf8");
+  });
+  const script = `scripted:${join(process.cwd(), "script.jsonl")}`;
+  const service = spawn(adjutant, ["serve", "--json", "--bind", "127.0.0.1:0", "-m", script], environment);
+  try {
+    const [line] = await once(createInterface({ input: service.stdout }), "line");
+    await use(JSON.parse(line).url, tokens);
+  } finally {
+    const ended = once(service, "exit");
+    service.kill("SIGKILL");
+    await ended;
+  }
 }
 
 async function failsWith(kind, expected, promise) {
@@ -134,6 +164,29 @@ const checks = {
     const half = retrying.chat.completions.create({ model, messages: [user("add and fail")] });
     await failsWith(OpenAI.InternalServerError, { status: 503, code: "server" }, half);
     assert.deepEqual(await tasks(), ["buy bread"]);
+  },
+
+  async "a question survives a restart, and is one user's alone"() {
+    const home = mkdtempSync(join(tmpdir(), "adjutant-openai-"));
+    try {
+      const messages = [user("delete milk")];
+      let question;
+      await withService(home, async (url, tokens) => {
+        const [ana, eve] = tokens.map((apiKey) => new OpenAI({ baseURL: `${url}/v1`, apiKey, maxRetries: 0 }));
+        const create = (client, messages) => client.chat.completions.create({ model, messages });
+        for (const client of [ana, eve]) await create(client, [user("add buy milk")]);
+        question = said(await create(ana, messages));
+        const yes = [...messages, assistant(question), user("yes")];
+        assert.equal(said(await create(eve, yes)), "Yes to what?");
+      });
+      await withService(home, async (url, [token]) => {
+        const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: token, maxRetries: 0 });
+        const yes = [...messages, assistant(question), user("yes")];
+        assert.equal(said(await client.chat.completions.create({ model, messages: yes })), "Done.");
+      });
+    } finally {
+      rmSync(home, { recursive: true, force: true });
+    }
   },
 
   async "Open WebUI lists, chats and asks for a title"() {

@@ -85,7 +85,7 @@ impl Encoder {
             _ if self.said.is_empty() => return Some(Piece::Content(self.say(content))),
             _ => format!("\n\n{content}"),
         };
-        (!rest.is_empty()).then(|| Piece::Content(rest))
+        (!rest.is_empty()).then_some(Piece::Content(rest))
     }
 
     fn say(&mut self, text: &str) -> String {

@@ -2,7 +2,8 @@
 //! here and cannot be had is refused, or left out and said so.
 
 use adjutant_core::{MaxTokens, Notice, OutputSchema};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
@@ -11,10 +12,17 @@ use crate::problem::Problem;
 
 /// What a client sends.
 #[derive(Debug, Deserialize, ToSchema)]
+#[schema(example = json!({
+    "model": "adjutant",
+    "messages": [{"role": "user", "content": "add buy milk"}],
+    "stream": true,
+    "stream_options": {"include_usage": true}
+}))]
 pub(super) struct CompletionRequest {
     /// The agent's name, or that with `-plain`.
     pub(super) model: String,
     /// What was said before, and last what the person says now.
+    #[schema(min_items = 1)]
     pub(super) messages: Vec<ChatMessage>,
     /// Whether the answer comes in pieces.
     #[serde(default)]
@@ -26,15 +34,15 @@ pub(super) struct CompletionRequest {
     #[serde(default)]
     pub(super) response_format: Option<ResponseFormat>,
     /// How many answers: one.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 1, maximum = 1)]
     n: Option<u64>,
     /// Visible output, in tokens. The service's own bound holds too.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 1)]
     max_completion_tokens: Option<u64>,
     /// The older name of it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 1)]
     max_tokens: Option<u64>,
     /// Checked, and otherwise the service's own setting.
@@ -57,7 +65,7 @@ pub(super) struct CompletionRequest {
     tools: Option<Vec<Map<String, Value>>>,
     /// Only `auto` and `none`.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<String>, pattern = "^(auto|none)$")]
     tool_choice: Option<Value>,
     /// The older name of `tools`.
     #[serde(default)]
@@ -332,6 +340,15 @@ impl CompletionRequest {
         ];
         let notice = |(_, param, why)| Notice::not_sent(format!("{param} was not used: {why}."));
         unused.into_iter().filter(|(asked, ..)| *asked).map(notice).collect()
+    }
+}
+
+/// A whole number; `5.0` is one too.
+fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    match Option::<f64>::deserialize(deserializer)? {
+        None => Ok(None),
+        Some(number) if number >= 0.0 && number.fract() == 0.0 => Ok(Some(number as u64)),
+        Some(number) => Err(D::Error::custom(format!("{number} is no whole number of 0 or more"))),
     }
 }
 

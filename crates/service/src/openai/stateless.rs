@@ -77,10 +77,8 @@ pub(super) async fn belongs(agent: &Agent, user: &UserId, said: &[Said]) -> Resu
         agent.advance(key).await.map_err(|error| Problem::run(&error))?;
     }
     let bare = said.last().is_some_and(|last| read_words(&last.text) != Reading::Unclear);
-    if bare {
-        if let Some(response) = settled(agent, user, said, &places).await.map_err(failed)? {
-            return Ok(Belongs::Settled(Box::new(response)));
-        }
+    if bare && let Some(response) = settled(agent, user, said, &places).await? {
+        return Ok(Belongs::Settled(Box::new(response)));
     }
     Ok(Belongs::New)
 }
@@ -91,19 +89,30 @@ async fn settled(
     user: &UserId,
     said: &[Said],
     places: &[(usize, Prefix)],
-) -> Result<Option<AgentResponse>, StoreError> {
+) -> Result<Option<AgentResponse>, Problem> {
+    let failed = |error: StoreError| Problem::store(&error);
     let since = agent.now().checked_sub(SETTLED).ok();
     let filter = DecisionFilter { since, limit: Some(SETTLED_MAX), ..DecisionFilter::default() };
-    for decision in agent.logs().decisions(user, &filter).await? {
-        let was_asked =
-            matches!(decision.kind, Some(DecisionKind::ExecutePending | DecisionKind::CancelPending))
-                || decision.outcome == Some(OutcomeCategory::ConfirmationExpired);
+    for decision in agent.logs().decisions(user, &filter).await.map_err(failed)? {
+        // One that waited has been answered meanwhile, or it would have been found waiting.
+        let was_asked = matches!(
+            decision.kind,
+            Some(
+                DecisionKind::RequestConfirmation
+                    | DecisionKind::ExecutePending
+                    | DecisionKind::CancelPending
+            )
+        ) || decision.outcome == Some(OutcomeCategory::ConfirmationExpired);
         let begun_so = places.iter().any(|(_, prefix)| holds(decision.conversation, prefix));
         if !was_asked || !begun_so {
             continue;
         }
         let key = ConversationKey { user: user.clone(), conversation: decision.conversation };
-        let events = agent.journal().load(&key).await?.events;
+        if decision.ended_at.is_none() {
+            // It is being carried out: what becomes of it is the answer.
+            agent.advance(&key).await.map_err(|error| Problem::run(&error))?;
+        }
+        let events = agent.journal().load(&key).await.map_err(failed)?.events;
         let question = events.iter().rev().find_map(|recorded: &Recorded| match &recorded.event {
             Event::TurnParked { turn, content, .. } if *turn == decision.id => Some(content),
             _ => None,
