@@ -1,5 +1,6 @@
 //! The memory as a whole: facts, notes and the way back, over one vault of one owner.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use adjutant_core::port::MemoryLedger;
@@ -24,7 +25,7 @@ const ATTEMPTS_MAX: usize = 8;
 /// Settings of a memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryOptions {
-    /// Where the facts are, relative to the vault. Default `memory/facts.md`. Setting `memory.path`.
+    /// Where the facts are, relative to the vault, or as a whole path inside it. Default `memory/facts.md`. Setting `memory.path`.
     pub path: String,
     /// How many facts there may be. Default 200. At the limit `remember` refuses; nothing is evicted. Setting
     /// `memory.max_facts`.
@@ -109,7 +110,9 @@ impl Memory {
         ledger: Arc<dyn MemoryLedger>,
         clock: Clock,
     ) -> Result<Self, VaultError> {
-        let facts = NotePath::parse(&options.path)?;
+        // The seed's `memoryPath` may be the whole path of a file in the vault.
+        let inside = Path::new(&options.path).strip_prefix(vault.root()).ok().and_then(Path::to_str);
+        let facts = NotePath::parse(inside.unwrap_or(&options.path))?;
         let scope = MemoryScope { user: owner, vault: vault.root().to_string_lossy().into_owned() };
         Ok(Self(Arc::new(Shared { vault, facts, options, ledger, clock, scope })))
     }

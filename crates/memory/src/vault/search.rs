@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
+use super::markdown::front_matter;
 use super::note::{aliases, is_below, links, tags};
 use super::path::{folded, folder, link_target};
 use super::walk::{Walked, read_all};
@@ -159,17 +160,17 @@ impl Vault {
         }
         let walk = self.walk(folder(&filter.folder)?.as_deref())?;
         let mut found = read_all(&walk.notes, |note, text| {
-            Some((score(note, text, &terms)?, modified(note), note.clone(), lines(text, &terms)))
+            Some((score(note, text, &terms)?, modified(note), note.clone()))
         });
         found.sort_by(|one, other| {
             other.0.cmp(&one.0).then(other.1.cmp(&one.1)).then_with(|| one.2.path.cmp(&other.2.path))
         });
         let total = found.len();
-        let notes: Vec<Hit> = found
-            .into_iter()
-            .take(bounded(filter.limit))
-            .map(|(_, _, note, lines)| Hit { path: note.path, lines })
-            .collect();
+        found.truncate(bounded(filter.limit));
+        let best: Vec<Walked> = found.into_iter().map(|(_, _, note)| note).collect();
+        // Only of what is shown: reading these few files again is cheaper than taking lines out of all.
+        let notes =
+            read_all(&best, |note, text| Some(Hit { path: note.path.clone(), lines: lines(text, &terms) }));
         Ok(Found { cut: cut(notes.len(), total, walk.more), notes, total })
     }
 }
@@ -284,17 +285,17 @@ fn score(note: &Walked, text: &str, terms: &[Term]) -> Option<u64> {
 }
 
 fn aliases_hold(lowered_text: &str, words: &str) -> bool {
+    // Reading YAML is the dearest thing here, so only where the words stand in it.
+    let front = front_matter(lowered_text).0.and_then(|front| lowered_text.get(front));
+    if !front.is_some_and(|front| front.contains(words)) {
+        return false;
+    }
     aliases(lowered_text).iter().any(|alias| lowered(alias) == words)
 }
 
 /// The tag is looked for as text first: reading where tags count is dearer.
 fn has_tag(text: &str, tag: &str) -> bool {
-    let holds = if text.is_ascii() && tag.is_ascii() {
-        let (text, tag) = (text.as_bytes(), tag.as_bytes());
-        !tag.is_empty() && text.windows(tag.len()).any(|window| window.eq_ignore_ascii_case(tag))
-    } else {
-        folded(text).contains(&folded(tag))
-    };
+    let holds = lowered(text).contains(&lowered(tag));
     holds && tags(text).iter().any(|known| is_below(known, tag))
 }
 
@@ -347,7 +348,9 @@ fn lowered(text: &str) -> String {
         return text.to_ascii_lowercase();
     }
     let lower = text.to_lowercase();
-    if is_nfc(&lower) { lower } else { lower.nfc().collect() }
+    // Below U+0300, whose first byte is 0xCC, nothing can be decomposed: most European text is done here.
+    let is_composed = lower.bytes().all(|byte| byte < 0xCC) || is_nfc(&lower);
+    if is_composed { lower } else { lower.nfc().collect() }
 }
 
 fn without_md(path: &str) -> &str {

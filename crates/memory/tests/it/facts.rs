@@ -86,6 +86,30 @@ async fn the_prompt_has_every_important_fact_and_the_ten_most_recent_and_says_th
 }
 
 #[tokio::test]
+async fn a_line_by_hand_is_told_up_to_the_bound_and_kept_whole() {
+    let home = Home::new();
+    let line = "ü".repeat(600);
+    home.write("memory/facts.md", format!("# Key Facts\n\n## Important\n\n- {line}\n"));
+    let context = home.memory.facts().context().await.unwrap();
+    assert!(context.contains(&format!("- {}… (cut at 500 characters)\n", "ü".repeat(500))), "{context}");
+    assert_eq!(home.contents().await, [line]);
+}
+
+#[tokio::test]
+async fn the_path_of_the_facts_is_a_setting_and_stays_inside() {
+    let path = |path: String| MemoryOptions { path, ..MemoryOptions::default() };
+    let home = Home::with(path("About me.md".to_owned()));
+    home.remember("Josh has a cat").await;
+    assert!(home.read("About me.md").contains("Josh has a cat"));
+    let whole = home.vault().canonicalize().unwrap().join("About me.md");
+    let again = home.open(path(whole.to_string_lossy().into_owned())).unwrap();
+    assert_eq!(again.facts().list().await.unwrap().len(), 1);
+    for outside in ["../facts.md", "/etc/facts.md", ".obsidian/facts.md", ""] {
+        assert!(home.open(path(outside.to_owned())).is_err(), "{outside}");
+    }
+}
+
+#[tokio::test]
 async fn a_correction_keeps_its_date_and_changes_text_and_source() {
     let home = Home::new();
     let call = Cause::call(&context("local", 1));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use adjutant_core::{CallId, CancellationToken, ConversationId, IdempotencyKey, ToolContext, TurnId, UserId};
-use adjutant_memory::{Cause, InMemoryLedger, Memory, MemoryOptions, Vault};
+use adjutant_memory::{Cause, InMemoryLedger, Memory, MemoryOptions, Vault, VaultError};
 use jiff::{Span, Zoned};
 
 pub(crate) struct Home {
@@ -33,6 +33,11 @@ impl Home {
     /// The same vault, opened anew with an empty history: a restart without a database.
     pub(crate) fn forgetful(&self) -> Memory {
         memory(self.folder.path(), MemoryOptions::default(), &Arc::new(InMemoryLedger::new()), &self.time)
+    }
+
+    /// The same vault with other settings.
+    pub(crate) fn open(&self, options: MemoryOptions) -> Result<Memory, VaultError> {
+        try_memory(self.folder.path(), options, &self.ledger, &self.time)
     }
 
     pub(crate) fn vault(&self) -> PathBuf {
@@ -73,10 +78,19 @@ fn memory(
     ledger: &Arc<InMemoryLedger>,
     time: &Arc<Mutex<Zoned>>,
 ) -> Memory {
-    let vault = Vault::open(folder.join("vault")).unwrap().with_work_folder(folder.join("work"));
+    try_memory(folder, options, ledger, time).unwrap()
+}
+
+fn try_memory(
+    folder: &Path,
+    options: MemoryOptions,
+    ledger: &Arc<InMemoryLedger>,
+    time: &Arc<Mutex<Zoned>>,
+) -> Result<Memory, VaultError> {
+    let vault = Vault::open(folder.join("vault"))?.with_work_folder(folder.join("work"));
     let time = time.clone();
     let clock = Arc::new(move || time.lock().unwrap().clone());
-    Memory::new(vault, UserId::local(), options, ledger.clone(), clock).unwrap()
+    Memory::new(vault, UserId::local(), options, ledger.clone(), clock)
 }
 
 /// A context of this user; every `call` number is another call.
