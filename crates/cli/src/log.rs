@@ -1,22 +1,39 @@
 //! `adjutant log`: the decision log and the tool-invocation log.
 
+mod filter; // which decisions
+mod stats; // what they add up to
+
+use std::collections::HashMap;
+use std::time::Duration;
+
 use adjutant_core::{
-    Cost, DecisionFilter, DecisionRecord, OutcomeCategory, ToolInvocationRecord, UserId, nearest,
+    ConversationKey, Cost, DecisionFilter, DecisionRecord, OutcomeCategory, Step, ToolInvocationRecord,
+    TurnId, UserId, trace,
 };
 use comfy_table::{ContentArrangement, Table, presets};
+use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::args::Log;
 use crate::config::Settings;
 use crate::display::{clean, clip, json_line, millis, tokens};
 use crate::error::{CliError, Exit};
+use crate::lines::Stops;
 use crate::screen::Screen;
 use crate::store::{self, Store};
 
-/// Lists decisions, or shows one.
+/// How many decisions are read at once where all are wanted.
+const AT_ONCE: u32 = 200;
+/// How often `tail` looks for more.
+const LOOK: Duration = Duration::from_millis(500);
+/// How many decisions `tail` remembers to have told: older ones that go on are told again.
+const REMEMBERED: usize = 1_000;
+
+/// Lists, shows, follows, adds up or exports decisions.
 ///
 /// # Errors
-/// The store cannot be read, there is no such outcome, or no (or more than one) such decision.
+/// The store cannot be read, there is no such outcome or time, or no (or more than one) such decision.
 pub(crate) async fn run(
     settings: &Settings,
     screen: &Screen,
@@ -24,11 +41,9 @@ pub(crate) async fn run(
     json: bool,
 ) -> Result<Exit, CliError> {
     let store = store::open(settings).await?;
-    let user = UserId::local();
     match command {
-        Log::List { limit, outcome } => {
-            let outcome = outcome.as_deref().map(parse_outcome).transpose()?;
-            let filter = DecisionFilter { outcome, limit: Some(limit), ..DecisionFilter::default() };
+        Log::List { limit, filter } => {
+            let (user, filter) = filter::read(filter, Some(limit), now())?;
             let decisions = store.decisions(&user, &filter).await?;
             if json {
                 screen.answer_line(&json_line(&decisions));
@@ -38,28 +53,117 @@ pub(crate) async fn run(
                 screen.answer_line(&table(&decisions));
             }
         }
-        Log::Show { id } => {
+        Log::Show { id, user } => {
+            let user = user.map_or_else(|| Ok(UserId::local()), UserId::new);
+            let user = user.map_err(|error| CliError::usage(format!("--user: {error}")))?;
             let decision = find(&*store, &user, id.as_deref()).await?;
             let calls = store.tool_invocations(&user, decision.id).await?;
+            let loaded = store.load(&ConversationKey { user, conversation: decision.conversation }).await?;
+            let steps = trace(&loaded.events, decision.id, settings.log_content);
             if json {
-                screen.answer_line(&json_line(&json!({ "decision": decision, "tool_invocations": calls })));
+                let shown = json!({ "decision": decision, "tool_invocations": calls, "steps": steps });
+                screen.answer_line(&json_line(&shown));
             } else {
-                show(screen, &decision, &calls);
+                show(screen, &decision, &calls, &steps);
             }
+        }
+        Log::Tail { limit, filter } => {
+            let (user, filter) = filter::read(filter, Some(limit), now())?;
+            tail(&*store, screen, &user, filter, json).await?;
+        }
+        Log::Stats { filter } => {
+            let (user, filter) = filter::read(filter, Some(AT_ONCE), now())?;
+            let mut all = Vec::new();
+            each_page(&*store, &user, filter, async |page| {
+                all.extend(page);
+                Ok(())
+            })
+            .await?;
+            let stats = stats::stats(&all);
+            screen.answer_line(&if json { json_line(&stats) } else { stats::table(&stats) });
+        }
+        Log::Export { filter } => {
+            let (user, filter) = filter::read(filter, Some(AT_ONCE), now())?;
+            each_page(&*store, &user, filter, async |page| {
+                for decision in page {
+                    let tool_invocations = store.tool_invocations(&user, decision.id).await?;
+                    screen.answer_line(&json_line(&Exported { decision, tool_invocations }));
+                }
+                Ok(())
+            })
+            .await?;
         }
     }
     Ok(Exit::Ok)
 }
 
-fn parse_outcome(word: &str) -> Result<OutcomeCategory, CliError> {
-    word.to_uppercase().parse().map_err(|_| {
-        let words: Vec<&str> = OutcomeCategory::ALL.iter().map(|outcome| outcome.as_str()).collect();
-        let error = CliError::usage(format!("there is no outcome {word:?}"));
-        match nearest(word, words.iter().copied()) {
-            Some(near) => error.or_try(near),
-            None => error.or_try(words.join(", ")),
+/// A line of an export.
+#[derive(Serialize)]
+struct Exported {
+    #[serde(flatten)]
+    decision: DecisionRecord,
+    tool_invocations: Vec<ToolInvocationRecord>,
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long ago something is has to be told by somebody")]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+/// Reads all decisions of a filter, newest first.
+async fn each_page(
+    store: &dyn Store,
+    user: &UserId,
+    mut filter: DecisionFilter,
+    mut take: impl AsyncFnMut(Vec<DecisionRecord>) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    loop {
+        let page = store.decisions(user, &filter).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        filter.after = Some(last.cursor());
+        take(page).await?;
+    }
+}
+
+/// Tells the newest decisions, oldest first, then each that ends or begins to wait, until it is told to stop.
+async fn tail(
+    store: &dyn Store,
+    screen: &Screen,
+    user: &UserId,
+    mut filter: DecisionFilter,
+    json: bool,
+) -> Result<(), CliError> {
+    let mut stops = Stops::new()?;
+    let mut told: HashMap<TurnId, Option<OutcomeCategory>> = HashMap::new();
+    let mut first = true;
+    loop {
+        let newest = store.decisions(user, &filter).await?;
+        for decision in newest.iter().rev() {
+            // What has no outcome yet is told when it has one, except at first: it is there.
+            let news = told.get(&decision.id) != Some(&decision.outcome);
+            if news && (first || decision.outcome.is_some()) {
+                told.insert(decision.id, decision.outcome);
+                if json {
+                    screen.answer_line(&json_line(decision));
+                } else {
+                    screen.answer_line(&table(std::slice::from_ref(decision)));
+                }
+            }
         }
-    })
+        first = false;
+        filter.limit = Some(AT_ONCE);
+        // What was there before the first look and was not asked for stays untold.
+        filter.since =
+            filter.since.or_else(|| newest.last().map(|oldest| oldest.started_at)).or_else(|| Some(now()));
+        if told.len() > REMEMBERED {
+            let recent: Vec<TurnId> = newest.iter().map(|decision| decision.id).collect();
+            told.retain(|id, _| recent.contains(id));
+        }
+        tokio::select! {
+            () = stops.next() => return Ok(()),
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
 }
 
 /// The newest decision, or the one whose id begins or ends with `id`.
@@ -74,12 +178,17 @@ async fn find(store: &dyn Store, user: &UserId, id: Option<&str>) -> Result<Deci
     {
         return Ok(decision);
     }
-    let all = store.decisions(user, &DecisionFilter::default()).await?;
     let is_meant = |decision: &DecisionRecord| {
         let full = decision.id.to_string();
         !id.is_empty() && (full.starts_with(id) || full.ends_with(id))
     };
-    let mut meant: Vec<DecisionRecord> = all.into_iter().filter(is_meant).collect();
+    let mut meant: Vec<DecisionRecord> = Vec::new();
+    let all = DecisionFilter { limit: Some(AT_ONCE), ..DecisionFilter::default() };
+    each_page(store, user, all, async |page| {
+        meant.extend(page.into_iter().filter(is_meant));
+        Ok(())
+    })
+    .await?;
     match (meant.pop(), meant.len()) {
         (Some(one), 0) => Ok(one),
         (Some(_), more) => Err(CliError::unknown(format!("{id:?} fits {} decisions", more + 1))
@@ -107,10 +216,13 @@ fn table(decisions: &[DecisionRecord]) -> String {
     table.trim_fmt()
 }
 
-fn show(screen: &Screen, decision: &DecisionRecord, calls: &[ToolInvocationRecord]) {
+fn show(screen: &Screen, decision: &DecisionRecord, calls: &[ToolInvocationRecord], steps: &[Step]) {
     let field = |name: &str, value: &str| screen.answer_line(&format!("{name:14} {}", clip(value, 2_000)));
     field("turn", &decision.id.to_string());
     field("conversation", &decision.conversation.to_string());
+    if let Some(request) = &decision.request_id {
+        field("request", request);
+    }
     field("started", &decision.started_at.to_string());
     field("message", &decision.message);
     if decision.message_chars != decision.message.chars().count() {
@@ -152,7 +264,27 @@ fn show(screen: &Screen, decision: &DecisionRecord, calls: &[ToolInvocationRecor
         let line = format!("{} {}  {outcome}  {}", call.tool, json_line(&call.arguments), millis(call.ms));
         field("tool", &line);
     }
+    for step in steps {
+        field("step", &line_of(step));
+    }
     if let Some(content) = &decision.content {
         screen.answer_line(&format!("\n{}", clean(content)));
     }
+}
+
+/// When, what, how long, and what it took.
+fn line_of(step: &Step) -> String {
+    let mut line = format!("+{}  {}", millis(step.offset_ms), step.name);
+    line += &step.ms.map_or_else(|| "  goes on".to_owned(), |ms| format!("  {}", millis(ms)));
+    if let Some(attempt) = step.attempt.filter(|attempt| *attempt > 1) {
+        line += &format!("  attempt {attempt}");
+    }
+    if let Some(usage) = &step.usage {
+        let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), tokens);
+        line += &format!("  {}/{} tok", count(usage.input_tokens), count(usage.output_tokens));
+    }
+    if let Some(error) = &step.error {
+        line += &format!("  ✗ {}", error["message"].as_str().unwrap_or_default());
+    }
+    line
 }

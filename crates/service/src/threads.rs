@@ -292,7 +292,8 @@ fn is_instruction(message: &TranscriptMessage) -> bool {
 
 fn key(user: UserId, id: Result<Path<String>, PathRejection>) -> Result<ConversationKey, Problem> {
     let Path(id) = id?;
-    Ok(ConversationKey { user, conversation: conversation_of(&id)? })
+    // What cannot be a name is the name of nothing.
+    Ok(ConversationKey { user, conversation: conversation_of(&id).map_err(|_| unknown())? })
 }
 
 fn unknown() -> Problem {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use adjutant_core::limits;
+use adjutant_core::{LogContent, limits};
 use adjutant_providers::Provider;
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -188,6 +188,10 @@ fn common() -> Vec<Key> {
             ..key("store.path", Kind::Path)
         },
         Key { default: |_| Some(Value::Text(FOREVER.to_owned())), ..key("log.keep", Kind::Keep) },
+        Key {
+            default: |_| Some(Value::Text(LogContent::Full.to_string())),
+            ..key("log.content", Kind::Word(&["full", "redacted", "none"]))
+        },
     ]
 }
 

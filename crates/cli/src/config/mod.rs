@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use adjutant_core::{Budgets, MaxTokens, Temperature};
+use adjutant_core::{Budgets, LogContent, MaxTokens, Temperature};
 use adjutant_mcp::client::ServerConfig;
 use adjutant_providers::Provider;
 use secrecy::SecretString;
@@ -76,6 +76,8 @@ pub(crate) struct Settings {
     pub(crate) mcp: Vec<ServerConfig>,
     /// How long conversations and their logs are kept after the last message; `None`: for ever.
     pub(crate) keep: Option<Duration>,
+    /// How much of what is said is written into the logs.
+    pub(crate) log_content: LogContent,
     pub(crate) dirs: Dirs,
     /// Every setting's name, value and origin, for showing.
     pub(crate) shown: Vec<Shown>,
@@ -395,6 +397,7 @@ impl Values {
             budgets: budget::budgets(&self),
             mcp: Vec::new(),
             keep: self.time("log.keep"),
+            log_content: self.text("log.content").and_then(|word| word.parse().ok()).unwrap_or_default(),
             dirs: dirs.clone(),
             shown,
             warnings,

@@ -161,6 +161,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "serve.hosts" => ("tasks.example,team.example", "[\"tasks.example\", \"team.example\"]"),
         "serve.database_url" => ("postgres://db/team", "\"postgres://db/team\""),
         "log.keep" => ("77d", "\"77d\""),
+        "log.content" => ("redacted", "\"redacted\""),
         _ => ("77s", "\"77s\""),
     }
 }

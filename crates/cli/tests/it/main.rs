@@ -21,6 +21,7 @@ mod doubt;
 mod eval;
 mod harness;
 mod input;
+mod isolation;
 mod log;
 mod mcp_servers;
 mod operations;
