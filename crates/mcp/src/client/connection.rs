@@ -1,6 +1,7 @@
 //! One connection to a server, from the handshake to its end.
 
 use std::error::Error;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -98,11 +99,8 @@ impl Connection {
         means: &Means,
         lifecycle: ClientLifecycleMode,
     ) -> Result<(Self, Greeting), Refused> {
-        let log = &means.handler.log;
-        let (process, (read, write)) =
-            Process::spawn(&config.name, child, log, &means.children).map_err(|error| {
-                Refused::because(format!("{} cannot be started: {error}", child.program.display()))
-            })?;
+        let spawned = Process::spawn(&config.name, child, &means.handler.log, &means.children);
+        let (process, (read, write)) = spawned.map_err(|error| cannot_start(child, &error))?;
         // The reader in front of it bounds lines, and says so.
         let transport = AsyncRwTransport::new(read, write).with_max_line_length(usize::MAX);
         greeted(config, means, transport, lifecycle, Some(process)).await
@@ -140,6 +138,19 @@ impl Refused {
     fn because(words: impl Into<String>) -> Self {
         Self { words: words.into(), of_handshake: false }
     }
+}
+
+/// The system says the same of a program and of a folder that is not there.
+fn cannot_start(child: &Child, error: &io::Error) -> Refused {
+    let program = child.program.display();
+    let missing = error.kind() == io::ErrorKind::NotFound;
+    Refused::because(match &child.directory {
+        Some(directory) if missing && !directory.is_dir() => {
+            format!("the folder it is to start in, {}, is not there", directory.display())
+        }
+        Some(_) | None if missing => format!("{program} cannot be started: there is no such program"),
+        Some(_) | None => format!("{program} cannot be started: {error}"),
+    })
 }
 
 async fn greeted<T, E, A>(

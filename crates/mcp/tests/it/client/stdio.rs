@@ -203,7 +203,14 @@ async fn a_start_that_fails_says_why_in_the_servers_last_words() {
     });
     let servers = start(missing).await.unwrap();
     let Health::Failed { reason } = report(&servers).health else { panic!("it does not run") };
-    assert!(reason.starts_with("no-such-program-anywhere cannot be started: "), "{reason}");
+    assert_eq!(reason, "no-such-program-anywhere cannot be started: there is no such program");
+
+    let mut nowhere = odd("usual");
+    let Via::Child(child) = &mut nowhere.via else { panic!("it is a child") };
+    child.directory = Some("/no/such/folder".into());
+    let servers = start(nowhere).await.unwrap();
+    let Health::Failed { reason } = report(&servers).health else { panic!("it does not run") };
+    assert_eq!(reason, "the folder it is to start in, /no/such/folder, is not there");
 
     let mut silent = odd("silent");
     silent.start_timeout = Duration::from_millis(300);
