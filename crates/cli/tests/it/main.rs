@@ -23,6 +23,7 @@ mod harness;
 mod input;
 mod isolation;
 mod log;
+mod mcp;
 mod mcp_servers;
 mod operations;
 mod replicas;
