@@ -71,6 +71,15 @@ export async function flow(browser) {
       assert.deepEqual(await tasks(page), ["green tea"]);
     });
 
+    await here("loaded again: the same turns, badges and changes, and what was kept is no failure", async () => {
+      const before = await page.locator(".badge").allInnerTexts();
+      await page.reload();
+      await settled(page, 3);
+      assert.deepEqual(await page.locator(".badge").allInnerTexts(), before);
+      assert.equal(await page.locator(".tool.is-failed").count(), 0);
+      assert.match(await page.locator(".changes").innerText(), /added[\s\S]*green tea/);
+    });
+
     await here("delete: Delete deletes", async () => {
       await say(page, "delete green tea");
       await settled(page, 4);

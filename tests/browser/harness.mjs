@@ -15,8 +15,8 @@ const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", 
 
 export const lines = (...objects) => objects.map((object) => JSON.stringify(object)).join("\n") + "\n";
 
-/** Starts `adjutant serve` in an empty home with a model that follows `script`, and the settings `toml`. */
-export async function serve({ script, toml = "" }) {
+/** Starts `adjutant serve ...args` in an empty home with a model that follows `script`, and the settings `toml`. */
+export async function serve({ script, toml = "", args = [] }) {
   const home = mkdtempSync(join(tmpdir(), "adjutant-browser-"));
   const folder = (name) => join(home, name);
   mkdirSync(join(folder("config"), "adjutant"), { recursive: true });
@@ -25,7 +25,7 @@ export async function serve({ script, toml = "" }) {
   const table = toml.includes("[serve]") ? toml : `[serve]\nrequests_per_minute = 100000\n${toml}`;
   writeFileSync(join(folder("config"), "adjutant", "config.toml"), table);
   const env = { PATH: process.env.PATH, HOME: home, XDG_CONFIG_HOME: folder("config"), XDG_DATA_HOME: folder("data"), XDG_STATE_HOME: folder("state"), XDG_CACHE_HOME: folder("cache") };
-  const child = spawn(process.env.ADJUTANT_BIN, ["serve", "--json", "--bind", "127.0.0.1:0", "-m", `scripted:${folder("script.jsonl")}`], { cwd: home, env, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.env.ADJUTANT_BIN, ["serve", "--json", "--bind", "127.0.0.1:0", "-m", `scripted:${folder("script.jsonl")}`, ...args], { cwd: home, env, stdio: ["ignore", "pipe", "pipe"] });
   let errors = "";
   child.stderr.on("data", (data) => (errors += data));
   const ended = new Promise((resolve) => child.once("exit", resolve));

@@ -35,9 +35,14 @@ export async function looks(browser) {
     })) {
       await tour(browser, service, name, options);
     }
-    await pictures(browser, service, { wide, phone });
   } finally {
     await service.stop();
+  }
+  const fresh = await serve({ script: SCRIPT });
+  try {
+    await pictures(browser, fresh, { wide, phone });
+  } finally {
+    await fresh.stop();
   }
 }
 
@@ -134,10 +139,11 @@ async function pictures(browser, service, { wide, phone }) {
   const isUpdate = Boolean(process.env.UPDATE_SCREENSHOTS);
   if (isUpdate) mkdirSync(PICTURES, { recursive: true });
   await check(isUpdate ? "the pictures are taken" : "the pictures could be taken", async () => {
-    const page = await open(browser, service, { size: wide });
+    const page = await open(browser, service, { size: wide, reducedMotion: "reduce" });
     for (const text of ["add buy milk", "add call the dentist before Thursday", "add write the report"]) {
+      await page.getByRole("button", { name: "New conversation" }).click();
       await say(page, text);
-      await settled(page);
+      await settled(page, 1);
     }
     await page.getByRole("button", { name: "New conversation" }).click();
     await say(page, "what is open?");

@@ -57,7 +57,13 @@ function settle(turn, row) {
   if (!row.outcome) turn.status = "running";
   else if (row.outcome === "CANCELLED:BY_USER") turn.status = "stopped";
   else if (row.outcome.startsWith("PENDING")) turn.status = "waiting";
-  for (const part of turn.parts) if (part.kind === "tool" && part.status === "running" && row.outcome) part.status = "open";
+  const isKept = row.outcome === "REFUSAL:CONFIRMATION_DENIED" || row.outcome === "REFUSAL:CONFIRMATION_EXPIRED";
+  for (const part of turn.parts) {
+    if (part.kind !== "tool") continue;
+    if (part.status === "running" && row.outcome) part.status = "open";
+    // Not run because a person said so is no failure.
+    if (part.status === "failed" && isKept) Object.assign(part, { status: "open", summary: part.result.error });
+  }
 }
 
 /** A row of the decision log as the events tell a decision. */

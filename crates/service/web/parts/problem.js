@@ -11,6 +11,8 @@ const TITLES = {
   budget: "The budget is used up",
   timeout: "The model did not answer in time",
   network: "The model cannot be reached",
+  server: "The model is not available",
+  unavailable: "Not available right now",
   offline: "No connection",
 };
 

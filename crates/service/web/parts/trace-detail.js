@@ -85,7 +85,7 @@ function Step({ step }) {
 
 function Sent({ request }) {
   return html`<h4>Sent</h4>
-    ${request.repeated ? html`<p class="muted">${request.repeated} messages as in the call before, then:</p>` : null}
+    ${request.repeated ? html`<p class="muted">${request.repeated === 1 ? "The first message is" : `The first ${request.repeated} messages are`} as in the call before; then:</p>` : null}
     <ul class="messages">${request.messages.map((message) => html`<${Message} message=${message} />`)}</ul>`;
 }
 
