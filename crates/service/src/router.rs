@@ -20,7 +20,10 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::auth::session;
 use crate::problem::Problem;
 use crate::serve::Shared;
-use crate::{chat, decisions, guard, health, mcp, me, metrics, observe, openai, openapi, page, problem, runs, tasks, threads, tools};
+use crate::{
+    chat, decisions, guard, health, mcp, me, metrics, observe, openai, openapi, page, problem, runs, tasks,
+    threads, tools,
+};
 
 /// A request's body, in bytes. Source: `DESIGN.md` 4.
 pub(crate) const BODY_MAX: usize = 1024 * 1024;

@@ -8,6 +8,16 @@ function element(name, attributes, ...children) {
   return made;
 }
 
+/** Text in which `…` is code. */
+function words(text) {
+  return (text ?? "").split("`").map((part, at) => (at % 2 ? element("code", null, part) : part));
+}
+
+/** The first sentence. */
+function beginning(text) {
+  return (text ?? "").split("\n\n")[0].replaceAll("\n", " ").split(/(?<=\.) /)[0];
+}
+
 /** What a reference leads to. */
 function resolve(root, value) {
   if (!value?.$ref) return value ?? {};
@@ -44,7 +54,7 @@ function fields(root, schema, seen = new Set()) {
     element("tr", null,
       element("td", null, element("code", null, key), whole.required?.includes(key) ? " *" : ""),
       element("td", null, element("code", null, kind(root, value))),
-      element("td", null, value.description ?? "")));
+      element("td", null, ...words(value.description))));
   const inner = Object.values(whole.properties).map((value) => {
     const target = value.$ref ? value : value.items?.$ref ? value.items : (value.oneOf ?? []).find((one) => one.$ref);
     const table = target && fields(root, target, seen);
@@ -69,20 +79,20 @@ function operation(root, path, method, told) {
     element("tr", null,
       element("td", null, element("code", null, parameter.name), parameter.required ? " *" : ""),
       element("td", null, `${parameter.in}, ${kind(root, parameter.schema)}`),
-      element("td", null, parameter.description ?? "")));
+      element("td", null, ...words(parameter.description))));
   const responses = Object.entries(told.responses ?? {}).map(([status, response]) => {
     const whole = resolve(root, response);
     return element("tr", null,
       element("td", null, element("code", null, status)),
       element("td", null, Object.keys(whole.content ?? {}).join(", ")),
-      element("td", null, whole.description ?? ""));
+      element("td", null, ...words(whole.description)));
   });
   const good = Object.entries(told.responses ?? {}).filter(([status]) => status.startsWith("2"));
   return element("details", { id: told.operationId ?? `${method}-${path}` },
     element("summary", null,
       element("code", { class: "method" }, method.toUpperCase()), element("code", null, path), " ",
-      element("span", { class: "what" }, told.summary ?? (told.description ?? "").split("\n")[0])),
-    told.description ? element("p", null, told.description) : null,
+      element("span", { class: "what" }, ...words(beginning(told.summary ?? told.description)))),
+    element("p", null, ...words([told.summary, told.description].filter(Boolean).join(" "))),
     open ? element("p", null, "Open to everybody who reaches the service.") : null,
     parameters.length ? element("table", null, element("tbody", null, ...parameters)) : null,
     ...body(root, "Body", resolve(root, told.requestBody).content),
@@ -107,7 +117,7 @@ async function draw() {
   const main = document.querySelector("main");
   main.replaceChildren(
     element("h1", null, root.info.title),
-    element("p", null, root.info.description ?? ""),
+    element("p", null, ...words(root.info.description)),
     element("p", null, "A field with * is needed. The machine's version: ", element("a", { href: "/openapi.json" }, "/openapi.json"), "."),
     ...[...groups].filter(([, group]) => group.all.length).flatMap(([name, group]) => [
       element("h2", null, name),

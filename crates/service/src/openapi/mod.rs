@@ -21,6 +21,10 @@ use crate::serve::Shared;
     ),
     tags(
         (name = "chat", description = "Talking to the agent."),
+        (name = "threads", description = "Conversations, and what was said in them."),
+        (name = "tasks", description = "The tasks, and the tools without a model."),
+        (name = "decisions", description = "What was decided, and why."),
+        (name = "openai", description = "The agent in the words of OpenAI's interface, for clients that speak it. Errors have its form."),
         (name = "session", description = "Who asks."),
         (name = "operations", description = "For whoever runs the service."),
     )
