@@ -1,5 +1,12 @@
 // The official AG-UI client against a running service: what it reads, keeps and refuses is what we are measured by.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 import { HttpAgent, buildResumeArray } from "@ag-ui/client";
 import { EventSchema } from "@ag-ui/core/schemas";
 
@@ -231,17 +238,62 @@ const checks = {
     assert.equal((await stopped).status, 202);
     assert.deepEqual(last(events).outcome, { type: "cancelled" });
   },
+  async "a run outlives the process that began it"() {
+    const home = await mkdtemp(join(tmpdir(), "adjutant-agui-"));
+    try {
+      const first = await serve(home);
+      const runId = crypto.randomUUID();
+      const messages = [{ id: "u", role: "user", content: "take your time" }];
+      const body = JSON.stringify({ threadId: "t", runId, messages });
+      const response = await fetch(`${first.url}/v1/runs`, {
+        method: "POST",
+        headers: { ...first.headers, "Content-Type": "application/json", Accept: "text/event-stream" },
+        body,
+      });
+      // Once anything is told, the run has been accepted; its model takes longer.
+      const reader = response.body.getReader();
+      await reader.read();
+      first.process.kill("SIGKILL");
+      await once(first.process, "exit");
+      await assert.rejects(async () => { while (!(await reader.read()).done); });
+      const second = await serve(home);
+      const frames = await replay(runId, undefined, { ...second, query: "?thread_id=t" });
+      assert.deepEqual(frames.map(({ event }) => event.type),
+        ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "CUSTOM", "RUN_FINISHED"]);
+      const said = frames[1].event.messages;
+      assert.deepEqual(said.map(({ role }) => role), ["user", "assistant"]);
+      assert.equal(text(said[1]), "one two three four five six seven eight nine ten");
+      second.process.kill();
+      await once(second.process, "exit");
+    } finally {
+      await rm(home, { recursive: true, force: true });
+    }
+  },
 };
 
-function fetchEvents(runId, lastEventId) {
-  const headers = { Authorization: authorization };
+// A service of our own, over what is in a folder.
+async function serve(home) {
+  const model = `scripted:${fileURLToPath(new URL("script.jsonl", import.meta.url))}`;
+  const child = spawn(process.env.ADJUTANT_BIN, ["serve", "--json", "--bind", "127.0.0.1:0", "-m", model], {
+    cwd: home,
+    env: { HOME: home, PATH: process.env.PATH },
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  process.once("exit", () => child.kill("SIGKILL"));
+  const [line] = await once(createInterface({ input: child.stdout }), "line");
+  const { url, token } = JSON.parse(line);
+  return { process: child, url, headers: { Authorization: `Bearer ${token}` } };
+}
+
+function fetchEvents(runId, lastEventId, service = { url, headers: { Authorization: authorization } }) {
+  const headers = { ...service.headers };
   if (lastEventId !== undefined) headers["Last-Event-ID"] = lastEventId;
-  return fetch(`${url}/v1/runs/${runId}/events`, { headers });
+  return fetch(`${service.url}/v1/runs/${runId}/events${service.query ?? ""}`, { headers });
 }
 
 // Every event of a run from a place on, with its id.
-async function replay(runId, lastEventId) {
-  const response = await fetchEvents(runId, lastEventId);
+async function replay(runId, lastEventId, service) {
+  const response = await fetchEvents(runId, lastEventId, service);
   assert.equal(response.status, 200);
   const frames = (await response.text()).split("\n\n").filter((frame) => frame.includes("data: "));
   return frames.map((frame) => {
@@ -264,4 +316,4 @@ if (warnings.length > 0) {
   failed += 1;
   console.log(`FAIL  the client had to complain:\n${[...new Set(warnings)].join("\n")}`);
 }
-process.exitCode = failed === 0 ? 0 : 1;
+process.exit(failed === 0 ? 0 : 1);

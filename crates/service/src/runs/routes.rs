@@ -39,7 +39,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 /// Runs the agent (AG-UI 1.0). With `Accept: text/event-stream` the answer is the run's events, each with an id; otherwise it
 /// is one JSON object, as `/v1/chat` gives it. The run goes on to its end also when the client goes away. The same `runId`
 /// again in the same conversation is the same run.
-#[utoipa::path(post, path = "/v1/runs", request_body = RunAgentInput, responses(
+#[utoipa::path(post, path = "/v1/runs", tag = "chat", request_body = RunAgentInput, responses(
     (status = 200, description = "The run's events, or what the turn came to.", content(
         (ChatResponse = "application/json"), (String = "text/event-stream"))),
     (status = 404, description = "What was answered does not wait (any more)."),
@@ -76,6 +76,13 @@ pub(crate) async fn start(
                 return Err(Problem::unknown("pending call: nothing of that name was asked here"));
             }
             let running = app.begin_turn(&key.user)?;
+            if let Some(body) = asked.body.clone() {
+                // Whoever is told that the run has begun can rely on its end, also if this process does not live to see it.
+                let input =
+                    Input { id: id.clone(), at: app.agent.now(), request_id: request_id.clone(), body };
+                let accepted = app.agent.journal().submit(&key, &input).await;
+                accepted.map_err(|error| Problem::store(&error))?;
+            }
             let (run, is_new) = app.runs.begin(key, id.as_str().to_owned());
             if is_new {
                 let beginning = Beginning { id, input: input.clone(), asked, request_id, running };
@@ -172,7 +179,7 @@ pub(crate) struct Where {
 /// Tells a run again and goes on telling it: from the event behind `Last-Event-ID`, or from the beginning. A run that this
 /// process does not know any more is told from the journal: its messages, the tasks, what was decided, and its end. Nothing
 /// (204) if the client has its last event.
-#[utoipa::path(get, path = "/v1/runs/{run_id}/events", params(
+#[utoipa::path(get, path = "/v1/runs/{run_id}/events", tag = "chat", params(
     ("run_id" = String, Path, description = "The decision's id, or the client's name for the run."),
     ("Last-Event-ID" = Option<String>, Header, description = "The last event the client has."),
     Where,
@@ -224,7 +231,7 @@ enum CancelStatus {
 
 /// Stops a run. What was done before stays done, and what waits for an answer is not done. Stopping what has ended is no
 /// error.
-#[utoipa::path(post, path = "/v1/runs/{run_id}/cancel", params(
+#[utoipa::path(post, path = "/v1/runs/{run_id}/cancel", tag = "chat", params(
     ("run_id" = String, Path, description = "The decision's id, or the client's name for the run."),
     Where,
 ), responses(
