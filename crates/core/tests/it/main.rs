@@ -4,4 +4,5 @@
 
 mod confirmation;
 mod gate;
+mod trace;
 mod vocabulary;

@@ -31,6 +31,7 @@ use super::wire::{Completion, Delta, Envelope};
 use crate::auth::User;
 use crate::limits::RunningTurn;
 use crate::problem::Problem;
+use crate::request_id::RequestId;
 use crate::serve::Shared;
 
 /// A stream whose turn has said nothing yet waits so long before it begins: a turn that fails at once has a status that says
@@ -80,6 +81,7 @@ enum Passed {
 pub(super) async fn completions(
     State(app): State<Shared>,
     User(user): User,
+    RequestId(request_id): RequestId,
     headers: HeaderMap,
     body: Result<Json<Value>, JsonRejection>,
 ) -> Result<Response, Problem> {
@@ -116,7 +118,7 @@ pub(super) async fn completions(
         Belongs::Settled(_) => None,
         Belongs::Waiting(..) | Belongs::New => Some(app.begin_turn(&user)?),
     };
-    let mut context = RunContext::new(user);
+    let mut context = RunContext { request_id, ..RunContext::new(user) };
     let fresh = context.conversation.0;
     let stream = request.stream.unwrap_or_default();
     let options = request.stream_options.unwrap_or_default();
