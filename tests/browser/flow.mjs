@@ -34,6 +34,14 @@ export async function flow(browser) {
       assert.equal(new URL(page.url()).search, "", "the token is out of the address");
     });
 
+    await here("an example is sent by a click, and the focus goes on to the message field", async () => {
+      await page.locator(".examples button").nth(1).click();
+      await settled(page, 1);
+      assert.equal(await page.evaluate(() => document.activeElement.id), "composer");
+      await page.getByRole("button", { name: "New conversation" }).click();
+      await page.locator(".examples").waitFor();
+    });
+
     await here("add: the card is done, the answer stands, the panel follows, the badge tells the cost", async () => {
       await say(page, "add green tea");
       await settled(page, 1);
@@ -248,7 +256,7 @@ export async function flow(browser) {
       await page.getByLabel("Which conversations").selectOption("all");
       await page.waitForFunction((all) => document.querySelectorAll(".decisions li").length > all, all);
       await page.getByLabel("Tool", { exact: true }).selectOption("list_tasks");
-      await page.waitForFunction(() => document.querySelectorAll(".decisions li").length === 1);
+      await page.waitForFunction(() => document.querySelectorAll(".decisions li").length === 2);
       await page.getByRole("tab", { name: "Tasks" }).click();
     });
 
@@ -256,7 +264,7 @@ export async function flow(browser) {
       await page.getByLabel("Search conversations").fill("coffee");
       await page.waitForFunction(() => document.querySelectorAll(".thread").length === 1);
       await page.getByLabel("Search conversations").fill("");
-      await page.waitForFunction(() => document.querySelectorAll(".thread").length === 2);
+      await page.waitForFunction(() => document.querySelectorAll(".thread").length === 3);
       await page.getByRole("button", { name: /^Rename or delete think about/ }).click();
       await page.getByRole("button", { name: "Rename", exact: true }).click();
       await page.getByLabel("Title").fill("Coffee, slowly");
@@ -271,7 +279,7 @@ export async function flow(browser) {
       await page.getByRole("button", { name: "Delete…" }).click();
       await page.waitForFunction(() => document.activeElement?.textContent === "Keep");
       await page.locator(".thread .ask").getByRole("button", { name: "Delete" }).click();
-      await page.waitForFunction(() => document.querySelectorAll(".thread").length === 1);
+      await page.waitForFunction(() => document.querySelectorAll(".thread").length === 2);
       assert.match(await page.locator(".chat-head h1").innerText(), /New conversation/);
     });
 

@@ -95,7 +95,7 @@ export async function deleteThread(id) {
 export function newThread() {
   close();
   history.pushState(null, "", "/");
-  focusComposer();
+  restFocus();
 }
 
 function close() {
@@ -170,6 +170,8 @@ export async function send(text) {
   if (isNew) {
     set({ threadId });
     history.pushState(null, "", `#/t/${threadId}`);
+    // The examples go, and with them the focus of whoever chose one.
+    if (document.activeElement?.closest(".examples")) restFocus();
   }
   set({ turns: [...state.turns.map((turn) => (turn.status === "waiting" ? over(turn, "done") : turn)), turn], pending: [], choices: {} });
   const messages = [{ id: uuid(), role: "user", content: words }];
@@ -225,7 +227,7 @@ async function resume(choices) {
   const resume = state.pending.map(({ interrupt_id }) => ({ interruptId: interrupt_id, status: "resolved", payload: choices[interrupt_id] }));
   set({ pending: [], choices: {}, trouble: null });
   setTurn(turn.key, (turn) => resumed(turn, before.pending, choices));
-  focusComposer();
+  restFocus();
   const input = { threadId: state.threadId, runId, state: {}, messages: [], tools: [], context: [], forwardedProps: {}, resume };
   const problem = await go(state.turns.at(-1), input, { isAnswer: true });
   if (problem) {
@@ -342,6 +344,12 @@ export async function stop() {
 export function edit(text) {
   set({ draft: text });
   focusComposer();
+}
+
+/** What had the focus is gone: the message field has it next, or, where that would bring up a keyboard, the conversation. */
+function restFocus() {
+  if (matchMedia("(pointer: fine)").matches) focusComposer();
+  else requestAnimationFrame(() => document.querySelector(".scroll")?.focus());
 }
 
 export function focusComposer() {
