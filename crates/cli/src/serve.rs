@@ -6,6 +6,8 @@ mod dispatch; // who has conversations go on, if not this process
 mod session; // the token of whoever starts it
 mod state; // where other processes of this machine find it
 
+use std::sync::Arc;
+
 use adjutant_core::CancellationToken;
 use adjutant_service::{ServeError, Service, ServiceConfig, ServiceEvent};
 use clap::ValueEnum as _;
@@ -38,8 +40,8 @@ pub(crate) async fn run(
     let store = store::open(settings).await?;
     let Access { auth, secret } = Access::of(how, bind, &settings.serve, store.clone(), screen).await?;
     let model = model_choice::open(settings, screen).await?;
-    let servers = servers::start(settings, screen).await?;
-    let agent = wiring::agent_with(settings, model, store.clone(), Some(&servers))?;
+    let servers = servers::start_for(model.capabilities(), settings, screen).await?;
+    let agent = wiring::agent_with(settings, model, store.clone(), servers.as_ref())?;
     let model = agent.model().id().to_string();
     let mut config = ServiceConfig::new(bind, auth);
     config.hosts.clone_from(&settings.serve.hosts);
@@ -52,7 +54,13 @@ pub(crate) async fn run(
         None => None,
     };
     let accepting = worker.as_ref().map_or_else(|| agent.clone(), |worker| worker.dispatching(&agent));
-    let service = Service::bind(accepting, config).await?.with_tasks(store.clone());
+    let mut service = Service::bind(accepting, config).await?.with_tasks(store.clone());
+    if let Some(servers) = &servers {
+        let missing = servers.missing();
+        service = service.with_readiness(Arc::new(move || {
+            (!missing().is_empty()).then_some("an MCP server that is required does not answer")
+        }));
+    }
     let url = format!("http://{}", service.address());
     let found_by = StateFile::write(&settings.dirs.state, &url, secret.as_deref());
     let state_file = match &found_by {
@@ -117,7 +125,9 @@ pub(crate) async fn run(
             }
         }
     }
-    servers.stop().await;
+    if let Some(servers) = servers {
+        servers.stop().await;
+    }
     Ok(Exit::Ok)
 }
 

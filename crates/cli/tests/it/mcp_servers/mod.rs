@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::harness::{Home, arg};
-use crate::service::Serving;
+use crate::service::{Serving, send};
 
 /// A home with the shell server, called `shell`, and these further lines in its table.
 fn home(lines: &str) -> Home {
@@ -207,6 +207,25 @@ fn a_service_has_them_too_and_ends_them_with_itself() {
     assert_eq!(answer.body["tools_used"][0]["result"]["data"], "token from-the-env-file", "{answer:?}");
     serving.signal("-TERM");
     assert!(serving.wait().success());
+}
+
+#[test]
+fn a_service_without_a_server_that_is_required_is_not_ready() {
+    let home = Home::new();
+    let server = home.file("server.sh", include_str!("server.sh"));
+    // It starts once, and never again.
+    let once = format!("mkdir once || exit 9; . {}", arg(&server));
+    home.config(&format!("[mcp.servers.shell]\ncommand = [\"sh\", \"-c\", \"{once}\"]\nrequired = true\n"));
+    let model = home.script(&[&calls("shell__die", &json!({}))]);
+    let serving =
+        Serving::start(&mut home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]));
+    let ready = || send(&serving.address, "GET", "/readyz", &[], "").unwrap();
+    assert_eq!(ready().status, 200);
+    let answer = serving.chat(serving.token(), &json!({"message": "end it"}));
+    assert_eq!(answer.body["decision"], "REQUEST_CONFIRMATION", "{answer:?}");
+    let answer = ready();
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.json()["reasons"], json!(["an MCP server that is required does not answer"]));
 }
 
 #[test]
