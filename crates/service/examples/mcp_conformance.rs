@@ -2,6 +2,7 @@
 //! `tests/clients/mcp` runs the suite against it. Prints its address as JSON, and ends with its standard input.
 
 use std::io::Write as _;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use adjutant_core::{Annotations, CancellationToken, ToolError};
@@ -39,7 +40,10 @@ async fn main() -> Result<()> {
         })?)
         .model(ScriptedModel::new([]))
         .build()?;
-    let service = Service::bind(agent, ServiceConfig::new("127.0.0.1:0".parse()?, Auth::None)).await?;
+    let mut config = ServiceConfig::new("127.0.0.1:0".parse()?, Auth::None);
+    // All scenarios are one user's: none of them is to fail because of those before it.
+    config.limits.requests_per_minute = NonZeroU32::MAX;
+    let service = Service::bind(agent, config).await?;
     writeln!(std::io::stdout(), "{}", json!({ "url": format!("http://{}/mcp", service.address()) }))?;
     let stop = CancellationToken::new();
     let stopping = stop.clone();

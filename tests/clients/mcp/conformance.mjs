@@ -24,8 +24,9 @@ const PASS = [
   'server-sse-polling',
   'server-sse-multiple-streams',
   'dns-rebinding-protection',
-  // Empty answers, which these two accept.
+  // Empty answers, which these three accept.
   'completion-complete',
+  'prompts-list',
   'resources-list',
 ];
 
@@ -44,7 +45,6 @@ const FAIL = {
   'resources-templates-read': 'no resources',
   'resources-subscribe': 'no resources',
   'resources-unsubscribe': 'no resources',
-  'prompts-list': 'no prompts',
   'prompts-get-simple': 'no prompts',
   'prompts-get-with-args': 'no prompts',
   'prompts-get-embedded-resource': 'no prompts',
