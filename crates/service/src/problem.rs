@@ -9,7 +9,7 @@ use adjutant_runtime::RunError;
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -411,6 +411,10 @@ pub(crate) async fn name_request(State(app): State<Shared>, request: Request, ne
         problem.rest.request_id = id;
         problem.into_response()
     };
+    if named.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        // What was not read would stand in front of the next request on this connection.
+        named.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     // Such as what may be asked instead.
     for (name, value) in response.headers() {
         if name != CONTENT_LENGTH && !named.headers().contains_key(name) {

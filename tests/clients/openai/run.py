@@ -115,7 +115,6 @@ def errors_are_typed():
         )
         assert error.response.headers["retry-after"] == "7"
     fails_with(openai.InternalServerError, lambda: ask([user("late")]), status_code=504, code="timeout")
-    fails_with(openai.APIStatusError, lambda: ask([user("x" * 1024 * 1024)]), status_code=413)
     fails_with(openai.APIError, lambda: streamed([user("break off")]), code="truncated")
 
 

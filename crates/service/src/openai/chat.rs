@@ -61,7 +61,7 @@ enum Passed {
 /// Answers the last message, with those before it as the history. Tools run here; what they do is told as
 /// `reasoning_content`. What needs a yes asks for it, and the next message is the answer. The turn goes on to its end also
 /// when the client goes away.
-#[utoipa::path(post, path = "/v1/chat/completions", request_body = CompletionRequest,
+#[utoipa::path(post, path = "/v1/chat/completions", tag = "openai", request_body = CompletionRequest,
     params(("idempotency-key" = Option<String>, Header, description = "The same request twice is one turn.")),
     responses(
         (status = 200, description = "The answer; with `stream` as server-sent events, each a `chat.completion.chunk`.",

@@ -579,6 +579,7 @@ async fn a_long_history_is_trimmed_to_whole_turns_and_what_the_application_says_
     let large = said(&[&"x".repeat(1024 * 1024)]);
     let refused = replica.ask(&token, &large).await;
     assert_eq!((refused.status, &refused.json()["error"]["code"]), (413, &json!("too_large")));
+    assert!(refused.head.contains("connection: close"), "{}", refused.head);
     replica.stop().await;
 }
 
