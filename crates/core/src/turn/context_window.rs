@@ -69,13 +69,13 @@ pub fn fit(
     let mut sizes: Vec<u32> = request.messages.iter().map(|message| message_tokens(message, count)).collect();
     let needed = |sizes: &[u32]| sizes.iter().fold(fixed, |sum, size| sum.saturating_add(*size));
     let mut notices = Vec::new();
-    for at in 0..sizes.len() {
-        if sizes[at] > budget / LONG
-            && let Some(message) = in_part(&request.messages[at], budget / SHOWN, can_read_on, count)
+    for (message, size) in request.messages.iter_mut().zip(&mut sizes) {
+        if *size > budget / LONG
+            && let Some(part) = in_part(message, budget / SHOWN, can_read_on, count)
         {
-            in_part_notice(&request.messages[at], sizes[at]).join(&mut notices);
-            sizes[at] = message_tokens(&message, count);
-            request.messages[at] = message;
+            in_part_notice(message, *size).join(&mut notices);
+            *size = message_tokens(&part, count);
+            *message = part;
         }
     }
     if needed(&sizes) <= budget {
