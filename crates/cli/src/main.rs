@@ -102,8 +102,7 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     cli.check()?;
     let Cli { global, command, prompt } = cli;
     let Global { config, env_file, model, database, continues, yes, json, .. } = global;
-    let place =
-        mcp::Place { config: config.clone(), env_file: env_file.clone(), database: database.clone() };
+    let place = mcp::Place { config: config.clone(), env_file: env_file.clone(), database: database.clone() };
     let sources = Sources::of_process(config, env_file, model, database)?;
     let load = || {
         let settings = sources.load()?;

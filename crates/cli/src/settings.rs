@@ -58,7 +58,10 @@ fn show(sources: &Sources, screen: &Screen, origin: bool, json: bool) -> Result<
         OF_PROVIDER.join(", "),
         providers.join(", ")
     ));
-    screen.note(&format!("[mcp.servers.NAME] {}: in your own file only, shown where they are set", OF_MCP_SERVER.join(", ")));
+    screen.note(&format!(
+        "[mcp.servers.NAME] {}: in your own file only, shown where they are set",
+        OF_MCP_SERVER.join(", ")
+    ));
     Ok(())
 }
 

@@ -28,7 +28,9 @@ impl<S: Work + TokenStore + Maintenance> Store for S {}
 /// It cannot be opened or made.
 pub(crate) async fn open(settings: &Settings) -> Result<Arc<dyn Store>, CliError> {
     Ok(match &settings.database {
-        Database::Sqlite(path) => Arc::new(sqlite::Store::open(path).await?.with_log_content(settings.log_content)),
+        Database::Sqlite(path) => {
+            Arc::new(sqlite::Store::open(path).await?.with_log_content(settings.log_content))
+        }
         #[cfg(feature = "postgres")]
         Database::Postgres(address) => {
             Arc::new(postgres::Store::connect(address, 0).await?.with_log_content(settings.log_content))

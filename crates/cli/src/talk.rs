@@ -90,7 +90,10 @@ impl<'a> Talk<'a> {
     pub(crate) async fn context(&self, continues: bool) -> Result<RunContext, CliError> {
         if continues {
             if let Some(newest) =
-                ConversationStore::list(&*self.store, &self.user, &ConversationFilter::newest(1)).await?.into_iter().next()
+                ConversationStore::list(&*self.store, &self.user, &ConversationFilter::newest(1))
+                    .await?
+                    .into_iter()
+                    .next()
             {
                 let key = ConversationKey { user: self.user.clone(), conversation: newest.id };
                 return Ok(self.agent.context(&key).await?);

@@ -63,6 +63,7 @@ impl Remote {
             idempotent: false,
             keyed: effect == Effect::Keyed,
             parallel: true,
+            closed_world: true,
         };
         let definition = definition.annotated(annotations);
         Ok(Self { definition, effect, server: setup.tools, probe: setup.probe, patience: setup.patience })

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::port::{Journal, LogStore, StoreError};
+use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
 use adjutant_core::{Content, Message, Part, TurnLimits};
 use adjutant_providers::{Connection, Transport, openai};
 use adjutant_runtime::{Agent, RunContext};
@@ -36,7 +36,10 @@ pub fn work() -> Result<(), String> {
     })
 }
 
-fn agent<J: Journal + LogStore>(setup: &Setup, store: Result<J, StoreError>) -> Result<Agent, String> {
+fn agent<J: Journal + LogStore + ConversationStore>(
+    setup: &Setup,
+    store: Result<J, StoreError>,
+) -> Result<Agent, String> {
     let store = store.map_err(|error| error.to_string())?;
     let transport = Transport::new().map_err(|error| error.to_string())?;
     let url = format!("http://{}", setup.model).parse();

@@ -8,8 +8,8 @@ use adjutant_core::nearest;
 use adjutant_providers::Provider;
 use toml::de::{DeTable, DeValue};
 
-use super::{Database, mcp};
 use super::key::{KEYS, Key, Kind, Value};
+use super::{Database, mcp};
 use crate::error::CliError;
 
 /// Where a value came from.

@@ -23,10 +23,10 @@ use secrecy::SecretString;
 pub(crate) use database::Database;
 pub(crate) use dirs::Dirs;
 pub(crate) use key::OF_PROVIDER;
-pub(crate) use mcp::FIELDS as OF_MCP_SERVER;
-pub(crate) use serve::{Authentication, Serve};
 use key::{DATABASE, KEYS, Kind, MODEL, Value};
 use layers::{Layer, Origin, Owner};
+pub(crate) use mcp::FIELDS as OF_MCP_SERVER;
+pub(crate) use serve::{Authentication, Serve};
 
 use crate::error::CliError;
 
@@ -222,7 +222,8 @@ impl Sources {
         let mut warnings = layers::misspelt(&env_file);
         warnings.extend(layers::misspelt(&self.variables));
         let variables = mcp::Variables { process: &self.variables, file: &env_file };
-        let (servers, lines) = mcp::servers(user_text.as_deref().unwrap_or_default(), &user_file, &variables)?;
+        let (servers, lines) =
+            mcp::servers(user_text.as_deref().unwrap_or_default(), &user_file, &variables)?;
         let mut settings = values.settle(&self.dirs, &secrets, warnings);
         settings.mcp = servers;
         settings.shown.extend(lines);

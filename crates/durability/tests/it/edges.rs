@@ -168,7 +168,10 @@ fn cancelled_at(bench: &Bench, effect: Effect, boundary: u32) -> Option<bool> {
         bench.world.set(conversation, Manner::HoldModel);
     }
     let id = InputId::new("cancel").unwrap();
-    bench.submit(&talk.key, &Input { id, at: jiff::Timestamp::UNIX_EPOCH, body: InputBody::Cancel });
+    bench.submit(
+        &talk.key,
+        &Input { id, at: jiff::Timestamp::UNIX_EPOCH, body: InputBody::Cancel, request_id: None },
+    );
     worker.signal("-CONT");
     let heard = hear(&answer).unwrap().unwrap_or_else(|error| panic!("{words}: {error}"));
     bench.world.set(conversation, Manner::Prompt);
@@ -210,7 +213,10 @@ fn a_tool_that_works_while_the_turn_is_stopped_is_not_forgotten() {
             let answer = worker.say(&request).unwrap();
             bench.world.wait_for(conversation, |seen| seen.iter().any(|seen| matches!(seen, Seen::Tool(_))));
             let id = InputId::new("cancel").unwrap();
-            bench.submit(&talk.key, &Input { id, at: jiff::Timestamp::UNIX_EPOCH, body: InputBody::Cancel });
+            bench.submit(
+                &talk.key,
+                &Input { id, at: jiff::Timestamp::UNIX_EPOCH, body: InputBody::Cancel, request_id: None },
+            );
             bench.world.set(conversation, Manner::Prompt);
             talk.hear(hear(&answer).unwrap().unwrap());
             talk.then(&PLAIN, effect);

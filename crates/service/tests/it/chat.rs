@@ -269,7 +269,13 @@ async fn a_requests_name_is_no_conversations_name() {
     let headers = [("Authorization", format!("Bearer {anna}")), ("Idempotency-Key", "1".to_owned())];
     let second = service.ask("POST", "/v1/chat", &headers, &json!({"message": "b"}).to_string()).await;
     assert_eq!(second.body["content"], "Two.");
-    let loaded = ConversationStore::list(&*service.store, &UserId::new("anna").unwrap(), &ConversationFilter::newest(9)).await.unwrap();
+    let loaded = ConversationStore::list(
+        &*service.store,
+        &UserId::new("anna").unwrap(),
+        &ConversationFilter::newest(9),
+    )
+    .await
+    .unwrap();
     assert_eq!(loaded.len(), 2);
     service.stop().await;
 }

@@ -1,7 +1,7 @@
-use adjutant_core::{ConversationKey, DecisionFilter};
 use adjutant_core::port::{
     ConversationFilter, ConversationStore, Cursor, Deleted, Journal, Loaded, LogStore, StoreError,
 };
+use adjutant_core::{ConversationKey, DecisionFilter};
 
 use super::sample::*;
 

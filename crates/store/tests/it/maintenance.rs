@@ -157,7 +157,10 @@ async fn a_damaged_file_is_found_out_and_not_copied() {
     assert!(matches!(refused, StoreError::Unreadable { .. }), "{refused:?}");
     // What is not damaged is still there.
     assert_eq!(store.unsettled(None).await.unwrap(), []);
-    assert_eq!(ConversationStore::list(&store, &UserId::local(), &ConversationFilter::newest(1)).await.unwrap(), []);
+    assert_eq!(
+        ConversationStore::list(&store, &UserId::local(), &ConversationFilter::newest(1)).await.unwrap(),
+        []
+    );
     store.close().await;
     assert_eq!(names(&folder), ["adjutant.db"]);
 }
