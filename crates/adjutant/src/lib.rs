@@ -57,7 +57,7 @@
 //!
 //! # How to put it on the network
 //!
-//! With the feature `serve`, `agent.serve("127.0.0.1:8080").await` answers `POST /v1/chat` for this machine; the module
+//! With the feature `serve`, `agent.serve("127.0.0.1:8080").await` is a page, an API and MCP for this machine; the module
 //! `service` has the parts for a team: tokens, other addresses, an orderly end. A request that carries the header
 //! `Idempotency-Key` may be sent again, also to another process on the same journal, and gets what became of it.
 //!
@@ -79,7 +79,7 @@
 //! | `ollama` | no | models of an Ollama server |
 //! | `sqlite` | no | the SQLite store |
 //! | `postgres` | no | the PostgreSQL store |
-//! | `serve` | no | the agent over HTTP |
+//! | `serve` | no | the agent as a service: page, HTTP, MCP |
 //! | `embedded` | no | a language model inside the process |
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

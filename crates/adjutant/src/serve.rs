@@ -8,8 +8,8 @@ use crate::Result;
 
 /// From an agent to a service in one line.
 pub trait Serve {
-    /// Answers `POST /v1/chat` at `address` (an address of numbers and a port) until the future is dropped, and goes on with
-    /// what a crash left open in the agent's journal.
+    /// The agent's page, its HTTP API (`/docs` has it), AG-UI, OpenAI's chat completions and MCP at `address` (an address of
+    /// numbers and a port) until the future is dropped. What a crash left open in the agent's journal goes on.
     ///
     /// For this machine alone: everybody on it is the one local user. Beyond it, who asks has to be known:
     /// [`Service::bind`] with tokens.

@@ -1,6 +1,7 @@
 //! Every address of the service, and what stands in front of all of them.
 
 use std::any::Any;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -11,6 +12,7 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use futures::StreamExt as _;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
@@ -27,6 +29,9 @@ use crate::{
 
 /// A request's body, in bytes. Source: `DESIGN.md` 4.
 pub(crate) const BODY_MAX: usize = 1024 * 1024;
+/// So much of one that is too large is read before the answer, and for so long.
+const DROPPED_MAX: usize = 16 * BODY_MAX;
+const DROPPED_FOR: Duration = Duration::from_secs(5);
 
 /// What the service's pages may do: load and ask what is its own, nothing else.
 const PAGES: HeaderValue = HeaderValue::from_static(
@@ -84,11 +89,25 @@ fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
         .layer(SetRequestIdLayer::new(id, MakeRequestUuid))
 }
 
-/// What says of itself that it is too large is not read at all.
+/// What says of itself that it is too large is refused. Some of it is read and dropped, for a while: a client that finds its
+/// connection closed while it sends never looks at the answer.
 async fn not_too_large(request: Request, next: Next) -> Response {
     let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     match length.and_then(|length| length.parse::<usize>().ok()) {
-        Some(length) if length > BODY_MAX => Problem::too_large().into_response(),
+        Some(length) if length > BODY_MAX => {
+            let mut body = request.into_body().into_data_stream();
+            let drop_some = async {
+                let mut read = 0;
+                while let Some(Ok(chunk)) = body.next().await
+                    && read < DROPPED_MAX
+                {
+                    read += chunk.len();
+                }
+            };
+            // The answer is the same, whether it was all or not.
+            let _ = tokio::time::timeout(DROPPED_FOR, drop_some).await;
+            Problem::too_large().into_response()
+        }
         _ => next.run(request).await,
     }
 }
