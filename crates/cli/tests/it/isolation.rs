@@ -323,5 +323,5 @@ fn ask(service: &Serving, token: &str, method: &str, path: &str, body: &Value) -
         ("X-Forwarded-User", "anna"),
     ];
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    send(&service.address, method, path, &headers, &body).unwrap()
+    send(&service.address, method, path, &headers, &body).unwrap_or_else(|problem| panic!("{method} {path} {body}: {problem}"))
 }

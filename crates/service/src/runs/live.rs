@@ -41,8 +41,8 @@ pub(crate) struct Run {
     /// So that a place in another run's events, or in those of another process, is not taken for one in these.
     mark: String,
     told: Mutex<Told>,
-    /// How many events there are.
-    news: watch::Sender<usize>,
+    /// Fires with every event. Never touched while `told` is held: whoever waits may look there.
+    news: watch::Sender<()>,
     end: OnceLock<Result<AgentResponse, RunError>>,
 }
 
@@ -132,7 +132,7 @@ impl Run {
             turn: OnceLock::new(),
             mark,
             told: Mutex::default(),
-            news: watch::Sender::new(0),
+            news: watch::Sender::new(()),
             end: OnceLock::new(),
         }
     }
@@ -153,7 +153,8 @@ impl Run {
                 told.ended_at = Some(Instant::now());
             }
         }
-        self.news.send_replace(told.frames.len());
+        drop(told);
+        self.news.send_replace(());
     }
 
     /// Says which turn it is of.
@@ -173,8 +174,9 @@ impl Run {
     /// What came of it, once its last event was told.
     pub(crate) async fn end(&self) -> Option<&Result<AgentResponse, RunError>> {
         let mut news = self.news.subscribe();
-        // The sender lives as long as the run.
-        let _ = news.wait_for(|_| self.ended_at().is_some()).await;
+        while !self.has_ended() {
+            news.changed().await.ok()?;
+        }
         self.end.get()
     }
 
@@ -220,9 +222,8 @@ impl Run {
 
     /// Ends it without a last event: whoever listens has to ask again, somewhere else.
     pub(crate) fn close(&self) {
-        let mut told = self.told();
-        told.ended_at.get_or_insert_with(Instant::now);
-        self.news.send_replace(told.frames.len());
+        self.told().ended_at.get_or_insert_with(Instant::now);
+        self.news.send_replace(());
     }
 
     fn ended_at(&self) -> Option<Instant> {
@@ -275,6 +276,21 @@ mod tests {
         assert!(runs.begin(key("anna"), "r".to_owned()).1);
         assert!(!runs.begin(key("anna"), "r".to_owned()).1);
         assert!(runs.begin(key("bert"), "r".to_owned()).1 && runs.begin(elsewhere, "r".to_owned()).1);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn whoever_waits_for_the_end_and_whoever_tells_do_not_hold_each_other_up() {
+        for _ in 0..5000 {
+            let run = Arc::new(Run::new(key("anna"), "r".to_owned()));
+            let waiting = [(); 3].map(|()| {
+                let run = run.clone();
+                tokio::spawn(async move { run.end().await.is_none() && run.frame(1).await.is_none() })
+            });
+            run.tell([error()]);
+            for waiting in waiting {
+                assert!(waiting.await.unwrap());
+            }
+        }
     }
 
     #[tokio::test]
