@@ -28,7 +28,7 @@ async fn say(addresses: &[String; 2], conversation: ConversationId, id: &str, wo
         match http(&addresses[attempt % 2], "POST /v1/chat", &headers, &body).await {
             (200, answer) => return answer,
             // Gone, or it says itself that it may be tried again.
-            (0 | 503, _) => tokio::time::sleep(PAUSE).await,
+            (0 | 429 | 503, _) => tokio::time::sleep(PAUSE).await,
             (status, answer) => panic!("{id}: {status} {answer}"),
         }
     }
