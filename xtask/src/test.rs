@@ -8,7 +8,7 @@ use crate::{clients, model};
 
 /// The library whose examples are run.
 const LIBRARY: &str = "adjutant";
-/// What the shipped binary can have and does not by default, and what its part of the crash tests is about.
+/// What the shipped binary can have and does not by default.
 const DISPATCH: &str = "adjutant-cli/restate";
 
 /// Runs every test; what needs a language model runs if one is there or can be had.
@@ -19,21 +19,14 @@ pub(crate) fn run() -> Result<(), Failure> {
     let workspace = metadata::packages()?;
     let runner = Runner::installed();
     let mut steps = Steps::default();
-    // With all that the library can have: its tests go through every provider, and its examples need the rest.
-    let whole = features_of(&workspace, LIBRARY);
-    steps.step("workspace tests", || run_command(&mut runner.tests(&["--workspace", "--features", &whole])));
-    // The same programs with self-destruction built in: only they can be killed at a chosen instant. The whole workspace is
-    // built again, because another selection would have other features, and so build the dependencies again.
-    steps.step("crash tests", || {
-        let faulty = faulty(&workspace)?;
-        let features: Vec<String> = faulty.iter().map(|name| format!("{name}/faults")).collect();
-        let features = format!("{whole},{},{DISPATCH}", features.join(","));
-        run_command(runner.tests(&["--workspace", "--features", &features]).args(runner.only(&faulty)))
-    });
-    steps.step("documentation tests", || {
-        run_command(&mut cargo(["test", "--workspace", "--doc", "--locked"]))
-    });
-    steps.step("examples", || examples(&workspace, &whole));
+    // With all that the library can have, because its tests go through every provider and its examples need the rest, and with
+    // self-destruction built in: only such programs can be killed at a chosen instant, and nothing else of them is different.
+    // One selection for all of it: another would build the workspace again. What ships is built without, and meets the clients.
+    let selection = selection(&workspace)?;
+    let features = ["--workspace", "--features", &selection];
+    steps.step("tests", || run_command(&mut runner.tests(&features)));
+    steps.step("documentation tests", || run_command(cargo(["test", "--doc", "--locked"]).args(features)));
+    steps.step("examples", || examples(&workspace, &features));
     let mut shipped = None;
     steps.step("release build", || {
         run_command(&mut cargo(["build", "--release", "--locked", "--package", "adjutant-cli"]))?;
@@ -72,22 +65,19 @@ impl Runner {
         command.args(selection);
         command
     }
-
-    /// Runs those of these packages only, of everything that is built. Cargo itself has no such choice, and runs it all.
-    fn only(&self, packages: &[&str]) -> Vec<String> {
-        let packages: Vec<String> = packages.iter().map(|name| format!("package({name})")).collect();
-        match self {
-            Self::Nextest => vec!["--filterset".to_owned(), packages.join(" + ")],
-            Self::Cargo => Vec::new(),
-        }
-    }
 }
 
-/// Every package that has the feature `faults`.
-fn faulty(workspace: &[Package]) -> Result<Vec<&str>, Failure> {
+/// What everything is tested with.
+///
+/// # Errors
+/// If nothing can be killed.
+fn selection(workspace: &[Package]) -> Result<String, Failure> {
     let faulty = workspace.iter().filter(|package| package.features.contains("faults"));
-    let names: Vec<&str> = faulty.map(|package| package.name.as_str()).collect();
-    if names.is_empty() { Err("no package has a feature faults".to_owned()) } else { Ok(names) }
+    let faulty: Vec<String> = faulty.map(|package| format!("{}/faults", package.name)).collect();
+    if faulty.is_empty() {
+        return Err("no package has a feature faults".to_owned());
+    }
+    Ok(format!("{},{},{DISPATCH}", features_of(workspace, LIBRARY), faulty.join(",")))
 }
 
 /// Every feature of a package, as cargo takes them.
@@ -100,11 +90,10 @@ fn features_of(workspace: &[Package], name: &str) -> String {
 }
 
 /// Runs every example of the library to its end.
-fn examples(workspace: &[Package], features: &str) -> Result<(), Failure> {
+fn examples(workspace: &[Package], features: &[&str]) -> Result<(), Failure> {
     let examples = workspace.iter().find(|package| package.name == LIBRARY).map(|package| &package.examples);
     let examples = examples.filter(|examples| !examples.is_empty()).ok_or("the library has no example")?;
-    // Of the whole workspace, as the tests: what is built already is not built again with other features.
-    run_command(&mut cargo(["build", "--locked", "--workspace", "--examples", "--features", features]))?;
+    run_command(cargo(["build", "--locked", "--examples"]).args(features))?;
     let folder = target().join("debug").join("examples");
     let runs = examples.keys().map(|name| {
         let program = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
@@ -139,9 +128,9 @@ mod tests {
     }
 
     #[test]
-    fn crash_tests_are_those_of_every_package_that_can_crash() {
-        let workspace = [package("a", &["x"]), package("b", &["faults"]), package("c", &["faults", "x"])];
-        assert_eq!(faulty(&workspace), Ok(vec!["b", "c"]));
+    fn everything_that_can_crash_is_tested_so() {
+        let workspace = [package(LIBRARY, &["x"]), package("b", &["faults"]), package("c", &["faults", "x"])];
+        assert_eq!(selection(&workspace), Ok(format!("adjutant/x,b/faults,c/faults,{DISPATCH}")));
     }
 
     #[test]
@@ -152,8 +141,8 @@ mod tests {
 
     #[test]
     fn nothing_to_run_is_a_failure() {
-        assert!(faulty(&[package("a", &[])]).is_err());
-        assert!(examples(&[package(LIBRARY, &[])], "").is_err());
-        assert!(examples(&[], "").is_err());
+        assert!(selection(&[package("a", &[])]).is_err());
+        assert!(examples(&[package(LIBRARY, &[])], &[]).is_err());
+        assert!(examples(&[], &[]).is_err());
     }
 }
