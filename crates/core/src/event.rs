@@ -246,6 +246,8 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// The person ended the session in which they talked. The conversation can be taken up again: the next input does.
+    SessionEnded {},
     /// The turn ended.
     TurnFinished {
         /// The turn.
@@ -359,7 +361,7 @@ impl Event {
     #[must_use]
     pub fn turn(&self) -> Option<TurnId> {
         match self {
-            Self::HistorySet { .. } | Self::InputIgnored { .. } => None,
+            Self::HistorySet { .. } | Self::InputIgnored { .. } | Self::SessionEnded {} => None,
             Self::TurnStarted { turn, .. }
             | Self::ModelReplied { turn, .. }
             | Self::CallChecked { turn, .. }
@@ -392,6 +394,7 @@ impl Event {
             | Self::CallStarted { .. }
             | Self::CallFinished { .. }
             | Self::CallInDoubt { .. }
+            | Self::SessionEnded {}
             | Self::TurnParked { .. } => None,
         }
     }
@@ -417,6 +420,7 @@ impl Event {
             | Self::HistorySet { .. }
             | Self::TurnParked { .. }
             | Self::AnswerUnclear { .. }
+            | Self::SessionEnded {}
             | Self::InputIgnored { .. } => None,
         }
     }
@@ -438,6 +442,7 @@ impl Event {
             Self::AnswerRefused { .. } => "answer_refused",
             Self::AnswerUnclear { .. } => "answer_unclear",
             Self::InputIgnored { .. } => "input_ignored",
+            Self::SessionEnded {} => "session_ended",
             Self::TurnFinished { .. } => "turn_finished",
         }
     }

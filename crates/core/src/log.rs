@@ -122,6 +122,7 @@ impl DecisionRecord {
             | Event::AnswerRefused { .. }
             | Event::AnswerUnclear { .. }
             | Event::InputIgnored { .. }
+            | Event::SessionEnded {}
             | Event::HistorySet { .. } => false,
         }
     }

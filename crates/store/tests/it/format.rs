@@ -15,7 +15,7 @@ use crate::place;
 /// Made by us: every kind of event, and of everything in them, as version 1 stores it.
 const EVENTS_V1: &str = include_str!("../../fixtures/events-v1.jsonl");
 
-const KINDS_V1: [&str; 14] = [
+const KINDS_V1: [&str; 15] = [
     "history_set",
     "turn_started",
     "model_replied",
@@ -29,6 +29,7 @@ const KINDS_V1: [&str; 14] = [
     "answer_refused",
     "answer_unclear",
     "input_ignored",
+    "session_ended",
     "turn_finished",
 ];
 
