@@ -26,6 +26,7 @@ use crate::builder::{AgentBuilder, usable_output};
 use crate::dispatch::{Dispatch, Sent, seen_to_elsewhere};
 use crate::event::{Emitter, RunEvent, RunStream};
 use crate::execute::{Execution, execute};
+use crate::fresh::TurnInstruction;
 use crate::prices::Prices;
 use crate::run::advance;
 use crate::steps::Purse;
@@ -49,6 +50,8 @@ pub(crate) struct Inner {
     pub(crate) description: String,
     pub(crate) model: Arc<dyn LanguageModel>,
     pub(crate) instruction: String,
+    /// What is added to it for every turn.
+    pub(crate) fresh: Option<Arc<dyn TurnInstruction>>,
     pub(crate) config: GenerationConfig,
     pub(crate) limits: TurnLimits,
     pub(crate) output: Option<OutputSchema>,

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::BuildError;
 use crate::agent::{Agent, Inner, system_time};
+use crate::fresh::TurnInstruction;
 use crate::in_memory::InMemory;
 use crate::prices::{Prices, shared_builtin};
 use crate::steps::{Purse, most_it_costs};
@@ -27,6 +28,7 @@ pub struct AgentBuilder {
     description: String,
     model: Option<Arc<dyn LanguageModel>>,
     instruction: String,
+    fresh: Option<Arc<dyn TurnInstruction>>,
     tools: Vec<Arc<dyn Tool>>,
     policy: Policy,
     config: GenerationConfig,
@@ -56,6 +58,7 @@ impl AgentBuilder {
             description: String::new(),
             model: None,
             instruction: String::new(),
+            fresh: None,
             tools: Vec::new(),
             policy: Policy::default(),
             config: GenerationConfig::default(),
@@ -90,6 +93,13 @@ impl AgentBuilder {
     #[must_use]
     pub fn instruction(mut self, instruction: impl Into<String>) -> Self {
         self.instruction = instruction.into();
+        self
+    }
+
+    /// What is added to the instruction's end, made anew for every turn. Default: nothing.
+    #[must_use]
+    pub fn turn_instruction(mut self, source: impl TurnInstruction) -> Self {
+        self.fresh = Some(Arc::new(source));
         self
     }
 
@@ -261,6 +271,7 @@ impl AgentBuilder {
             description: self.description,
             model,
             instruction: self.instruction,
+            fresh: self.fresh,
             config: self.config,
             limits,
             output,

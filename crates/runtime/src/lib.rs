@@ -13,6 +13,7 @@ mod error; // why no turn could run
 mod event; // what a listener sees
 mod execute; // one tool execution: time, panic, cancellation
 mod faults; // crash tests
+mod fresh; // what is said anew every turn
 mod in_memory; // the default store
 mod prices; // what a model call costs
 mod run; // the driver
@@ -24,5 +25,6 @@ pub use context::RunContext;
 pub use dispatch::{Dispatch, NotDispatched, Sent};
 pub use error::{BuildError, RunError};
 pub use event::{RunEvent, RunStream};
+pub use fresh::{FreshInstruction, TurnInstruction};
 pub use in_memory::InMemory;
 pub use prices::Prices;

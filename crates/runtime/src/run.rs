@@ -120,7 +120,11 @@ async fn drive(
     log: Log,
     (emitter, cancelled): (&Emitter, &CancellationToken),
 ) -> Result<Advance, RunError> {
-    let (turn, limits, taken) = rebuild(inner, id, &log)?;
+    let (instruction, notices) = inner.instruction_for(&key.user).await;
+    let (mut turn, limits, taken) = rebuild(inner, id, &log, instruction)?;
+    if !limits.words_only {
+        notices.into_iter().for_each(|notice| turn.add_notice(notice));
+    }
     let runs = conversation::pending(&log.events).is_empty();
     let stop = log.inbox.iter().find(|input| runs && input.body == InputBody::Cancel);
     let stop = stop.map(|input| input.id.clone());
@@ -163,7 +167,12 @@ async fn follow(steps: &Steps<'_>, mut turn: Turn) -> Result<Advance, RunError> 
 }
 
 /// The turn as it was when it started: from its first event, the history before it, and this agent.
-fn rebuild(inner: &Inner, id: TurnId, log: &Log) -> Result<(Turn, TurnLimits, InputId), RunError> {
+fn rebuild(
+    inner: &Inner,
+    id: TurnId,
+    log: &Log,
+    instruction: String,
+) -> Result<(Turn, TurnLimits, InputId), RunError> {
     let missing = || RunError::CannotContinue(format!("turn {id} has no beginning"));
     let at = log
         .events
@@ -179,7 +188,7 @@ fn rebuild(inner: &Inner, id: TurnId, log: &Log) -> Result<(Turn, TurnLimits, In
     let capabilities = inner.model.capabilities();
     let (instruction, tools) = match limits.words_only {
         true => (WORDS_ONLY.trim_end().to_owned(), Vec::new()),
-        false => (inner.instruction.clone(), inner.gate.registry.definitions(None)),
+        false => (instruction, inner.gate.registry.definitions(None)),
     };
     let one_round = capabilities.weak_tools && !tools.is_empty();
     let history = conversation::history(before);

@@ -8,6 +8,7 @@ mod confirmation;
 mod context;
 mod dispatch;
 mod doubt;
+mod fresh;
 mod in_memory;
 mod output;
 mod prefix;
