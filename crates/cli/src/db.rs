@@ -148,8 +148,13 @@ fn words(removed: Removed, before: Timestamp) -> String {
     }
     format!(
         "removed what is older than {day} (log.keep): {} conversations with {} events, {} calls by hand, {} keys of \
-         changes, {} days of budgets",
-        removed.conversations, removed.events, removed.invocations, removed.changes, removed.budget_days
+         changes, {} days of budgets, {} changes of memories",
+        removed.conversations,
+        removed.events,
+        removed.invocations,
+        removed.changes,
+        removed.budget_days,
+        removed.memory_changes
     )
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_core::port::{
-    BudgetStore, ConversationStore, Journal, LogStore, StoreError, TaskStore, TokenStore,
+    BudgetStore, ConversationStore, Journal, LogStore, MemoryLedger, StoreError, TaskStore, TokenStore,
 };
 #[cfg(feature = "postgres")]
 use adjutant_store::postgres;
@@ -18,9 +18,9 @@ pub(crate) trait Work: Journal + LogStore + ConversationStore + TaskStore + Budg
 impl<S: Journal + LogStore + ConversationStore + TaskStore + BudgetStore> Work for S {}
 
 /// What the commands need.
-pub(crate) trait Store: Work + TokenStore + Maintenance {}
+pub(crate) trait Store: Work + TokenStore + MemoryLedger + Maintenance {}
 
-impl<S: Work + TokenStore + Maintenance> Store for S {}
+impl<S: Work + TokenStore + MemoryLedger + Maintenance> Store for S {}
 
 /// Opens the database of the settings.
 ///

@@ -15,6 +15,7 @@ mod journal;
 mod log;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod maintenance;
+mod memory_ledger;
 mod sample;
 mod task;
 mod token;
@@ -25,11 +26,14 @@ pub use journal::*;
 pub use log::*;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use maintenance::*;
+pub use memory_ledger::*;
 pub use task::*;
 pub use token::*;
 pub use work::*;
 
-use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore, TaskStore, TokenStore};
+use adjutant_core::port::{
+    BudgetStore, ConversationStore, Journal, LogStore, MemoryLedger, TaskStore, TokenStore,
+};
 
 /// Everything a [`TaskStore`] must do.
 pub async fn task_store<T: TaskStore>(make: impl AsyncFn() -> T) {
@@ -81,4 +85,11 @@ pub async fn budget_store<T: BudgetStore>(make: impl AsyncFn() -> T) {
     everybody_together_has_a_bound(&make().await).await;
     a_reservation_runs_out(&make().await).await;
     of_many_at_once_no_two_take_the_same_room(&make().await).await;
+}
+
+/// Everything a [`MemoryLedger`] must do.
+pub async fn memory_ledger<T: MemoryLedger>(make: impl AsyncFn() -> T) {
+    changes_of_a_memory_come_back_as_they_were(&make().await).await;
+    a_change_of_a_memory_is_replaced_in_its_place(&make().await).await;
+    memories_belong_to_their_user_and_vault(&make().await).await;
 }

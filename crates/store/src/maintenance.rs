@@ -32,8 +32,9 @@ pub trait Maintenance: Send + Sync + 'static {
     fn backup<'a>(&'a self, to: &'a Path) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Removes conversations in which nothing has happened since `before`, with their events and logs; and of the same age:
-    /// rows of calls that people made without a model, what users had spent, and the memory of changes that were made once
-    /// (never one of the last seven days: a turn may be repeated so long).
+    /// rows of calls that people made without a model, what users had spent, the memory of changes that were made once,
+    /// and the way back for notes and for facts that read otherwise by now or are gone (of both never one of the last seven
+    /// days: a turn may be repeated so long). Why a fact is there that is there stays.
     ///
     /// Never what waits for somebody, runs, has an input nobody took, or is in doubt; and never a task.
     ///
@@ -105,6 +106,8 @@ pub struct Removed {
     pub changes: u64,
     /// Days of users whose spending was kept.
     pub budget_days: u64,
+    /// Changes of memories that say nothing about a fact as it is now.
+    pub memory_changes: u64,
 }
 
 impl Removed {

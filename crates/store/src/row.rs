@@ -4,8 +4,9 @@
 
 use adjutant_core::port::{ConversationSummary, Cursor, StoreError};
 use adjutant_core::{
-    CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, IdempotencyKey, Input, InputBody,
-    InputId, ModelId, Recorded, Task, TaskChanged, TaskId, ToolInvocationRecord, ToolResult, Usage, UserId,
+    CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, FactLine, IdempotencyKey, Input,
+    InputBody, InputId, MemoryChange, MemoryEffect, MemoryScope, ModelId, Recorded, Task, TaskChanged,
+    TaskId, ToolInvocationRecord, ToolResult, Usage, UserId,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -111,7 +112,7 @@ impl EventRow {
 
     /// The body, if it is too long for a row, and its name there: the SHA-256 of its text.
     pub(crate) fn blob(&self) -> Option<(String, &str)> {
-        (self.body.len() > BODY_MAX).then(|| (hex(&Sha256::digest(self.body.as_bytes())), self.body.as_str()))
+        (self.body.len() > BODY_MAX).then(|| (hash(&self.body), self.body.as_str()))
     }
 
     pub(crate) fn read(self, key: &ConversationKey) -> Result<Recorded, StoreError> {
@@ -367,6 +368,63 @@ impl InvocationRow {
             id: CallId::new(self.id).map_err(|error| unreadable(&what, error))?,
         })
     }
+}
+
+/// The form in which changes of a memory are written.
+const MEMORY_VERSION: i64 = 1;
+
+/// A change of a memory as it is stored.
+#[derive(Debug)]
+pub(crate) struct MemoryRow {
+    pub(crate) id: String,
+    pub(crate) at: String,
+    pub(crate) call_key: Option<String>,
+    pub(crate) state: String,
+    pub(crate) before_hash: Option<String>,
+    pub(crate) after_hash: Option<String>,
+    pub(crate) v: i64,
+    /// JSON, all of it.
+    pub(crate) body: String,
+}
+
+impl MemoryRow {
+    pub(crate) fn of(change: &MemoryChange) -> Result<Self, StoreError> {
+        let hash_of = |line: &Option<FactLine>| line.as_ref().map(|line| hash(&line.text));
+        let (before_hash, after_hash) = match &change.effect {
+            MemoryEffect::Fact { before, after } => (hash_of(before), hash_of(after)),
+            MemoryEffect::Note { .. } => (None, None),
+        };
+        Ok(Self {
+            id: change.id.to_string(),
+            at: time_text(change.at),
+            call_key: change.key.clone().map(String::from),
+            state: json(&change.state)?.trim_matches('"').to_owned(),
+            before_hash,
+            after_hash,
+            v: MEMORY_VERSION,
+            body: json(change)?,
+        })
+    }
+}
+
+pub(crate) fn read_memory_change(id: &str, v: i64, body: &str) -> Result<MemoryChange, StoreError> {
+    let what = format!("the memory's change {id}");
+    if v != MEMORY_VERSION {
+        let reason = format!("it has format version {v}, this program reads {MEMORY_VERSION}");
+        return Err(unreadable(&what, reason));
+    }
+    serde_json::from_str(body).map_err(|error| unreadable(&what, error))
+}
+
+/// One name for user and vault. The length keeps `a` + `bc` and `ab` + `c` apart.
+pub(crate) fn scope_hash(scope: &MemoryScope) -> String {
+    let user = scope.user.as_str();
+    hash(&format!("{} {user}{}", user.len(), scope.vault))
+}
+
+/// The name of a text that is looked for as a whole.
+pub(crate) fn hash(text: &str) -> String {
+    hex(&Sha256::digest(text.as_bytes()))
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -1,12 +1,13 @@
 use std::time::Duration;
 
-use adjutant_core::port::{BudgetStore, Journal, LogStore, Reservation, TaskStore};
+use adjutant_core::port::{BudgetStore, Journal, LogStore, MemoryLedger, Reservation, TaskStore};
 use adjutant_core::{
-    ConversationKey, Event, LogContent, Spending, TaskChange, TaskDescription, TaskFilter,
-    ToolInvocationRecord,
+    ConversationKey, Event, LogContent, MemoryChange, MemoryState, Spending, TaskChange, TaskDescription,
+    TaskFilter, ToolInvocationRecord,
 };
 use jiff::civil::{Date, date};
 
+use super::memory_ledger::{fact, scope};
 use super::sample::{
     at, call_finished, call_started, checked, conversation, finished, in_doubt, key, message, parked,
     replied, started, turn, user,
@@ -83,7 +84,8 @@ where
     }
 
     let removed = store.remove_older_than(at(1000)).await.unwrap();
-    let expected = Removed { conversations: 1, events: 6, invocations: 1, changes: 0, budget_days: 1 };
+    let expected =
+        Removed { conversations: 1, events: 6, invocations: 1, budget_days: 1, ..Removed::default() };
     assert_eq!(removed, expected);
     assert_eq!(store.load(&old).await.unwrap(), adjutant_core::port::Loaded::default());
     assert_eq!(store.decision(&anna, turn(1)).await.unwrap(), None);
@@ -101,6 +103,36 @@ where
     assert_eq!(store.check().await.unwrap(), []);
 }
 
+/// Why a fact is there stays however old it is; the way back to what is gone goes.
+pub async fn why_a_fact_is_there_stays<T: MemoryLedger + Maintenance>(store: &T) {
+    let anna = scope("anna", "/v");
+    // Learned and corrected; learned, forgotten and learned again; added and taken back; a correction that was taken back.
+    let undone = |change| MemoryChange { state: MemoryState::Undone, ..change };
+    let changes = [
+        fact(1, None, Some("a")),
+        fact(2, Some("a"), Some("b")),
+        fact(3, None, Some("c")),
+        fact(4, Some("c"), None),
+        fact(5, None, Some("c")),
+        undone(fact(6, None, Some("d"))),
+        fact(7, None, Some("e")),
+        undone(fact(8, Some("e"), Some("f"))),
+        fact(2000, Some("b"), None),
+    ];
+    for change in &changes {
+        store.put(&anna, change).await.unwrap();
+    }
+    // Another vault's changes say nothing about this one's.
+    let other = scope("bert", "/v");
+    store.put(&other, &fact(1, None, Some("a"))).await.unwrap();
+
+    assert_eq!(store.remove_older_than(at(1000)).await.unwrap().memory_changes, 6);
+    let kept: Vec<_> = store.newest(&anna, 10).await.unwrap().into_iter().map(|change| change.id).collect();
+    assert_eq!(kept, [8, 6, 4].map(|at: usize| changes[at].id));
+    assert_eq!(store.newest(&other, 10).await.unwrap().len(), 1);
+    assert!(store.remove_older_than(at(1000)).await.unwrap().is_nothing());
+}
+
 /// More than are removed at once: all of them go.
 pub async fn many_old_conversations_go(store: &(impl Journal + Maintenance)) {
     for number in 1..=203 {
@@ -113,20 +145,22 @@ pub async fn many_old_conversations_go(store: &(impl Journal + Maintenance)) {
 }
 
 /// What a database says of itself is what was put into it.
-pub async fn the_status_counts_what_is_there<T: Journal + TaskStore + Maintenance>(store: &T) {
+pub async fn the_status_counts_what_is_there<T: Journal + TaskStore + MemoryLedger + Maintenance>(store: &T) {
     let empty = store.status().await.unwrap();
     assert_eq!((empty.oldest, empty.newest, empty.unsettled, empty.waiting), (None, None, 0, 0));
     converse(store, 1, 0, &whole(1)).await;
     converse(store, 2, 5, &[started(2, "i1"), parked(2, &["call_1"])]).await;
     converse(store, 3, 9, &[]).await;
     store.apply(&user("anna"), &add("buy milk"), None).await.unwrap();
+    store.put(&scope("anna", "/v"), &fact(1, None, Some("a"))).await.unwrap();
     let status = store.status().await.unwrap();
     assert_eq!((status.oldest, status.newest), (Some(at(0)), Some(at(9))));
     assert_eq!((status.unsettled, status.waiting), (1, 1));
     let rows = |name: &str| status.tables.iter().find(|table| table.name == name).unwrap().rows;
     assert_eq!(
-        ["task", "conversation", "inbox", "event", "decision", "tool_invocation", "token"].map(rows),
-        [1, 3, 3, 8, 2, 1, 0]
+        ["task", "conversation", "inbox", "event", "decision", "tool_invocation", "memory_change", "token"]
+            .map(rows),
+        [1, 3, 3, 8, 2, 1, 1, 0]
     );
     assert!(status.schema_version > 1 && status.bytes > 1000 && !status.product.is_empty(), "{status:?}");
 }
@@ -134,7 +168,7 @@ pub async fn the_status_counts_what_is_there<T: Journal + TaskStore + Maintenanc
 /// Whatever somebody does to the tables by hand is found, and said where. `make`: an empty store, and a hand.
 pub async fn what_does_not_fit_together_is_found<T, F>(make: impl AsyncFn() -> (T, F))
 where
-    T: Journal + TaskStore + Maintenance,
+    T: Journal + TaskStore + MemoryLedger + Maintenance,
     F: AsyncFn(&'static str),
 {
     let cases: &[(&[&'static str], &str)] = &[
@@ -150,6 +184,8 @@ where
         (&["UPDATE conversation SET parked_seq = 1"], "what waits for a person"),
         (&["DELETE FROM decision"], "1 turns began, and the log has 0 decisions"),
         (&["UPDATE task SET created_at = 'soon'"], "tasks of anna"),
+        (&["UPDATE memory_change SET body = '{'"], "the memory of anna in /v"),
+        (&["UPDATE memory_change SET v = 2"], "format version 2, this program reads 1"),
         (
             &[
                 "INSERT INTO event (conversation, seq, v, kind, turn, body, at)
@@ -163,6 +199,7 @@ where
         let (store, hand) = make().await;
         converse(&store, 1, 0, &whole(1)).await;
         store.apply(&user("anna"), &add("buy milk"), None).await.unwrap();
+        store.put(&scope("anna", "/v"), &fact(1, None, Some("a"))).await.unwrap();
         for statement in *statements {
             hand(statement).await;
         }

@@ -19,6 +19,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (2, "blob", include_str!("migrations/0002_blob.sql")),
     (3, "budget", include_str!("migrations/0003_budget.sql")),
     (4, "trace", include_str!("migrations/0004_trace.sql")),
+    (5, "memory", include_str!("migrations/0005_memory.sql")),
 ];
 
 /// Where it is, and how to get there.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use adjutant_core::{ConversationKey, Event, Recorded, TurnId, UserId};
 
-use super::{Backend, Connection, Failure, journal, maintenance::count, task, values};
+use super::{Backend, Connection, Failure, journal, maintenance::count, memory_ledger, task, values};
 use crate::maintenance::Finding;
 use crate::row::{self, InputRow};
 use crate::status::{Status, Waiting};
@@ -50,7 +50,8 @@ pub(super) async fn rows<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -
             }
         }
     }
-    tasks(&mut *backend.read().await?, findings).await
+    tasks(&mut *backend.read().await?, findings).await?;
+    memory(backend, findings).await
 }
 
 /// What is kept of a conversation so that nobody has to read its events.
@@ -238,4 +239,28 @@ async fn tasks<C: Connection>(rows: &mut C, findings: &mut Vec<Finding>) -> Resu
         findings.extend(read.err().map(|problem| Finding { place: format!("tasks of {user}"), problem }));
     }
     Ok(())
+}
+
+/// Every change of a memory can be read.
+async fn memory<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let mut after = 0;
+    loop {
+        let page = backend
+            .read()
+            .await?
+            .fetch(
+                "SELECT seq, user_id, vault, id, v, body FROM memory_change WHERE seq > $1 ORDER BY seq LIMIT $2",
+                values![after, PAGE],
+            )
+            .await?;
+        if page.is_empty() {
+            return Ok(());
+        }
+        for mut columns in page {
+            after = columns.int()?;
+            let place = format!("the memory of {} in {}", columns.text()?, columns.text()?);
+            let problem = memory_ledger::change(columns).err().map(|error| error.to_string());
+            findings.extend(problem.map(|problem| Finding { place, problem }));
+        }
+    }
 }

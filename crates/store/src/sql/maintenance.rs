@@ -64,6 +64,7 @@ impl<B: Backend> Maintenance for SqlStore<B> {
                      UNION ALL SELECT 'applied_change', count(*) FROM applied_change
                      UNION ALL SELECT 'budget', count(*) FROM budget
                      UNION ALL SELECT 'reservation', count(*) FROM reservation
+                     UNION ALL SELECT 'memory_change', count(*) FROM memory_change
                      UNION ALL SELECT 'token', count(*) FROM token",
                     &[],
                 )
@@ -177,6 +178,16 @@ async fn remove_others<C: Connection>(
             "DELETE FROM applied_change WHERE at < $1 AND NOT EXISTS (
                SELECT 1 FROM conversation WHERE conversation.user_id = applied_change.user_id
                AND (conversation.turn IS NOT NULL OR conversation.untaken > 0))",
+            values![&forgotten],
+        )
+        .await?;
+    // A change that made the present words of a fact stays: it is why the fact is there.
+    removed.memory_changes += rows
+        .execute(
+            "DELETE FROM memory_change WHERE at < $1 AND (after_hash IS NULL OR state IN ('undone', 'void')
+               OR EXISTS (SELECT 1 FROM memory_change AS later WHERE later.scope = memory_change.scope
+                 AND later.before_hash = memory_change.after_hash AND later.seq > memory_change.seq
+                 AND later.state NOT IN ('undone', 'void')))",
             values![&forgotten],
         )
         .await?;

@@ -10,6 +10,7 @@ pub(crate) mod conversation;
 pub(crate) mod journal;
 pub(crate) mod log;
 mod maintenance;
+mod memory_ledger;
 mod task;
 mod token;
 

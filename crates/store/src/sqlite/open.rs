@@ -28,6 +28,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (4, "blob", include_str!("migrations/0004_blob.sql")),
     (5, "budget", include_str!("migrations/0005_budget.sql")),
     (6, "trace", include_str!("migrations/0006_trace.sql")),
+    (7, "memory", include_str!("migrations/0007_memory.sql")),
 ];
 
 /// The connections of a store.

@@ -41,6 +41,7 @@ async fn a_file_is_looked_after() {
     let memory = async || sqlite::Store::in_memory().await.unwrap();
     contract::what_is_old_goes_and_what_is_pending_never(&memory().await).await;
     contract::many_old_conversations_go(&memory().await).await;
+    contract::why_a_fact_is_there_stays(&memory().await).await;
     contract::the_status_counts_what_is_there(&memory().await).await;
     let (folder, path) = place();
     let store = sqlite::Store::open(&path).await.unwrap();
@@ -78,6 +79,7 @@ async fn a_server_is_looked_after() {
     };
     contract::what_is_old_goes_and_what_is_pending_never(&fresh().await.0).await;
     contract::many_old_conversations_go(&fresh().await.0).await;
+    contract::why_a_fact_is_there_stays(&fresh().await.0).await;
     contract::the_status_counts_what_is_there(&fresh().await.0).await;
     let (store, url) = fresh().await;
     contract::a_change_is_remembered_while_it_may_be_repeated(&store, async || hand(&url, AGE).await).await;

@@ -25,6 +25,11 @@ async fn memory_keeps_the_budget_contract() {
 }
 
 #[tokio::test]
+async fn memory_keeps_the_memory_ledger_contract() {
+    contract::memory_ledger(in_memory).await;
+}
+
+#[tokio::test]
 async fn memory_keeps_the_journal_contract() {
     contract::journal(in_memory).await;
     for content in [LogContent::Redacted, LogContent::None] {
