@@ -13,6 +13,8 @@ mod health; // whether it lives, and whether it can work
 mod limits; // what one user may ask for
 mod mcp; // the tools for MCP clients
 mod me; // who asks, and whom
+#[cfg(feature = "memory")]
+mod memory; // what is remembered of the vault's owner
 mod metrics; // figures for whoever runs it
 mod observe; // what is told of every request
 mod openai; // the agent for clients of OpenAI's API

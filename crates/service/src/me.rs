@@ -21,7 +21,7 @@ struct Me {
     model: String,
     /// The model follows a script: nobody thinks.
     demo: bool,
-    /// What it learns about its person is kept.
+    /// Something is remembered of who asks: see `/v1/memory`.
     memory: bool,
     agent: String,
     tools: Vec<ToolOffered>,
@@ -51,7 +51,12 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 #[utoipa::path(get, path = "/v1/me", tag = "session", responses(
     (status = 200, description = "User, model and tools.", body = Me),
 ))]
-async fn me(State(app): State<Shared>, User(user): User) -> Json<Me> {
+async fn me(State(app): State<Shared>, user: User) -> Json<Me> {
+    #[cfg(feature = "memory")]
+    let memory = crate::memory::memory_of(&app, &user).is_some();
+    #[cfg(not(feature = "memory"))]
+    let memory = false;
+    let User(user) = user;
     let tools = app.agent.tools().definitions(None).into_iter().map(|tool| ToolOffered {
         name: tool.name.to_string(),
         description: tool.description.clone(),
@@ -66,7 +71,7 @@ async fn me(State(app): State<Shared>, User(user): User) -> Json<Me> {
         auth: app.auth.name(),
         model: model.to_string(),
         demo: model.provider.as_str() == "scripted",
-        memory: app.memory,
+        memory,
         agent: app.agent.name().to_owned(),
         tools: tools.collect(),
     })

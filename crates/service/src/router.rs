@@ -51,6 +51,7 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(tasks::routes())
         .merge(tools::routes())
         .merge(decisions::routes())
+        .merge(memory())
         .merge(session::routes())
         .merge(health::routes())
         .merge(if state.metrics_elsewhere { OpenApiRouter::new() } else { metrics::routes() })
@@ -58,6 +59,14 @@ pub(crate) fn router(state: Shared) -> Router {
     let router = router.merge(openapi::routes(&description));
     let router = if state.page { router.merge(page::routes()) } else { router };
     guarded(router, &state).with_state(state)
+}
+
+/// What is remembered, where the service is built with it.
+fn memory() -> OpenApiRouter<Shared> {
+    #[cfg(feature = "memory")]
+    return crate::memory::routes();
+    #[cfg(not(feature = "memory"))]
+    OpenApiRouter::new()
 }
 
 /// The figures alone, at an address of their own.

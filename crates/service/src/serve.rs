@@ -42,8 +42,6 @@ pub struct ServiceConfig {
     pub metrics_bind: Option<SocketAddr>,
     /// Whether there is a web page at `/`. Default yes.
     pub page: bool,
-    /// Whether the agent keeps what it learns about its person, which the page then shows. Default no.
-    pub memory: bool,
     /// Whether [`ServiceEvent::Answered`] is told. Default no.
     pub tell_requests: bool,
 }
@@ -59,7 +57,6 @@ impl ServiceConfig {
             limits: UserLimits::default(),
             metrics_bind: None,
             page: true,
-            memory: false,
             tell_requests: false,
         }
     }
@@ -166,7 +163,9 @@ pub(crate) struct App {
     /// Whether they are at an address of their own.
     pub(crate) metrics_elsewhere: bool,
     pub(crate) page: bool,
-    pub(crate) memory: bool,
+    /// What is remembered of one user, if anything is.
+    #[cfg(feature = "memory")]
+    pub(crate) memory: OnceLock<adjutant_memory::Memory>,
     pub(crate) tell_requests: bool,
     /// What happens, for whoever runs the service.
     pub(crate) events: UnboundedSender<ServiceEvent>,
@@ -239,7 +238,8 @@ impl Service {
             metrics: Arc::new(Metrics::new()),
             metrics_elsewhere: metrics.is_some(),
             page: config.page,
-            memory: config.memory,
+            #[cfg(feature = "memory")]
+            memory: OnceLock::new(),
             tell_requests: config.tell_requests,
             events: sender,
         }));
@@ -250,6 +250,15 @@ impl Service {
     #[must_use]
     pub fn with_tasks(self, tasks: Arc<dyn TaskStore>) -> Self {
         let _ = self.state.tasks.set(tasks);
+        self
+    }
+
+    /// The same service, which also shows the owner of a memory what is remembered, and lets them change it. The first
+    /// memory given is the one.
+    #[cfg(feature = "memory")]
+    #[must_use]
+    pub fn with_memory(self, memory: adjutant_memory::Memory) -> Self {
+        let _ = self.state.memory.set(memory);
         self
     }
 

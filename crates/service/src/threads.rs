@@ -2,8 +2,8 @@
 
 use adjutant_core::port::{ConversationFilter, ConversationSummary, Deleted, StoreError};
 use adjutant_core::{
-    Arguments, CallId, ConversationKey, Role, ToolResult, TranscriptMessage, TurnId, UserId, conversation,
-    transcript,
+    Arguments, CallId, ConversationKey, Role, TITLE_CHARS_MAX, ToolResult, TranscriptMessage, TurnId, UserId,
+    conversation, given_title, transcript,
 };
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
@@ -22,8 +22,6 @@ use crate::problem::Problem;
 use crate::serve::Shared;
 use crate::wire::Pending;
 
-/// A title may be this long, in Unicode characters.
-const TITLE_CHARS_MAX: usize = 200;
 /// What is searched may be this long, in Unicode characters.
 const SEARCH_CHARS_MAX: usize = 200;
 
@@ -225,14 +223,11 @@ async fn rename(
 ) -> Result<Json<Thread>, Problem> {
     let key = key(user, id)?;
     let Json(Rename { title }) = body?;
-    let title: String = title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let title = title.trim();
-    if title.is_empty() || title.chars().count() > TITLE_CHARS_MAX {
-        return Err(Problem::invalid(format!("a title has 1 to {TITLE_CHARS_MAX} characters")));
-    }
+    let title = given_title(&title)
+        .ok_or_else(|| Problem::invalid(format!("a title has 1 to {TITLE_CHARS_MAX} characters")))?;
     let failed = |error: StoreError| Problem::store(&error);
     let conversations = app.agent.conversations();
-    if !conversations.rename(&key, title).await.map_err(failed)? {
+    if !conversations.rename(&key, &title).await.map_err(failed)? {
         return Err(unknown());
     }
     let renamed = conversations.summary(&key).await.map_err(failed)?;

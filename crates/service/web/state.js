@@ -23,6 +23,8 @@ export const state = {
   trouble: null,
   draft: "",
   tasks: { list: [], loaded: false, problem: null, available: true },
+  /** What is remembered of the person, and what was changed last. */
+  memory: { list: [], loaded: false, problem: null, last: null },
   tab: "tasks",
   /** On narrow screens one pane may lie over the chat: "side" or "panel". */
   drawer: null,

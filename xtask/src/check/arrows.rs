@@ -35,7 +35,7 @@ const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         package: "adjutant-service",
-        normal: &["adjutant-core", "adjutant-mcp", "adjutant-runtime"],
+        normal: &["adjutant-core", "adjutant-mcp", "adjutant-memory", "adjutant-runtime"],
         dev: &["adjutant-providers", "adjutant-store", "adjutant-tools"],
     },
     Allowed {

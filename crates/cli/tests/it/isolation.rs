@@ -303,6 +303,12 @@ fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
         ("GET", "/v1/decisions/{id}") => {
             of_runs(path, "{id}").into_iter().filter(|(path, _)| !path.contains('?')).collect()
         }
+        ("GET", "/v1/memory") => as_anna.iter().map(|query| (format!("{path}?{query}"), Value::Null)).collect(),
+        ("POST", "/v1/memory") => vec![(path.to_owned(), json!({"content": "I am anna", "user": "anna"}))],
+        ("PATCH", "/v1/memory/{id}") => {
+            of_runs(path, "{id}").into_iter().map(|(path, _)| (path, json!({"important": true}))).collect()
+        }
+        ("GET" | "DELETE", "/v1/memory/{id}") => of_runs(path, "{id}"),
         // Whoever has no token of Anna's gets no session of hers.
         ("POST", "/v1/session") => vec![
             (path.to_owned(), json!({"token": "anna"})),

@@ -1,35 +1,40 @@
-// What stands beside the conversation: the tasks, and what happened in each turn.
+// What stands beside the conversation: the tasks, what happened in each turn, and what is remembered.
 
 import { showTab } from "../actions.js";
 import { set, state } from "../state.js";
 import { classes, html } from "./base.js";
 import { IconButton } from "./button.js";
+import { Memory } from "./memory.js";
 import { Tasks } from "./tasks.js";
 import { Trace } from "./trace.js";
 
 const TABS = [["tasks", "Tasks"], ["trace", "Trace"]];
+/** Where something is remembered of the person. */
+const WITH_MEMORY = [...TABS, ["memory", "Memory"]];
+const PARTS = { tasks: Tasks, trace: Trace, memory: Memory };
 
 export function Panel() {
-  const { tab, tasks } = state;
+  const { tab, tasks, me } = state;
+  const tabs = me?.memory ? WITH_MEMORY : TABS;
   const open = tasks.list.filter((task) => !task.completed).length;
   const key = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const at = TABS.findIndex(([id]) => id === tab);
-    const [next] = TABS[(at + step + TABS.length) % TABS.length];
+    const at = tabs.findIndex(([id]) => id === tab);
+    const [next] = tabs[(at + step + tabs.length) % tabs.length];
     showTab(next);
     requestAnimationFrame(() => document.getElementById(`tab-${next}`)?.focus());
   };
-  return html`<aside class=${classes("panel", tab === "trace" && state.trace.id && "is-wide")} id="panel" aria-label="Tasks and trace">
+  return html`<aside class=${classes("panel", tab === "trace" && state.trace.id && "is-wide")} id="panel" aria-label="Beside the conversation">
     <header class="panel-head">
       <div class="tabs" role="tablist" aria-label="Beside the conversation" onKeyDown=${key}>
-        ${TABS.map(([id, name]) => html`<button type="button" role="tab" id=${`tab-${id}`} aria-selected=${tab === id} aria-controls="tab-panel"
+        ${tabs.map(([id, name]) => html`<button type="button" role="tab" id=${`tab-${id}`} aria-selected=${tab === id} aria-controls="tab-panel"
             tabindex=${tab === id ? 0 : -1} onClick=${() => showTab(id)}>${name}${id === "tasks" && open ? html` <span class="count">${open}<span class="only-heard"> open</span></span>` : null}</button>`)}
       </div>
-      <${IconButton} icon="cross" name="Close tasks and trace" class="icon-button only-narrow" onClick=${() => set({ drawer: null })} />
+      <${IconButton} icon="cross" name="Close what stands beside" class="icon-button only-narrow" onClick=${() => set({ drawer: null })} />
     </header>
     <div class="panel-body" id="tab-panel" role="tabpanel" tabindex="0" aria-labelledby=${`tab-${tab}`}>
-      ${tab === "tasks" ? html`<${Tasks} />` : html`<${Trace} />`}
+      <${PARTS[tab]} />
     </div>
   </aside>`;
 }

@@ -1,0 +1,305 @@
+//! `/v1/memory`: what is remembered of the vault's owner, for the panel beside a conversation. For everybody else there is
+//! no memory.
+
+use adjutant_core::{MemoryChange, MemoryEffect};
+use adjutant_memory::{Cause, FactChange, KeyFact, Memory, MemoryError, VaultError};
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::auth::User;
+use crate::problem::Problem;
+use crate::serve::{App, Shared};
+
+/// Which facts to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ListQuery {
+    /// Only facts that hold these words, the best match first.
+    #[param(max_length = 500)]
+    q: Option<String>,
+}
+
+/// A fact.
+#[derive(Debug, Serialize, ToSchema)]
+struct Fact {
+    /// It changes with the words.
+    id: String,
+    content: String,
+    /// Whether the agent is always told.
+    important: bool,
+    /// With `#`.
+    tags: Vec<String>,
+    /// The day it was recorded, if its line or its history says.
+    #[schema(value_type = Option<String>, format = Date)]
+    created: Option<jiff::civil::Date>,
+    /// The conversation where it was learned, if its history knows.
+    thread_id: Option<String>,
+    /// The turn in it.
+    run_id: Option<String>,
+}
+
+/// What is remembered, in the order of the file, or the best match first.
+#[derive(Debug, Serialize, ToSchema)]
+struct Facts {
+    facts: Vec<Fact>,
+}
+
+/// A fact, and how it came about.
+#[derive(Debug, Serialize, ToSchema)]
+struct FactDetail {
+    #[serde(flatten)]
+    fact: Fact,
+    /// Oldest first. Empty for a fact that was written by hand, or if its history was lost.
+    history: Vec<Change>,
+}
+
+/// A change that led to a fact.
+#[derive(Debug, Serialize, ToSchema)]
+struct Change {
+    at: Timestamp,
+    /// How it read before.
+    before: Option<String>,
+    /// How it read afterwards.
+    after: Option<String>,
+    /// The conversation that was the cause. None: a person, by hand.
+    thread_id: Option<String>,
+    /// The turn in it.
+    run_id: Option<String>,
+}
+
+/// A fact to be remembered.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct NewFact {
+    /// One line. Words much like those of a known fact correct that one.
+    #[schema(min_length = 1, max_length = 500)]
+    content: String,
+    /// Whether the agent is always told.
+    #[serde(default)]
+    important: bool,
+}
+
+/// What is to be different about a fact.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct FactEdit {
+    #[schema(min_length = 1, max_length = 500)]
+    content: Option<String>,
+    important: Option<bool>,
+}
+
+/// What became of it.
+#[derive(Debug, Serialize, ToSchema)]
+struct Changed {
+    /// `added`, `updated`, `known` (nothing was changed) or `forgotten`.
+    status: &'static str,
+    fact: Fact,
+    /// The words that were replaced.
+    before: Option<String>,
+}
+
+/// What was taken back.
+#[derive(Debug, Serialize, ToSchema)]
+struct TakenBack {
+    /// In words for the person.
+    message: String,
+}
+
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(list, remember))
+        .routes(routes!(one, edit, forget))
+        .routes(routes!(undo))
+}
+
+/// The memory, for its owner.
+pub(crate) fn memory_of<'a>(app: &'a App, User(user): &User) -> Option<&'a Memory> {
+    app.memory.get().filter(|memory| memory.owner() == user)
+}
+
+fn of_owner<'a>(app: &'a App, user: &User) -> Result<&'a Memory, Problem> {
+    memory_of(app, user).ok_or_else(|| Problem::unknown("memory"))
+}
+
+/// What is remembered. The file is read fresh: what was changed by hand counts.
+#[utoipa::path(get, path = "/v1/memory", tag = "memory", params(ListQuery), responses(
+    (status = 200, description = "The facts.", body = Facts),
+    (status = 404, description = "Nothing is remembered of whoever asks."),
+    (status = 409, description = "The vault is not as it has to be."),
+))]
+async fn list(
+    State(app): State<Shared>,
+    user: User,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Result<Json<Facts>, Problem> {
+    let Query(ListQuery { q }) = query?;
+    let facts = of_owner(&app, &user)?.facts();
+    let found = match q.as_deref().map(str::trim).filter(|words| !words.is_empty()) {
+        Some(words) => facts.search(words).await,
+        None => facts.list().await,
+    };
+    Ok(Json(Facts { facts: found.map_err(problem)?.into_iter().map(Fact::of).collect() }))
+}
+
+/// Remembers a fact, or corrects the one that it is much like.
+#[utoipa::path(post, path = "/v1/memory", tag = "memory", request_body = NewFact, responses(
+    (status = 200, description = "What became of it.", body = Changed),
+    (status = 404, description = "Nothing is remembered of whoever asks."),
+    (status = 409, description = "There are as many facts as may be, or the vault is not as it has to be."),
+))]
+async fn remember(
+    State(app): State<Shared>,
+    user: User,
+    body: Result<Json<NewFact>, JsonRejection>,
+) -> Result<Json<Changed>, Problem> {
+    let Json(NewFact { content, important }) = body?;
+    let facts = of_owner(&app, &user)?.facts();
+    facts
+        .add(&content, important, &Cause::person())
+        .await
+        .map(|change| Json(Changed::of(change)))
+        .map_err(problem)
+}
+
+/// A fact, with the changes that led to it.
+#[utoipa::path(get, path = "/v1/memory/{id}", tag = "memory",
+    params(("id" = String, Path, description = "The fact's id.")),
+    responses(
+        (status = 200, description = "The fact.", body = FactDetail),
+        (status = 404, description = "There is no such fact."),
+        (status = 409, description = "The vault is not as it has to be."),
+    ))]
+async fn one(
+    State(app): State<Shared>,
+    user: User,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json<FactDetail>, Problem> {
+    let Path(id) = id?;
+    let facts = of_owner(&app, &user)?.facts();
+    let why = facts.why(&by_id(facts.list().await, &id)?).await.map_err(problem)?;
+    let history = why.history.into_iter().filter_map(Change::of).collect();
+    Ok(Json(FactDetail { fact: Fact::of(why.fact), history }))
+}
+
+/// Gives a fact other words, makes it important, or no longer so.
+#[utoipa::path(patch, path = "/v1/memory/{id}", tag = "memory", request_body = FactEdit,
+    params(("id" = String, Path, description = "The fact's id.")),
+    responses(
+        (status = 200, description = "What became of it; its id is another one if its words are.", body = Changed),
+        (status = 404, description = "There is no such fact."),
+        (status = 409, description = "The vault is not as it has to be."),
+    ))]
+async fn edit(
+    State(app): State<Shared>,
+    user: User,
+    id: Result<Path<String>, PathRejection>,
+    body: Result<Json<FactEdit>, JsonRejection>,
+) -> Result<Json<Changed>, Problem> {
+    let Path(id) = id?;
+    let Json(FactEdit { content, important }) = body?;
+    let facts = of_owner(&app, &user)?.facts();
+    let id = by_id(facts.list().await, &id)?;
+    let change = facts.edit(&id, content.as_deref(), important, &Cause::person()).await;
+    change.map(|change| Json(Changed::of(change))).map_err(problem)
+}
+
+/// Forgets a fact. `POST /v1/memory/undo` brings it back.
+#[utoipa::path(delete, path = "/v1/memory/{id}", tag = "memory",
+    params(("id" = String, Path, description = "The fact's id.")),
+    responses(
+        (status = 200, description = "The fact as it was.", body = Changed),
+        (status = 404, description = "There is no such fact."),
+        (status = 409, description = "The vault is not as it has to be."),
+    ))]
+async fn forget(
+    State(app): State<Shared>,
+    user: User,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json<Changed>, Problem> {
+    let Path(id) = id?;
+    let facts = of_owner(&app, &user)?.facts();
+    let id = by_id(facts.list().await, &id)?;
+    facts.forget(&id, &Cause::person()).await.map(|change| Json(Changed::of(change))).map_err(problem)
+}
+
+/// Takes back the newest change of the memory: of a fact, or of a note.
+#[utoipa::path(post, path = "/v1/memory/undo", tag = "memory", responses(
+    (status = 200, description = "What was taken back.", body = TakenBack),
+    (status = 404, description = "Nothing is remembered of whoever asks, or there is nothing to take back."),
+    (status = 409, description = "What was changed was changed by hand since; it was left as it is."),
+))]
+async fn undo(State(app): State<Shared>, user: User) -> Result<Json<TakenBack>, Problem> {
+    let undone = of_owner(&app, &user)?.undo().await.map_err(problem)?;
+    Ok(Json(TakenBack { message: undone.words }))
+}
+
+/// Only by its id: words that fit several facts are for people who can be asked.
+fn by_id(facts: Result<Vec<KeyFact>, MemoryError>, id: &str) -> Result<String, Problem> {
+    let known = facts.map_err(problem)?.into_iter().any(|fact| fact.id.as_str() == id);
+    if known { Ok(id.to_owned()) } else { Err(Problem::unknown("fact")) }
+}
+
+impl Fact {
+    fn of(fact: KeyFact) -> Self {
+        Self {
+            id: fact.id.to_string(),
+            important: fact.is_important(),
+            thread_id: fact.source.as_ref().map(|source| source.conversation.to_string()),
+            run_id: fact.source.as_ref().map(|source| source.turn.to_string()),
+            content: fact.content,
+            tags: fact.tags,
+            created: fact.created,
+        }
+    }
+}
+
+impl Change {
+    /// `None`: it was none of a fact.
+    fn of(change: MemoryChange) -> Option<Self> {
+        let MemoryEffect::Fact { before, after } = change.effect else { return None };
+        Some(Self {
+            at: change.at,
+            before: before.map(|line| line.text),
+            after: after.map(|line| line.text),
+            thread_id: change.source.as_ref().map(|source| source.conversation.to_string()),
+            run_id: change.source.as_ref().map(|source| source.turn.to_string()),
+        })
+    }
+}
+
+impl Changed {
+    fn of(change: FactChange) -> Self {
+        let (status, fact, before) = match change {
+            FactChange::Added { fact } => ("added", fact, None),
+            FactChange::Updated { fact, before } => ("updated", fact, Some(before)),
+            FactChange::Known { fact } => ("known", fact, None),
+            FactChange::Forgotten { fact } => ("forgotten", fact, None),
+        };
+        Self { status, fact: Fact::of(fact), before }
+    }
+}
+
+/// Where on the disk the vault is, and what a database said, is for whoever runs the service.
+fn problem(error: MemoryError) -> Problem {
+    let conflict = |detail: String| {
+        Problem::new(StatusCode::CONFLICT, "memory_conflict", "The memory was left as it is", detail)
+    };
+    match error {
+        MemoryError::Fact { reason } => Problem::invalid(reason),
+        MemoryError::NoSuchFact { .. } | MemoryError::Ambiguous { .. } => Problem::unknown("fact"),
+        MemoryError::NothingToUndo => Problem::unknown("change to take back"),
+        MemoryError::Vault(VaultError::Missing { .. } | VaultError::NotAFolder { .. }) => {
+            conflict("the vault's folder is not there at the moment; nothing was changed".to_owned())
+        }
+        MemoryError::NotYours => Problem::unknown("memory"),
+        error => conflict(error.to_string()),
+    }
+}

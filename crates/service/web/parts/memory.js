@@ -1,0 +1,108 @@
+// What is remembered of the person: the facts of their vault, changed by hand.
+
+import { forget, loadMemory, remember, reword, undoMemory } from "../memory.js";
+import { setIn, state } from "../state.js";
+import { classes, html, say, useEffect, useRef, useState } from "./base.js";
+import { IconButton } from "./button.js";
+import { Icon } from "./icons.js";
+import { ProblemCard } from "./problem.js";
+
+const DONE = { added: "Remembered", updated: "Corrected", known: "Known already", forgotten: "Forgotten" };
+
+export function Memory() {
+  const { memory } = state;
+  const [problem, setProblem] = useState(null);
+  useEffect(() => {
+    loadMemory();
+  }, []);
+  /** Gives whether it was done. */
+  const act = async (work) => {
+    setProblem(null);
+    try {
+      const change = await work();
+      say(change.message ?? DONE[change.status]);
+      setIn("memory", { last: change.message ? null : { words: DONE[change.status], fact: change.fact, status: change.status } });
+      return true;
+    } catch (error) {
+      setProblem(error);
+      return false;
+    }
+  };
+  if (!memory.loaded) return html`<p class="muted pad" role="status">Loading…</p>`;
+  const important = memory.list.filter((fact) => fact.important);
+  const others = memory.list.filter((fact) => !fact.important);
+  const item = (fact) => html`<${Fact} key=${fact.id} fact=${fact} act=${act} />`;
+  return html`<div class="tasks">
+    <${Add} act=${act} />
+    ${problem ? html`<${ProblemCard} problem=${problem} onClose=${() => setProblem(null)} />` : null}
+    ${memory.problem ? html`<${ProblemCard} problem=${memory.problem} onRetry=${loadMemory} />` : null}
+    ${memory.last && memory.last.status !== "known"
+      ? html`<p class="row done-line"><span dir="auto">${memory.last.words}: ${memory.last.fact.content}</span>
+          <button type="button" class="text-button" onClick=${() => act(undoMemory)}><${Icon} name="retry" /><span>Undo</span></button></p>`
+      : null}
+    ${memory.list.length === 0 && !memory.problem
+      ? html`<div class="nothing"><${Icon} name="memory" /><p>Nothing is remembered yet.</p><p class="muted">Add a fact above. It goes into your vault, as plain text.</p></div>`
+      : null}
+    ${important.length ? html`<h2 class="group">Important</h2><ul class="task-list" aria-label="Important facts">${important.map(item)}</ul>` : null}
+    ${others.length ? html`<h2 class="group">Recent</h2><ul class="task-list" aria-label="Recent facts">${others.map(item)}</ul>` : null}
+  </div>`;
+}
+
+function Add({ act }) {
+  const input = useRef(null);
+  const submit = async (event) => {
+    event.preventDefault();
+    const content = input.current.value.trim();
+    if (!content) return;
+    input.current.value = "";
+    if (!(await act(() => remember(content)))) input.current.value = content;
+    input.current.focus();
+  };
+  return html`<form class="add-task" onSubmit=${submit}>
+    <label class="only-heard" for="new-fact">New fact</label>
+    <input id="new-fact" ref=${input} dir="auto" maxlength="500" placeholder="Remember something" autocomplete="off" />
+    <button type="submit" class="icon-button" aria-label="Remember" title="Remember"><${Icon} name="plus" /></button>
+  </form>`;
+}
+
+function Fact({ fact, act }) {
+  const [isEdited, setEdited] = useState(false);
+  const [isBusy, setBusy] = useState(false);
+  const row = useRef(null);
+  useEffect(() => {
+    if (isEdited) row.current?.querySelector("[data-first]")?.focus();
+  }, [isEdited]);
+  const run = async (work) => {
+    setBusy(true);
+    await act(work);
+    setBusy(false);
+  };
+  const change = (event) => {
+    event.preventDefault();
+    const content = new FormData(event.target).get("content").trim();
+    setEdited(false);
+    if (content && content !== fact.content) run(() => reword(fact.id, { content }));
+  };
+  const key = (event) => {
+    if (event.key === "Escape" && isEdited) {
+      event.stopPropagation();
+      setEdited(false);
+    }
+  };
+  return html`<li ref=${row} class="task" onKeyDown=${key}>
+    <div class="task-row">
+      <button type="button" class=${classes("icon-button", "star", fact.important && "is-on")} aria-pressed=${fact.important} disabled=${isBusy}
+        aria-label=${`Important: ${fact.content}`} title=${fact.important ? "Always told to the assistant" : "Make it important"}
+        onClick=${() => run(() => reword(fact.id, { important: !fact.important }))}><${Icon} name="star" /></button>
+      ${isEdited
+        ? html`<form class="grow" onSubmit=${change}>
+            <input data-first name="content" aria-label="Fact" dir="auto" maxlength="500" value=${fact.content} onBlur=${(event) => event.target.form?.requestSubmit()} />
+          </form>`
+        : html`<span class="task-words" dir="auto" title=${fact.created ? `Recorded ${fact.created}` : undefined} onDblClick=${() => setEdited(true)}>${fact.content}</span>
+            <span class="task-tools">
+              <${IconButton} icon="edit" name=${`Change ${fact.content}`} disabled=${isBusy} onClick=${() => setEdited(true)} />
+              <${IconButton} icon="trash" name=${`Forget ${fact.content}`} disabled=${isBusy} onClick=${() => run(() => forget(fact.id))} />
+            </span>`}
+    </div>
+  </li>`;
+}
