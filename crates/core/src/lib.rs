@@ -23,6 +23,7 @@ mod redact; // how much of it the logs hold
 mod registry; // which tools there are
 mod schema; // what JSON must look like
 mod schema_of; // what a Rust type looks like as JSON
+mod session; // where a conversation stands
 mod task; // what the task assistant keeps
 mod title; // what a conversation is called
 mod tool; // what can be called
@@ -51,8 +52,9 @@ pub use redact::{LogContent, UnknownLogContent};
 pub use registry::{RESERVED, ToolRegistry, nearest};
 pub use schema::{Schema, UnusableSchema};
 pub use schema_of::schema_of;
+pub use session::{SESSION_IDLE_MAX, Session, SessionState, session};
 pub use task::*;
-pub use title::title;
+pub use title::{TITLE_CHARS_MAX, given_title, title};
 pub use tokio_util::sync::CancellationToken;
 pub use tool::*;
 pub use trace::{Step, StepKind, trace};

@@ -3,25 +3,39 @@
 use crate::event::InputBody;
 
 /// The longest title made from a message, in Unicode characters.
-const TITLE_CHARS_MAX: usize = 60;
+const MADE_CHARS_MAX: usize = 60;
+/// The longest title a person can give, in Unicode characters.
+pub const TITLE_CHARS_MAX: usize = 200;
 
 /// The first words of a message, cut between words, at most 60 Unicode characters. `None`: it is no message, or there
 /// are no words in it.
 #[must_use]
 pub fn title(input: &InputBody) -> Option<String> {
     let InputBody::Message { text, .. } = input else { return None };
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if text.chars().count() <= TITLE_CHARS_MAX {
+    let text = on_one_line(text);
+    if text.chars().count() <= MADE_CHARS_MAX {
         return (!text.is_empty()).then_some(text);
     }
     // One place is for the ellipsis; a space right behind the cut ends a word too.
-    let head: String = text.chars().take(TITLE_CHARS_MAX).collect();
+    let head: String = text.chars().take(MADE_CHARS_MAX).collect();
     let end = match head.rfind(' ') {
         Some(space) => space,
         None => head.char_indices().last().map_or(0, |(last, _)| last),
     };
     Some(format!("{}…", &head[..end]))
+}
+
+/// A title as a person gives it: on one line, without control characters and without blanks around it. `None`: there are
+/// no words in it, or more than [`TITLE_CHARS_MAX`] characters.
+#[must_use]
+pub fn given_title(text: &str) -> Option<String> {
+    let text = on_one_line(text);
+    (!text.is_empty() && text.chars().count() <= TITLE_CHARS_MAX).then_some(text)
+}
+
+fn on_one_line(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -56,5 +70,14 @@ mod tests {
     fn no_words_no_title() {
         check(" \n ", None);
         assert_eq!(super::title(&InputBody::Cancel), None);
+    }
+
+    #[test]
+    fn a_given_title_is_one_line_with_words_in_it() {
+        assert_eq!(given_title(" Shop\u{1b}ping \n list\t").as_deref(), Some("Shop ping list"));
+        assert_eq!(given_title(&"漢".repeat(200)), Some("漢".repeat(200)));
+        for unusable in [String::new(), " \r\n\u{7}".to_owned(), "x".repeat(201)] {
+            assert_eq!(given_title(&unusable), None, "{unusable:?}");
+        }
     }
 }

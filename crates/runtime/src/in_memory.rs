@@ -74,12 +74,22 @@ struct Tasks {
 
 impl Conversation {
     fn summary(&self, key: &ConversationKey) -> ConversationSummary {
+        let last = self.events.last();
         ConversationSummary {
             id: key.conversation,
             title: self.title.clone(),
             created_at: self.created_at,
             updated_at: self.updated_at,
             pending: self.is_parked(),
+            last_activity: last.map_or(self.updated_at, |last| last.at.max(self.updated_at)),
+            turns: self
+                .events
+                .iter()
+                .filter(|recorded| matches!(recorded.event, Event::TurnStarted { .. }))
+                .count() as u64,
+            ended: last.is_some_and(|last| {
+                matches!(last.event, Event::SessionEnded {}) && last.at >= self.updated_at
+            }),
         }
     }
 

@@ -53,17 +53,28 @@ pub(crate) struct SummaryRow {
     pub(crate) created_at: String,
     pub(crate) updated_at: String,
     pub(crate) pending: bool,
+    pub(crate) turns: i64,
+    /// Of the last event, if there is one.
+    pub(crate) last_kind: Option<String>,
+    pub(crate) last_at: Option<String>,
 }
 
 impl SummaryRow {
     pub(crate) fn read(self) -> Result<ConversationSummary, StoreError> {
         let what = format!("conversation {}", self.id);
+        let updated_at = read_time(&self.updated_at, &what)?;
+        let last_at = self.last_at.map(|at| read_time(&at, &what)).transpose()?;
+        // An input that came after the end opens the session again, although nobody has taken it yet.
+        let ended = self.last_kind.is_some_and(|kind| kind == Event::SessionEnded {}.kind());
         Ok(ConversationSummary {
             id: self.id.parse().map_err(|error| unreadable(&what, error))?,
             title: self.title,
             created_at: read_time(&self.created_at, &what)?,
-            updated_at: read_time(&self.updated_at, &what)?,
+            updated_at,
             pending: self.pending,
+            last_activity: last_at.map_or(updated_at, |at| at.max(updated_at)),
+            turns: u64::try_from(self.turns).map_err(|error| unreadable(&what, error))?,
+            ended: ended && last_at.is_some_and(|at| at >= updated_at),
         })
     }
 }

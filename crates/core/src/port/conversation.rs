@@ -18,6 +18,12 @@ pub struct ConversationSummary {
     pub updated_at: Timestamp,
     /// Whether something in it waits for a human.
     pub pending: bool,
+    /// When anything last happened in it: an input, an answer, an end.
+    pub last_activity: Timestamp,
+    /// Turns that were begun.
+    pub turns: u64,
+    /// Whether its session was ended by the person, and nothing came after that.
+    pub ended: bool,
 }
 
 impl ConversationSummary {

@@ -1,7 +1,7 @@
 use adjutant_core::port::{
     ConversationFilter, ConversationStore, Cursor, Deleted, Journal, Loaded, LogStore, StoreError,
 };
-use adjutant_core::{ConversationKey, DecisionFilter};
+use adjutant_core::{ConversationKey, DecisionFilter, Event};
 
 use super::sample::*;
 
@@ -214,9 +214,19 @@ pub async fn conversations_are_listed_renamed_and_deleted(
     assert_eq!(store.list(anna, &ConversationFilter::newest(1)).await.unwrap()[0].title, "Greetings 👋🏽");
 
     store.append(&first, 1, at(50), &[started(1, "i1"), call_finished(1, "call_1")]).await.unwrap();
+    let stands = async || {
+        let summary = store.summary(&first).await.unwrap().unwrap();
+        (summary.turns, summary.last_activity, summary.ended)
+    };
+    assert_eq!(stands().await, (1, at(50), false));
+    store.append(&first, 3, at(51), &[Event::SessionEnded {}]).await.unwrap();
+    assert_eq!(stands().await, (1, at(51), true));
+    // Whoever says something again opens it again, before anybody has taken that.
+    store.submit(&first, &message("i2", 52, "One more thing")).await.unwrap();
+    assert_eq!(stands().await, (1, at(52), false));
     assert_eq!(store.delete(&first).await.unwrap(), Deleted::Yes);
     assert_eq!(store.delete(&first).await.unwrap(), Deleted::NoSuchConversation);
-    assert_eq!(store.append(&first, 3, at(51), &[failed(1, 1)]).await, Err(StoreError::Conflict));
+    assert_eq!(store.append(&first, 4, at(53), &[failed(1, 1)]).await, Err(StoreError::Conflict));
     assert_eq!(store.load(&first).await.unwrap(), Loaded::default());
     assert_eq!(store.decisions(anna, &DecisionFilter::default()).await.unwrap(), []);
     assert_eq!(store.tool_invocations(anna, turn(1)).await.unwrap(), []);

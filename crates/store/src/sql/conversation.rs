@@ -13,7 +13,13 @@ const SEARCHED: i64 = 500;
 /// The columns of a summary, in the order of [`summary_row`].
 macro_rules! select_summaries {
     ($rest:literal) => {
-        concat!("SELECT id, title, created_at, updated_at, parked_seq FROM conversation ", $rest)
+        concat!(
+            "SELECT id, title, created_at, updated_at, parked_seq,
+             (SELECT count(*) FROM decision WHERE decision.conversation = conversation.key), last.kind, last.at
+             FROM conversation
+             LEFT JOIN event AS last ON last.conversation = conversation.key AND last.seq = conversation.next_seq - 1 ",
+            $rest
+        )
     };
 }
 
@@ -129,5 +135,8 @@ fn summary_row(mut columns: Columns) -> Result<SummaryRow, StoreError> {
         created_at: columns.text()?,
         updated_at: columns.text()?,
         pending: columns.maybe_int()?.is_some(),
+        turns: columns.int()?,
+        last_kind: columns.maybe_text()?,
+        last_at: columns.maybe_text()?,
     })
 }
