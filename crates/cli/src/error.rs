@@ -25,6 +25,8 @@ pub(crate) enum Exit {
     Limit = 6,
     /// Ctrl-C.
     Interrupted = 130,
+    /// SIGTERM, or a terminal that was closed; the number shells give for SIGTERM.
+    Terminated = 143,
 }
 
 impl Exit {
@@ -137,6 +139,12 @@ impl CliError {
     /// The person pressed Ctrl-C.
     pub(crate) fn interrupted(message: impl Into<String>) -> Self {
         Self::new(Exit::Interrupted, "cancelled", message)
+    }
+
+    /// The system asked the process to end.
+    pub(crate) fn terminated() -> Self {
+        Self::new(Exit::Terminated, "terminated", "ended by a signal; the conversation is saved")
+            .or_try("adjutant -c …    goes on with it")
     }
 
     /// Somebody has to say yes, and nobody can be asked.

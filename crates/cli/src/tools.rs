@@ -1,7 +1,8 @@
 //! `adjutant tools`: what the assistant can do, whose tools these are, and what happens when it wants to.
 
 use adjutant_core::{Annotations, Effect, Permission, UserId};
-use adjutant_mcp::client::{Health, JoinedTool, ServerReport};
+use adjutant_mcp::client::{Health, JoinedTool, ServerReport, Servers};
+use adjutant_runtime::Agent;
 use serde_json::{Value, json};
 
 use crate::config::Settings;
@@ -18,28 +19,8 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen, json: bool) -> Res
     let store = store::open(settings).await?;
     let servers = servers::start(settings, screen).await?;
     let agent = wiring::agent_with(settings, wiring::no_model(), store, Some(&servers))?;
-    let policy = wiring::policy(settings, &wiring::tool_names(&agent), Some(&servers))?;
     let reports = servers.report();
-    let user = UserId::local();
-    let listed: Vec<Listed<'_>> = agent
-        .tools()
-        .definitions(None)
-        .into_iter()
-        .map(|definition| {
-            let origin = reports.iter().find_map(|report| {
-                let joined = report.tools.iter().find(|tool| tool.name == definition.name.as_str())?;
-                Some((report, joined))
-            });
-            let permission = policy.permission(&user, &definition);
-            Listed {
-                name: definition.name.to_string(),
-                description: definition.description,
-                annotations: definition.annotations,
-                permission,
-                origin,
-            }
-        })
-        .collect();
+    let listed = listed(&agent, settings, Some(&servers), &reports)?;
     if json {
         let tools: Vec<Value> = listed.iter().map(Listed::json).collect();
         let servers: Vec<Value> = reports.iter().map(server_json).collect();
@@ -51,6 +32,49 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen, json: bool) -> Res
     }
     servers.stop().await;
     Ok(Exit::Ok)
+}
+
+/// The tools of an agent that runs, as [`run`] tells them.
+///
+/// # Errors
+/// As [`wiring::policy`].
+pub(crate) fn list(
+    agent: &Agent,
+    settings: &Settings,
+    servers: Option<&Servers>,
+    screen: &Screen,
+) -> Result<(), CliError> {
+    let reports = servers.map(Servers::report).unwrap_or_default();
+    let listed = listed(agent, settings, servers, &reports)?;
+    let width = listed.iter().map(|tool| tool.name.len()).max().unwrap_or_default();
+    listed.iter().for_each(|tool| tool.tell(screen, width));
+    reports.iter().for_each(|report| tell_server(screen, report));
+    Ok(())
+}
+
+fn listed<'a>(
+    agent: &Agent,
+    settings: &Settings,
+    servers: Option<&Servers>,
+    reports: &'a [ServerReport],
+) -> Result<Vec<Listed<'a>>, CliError> {
+    let policy = wiring::policy(settings, &wiring::tool_names(agent), servers)?;
+    let user = UserId::local();
+    let described = agent.tools().definitions(None).into_iter().map(|definition| {
+        let origin = reports.iter().find_map(|report| {
+            let joined = report.tools.iter().find(|tool| tool.name == definition.name.as_str())?;
+            Some((report, joined))
+        });
+        let permission = policy.permission(&user, &definition);
+        Listed {
+            name: definition.name.to_string(),
+            description: definition.description,
+            annotations: definition.annotations,
+            permission,
+            origin,
+        }
+    });
+    Ok(described.collect())
 }
 
 struct Listed<'a> {

@@ -1,0 +1,111 @@
+//! What can be typed behind a slash: one table, for help, completion and dispatch alike.
+
+use adjutant_core::nearest;
+
+use crate::display::clip;
+use crate::error::CliError;
+
+/// One command.
+pub(crate) struct Command {
+    /// With its slash.
+    pub(crate) name: &'static str,
+    /// What may follow, as help shows it; empty: nothing.
+    pub(crate) argument: &'static str,
+    /// What it does, in a few words.
+    pub(crate) meaning: &'static str,
+    /// What it does.
+    pub(super) action: Action,
+}
+
+/// What a command does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    Help,
+    Model,
+    Tools,
+    Usage,
+    Retry,
+    Edit,
+    Copy,
+    New,
+    Trace,
+    Quit,
+}
+
+/// All commands, in the order of help.
+pub(crate) const COMMANDS: &[Command] = &[
+    command("/help", "", "this list", Action::Help),
+    command("/model", "[NAME]", "who answers; with a name, another one from now on", Action::Model),
+    command("/tools", "", "what the assistant can do, and what is asked before", Action::Tools),
+    command("/usage", "", "tokens of this session", Action::Usage),
+    command("/retry", "", "send the last message again", Action::Retry),
+    command("/edit", "[TEXT]", "write a message in $EDITOR; so does Ctrl-O", Action::Edit),
+    command("/copy", "", "the last answer into the clipboard", Action::Copy),
+    command("/new", "", "start a new conversation", Action::New),
+    command("/trace", "", "the last turn, step by step", Action::Trace),
+    command("/quit", "", "end; so does Ctrl-D, or Ctrl-C twice", Action::Quit),
+    command("/exit", "", "the same", Action::Quit),
+];
+
+const fn command(
+    name: &'static str,
+    argument: &'static str,
+    meaning: &'static str,
+    action: Action,
+) -> Command {
+    Command { name, argument, meaning, action }
+}
+
+/// The command at the beginning of a line, and what follows it.
+///
+/// # Errors
+/// There is no such command, or it takes nothing; the nearest is named.
+pub(super) fn read(line: &str) -> Result<(Action, &str), CliError> {
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    let Some(command) = COMMANDS.iter().find(|command| command.name == word) else {
+        let error = CliError::usage(format!("there is no command {}", clip(word, 40)));
+        let near = nearest(word, COMMANDS.iter().map(|command| command.name));
+        return Err(error.or_try(near.unwrap_or("/help")));
+    };
+    if command.argument.is_empty() && !rest.is_empty() {
+        return Err(CliError::usage(format!("{word} takes nothing behind it")).or_try(word));
+    }
+    Ok((command.action, rest))
+}
+
+/// The table, as help shows it.
+pub(super) fn help() -> Vec<String> {
+    let titled = |command: &Command| format!("{} {}", command.name, command.argument);
+    let width = COMMANDS.iter().map(|command| titled(command).len()).max().unwrap_or_default();
+    let lines = COMMANDS.iter().map(|command| format!("  {:width$} {}", titled(command), command.meaning));
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_read_with_what_follows() {
+        assert_eq!(read("/model ollama/qwen3:8b").unwrap(), (Action::Model, "ollama/qwen3:8b"));
+        assert_eq!(read("/model\n x").unwrap(), (Action::Model, "x"));
+        assert_eq!(read("/quit").unwrap().0, Action::Quit);
+    }
+
+    #[test]
+    fn a_wrong_command_names_the_nearest() {
+        assert_eq!(read("/hlep").unwrap_err().tries, ["/help"]);
+        assert_eq!(read("/zzzzzz").unwrap_err().tries, ["/help"]);
+        assert!(read("/quit now").unwrap_err().message.contains("nothing behind"));
+        assert!(read("/").is_err());
+    }
+
+    #[test]
+    fn every_command_stands_in_help_once() {
+        let help = help().join("\n");
+        for command in COMMANDS {
+            assert_eq!(help.lines().filter(|line| line.trim_start().starts_with(command.name)).count(), 1);
+        }
+    }
+}

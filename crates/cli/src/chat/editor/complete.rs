@@ -1,0 +1,100 @@
+use std::sync::Arc;
+
+use reedline::{ColumnarMenu, Completer, CompletionResult, MenuBuilder as _, ReedlineMenu, Span, Suggestion};
+
+use crate::chat::attach;
+use crate::chat::commands::COMMANDS;
+use crate::display::clean_line;
+
+/// The menu's name among the key bindings.
+pub(super) const MENU: &str = "completion";
+
+/// The most notes offered at once.
+const NOTES_MAX: usize = 50;
+
+/// Finds the names of notes that fit the beginning of one.
+pub(crate) type Notes = Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>;
+
+/// Commands at the beginning of a line, notes behind `@`.
+pub(super) struct Words {
+    pub(super) notes: Option<Notes>,
+}
+
+pub(super) fn menu() -> ReedlineMenu {
+    let menu = ColumnarMenu::default().with_name(MENU).with_columns(1).with_marker("");
+    ReedlineMenu::EngineCompleter(Box::new(menu))
+}
+
+impl Completer for Words {
+    fn complete(&mut self, line: &str, cursor: usize) -> CompletionResult {
+        let before = line.get(..cursor).unwrap_or_default();
+        let suggestions: Vec<Suggestion> = if before.starts_with('/') && !before.contains(char::is_whitespace)
+        {
+            commands(before, cursor)
+        } else {
+            self.notes_at(before, cursor)
+        };
+        CompletionResult::fresh(suggestions)
+    }
+}
+
+fn commands(word: &str, cursor: usize) -> Vec<Suggestion> {
+    let fitting = COMMANDS.iter().filter(|command| command.name.starts_with(word));
+    fitting
+        .map(|command| Suggestion {
+            value: command.name.to_owned(),
+            description: Some(command.meaning.to_owned()),
+            span: Span { start: 0, end: cursor },
+            append_whitespace: !command.argument.is_empty(),
+            ..Suggestion::default()
+        })
+        .collect()
+}
+
+impl Words {
+    fn notes_at(&self, before: &str, cursor: usize) -> Vec<Suggestion> {
+        let (Some(notes), Some((start, word))) = (&self.notes, attach::open_mention(before)) else {
+            return Vec::new();
+        };
+        notes(word)
+            .into_iter()
+            .take(NOTES_MAX)
+            .map(|name| Suggestion {
+                value: attach::mention(&clean_line(&name)),
+                span: Span { start, end: cursor },
+                append_whitespace: true,
+                ..Suggestion::default()
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered(line: &str) -> Vec<String> {
+        let all = ["Projects/Diana", "Two words"];
+        let notes: Notes = Arc::new(move |start: &str| {
+            let fits = |name: &&&str| name.to_lowercase().contains(&start.to_lowercase());
+            all.iter().filter(fits).map(|name| (*name).to_owned()).collect()
+        });
+        let mut words = Words { notes: Some(notes) };
+        words.complete(line, line.len()).suggestions().iter().map(|found| found.value.clone()).collect()
+    }
+
+    #[test]
+    fn commands_are_offered_at_the_beginning_only() {
+        assert!(offered("/he").contains(&"/help".to_owned()));
+        assert!(offered("say /he").is_empty());
+        assert!(offered("/help now").is_empty());
+    }
+
+    #[test]
+    fn notes_are_offered_behind_an_at_sign() {
+        assert_eq!(offered("look at @pro"), ["@Projects/Diana"]);
+        assert_eq!(offered("@two"), ["@\"Two words\""]);
+        assert_eq!(offered("@\"two w"), ["@\"Two words\""]);
+        assert!(offered("ana@pro").is_empty());
+    }
+}
