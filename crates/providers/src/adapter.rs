@@ -13,6 +13,7 @@ use adjutant_core::{
     BoxFuture, Capabilities, GenerateRequest, GenerateResponse, LanguageModel, ModelError, ModelId,
 };
 use bytes::Bytes;
+use futures::StreamExt as _;
 use reqwest::header::HeaderName;
 use secrecy::SecretString;
 use tokio::time::Instant;
@@ -138,13 +139,12 @@ impl LanguageModel for HttpModel {
             let time_left = inner.prepare(request).await;
             let Encoded { body, losses } = inner.wire.encode(request, false)?;
             let (asked, headers) = (inner.wire.asked(request), inner.headers(request));
-            retry::generate(inner.policy(), time_left, async |left| {
+            let answer = retry::generate(inner.policy(), time_left, async |left| {
                 let call = inner.call(false, &headers, body.clone(), left);
-                let answer = inner.connection.transport.send_json(call).await;
-                let answer = answer.map_err(|error| inner.wire.explain(error))?;
+                let answer = inner.connection.transport.send_json(call).await?;
                 inner.decode(&asked, &answer, losses.clone())
-            })
-            .await
+            });
+            answer.await.map_err(|error| inner.wire.explain(error))
         })
     }
 
@@ -155,16 +155,20 @@ impl LanguageModel for HttpModel {
             let Encoded { body, losses } = inner.wire.encode(request, true)?;
             let (asked, headers) = (inner.wire.asked(request), inner.headers(request));
             let policy = inner.policy();
+            let asking = inner.clone();
             let open: retry::Open = Box::new(move |left| {
-                let inner = inner.clone();
+                let inner = asking.clone();
                 let call = inner.call(true, &headers, body.clone(), left);
                 let decoder = inner.decoder(&asked, &losses);
                 Box::pin(async move {
-                    let bytes = inner.connection.transport.send_stream(call).await;
-                    Ok(decode::deltas(bytes.map_err(|error| inner.wire.explain(error))?, decoder))
+                    Ok(decode::deltas(inner.connection.transport.send_stream(call).await?, decoder))
                 })
             });
-            retry::stream(policy, time_left, open).await
+            // What the person can do about it is said once, not with every attempt.
+            let deltas = retry::stream(policy, time_left, open).await;
+            let deltas = deltas.map_err(|error| inner.wire.explain(error))?;
+            let explained = deltas.map(move |delta| delta.map_err(|error| inner.wire.explain(error)));
+            Ok(Box::pin(explained) as DeltaStream)
         })
     }
 }

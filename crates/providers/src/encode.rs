@@ -83,6 +83,19 @@ impl<'a> Encoder<'a> {
         )))
     }
 
+    /// Whether there is anything to answer among the messages that go out. The vendors say it in words that help nobody, and
+    /// a server of Ollama loads the model and says nothing at all.
+    ///
+    /// # Errors
+    /// [`ModelError::BadRequest`] if there is no message.
+    pub(crate) fn something_to_answer<T>(&self, messages: &[T]) -> Result<(), ModelError> {
+        match messages {
+            [] => Err(self
+                .refuse("there is nothing to answer: the transcript has no message besides the instruction")),
+            _ => Ok(()),
+        }
+    }
+
     /// A request that the vendor would refuse.
     pub(crate) fn refuse(&self, message: impl Into<String>) -> ModelError {
         ModelError::BadRequest { provider: self.model.provider.clone(), message: message.into() }

@@ -50,6 +50,8 @@ pub(crate) enum Kind {
     Server,
     /// Too many requests, whatever the status says.
     RateLimited,
+    /// It cannot be done, and asking again does not help, whatever the status says.
+    Impossible,
 }
 
 impl Vendor {
@@ -97,7 +99,7 @@ impl Vendor {
             (Some(Kind::RateLimited), _) | (None, 429) => {
                 ModelError::RateLimited { provider, retry_after: wait }
             }
-            (None, 400..=499) => ModelError::BadRequest { provider, message },
+            (Some(Kind::Impossible), _) | (None, 400..=499) => ModelError::BadRequest { provider, message },
             (None, 300..=399) => ModelError::BadRequest {
                 provider,
                 message: format!(

@@ -15,6 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::{Instant, timeout};
 use url::Url;
 
+use crate::connection::is_on_this_machine;
 use crate::error::Vendor;
 use crate::wait;
 
@@ -29,11 +30,14 @@ const REQUEST_IDS: [&str; 4] = ["request-id", "x-request-id", "x-goog-request-id
 
 /// Connections to vendors. Built once and shared: a clone uses the same pool.
 ///
-/// TLS trusts what the system trusts (`SSL_CERT_FILE` is honoured), as do the system's proxy settings. Redirects are not
-/// followed, so that a key never reaches another host.
+/// TLS trusts what the system trusts (`SSL_CERT_FILE` is honoured). The system's proxy settings hold, but not for this
+/// machine: a proxy elsewhere cannot reach it, and Ollama's own clients do not ask one either (Go's
+/// `ProxyFromEnvironment`). Redirects are not followed, so that a key never reaches another host.
 #[derive(Debug, Clone)]
 pub struct Transport {
     client: Client,
+    /// The same without a proxy, for this machine.
+    direct: Client,
     /// Why https cannot be used, if it cannot.
     no_tls: Option<Arc<str>>,
 }
@@ -79,14 +83,16 @@ impl Transport {
         };
         // A preconfigured TLS gets no ALPN from the client; without it HTTP/2 is silently never used.
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        let client = Client::builder()
-            .tls_backend_preconfigured(tls)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .redirect(Policy::none())
-            .user_agent(concat!("adjutant/", env!("CARGO_PKG_VERSION")))
-            .build()
-            .map_err(|error| failed(&error))?;
-        Ok(Self { client, no_tls })
+        let builder = || {
+            Client::builder()
+                .tls_backend_preconfigured(tls.clone())
+                .connect_timeout(CONNECT_TIMEOUT)
+                .redirect(Policy::none())
+                .user_agent(concat!("adjutant/", env!("CARGO_PKG_VERSION")))
+        };
+        let client = builder().build().map_err(|error| failed(&error))?;
+        let direct = builder().no_proxy().build().map_err(|error| failed(&error))?;
+        Ok(Self { client, direct, no_tls })
     }
 
     /// The client beneath, for whoever speaks to another kind of server under the same rules.
@@ -130,9 +136,10 @@ impl Transport {
                 "https needs CA certificates and this machine has none ({reason}); install ca-certificates or set SSL_CERT_FILE"
             )));
         }
+        let client = if is_on_this_machine(&call.url) { &self.direct } else { &self.client };
         let mut request = match call.body {
-            Some(body) => self.client.post(call.url).header(CONTENT_TYPE, "application/json").body(body),
-            None => self.client.get(call.url),
+            Some(body) => client.post(call.url).header(CONTENT_TYPE, "application/json").body(body),
+            None => client.get(call.url),
         };
         for (name, value) in call.headers {
             let mut value =

@@ -20,6 +20,7 @@ mod decode; // bytes to deltas
 mod encode; // what every encoder needs
 #[cfg(feature = "_http")]
 mod error; // a vendor's failure as ours
+mod fallback; // one in another's place
 #[cfg(feature = "_http")]
 mod family; // what differs between models
 #[cfg(feature = "_http")]
@@ -55,6 +56,7 @@ pub mod scripted; // answers from a script
 pub use adapter::HttpModel;
 #[cfg(feature = "_http")]
 pub use connection::Connection;
+pub use fallback::{CannotStandIn, FallbackModel};
 #[cfg(feature = "_http")]
 pub use http::{Transport, TransportError};
 #[cfg(feature = "_http")]

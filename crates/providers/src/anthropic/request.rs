@@ -60,10 +60,7 @@ pub(super) fn encode(
     let mut encoder =
         AnthropicEncoder { common: Encoder::new(model, &family.common, request), ids: BTreeMap::new() };
     let (mut system, messages) = encoder.transcript(&request.messages)?;
-    if messages.is_empty() {
-        let nothing = "there is nothing to answer: the transcript has no message besides the instruction";
-        return Err(encoder.common.refuse(nothing));
-    }
+    encoder.common.something_to_answer(&messages)?;
     let output_config = encoder.output_config(request, &mut system)?;
     let mut tools: Vec<_> = request.tools.iter().map(|tool| encoder.tool(tool)).collect();
     let mark = (!verbatim).then_some(CacheControl { kind: "ephemeral" });

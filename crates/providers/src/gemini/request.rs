@@ -33,10 +33,7 @@ pub(super) fn encode(
         return Err(encoder.common.refuse(both));
     }
     let (system_instruction, contents) = encoder.transcript(&request.messages)?;
-    if contents.is_empty() {
-        let nothing = "there is nothing to answer: the transcript has no message besides the instruction";
-        return Err(encoder.common.refuse(nothing));
-    }
+    encoder.common.something_to_answer(&contents)?;
     let declarations: Vec<_> = request.tools.iter().map(|tool| encoder.declaration(tool)).collect();
     let calling = wire::ToolConfig { function_calling_config: wire::FunctionCallingConfig { mode: "AUTO" } };
     let wire = wire::Request {

@@ -36,6 +36,9 @@ fn of(status: u16, error: &Value) -> Complaint {
         Some(Kind::Quota)
     } else if says(&["\" not found", "' not found"]) && lower.contains("model") {
         Some(Kind::NoSuchModel)
+    } else if says(&["more system memory"]) {
+        // A 500, as if it were a passing fault.
+        Some(Kind::Impossible)
     } else {
         None
     };

@@ -20,7 +20,7 @@ mod wire; // the vendor's JSON
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::{BoxFuture, GenerateRequest, GenerateResponse, ModelError};
+use adjutant_core::{BoxFuture, Capabilities, GenerateRequest, GenerateResponse, ModelError};
 use reqwest::header::{AUTHORIZATION, HeaderName};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::OnceCell;
@@ -82,30 +82,50 @@ pub fn model_with(
     open(&PROVIDERS[0], name, connection, options)
 }
 
+/// The same, and asks the server first what the model is: its capabilities are then its own, such as a window that is
+/// smaller than `num_ctx`, and not the most that it may have. A server that does not answer within a few seconds is asked
+/// again before the first request.
+///
+/// # Errors
+/// As [`model_with`]. That the server or the model is not there is no error yet.
+pub async fn model_asked(
+    name: &str,
+    connection: Connection,
+    options: OllamaOptions,
+) -> Result<HttpModel, ModelError> {
+    let (vendor, wire) = wire(&PROVIDERS[0], name, &connection, options)?;
+    wire.probe(PROBE_TIMEOUT, &connection).await;
+    let capabilities = wire.capabilities();
+    Ok(HttpModel::new(vendor, capabilities, wire, connection))
+}
+
 fn open(
     row: &Provider,
     name: &str,
     connection: Connection,
     options: OllamaOptions,
 ) -> Result<HttpModel, ModelError> {
+    let (vendor, wire) = wire(row, name, &connection, options)?;
+    let capabilities = wire.capabilities();
+    Ok(HttpModel::new(vendor, capabilities, wire, connection))
+}
+
+fn wire(
+    row: &Provider,
+    name: &str,
+    connection: &Connection,
+    options: OllamaOptions,
+) -> Result<(Arc<Vendor>, Ollama), ModelError> {
     let vendor = Arc::new(vendor(row, name)?);
     if options.num_ctx == 0 {
         let message = "num_ctx must be at least 1 (OllamaOptions::num_ctx)".to_owned();
         return Err(ModelError::BadRequest { provider: vendor.model.provider.clone(), message });
     }
-    let base = row.base(&connection)?;
+    let base = row.base(connection)?;
     let url = server::endpoint(&vendor.model.provider, &base, "chat")?;
-    let local = is_on_this_machine(&base) && !is_cloud_model(&vendor.model.name);
-    let capabilities = Family::at_most(&options).own_capabilities(local);
-    let wire = Ollama {
-        headers: headers(&connection),
-        url,
-        base,
-        options,
-        probed: OnceCell::new(),
-        vendor: vendor.clone(),
-    };
-    Ok(HttpModel::new(vendor, capabilities, wire, connection))
+    let headers = headers(connection);
+    let wire = Ollama { headers, url, base, options, probed: OnceCell::new(), vendor: vendor.clone() };
+    Ok((vendor, wire))
 }
 
 /// A model that the server on this machine passes on to the vendor's own. Source: <https://docs.ollama.com/cloud>.
@@ -148,6 +168,38 @@ impl Ollama {
         Family::of(&self.options, self.known().map(|known| &known.model))
     }
 
+    /// As far as they are known: else the most that the model may have.
+    fn capabilities(&self) -> Capabilities {
+        let local = is_on_this_machine(&self.base) && !is_cloud_model(&self.vendor.model.name);
+        let known = self.known().is_some();
+        let family = if known { self.family().common } else { Family::at_most(&self.options) };
+        let window = u32::try_from(self.window().tokens).unwrap_or(u32::MAX);
+        Capabilities { context_window: window, ..family.own_capabilities(local) }
+    }
+
+    /// Asks the server once what the model can do. Not being known is no failure of anything.
+    async fn probe(&self, within: Duration, connection: &Connection) {
+        if !self.options.probe {
+            return;
+        }
+        let Ok(server) = Server::at(&self.base, connection).map(|server| server.within(within)) else {
+            return;
+        };
+        let probe = async || match server.show(&self.vendor.model.name).await {
+            Ok(model) => Ok(Some(Probed { model, version: server.version().await.ok() })),
+            // It may be there next time.
+            Err(ModelError::Network { .. } | ModelError::Timeout { .. }) => Err(()),
+            // Another kind of server, or no such model, which the answer says better.
+            Err(_) => Ok(None),
+        };
+        let _ = self.probed.get_or_try_init(probe).await;
+    }
+
+    /// The window, if this is a server that can be told not to cut a prompt. Older ones do not know the word and read on.
+    fn uncut(&self) -> Option<u64> {
+        self.known().and_then(|known| known.version.as_ref()).map(|_| self.window().tokens)
+    }
+
     fn known(&self) -> Option<&Probed> {
         self.probed.get()?.as_ref()
     }
@@ -164,7 +216,8 @@ impl Ollama {
 
 impl Wire for Ollama {
     fn encode(&self, request: &GenerateRequest, streamed: bool) -> Result<Encoded, ModelError> {
-        request::encode(request, &self.vendor.model, &self.family(), &self.options, streamed)
+        let window = self.uncut().filter(|_| !request.config.verbatim);
+        request::encode(request, &self.vendor.model, &self.family(), &self.options, window, streamed)
     }
 
     fn url(&self, _: bool) -> &Url {
@@ -178,23 +231,12 @@ impl Wire for Ollama {
     /// A request that is passed on as it is stays the only one.
     fn prepare<'a>(&'a self, request: &'a GenerateRequest, connection: &'a Connection) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            if !self.options.probe || request.config.verbatim {
+            if request.config.verbatim {
                 return;
             }
             // Most of the caller's time is for the answer.
             let left = request.time_left.map_or(PROBE_TIMEOUT, |left| PROBE_TIMEOUT.min(left / 4));
-            let Ok(server) = Server::at(&self.base, connection).map(|server| server.within(left)) else {
-                return;
-            };
-            let probe = async || match server.show(&self.vendor.model.name).await {
-                Ok(model) => Ok(Some(Probed { model, version: server.version().await.ok() })),
-                // It may be there next time.
-                Err(ModelError::Network { .. } | ModelError::Timeout { .. }) => Err(()),
-                // Another kind of server, or no such model, which the answer says better.
-                Err(_) => Ok(None),
-            };
-            // Not being known is no failure of the call.
-            let _ = self.probed.get_or_try_init(probe).await;
+            self.probe(left, connection).await;
         })
     }
 

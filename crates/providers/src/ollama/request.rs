@@ -11,12 +11,14 @@ use super::family::{Family, OllamaOptions};
 use super::wire;
 use crate::encode::{Encoded, Encoder, Image, State, kind};
 
-/// Fails with [`ModelError::BadRequest`] where the model would refuse the request anyway.
+/// Fails with [`ModelError::BadRequest`] where the model would refuse the request anyway. `window`: where a prompt ends that
+/// the server would cut, if it is one that can be told not to.
 pub(super) fn encode(
     request: &GenerateRequest,
     model: &ModelId,
     family: &Family,
     options: &OllamaOptions,
+    window: Option<u64>,
     streamed: bool,
 ) -> Result<Encoded, ModelError> {
     let mut encoder =
@@ -30,11 +32,14 @@ pub(super) fn encode(
     for message in &request.messages {
         messages.extend(encoder.message(message)?);
     }
+    encoder.common.something_to_answer(&messages)?;
     let settings = encoder.common.settings()?;
+    let may_be_cut = window.is_some_and(|tokens| tokens_max(&tools, &messages) > tokens);
     encoder.common.finish(&wire::Request {
         model: &model.name,
         tools,
         stream: streamed,
+        truncate: may_be_cut.then_some(false),
         think: options.think.map(|think| think.to_json()),
         format: request.response_schema.as_ref(),
         keep_alive: options.keep_alive.as_deref().map(keep_alive),
@@ -47,6 +52,31 @@ pub(super) fn encode(
         },
         messages,
     })
+}
+
+/// What a template puts around a message, in tokens.
+const FRAME: usize = 16;
+
+/// More tokens than this no tokenizer makes of a prompt: one for every byte.
+fn tokens_max(tools: &[wire::Tool<'_>], messages: &[wire::Message<'_>]) -> u64 {
+    let of_tool = |tool: &wire::Tool<'_>| {
+        let function = &tool.function;
+        function.name.len() + function.description.len() + function.parameters.to_string().len() + FRAME
+    };
+    let of_message = |message: &wire::Message<'_>| {
+        let call = |call: &wire::ToolCall<'_>| {
+            let arguments: usize =
+                call.function.arguments.values().map(|value| value.to_string().len()).sum();
+            call.function.name.len() + arguments + FRAME
+        };
+        // A picture takes as many tokens as its model likes, which are fewer than it has bytes.
+        let images: usize = message.images.iter().map(|image| image.len()).sum();
+        let calls: usize = message.tool_calls.iter().map(call).sum();
+        message.content.len() + message.thinking.len() + images + calls + FRAME
+    };
+    let tools: usize = tools.iter().map(of_tool).sum();
+    let messages: usize = messages.iter().map(of_message).sum();
+    (tools + messages) as u64
 }
 
 /// The server reads text as a Go duration, which has a unit, and a number as seconds.

@@ -110,6 +110,14 @@ impl Reading {
         }
         self.flush(deltas);
         self.check_window()?;
+        let counted = self.counters.input.zip(self.counters.output);
+        if counted.is_some_and(|(read, written)| window::was_outgrown(read, written, self.window)) {
+            self.losses.push(format!(
+                "the answer went on beyond the window of {} tokens, and the server dropped the beginning of the conversation \
+                 while it was written: raise num_ctx (ollama.context_size)",
+                self.window.tokens
+            ));
+        }
         let finish = self.finish_reason()?;
         Ok(GenerateResponse {
             parts: std::mem::take(&mut self.assembly).finish(&self.vendor.model),

@@ -36,7 +36,8 @@ fn encoded(
     options: &OllamaOptions,
     model: Option<&ModelInfo>,
 ) -> Result<(Value, Vec<String>), ModelError> {
-    let encoded = request::encode(request, &id(), &Family::of(options, model), options, true)?;
+    let encoded =
+        request::encode(request, &id(), &Family::of(options, model), options, model.map(|_| 4096), true)?;
     Ok((serde_json::from_slice(&encoded.body).unwrap(), encoded.losses))
 }
 
@@ -148,6 +149,34 @@ fn what_the_person_set_goes_out() {
             r#"{"model":"qwen3:8b","stream":true,"think":false,"keep_alive":-1,"options":{"num_ctx":32768},"messages":[{"role":"user","content":"How are you?"}]}"#
         ]],
     );
+}
+
+#[test]
+fn a_prompt_that_may_be_over_the_window_is_not_to_be_cut() {
+    let plain = info(&["completion"]);
+    let truncate = |length: usize, model: Option<&ModelInfo>| {
+        let request = GenerateRequest::new(vec![Message::user("é".repeat(length)).unwrap()]);
+        encoded(&request, &OllamaOptions::default(), model).unwrap().0.get("truncate").cloned()
+    };
+    // Two bytes each, and something around the message.
+    assert_eq!(truncate(2030, Some(&plain)), None);
+    assert_eq!(truncate(2048, Some(&plain)), Some(json!(false)));
+    // Nobody knows what server it is.
+    assert_eq!(truncate(9000, None), None);
+}
+
+#[test]
+fn nothing_to_answer_is_an_error() {
+    let error = encoded(&GenerateRequest::new(Vec::new()), &OllamaOptions::default(), None).unwrap_err();
+    assert!(error.to_string().contains("nothing to answer"), "{error}");
+}
+
+#[test]
+fn an_answer_that_outgrew_the_window_says_so() {
+    let body = |read: u64| json!({"message": {"content": "Fine."}, "done": true, "prompt_eval_count": read, "eval_count": 800});
+    let losses = |read| decoded(&body(read).to_string()).unwrap().losses;
+    assert_eq!(losses(31_000), Vec::<String>::new());
+    assert!(losses(32_000)[0].contains("beyond the window of 32768 tokens"), "{:?}", losses(32_000));
 }
 
 #[test]
@@ -375,6 +404,12 @@ fn failures_are_named() {
         429,
         r#"{"error": "you've reached your weekly usage limit"}"#,
         "quota: ollama: quota exhausted: you've reached your weekly usage limit",
+    );
+    check(
+        500,
+        r#"{"error": "model requires more system memory (12.3 GiB) than is available (4.5 GiB)"}"#,
+        "bad_request: ollama rejected the request: model requires more system memory (12.3 GiB) than is available (4.5 GiB). \
+         Choose a smaller model, or a smaller OllamaOptions::num_ctx (ollama.context_size).",
     );
     check(429, "{}", "rate_limit: rate limited by ollama");
     check(500, "<html>", "server: ollama failed (HTTP 500): HTTP 500 without an explanation");

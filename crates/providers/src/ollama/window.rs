@@ -1,6 +1,8 @@
 //! What the server did not read: it cuts a prompt that is over the window at its beginning, and says so nowhere.
 //!
-//! The only sign is `prompt_eval_count`, which counts what was left (`ollama#3839`, `#17427`, `#17889`).
+//! Since 0.12 it can be told not to (`truncate`), and answers with an error then. Of older ones, and of what is not
+//! Ollama's own server, the only sign is `prompt_eval_count`, which counts what was left (`ollama#3839`, `#17427`,
+//! `#17889`).
 
 use adjutant_core::{Content, Message};
 
@@ -68,6 +70,14 @@ pub(super) fn was_cut(prompt: Length, read: u64, window: Window) -> bool {
     impossible || halved || full
 }
 
+/// Whether an answer went on beyond the window: the server then drops the beginning of the prompt and writes on.
+pub(super) fn was_outgrown(read: u64, written: u64, window: Window) -> bool {
+    // A server that reads more than it was told has a window of its own.
+    window.counts_all
+        && read <= window.tokens
+        && read.saturating_add(written) > window.tokens.saturating_add(1)
+}
+
 #[cfg(test)]
 mod tests {
     use adjutant_core::{ToolCall, ToolResult};
@@ -93,6 +103,13 @@ mod tests {
         let id = ToolCall::from_json_text(0, None, "t".into(), "").id;
         let messages = [Message::user("One two.").unwrap(), Message::tool(id, "t", result).unwrap()];
         assert_eq!(length(&messages).tokens_min, 2 + 5);
+    }
+
+    #[test]
+    fn an_answer_may_outgrow_the_window() {
+        let outgrown = |read, written| was_outgrown(read, written, Window { tokens: 4096, counts_all: true });
+        assert!(outgrown(4000, 200) && !outgrown(4000, 96) && !outgrown(5000, 96) && !outgrown(10, 0));
+        assert!(!was_outgrown(4000, 200, Window { tokens: 4096, counts_all: false }));
     }
 
     #[test]

@@ -10,6 +10,9 @@ pub(super) struct Request<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tools: Vec<Tool<'a>>,
     pub(super) stream: bool,
+    /// Newer servers only: whether a prompt over the window is cut at its beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) truncate: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) think: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]

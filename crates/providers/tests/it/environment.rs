@@ -48,13 +48,22 @@ async fn a_proxy_is_used() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn some_hosts_may_be_without_the_proxy() {
-    let (proxy, vendor) =
-        (Server::start(Vec::new()).await, Server::start(vec![Answer::new(200, FINE)]).await);
-    let environment =
-        vec![("http_proxy", proxy.url.to_string()), ("no_proxy", "localhost,127.0.0.1".to_owned())];
-    let said = asked_with(vendor.url.as_str(), environment).await;
-    assert!(said.contains("Fine."), "{said}");
-    assert_eq!((proxy.asked().len(), vendor.asked().len()), (0, 1));
+    let proxy = Server::start(Vec::new()).await;
+    let environment = vec![("http_proxy", proxy.url.to_string()), ("no_proxy", "vendor.invalid".to_owned())];
+    let said = asked_with("http://vendor.invalid", environment).await;
+    assert!(said.contains("network: "), "{said}");
+    assert_eq!(proxy.asked().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn this_machine_is_never_asked_through_a_proxy() {
+    for name in ["http_proxy", "HTTP_PROXY", "all_proxy"] {
+        let (proxy, vendor) =
+            (Server::start(Vec::new()).await, Server::start(vec![Answer::new(200, FINE)]).await);
+        let said = asked_with(vendor.url.as_str(), vec![(name, proxy.url.to_string())]).await;
+        assert!(said.contains("Fine."), "{name}: {said}");
+        assert_eq!((proxy.asked().len(), vendor.asked().len()), (0, 1), "{name}");
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -109,6 +109,32 @@ async fn the_server_is_asked_once_what_the_model_can_do() {
 }
 
 #[tokio::test]
+async fn a_model_that_was_asked_about_knows_its_window() {
+    let server = Server::knowing(
+        [SHOWN, r#"{"version": "0.33.3"}"#, FAULTS.whole].map(|body| Answer::new(200, body)).to_vec(),
+    )
+    .await;
+    let options = OllamaOptions::default();
+    let model = ollama::model_asked("gemma3:4b", connection(&server), options.clone()).await.unwrap();
+    let window = |model: &dyn LanguageModel| {
+        (model.capabilities().context_window, model.capabilities().thinking_allowance)
+    };
+    assert_eq!(window(&model), (8192, 0));
+    // It asks once; a long prompt is not to be cut.
+    let long = GenerateRequest::new(vec![Message::user("word ".repeat(2000)).unwrap()]);
+    model.generate(&long).await.unwrap();
+    assert_eq!(paths(&server), ["/api/show", "/api/version", "/api/chat"]);
+    let sent: Value = serde_json::from_str(&server.asked()[2].body).unwrap();
+    assert_eq!((&sent["truncate"], &sent["options"]["num_ctx"]), (&json!(false), &json!(32_768)));
+    // Nobody there: what it may be at most, and the failure comes with the first request.
+    let connection = connection(&server);
+    drop(server);
+    let model = ollama::model_asked("gemma3:4b", connection, options).await.unwrap();
+    assert_eq!(window(&model).0, 32_768);
+    assert_eq!(model.generate(&long).await.unwrap_err().code(), "network");
+}
+
+#[tokio::test]
 async fn a_request_that_is_passed_on_is_the_only_one() {
     let verbatim = GenerationConfig { verbatim: true, ..GenerationConfig::default() };
     let server = Server::knowing(vec![Answer::new(200, FAULTS.whole)]).await;

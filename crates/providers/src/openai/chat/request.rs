@@ -28,9 +28,7 @@ pub(super) fn encode(
         ids: Ids::new(dialect.call_ids),
     };
     let messages = encoder.messages(&request.messages)?;
-    if messages.is_empty() {
-        return Err(encoder.common.refuse("there is nothing to answer: the transcript has no message"));
-    }
+    encoder.common.something_to_answer(&messages)?;
     let settings = encoder.common.settings()?;
     let (max_completion_tokens, max_tokens) = match dialect.output_bound {
         OutputBound::MaxCompletionTokens => (settings.max_tokens, None),

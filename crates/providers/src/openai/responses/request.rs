@@ -38,10 +38,7 @@ pub(super) fn encode(
         answered: answered(&request.messages, model),
     };
     let (instructions, input) = encoder.transcript(&request.messages)?;
-    if input.is_empty() {
-        let nothing = "there is nothing to answer: the transcript has no message besides the instruction";
-        return Err(encoder.common.refuse(nothing));
-    }
+    encoder.common.something_to_answer(&input)?;
     let mut settings = encoder.common.settings()?;
     if let Some(tokens) = settings.max_tokens.filter(|tokens| *tokens < OUTPUT_TOKENS_MIN)
         && !request.config.verbatim

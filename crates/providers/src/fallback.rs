@@ -1,0 +1,289 @@
+//! Models that answer in another's place when it cannot be had: only those that were named for it, and never silently.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjutant_core::port::DeltaStream;
+use adjutant_core::{
+    BoxFuture, Capabilities, Delta, GenerateRequest, GenerateResponse, LanguageModel, ModelError, ModelId,
+    SchemaSupport,
+};
+use futures::{StreamExt as _, stream};
+use tokio::time::Instant;
+
+/// A model with others behind it. Goes by the first one's name; a response says in its `losses` who answered instead, and
+/// a stream in a [`Delta::Retrying`].
+///
+/// The next one is asked if the one before cannot be reached, is overloaded, out of quota, or too late, after its own
+/// retries and before it emitted anything. What a request does wrong is wrong for all of them: that is not tried elsewhere.
+pub struct FallbackModel {
+    first: Arc<dyn LanguageModel>,
+    others: Vec<Arc<dyn LanguageModel>>,
+    capabilities: Capabilities,
+}
+
+/// Two models cannot stand in for each other.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{other} cannot answer in the place of {first}: one of them calls tools freely and the other from a list only"
+)]
+pub struct CannotStandIn {
+    /// The model that is asked first.
+    pub first: ModelId,
+    /// The other one.
+    pub other: ModelId,
+}
+
+impl FallbackModel {
+    /// `first`, and behind it `others` in this order. What it can do is what all of them can.
+    ///
+    /// # Errors
+    /// [`CannotStandIn`] if they differ in how tools are offered to them.
+    pub fn new(
+        first: Arc<dyn LanguageModel>,
+        others: Vec<Arc<dyn LanguageModel>>,
+    ) -> Result<Self, CannotStandIn> {
+        let mut capabilities = first.capabilities().clone();
+        for other in &others {
+            let also = other.capabilities();
+            if also.weak_tools != capabilities.weak_tools {
+                return Err(CannotStandIn { first: first.id().clone(), other: other.id().clone() });
+            }
+            capabilities = Capabilities {
+                context_window: capabilities.context_window.min(also.context_window),
+                weak_tools: capabilities.weak_tools,
+                response_schema: weaker(capabilities.response_schema, also.response_schema),
+                local: capabilities.local && also.local,
+                thinking_allowance: capabilities.thinking_allowance.max(also.thinking_allowance),
+                turn_deadline: capabilities.turn_deadline.max(also.turn_deadline),
+            };
+        }
+        Ok(Self { first, others, capabilities })
+    }
+}
+
+fn weaker(one: SchemaSupport, other: SchemaSupport) -> SchemaSupport {
+    match (one, other) {
+        (SchemaSupport::Prompted, _) | (_, SchemaSupport::Prompted) => SchemaSupport::Prompted,
+        (SchemaSupport::WithoutTools, _) | (_, SchemaSupport::WithoutTools) => SchemaSupport::WithoutTools,
+        (SchemaSupport::Native, SchemaSupport::Native) => SchemaSupport::Native,
+    }
+}
+
+/// Whether somebody else may have more luck.
+fn is_unavailable(error: &ModelError) -> bool {
+    matches!(
+        error,
+        ModelError::RateLimited { .. }
+            | ModelError::Quota { .. }
+            | ModelError::Timeout { .. }
+            | ModelError::Network { .. }
+            | ModelError::Server { .. }
+    )
+}
+
+/// One request's way through the models.
+struct Way {
+    request: GenerateRequest,
+    deadline: Option<Instant>,
+    /// Who did not answer, and why.
+    failed: Vec<String>,
+}
+
+impl Way {
+    fn new(request: &GenerateRequest) -> Self {
+        let deadline = request.time_left.map(|left| Instant::now() + left);
+        Self { request: request.clone(), deadline, failed: Vec::new() }
+    }
+
+    /// Takes the failure down. `false`: nobody else is asked.
+    fn goes_on(&mut self, model: &ModelId, error: &ModelError, is_last: bool) -> bool {
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if is_last || !is_unavailable(error) || left == Some(Duration::ZERO) {
+            return false;
+        }
+        self.request.time_left = left;
+        self.failed.push(format!("{model} did not answer ({error})"));
+        true
+    }
+
+    fn told(&self, mut response: GenerateResponse, model: &ModelId) -> GenerateResponse {
+        response
+            .losses
+            .extend(self.failed.iter().map(|failed| format!("{failed}; {model} answered instead")));
+        response
+    }
+}
+
+impl FallbackModel {
+    fn all(&self) -> impl Iterator<Item = (&Arc<dyn LanguageModel>, Option<&ModelId>)> {
+        let next = self.others.iter().map(|model| Some(model.id())).chain([None]);
+        std::iter::once(&self.first).chain(&self.others).zip(next)
+    }
+
+    async fn answer(&self, request: &GenerateRequest) -> Result<GenerateResponse, ModelError> {
+        let mut way = Way::new(request);
+        let mut models = self.all();
+        loop {
+            let Some((model, next)) = models.next() else { return Err(nobody(self.id())) };
+            match model.generate(&way.request).await {
+                Ok(response) => return Ok(way.told(response, model.id())),
+                Err(error) if way.goes_on(model.id(), &error, next.is_none()) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn begin(&self, request: &GenerateRequest) -> Result<DeltaStream, ModelError> {
+        let mut way = Way::new(request);
+        // What was told on the way; the answer follows.
+        let mut said = Vec::new();
+        let mut attempt = 0;
+        for (model, next) in self.all() {
+            let error = match model.stream(&way.request).await {
+                Ok(mut answer) => loop {
+                    match answer.next().await {
+                        Some(Ok(retrying @ Delta::Retrying { .. })) => said.push(retrying),
+                        Some(Err(error)) => break error,
+                        first => {
+                            let id = model.id().clone();
+                            let before = stream::iter(said).map(Ok);
+                            let rest = stream::iter(first).chain(answer).map(move |delta| match delta {
+                                Ok(Delta::Finished(response)) => Ok(Delta::Finished(way.told(response, &id))),
+                                other => other,
+                            });
+                            return Ok(before.chain(rest).boxed());
+                        }
+                    }
+                },
+                Err(error) => error,
+            };
+            attempt += 1;
+            let Some(next) = next.filter(|_| way.goes_on(model.id(), &error, next.is_none())) else {
+                return Err(error);
+            };
+            let reason = format!("{error}; {next} is asked instead");
+            said.push(Delta::Retrying { attempt, wait: Duration::ZERO, reason });
+        }
+        Err(nobody(self.id()))
+    }
+}
+
+/// Never: the first model is always there, and the last one's failure is returned.
+fn nobody(model: &ModelId) -> ModelError {
+    ModelError::Network { provider: model.provider.clone(), message: "nobody was asked".to_owned() }
+}
+
+impl LanguageModel for FallbackModel {
+    fn id(&self) -> &ModelId {
+        self.first.id()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn generate<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<GenerateResponse, ModelError>> {
+        Box::pin(self.answer(request))
+    }
+
+    fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
+        Box::pin(self.begin(request))
+    }
+
+    fn count_tokens(&self, text: &str) -> Option<u32> {
+        self.first.count_tokens(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use adjutant_core::Message;
+
+    use super::*;
+    use crate::scripted::{Fault, Reply, ScriptedModel, fault, text};
+
+    fn model(reply: Reply) -> ScriptedModel {
+        ScriptedModel::new([reply]).with_retries(0)
+    }
+
+    fn with(models: &[&ScriptedModel]) -> FallbackModel {
+        let mut models = models.iter().map(|model| Arc::new((*model).clone()) as Arc<dyn LanguageModel>);
+        FallbackModel::new(models.next().unwrap(), models.collect()).unwrap()
+    }
+
+    fn request() -> GenerateRequest {
+        GenerateRequest::new(vec![Message::user("hello").unwrap()])
+    }
+
+    async fn streamed(model: &FallbackModel) -> Result<(Vec<String>, GenerateResponse), ModelError> {
+        let mut answer = model.stream(&request()).await?;
+        let mut told = Vec::new();
+        while let Some(delta) = answer.next().await {
+            match delta? {
+                Delta::Retrying { reason, .. } => told.push(reason),
+                Delta::Finished(response) => return Ok((told, response)),
+                _ => {}
+            }
+        }
+        panic!("no end");
+    }
+
+    #[tokio::test]
+    async fn who_cannot_be_had_is_replaced_by_whom_was_named_and_it_is_said() {
+        for unavailable in [Fault::Server { status: 503 }, Fault::Reset] {
+            let all =
+                [model(fault(unavailable.clone())), model(fault(unavailable.clone())), model(text("Hello."))];
+            let (told, response) = streamed(&with(&all.each_ref())).await.unwrap();
+            assert_eq!(response.text(), "Hello.");
+            assert_eq!((told.len(), response.losses.len()), (2, 2), "{told:?} {response:?}");
+            assert!(told[1].ends_with("is asked instead"), "{told:?}");
+
+            let all = [model(fault(unavailable)), model(text("Hello."))];
+            let response = with(&all.each_ref()).generate(&request()).await.unwrap();
+            assert!(response.losses[0].ends_with("answered instead"), "{response:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_answers_is_not_replaced_and_what_began_is_not_asked_again() {
+        let all = [model(text("Hello.")), model(text("never"))];
+        let (told, response) = streamed(&with(&all.each_ref())).await.unwrap();
+        assert!(told.is_empty() && response.losses.is_empty());
+        let all = [model(text("a long answer").failing(Fault::Truncated)), model(text("never"))];
+        assert!(streamed(&with(&all.each_ref())).await.is_err());
+        assert_eq!(all[1].calls_made(), 0);
+    }
+
+    #[tokio::test]
+    async fn the_last_failure_is_the_failure() {
+        let all = [model(fault(Fault::Reset)), model(fault(Fault::Server { status: 500 }))];
+        let error = streamed(&with(&all.each_ref())).await.unwrap_err();
+        assert!(matches!(error, ModelError::Server { status: 500, .. }), "{error:?}");
+        // What is wrong with the request is wrong everywhere.
+        let (wrong, other) = (ScriptedModel::new([]), model(text("never")));
+        let error = with(&[&wrong, &other]).generate(&request()).await.unwrap_err();
+        assert!(matches!(error, ModelError::BadRequest { .. }) && other.calls_made() == 0);
+    }
+
+    #[test]
+    fn together_they_can_what_all_of_them_can() {
+        let small = model(text("a"));
+        let capabilities = Capabilities {
+            context_window: 4096,
+            response_schema: SchemaSupport::Prompted,
+            local: false,
+            ..small.capabilities().clone()
+        };
+        let small = small.with_capabilities(capabilities);
+        let both = with(&[&model(text("b")), &small]);
+        assert_eq!((both.capabilities().context_window, both.capabilities().local), (4096, false));
+        assert_eq!(both.capabilities().response_schema, SchemaSupport::Prompted);
+        let weak = Capabilities { weak_tools: true, ..small.capabilities().clone() };
+        let (strong, weak) = (Arc::new(model(text("a"))), Arc::new(model(text("b")).with_capabilities(weak)));
+        assert!(FallbackModel::new(strong, vec![weak]).is_err());
+    }
+}
