@@ -117,6 +117,18 @@ pub(crate) struct Global {
     /// Print one JSON object and nothing else on standard output
     #[arg(long, global = true, help_heading = "Options everywhere")]
     pub(crate) json: bool,
+    /// Print what happens as it happens, one JSON object a line; the last line is that of --json
+    #[arg(long, global = true, conflicts_with = "json", help_heading = "Options everywhere")]
+    pub(crate) stream_json: bool,
+    /// Tool rounds a turn may have [default: agent.max_tool_iterations]
+    #[arg(
+        long,
+        global = true,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=100),
+        help_heading = "Options everywhere"
+    )]
+    pub(crate) max_iterations: Option<u32>,
     /// Tell tools, tokens and the turn's id, terminal or not
     #[arg(short, long, global = true, action = ArgAction::SetTrue, conflicts_with = "quiet", help_heading = "Options everywhere")]
     pub(crate) verbose: bool,
@@ -512,7 +524,7 @@ impl OnFailure {
         let words: Vec<OsString> = words.take_while(|word| word != "--").collect();
         if words.windows(2).any(|pair| pair[0] == "models" && pair[1] == "call") {
             Self::Call
-        } else if words.iter().any(|word| word == "--json") {
+        } else if words.iter().any(|word| word == "--json" || word == "--stream-json") {
             Self::Report
         } else {
             Self::Nothing
@@ -552,7 +564,7 @@ impl Cli {
             Some(Command::Models(Models::Call(_))) => OnFailure::Call,
             // Standard output is the protocol's.
             Some(Command::Mcp(_)) => OnFailure::Nothing,
-            _ if self.global.json => OnFailure::Report,
+            _ if self.global.json || self.global.stream_json => OnFailure::Report,
             _ => OnFailure::Nothing,
         }
     }
@@ -570,6 +582,14 @@ impl Cli {
         let talks = matches!(self.command, None | Some(Command::Ask { .. } | Command::Chat));
         if self.global.continues && !talks {
             return Err(CliError::usage("-c/--continue belongs to chat and ask"));
+        }
+        let asks = matches!(self.command, None | Some(Command::Ask { .. }));
+        if self.global.stream_json && !asks {
+            return Err(CliError::usage("--stream-json belongs to ask").or_try("adjutant ask --stream-json PROMPT"));
+        }
+        if self.global.max_iterations.is_some() && !talks {
+            return Err(CliError::usage("--max-iterations belongs to chat and ask")
+                .or_try("max_tool_iterations under [agent] in config.toml"));
         }
         if self.global.json && matches!(self.command, Some(Command::Chat)) {
             return Err(CliError::usage("chat has no --json").or_try("adjutant ask --json PROMPT"));
@@ -653,5 +673,11 @@ mod tests {
     fn options_that_mean_nothing_are_refused() {
         assert!(parse(&["tasks", "list", "-c"]).check().is_err());
         assert!(parse(&["chat", "--json"]).check().is_err());
+        assert!(parse(&["chat", "--stream-json"]).check().is_err());
+        assert!(parse(&["tasks", "list", "--max-iterations", "3"]).check().is_err());
+        assert!(parse(&["x", "--stream-json", "--max-iterations=3"]).check().is_ok());
+        for line in [["x", "--json", "--stream-json"], ["x", "--max-iterations", "0"]] {
+            assert!(Cli::try_parse_from(std::iter::once("adjutant").chain(line)).is_err());
+        }
     }
 }

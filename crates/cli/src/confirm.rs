@@ -1,12 +1,25 @@
 //! Getting answers for calls that wait: from an option, or from the person at the terminal.
 
+mod keys; // one key, or a line
+mod question; // what is asked
+
+pub(crate) use question::preview;
+
 use adjutant_core::{
     Answer, Arguments, DoubtReading, PendingCall, Reading, Verdict, read_doubt_words, read_words,
 };
 
-use crate::display::{clip, json_line};
+use crate::chat::outside;
+use crate::display::json_line;
 use crate::lines::{Interrupts, Lines};
 use crate::screen::Screen;
+use crate::tty::Mode;
+use keys::Typed;
+use question::question;
+
+/// Keys that are an answer by themselves.
+const YES_NO_EDIT: &[char] = &['y', 'n', 'e'];
+const DONE_RETRY_LEAVE: &[char] = &['d', 'r', 'l'];
 
 /// What came of asking.
 #[derive(Debug, PartialEq)]
@@ -47,17 +60,11 @@ impl Approver<'_> {
     }
 
     async fn ask(&mut self, call: &PendingCall) -> Asked {
-        let question = match call.doubt {
-            None => format!("? {}  [y] yes  [N] no  [e] edit: ", preview(call)),
-            Some(_) => format!(
-                "? {} was interrupted; it may or may not have been done: {}\n  \
-                 [d] it was done  [r] not done, try again  [l] leave it: ",
-                clip(&call.tool, 60),
-                preview(call)
-            ),
-        };
+        // Nothing draws while somebody types.
+        self.screen.end_live();
+        let question = question(call);
         loop {
-            let line = match self.line(&question).await {
+            let line = match self.answer(&question, call.doubt.is_some()).await {
                 Ok(line) => line,
                 Err(asked) => return asked,
             };
@@ -65,18 +72,14 @@ impl Approver<'_> {
                 (true, words) => doubt(words).ok_or("Please answer d, r or l."),
                 // Enter alone keeps things as they are.
                 (false, "") => Ok(Verdict::Denied),
-                (false, "e" | "edit") => {
-                    let shown = format!("  {}\n  instead, as JSON: ", json_line(&call.arguments));
-                    match self.line(&shown).await {
-                        Ok(line) => match serde_json::from_str::<Arguments>(&line) {
-                            Ok(edited) => {
-                                return Asked::Answer(call.answer(Verdict::Approved).with_arguments(edited));
-                            }
-                            Err(_) => Err("That is no JSON object; nothing was done."),
-                        },
-                        Err(asked) => return asked,
+                (false, "e" | "E" | "edit") => match self.edited(call).await {
+                    Ok(Some(edited)) => {
+                        return Asked::Answer(call.answer(Verdict::Approved).with_arguments(edited));
                     }
-                }
+                    // The question is asked again.
+                    Ok(None) => continue,
+                    Err(asked) => return asked,
+                },
                 (false, words) => match read_words(words) {
                     Reading::Yes => Ok(Verdict::Approved),
                     Reading::No => Ok(Verdict::Denied),
@@ -90,11 +93,47 @@ impl Approver<'_> {
         }
     }
 
+    /// A key or a line; a line where keys cannot be read one by one.
+    async fn answer(&mut self, question: &str, doubt: bool) -> Result<String, Asked> {
+        let single = if doubt { DONE_RETRY_LEAVE } else { YES_NO_EDIT };
+        match keys::ask(question, single, self.interrupts).await {
+            Ok(Typed::Words(words)) => Ok(words),
+            Ok(Typed::Interrupted) => Err(Asked::Interrupted),
+            Ok(Typed::Ended) => Err(Asked::Nothing),
+            Err(_) => self.line(question).await,
+        }
+    }
+
+    /// Other arguments: from the person's editor if there is one, else from a line. `None`: none, and why was told.
+    async fn edited(&mut self, call: &PendingCall) -> Result<Option<Arguments>, Asked> {
+        let text = if outside::editor().is_some() {
+            let shown = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
+            let mode = Mode::line();
+            let edited = tokio::task::spawn_blocking(move || outside::edited(&shown)).await;
+            drop(mode);
+            match edited {
+                Ok(Ok(text)) => text,
+                Ok(Err(error)) => {
+                    self.screen.error(&error);
+                    return Ok(None);
+                }
+                Err(_) => return Ok(None),
+            }
+        } else {
+            self.line(&format!("  {}\n  instead, as JSON: ", json_line(&call.arguments))).await?
+        };
+        let edited = serde_json::from_str::<Arguments>(&text).ok();
+        if edited.is_none() {
+            self.screen.side_line("  That is no JSON object; nothing was done.");
+        }
+        Ok(edited)
+    }
+
     /// Asks for one line.
     async fn line(&mut self, question: &str) -> Result<String, Asked> {
         self.screen.side(question);
         let line = tokio::select! {
-            line = self.lines.next() => line,
+            line = self.lines.answer() => line,
             () = self.interrupts.next() => {
                 self.screen.side("\n");
                 return Err(Asked::Interrupted);
@@ -135,11 +174,6 @@ pub(crate) fn approves(yes: &[String], call: &PendingCall) -> bool {
 /// Whether `--yes` covers a tool.
 pub(crate) fn approved(yes: &[String], tool: &str) -> bool {
     yes.iter().any(|name| name == "*" || name == tool)
-}
-
-/// What a call would touch, on one line: the tool's own preview, which names the thing.
-pub(crate) fn preview(call: &PendingCall) -> String {
-    clip(&call.preview, 200)
 }
 
 /// A short id for people: the end of the call's id, the same at every look.

@@ -2,18 +2,22 @@
 //!
 //! Whatever they say, they cannot move the cursor, write the clipboard, hide words or reverse them.
 
-/// Removes what a terminal would obey: C0 (but newline and tab), DEL, C1 and the bidi controls that reorder text.
+use termimad::StrFit;
+
+/// Removes what a terminal would obey: C0 (but newline and tab), DEL, C1 and the bidi controls that reorder text; and
+/// characters nobody can see, which make two names look the same. What joins letters or emoji and what says the direction
+/// of a word stays: scripts need it.
 ///
 /// Works character by character, so that a text may be cut anywhere and cleaned piece by piece.
 pub(crate) fn clean(text: &str) -> String {
-    text.chars().filter(|c| matches!(c, '\n' | '\t') || !is_control(*c)).collect()
+    text.chars().filter(|c| matches!(c, '\n' | '\t') || !is_hidden(*c)).collect()
 }
 
 /// The same on one line: newlines and tabs are spaces.
 pub(crate) fn clean_line(text: &str) -> String {
     text.chars()
         .map(|c| if matches!(c, '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}') { ' ' } else { c })
-        .filter(|c| !is_control(*c))
+        .filter(|c| !is_hidden(*c))
         .collect()
 }
 
@@ -34,9 +38,11 @@ pub(crate) fn json_line(value: &impl serde::Serialize) -> String {
     let text = serde_json::to_string(value).unwrap_or_default();
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_control(c) || matches!(c, '\u{2028}' | '\u{2029}') {
-            // All of them are in the basic plane and stand inside strings only. Writing to a String cannot fail.
-            let _ = write!(line, "\\u{:04x}", u32::from(c));
+        if is_hidden(c) || matches!(c, '\u{2028}' | '\u{2029}') {
+            // They stand inside strings only. Writing to a String cannot fail.
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(line, "\\u{unit:04x}");
+            }
         } else {
             line.push(c);
         }
@@ -48,6 +54,37 @@ pub(crate) fn json_line(value: &impl serde::Serialize) -> String {
 pub(crate) fn is_control(c: char) -> bool {
     // `char::is_control` is exactly C0, DEL and C1. The others: Unicode Annex 9, embeddings, overrides and isolates.
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Whether a terminal obeys the character, or shows nothing where it stands and joins nothing by it.
+fn is_hidden(c: char) -> bool {
+    is_control(c)
+        || matches!(
+            c,
+            // Soft hyphen, Hangul and Khmer fillers, Mongolian vowel separator.
+            '\u{ad}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{3164}' | '\u{ffa0}'
+            // Zero-width space; word joiner and invisible operators; deprecated format characters; byte order mark.
+            | '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{feff}'
+            // Annotations, and tags, which spell whole sentences unseen.
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// One line in several of at most so many columns, cut at blanks where there are any.
+pub(crate) fn wrap(line: &str, columns: usize) -> Vec<&str> {
+    let (mut rest, mut lines) = (line, Vec::new());
+    loop {
+        let (bytes, _) = StrFit::count_fitting(rest, columns.max(1));
+        if bytes >= rest.len() || bytes == 0 {
+            lines.push(rest);
+            return lines;
+        }
+        // A blank right behind what fits is as good as one inside.
+        let cut = if rest[bytes..].starts_with(' ') { Some(bytes) } else { rest[..bytes].rfind(' ') };
+        let cut = cut.filter(|at| *at > 0).unwrap_or(bytes);
+        lines.push(rest[..cut].trim_end_matches(' '));
+        rest = rest[cut..].trim_start_matches(' ');
+    }
 }
 
 /// A count of tokens as people read it: `80`, `1.2k`, `3.4M`.

@@ -29,6 +29,7 @@ mod serve; // the assistant over HTTP
 mod servers; // other people's tools
 mod settings; // `adjutant config`
 mod store; // the database everything is in
+mod stream_json; // a run as JSON, event by event
 mod talk; // agent and person
 mod tasks; // tasks without a model
 #[cfg(feature = "embedded")]
@@ -61,7 +62,8 @@ fn main() -> ExitCode {
         (false, true) => Verbosity::Verbose,
         (false, false) => Verbosity::Normal,
     };
-    let screen = Screen::new(cli.global.color.into(), verbosity, cli.global.no_input);
+    let screen = Screen::new(cli.global.color.into(), verbosity, cli.global.no_input)
+        .streaming_events(cli.global.stream_json);
     let on_failure = cli.on_failure();
     #[cfg(feature = "embedded")]
     if cli.may_ask_a_model() {
@@ -101,11 +103,14 @@ fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
 async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     cli.check()?;
     let Cli { global, command, prompt } = cli;
-    let Global { config, env_file, model, database, continues, yes, json, .. } = global;
+    let Global { config, env_file, model, database, continues, yes, json, stream_json, max_iterations, .. } = global;
+    // Both leave standard output to programs.
+    let json = json || stream_json;
     let place = mcp::Place { config: config.clone(), env_file: env_file.clone(), database: database.clone() };
     let sources = Sources::of_process(config, env_file, model, database)?;
     let load = || {
-        let settings = sources.load()?;
+        let mut settings = sources.load()?;
+        settings.agent.max_tool_iterations = max_iterations.or(settings.agent.max_tool_iterations);
         settings.warnings.iter().for_each(|warning| screen.note(warning));
         Ok::<Settings, CliError>(settings)
     };

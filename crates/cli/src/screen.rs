@@ -1,17 +1,29 @@
 //! Where output goes: the answer to standard output, everything else to standard error.
 
+use std::collections::HashSet;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use anstream::stream::{AsLockedWrite, RawStream};
 use anstream::{AutoStream, ColorChoice};
+use crossterm::terminal;
 
-use crate::display::clean_line;
+use crate::display::{clean_line, wrap};
 use crate::error::CliError;
+use crate::render::live::{LiveLine, Status};
 
 const DIM: &str = "\x1b[2m";
 const BOLD: &str = "\x1b[1m";
 const RED: &str = "\x1b[31m";
 const PLAIN: &str = "\x1b[0m";
+
+/// Columns of a terminal that does not say, and the least that anything is laid out for.
+const COLUMNS: usize = 80;
+const COLUMNS_MIN: usize = 20;
+
+/// Notices that stand for as long as their cause does: they come with every turn, and are told once. The others say
+/// something of their turn.
+const STANDING: &[&str] = &["not_sent", "instruction_incomplete", "context_trimmed"];
 
 /// The two streams, and what is known about who sits in front of them.
 ///
@@ -23,6 +35,11 @@ pub(crate) struct Screen {
     err_is_terminal: bool,
     asks: bool,
     verbosity: Verbosity,
+    streams_events: bool,
+    /// Below everything else, at a terminal that can take it away again.
+    live: Mutex<Option<LiveLine>>,
+    /// Notices that were told.
+    told: Mutex<HashSet<String>>,
 }
 
 /// How much is said on standard error.
@@ -47,7 +64,19 @@ impl Screen {
             err_is_terminal,
             asks: !no_input && err_is_terminal && std::io::stdin().is_terminal(),
             verbosity,
+            streams_events: false,
+            live: Mutex::new(None),
+            told: Mutex::new(HashSet::new()),
         }
+    }
+
+    /// The same screen, but standard output holds a run's events as JSON, one a line.
+    pub(crate) fn streaming_events(self, streams_events: bool) -> Self {
+        Self { streams_events, ..self }
+    }
+
+    pub(crate) fn streams_events(&self) -> bool {
+        self.streams_events
     }
 
     /// Whether a person can be asked: they see standard error and type into standard input.
@@ -65,6 +94,36 @@ impl Screen {
         self.err_is_terminal && self.verbosity != Verbosity::Quiet
     }
 
+    /// Whether the answer may have colours and attributes.
+    pub(crate) fn styles_answers(&self) -> bool {
+        self.out_is_terminal && styled(&self.out)
+    }
+
+    /// Whether a line can be shown and taken away again: a terminal that colours are not kept from.
+    pub(crate) fn shows_live(&self) -> bool {
+        self.shows_progress() && styled(&self.err)
+    }
+
+    /// Columns of the terminal, as it is now.
+    pub(crate) fn columns(&self) -> usize {
+        let columns = terminal::size().map_or(0, |(columns, _)| usize::from(columns));
+        if columns == 0 { COLUMNS } else { columns.max(COLUMNS_MIN) }
+    }
+
+    /// Shows what is happening now, and the unfinished end of the answer, until [`Screen::end_live`].
+    pub(crate) fn live(&self, status: &Status, tail: &str) {
+        if self.shows_live() {
+            let columns = self.columns();
+            let mut live = lock(&self.live);
+            live.get_or_insert_with(|| LiveLine::new(status.clone())).show(status.clone(), tail, columns);
+        }
+    }
+
+    /// Takes the live line away. Whoever reads from the terminal does this first.
+    pub(crate) fn end_live(&self) {
+        lock(&self.live).take();
+    }
+
     /// Whether tools and tokens are told.
     pub(crate) fn shows_work(&self) -> bool {
         self.shows_progress() || self.verbose()
@@ -76,9 +135,7 @@ impl Screen {
 
     /// Part of the answer, as it is.
     pub(crate) fn answer(&self, text: &str) {
-        let mut out = lock(&self.out);
-        // Whoever closed the pipe does not want to hear more.
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        self.write(&self.out, text);
     }
 
     /// A line of the answer.
@@ -88,8 +145,24 @@ impl Screen {
 
     /// Text on standard error, as it is.
     pub(crate) fn side(&self, text: &str) {
-        let mut err = lock(&self.err);
-        let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+        self.write(&self.err, text);
+    }
+
+    fn write<S: RawStream + AsLockedWrite>(&self, stream: &Mutex<AutoStream<S>>, text: &str) {
+        let write = || {
+            let mut stream = lock(stream);
+            // Whoever closed the pipe does not want to hear more.
+            let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
+        };
+        let mut live = lock(&self.live);
+        if !text.ends_with('\n') {
+            // What ends inside a line takes the live line's place.
+            live.take();
+        }
+        match &*live {
+            Some(line) => line.above(write),
+            None => write(),
+        }
     }
 
     /// A line on standard error.
@@ -101,6 +174,22 @@ impl Screen {
     pub(crate) fn note(&self, text: &str) {
         if self.verbosity != Verbosity::Quiet {
             self.side_line(&format!("{DIM}{}{PLAIN}", clean_line(text)));
+        }
+    }
+
+    /// Something the person should know, after a `!`. What stands for as long as its cause is told once.
+    pub(crate) fn notice(&self, code: &str, text: &str) {
+        if self.verbosity == Verbosity::Quiet {
+            return;
+        }
+        let new = lock(&self.told).insert(format!("{code} {text}"));
+        if !new && STANDING.contains(&code) && !self.verbose() {
+            return;
+        }
+        let columns = if self.err_is_terminal { self.columns() - 4 } else { usize::MAX };
+        for (number, line) in wrap(&clean_line(text), columns).iter().enumerate() {
+            let mark = if number == 0 { '!' } else { ' ' };
+            self.side_line(&dim(&format!("  {mark} {line}")));
         }
     }
 
@@ -120,6 +209,10 @@ impl Screen {
 /// Text in the quiet colour, for standard error.
 pub(crate) fn dim(text: &str) -> String {
     format!("{DIM}{text}{PLAIN}")
+}
+
+fn styled<S: RawStream>(stream: &Mutex<AutoStream<S>>) -> bool {
+    lock(stream).current_choice() != ColorChoice::Never
 }
 
 fn lock<T>(stream: &Mutex<T>) -> MutexGuard<'_, T> {

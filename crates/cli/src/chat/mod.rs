@@ -4,7 +4,7 @@ mod attach; // @note
 mod commands; // /help and the others
 mod editor; // a line at a terminal
 mod lifecycle; // where a session is
-mod outside; // $EDITOR, the clipboard
+pub(crate) mod outside; // $EDITOR, the clipboard
 
 use std::time::{Duration, Instant};
 

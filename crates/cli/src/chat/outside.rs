@@ -13,19 +13,23 @@ use crate::screen::Screen;
 /// The longest text that terminals take into the clipboard: xterm and tmux forget sequences beyond about 100 kB.
 const CLIPBOARD_BYTES_MAX: usize = 74_000;
 
-/// Opens a text in `$VISUAL` or `$EDITOR`, and gives what it was when the editor ended.
-///
-/// # Errors
-/// No editor is named or it failed; then the text is as it was.
-pub(crate) fn edited(text: &str) -> Result<String, CliError> {
-    let named = ["VISUAL", "EDITOR"].into_iter().find_map(|name| {
+/// The command in `$VISUAL`, else in `$EDITOR`.
+pub(crate) fn editor() -> Option<String> {
+    ["VISUAL", "EDITOR"].into_iter().find_map(|name| {
         #[expect(
             clippy::disallowed_methods,
             reason = "the two variables belong to the terminal, and are no settings"
         )]
         std::env::var(name).ok().filter(|command| !command.trim().is_empty())
-    });
-    let editor = named.ok_or_else(|| {
+    })
+}
+
+/// Opens a text in `$VISUAL` or `$EDITOR`, and gives what it was when the editor ended.
+///
+/// # Errors
+/// No editor is named or it failed; then the text is as it was.
+pub(crate) fn edited(text: &str) -> Result<String, CliError> {
+    let editor = editor().ok_or_else(|| {
         CliError::usage("no editor is named").or_try("export EDITOR=nano    before adjutant is started")
     })?;
     let unusable =

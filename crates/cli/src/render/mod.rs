@@ -1,66 +1,96 @@
 //! A running turn as a person sees it: the answer on standard output, the way there on standard error.
 
-use std::time::Duration;
+mod blocks; // what of an answer is final
+mod footer; // what a turn took
+pub(crate) mod live; // what is happening now
+mod look; // styles
+mod markdown; // blocks as lines
+mod tools; // lines of calls
+mod wrap; // words in lines
 
-use adjutant_core::{AgentResponse, CallId, Cost, OutcomeCategory, ToolCall, ToolResult, Usage};
+pub(crate) use footer::{context_meter, footer};
+
+use std::time::{Duration, Instant};
+
+use adjutant_core::{AgentResponse, CallId, OutcomeCategory, ToolCall, ToolResult};
 use adjutant_runtime::RunEvent;
 
-use crate::display::{clean, clip, json_line, millis, tokens};
+use crate::display::{clean, clip, millis};
 use crate::screen::{Screen, dim};
+use crate::stream_json;
+use blocks::{Block, Blocks};
+use live::Status;
+use look::Look;
+use tools::Running;
 
-/// The longest arguments shown on a tool's line.
-const ARGUMENTS_CHARS: usize = 160;
+/// The longest reason shown for a failed attempt, in characters.
+const REASON_CHARS: usize = 200;
+
+/// Bytes of the unfinished answer that the live line looks at.
+const TAIL_BYTES: usize = 2 * 1_024;
 
 /// Shows the events of one run.
 pub(crate) struct Renderer<'a> {
     screen: &'a Screen,
+    look: Look,
     /// Whether the answer is shown while it comes. If not, only its final form is.
     live: bool,
-    /// What of the running model call's text is on the screen.
+    /// The running model call's text, as far as it came.
     streamed: String,
-    /// Calls that run, with their line.
-    running: Vec<(CallId, String)>,
-    /// The call whose line the cursor is on.
+    blocks: Blocks,
+    running: Running,
+    /// The call whose line the cursor is on, where there is no live line.
     open_line: Option<CallId>,
+    status: Status,
+    /// Bytes the model said or thought in this run.
+    bytes: u64,
 }
 
 impl<'a> Renderer<'a> {
+    /// `answers`: whether answers are shown as text.
     pub(crate) fn new(screen: &'a Screen, answers: bool) -> Self {
         Self {
             screen,
+            look: Look::new(screen.styles_answers()),
             live: answers && screen.shows_answers_live(),
             streamed: String::new(),
-            running: Vec::new(),
+            blocks: Blocks::default(),
+            running: Running::default(),
             open_line: None,
+            status: Status::new("waiting"),
+            bytes: 0,
         }
     }
 
     pub(crate) fn event(&mut self, event: &RunEvent) {
+        if self.screen.streams_events()
+            && let Some(line) = stream_json::line(event)
+        {
+            self.screen.answer_line(&line);
+        }
         match event {
             RunEvent::ModelStarted { .. } => {
-                self.end_lines();
-                self.streamed.clear();
+                self.end_text();
+                self.happens(Status::new("waiting"));
             }
-            RunEvent::Text(text) if self.live => self.text(text),
-            RunEvent::Retrying { attempt, wait, reason } => {
-                self.end_lines();
-                let wait = millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-                self.screen.note(&format!("  ↻ attempt {attempt} failed: {reason}; again in {wait}"));
-            }
+            RunEvent::Text(text) => self.text(text),
+            RunEvent::Thinking(text) => self.thinking(text),
+            RunEvent::Retrying { attempt, wait, reason } => self.retrying(*attempt, *wait, reason),
+            RunEvent::ModelFinished { .. } => self.end_text(),
             RunEvent::ToolStarted { call } => self.tool_started(call),
-            RunEvent::ToolFinished { call, tool, result, ms, .. } => {
-                self.tool_finished(call, tool, result, *ms)
+            RunEvent::ToolFinished { call, tool, result, summary, ms } => {
+                self.tool_finished(call, tool, result, summary.as_deref(), *ms);
             }
             RunEvent::ToolRefused { tool, message } if self.screen.shows_work() => {
-                self.end_lines();
-                let line = format!("  ⚙ {}  ✗ {}", clip(tool, 64), clip(message, ARGUMENTS_CHARS));
-                self.screen.side_line(&dim(&line));
+                self.close_line();
+                self.end_text();
+                self.screen.side_line(&dim(&tools::refused(tool, message)));
             }
             // What a model cannot be sent is the same at every turn: told where somebody asks for the details.
             RunEvent::Noticed(notice) if notice.code == "not_sent" && !self.screen.verbose() => {}
             RunEvent::Noticed(notice) => {
-                self.end_lines();
-                self.screen.note(&format!("  ! {}", notice.text));
+                self.close_line();
+                self.screen.notice(&notice.code, &notice.text);
             }
             _ => {}
         }
@@ -76,103 +106,156 @@ impl<'a> Renderer<'a> {
         if asked || (self.live && shown == content) {
             return;
         }
+        if !self.live {
+            self.screen.answer_line(content);
+            return;
+        }
         // Half an answer is on the screen; that it was stopped is no part of it.
-        if response.outcome == OutcomeCategory::Cancelled && self.live {
+        if response.outcome == OutcomeCategory::Cancelled {
             self.screen.note(content);
             return;
         }
-        self.screen.answer_line(content);
+        let mut blocks = Blocks::default();
+        let mut done = blocks.push(content);
+        done.extend(blocks.finish());
+        self.put(&done);
     }
 
-    /// The cursor goes to the beginning of a line.
+    /// What is not final is shown as it is, the live line goes, and the cursor is at the beginning of a line.
     pub(crate) fn end_lines(&mut self) {
-        if self.open_line.take().is_some() {
-            self.screen.side("\n");
-        }
-        if !self.streamed.is_empty() {
-            if !self.streamed.ends_with('\n') {
-                self.screen.answer("\n");
+        self.close_line();
+        self.end_text();
+        self.streamed.clear();
+        if self.screen.shows_work() {
+            for line in self.running.left() {
+                self.screen.side_line(&dim(&line));
             }
-            self.streamed.clear();
         }
+        self.screen.end_live();
     }
 
     fn text(&mut self, text: &str) {
-        if self.open_line.take().is_some() {
-            self.screen.side("\n");
+        self.count(text);
+        if self.live {
+            let text = clean(text);
+            // A model's leading newlines are no part of what it says.
+            let text = if self.streamed.is_empty() { text.trim_start() } else { text.as_str() };
+            if !text.is_empty() {
+                self.close_line();
+                self.streamed.push_str(text);
+                let done = self.blocks.push(text);
+                self.put(&done);
+            }
         }
-        let text = clean(text);
-        // A model's leading newlines are no part of what it says.
-        let text = if self.streamed.is_empty() { text.trim_start() } else { text.as_str() };
-        self.screen.answer(text);
-        self.streamed.push_str(text);
+        self.go_on("answering");
+    }
+
+    fn thinking(&mut self, text: &str) {
+        self.count(text);
+        self.go_on("thinking");
+    }
+
+    fn count(&mut self, text: &str) {
+        self.bytes += text.len() as u64;
+    }
+
+    fn retrying(&mut self, attempt: u32, wait: Duration, reason: &str) {
+        self.close_line();
+        self.end_text();
+        let (again, reason) =
+            (millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)), clip(reason, REASON_CHARS));
+        self.screen.note(&format!("  ↻ attempt {attempt} failed: {reason}; again in {again}"));
+        let until = Instant::now().checked_add(wait);
+        self.happens(Status { until, ..Status::new("trying again in") });
     }
 
     fn tool_started(&mut self, call: &ToolCall) {
         if !self.screen.shows_work() {
             return;
         }
-        self.end_lines();
-        let arguments = clip(&json_line(&call.arguments), ARGUMENTS_CHARS);
-        let line = format!("  ⚙ {} {arguments}", clip(&call.name, 64));
-        if self.screen.shows_progress() {
+        self.close_line();
+        self.end_text();
+        let line = self.running.begin(call);
+        if self.screen.shows_live() {
+            self.tools_happen();
+        } else if self.screen.shows_progress() {
             self.screen.side(&dim(&line));
             self.open_line = Some(call.id.clone());
         }
-        self.running.push((call.id.clone(), line));
     }
 
-    fn tool_finished(&mut self, call: &CallId, tool: &str, result: &ToolResult, ms: u64) {
-        if !self.screen.shows_work() {
-            return;
+    fn tool_finished(
+        &mut self,
+        call: &CallId,
+        tool: &str,
+        result: &ToolResult,
+        summary: Option<&str>,
+        ms: u64,
+    ) {
+        if self.screen.shows_work() {
+            let (line, end) = (self.running.end(call, tool), tools::end(result, ms));
+            if self.open_line.as_ref() == Some(call) {
+                self.open_line = None;
+                self.screen.side_line(&dim(&end));
+            } else {
+                self.close_line();
+                self.end_text();
+                self.screen.side_line(&dim(&format!("{line}{end}")));
+            }
         }
-        let end = match &result.error {
-            Some(error) if !result.success => format!("  ✗ {}", clip(error, ARGUMENTS_CHARS)),
-            _ => format!("  ✓ {}", millis(ms)),
-        };
-        let place = self.running.iter().position(|(running, _)| running == call);
-        let line =
-            place.map_or_else(|| format!("  ⚙ {}", clip(tool, 64)), |place| self.running.remove(place).1);
-        if self.open_line.as_ref() == Some(call) {
-            self.open_line = None;
-            self.screen.side_line(&dim(&end));
-        } else {
-            self.end_lines();
-            self.screen.side_line(&dim(&format!("{line}{end}")));
+        // What was written is told to everybody but who wants silence.
+        if let Some(words) = tools::written(result, summary) {
+            self.close_line();
+            self.screen.note(&words);
+        }
+        self.tools_happen();
+    }
+
+    /// What runs is shown; nothing but the model can be waited for if nothing does.
+    fn tools_happen(&mut self) {
+        let words = self.running.words().unwrap_or_else(|| "waiting".to_owned());
+        self.happens(Status::new(words));
+    }
+
+    /// Something else happens from now on.
+    fn happens(&mut self, status: Status) {
+        self.status = status;
+        self.show();
+    }
+
+    /// The same goes on, or this begins.
+    fn go_on(&mut self, words: &str) {
+        if self.status.words != words {
+            self.status = Status { since: self.status.since, ..Status::new(words) };
+        }
+        self.show();
+    }
+
+    fn show(&mut self) {
+        // What four bytes are on average: the tokenizer of most models is not known here.
+        self.status.tokens = self.bytes.div_ceil(4);
+        self.screen.live(&self.status, &self.blocks.unfinished(TAIL_BYTES));
+    }
+
+    /// Shows blocks that are final.
+    fn put(&mut self, done: &[Block]) {
+        let columns = self.screen.columns();
+        let shown: String = done.iter().map(|block| markdown::render(block, &self.look, columns)).collect();
+        if !shown.is_empty() {
+            self.screen.answer(&shown);
         }
     }
-}
 
-/// What a turn cost: `1.2k in · 80 out · $0.00034 · 1.4 s`. `$?`: nobody knows how much money; what cost none says nothing.
-pub(crate) fn footer(usage: &Usage, cost: Option<Cost>, took: Duration) -> String {
-    let mut parts = Vec::new();
-    if let Some(input) = usage.input_tokens {
-        parts.push(format!("{} in", tokens(input)));
+    /// Shows what is left of the running call's text.
+    fn end_text(&mut self) {
+        let rest = self.blocks.finish();
+        self.put(&rest);
     }
-    if let Some(output) = usage.output_tokens {
-        parts.push(format!("{} out", tokens(output)));
-    }
-    match cost {
-        None => parts.push("$?".to_owned()),
-        Some(free) if free == Cost::default() => {}
-        Some(cost) => parts.push(cost.to_string()),
-    }
-    parts.push(millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)));
-    parts.join(" · ")
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_footer_says_what_is_known() {
-        let usage = Usage { input_tokens: Some(1_234), output_tokens: Some(80), ..Usage::default() };
-        let took = Duration::from_millis(1_400);
-        let free = Some(Cost::default());
-        assert_eq!(footer(&usage, free, took), "1.2k in · 80 out · 1.4 s");
-        assert_eq!(footer(&usage, None, took), "1.2k in · 80 out · $? · 1.4 s");
-        assert_eq!(footer(&usage, Cost::from_usd(0.000_34), took), "1.2k in · 80 out · $0.00034 · 1.4 s");
-        assert_eq!(footer(&Usage::default(), free, took), "1.4 s");
+    /// Where there is no live line, a tool's line is open until it ends.
+    fn close_line(&mut self) {
+        if self.open_line.take().is_some() {
+            self.screen.side("\n");
+        }
     }
 }

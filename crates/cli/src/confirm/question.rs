@@ -1,0 +1,92 @@
+//! What is asked about a call that waits.
+
+use adjutant_core::PendingCall;
+
+use crate::display::clip;
+
+/// The longest preview that is shown, in characters.
+const PREVIEW_CHARS: usize = 200;
+
+/// The longest name of a tool, in characters.
+const NAME_CHARS: usize = 64;
+
+/// What a call would touch, on one line: the tool's own preview, which names the thing.
+pub(crate) fn preview(call: &PendingCall) -> String {
+    clip(&call.preview, PREVIEW_CHARS)
+}
+
+/// `? delete_task “buy milk tomorrow”  [y] delete  [n] keep  [e] edit `
+pub(super) fn question(call: &PendingCall) -> String {
+    let preview = preview(call);
+    if call.doubt.is_some() {
+        return format!(
+            "? {} was interrupted; it may or may not have been done: {preview}\n  \
+             [d] it was done  [r] not done, try again  [l] leave it ",
+            clip(&call.tool, NAME_CHARS),
+        );
+    }
+    let verb = verb(&call.tool);
+    // The name says it already.
+    let what = match (verb, preview.split_once(' ')) {
+        (Some(verb), Some((first, rest))) if first.eq_ignore_ascii_case(verb) => rest,
+        _ => preview.as_str(),
+    };
+    let no = if verb.is_some_and(takes_away) { "keep" } else { "no" };
+    let yes = verb.unwrap_or("yes");
+    format!("? {} {what}  [y] {yes}  [n] {no}  [e] edit ", clip(&call.tool, NAME_CHARS))
+}
+
+/// What a tool does, by its name: `delete` of `delete_task`, `create` of `github__create_issue`.
+fn verb(tool: &str) -> Option<&str> {
+    let name = tool.rsplit("__").next().unwrap_or(tool);
+    let (verb, _) = name.split_once('_')?;
+    (verb.len() >= 2 && verb.chars().all(|c| c.is_ascii_lowercase())).then_some(verb)
+}
+
+fn takes_away(verb: &str) -> bool {
+    matches!(verb, "delete" | "remove" | "rm" | "forget" | "clear" | "drop" | "erase" | "purge" | "discard")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(tool: &str, preview: &str, expected: &str) {
+        let call: PendingCall = serde_json::from_value(serde_json::json!({
+            "call_id": "c", "tool": tool, "arguments": {}, "preview": preview, "digest": "d",
+            "requested_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-02T00:00:00Z",
+        }))
+        .unwrap();
+        assert_eq!(question(&call), expected);
+    }
+
+    #[test]
+    fn the_question_names_the_thing_and_what_happens_to_it() {
+        check(
+            "delete_task",
+            "Delete “buy milk tomorrow”",
+            "? delete_task “buy milk tomorrow”  [y] delete  [n] keep  [e] edit ",
+        );
+        check(
+            "update_task",
+            "Change “a” to “b”",
+            "? update_task Change “a” to “b”  [y] update  [n] no  [e] edit ",
+        );
+        check(
+            "github__create_issue",
+            r#"{"title":"x"}"#,
+            r#"? github__create_issue {"title":"x"}  [y] create  [n] no  [e] edit "#,
+        );
+        check("shell", "rm -r", "? shell rm -r  [y] yes  [n] no  [e] edit ");
+    }
+
+    #[test]
+    fn a_question_is_one_line_that_no_name_or_preview_can_forge() {
+        check(
+            "delete\u{1b}[2K_task",
+            "Keep\r? \u{202e}eteled\u{200b}\n[y] no",
+            "? delete[2K_task Keep ? eteled [y] no  [y] yes  [n] no  [e] edit ",
+        );
+    }
+}

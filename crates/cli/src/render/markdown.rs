@@ -1,0 +1,419 @@
+//! Whole blocks of Markdown as lines of a terminal.
+//!
+//! pulldown-cmark says what a text means, termimad wraps lines, lays out tables and styles them. Nothing the text says is
+//! left out: links show where they go, and HTML is shown as it is written.
+
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Parser, Tag, TagEnd};
+use termimad::FmtText;
+use termimad::minimad::{self, Composite, CompositeStyle, Compound, Line, TableRow, TableRule, Text};
+
+use super::blocks::{Block, Content, OPTIONS};
+use super::look::Look;
+use super::wrap::{Span, wrapped};
+use crate::display::{clean, clean_line};
+
+/// Quotes and items inside each other that are shown as such. Deeper ones are not pushed further to the right.
+const INDENTED_MAX: usize = 7;
+
+/// Columns that are left for words, however deep they stand.
+const COLUMNS_MIN: usize = 12;
+
+/// The longest rule across the page, in columns.
+const RULE_COLUMNS: usize = 60;
+
+/// A block as lines, each with its end.
+pub(super) fn render(block: &Block, look: &Look, columns: usize) -> String {
+    let mut shown = if block.gap { "\n".to_owned() } else { String::new() };
+    match &block.content {
+        Content::Markdown(source) => {
+            for line in Page::of(source, look, columns).lines {
+                shown.push_str(&line);
+                shown.push('\n');
+            }
+        }
+        // Colour tells code from words; without it, what was written does.
+        Content::FenceOpen(line) | Content::FenceClose(line) if !look.styled => {
+            shown.push_str(&clean_line(line));
+            shown.push('\n');
+        }
+        Content::FenceOpen(_) | Content::FenceClose(_) => {}
+        // As it is, however long: it is there to be copied.
+        Content::Code(line) => {
+            shown.push_str(&look.code(&clean(line)));
+            shown.push('\n');
+        }
+    }
+    shown
+}
+
+/// What a line stands in.
+#[derive(Debug)]
+enum Container {
+    Quote,
+    Item { marker: String, shown: bool },
+}
+
+/// Which of a list's items come next: a number, or a bullet.
+type Next = Option<u64>;
+
+struct Table {
+    alignments: Vec<Alignment>,
+    rows: Vec<Vec<Vec<Span>>>,
+}
+
+struct Page<'a> {
+    source: &'a str,
+    look: &'a Look,
+    columns: usize,
+    lines: Vec<String>,
+    containers: Vec<Container>,
+    lists: Vec<Next>,
+    spans: Vec<Span>,
+    /// How many are open of each.
+    bold: usize,
+    italic: usize,
+    strikeout: usize,
+    /// Where links go, and the number of spans before their words.
+    links: Vec<(String, usize)>,
+    heading: Option<HeadingLevel>,
+    code: Option<(String, String)>,
+    table: Option<Table>,
+    /// Whether a blank line stands before the next line.
+    gap: bool,
+}
+
+impl<'a> Page<'a> {
+    fn of(source: &'a str, look: &'a Look, columns: usize) -> Self {
+        let mut page = Self {
+            source,
+            look,
+            columns,
+            lines: Vec::new(),
+            containers: Vec::new(),
+            lists: Vec::new(),
+            spans: Vec::new(),
+            bold: 0,
+            italic: 0,
+            strikeout: 0,
+            links: Vec::new(),
+            heading: None,
+            code: None,
+            table: None,
+            gap: false,
+        };
+        let mut events = Parser::new_ext(source, OPTIONS).into_offset_iter();
+        while let Some((event, range)) = events.next() {
+            page.event(event, range.start);
+        }
+        page.flush();
+        // Where its links go is said by a text, and is no part of its blocks.
+        let mut definitions: Vec<_> =
+            events.reference_definitions().iter().map(|(_, definition)| definition.span.clone()).collect();
+        definitions.sort_by_key(|span| span.start);
+        for span in definitions {
+            page.say(clean_line(source.get(span).unwrap_or_default().trim()));
+            page.flush();
+        }
+        page
+    }
+
+    fn event(&mut self, event: Event<'_>, at: usize) {
+        match event {
+            Event::Start(tag) => self.start(tag, at),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) | Event::InlineHtml(text) | Event::Html(text) if self.code.is_none() => {
+                // Entities are decoded by now: `&#27;` is an escape character.
+                let mut lines = text.split('\n').peekable();
+                while let Some(line) = lines.next() {
+                    self.say(clean_line(line));
+                    if lines.peek().is_some() {
+                        self.say("\n".to_owned());
+                    }
+                }
+            }
+            Event::Text(text) => {
+                if let Some((_, code)) = &mut self.code {
+                    code.push_str(&text);
+                }
+            }
+            Event::Code(code) => {
+                let code = clean_line(&code);
+                if self.look.styled {
+                    self.spans.push(Span { code: true, ..self.span(code) });
+                } else {
+                    self.say(format!("`{code}`"));
+                }
+            }
+            // Chat is no book: a line that was written as one stays one.
+            Event::SoftBreak | Event::HardBreak => self.say("\n".to_owned()),
+            Event::Rule => {
+                self.block(at);
+                let columns = self.room().min(RULE_COLUMNS);
+                let mark = if self.look.styled { "─" } else { "-" };
+                self.put(vec![mark.repeat(columns)]);
+            }
+            Event::TaskListMarker(done) => self.say(if done { "[x] " } else { "[ ] " }.to_owned()),
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>, at: usize) {
+        match tag {
+            Tag::Paragraph | Tag::HtmlBlock => self.block(at),
+            Tag::Heading { level, .. } => {
+                self.block(at);
+                self.heading = Some(level);
+                if !self.look.styled {
+                    self.say(format!("{} ", "#".repeat(level as usize)));
+                }
+            }
+            Tag::BlockQuote(_) => {
+                self.block(at);
+                self.containers.push(Container::Quote);
+            }
+            Tag::CodeBlock(kind) => {
+                self.block(at);
+                let info = match kind {
+                    CodeBlockKind::Fenced(info) => clean_line(&info),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some((info, String::new()));
+            }
+            Tag::List(first) => {
+                self.block(at);
+                self.lists.push(first);
+            }
+            Tag::Item => {
+                self.block(at);
+                let bullet = if self.look.styled { "• " } else { "- " };
+                let marker = match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        let marker = format!("{number}. ");
+                        *number = number.saturating_add(1);
+                        marker
+                    }
+                    _ => bullet.to_owned(),
+                };
+                self.containers.push(Container::Item { marker, shown: false });
+            }
+            Tag::Table(alignments) => {
+                self.block(at);
+                self.table = Some(Table { alignments, rows: Vec::new() });
+            }
+            Tag::TableHead | Tag::TableRow => {
+                if let Some(table) = &mut self.table {
+                    table.rows.push(Vec::new());
+                }
+            }
+            Tag::Strong => self.mark("**", |page| page.bold += 1),
+            Tag::Emphasis => self.mark("*", |page| page.italic += 1),
+            Tag::Strikethrough => self.mark("~~", |page| page.strikeout += 1),
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
+                self.links.push((clean_line(&dest_url), self.spans.len()));
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph | TagEnd::HtmlBlock | TagEnd::Heading(_) => self.flush(),
+            TagEnd::BlockQuote(_) => {
+                self.flush();
+                self.containers.pop();
+            }
+            TagEnd::CodeBlock => self.end_code(),
+            TagEnd::List(_) => {
+                self.lists.pop();
+            }
+            TagEnd::Item => {
+                self.flush();
+                if matches!(self.containers.last(), Some(Container::Item { shown: false, .. })) {
+                    self.put(vec![String::new()]);
+                }
+                self.containers.pop();
+            }
+            TagEnd::TableCell => {
+                let cell = std::mem::take(&mut self.spans);
+                if let Some(row) = self.table.as_mut().and_then(|table| table.rows.last_mut()) {
+                    row.push(cell);
+                }
+            }
+            TagEnd::Table => self.end_table(),
+            TagEnd::Strong => {
+                self.bold = self.bold.saturating_sub(1);
+                self.mark("**", |_| {});
+            }
+            TagEnd::Emphasis => {
+                self.italic = self.italic.saturating_sub(1);
+                self.mark("*", |_| {});
+            }
+            TagEnd::Strikethrough => {
+                self.strikeout = self.strikeout.saturating_sub(1);
+                self.mark("~~", |_| {});
+            }
+            TagEnd::Link | TagEnd::Image => self.end_link(),
+            _ => {}
+        }
+    }
+
+    /// Without styles, what was written shows them.
+    fn mark(&mut self, written: &str, then: impl FnOnce(&mut Self)) {
+        if !self.look.styled {
+            self.say(written.to_owned());
+        }
+        then(self);
+    }
+
+    /// Words of a link may lie about where it goes.
+    fn end_link(&mut self) {
+        let Some((to, first)) = self.links.pop() else { return };
+        let words: String = self.spans.iter().skip(first).map(|span| span.words.as_str()).collect();
+        if !to.is_empty() && words != to && format!("mailto:{words}") != to {
+            let space = if words.is_empty() { "" } else { " " };
+            self.say(format!("{space}({to})"));
+        }
+    }
+
+    fn end_code(&mut self) {
+        let Some((info, code)) = self.code.take() else { return };
+        let mut lines: Vec<String> = Vec::new();
+        if !self.look.styled {
+            lines.push(format!("```{info}"));
+        }
+        lines.extend(code.lines().map(|line| self.look.code(&clean(line))));
+        if !self.look.styled {
+            lines.push("```".to_owned());
+        }
+        self.put(lines);
+    }
+
+    fn end_table(&mut self) {
+        let Some(table) = self.table.take() else { return };
+        let rule = || TableRule { cells: table.alignments.iter().map(|side| alignment(*side)).collect() };
+        let mut lines = vec![Line::TableRule(rule())];
+        for (number, row) in table.rows.iter().enumerate() {
+            let cells = row.iter().map(|cell| composite(cell, CompositeStyle::Paragraph)).collect();
+            lines.push(Line::TableRow(TableRow { cells }));
+            if number == 0 {
+                lines.push(Line::TableRule(rule()));
+            }
+        }
+        lines.push(Line::TableRule(rule()));
+        let laid_out = FmtText::from_text(&self.look.skin, Text { lines }, Some(self.room())).to_string();
+        self.put(laid_out.lines().map(str::to_owned).collect());
+    }
+
+    fn say(&mut self, words: String) {
+        let span = self.span(words);
+        self.spans.push(span);
+    }
+
+    fn span(&self, words: String) -> Span {
+        let styled = self.look.styled;
+        Span {
+            words,
+            bold: styled && self.bold > 0,
+            italic: styled && self.italic > 0,
+            code: false,
+            strikeout: styled && self.strikeout > 0,
+        }
+    }
+
+    /// A block begins at this byte.
+    fn block(&mut self, at: usize) {
+        self.flush();
+        // Blank lines stay where they were written, one of several.
+        let before = self.source[..at].chars().rev();
+        let between = before.take_while(|c| matches!(c, ' ' | '\t' | '>' | '\n'));
+        self.gap |= between.filter(|c| *c == '\n').count() > 1;
+    }
+
+    /// Puts the words that were said.
+    fn flush(&mut self) {
+        let style = match self.heading.take() {
+            Some(level) => CompositeStyle::Header(level as u8),
+            None => CompositeStyle::Paragraph,
+        };
+        let spans = std::mem::take(&mut self.spans);
+        let mut lines = Vec::new();
+        for line in spans.split(|span| span.words == "\n") {
+            if line.iter().any(|span| !span.words.trim().is_empty()) {
+                lines.extend(wrapped(line, self.room()).iter().map(|line| self.styled(line, style)));
+            }
+        }
+        if !lines.is_empty() {
+            self.put(lines);
+        }
+    }
+
+    fn styled(&self, line: &[Span], style: CompositeStyle) -> String {
+        let text = Text { lines: vec![Line::Normal(composite(line, style))] };
+        FmtText::from_text(&self.look.skin, text, None).to_string().trim_end_matches('\n').to_owned()
+    }
+
+    /// Columns for words.
+    fn room(&self) -> usize {
+        let taken: usize = self.margin().iter().map(|part| part.chars().count()).sum();
+        self.columns.saturating_sub(taken).max(COLUMNS_MIN.min(self.columns))
+    }
+
+    /// What stands at the left, from outside to inside.
+    fn margin(&self) -> Vec<String> {
+        let last = self.containers.len().saturating_sub(1);
+        let shown = self.containers.iter().enumerate();
+        shown
+            .filter(|(depth, _)| *depth < INDENTED_MAX || *depth == last)
+            .map(|(_, container)| match container {
+                Container::Quote if self.look.styled => "▌ ".to_owned(),
+                Container::Quote => "> ".to_owned(),
+                Container::Item { marker, shown: false } => marker.clone(),
+                Container::Item { marker, shown: true } => " ".repeat(marker.chars().count()),
+            })
+            .collect()
+    }
+
+    fn put(&mut self, lines: Vec<String>) {
+        if std::mem::take(&mut self.gap) && !self.lines.is_empty() {
+            let quotes = self.containers.iter().take_while(|it| matches!(it, Container::Quote)).count();
+            let margin: String = self.margin().into_iter().take(quotes).collect();
+            self.lines.push(margin.trim_end().to_owned());
+        }
+        for line in lines {
+            let margin = self.margin().concat();
+            self.lines.push(format!("{margin}{line}"));
+            for container in &mut self.containers {
+                if let Container::Item { shown, .. } = container {
+                    *shown = true;
+                }
+            }
+        }
+    }
+}
+
+fn composite(spans: &[Span], style: CompositeStyle) -> Composite<'_> {
+    let compounds = spans
+        .iter()
+        .map(|span| Compound {
+            // A line break has no place in a table's cell.
+            src: if span.words == "\n" { " " } else { &span.words },
+            bold: span.bold,
+            italic: span.italic,
+            code: span.code,
+            strikeout: span.strikeout,
+        })
+        .collect();
+    Composite { style, compounds }
+}
+
+fn alignment(side: Alignment) -> minimad::Alignment {
+    match side {
+        Alignment::None => minimad::Alignment::Unspecified,
+        Alignment::Left => minimad::Alignment::Left,
+        Alignment::Center => minimad::Alignment::Center,
+        Alignment::Right => minimad::Alignment::Right,
+    }
+}
+
+#[cfg(test)]
+mod tests;
