@@ -147,6 +147,11 @@ pub fn response(conversation: ConversationId, events: &[Recorded], turn: TurnId)
                 cost = Cost::sum(cost, reply.cost);
                 tool_calls.extend(reply.tool_calls().cloned());
             }
+            Event::ConversationSummarized { usage: more, cost: paid, .. }
+            | Event::SummaryFailed { usage: more, cost: paid, .. } => {
+                usage = usage.plus(*more);
+                cost = Cost::sum(cost, *paid);
+            }
             Event::CallFinished { tool, arguments, result, .. } => tools_used.push(ToolInvocation {
                 tool: tool.clone(),
                 arguments: arguments.clone(),
@@ -203,7 +208,9 @@ fn timing<'a>(events: impl Iterator<Item = &'a Recorded>) -> Timing {
         first = first.or(Some(recorded.at));
         last = Some(recorded.at);
         match &recorded.event {
-            Event::ModelReplied { ms, .. } => timing.model_ms += ms,
+            Event::ModelReplied { ms, .. }
+            | Event::ConversationSummarized { ms, .. }
+            | Event::SummaryFailed { ms, .. } => timing.model_ms += ms,
             Event::CallFinished { ms, .. } => timing.tool_ms += ms,
             _ => {}
         }

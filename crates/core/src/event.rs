@@ -12,6 +12,7 @@ use crate::id::{CallId, IdempotencyKey, InputId, ModelId, TurnId};
 use crate::limits::TurnLimits;
 use crate::message::Message;
 use crate::model::{GenerateResponse, Usage};
+use crate::summary::Summary;
 use crate::tool::{Arguments, Effect, ToolInvocation, ToolResult};
 
 /// The version of the event format this code writes. Every stored event carries it.
@@ -119,8 +120,53 @@ pub enum Event {
         reply: Result<GenerateResponse, ModelError>,
         /// How long it took.
         ms: u64,
-        /// How often it was sent, retries included.
+        /// How often it was sent, retries included. 0: never, because it cannot be made to fit.
         attempts: u32,
+        /// What the request was counted as before it was sent, in tokens. `None` in journals of before that was written
+        /// down.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        counted: Option<u32>,
+        /// What was taken away so that it fits.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notices: Vec<Notice>,
+    },
+    /// Old turns were put into few words, which stand for them in requests from now on. The turns stay in the journal.
+    ConversationSummarized {
+        /// The turn that needed the room. `None`: a person asked for it between turns.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<TurnId>,
+        /// Before which model call of the turn, from 1. 0: between turns.
+        number: u32,
+        /// The words, and what they stand for.
+        summary: Summary,
+        /// What they stand for took, in tokens.
+        before: u32,
+        /// What they take.
+        after: u32,
+        /// Tokens of the model call that wrote them.
+        usage: Usage,
+        /// Money of it, if it is known.
+        #[serde(default)]
+        cost: Option<Cost>,
+        /// How long it took.
+        ms: u64,
+    },
+    /// Old turns were to be put into few words, and could not be: the conversation goes on without.
+    SummaryFailed {
+        /// The turn that needed the room. `None`: a person asked for it between turns.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<TurnId>,
+        /// Before which model call of the turn, from 1. 0: between turns.
+        number: u32,
+        /// Why, for the log.
+        reason: String,
+        /// Tokens of the model call, if there was an answer.
+        usage: Usage,
+        /// Money of it, if it is known.
+        #[serde(default)]
+        cost: Option<Cost>,
+        /// How long it took.
+        ms: u64,
     },
     /// The gate looked at a call.
     CallChecked {
@@ -374,6 +420,7 @@ impl Event {
             | Self::AnswerRefused { turn, .. }
             | Self::AnswerUnclear { turn, .. }
             | Self::TurnFinished { turn, .. } => Some(*turn),
+            Self::ConversationSummarized { turn, .. } | Self::SummaryFailed { turn, .. } => *turn,
         }
     }
 
@@ -390,6 +437,8 @@ impl Event {
             | Self::TurnFinished { input, .. } => input.as_ref(),
             Self::HistorySet { .. }
             | Self::ModelReplied { .. }
+            | Self::ConversationSummarized { .. }
+            | Self::SummaryFailed { .. }
             | Self::CallChecked { .. }
             | Self::CallStarted { .. }
             | Self::CallFinished { .. }
@@ -407,6 +456,8 @@ impl Event {
         match self {
             Self::TurnStarted { turn, .. } | Self::TurnFinished { turn, .. } => Some(format!("{turn}")),
             Self::ModelReplied { turn, number, .. } => Some(format!("{turn}/model/{number}")),
+            Self::ConversationSummarized { turn: Some(turn), number, .. }
+            | Self::SummaryFailed { turn: Some(turn), number, .. } => Some(format!("{turn}/summary/{number}")),
             Self::CallChecked { call, .. }
             | Self::CallFinished { call, .. }
             | Self::CallInDoubt { call, doubt: None, .. }
@@ -416,6 +467,8 @@ impl Event {
             }
             Self::DoubtResolved { call, attempt, .. } => Some(attempt_step(call, *attempt)),
             Self::CallStarted { .. }
+            | Self::ConversationSummarized { turn: None, .. }
+            | Self::SummaryFailed { turn: None, .. }
             | Self::AnswerRefused { .. }
             | Self::HistorySet { .. }
             | Self::TurnParked { .. }
@@ -432,6 +485,8 @@ impl Event {
             Self::HistorySet { .. } => "history_set",
             Self::TurnStarted { .. } => "turn_started",
             Self::ModelReplied { .. } => "model_replied",
+            Self::ConversationSummarized { .. } => "conversation_summarized",
+            Self::SummaryFailed { .. } => "summary_failed",
             Self::CallChecked { .. } => "call_checked",
             Self::CallStarted { .. } => "call_started",
             Self::CallFinished { .. } => "call_finished",

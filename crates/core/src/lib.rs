@@ -24,6 +24,7 @@ mod registry; // which tools there are
 mod schema; // what JSON must look like
 mod schema_of; // what a Rust type looks like as JSON
 mod session; // where a conversation stands
+mod summary; // what stands for old turns
 mod task; // what the task assistant keeps
 mod title; // what a conversation is called
 mod tool; // what can be called
@@ -53,6 +54,7 @@ pub use registry::{RESERVED, ToolRegistry, nearest};
 pub use schema::{Schema, UnusableSchema};
 pub use schema_of::schema_of;
 pub use session::{SESSION_IDLE_MAX, Session, SessionState, session};
+pub use summary::{Recalled, Summary, last_summary, recalled};
 pub use task::*;
 pub use title::{TITLE_CHARS_MAX, given_title, title};
 pub use tokio_util::sync::CancellationToken;

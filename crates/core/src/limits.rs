@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::MaxTokens;
+use crate::model::{MaxTokens, WindowShare};
 
 /// Tool rounds in a turn. Key `agent.max_tool_iterations`, variable `MAX_TOOL_ITERATIONS`. Source: seeds 000, 001.
 pub const TOOL_ITERATIONS_MAX: u32 = 5;
@@ -12,6 +12,15 @@ pub const TOOL_ITERATIONS_MAX: u32 = 5;
 pub const OUTPUT_TOKENS_MAX: u32 = 1024;
 /// Sampling temperature. Key `llm.temperature`, variable `LLM_TEMPERATURE`. Source: seeds 000, 001.
 pub const TEMPERATURE: f64 = 0.0;
+/// The share of the usable window at which old turns are put into a few words, for agents that want it. Key
+/// `agent.summarize_at`. Source: `DESIGN.md` 3, seed 003.
+pub const SUMMARIZE_AT: f64 = 0.80;
+/// A summary, in tokens; in a small window an eighth of what is usable.
+pub const SUMMARY_TOKENS_MAX: u32 = 1024;
+/// The model call that writes a summary.
+pub const SUMMARY_TIMEOUT: Duration = Duration::from_secs(60);
+/// The model call that writes a summary on the user's own machine.
+pub const SUMMARY_TIMEOUT_LOCAL: Duration = Duration::from_secs(300);
 /// A message in the task assistant, in Unicode characters; longer is cut and announced. Source: seed 000.
 pub const MESSAGE_CHARS_MAX: usize = 4000;
 /// A message anywhere, in bytes; larger is refused before a turn starts.
@@ -50,6 +59,10 @@ pub struct TurnLimits {
     pub message_chars_max: Option<usize>,
     /// User and assistant messages of history. `None`: only the window bounds it.
     pub history_messages_max: Option<usize>,
+    /// The share of the usable window at which old turns are put into a few words. `None`: never; the oldest turns are left
+    /// out when the window is full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summarize_at: Option<WindowShare>,
     /// One tool execution.
     pub tool_timeout: Duration,
     /// The whole turn, waiting for people not counted.
@@ -73,6 +86,7 @@ impl Default for TurnLimits {
             reasks_max: REASKS_MAX,
             message_chars_max: Some(MESSAGE_CHARS_MAX),
             history_messages_max: Some(HISTORY_MESSAGES_MAX),
+            summarize_at: None,
             tool_timeout: TOOL_TIMEOUT,
             turn_deadline: TURN_DEADLINE,
             confirmation_expiry: CONFIRMATION_EXPIRY,

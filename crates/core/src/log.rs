@@ -110,6 +110,8 @@ impl DecisionRecord {
     pub fn is_changed_by(event: &Event) -> bool {
         match event {
             Event::ModelReplied { .. }
+            | Event::ConversationSummarized { .. }
+            | Event::SummaryFailed { .. }
             | Event::CallFinished { .. }
             | Event::TurnParked { .. }
             | Event::TurnFinished { .. } => true,
@@ -147,6 +149,13 @@ impl DecisionRecord {
                         self.raw_response = error.raw().and_then(text);
                     }
                 }
+            }
+            Event::ConversationSummarized { usage, cost, ms, .. }
+            | Event::SummaryFailed { usage, cost, ms, .. } => {
+                self.model_calls += 1;
+                self.model_ms += ms;
+                self.usage = self.usage.plus(*usage);
+                self.cost = Cost::sum(self.cost, *cost);
             }
             Event::CallFinished { ms, .. } => self.tool_ms += ms,
             Event::TurnParked { pending, content, .. } => {

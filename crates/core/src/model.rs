@@ -81,6 +81,11 @@ ranged!(
     MaxTokens: u32 as "u32", "max_tokens", "at least 1", |value| value > 0
 );
 
+ranged!(
+    /// A share of what of a model's window can be used for a request, `0.1..=1.0`. Source: seed 003 (`needsSummarization`).
+    WindowShare: f64 as "f64", "a share of the window", "between 0.1 and 1.0", |value| (0.1..=1.0).contains(&value)
+);
+
 /// How an answer is generated. `None` means: the default of [`crate::limits`], left out where a vendor refuses it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

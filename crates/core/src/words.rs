@@ -65,6 +65,18 @@ pub fn for_model_error(error: &ModelError) -> &'static str {
     }
 }
 
+/// What the person is told when old turns were put into few words.
+#[must_use]
+pub fn summarized(messages: usize, before: u32, after: u32) -> String {
+    format!(
+        "The conversation is long: its {messages} oldest messages are summarised from now on (about {before} tokens are now {after}). All of it is still in the log."
+    )
+}
+
+/// What the person is told when that failed.
+pub const NOT_SUMMARIZED: &str =
+    "The conversation is long, and its older part could not be summarised. If it does not fit, its oldest messages are left out.";
+
 /// The questions for calls that wait, one a line.
 #[must_use]
 pub fn questions(pending: &[PendingCall]) -> String {

@@ -23,6 +23,7 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use crate::builder::{AgentBuilder, usable_output};
+use crate::compact::{Compaction, compact};
 use crate::dispatch::{Dispatch, Sent, seen_to_elsewhere};
 use crate::event::{Emitter, RunEvent, RunStream};
 use crate::execute::{Execution, execute};
@@ -30,6 +31,7 @@ use crate::fresh::TurnInstruction;
 use crate::prices::Prices;
 use crate::run::advance;
 use crate::steps::Purse;
+use crate::window::ContextUse;
 use crate::{BuildError, RunContext, RunError};
 
 /// How many conversations that were left are taken up at once.
@@ -233,6 +235,26 @@ impl Agent {
             cancelled: CancellationToken::new(),
             request_id: None,
         })
+    }
+
+    /// Puts every turn of a conversation that has ended into few words, which stand for them in requests from now on; nothing
+    /// is lost, the turns stay in the journal. `focus`: what matters most to the person, in their words. A running turn is
+    /// waited for. Dropping the future gives it up, and nothing has happened then.
+    ///
+    /// # Errors
+    /// [`RunError`] if it could not be written. That the model wrote no summary is [`Compaction::Failed`].
+    pub async fn compact(&self, key: &ConversationKey, focus: Option<&str>) -> Result<Compaction, RunError> {
+        compact(&self.inner, key, focus).await
+    }
+
+    /// What the next request of a conversation takes of the model's window, by part. New to the journal: the instruction and
+    /// the tools.
+    ///
+    /// # Errors
+    /// [`RunError::Store`].
+    pub async fn context_use(&self, key: &ConversationKey) -> Result<ContextUse, RunError> {
+        let loaded = self.inner.journal.load(key).await?;
+        self.inner.context_use(&key.user, &loaded.events).await
     }
 
     /// The same agent whose conversations are seen to by whoever `dispatch` finds, which ends in [`Agent::advance`]

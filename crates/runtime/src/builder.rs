@@ -8,7 +8,7 @@ use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
     AgentName, Budgets, Empty, Gate, GenerationConfig, LanguageModel, MaxTokens, OutputSchema, Policy,
-    Temperature, Tool, ToolRegistry, TurnLimits, schema_of,
+    Temperature, Tool, ToolRegistry, TurnLimits, WindowShare, schema_of,
 };
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -33,6 +33,7 @@ pub struct AgentBuilder {
     policy: Policy,
     config: GenerationConfig,
     limits: Option<TurnLimits>,
+    summarize_at: Option<Option<WindowShare>>,
     output: Option<Value>,
     prices: Option<Prices>,
     purse: Purse,
@@ -63,6 +64,7 @@ impl AgentBuilder {
             policy: Policy::default(),
             config: GenerationConfig::default(),
             limits: None,
+            summarize_at: None,
             output: None,
             prices: None,
             purse: Purse { budgets: Budgets::default(), store: None },
@@ -149,6 +151,15 @@ impl AgentBuilder {
     #[must_use]
     pub fn limits(mut self, limits: TurnLimits) -> Self {
         self.limits = Some(limits);
+        self
+    }
+
+    /// Once a request takes this share of the usable window, old turns are put into few words by a model call of their own
+    /// (see [`adjutant_core::limits::SUMMARIZE_AT`]). `None`: never, the oldest turns are left out when the window is full.
+    /// Default: [`TurnLimits::summarize_at`], which is never.
+    #[must_use]
+    pub fn summarize_at(mut self, share: Option<WindowShare>) -> Self {
+        self.summarize_at = Some(share);
         self
     }
 
@@ -248,7 +259,7 @@ impl AgentBuilder {
         for tool in self.tools {
             registry.register(tool)?;
         }
-        let limits = self.limits.unwrap_or_else(|| {
+        let mut limits = self.limits.unwrap_or_else(|| {
             let mut limits = TurnLimits::default();
             let capabilities = model.capabilities();
             if capabilities.local {
@@ -257,6 +268,7 @@ impl AgentBuilder {
             limits.turn_deadline = capabilities.turn_deadline.unwrap_or(limits.turn_deadline);
             limits
         });
+        limits.summarize_at = self.summarize_at.unwrap_or(limits.summarize_at);
         let output = self.output.map(|schema| usable_output(schema, &model, &registry)).transpose()?;
         let prices = self.prices.map_or_else(shared_builtin, Arc::new);
         let today = (self.clock)().to_zoned(TimeZone::UTC).date();

@@ -31,6 +31,29 @@ pub enum RunEvent {
         /// The model it asks.
         model: ModelId,
     },
+    /// The conversation is long: its older part is being put into few words, by a model call of its own.
+    SummaryStarted {
+        /// How many messages, beside what an earlier summary stands for.
+        messages: usize,
+        /// What they take of a request, in tokens.
+        tokens: u32,
+    },
+    /// A summary stands for the older part of the conversation from now on.
+    SummaryFinished {
+        /// How many messages it stands for, from the beginning of the conversation.
+        messages: usize,
+        /// What they took of a request, in tokens.
+        before: u32,
+        /// What the summary takes.
+        after: u32,
+        /// Tokens of the model call that wrote it.
+        usage: Usage,
+    },
+    /// The older part could not be put into few words. If the conversation does not fit, its oldest messages are left out.
+    SummaryFailed {
+        /// Why, for the log.
+        reason: String,
+    },
     /// The model is asked. Text that was streamed for an earlier, interrupted try of this call is void.
     ModelStarted {
         /// Which model call of the turn, from 1.

@@ -7,6 +7,7 @@
 
 mod agent; // what a developer runs
 mod builder; // and builds
+mod compact; // old turns in few words
 mod context; // what a turn knows
 mod dispatch; // who has a conversation go on, if not this process
 mod error; // why no turn could run
@@ -18,9 +19,11 @@ mod in_memory; // the default store
 mod prices; // what a model call costs
 mod run; // the driver
 mod steps;
+mod window; // how full it is
 
 pub use agent::{Agent, HumanCall, Swept};
 pub use builder::AgentBuilder;
+pub use compact::Compaction;
 pub use context::RunContext;
 pub use dispatch::{Dispatch, NotDispatched, Sent};
 pub use error::{BuildError, RunError};
@@ -28,3 +31,4 @@ pub use event::{RunEvent, RunStream};
 pub use fresh::{FreshInstruction, TurnInstruction};
 pub use in_memory::InMemory;
 pub use prices::Prices;
+pub use window::{ContextUse, Counting};

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
-use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, trim};
+use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut};
 use adjutant_core::{
     CancellationToken, ConversationKey, Event, GenerationConfig, InputBody, InputId, MaxTokens, Message,
-    OutputSchema, TurnId, TurnLimits, conversation,
+    OutputSchema, TurnId, TurnLimits, conversation, recalled,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -16,7 +16,7 @@ use crate::RunError;
 use crate::agent::Inner;
 use crate::event::{Emitter, RunEvent};
 use crate::faults::lease;
-use crate::steps::{Answered, Log, Step, Steps};
+use crate::steps::{Answered, Log, Replied, Step, Steps};
 
 /// The instruction of turns that are words and nothing else.
 const WORDS_ONLY: &str = include_str!("../../../prompts/words_only.md");
@@ -44,10 +44,7 @@ pub(crate) async fn advance(
     emitter: &Emitter,
     cancelled: &CancellationToken,
 ) -> Result<(), RunError> {
-    let lock = inner.lock_of(key);
-    let _alone_in_this_process = lock.lock().await;
-    claim(inner, key).await?;
-    let work = async {
+    holding(inner, key, async {
         loop {
             let loaded = inner.journal.load(key).await?;
             let mut log = Log { events: loaded.events, inbox: loaded.inbox };
@@ -67,7 +64,19 @@ pub(crate) async fn advance(
                 Advance::Parked => return Ok(()),
             }
         }
-    };
+    })
+    .await
+}
+
+/// Does something with a conversation that nobody else works on meanwhile. What is running is waited for.
+pub(crate) async fn holding<T>(
+    inner: &Inner,
+    key: &ConversationKey,
+    work: impl Future<Output = Result<T, RunError>>,
+) -> Result<T, RunError> {
+    let lock = inner.lock_of(key);
+    let _alone_in_this_process = lock.lock().await;
+    claim(inner, key).await?;
     let beat = async {
         loop {
             tokio::time::sleep(lease(LEASE) / HEARTBEATS).await;
@@ -77,7 +86,7 @@ pub(crate) async fn advance(
     };
     let result = tokio::select! {
         result = work => result,
-        () = beat => Ok(()),
+        never = beat => never,
     };
     // Best effort: an unreleased claim runs out by itself.
     let _ = inner.journal.release(key, &inner.worker).await;
@@ -146,7 +155,8 @@ async fn follow(steps: &Steps<'_>, mut turn: Turn) -> Result<Advance, RunError> 
     loop {
         action = match action {
             Action::CallModel(request) => match steps.generate(&mut turn, request).await? {
-                Step::Done(reply) => turn.on_model_result(reply)?,
+                Step::Done(Replied::Sent(reply)) => turn.on_model_result(reply)?,
+                Step::Done(Replied::TooLong(error)) => turn.on_unsendable(error)?,
                 Step::Stopped(reason, ends) => turn.stop(reason, ends),
             },
             Action::CallTools(calls) => match steps.call_tools(&turn, calls).await? {
@@ -191,12 +201,11 @@ fn rebuild(
         false => (instruction, inner.gate.registry.definitions(None)),
     };
     let one_round = capabilities.weak_tools && !tools.is_empty();
-    let history = conversation::history(before);
     let turn = Turn::new(TurnSetup {
         turn: id,
         model: model.clone(),
         instruction,
-        history: trim(&history, limits.history_messages_max).to_vec(),
+        recalled: recalled(before, limits.history_messages_max),
         message: message.clone(),
         message_chars: *message_chars,
         tools,

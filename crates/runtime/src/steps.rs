@@ -3,17 +3,18 @@
 mod answers; // what a person says to what waits
 mod budget; // what a step may spend
 mod calls; // one call, from its intent to its end
+mod summarise; // room for a request
 
 use std::convert::Infallible;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use adjutant_core::turn::{CallEnd, StopReason, ToolStyle, Turn, estimate_tokens, fit};
+use adjutant_core::turn::{CallEnd, DoesNotFit, Fitted, StopReason, ToolStyle, Turn};
 use adjutant_core::{
     Arguments, CallId, CancellationToken, ConversationKey, Delta, Event, GateCheck, GateVerdict,
-    GenerateRequest, GenerateResponse, IdempotencyKey, Input, InputId, ModelError, OutcomeCategory, Recorded,
-    ToolCall, ToolContext, TurnEnd, TurnId,
+    GenerateRequest, GenerateResponse, IdempotencyKey, Input, InputId, ModelError, Notice, OutcomeCategory,
+    Recorded, ToolCall, ToolContext, TurnEnd, TurnId,
 };
 use futures::StreamExt as _;
 use tokio::sync::Mutex;
@@ -25,6 +26,7 @@ use crate::event::{Emitter, RunEvent};
 use crate::faults::boundary;
 pub(crate) use budget::{Purse, most_it_costs};
 use calls::Call;
+use summarise::Prepared;
 
 /// How often a running turn looks whether it was stopped.
 const CANCEL_POLL: Duration = Duration::from_secs(1);
@@ -35,6 +37,14 @@ pub(crate) enum Step<T> {
     Done(T),
     /// Nobody waits any more, or time is up; calls that ended until then.
     Stopped(StopReason, Vec<(CallId, CallEnd)>),
+}
+
+/// What became of a model call.
+pub(crate) enum Replied {
+    /// It was sent, and answered or failed.
+    Sent(Result<GenerateResponse, ModelError>),
+    /// It cannot be made to fit.
+    TooLong(ModelError),
 }
 
 /// What a human's answers led to.
@@ -58,6 +68,8 @@ pub(crate) struct Steps<'a> {
     /// The input that stopped the turn, if one did; the end of the turn takes it.
     stopped_by: OnceLock<InputId>,
     deadline: Instant,
+    /// How much longer that is, in milliseconds: for what is no part of the turn's time.
+    not_counted_ms: AtomicU64,
     model_calls: AtomicU32,
     log: Mutex<Log>,
 }
@@ -85,25 +97,41 @@ impl<'a> Steps<'a> {
             cancelled: cancelled.child_token(),
             stopped_by: OnceLock::new(),
             deadline: Instant::now() + time,
+            not_counted_ms: AtomicU64::new(0),
             model_calls: AtomicU32::new(0),
             log: Mutex::new(log),
         }
     }
 
-    /// Asks the model, unless its answer is recorded.
+    /// Asks the model, unless its answer is recorded. Before that, room is made for the request.
     pub(crate) async fn generate(
         &self,
         turn: &mut Turn,
-        mut request: GenerateRequest,
-    ) -> Result<Step<Result<GenerateResponse, ModelError>>, RunError> {
+        request: GenerateRequest,
+    ) -> Result<Step<Replied>, RunError> {
         let number = self.model_calls.fetch_add(1, Ordering::Relaxed) + 1;
-        if let Some(reply) = self.recorded_reply(number).await {
-            return Ok(Step::Done(reply));
+        let summarised = self.take_recorded_summary(turn, number).await;
+        if let Some((replied, notices)) = self.recorded_reply(number).await {
+            notices.into_iter().for_each(|notice| turn.add_notice(notice));
+            return Ok(Step::Done(replied));
         }
         if let Some(reason) = self.must_stop() {
             return Ok(Step::Stopped(reason, Vec::new()));
         }
-        let time_left = self.deadline.saturating_duration_since(Instant::now());
+        let request = if summarised { turn.request() } else { request };
+        let mut prepared = self.prepare(turn, request).await;
+        if !summarised && let Some(plan) = self.wants_summary(turn, &prepared).await {
+            if let Some(reason) = self.summarise(turn, number, &plan, &prepared.room).await? {
+                return Ok(Step::Stopped(reason, Vec::new()));
+            }
+            prepared = self.prepare(turn, turn.request()).await;
+        }
+        let Prepared { native, references, fitted, .. } = prepared;
+        let Fitted { mut request, notices, counted, .. } = match fitted {
+            Ok(fitted) => fitted,
+            Err(error) => return self.too_long(number, &error).await.map(Step::Done),
+        };
+        let time_left = self.deadline().saturating_duration_since(Instant::now());
         let set_aside = match self.set_aside_for_model(&request, number, time_left).await? {
             Ok(set_aside) => set_aside,
             Err(exceeded) => return Ok(Step::Stopped(StopReason::Budget(exceeded), Vec::new())),
@@ -111,18 +139,27 @@ impl<'a> Steps<'a> {
         self.emitter.emit(RunEvent::ModelStarted { number }).await;
         boundary("before the model is asked");
         let began = Instant::now();
-        request.time_left = Some(self.deadline.saturating_duration_since(began));
+        request.time_left = Some(self.deadline().saturating_duration_since(began));
         let mut attempts = 1;
+        let weak = turn.style() == ToolStyle::OneRound;
         let reply = tokio::select! {
             // In this order: an adapter that was given what is left of the turn runs out of time together with it.
             biased;
             () = self.cancelled.cancelled() => Err(StopReason::Cancelled),
-            () = tokio::time::sleep_until(self.deadline) => Err(StopReason::Deadline),
-            reply = self.ask_model(turn, request, &mut attempts) => Ok(reply),
+            () = tokio::time::sleep_until(self.deadline()) => Err(StopReason::Deadline),
+            reply = self.drain(&request, !weak, &mut attempts) => Ok(reply),
         };
         let ms = millis(began);
         let reply = match reply {
-            Ok(reply) => reply.map(|reply| GenerateResponse { cost: self.inner.cost_of(&reply), ..reply }),
+            Ok(Ok(reply)) => {
+                let weak = weak.then_some(&self.inner.weak_tools);
+                let reply = match weak {
+                    Some(weak) => weak.decode(reply, &native, &references),
+                    None => reply,
+                };
+                Ok(GenerateResponse { cost: self.inner.cost_of(&reply), ..reply })
+            }
+            Ok(Err(error)) => Err(error),
             Err(reason) => {
                 set_aside.settle_dropped(self.inner, ms).await?;
                 return Ok(Step::Stopped(reason, Vec::new()));
@@ -136,12 +173,39 @@ impl<'a> Steps<'a> {
             reply: reply.clone(),
             ms,
             attempts,
+            counted: Some(counted),
+            notices: notices.clone(),
         }])
         .await?;
+        notices.into_iter().for_each(|notice| turn.add_notice(notice));
         if let Ok(reply) = &reply {
             self.emitter.emit(RunEvent::ModelFinished { number, usage: reply.usage }).await;
         }
-        Ok(Step::Done(reply))
+        Ok(Step::Done(Replied::Sent(reply)))
+    }
+
+    /// Records that a request cannot be made to fit: nobody is asked.
+    async fn too_long(&self, number: u32, error: &DoesNotFit) -> Result<Replied, RunError> {
+        let error = ModelError::ContextTooLong {
+            provider: self.inner.model.id().provider.clone(),
+            message: error.to_string(),
+        };
+        self.append(vec![Event::ModelReplied {
+            turn: self.turn,
+            number,
+            reply: Err(error.clone()),
+            ms: 0,
+            attempts: 0,
+            counted: None,
+            notices: Vec::new(),
+        }])
+        .await?;
+        Ok(Replied::TooLong(error))
+    }
+
+    /// When the turn's time is up.
+    fn deadline(&self) -> Instant {
+        self.deadline + Duration::from_millis(self.not_counted_ms.load(Ordering::Relaxed))
     }
 
     /// Takes calls through the gate and executes what may run, if there is a budget for all of them.
@@ -225,45 +289,6 @@ impl<'a> Steps<'a> {
             self.emitter.emit(RunEvent::Noticed(notice.clone())).await;
         }
         self.append(vec![Event::TurnFinished { turn: self.turn, input, end }]).await
-    }
-
-    async fn ask_model(
-        &self,
-        turn: &mut Turn,
-        request: GenerateRequest,
-        attempts: &mut u32,
-    ) -> Result<GenerateResponse, ModelError> {
-        let model = &self.inner.model;
-        let capabilities = model.capabilities();
-        let native = request.clone();
-        let weak = (turn.style() == ToolStyle::OneRound).then_some(&self.inner.weak_tools);
-        let mut references = Vec::new();
-        let request = match weak {
-            Some(weak) => {
-                // Without the list the model can still add and talk; the gate resolves what it names.
-                references = self.inner.gate.registry.references(&self.key.user).await.unwrap_or_default();
-                weak.encode(&request, &references)
-            }
-            None => request,
-        };
-        let reserve =
-            request.config.max_tokens.map_or(adjutant_core::limits::OUTPUT_TOKENS_MAX, |max| max.get());
-        let count = |text: &str| model.count_tokens(text).unwrap_or_else(|| estimate_tokens(text));
-        let (request, notices) =
-            fit(request, capabilities.context_window, reserve, &count).map_err(|error| {
-                ModelError::ContextTooLong {
-                    provider: model.id().provider.clone(),
-                    message: error.to_string(),
-                }
-            })?;
-        for notice in notices {
-            turn.add_notice(notice);
-        }
-        let reply = self.drain(&request, weak.is_none(), attempts).await?;
-        match weak {
-            Some(weak) => Ok(weak.decode(reply, &native, &references)),
-            None => Ok(reply),
-        }
     }
 
     /// Reads a model's stream to its end, showing what a person can read of it.
@@ -367,7 +392,7 @@ impl<'a> Steps<'a> {
     fn must_stop(&self) -> Option<StopReason> {
         if self.cancelled.is_cancelled() {
             Some(StopReason::Cancelled)
-        } else if Instant::now() >= self.deadline {
+        } else if Instant::now() >= self.deadline() {
             Some(StopReason::Deadline)
         } else {
             None
@@ -399,9 +424,14 @@ impl<'a> Steps<'a> {
             .find_map(|recorded| pick(&recorded.event))
     }
 
-    async fn recorded_reply(&self, wanted: u32) -> Option<Result<GenerateResponse, ModelError>> {
+    async fn recorded_reply(&self, wanted: u32) -> Option<(Replied, Vec<Notice>)> {
         self.find(|event| match event {
-            Event::ModelReplied { number, reply, .. } if *number == wanted => Some(reply.clone()),
+            Event::ModelReplied { number, reply: Err(error), attempts: 0, .. } if *number == wanted => {
+                Some((Replied::TooLong(error.clone()), Vec::new()))
+            }
+            Event::ModelReplied { number, reply, notices, .. } if *number == wanted => {
+                Some((Replied::Sent(reply.clone()), notices.clone()))
+            }
             _ => None,
         })
         .await
@@ -437,6 +467,6 @@ impl Log {
     }
 }
 
-fn millis(since: Instant) -> u64 {
+pub(crate) fn millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

@@ -6,10 +6,12 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
+use super::calibration::Calibration;
 use super::history::turn_after;
 use crate::decision::Notice;
 use crate::message::{Content, Message, Role};
 use crate::model::GenerateRequest;
+use crate::summary::{put_block, without_block};
 use crate::tool::ToolResult;
 
 /// What stands around the text of a result.
@@ -50,43 +52,115 @@ pub fn estimate_tokens(text: &str) -> u32 {
     u32::try_from(text.len().div_ceil(4)).unwrap_or(u32::MAX)
 }
 
-/// Shrinks `request` until it fits `window - reserve` tokens as `count` counts them, and says what it took away.
+/// How much fits into a request, and what of it must stay.
+#[derive(Debug, Clone, Default)]
+pub struct Room {
+    /// The model's window, in its tokens.
+    window: u32,
+    /// Kept free for the answer.
+    reserve: u32,
+    calibration: Calibration,
+    /// What stands for old turns, in front of the person's first words: it goes last.
+    summary: Option<String>,
+    /// How many messages at the end are those of the turn itself.
+    own: usize,
+}
+
+impl Room {
+    /// The whole window but what the answer may take; in a small window that is half of it.
+    #[must_use]
+    pub fn new(window: u32, reserve: u32, calibration: Calibration) -> Self {
+        let window = calibration.window(window);
+        Self { window, reserve: reserve.min(window / 2), calibration, summary: None, own: 1 }
+    }
+
+    /// The same for a request that has a summary, and ends with so many messages of the turn itself.
+    #[must_use]
+    pub fn for_turn(self, summary: Option<String>, own: usize) -> Self {
+        Self { summary, own, ..self }
+    }
+
+    /// The model's window, in its tokens.
+    #[must_use]
+    pub fn window(&self) -> u32 {
+        self.window
+    }
+
+    /// Kept free for the answer, in tokens.
+    #[must_use]
+    pub fn reserve(&self) -> u32 {
+        self.reserve
+    }
+
+    /// What a request may take, in the model's tokens.
+    #[must_use]
+    pub fn usable(&self) -> u32 {
+        self.window.saturating_sub(self.reserve)
+    }
+
+    /// How our count relates to the model's.
+    #[must_use]
+    pub fn calibration(&self) -> &Calibration {
+        &self.calibration
+    }
+
+    /// What a request may take, as it is counted here.
+    fn budget(&self) -> u32 {
+        self.calibration.counted_within(self.usable())
+    }
+}
+
+/// A request that fits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fitted {
+    /// What is sent.
+    pub request: GenerateRequest,
+    /// What was taken away.
+    pub notices: Vec<Notice>,
+    /// Its size, as it is counted here; [`Calibration::tokens`] makes the model's tokens of it.
+    pub counted: u32,
+    /// Whether anything was taken away because it was too long.
+    pub is_shortened: bool,
+}
+
+/// Shrinks `request` until it fits into `room`, and says what it took away. `count` counts the tokens of a text.
 ///
-/// The instruction stays, and so do the words and calls of the last turn; every step removes something or the function
+/// The instruction stays, and so do the words and calls of the turn itself; every step removes something or the function
 /// fails.
 ///
 /// # Errors
-/// [`DoesNotFit`] if the instruction, the tools and the last turn without its results are too long.
+/// [`DoesNotFit`] if the instruction, the tools and the turn itself without its results are too long.
 pub fn fit(
     mut request: GenerateRequest,
-    window: u32,
-    reserve: u32,
+    room: &Room,
     count: &dyn Fn(&str) -> u32,
-) -> Result<(GenerateRequest, Vec<Notice>), DoesNotFit> {
-    let budget = window.saturating_sub(reserve);
+) -> Result<Fitted, DoesNotFit> {
+    let budget = room.budget();
     let fixed = tools_tokens(&request, count);
     let can_read_on = request.tools.iter().any(|tool| tool.name.as_str() == READ_RESULT);
     let mut sizes: Vec<u32> = request.messages.iter().map(|message| message_tokens(message, count)).collect();
     let needed = |sizes: &[u32]| sizes.iter().fold(fixed, |sum, size| sum.saturating_add(*size));
+    let first = usize::from(request.messages.first().is_some_and(|message| message.role() == Role::System));
+    let last_turn = request.messages.len().saturating_sub(room.own).max(first);
     let mut notices = Vec::new();
-    for (message, size) in request.messages.iter_mut().zip(&mut sizes) {
-        if *size > budget / LONG
-            && let Some(part) = in_part(message, budget / SHOWN, can_read_on, count)
+    // By the window alone, and not by what was learned since: the same part in every request.
+    let usable = room.usable();
+    for (at, (message, size)) in request.messages.iter_mut().zip(&mut sizes).enumerate() {
+        if *size > usable / LONG
+            && let Some(part) = in_part(message, usable / SHOWN, can_read_on, count)
         {
-            in_part_notice(message, *size).join(&mut notices);
+            // What an earlier turn read was announced there.
+            if at >= last_turn {
+                in_part_notice(message, *size).join(&mut notices);
+            }
             *size = message_tokens(&part, count);
             *message = part;
         }
     }
     if needed(&sizes) <= budget {
-        return Ok((request, notices));
+        return Ok(Fitted { counted: needed(&sizes), request, notices, is_shortened: false });
     }
 
-    let last_turn = request
-        .messages
-        .iter()
-        .rposition(|message| message.role() == Role::User)
-        .unwrap_or(request.messages.len());
     let mut cleared = 0_usize;
     for at in 0..last_turn {
         if needed(&sizes) <= budget {
@@ -102,17 +176,20 @@ pub fn fit(
     }
 
     let mut dropped = 0_usize;
-    while needed(&sizes) > budget {
-        let first =
-            usize::from(request.messages.first().is_some_and(|message| message.role() == Role::System));
-        let next = turn_after(&request.messages, first);
-        match next {
-            Some(next) => {
-                dropped += next - first;
-                request.messages.drain(first..next);
-                sizes.drain(first..next);
+    let mut last_turn = last_turn;
+    while needed(&sizes) > budget && last_turn > first {
+        let next = turn_after(&request.messages, first).unwrap_or(last_turn).min(last_turn);
+        let block =
+            room.summary.as_deref().filter(|block| begins_with(&request.messages[first..next], block));
+        dropped += next - first;
+        request.messages.drain(first..next);
+        sizes.drain(first..next);
+        last_turn -= next - first;
+        if let Some(block) = block {
+            put_block(&mut request.messages[first..], block);
+            for (message, size) in request.messages.iter().zip(&mut sizes).skip(first).take(1) {
+                *size = message_tokens(message, count);
             }
-            None => break,
         }
     }
 
@@ -130,19 +207,86 @@ pub fn fit(
             request.messages[at] = message;
         }
     }
+    if needed(&sizes) > budget
+        && let Some(block) = &room.summary
+    {
+        let found = request.messages.iter().enumerate();
+        let found = found.skip(first).find_map(|(at, message)| Some((at, without_block(message, block)?)));
+        if let Some((at, message)) = found {
+            sizes[at] = message_tokens(&message, count);
+            request.messages[at] = message;
+            let text = "The conversation is long: the summary of its beginning was left out.".to_owned();
+            notices.push(Notice { code: "summary_left_out".to_owned(), text });
+        }
+    }
     if needed(&sizes) > budget {
-        return Err(DoesNotFit { needed: needed(&sizes), window, reserve });
+        return Err(DoesNotFit {
+            needed: room.calibration.tokens(needed(&sizes)),
+            window: room.window,
+            reserve: room.reserve,
+        });
     }
     let text = match (cleared, dropped) {
-        (0, 0) => return Ok((request, notices)),
-        (0, dropped) => format!("The conversation is long: its {dropped} oldest messages were left out."),
-        (cleared, 0) => format!("The conversation is long: {cleared} old tool results were left out."),
-        (cleared, dropped) => format!(
+        (0, 0) => None,
+        (0, dropped) => {
+            Some(format!("The conversation is long: its {dropped} oldest messages were left out."))
+        }
+        (cleared, 0) => Some(format!("The conversation is long: {cleared} old tool results were left out.")),
+        (cleared, dropped) => Some(format!(
             "The conversation is long: {cleared} old tool results and its {dropped} oldest messages were left out."
-        ),
+        )),
     };
-    notices.push(Notice { code: "context_trimmed".to_owned(), text });
-    Ok((request, notices))
+    notices.extend(text.map(|text| Notice { code: "context_trimmed".to_owned(), text }));
+    Ok(Fitted { counted: needed(&sizes), request, notices, is_shortened: true })
+}
+
+/// Whether the first words of the person among these begin with a summary.
+fn begins_with(messages: &[Message], block: &str) -> bool {
+    let first = messages.iter().find(|message| message.role() == Role::User);
+    first.is_some_and(|message| message.text().starts_with(block))
+}
+
+/// What the parts of a request take, as they are counted here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// The instruction.
+    pub instruction: u32,
+    /// The tools and the schema of the answer.
+    pub tools: u32,
+    /// What stands for old turns.
+    pub summary: u32,
+    /// What was said, and the calls.
+    pub history: u32,
+    /// What tools answered.
+    pub results: u32,
+}
+
+/// What the parts of a request take. `summary`: what stands for old turns in it.
+#[must_use]
+pub fn parts_of(request: &GenerateRequest, summary: Option<&str>, count: &dyn Fn(&str) -> u32) -> Parts {
+    let mut parts = Parts { tools: tools_tokens(request, count), ..Parts::default() };
+    for message in &request.messages {
+        let size = message_tokens(message, count);
+        match message.role() {
+            Role::System => parts.instruction = parts.instruction.saturating_add(size),
+            Role::Tool => parts.results = parts.results.saturating_add(size),
+            Role::User | Role::Assistant => {
+                let block =
+                    summary.filter(|block| message.role() == Role::User && message.text().starts_with(block));
+                let of_summary = block.map_or(0, count).min(size);
+                parts.summary = parts.summary.saturating_add(of_summary);
+                parts.history = parts.history.saturating_add(size - of_summary);
+            }
+        }
+    }
+    parts
+}
+
+/// What a message of an earlier turn takes, as it is shown in a request.
+pub(super) fn shown_tokens(message: &Message, usable: u32, count: &dyn Fn(&str) -> u32) -> u32 {
+    let size = message_tokens(message, count);
+    let in_part = size > usable / LONG && message.tool_result().is_some();
+    if in_part { usable / SHOWN } else { size }
 }
 
 /// A result with the middle left out, in so many tokens. `None`: it is no result, or cannot be shortened.
@@ -233,8 +377,9 @@ fn result_tokens(result: &ToolResult, count: &dyn Fn(&str) -> u32) -> u32 {
     }
 }
 
-/// Counts every part; a picture counts [`IMAGE_TOKENS`], and what nobody can read nothing.
-fn message_tokens(message: &Message, count: &dyn Fn(&str) -> u32) -> u32 {
+/// What a message takes of a request, in tokens as `count` counts them: every part; a picture counts [`IMAGE_TOKENS`], and what nobody can read nothing.
+#[must_use]
+pub fn message_tokens(message: &Message, count: &dyn Fn(&str) -> u32) -> u32 {
     message.parts().iter().fold(TOKENS_PER_MESSAGE, |sum, part| {
         let size = match &part.content {
             Content::Text { text } | Content::Thinking { text } | Content::Refusal { text } => count(text),

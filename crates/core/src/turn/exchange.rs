@@ -5,9 +5,9 @@ use crate::confirmation::PendingCall;
 use crate::event::{Refusal, TurnEnd};
 use crate::id::{ModelId, TurnId};
 use crate::limits::TurnLimits;
-use crate::message::Message;
 use crate::model::{GenerateRequest, GenerationConfig, SchemaSupport};
 use crate::output::OutputSchema;
+use crate::summary::Recalled;
 use crate::tool::{Arguments, ToolCall, ToolDefinition, ToolResult};
 
 /// How a model is trusted with tools.
@@ -28,8 +28,8 @@ pub struct TurnSetup {
     pub model: ModelId,
     /// The instruction. Blank: none is sent.
     pub instruction: String,
-    /// What was said before, trimmed.
-    pub history: Vec<Message>,
+    /// What it is given of the past.
+    pub recalled: Recalled,
     /// What the person says now, cut to the bound.
     pub message: String,
     /// How many Unicode characters it had before.

@@ -8,18 +8,24 @@
 //! Given the same setup and the same arrivals it takes the same way, so a turn can be rebuilt from its journal at every
 //! step by feeding it what was recorded.
 
+mod calibration;
 mod context_window;
 mod decide;
 mod exchange;
 mod history;
 mod replay;
 mod round;
+mod summarise;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
 
-pub use context_window::{DoesNotFit, READ_RESULT, estimate_tokens, fit, request_tokens, text_of};
+pub use calibration::{Calibration, window_in};
+pub use context_window::{
+    DoesNotFit, Fitted, Parts, READ_RESULT, Room, estimate_tokens, fit, message_tokens, parts_of,
+    request_tokens, text_of,
+};
 pub(crate) use decide::is_control;
 pub(crate) use decide::is_one_question;
 pub use decide::{ASK_USER, DECLINE};
@@ -27,8 +33,10 @@ use decide::{Decision, Ending, Unusable, control_functions, decide};
 pub use exchange::{Action, CallEnd, OutOfOrder, StopReason, ToolStyle, TurnSetup};
 pub use history::{cut, trim};
 pub(crate) use replay::replay;
+pub use replay::said_in;
 use round::Round;
 use serde_json::Value;
+pub use summarise::{Summarise, Unsummarised};
 
 use crate::confirmation::{PendingCall, sorted};
 use crate::cost::Cost;
@@ -39,6 +47,7 @@ use crate::id::CallId;
 use crate::limits::{OUTPUT_TOKENS_MAX, TurnLimits};
 use crate::message::{Content, InvalidMessage, Message, Part};
 use crate::model::{GenerateRequest, GenerateResponse, Usage};
+use crate::summary::{Recalled, Summary, put_block};
 use crate::tool::{Arguments, ToolCall, ToolInvocation, ToolResult};
 use crate::words;
 
@@ -74,6 +83,10 @@ pub struct Turn {
     /// A call may or may not have been carried out.
     left_open: bool,
     output: Option<Value>,
+    /// The provider said that a request was too long; it was asked again with less.
+    was_too_long: bool,
+    /// Old turns could not be put into few words in this turn.
+    unsummarised: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -141,6 +154,8 @@ impl Turn {
             expired: false,
             left_open: false,
             output: None,
+            was_too_long: false,
+            unsummarised: false,
         })
     }
 
@@ -169,12 +184,67 @@ impl Turn {
         match &self.state {
             State::AwaitingModel => Ok(match result {
                 Ok(reply) => self.act_on(reply),
+                // Once more, with less of the conversation: whoever sends it has learned how much was too much.
+                Err(ModelError::ContextTooLong { .. }) if !self.was_too_long => {
+                    self.was_too_long = true;
+                    self.call_model()
+                }
                 Err(error) => self.fail(error),
             }),
             state @ (State::New | State::AwaitingTools(_) | State::AwaitingUser(_) | State::Finished) => {
                 Err(OutOfOrder { input: "a model reply", state: state.name() })
             }
         }
+    }
+
+    /// The request cannot be made to fit, so nobody was asked.
+    ///
+    /// # Errors
+    /// [`OutOfOrder`] unless the turn waits for the model.
+    pub fn on_unsendable(&mut self, error: ModelError) -> Result<Action, OutOfOrder> {
+        self.was_too_long = true;
+        self.on_model_result(Err(error))
+    }
+
+    /// Old turns were put into few words: they stand for them in [`Turn::request`] from now on. What that took counts as the
+    /// turn's.
+    pub fn on_summary(&mut self, summary: Summary, usage: Usage, cost: Option<Cost>, notice: Notice) {
+        self.usage = self.usage.plus(usage);
+        self.cost = Cost::sum(self.cost, cost);
+        self.setup.recalled.summarise(summary);
+        self.add_notice(notice);
+    }
+
+    /// Old turns could not be put into few words; that is not tried again in this turn.
+    pub fn on_summary_failed(&mut self, usage: Usage, cost: Option<Cost>, notice: Notice) {
+        self.usage = self.usage.plus(usage);
+        self.cost = Cost::sum(self.cost, cost);
+        self.unsummarised = true;
+        self.add_notice(notice);
+    }
+
+    /// Whether old turns could not be put into few words in this turn.
+    #[must_use]
+    pub fn is_unsummarised(&self) -> bool {
+        self.unsummarised
+    }
+
+    /// Whether the provider said that a request of this turn was too long.
+    #[must_use]
+    pub fn was_too_long(&self) -> bool {
+        self.was_too_long
+    }
+
+    /// What it was given of the past.
+    #[must_use]
+    pub fn recalled(&self) -> &Recalled {
+        &self.setup.recalled
+    }
+
+    /// How many messages at the end of [`Turn::request`] are its own.
+    #[must_use]
+    pub fn own_messages(&self) -> usize {
+        self.messages.len() + self.again.len()
     }
 
     /// Calls ended: those of [`Action::CallTools`], or, after the person answered, those of [`Action::AskUser`].
@@ -563,9 +633,12 @@ impl Turn {
         Action::CallModel(self.request())
     }
 
-    /// The same prefix gives the same bytes: instruction, tools and history never change within a turn, and what is new
-    /// grows at the end.
-    fn request(&self) -> GenerateRequest {
+    /// What the model is asked next, before it is fitted into a window.
+    ///
+    /// The same prefix gives the same bytes: instruction, tools and history change within a turn only where old turns are
+    /// summarised, and what is new grows at the end.
+    #[must_use]
+    pub fn request(&self) -> GenerateRequest {
         let setup = &self.setup;
         let mut tools = setup.tools.clone();
         if !tools.is_empty() {
@@ -583,15 +656,25 @@ impl Turn {
             None => setup.instruction.clone(),
         };
         let mut messages: Vec<Message> = Message::system(instruction).into_iter().collect();
-        messages.extend(setup.history.iter().cloned());
+        messages.extend(setup.recalled.messages.iter().cloned());
         messages.extend(self.messages.iter().cloned());
         messages.extend(self.again.iter().cloned());
+        if let Some(block) = self.summary_block() {
+            put_block(&mut messages, &block);
+        }
         GenerateRequest {
             tools,
             config: setup.config.clone(),
             response_schema: native,
             ..GenerateRequest::new(messages)
         }
+    }
+
+    /// What stands for old turns in its requests. A model that is given one round of actions reads only what was said last.
+    #[must_use]
+    pub fn summary_block(&self) -> Option<String> {
+        let summary = self.setup.recalled.summary.as_ref().filter(|_| self.setup.style == ToolStyle::Native);
+        summary.map(Summary::block)
     }
 
     fn mint_call_ids(&mut self, parts: &mut [Part]) {

@@ -1,15 +1,15 @@
 //! A turn again, from its events: what its model was sent, and what it said. Nothing is asked or executed.
 
 use super::round::Round;
-use super::{Action, CallEnd, State, ToolStyle, Turn, TurnSetup, trim};
+use super::{Action, CallEnd, State, ToolStyle, Turn, TurnSetup};
 use crate::confirmation::{PendingCall, Verdict};
-use crate::conversation;
 use crate::error::ModelError;
 use crate::event::{Event, GateVerdict, Recorded, ResolvedBy};
 use crate::id::{CallId, TurnId};
 use crate::message::Message;
 use crate::model::{GenerateResponse, GenerationConfig, SchemaSupport};
 use crate::output::OutputSchema;
+use crate::summary::recalled;
 use crate::tool::{ToolCall, ToolResult};
 
 /// What a turn's events say of its talk with the model.
@@ -20,6 +20,12 @@ pub(crate) struct Replay {
     pub(crate) requests: Vec<Vec<Message>>,
     /// What the turn has said so far, the person's message first.
     pub(crate) messages: Vec<Message>,
+}
+
+/// What a turn has said so far, the person's message first. Empty: it has no beginning among the events.
+#[must_use]
+pub fn said_in(events: &[Recorded], turn: TurnId) -> Vec<Message> {
+    replay(events, turn).map(|replay| replay.messages).unwrap_or_default()
 }
 
 /// Takes a turn through its events as far as they go. `None`: it has no beginning among them.
@@ -35,12 +41,11 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
     else {
         return None;
     };
-    let history = conversation::history(before);
     let mut turn = Turn::new(TurnSetup {
         turn: id,
         model: model.clone(),
         instruction: String::new(),
-        history: trim(&history, limits.history_messages_max).to_vec(),
+        recalled: recalled(before, limits.history_messages_max),
         message: message.clone(),
         message_chars: *message_chars,
         tools: Vec::new(),
@@ -56,8 +61,14 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
     while let Some(next) = action {
         action = match next {
             Action::CallModel(request) => {
-                requests.push(request.messages);
-                reply(&of_turn, requests.len()).and_then(|reply| turn.on_model_result(reply).ok())
+                let number = requests.len() + 1;
+                let changed = turn.take_summary(of_turn.iter().copied(), number);
+                requests.push(if changed { turn.request() } else { request }.messages);
+                match reply(&of_turn, number) {
+                    Some((Err(error), 0)) => turn.on_unsendable(error).ok(),
+                    Some((reply, _)) => turn.on_model_result(reply).ok(),
+                    None => None,
+                }
             }
             Action::CallTools(calls) => {
                 let ends = calls.iter().map(|call| Some((call.id.clone(), first_end(&of_turn, call)?)));
@@ -78,11 +89,11 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
     Some(Replay { requests, messages: turn.messages.into_iter().chain(so_far).collect() })
 }
 
-/// The answer to a model call, if there was one.
-fn reply(events: &[&Event], wanted: usize) -> Option<Result<GenerateResponse, ModelError>> {
+/// The answer to a model call, if there was one, and how often it was sent.
+fn reply(events: &[&Event], wanted: usize) -> Option<(Result<GenerateResponse, ModelError>, u32)> {
     events.iter().find_map(|event| match event {
-        Event::ModelReplied { number, reply, .. } if usize::try_from(*number) == Ok(wanted) => {
-            Some(reply.clone())
+        Event::ModelReplied { number, reply, attempts, .. } if usize::try_from(*number) == Ok(wanted) => {
+            Some((reply.clone(), *attempts))
         }
         _ => None,
     })

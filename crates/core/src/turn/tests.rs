@@ -39,7 +39,7 @@ fn setup() -> TurnSetup {
         turn: TurnId(uuid::Uuid::from_u128(7)),
         model: ModelId::new("test", "model").unwrap(),
         instruction: "Be brief.".to_owned(),
-        history: Vec::new(),
+        recalled: Recalled::default(),
         message: "hello".to_owned(),
         message_chars: 5,
         tools: vec![ToolDefinition::new("add", "Adds.", json!({"type": "object"})).unwrap()],
@@ -524,7 +524,10 @@ fn each_model_error_has_its_outcome_and_words() {
         ),
     ];
     for (error, outcome, words) in table {
-        let (_, end) = run(Turn::new(setup()).unwrap(), &[In::Fails(error.clone())]);
+        // What was too long is sent once more, with less.
+        let too_long = matches!(error, ModelError::ContextTooLong { .. });
+        let fails = vec![In::Fails(error.clone()); if too_long { 2 } else { 1 }];
+        let (_, end) = run(Turn::new(setup()).unwrap(), &fails);
         let end = end.unwrap();
         assert_eq!(end.outcome.as_str(), outcome, "{error}");
         assert!(end.decision.text.to_lowercase().contains(words), "{error}: {}", end.decision.text);
@@ -726,6 +729,14 @@ fn reading(n: u32, chars: usize) -> Vec<Message> {
     ]
 }
 
+fn room(window: u32, reserve: u32, own: usize) -> Room {
+    Room::new(window, reserve, Calibration::default()).for_turn(None, own)
+}
+
+fn parted(fitted: Fitted) -> (GenerateRequest, Vec<Notice>) {
+    (fitted.request, fitted.notices)
+}
+
 fn codes(notices: &[Notice]) -> Vec<&str> {
     notices.iter().map(|notice| notice.code.as_str()).collect()
 }
@@ -737,7 +748,7 @@ fn a_request_is_fitted_step_by_step_and_says_so() {
     messages.push(Message::user("and?").unwrap());
     let request = GenerateRequest::new(messages);
     let count = |text: &str| estimate_tokens(text);
-    let fitted = |window| fit(request.clone(), window, 100, &count);
+    let fitted = |window| fit(request.clone(), &room(window, 100, 1), &count).map(parted);
 
     let (same, notices) = fitted(10_000).unwrap();
     assert_eq!((same, notices), (request.clone(), Vec::new()));
@@ -752,8 +763,8 @@ fn a_request_is_fitted_step_by_step_and_says_so() {
     assert_eq!(dropped.messages.last().unwrap().text(), "and?");
     assert!(dropped.messages.len() < 11 && notices.last().unwrap().text.contains("oldest messages"));
 
-    let error = fitted(105).unwrap_err();
-    assert!(error.to_string().contains("105 fit"), "{error}");
+    let error = fitted(20).unwrap_err();
+    assert!(error.to_string().contains("20 fit"), "{error}");
 }
 
 #[test]
@@ -761,8 +772,8 @@ fn a_result_longer_than_the_window_is_shown_in_part_the_same_part_each_time() {
     let count = |text: &str| estimate_tokens(text);
     let mut request =
         GenerateRequest::new([vec![Message::system("Be brief.").unwrap()], reading(1, 200_000)].concat());
-    let shown = |request: &GenerateRequest, n: usize| {
-        let (fitted, notices) = fit(request.clone(), 4_096, 1_024, &count).unwrap();
+    let shown = |request: &GenerateRequest, n: usize, own: usize| {
+        let (fitted, notices) = parted(fit(request.clone(), &room(4_096, 1_024, own), &count).unwrap());
         assert!(request_tokens(&fitted, &count) <= 4_096 - 1_024);
         crate::message::check_pairing(&fitted.messages).unwrap();
         (
@@ -770,7 +781,7 @@ fn a_result_longer_than_the_window_is_shown_in_part_the_same_part_each_time() {
             notices,
         )
     };
-    let (first, notices) = shown(&request, 3);
+    let (first, notices) = shown(&request, 3, 3);
     assert_eq!(codes(&notices), ["result_in_part"]);
     assert!(notices[0].text.contains("read is long (about 50012 tokens)"), "{}", notices[0].text);
     assert!(
@@ -779,10 +790,10 @@ fn a_result_longer_than_the_window_is_shown_in_part_the_same_part_each_time() {
             && first.contains("of 200000 characters are left out here ...")
     );
     request.messages.push(Message::user("and?").unwrap());
-    assert_eq!(shown(&request, 3).0, first);
+    assert_eq!(shown(&request, 3, 1).0, first);
     let schema = json!({"type": "object"});
     request.tools.push(ToolDefinition::new(READ_RESULT, "Reads on.", schema).unwrap());
-    assert!(shown(&request, 3).0.contains("read_result with call \"call_1\" and from "));
+    assert!(shown(&request, 3, 1).0.contains("read_result with call \"call_1\" and from "));
 }
 
 #[test]
@@ -793,7 +804,8 @@ fn many_results_in_one_turn_are_shortened_before_it_is_given_up() {
         // One turn: only the first reading has a question.
         messages.extend(reading(n, 40_000).into_iter().skip(usize::from(n > 1)));
     }
-    let (fitted, notices) = fit(GenerateRequest::new(messages), 32_768, 1_024, &count).unwrap();
+    let (fitted, notices) =
+        parted(fit(GenerateRequest::new(messages), &room(32_768, 1_024, 11), &count).unwrap());
     crate::message::check_pairing(&fitted.messages).unwrap();
     assert_eq!(fitted.messages.len(), 12);
     assert!(request_tokens(&fitted, &count) <= 32_768 - 1_024);
@@ -808,7 +820,7 @@ fn a_failed_result_is_shortened_and_still_failed() {
     let mut messages = reading(1, 8);
     let id = CallId::new("call_1").unwrap();
     messages[2] = Message::tool(id, "read", ToolResult::failed("ü".repeat(100_000))).unwrap();
-    let (fitted, _) = fit(GenerateRequest::new(messages), 4_096, 1_024, &count).unwrap();
+    let (fitted, _) = parted(fit(GenerateRequest::new(messages), &room(4_096, 1_024, 3), &count).unwrap());
     let (_, _, result) = fitted.messages[2].tool_result().unwrap();
     assert!(!result.success && result.error.as_ref().unwrap().contains("of 100000 characters"), "{result:?}");
 }

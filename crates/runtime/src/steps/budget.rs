@@ -7,7 +7,7 @@ use adjutant_core::port::{BudgetStore, Reservation};
 use adjutant_core::turn::{estimate_tokens, request_tokens};
 use adjutant_core::{
     Allowance, Budgets, Cost, Event, Exceeded, GenerateRequest, GenerateResponse, ModelError, ModelId,
-    PendingCall, Recorded, Scope, Spending, ToolCall, TurnId, Usage, limits,
+    PendingCall, Recorded, Scope, Spending, ToolCall, TurnId, Usage, UserId, limits,
 };
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -40,7 +40,7 @@ impl Purse {
 }
 
 /// What was set aside for a step that has begun.
-pub(super) struct SetAside {
+pub(crate) struct SetAside {
     /// `None`: no day is bounded.
     reservation: Option<Reservation>,
     /// The most it may take.
@@ -51,7 +51,7 @@ pub(super) struct SetAside {
 
 impl SetAside {
     /// Books a model call that was answered or failed.
-    pub(super) async fn settle_reply(
+    pub(crate) async fn settle_reply(
         self,
         inner: &Inner,
         reply: &Result<GenerateResponse, ModelError>,
@@ -104,19 +104,14 @@ impl Steps<'_> {
         if self.inner.purse.budgets == Budgets::default() {
             return Ok(Ok(SetAside::nothing()));
         }
-        let capabilities = self.inner.model.capabilities();
-        let input = u64::from(input_tokens(self.inner, request).min(capabilities.context_window));
-        let visible = request.config.max_tokens.map_or(limits::OUTPUT_TOKENS_MAX, |max| max.get());
-        let all = u64::from(visible.saturating_add(capabilities.thinking_allowance));
-        let spending = |output: u64, ms| Spending {
-            tokens: input.saturating_add(output),
-            model_calls: 1,
-            tool_calls: 0,
-            ms,
-            cost: self.inner.most_it_costs(input, output),
-        };
+        let (most, unknown) = self.inner.most_of(request, time);
         let step = format!("{}/model/{number}", self.turn);
-        self.set_aside(step, spending(all, millis(time)), spending(u64::from(visible), 0), time).await
+        self.set_aside(step, most, unknown, time).await
+    }
+
+    /// What the turn has spent so far.
+    pub(super) async fn spent(&self) -> Spending {
+        spent(self.inner, &self.log.lock().await.events, self.turn)
     }
 
     /// Sets aside what the calls of one answer may take: all of them begin, or none. Once the gate has looked at one of them
@@ -167,29 +162,11 @@ impl Steps<'_> {
         unknown: Spending,
         time: Duration,
     ) -> Result<Result<SetAside, Exceeded>, RunError> {
-        let Purse { budgets, .. } = &self.inner.purse;
-        if !budgets.per_turn.is_unlimited() {
-            let spent = spent(self.inner, &self.log.lock().await.events, self.turn);
-            if let Some(exceeded) = budgets.per_turn.exceeded(Scope::Turn, spent, most) {
-                return Ok(Err(exceeded));
-            }
-        }
-        let Some(store) = self.inner.purse.days() else {
-            return Ok(Ok(SetAside { reservation: None, most, unknown }));
+        let spent = match self.inner.purse.budgets.per_turn.is_unlimited() {
+            true => Spending::default(),
+            false => self.spent().await,
         };
-        let reservation = Reservation {
-            step,
-            user: self.key.user.clone(),
-            day: self.inner.today(),
-            amount: most,
-            worker: self.inner.worker.clone(),
-            ttl: time + GRACE,
-        };
-        let exceeded = store.reserve(&reservation, &budgets.per_day, &budgets.everyone_per_day).await?;
-        Ok(match exceeded {
-            Some(exceeded) => Err(exceeded),
-            None => Ok(SetAside { reservation: Some(reservation), most, unknown }),
-        })
+        self.inner.set_aside(&self.key.user, step, spent, (most, unknown), time).await
     }
 }
 
@@ -200,6 +177,68 @@ impl SetAside {
 }
 
 impl Inner {
+    /// Sets aside what the model call may take that puts old turns into few words. `spent`: what its turn has spent.
+    pub(crate) async fn set_aside_for_summary(
+        &self,
+        user: &UserId,
+        step: String,
+        spent: Option<Spending>,
+        request: &GenerateRequest,
+    ) -> Result<Result<SetAside, Exceeded>, RunError> {
+        if self.purse.budgets == Budgets::default() {
+            return Ok(Ok(SetAside::nothing()));
+        }
+        let time = self.summary_time();
+        let most = self.most_of(request, time);
+        self.set_aside(user, step, spent.unwrap_or_default(), most, time).await
+    }
+
+    /// The most that a model call takes, and what is booked if nobody knows what it took.
+    fn most_of(&self, request: &GenerateRequest, time: Duration) -> (Spending, Spending) {
+        let capabilities = self.model.capabilities();
+        let input = u64::from(input_tokens(self, request).min(capabilities.context_window));
+        let visible = request.config.max_tokens.map_or(limits::OUTPUT_TOKENS_MAX, |max| max.get());
+        let all = u64::from(visible.saturating_add(capabilities.thinking_allowance));
+        let spending = |output: u64, ms| Spending {
+            tokens: input.saturating_add(output),
+            model_calls: 1,
+            tool_calls: 0,
+            ms,
+            cost: self.most_it_costs(input, output),
+        };
+        (spending(all, millis(time)), spending(u64::from(visible), 0))
+    }
+
+    async fn set_aside(
+        &self,
+        user: &UserId,
+        step: String,
+        spent: Spending,
+        (most, unknown): (Spending, Spending),
+        time: Duration,
+    ) -> Result<Result<SetAside, Exceeded>, RunError> {
+        let Purse { budgets, .. } = &self.purse;
+        if let Some(exceeded) = budgets.per_turn.exceeded(Scope::Turn, spent, most) {
+            return Ok(Err(exceeded));
+        }
+        let Some(store) = self.purse.days() else {
+            return Ok(Ok(SetAside { reservation: None, most, unknown }));
+        };
+        let reservation = Reservation {
+            step,
+            user: user.clone(),
+            day: self.today(),
+            amount: most,
+            worker: self.worker.clone(),
+            ttl: time + GRACE,
+        };
+        let exceeded = store.reserve(&reservation, &budgets.per_day, &budgets.everyone_per_day).await?;
+        Ok(match exceeded {
+            Some(exceeded) => Err(exceeded),
+            None => Ok(SetAside { reservation: Some(reservation), most, unknown }),
+        })
+    }
+
     /// The day that spending counts for.
     fn today(&self) -> Date {
         self.now().to_zoned(TimeZone::UTC).date()
@@ -246,6 +285,12 @@ fn spent(inner: &Inner, events: &[Recorded], turn: TurnId) -> Spending {
                 || serde_json::to_string(&reply.parts).map_or(0, |text| u64::from(estimate_tokens(&text)));
             let tokens = reply.usage.total().unwrap_or_else(said);
             let cost = reply.cost.unwrap_or_else(|| inner.most_it_costs(0, tokens));
+            Spending { tokens, model_calls: 1, ms: *ms, cost, ..Spending::default() }
+        }
+        Event::ConversationSummarized { usage, cost, ms, .. }
+        | Event::SummaryFailed { usage, cost, ms, .. } => {
+            let tokens = usage.total().unwrap_or_default();
+            let cost = cost.unwrap_or_else(|| inner.most_it_costs(0, tokens));
             Spending { tokens, model_calls: 1, ms: *ms, cost, ..Spending::default() }
         }
         Event::ModelReplied { ms, .. } => Spending { model_calls: 1, ms: *ms, ..Spending::default() },

@@ -1,0 +1,258 @@
+//! Putting old turns into few words: which, what the model is asked for, what is made of its answer. What waits for the
+//! answer is elsewhere.
+
+use serde_json::{Value, json};
+
+use super::Turn;
+use super::context_window::shown_tokens;
+use crate::decision::Notice;
+use crate::event::Event;
+use crate::message::{Content, Message, Role};
+use crate::model::{FinishReason, GenerateRequest, GenerateResponse, GenerationConfig, MaxTokens};
+use crate::summary::{Recalled, Summary, unmarked};
+use crate::words;
+
+/// What of the usable window is left for old turns that stay as they are, as a part of it: more is summarised.
+const KEPT: u32 = 4;
+/// The most of the usable window that a summary takes, as a part of it.
+const PART: u32 = 8;
+/// In less there is no summary worth having.
+const TOKENS_MIN: u32 = 48;
+/// How much of a message is shown to whoever summarises it, in characters: the first of these with which all of it fits.
+const SHOWN: [usize; 7] = [16_000, 8_000, 4_000, 2_000, 1_000, 500, 200];
+/// Around the conversation, in the request.
+const MARK: &str = "conversation";
+/// Around what the person wants kept.
+const FOCUS_MARK: &str = "focus";
+/// Characters of a summary, for each token it may have: an answer beyond it is not what was asked for, and is cut.
+const CHARS_PER_TOKEN: usize = 8;
+
+/// Old turns that are to be put into few words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summarise {
+    /// How many messages of the conversation's history the summary will stand for, from the beginning.
+    pub summarized_at: usize,
+    /// How many of them no earlier summary stands for.
+    pub messages: usize,
+    /// What they take now together with the earlier summary, as it is counted here, in tokens.
+    pub counted: u32,
+    /// What the summary may take, in tokens.
+    pub tokens_max: u32,
+    /// The earlier summary and the messages, as whoever summarises reads them.
+    lines: Vec<(Option<usize>, Value)>,
+}
+
+/// Why an answer is no summary.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unsummarised {
+    /// The model refused, or the provider filtered it.
+    #[error("the answer was filtered")]
+    Filtered,
+    /// There are no words in it.
+    #[error("there are no words in the answer")]
+    Empty,
+    /// It takes as much room as what it stands for.
+    #[error("the summary takes {after} tokens, and what it stands for {before}")]
+    NotShorter {
+        /// What it stands for, in tokens.
+        before: u32,
+        /// What it would take.
+        after: u32,
+    },
+}
+
+impl Summarise {
+    /// What of the past to put into few words, so that a part of the window is free again. Whole turns, the oldest first;
+    /// `all`: every turn that has ended. `None`: there is nothing to gain.
+    #[must_use]
+    pub fn plan(recalled: &Recalled, usable: u32, all: bool, count: &dyn Fn(&str) -> u32) -> Option<Self> {
+        let tokens_max = (usable / PART).min(crate::limits::SUMMARY_TOKENS_MAX);
+        if tokens_max < TOKENS_MIN || recalled.messages.is_empty() {
+            return None;
+        }
+        let sizes: Vec<u32> =
+            recalled.messages.iter().map(|message| shown_tokens(message, usable, count)).collect();
+        let sum = |sizes: &[u32]| sizes.iter().fold(0_u32, |sum, size| sum.saturating_add(*size));
+        let begins = |at: &usize| recalled.messages.get(*at).is_none_or(|next| next.role() == Role::User);
+        let cut = match all {
+            true => sizes.len(),
+            false => (0..=sizes.len()).filter(begins).find(|at| sum(&sizes[*at..]) <= usable / KEPT)?,
+        };
+        if cut == 0 {
+            return None;
+        }
+        let mut lines = Vec::new();
+        let mut counted = sum(&sizes[..cut]);
+        if let Some(earlier) = &recalled.summary {
+            counted = counted.saturating_add(count(&earlier.block()));
+            lines.push((None, json!({ "summary_of_what_came_before": earlier.text })));
+        }
+        lines.extend(recalled.messages[..cut].iter().flat_map(lines_of));
+        Some(Self { summarized_at: recalled.from + cut, messages: cut, counted, tokens_max, lines })
+    }
+
+    /// What the model is asked for. `within`: the tokens that the request may have; of what does not fit, the beginning and
+    /// the end of each message is shown, and at last the oldest messages are left out.
+    #[must_use]
+    pub fn request(
+        &self,
+        prompt: &str,
+        focus: Option<&str>,
+        within: u32,
+        config: &GenerationConfig,
+        count: &dyn Fn(&str) -> u32,
+    ) -> GenerateRequest {
+        let instruction = prompt.replace("{{words}}", &(self.tokens_max / 2).to_string());
+        let focus = focus.map(str::trim).filter(|focus| !focus.is_empty());
+        let focus = focus.map_or_else(String::new, |focus| {
+            let focus = unmarked(focus, FOCUS_MARK);
+            format!("\n<{FOCUS_MARK}>\n{focus}\n</{FOCUS_MARK}>")
+        });
+        let around = count(&instruction).saturating_add(count(&focus)).saturating_add(64);
+        let room = within.saturating_sub(around);
+        let mut lines = Vec::new();
+        for shown in SHOWN {
+            lines = self.lines.iter().map(|line| shown_line(line, shown)).collect();
+            if lines.iter().fold(0_u32, |sum, line| sum.saturating_add(count(line))) <= room {
+                break;
+            }
+        }
+        let mut size = lines.iter().fold(0_u32, |sum, line| sum.saturating_add(count(line)));
+        // What came before all of it stays, if there is something.
+        let first = usize::from(self.lines.first().is_some_and(|(shown, _)| shown.is_none()));
+        let gone = lines[first..]
+            .iter()
+            .take_while(|line| {
+                let over = size > room;
+                size = size.saturating_sub(if over { count(line) } else { 0 });
+                over
+            })
+            .count();
+        lines.drain(first..first + gone);
+        let text =
+            format!("<{MARK}>\n{}\n</{MARK}>{focus}\nWrite the summary.", unmarked(&lines.join("\n"), MARK));
+        let messages = [Message::system(instruction), Message::user(text)];
+        let max_tokens = MaxTokens::new(self.tokens_max).ok();
+        GenerateRequest {
+            config: GenerationConfig { max_tokens, ..config.clone() },
+            ..GenerateRequest::new(messages.into_iter().flatten().collect())
+        }
+    }
+
+    /// What is made of the answer, and what it takes, as it is counted here.
+    ///
+    /// # Errors
+    /// [`Unsummarised`].
+    pub fn read(
+        &self,
+        reply: &GenerateResponse,
+        count: &dyn Fn(&str) -> u32,
+    ) -> Result<(Summary, u32), Unsummarised> {
+        if reply.finish == FinishReason::ContentFilter {
+            return Err(Unsummarised::Filtered);
+        }
+        let text = reply.text();
+        let most = usize::try_from(self.tokens_max).unwrap_or(usize::MAX).saturating_mul(CHARS_PER_TOKEN);
+        let text = super::cut(text.trim(), most).unwrap_or_else(|| text.trim().to_owned());
+        if text.is_empty() {
+            return Err(Unsummarised::Empty);
+        }
+        let summary = Summary { summarized_at: self.summarized_at, text };
+        let after = count(&summary.block());
+        if after >= self.counted {
+            return Err(Unsummarised::NotShorter { before: self.counted, after });
+        }
+        Ok((summary, after))
+    }
+}
+
+impl Turn {
+    /// Takes what the events say about a summary before a model call of this turn. True if the request is another now.
+    pub fn take_summary<'a>(&mut self, events: impl Iterator<Item = &'a Event>, before_call: usize) -> bool {
+        for event in events {
+            match event {
+                Event::ConversationSummarized {
+                    turn, number, summary, before, after, usage, cost, ..
+                } if *turn == Some(self.setup.turn) && usize::try_from(*number) == Ok(before_call) => {
+                    let messages = summary.summarized_at;
+                    self.on_summary(summary.clone(), *usage, *cost, summarized(messages, *before, *after));
+                    return true;
+                }
+                Event::SummaryFailed { turn, number, usage, cost, .. }
+                    if *turn == Some(self.setup.turn) && usize::try_from(*number) == Ok(before_call) =>
+                {
+                    self.on_summary_failed(*usage, *cost, not_summarized());
+                    return false;
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+}
+
+fn summarized(messages: usize, before: u32, after: u32) -> Notice {
+    Notice { code: "context_summarized".to_owned(), text: words::summarized(messages, before, after) }
+}
+
+fn not_summarized() -> Notice {
+    Notice { code: "context_not_summarized".to_owned(), text: words::NOT_SUMMARIZED.to_owned() }
+}
+
+/// A message as lines of JSON, so that nobody's words can pass for somebody else's; with the size of the text in it.
+fn lines_of(message: &Message) -> Vec<(Option<usize>, Value)> {
+    let mut lines = Vec::new();
+    let text = message.text();
+    let who = match message.role() {
+        Role::User => "person",
+        Role::Assistant | Role::System | Role::Tool => "assistant",
+    };
+    if !text.trim().is_empty() {
+        lines.push((Some(text.len()), json!({ who: text })));
+    }
+    for part in message.parts() {
+        match &part.content {
+            Content::ToolCall(call) => {
+                lines.push((Some(0), json!({ "assistant_calls": call.name, "with": call.arguments })));
+            }
+            Content::ToolResult { name, result, .. } => {
+                lines.push((Some(0), json!({ "result_of": name, "is": result.to_text() })));
+            }
+            Content::Image { .. } => lines.push((Some(0), json!({ who: "[a picture]" }))),
+            Content::Text { .. }
+            | Content::Thinking { .. }
+            | Content::Refusal { .. }
+            | Content::Opaque { .. } => {}
+        }
+    }
+    lines
+}
+
+/// A line with no text in it longer than this. An earlier summary stays whole.
+fn shown_line((shown, line): &(Option<usize>, Value), chars: usize) -> String {
+    if shown.is_none() {
+        return line.to_string();
+    }
+    let shorter = line.as_object().map(|fields| {
+        fields
+            .iter()
+            .map(|(key, value)| (key.clone(), shortened(value, chars)))
+            .collect::<serde_json::Map<_, _>>()
+    });
+    shorter.map_or_else(|| line.to_string(), |fields| Value::Object(fields).to_string())
+}
+
+/// The beginning and the end of what is long.
+fn shortened(value: &Value, chars: usize) -> Value {
+    let text = match value {
+        Value::String(text) => std::borrow::Cow::Borrowed(text.as_str()),
+        other => std::borrow::Cow::Owned(other.to_string()),
+    };
+    if text.len() <= chars {
+        return value.clone();
+    }
+    let begun = &text[..text.floor_char_boundary(chars * 2 / 3)];
+    let ended = &text[text.ceil_char_boundary(text.len() - chars / 3)..];
+    Value::String(format!("{begun} [... left out ...] {ended}"))
+}

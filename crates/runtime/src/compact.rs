@@ -1,0 +1,180 @@
+//! Putting old turns into few words: the model call, and doing it because a person asks.
+
+use std::time::Duration;
+
+use adjutant_core::limits::{SUMMARY_TIMEOUT, SUMMARY_TIMEOUT_LOCAL};
+use adjutant_core::turn::{Room, Summarise};
+use adjutant_core::{
+    ConversationKey, Cost, Event, GenerateRequest, GenerateResponse, ModelError, Recalled, Summary, Usage,
+    recalled,
+};
+use tokio::time::Instant;
+
+use crate::RunError;
+use crate::agent::Inner;
+use crate::faults::boundary;
+use crate::run::holding;
+use crate::steps::{Log, millis};
+
+/// What whoever summarises is told.
+const PROMPT: &str = include_str!("../../../prompts/summary.md");
+
+/// What came of putting old turns into few words because a person asked for it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Compaction {
+    /// The summary stands for them from now on.
+    Done {
+        /// It.
+        summary: Summary,
+        /// How many messages no earlier summary stood for.
+        messages: usize,
+        /// What it stands for took of a request, in tokens.
+        before: u32,
+        /// What it takes.
+        after: u32,
+        /// Tokens of the model call that wrote it.
+        usage: Usage,
+        /// Money of it, if it is known.
+        cost: Option<Cost>,
+    },
+    /// Nothing was said that no summary stands for, or the window is too small for a summary.
+    NothingToDo,
+    /// It could not be done; the conversation is as it was.
+    Failed {
+        /// Why, in plain words, without internals of the provider.
+        reason: String,
+    },
+}
+
+/// What a model made of old turns.
+pub(crate) struct Written {
+    pub(crate) result: Result<(Summary, u32), String>,
+    /// As the provider gave it, for whoever books it.
+    pub(crate) reply: Result<GenerateResponse, ModelError>,
+    pub(crate) usage: Usage,
+    pub(crate) cost: Option<Cost>,
+    pub(crate) ms: u64,
+}
+
+impl Written {
+    /// What is recorded of it. `before`: what the old turns took.
+    pub(crate) fn event(
+        &self,
+        turn: Option<adjutant_core::TurnId>,
+        number: u32,
+        (plan, room): (&Summarise, &Room),
+    ) -> Event {
+        let Self { usage, cost, ms, .. } = *self;
+        match &self.result {
+            Ok((summary, after)) => Event::ConversationSummarized {
+                turn,
+                number,
+                summary: summary.clone(),
+                before: room.calibration().share_of(plan.counted),
+                after: room.calibration().share_of(*after),
+                usage,
+                cost,
+                ms,
+            },
+            Err(reason) => Event::SummaryFailed { turn, number, reason: reason.clone(), usage, cost, ms },
+        }
+    }
+}
+
+impl Inner {
+    /// How long a summary is waited for.
+    pub(crate) fn summary_time(&self) -> Duration {
+        if self.model.capabilities().local { SUMMARY_TIMEOUT_LOCAL } else { SUMMARY_TIMEOUT }
+    }
+
+    /// What the model is asked for.
+    pub(crate) fn summary_request(
+        &self,
+        plan: &Summarise,
+        focus: Option<&str>,
+        room: &Room,
+    ) -> GenerateRequest {
+        let within = room.window().saturating_sub(plan.tokens_max);
+        let within = room.calibration().counted_within(within);
+        plan.request(PROMPT.trim_end(), focus, within, &self.config, &|text| self.count(text))
+    }
+
+    /// Asks the model, and reads its answer. Nothing is recorded.
+    pub(crate) async fn write_summary(&self, plan: &Summarise, mut request: GenerateRequest) -> Written {
+        let time = self.summary_time();
+        let began = Instant::now();
+        request.time_left = Some(time);
+        let reply = match tokio::time::timeout(time, self.model.generate(&request)).await {
+            Ok(reply) => reply,
+            Err(_elapsed) => {
+                Err(ModelError::Timeout { provider: self.model.id().provider.clone(), waited: time })
+            }
+        };
+        let ms = millis(began);
+        let reply = reply.map(|reply| GenerateResponse { cost: self.cost_of(&reply), ..reply });
+        let (usage, cost) = match &reply {
+            Ok(reply) => (reply.usage, reply.cost),
+            Err(_) => (Usage::default(), Some(Cost::default())),
+        };
+        let result = match &reply {
+            Ok(reply) => plan.read(reply, &|text| self.count(text)).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        Written { result, reply, usage, cost, ms }
+    }
+}
+
+/// Puts every turn that has ended into few words, because a person asks for it. A running turn is waited for.
+pub(crate) async fn compact(
+    inner: &Inner,
+    key: &ConversationKey,
+    focus: Option<&str>,
+) -> Result<Compaction, RunError> {
+    let loaded = inner.journal.load(key).await?;
+    if plan(inner, &loaded.events).is_none() {
+        return Ok(Compaction::NothingToDo);
+    }
+    holding(inner, key, async {
+        let loaded = inner.journal.load(key).await?;
+        let mut log = Log { events: loaded.events, inbox: loaded.inbox };
+        let Some((plan, room)) = plan(inner, &log.events) else { return Ok(Compaction::NothingToDo) };
+        let request = inner.summary_request(&plan, focus, &room);
+        let next = log.events.last().map_or(1, |recorded| recorded.seq + 1);
+        let step = format!("{}/compact/{next}", key.conversation);
+        let set_aside = match inner.set_aside_for_summary(&key.user, step, None, &request).await? {
+            Ok(set_aside) => set_aside,
+            Err(exceeded) => {
+                return Ok(Compaction::Failed { reason: adjutant_core::words::budget(&exceeded).to_owned() });
+            }
+        };
+        boundary("before old turns are summarised");
+        let written = inner.write_summary(&plan, request).await;
+        boundary("old turns are summarised, not recorded");
+        set_aside.settle_reply(inner, &written.reply, written.ms).await?;
+        let event = written.event(None, 0, (&plan, &room));
+        log.append(inner, key, vec![event.clone()]).await?;
+        Ok(match event {
+            Event::ConversationSummarized { summary, before, after, usage, cost, .. } => {
+                Compaction::Done { summary, messages: plan.messages, before, after, usage, cost }
+            }
+            _ => Compaction::Failed { reason: words_for(&written) },
+        })
+    })
+    .await
+}
+
+/// Why it could not be done, for the person.
+fn words_for(written: &Written) -> String {
+    match &written.reply {
+        Err(error) => adjutant_core::words::for_model_error(error).to_owned(),
+        Ok(_) => written.result.as_ref().err().cloned().unwrap_or_default(),
+    }
+}
+
+fn plan(inner: &Inner, events: &[adjutant_core::Recorded]) -> Option<(Summarise, Room)> {
+    let past: Recalled = recalled(events, inner.limits.history_messages_max);
+    let room = inner.room(events, inner.config.max_tokens.map(|max| max.get()));
+    let plan = Summarise::plan(&past, room.usable(), true, &|text| inner.count(text))?;
+    Some((plan, room))
+}

@@ -1,0 +1,157 @@
+//! Making room in a turn: the request is fitted, and old turns are put into few words before it is full.
+
+use std::sync::atomic::Ordering;
+
+use adjutant_core::turn::{DoesNotFit, Fitted, Room, StopReason, Summarise, ToolStyle, Turn, fit};
+use adjutant_core::{Cost, Event, GenerateRequest, Recorded, Reference, TurnError, Usage};
+
+use super::Steps;
+use crate::RunError;
+use crate::event::RunEvent;
+use crate::faults::boundary;
+
+/// After so many failures in a row it is tried only every so many turns.
+const TURNS_BETWEEN_MAX: usize = 8;
+
+/// A request on its way to the model.
+pub(super) struct Prepared {
+    /// As the turn made it.
+    pub(super) native: GenerateRequest,
+    /// What a weak model may refer to.
+    pub(super) references: Vec<Reference>,
+    pub(super) room: Room,
+    pub(super) fitted: Result<Fitted, DoesNotFit>,
+}
+
+impl Steps<'_> {
+    /// Takes what is recorded of a summary before a model call. True if the request is another now.
+    pub(super) async fn take_recorded_summary(&self, turn: &mut Turn, number: u32) -> bool {
+        let log = self.log.lock().await;
+        let call = usize::try_from(number).unwrap_or(usize::MAX);
+        turn.take_summary(log.events.iter().map(|recorded| &recorded.event), call)
+    }
+
+    /// Puts a request into the form of the model, and into its window.
+    pub(super) async fn prepare(&self, turn: &Turn, native: GenerateRequest) -> Prepared {
+        let weak = turn.style() == ToolStyle::OneRound;
+        let mut references = Vec::new();
+        let request = if weak {
+            // Without the list the model can still add and talk; the gate resolves what it names.
+            references = self.inner.gate.registry.references(&self.key.user).await.unwrap_or_default();
+            self.inner.weak_tools.encode(&native, &references)
+        } else {
+            native.clone()
+        };
+        let answer = request.config.max_tokens.map(|max| max.get());
+        let room = self.inner.room(&self.log.lock().await.events, answer);
+        // What a weak model is shown of the turn is one message.
+        let own = if weak { 1 } else { turn.own_messages() };
+        let room = room.for_turn(turn.summary_block(), own);
+        let fitted = fit(request, &room, &|text| self.inner.count(text));
+        Prepared { native, references, room, fitted }
+    }
+
+    /// The old turns that are to be put into few words before this request is sent, if there are any.
+    pub(super) async fn wants_summary(&self, turn: &Turn, prepared: &Prepared) -> Option<Summarise> {
+        let share = turn.limits().summarize_at?;
+        if turn.style() == ToolStyle::OneRound || turn.is_unsummarised() {
+            return None;
+        }
+        let Prepared { room, fitted, .. } = prepared;
+        let usable = room.usable();
+        let (full, over) = match fitted {
+            Ok(fitted) => {
+                let tokens = f64::from(room.calibration().tokens(fitted.counted));
+                (tokens >= share.get() * f64::from(usable), fitted.is_shortened)
+            }
+            Err(_) => (true, true),
+        };
+        let over = over || turn.was_too_long();
+        if !full && !over {
+            return None;
+        }
+        if !over && !is_time_to_try(&self.log.lock().await.events) {
+            return None;
+        }
+        Summarise::plan(turn.recalled(), usable, over, &|text| self.inner.count(text))
+    }
+
+    /// Puts old turns into few words, and records that, or that it could not be done. Gives why the turn has to stop, if it
+    /// has to. What it takes is no part of the turn's time.
+    pub(super) async fn summarise(
+        &self,
+        turn: &mut Turn,
+        number: u32,
+        plan: &Summarise,
+        room: &Room,
+    ) -> Result<Option<StopReason>, RunError> {
+        let request = self.inner.summary_request(plan, None, room);
+        let step = format!("{}/summary/{number}", self.turn);
+        let spent = self.spent().await;
+        let event =
+            match self.inner.set_aside_for_summary(&self.key.user, step, Some(spent), &request).await? {
+                Err(exceeded) => Event::SummaryFailed {
+                    turn: Some(self.turn),
+                    number,
+                    reason: TurnError::from(exceeded).to_string(),
+                    usage: Usage::default(),
+                    cost: Some(Cost::default()),
+                    ms: 0,
+                },
+                Ok(set_aside) => {
+                    let before = room.calibration().share_of(plan.counted);
+                    self.emitter
+                        .emit(RunEvent::SummaryStarted { messages: plan.messages, tokens: before })
+                        .await;
+                    boundary("before old turns are summarised");
+                    let began = tokio::time::Instant::now();
+                    let written = tokio::select! {
+                        biased;
+                        () = self.cancelled.cancelled() => None,
+                        written = self.inner.write_summary(plan, request) => Some(written),
+                    };
+                    let ms = super::millis(began);
+                    self.not_counted_ms.fetch_add(ms, Ordering::Relaxed);
+                    let Some(written) = written else {
+                        set_aside.settle_dropped(self.inner, ms).await?;
+                        return Ok(Some(StopReason::Cancelled));
+                    };
+                    boundary("old turns are summarised, not recorded");
+                    set_aside.settle_reply(self.inner, &written.reply, written.ms).await?;
+                    written.event(Some(self.turn), number, (plan, room))
+                }
+            };
+        self.append(vec![event.clone()]).await?;
+        turn.take_summary(std::iter::once(&event), usize::try_from(number).unwrap_or(usize::MAX));
+        self.emitter.emit(shown(event)).await;
+        Ok(None)
+    }
+}
+
+fn shown(event: Event) -> RunEvent {
+    match event {
+        Event::ConversationSummarized { summary, before, after, usage, .. } => {
+            RunEvent::SummaryFinished { messages: summary.summarized_at, before, after, usage }
+        }
+        Event::SummaryFailed { reason, .. } => RunEvent::SummaryFailed { reason },
+        other => RunEvent::SummaryFailed { reason: other.kind().to_owned() },
+    }
+}
+
+/// Whether it is worth trying after what happened before: after a failure in the next turn, and after more of them in a row
+/// less and less often.
+fn is_time_to_try(events: &[Recorded]) -> bool {
+    let (mut failed, mut turns_since) = (0_u32, 0_usize);
+    for recorded in events {
+        match &recorded.event {
+            Event::ConversationSummarized { .. } => failed = 0,
+            Event::SummaryFailed { .. } => {
+                failed += 1;
+                turns_since = 0;
+            }
+            Event::TurnStarted { .. } => turns_since += 1,
+            _ => {}
+        }
+    }
+    failed == 0 || turns_since >= (1_usize << (failed - 1).min(31)).min(TURNS_BETWEEN_MAX)
+}
