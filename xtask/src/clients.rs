@@ -38,19 +38,19 @@ pub(crate) fn run(name: Option<&str>) -> Result<(), Failure> {
         }
     }
     let mut steps = Steps::default();
-    all(&mut steps, &adjutant, &folders);
+    all(&mut steps, &adjutant, &folders, None);
     steps.finish()
 }
 
-/// All of them.
-pub(crate) fn suite(steps: &mut Steps, adjutant: &Path) {
+/// All of them, beside examples of the workspace that were built a moment ago.
+pub(crate) fn suite(steps: &mut Steps, adjutant: &Path, examples: &Path) {
     match folders() {
-        Ok(folders) => all(steps, adjutant, &folders),
+        Ok(folders) => all(steps, adjutant, &folders, Some(examples)),
         Err(failure) => steps.step("clients", || Err(failure)),
     }
 }
 
-fn all(steps: &mut Steps, adjutant: &Path, folders: &[PathBuf]) {
+fn all(steps: &mut Steps, adjutant: &Path, folders: &[PathBuf], examples: Option<&Path>) {
     for folder in folders {
         let name = name_of(folder);
         let mut installed = false;
@@ -62,7 +62,7 @@ fn all(steps: &mut Steps, adjutant: &Path, folders: &[PathBuf]) {
         for (program, interpreter) in PROGRAMS.iter().filter(|(program, _)| folder.join(program).is_file()) {
             if installed {
                 steps.step(&format!("{name}: {program}"), || {
-                    ask(adjutant, folder, &name, (program, interpreter))
+                    ask(adjutant, folder, &name, (program, interpreter), examples)
                 });
             }
         }
@@ -124,6 +124,7 @@ fn ask(
     folder: &Path,
     name: &str,
     (program, interpreter): (&str, &str),
+    examples: Option<&Path>,
 ) -> Result<(), Failure> {
     let home = target().join("xtask").join("homes").join(name);
     if home.is_dir() {
@@ -144,6 +145,9 @@ fn ask(
         .env("ADJUTANT_URL", &service.url)
         .env("ADJUTANT_TOKEN", &service.token)
         .env("ADJUTANT_BIN", adjutant);
+    if let Some(examples) = examples {
+        command.env("ADJUTANT_EXAMPLES", examples);
+    }
     if interpreter == "python3" {
         command.env("PYTHONPATH", python_of(name)).env("PYTHONDONTWRITEBYTECODE", "1");
     }

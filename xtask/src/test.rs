@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every test there is.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::metadata::{self, Package};
@@ -34,7 +35,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         Ok(())
     });
     if let Some(adjutant) = shipped {
-        clients::suite(&mut steps, &adjutant);
+        clients::suite(&mut steps, &adjutant, &built_examples());
         model::suite(&mut steps, &adjutant);
     }
     steps.finish()
@@ -89,12 +90,17 @@ fn features_of(workspace: &[Package], name: &str) -> String {
     features.join(",")
 }
 
+/// Where the examples of the workspace are once they are built.
+fn built_examples() -> PathBuf {
+    target().join("debug").join("examples")
+}
+
 /// Runs every example of the library to its end.
 fn examples(workspace: &[Package], features: &[&str]) -> Result<(), Failure> {
     let examples = workspace.iter().find(|package| package.name == LIBRARY).map(|package| &package.examples);
     let examples = examples.filter(|examples| !examples.is_empty()).ok_or("the library has no example")?;
     run_command(cargo(["build", "--locked", "--examples"]).args(features))?;
-    let folder = target().join("debug").join("examples");
+    let folder = built_examples();
     let runs = examples.keys().map(|name| {
         let program = folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
         let mut example = Command::new(program);

@@ -75,7 +75,10 @@ async function scenario(url, name, folder) {
 export async function conformance() {
   const root = resolve('../../..');
   const cargo = ['run', '--quiet', '--locked', '-p', 'adjutant-service', '--example', 'mcp_conformance'];
-  const { url } = await started(spawn('cargo', cargo, { cwd: root, stdio: ['pipe', 'pipe', 'inherit'] }));
+  // Where the examples were built already, that one.
+  const built = process.env.ADJUTANT_EXAMPLES;
+  const [program, args] = built ? [join(built, 'mcp_conformance'), []] : ['cargo', cargo];
+  const { url } = await started(spawn(program, args, { cwd: root, stdio: ['pipe', 'pipe', 'inherit'] }));
   const folder = home().HOME;
   await check('conformance: every scenario of the suite is in one of the two lists', async () => {
     const { stdout } = await exec('node', [...PROGRAM, 'list', '--server']).catch(() =>
