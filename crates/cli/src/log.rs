@@ -20,9 +20,11 @@ use crate::config::Settings;
 use crate::display::{clean, clip, json_line, millis, tokens};
 use crate::error::{CliError, Exit};
 use crate::lines::Stops;
+use crate::meant::{Kind, is_meant, the_one};
 use crate::screen::Screen;
 use crate::store::{self, Store};
 
+const DECISIONS: Kind = Kind { one: "decision", many: "decisions", list: "adjutant log list" };
 /// How many decisions are read at once where all are wanted.
 const AT_ONCE: u32 = 200;
 /// How often `tail` looks for more.
@@ -95,6 +97,25 @@ pub(crate) async fn run(
         }
     }
     Ok(Exit::Ok)
+}
+
+/// One turn, as `log show` shows it, of a store that is open already.
+///
+/// # Errors
+/// The store cannot be read, or there is no such turn.
+pub(crate) async fn show_turn(
+    store: &dyn Store,
+    user: &UserId,
+    turn: TurnId,
+    settings: &Settings,
+    screen: &Screen,
+) -> Result<(), CliError> {
+    let decision = find(store, user, Some(&turn.to_string())).await?;
+    let calls = store.tool_invocations(user, decision.id).await?;
+    let key = ConversationKey { user: user.clone(), conversation: decision.conversation };
+    let loaded = store.load(&key).await?;
+    show(screen, &decision, &calls, &trace(&loaded.events, decision.id, settings.log_content));
+    Ok(())
 }
 
 /// A line of an export.
@@ -178,25 +199,14 @@ async fn find(store: &dyn Store, user: &UserId, id: Option<&str>) -> Result<Deci
     {
         return Ok(decision);
     }
-    let is_meant = |decision: &DecisionRecord| {
-        let full = decision.id.to_string();
-        !id.is_empty() && (full.starts_with(id) || full.ends_with(id))
-    };
     let mut meant: Vec<DecisionRecord> = Vec::new();
     let all = DecisionFilter { limit: Some(AT_ONCE), ..DecisionFilter::default() };
     each_page(store, user, all, async |page| {
-        meant.extend(page.into_iter().filter(is_meant));
+        meant.extend(page.into_iter().filter(|decision| is_meant(&decision.id.to_string(), id)));
         Ok(())
     })
     .await?;
-    match (meant.pop(), meant.len()) {
-        (Some(one), 0) => Ok(one),
-        (Some(_), more) => Err(CliError::unknown(format!("{id:?} fits {} decisions", more + 1))
-            .or_try("more of the id; adjutant log list shows its end")),
-        (None, _) => {
-            Err(CliError::unknown(format!("no decision has the id {id:?}")).or_try("adjutant log list"))
-        }
-    }
+    the_one(meant, id, |decision| decision.id.to_string(), &DECISIONS)
 }
 
 fn table(decisions: &[DecisionRecord]) -> String {

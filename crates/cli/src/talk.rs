@@ -1,7 +1,7 @@
 //! One person, one agent, one terminal: what `ask`, `chat` and `pending` share.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use adjutant_core::port::{ConversationFilter, ConversationStore};
 use adjutant_core::{AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, UserId};
@@ -12,11 +12,17 @@ use crate::config::{Database, Settings};
 use crate::confirm::{Approver, Decided, approves, short_id};
 use crate::display::clip;
 use crate::error::{CliError, Exit};
-use crate::lines::{Interrupts, Lines};
-use crate::render::{Renderer, footer};
+use crate::lines::{Endings, Interrupts, Lines};
+use crate::memory::{self, Desk, Told};
+use crate::render::{Renderer, context_meter, footer};
 use crate::screen::Screen;
-use crate::store::{self, Store};
+use crate::sessions::Start;
+use crate::store::{self, Store, Stores};
+use crate::tty::{Ahead, Mode};
 use crate::{model_choice, servers, wiring};
+
+/// How long a turn may take to stop when the process is asked to end. What it leaves open, the next start finishes.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
 
 /// A running assistant and the person in front of it.
 pub(crate) struct Talk<'a> {
@@ -26,11 +32,22 @@ pub(crate) struct Talk<'a> {
     pub(crate) user: UserId,
     pub(crate) lines: Lines,
     pub(crate) interrupts: Interrupts,
+    pub(crate) endings: Endings,
+    /// Who reads what is typed while a turn runs.
+    pub(crate) ahead: Ahead,
+    pub(crate) model: Arc<dyn LanguageModel>,
+    /// What the person has in their vault, for commands.
+    pub(crate) desk: Desk,
+    /// What the model is told anew every turn; none if it is too small for it.
+    pub(crate) told: Option<Told>,
+    stores: Stores,
     /// Kept as long as the agent: its tools are among the agent's.
     servers: Option<Servers>,
     yes: Vec<String>,
     /// Whether answers are printed as text.
     prints: bool,
+    /// Whether more is said after an answer.
+    goes_on: bool,
     /// Whether the person left the last question open with Ctrl-C.
     left_open: bool,
 }
@@ -46,14 +63,38 @@ impl<'a> Talk<'a> {
         yes: Vec<String>,
         prints: bool,
     ) -> Result<Self, CliError> {
+        let mut talk = Self::open(screen, settings, yes, prints, true).await?;
+        talk.resume().await?;
+        Ok(talk)
+    }
+
+    /// The same for who says in other words who answers, and finishes what was left open when it has: [`Talk::resume`].
+    pub(crate) async fn open(
+        screen: &'a Screen,
+        settings: &Settings,
+        yes: Vec<String>,
+        prints: bool,
+        headed: bool,
+    ) -> Result<Self, CliError> {
         let model = model_choice::open(settings, screen).await?;
-        screen.note(&header(&*model));
+        if headed {
+            screen.note(&header(&*model));
+        }
         if let Database::Postgres(_) = &settings.database {
             screen.note(&format!("store {}", settings.database));
         }
-        let store = store::open(settings).await?;
-        let servers = servers::start_for(model.capabilities(), settings, screen).await?;
-        let agent = wiring::agent_with(settings, model, store.clone(), servers.as_ref())?;
+        let stores = store::for_talk(settings).await?;
+        let desk = Desk::open(settings, stores.kept.clone()).await?;
+        let servers = match settings.bounds.no_tools {
+            true => None,
+            false => servers::start_for(model.capabilities(), settings, screen).await?,
+        };
+        let (agent, told) = wiring::diana(settings, Arc::clone(&model), &stores, servers.as_ref(), &desk)?;
+        match &told {
+            Some(told) => told.unread().await.iter().for_each(|unread| screen.note(unread)),
+            None if desk.memory().is_some() => screen.note(memory::TOO_SMALL),
+            None => {}
+        }
         for name in &yes {
             wiring::known_tool(name, &wiring::tool_names(&agent)).map_err(|error| CliError {
                 exit: Exit::Usage,
@@ -62,21 +103,49 @@ impl<'a> Talk<'a> {
             })?;
         }
         let interrupts = Interrupts::new()?;
+        let endings = Endings::new()?;
         let user = UserId::local();
-        let mut talk = Self {
+        Ok(Self {
             screen,
-            store,
+            store: stores.conversation.clone(),
+            stores,
+            desk,
+            told,
             agent,
             user,
             lines: Lines::new(),
             interrupts,
+            endings,
+            ahead: Ahead::Lines,
+            model,
             servers,
             yes,
             prints,
+            goes_on: !headed,
             left_open: false,
-        };
-        talk.resume().await?;
-        Ok(talk)
+        })
+    }
+
+    /// Another model answers from now on, in the same conversation.
+    ///
+    /// # Errors
+    /// It cannot be opened; then the one before goes on answering.
+    pub(crate) async fn use_model(&mut self, settings: &Settings) -> Result<(), CliError> {
+        let model = model_choice::open(settings, self.screen).await?;
+        if self.servers.is_none() && !settings.bounds.no_tools {
+            // Those of a model that was too small for them.
+            self.servers = servers::start_for(model.capabilities(), settings, self.screen).await?;
+        }
+        let servers = self.servers.as_ref().filter(|_| !model.capabilities().weak_tools);
+        (self.agent, self.told) =
+            wiring::diana(settings, Arc::clone(&model), &self.stores, servers, &self.desk)?;
+        self.model = model;
+        Ok(())
+    }
+
+    /// The tools of other programs, if the model gets any.
+    pub(crate) fn servers(&self) -> Option<&Servers> {
+        self.servers.as_ref()
     }
 
     /// Lets other people's servers end in good order.
@@ -86,9 +155,13 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// The conversation with the newest message, or a new one.
-    pub(crate) async fn context(&self, continues: bool) -> Result<RunContext, CliError> {
-        if continues {
+    /// The conversation a talk begins in.
+    pub(crate) async fn context(&self, start: Start) -> Result<RunContext, CliError> {
+        if let Start::In(conversation) = start {
+            let key = ConversationKey { user: self.user.clone(), conversation };
+            return Ok(self.agent.context(&key).await?);
+        }
+        if start == Start::Newest {
             if let Some(newest) =
                 ConversationStore::list(&*self.store, &self.user, &ConversationFilter::newest(1))
                     .await?
@@ -109,6 +182,7 @@ impl<'a> Talk<'a> {
         context: &mut RunContext,
         text: &str,
     ) -> Result<AgentResponse, CliError> {
+        let _mode = Mode::turn(self.ahead);
         context.cancelled = CancellationToken::new();
         let stream = self.agent.stream(context, text);
         let response = self.follow(stream, context).await?;
@@ -121,6 +195,7 @@ impl<'a> Talk<'a> {
         context: &mut RunContext,
         answers: Vec<Answer>,
     ) -> Result<AgentResponse, CliError> {
+        let _mode = Mode::turn(self.ahead);
         context.cancelled = CancellationToken::new();
         let stream = self.agent.stream_answer(context, answers);
         let response = self.follow(stream, context).await?;
@@ -145,7 +220,14 @@ impl<'a> Talk<'a> {
                 interrupts: &mut self.interrupts,
                 yes: &self.yes,
             };
-            match approver.decide(&response.decision.pending).await {
+            let decided = tokio::select! {
+                decided = approver.decide(&response.decision.pending) => decided,
+                () = self.endings.next() => {
+                    self.screen.side("\n");
+                    return Err(CliError::terminated());
+                }
+            };
+            match decided {
                 Decided::Answers(answers) => {
                     context.cancelled = CancellationToken::new();
                     let stream = self.agent.stream_answer(context, answers);
@@ -161,7 +243,7 @@ impl<'a> Talk<'a> {
         Ok(response)
     }
 
-    /// Shows a run to its end. Ctrl-C stops it; a second one does not wait for that.
+    /// Shows a run to its end. Ctrl-C stops it; a second one does not wait for that. A process that is asked to end stops it too.
     async fn follow(
         &mut self,
         mut stream: RunStream,
@@ -183,6 +265,13 @@ impl<'a> Talk<'a> {
                     }
                     context.cancelled.cancel();
                 }
+                () = self.endings.next() => {
+                    context.cancelled.cancel();
+                    let stopped = async { while stream.next().await.is_some() {} };
+                    let _ = tokio::time::timeout(STOP_WITHIN, stopped).await;
+                    renderer.end_lines();
+                    return Err(CliError::terminated());
+                }
             }
         }
         let (response, after) = stream.finish().await?;
@@ -193,12 +282,12 @@ impl<'a> Talk<'a> {
         } else {
             renderer.end_lines();
         }
-        self.after(&response, began);
+        self.after(&response, context, began).await;
         Ok(response)
     }
 
     /// What is told about a turn beside its answer.
-    fn after(&self, response: &AgentResponse, began: Instant) {
+    async fn after(&self, response: &AgentResponse, context: &RunContext, began: Instant) {
         if self.prints
             && let Some(error) = CliError::of_response(response)
         {
@@ -206,13 +295,25 @@ impl<'a> Talk<'a> {
         }
         // A question follows; the figures come with the answer.
         if self.screen.shows_work() && !self.will_be_decided(response) {
-            let figures = footer(&response.usage, response.cost, began.elapsed());
+            let mut figures = footer(&response.usage, response.cost, began.elapsed());
+            if let Some(meter) = self.meter(context).await {
+                figures = format!("{figures} · {meter}");
+            }
             self.screen.note(&format!("  {figures}"));
         }
         if self.screen.verbose() {
             let (kind, outcome) = (response.decision.kind, response.outcome);
             self.screen.note(&format!("  turn {} · {kind} · {outcome}", response.turn));
         }
+    }
+
+    /// How full the window is, for whoever goes on talking. `None`: nobody does, or it cannot be told.
+    async fn meter(&self, context: &RunContext) -> Option<String> {
+        if !self.goes_on {
+            return None;
+        }
+        let used = self.agent.context_use(&context.key()).await.ok()?;
+        context_meter(u64::from(used.total()), u64::from(used.usable()))
     }
 
     /// Whether every call that waits is going to be answered by an option or at the terminal.
@@ -242,7 +343,15 @@ impl<'a> Talk<'a> {
         }
     }
 
-    async fn resume(&mut self) -> Result<(), CliError> {
+    /// Finishes what a crash left open.
+    ///
+    /// # Errors
+    /// The store cannot be read, or the person does not want to wait.
+    pub(crate) async fn resume(&mut self) -> Result<(), CliError> {
+        // With --no-tools nothing that was begun can be finished; the next start does it.
+        if self.agent.tools().is_empty() {
+            return Ok(());
+        }
         let never = CancellationToken::new();
         let swept = tokio::select! {
             swept = self.agent.sweep(Some(&self.user), &never) => swept?,

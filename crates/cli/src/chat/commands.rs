@@ -4,6 +4,10 @@ use adjutant_core::nearest;
 
 use crate::display::clip;
 use crate::error::CliError;
+use crate::memory;
+
+/// How wide the column of the commands is.
+const TITLE_WIDTH: usize = 18;
 
 /// One command.
 pub(crate) struct Command {
@@ -23,12 +27,23 @@ pub(super) enum Action {
     Help,
     Model,
     Tools,
+    Memory,
+    Remember,
+    Forget,
+    Undo,
+    Context,
+    Compact,
     Usage,
     Retry,
     Edit,
     Copy,
+    Export,
+    Sessions,
+    Resume,
+    Rename,
     New,
     Trace,
+    Doctor,
     Quit,
 }
 
@@ -37,12 +52,23 @@ pub(crate) const COMMANDS: &[Command] = &[
     command("/help", "", "this list", Action::Help),
     command("/model", "[NAME]", "who answers; with a name, another one from now on", Action::Model),
     command("/tools", "", "what the assistant can do, and what is asked before", Action::Tools),
+    command("/memory", memory::ARGUMENT, "what is remembered, or those facts that fit", Action::Memory),
+    command("/remember", "FACT", "remember this; so does #FACT", Action::Remember),
+    command("/forget", "FACT", "forget the fact of this id or these words", Action::Forget),
+    command("/undo", "", "take back the last change of a fact or a note", Action::Undo),
+    command("/context", "", "what fills the model's window", Action::Context),
+    command("/compact", "[FOCUS]", "put the conversation so far into few words", Action::Compact),
     command("/usage", "", "tokens of this session", Action::Usage),
     command("/retry", "", "send the last message again", Action::Retry),
     command("/edit", "[TEXT]", "write a message in $EDITOR; so does Ctrl-O", Action::Edit),
     command("/copy", "", "the last answer into the clipboard", Action::Copy),
+    command("/export", "[FILE]", "this conversation as markdown", Action::Export),
+    command("/sessions", "[WORDS]", "conversations there were", Action::Sessions),
+    command("/resume", "[ID]", "go on with one of them", Action::Resume),
+    command("/rename", "TITLE", "call this conversation something else", Action::Rename),
     command("/new", "", "start a new conversation", Action::New),
     command("/trace", "", "the last turn, step by step", Action::Trace),
+    command("/doctor", "", "is everything as it should be?", Action::Doctor),
     command("/quit", "", "end; so does Ctrl-D, or Ctrl-C twice", Action::Quit),
     command("/exit", "", "the same", Action::Quit),
 ];
@@ -74,12 +100,18 @@ pub(super) fn read(line: &str) -> Result<(Action, &str), CliError> {
     Ok((command.action, rest))
 }
 
-/// The table, as help shows it.
+/// The table, as help shows it. What has a long form stands on a line of its own.
 pub(super) fn help() -> Vec<String> {
-    let titled = |command: &Command| format!("{} {}", command.name, command.argument);
-    let width = COMMANDS.iter().map(|command| titled(command).len()).max().unwrap_or_default();
-    let lines = COMMANDS.iter().map(|command| format!("  {:width$} {}", titled(command), command.meaning));
-    lines.collect()
+    let mut lines = Vec::new();
+    for command in COMMANDS {
+        let mut title = format!("{} {}", command.name, command.argument);
+        if title.len() > TITLE_WIDTH {
+            lines.push(format!("  {title}"));
+            title.clear();
+        }
+        lines.push(format!("  {title:TITLE_WIDTH$} {}", command.meaning));
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 /// The states of a session.
 ///
 /// ```text
-/// INITIALIZING ─ready─► READY ─message─► PROCESSING ─answered, failed─► CHECK CONTEXT ─fits─► READY
-///      └─failed─► FAILED  └─────────leave─────────┴─► TERMINATING ─closed─► CLOSED
+/// INITIALIZING ─opened─► READY ─message─► PROCESSING ─answered, failed─► CHECK CONTEXT ─fits─► READY
+///      │                                      ◄──────────overflows──────────┘
+///      └─not opened─► FAILED          READY, PROCESSING, CHECK CONTEXT ─leave─► TERMINATING ─saved─► CLOSED
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
@@ -39,6 +40,8 @@ pub(crate) enum Event {
     TurnFailed,
     /// What was said fits the model's window, or has been made to.
     Fits,
+    /// What was said did not fit the model's window; it is shorter now, and the message is sent once more.
+    Overflows,
     /// The person, or the system, ends it.
     Leave,
     /// Everything is saved and stopped.
@@ -64,6 +67,7 @@ impl State {
             (Self::Ready, Event::Message) => Ok(Self::Processing),
             (Self::Processing, Event::Answered | Event::TurnFailed) => Ok(Self::CheckContext),
             (Self::CheckContext, Event::Fits) => Ok(Self::Ready),
+            (Self::CheckContext, Event::Overflows) => Ok(Self::Processing),
             (Self::Ready | Self::Processing | Self::CheckContext, Event::Leave) => Ok(Self::Terminating),
             (Self::Terminating, Event::Saved) => Ok(Self::Closed),
             (state, event) => Err(OutOfOrder { state, event }),
@@ -84,13 +88,14 @@ mod tests {
         State::Closed,
         State::Failed,
     ];
-    const EVENTS: [Event; 8] = [
+    const EVENTS: [Event; 9] = [
         Event::Opened,
         Event::NotOpened,
         Event::Message,
         Event::Answered,
         Event::TurnFailed,
         Event::Fits,
+        Event::Overflows,
         Event::Leave,
         Event::Saved,
     ];
@@ -104,6 +109,14 @@ mod tests {
         use Event::*;
         assert_eq!(through(&[Opened, Message, Answered, Fits]), Ok(State::Ready));
         assert_eq!(through(&[Opened, Message, TurnFailed, Fits]), Ok(State::Ready));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_sent_once_more() {
+        use Event::*;
+        assert_eq!(through(&[Opened, Message, Answered, Overflows]), Ok(State::Processing));
+        assert_eq!(through(&[Opened, Message, Answered, Overflows, Answered, Fits]), Ok(State::Ready));
+        assert!(through(&[Opened, Overflows]).is_err());
     }
 
     #[test]

@@ -1,27 +1,27 @@
 //! `adjutant` and `adjutant chat`: a conversation with one person.
 
+mod act; // what commands do
 mod attach; // @note
 mod commands; // /help and the others
 mod editor; // a line at a terminal
 mod lifecycle; // where a session is
 pub(crate) mod outside; // $EDITOR, the clipboard
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjutant_core::{AgentResponse, Message, Role, Usage};
+use adjutant_core::{AgentResponse, OutcomeCategory, Usage};
 use adjutant_runtime::RunContext;
 
-use crate::config::Settings;
-use crate::display::{clean, clip};
+use crate::config::{Settings, Sources};
 use crate::error::{CliError, Exit};
 use crate::input::checked;
 use crate::screen::Screen;
 use crate::sessions::{self, Start, TakeUp};
 use crate::talk::Talk;
 use crate::tty::Ahead;
-use crate::{db, log, tools};
+use crate::{db, memory};
 
-use commands::Action;
 use editor::{Editor, Typed};
 use lifecycle::{Event, State};
 
@@ -39,12 +39,13 @@ const HISTORY: &str = "history.txt";
 /// # Errors
 /// No assistant could be started. Once it runs, what goes wrong is told and the talk goes on.
 pub(crate) async fn run(
+    sources: &Sources,
     settings: &Settings,
     screen: &Screen,
     take_up: TakeUp,
     yes: Vec<String>,
 ) -> Result<Exit, CliError> {
-    let mut chat = match Chat::start(settings, screen, take_up, yes).await {
+    let mut chat = match Chat::start(sources, settings, screen, take_up, yes).await {
         Ok(chat) => chat,
         Err(error) => {
             // What is missing is told by whoever called, with its way out; there is nothing to save.
@@ -60,6 +61,8 @@ pub(crate) async fn run(
 /// A session: the assistant, the person, and what they are at.
 struct Chat<'a> {
     talk: Talk<'a>,
+    /// What the settings come from, for who looks at all of it.
+    sources: &'a Sources,
     settings: Settings,
     context: RunContext,
     state: State,
@@ -98,6 +101,7 @@ enum Next {
 impl<'a> Chat<'a> {
     /// Opens everything, says what is there, and finishes what was left open.
     async fn start(
+        sources: &'a Sources,
         settings: &Settings,
         screen: &'a Screen,
         take_up: TakeUp,
@@ -106,7 +110,7 @@ impl<'a> Chat<'a> {
         let state = State::Initializing;
         let start = take_up.start(settings, screen).await?;
         let mut talk = Talk::open(screen, settings, yes, true, false).await?;
-        screen.note(&format!("{} · {}", greeting(&talk), talk.desk.headline().await));
+        screen.note(&greeting(&talk).await);
         talk.resume().await?;
         db::remove_old(settings, &*talk.store, screen).await;
         let context = talk.context(start).await?;
@@ -121,6 +125,7 @@ impl<'a> Chat<'a> {
         let state = state.after(Event::Opened).map_err(out_of_order)?;
         Ok(Self {
             talk,
+            sources,
             settings: settings.clone(),
             context,
             state,
@@ -145,13 +150,18 @@ impl<'a> Chat<'a> {
         if let Some(editor) = &mut self.editor {
             editor.stop().await;
         }
-        // What was said is in the journal since it was said; that it ended is not worth an error.
-        if let Err(error) = sessions::end(&*self.talk.store, &self.context.key()).await {
-            self.talk.screen.note(&error.message);
-        }
+        self.ended().await;
         self.talk.leave().await;
         self.state.after(Event::Saved).map_err(out_of_order)?;
         Ok(())
+    }
+
+    /// Writes down that the person left the conversation. What was said is in the journal since it was said, so that a failure
+    /// here is worth a line and no more.
+    async fn ended(&self) {
+        if let Err(error) = sessions::end(&*self.talk.store, &self.context.key()).await {
+            self.talk.screen.note(&error.message);
+        }
     }
 
     async fn until_left(&mut self) -> Result<Exit, CliError> {
@@ -270,6 +280,10 @@ impl<'a> Chat<'a> {
             let (action, rest) = commands::read(text)?;
             return self.command(action, rest).await;
         }
+        if let Some(fact) = memory::fact_typed(text) {
+            self.talk.screen.side_line(&self.talk.desk.slash_remember(fact).await?);
+            return Ok(Next::Prompt);
+        }
         self.say(text.to_owned()).await?;
         Ok(Next::Prompt)
     }
@@ -278,94 +292,38 @@ impl<'a> Chat<'a> {
     async fn say(&mut self, text: String) -> Result<(), CliError> {
         self.goes(Event::Message)?;
         self.said = Some(text.clone());
-        let said = self.talk.say(&mut self.context, &text).await;
-        let said = match said {
+        let text = match self.talk.desk.memory() {
+            Some(memory) => attach::with_notes(&text, memory, self.talk.screen).await,
+            None => text,
+        };
+        let mut said = self.turn(&text).await;
+        // What does not fit is put into fewer words, and said once more.
+        let overflows =
+            |said: &Result<OutcomeCategory, CliError>| matches!(said, Ok(OutcomeCategory::ContextLimit));
+        if overflows(&said) && self.compact("").await.is_ok() {
+            self.goes(Event::Overflows)?;
+            said = self.turn(&text).await;
+        }
+        self.goes(Event::Fits)?;
+        said.map(drop)
+    }
+
+    /// One turn and its count: from PROCESSING to CHECK CONTEXT.
+    async fn turn(&mut self, text: &str) -> Result<OutcomeCategory, CliError> {
+        match self.talk.say(&mut self.context, text).await {
             Ok(response) => {
                 self.goes(Event::Answered)?;
                 self.usage = self.usage.plus(response.usage);
                 self.turns += 1;
+                let outcome = response.outcome;
                 self.answer = Some(response);
-                Ok(())
+                Ok(outcome)
             }
             Err(error) => {
                 self.goes(Event::TurnFailed)?;
                 Err(error)
             }
-        };
-        self.goes(Event::Fits)?;
-        said
-    }
-
-    async fn command(&mut self, action: Action, rest: &str) -> Result<Next, CliError> {
-        let screen = self.talk.screen;
-        match action {
-            Action::Quit => return Ok(Next::Leave),
-            Action::Help => commands::help().iter().for_each(|line| screen.side_line(line)),
-            Action::Model if rest.is_empty() => {
-                screen.side_line(&clean(&format!("{}   (another: /model NAME)", self.talk.model.id())));
-            }
-            Action::Model => self.use_model(rest).await?,
-            Action::Tools => {
-                tools::list(&self.talk.agent, &self.settings, self.talk.servers(), screen)?;
-            }
-            Action::Usage => screen.side_line(&self.words()),
-            Action::Retry => {
-                let Some(text) = self.said.clone() else {
-                    return Err(CliError::usage("nothing was said yet"));
-                };
-                screen.side_line(&dim(&format!("{PROMPT}{}", clip(&text, 160))));
-                self.say(text).await?;
-            }
-            Action::Edit => self.edit(rest),
-            Action::Copy => {
-                let Some(answer) = &self.answer else {
-                    return Err(CliError::usage("there is no answer yet"));
-                };
-                outside::copy(screen, &clean(&answer.content))?;
-                screen.note("the last answer was given to the terminal's clipboard");
-            }
-            Action::New => {
-                self.context = RunContext::new(self.talk.user.clone());
-                screen.note("a new conversation");
-            }
-            Action::Trace => {
-                let Some(answer) = &self.answer else {
-                    return Err(CliError::usage("there was no turn yet").or_try("adjutant log list"));
-                };
-                log::show_turn(&*self.talk.store, &self.talk.user, answer.turn, &self.settings, screen)
-                    .await?;
-            }
         }
-        Ok(Next::Prompt)
-    }
-
-    /// What comes back from the editor stands at the next prompt; where nothing can stand there, it is sent.
-    fn edit(&mut self, text: &str) {
-        match outside::edited(text) {
-            Ok(text) => self.fill = Some(text).filter(|text| !text.trim().is_empty()),
-            Err(error) => {
-                self.talk.screen.error(&error);
-                self.fill = Some(text.to_owned()).filter(|text| self.editor.is_some() && !text.is_empty());
-            }
-        }
-    }
-
-    async fn use_model(&mut self, name: &str) -> Result<(), CliError> {
-        let settings = Settings { model: Some(name.to_owned()), ..self.settings.clone() };
-        self.talk.use_model(&settings).await?;
-        self.settings = settings;
-        self.talk.screen.note(&greeting(&self.talk));
-        Ok(())
-    }
-
-    fn words(&self) -> String {
-        let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
-        format!(
-            "{} turns · {} tokens in · {} tokens out",
-            self.turns,
-            count(self.usage.input_tokens),
-            count(self.usage.output_tokens)
-        )
     }
 }
 
@@ -378,8 +336,11 @@ async fn open_editor(settings: &Settings, talk: &mut Talk<'_>) -> Option<Editor>
         return None;
     }
     let options = editor::Options {
-        history: Some(settings.dirs.state.join(HISTORY)),
-        notes: None,
+        history: (!settings.bounds.temp).then(|| settings.dirs.state.join(HISTORY)),
+        notes: talk.desk.memory().map(|memory| -> editor::Notes {
+            let root = memory.vault().root().to_owned();
+            Arc::new(move |typed: &str| attach::names(&root, typed))
+        }),
         colors: screen.styles_answers(),
     };
     match Editor::open(options).await {
@@ -396,10 +357,10 @@ async fn open_editor(settings: &Settings, talk: &mut Talk<'_>) -> Option<Editor>
     }
 }
 
-/// `adjutant 0.1.0 · ollama/qwen3:30b-a3b · ctx 32768`: who answers, and what is known of it.
-fn greeting(talk: &Talk<'_>) -> String {
+/// `adjutant 0.1.0 · ollama/qwen3:30b-a3b · ctx 32768 · vault Notes · memory 12 facts`: who answers, and what is known.
+async fn greeting(talk: &Talk<'_>) -> String {
     let window = talk.model.capabilities().context_window;
-    format!("{} · ctx {window}", crate::talk::header(&*talk.model))
+    format!("{} · ctx {window} · {}", crate::talk::header(&*talk.model), talk.desk.headline().await)
 }
 
 /// A mistake of ours, told as one.

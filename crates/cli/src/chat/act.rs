@@ -1,0 +1,247 @@
+use std::path::Path;
+
+use adjutant_core::ConversationKey;
+use adjutant_runtime::{Compaction, Counting, RunContext};
+
+use super::commands::{self, Action};
+use super::{Chat, Next, PROMPT, greeting, outside};
+use crate::config::Settings;
+use crate::display::{clean_line, clip, tokens};
+use crate::error::{CliError, Exit};
+use crate::screen::dim;
+use crate::sessions::{self, Export};
+use crate::{doctor, log, tools};
+
+/// Sessions of a list.
+const SESSIONS: u32 = 20;
+
+impl Chat<'_> {
+    /// Does what a command says.
+    pub(super) async fn command(&mut self, action: Action, rest: &str) -> Result<Next, CliError> {
+        let screen = self.talk.screen;
+        match action {
+            Action::Quit => return Ok(Next::Leave),
+            Action::Help => commands::help().iter().for_each(|line| screen.side_line(line)),
+            Action::Model => self.model(rest).await?,
+            Action::Tools => tools::list(&self.talk.agent, &self.settings, self.talk.servers(), screen)?,
+            Action::Memory => {
+                let lines = self.talk.desk.slash_memory(rest).await?;
+                lines.iter().for_each(|line| screen.side_line(line));
+            }
+            Action::Remember => screen.side_line(&self.talk.desk.slash_remember(rest).await?),
+            Action::Forget => screen.side_line(&self.talk.desk.slash_forget(rest).await?),
+            Action::Undo => screen.side_line(&self.talk.desk.slash_undo().await?),
+            Action::Context => self.tell_context().await?,
+            Action::Compact => self.compact(rest).await?,
+            Action::Usage => screen.side_line(&self.words()),
+            Action::Retry => {
+                let Some(text) = self.said.clone() else {
+                    return Err(CliError::usage("nothing was said yet"));
+                };
+                screen.side_line(&dim(&format!("{PROMPT}{}", clip(&text, 160))));
+                self.say(text).await?;
+            }
+            Action::Edit => self.edit(rest),
+            Action::Copy => {
+                let Some(answer) = &self.answer else {
+                    return Err(CliError::usage("there is no answer yet"));
+                };
+                outside::copy(screen, &answer.content)?;
+                screen.note("the last answer was given to the terminal's clipboard");
+            }
+            Action::Export => self.export(rest).await?,
+            Action::Sessions => self.tell_sessions(rest).await?,
+            Action::Resume => self.resume(rest).await?,
+            Action::Rename => {
+                self.begun().await?;
+                let title = sessions::rename(&*self.talk.store, &self.context.key(), rest).await?;
+                screen.note(&format!("this conversation is called “{title}” now"));
+            }
+            Action::New => {
+                self.ended().await;
+                self.context = RunContext::new(self.talk.user.clone());
+                self.said = None;
+                screen.note("a new conversation");
+            }
+            Action::Trace => {
+                let Some(answer) = &self.answer else {
+                    return Err(CliError::usage("there was no turn yet").or_try("adjutant log list"));
+                };
+                log::show_turn(&*self.talk.store, &self.talk.user, answer.turn, &self.settings, screen)
+                    .await?;
+            }
+            Action::Doctor => {
+                if doctor::run(self.sources, screen, false).await? == Exit::Ok {
+                    screen.note("nothing has to be mended");
+                }
+            }
+        }
+        Ok(Next::Prompt)
+    }
+
+    async fn model(&mut self, name: &str) -> Result<(), CliError> {
+        let screen = self.talk.screen;
+        if name.is_empty() {
+            screen.side_line(&clean_line(&format!("{}   (another: /model NAME)", self.talk.model.id())));
+            return Ok(());
+        }
+        let settings = Settings { model: Some(name.to_owned()), ..self.settings.clone() };
+        self.talk.use_model(&settings).await?;
+        self.settings = settings;
+        screen.note(&greeting(&self.talk).await);
+        Ok(())
+    }
+
+    /// What comes back from the editor stands at the next prompt; where nothing can stand there, it is sent.
+    pub(super) fn edit(&mut self, text: &str) {
+        match outside::edited(text) {
+            Ok(text) => self.fill = Some(text).filter(|text| !text.trim().is_empty()),
+            Err(error) => {
+                self.talk.screen.error(&error);
+                self.fill = Some(text.to_owned()).filter(|text| self.editor.is_some() && !text.is_empty());
+            }
+        }
+    }
+
+    fn words(&self) -> String {
+        let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
+        format!(
+            "{} turns · {} tokens in · {} tokens out",
+            self.turns,
+            count(self.usage.input_tokens),
+            count(self.usage.output_tokens)
+        )
+    }
+
+    async fn tell_context(&self) -> Result<(), CliError> {
+        let screen = self.talk.screen;
+        let used = self.talk.agent.context_use(&self.context.key()).await?;
+        let row = |name: &str, count: u32| {
+            screen.side_line(&format!("  {name:22} {:>8}", tokens(u64::from(count))));
+        };
+        row("instruction", used.instruction);
+        if let Some(told) = &self.talk.told {
+            for part in told.parts().await {
+                let notice =
+                    part.notice.map(|notice| format!("  {}", clip(&notice, 200))).unwrap_or_default();
+                let name = clip(&part.name, 60);
+                screen
+                    .side_line(&dim(&format!("    {name:20} {:>8}{notice}", tokens(u64::from(part.tokens)))));
+            }
+        }
+        row("tools", used.tools);
+        row("summary", used.summary);
+        row("what was said", used.history);
+        row("results of tools", used.results);
+        if used.other > 0 {
+            row("other", used.other);
+        }
+        let counted = match used.counting {
+            Counting::Estimated => "estimated",
+            _ => "counted",
+        };
+        screen.side_line(&format!(
+            "  {} of {} tokens, {:.0} % ({counted}); {} are kept free for the answer",
+            tokens(u64::from(used.total())),
+            tokens(u64::from(used.usable())),
+            used.share() * 100.0,
+            tokens(u64::from(used.reserve)),
+        ));
+        if let Some(messages) = used.summarized_at {
+            screen.side_line(&format!("  a summary stands for the first {messages} messages"));
+        }
+        Ok(())
+    }
+
+    pub(super) async fn compact(&mut self, focus: &str) -> Result<(), CliError> {
+        let screen = self.talk.screen;
+        let (key, focus) = (self.context.key(), Some(focus).filter(|focus| !focus.is_empty()));
+        screen.note("putting the conversation so far into few words; Ctrl-C gives it up");
+        let done = {
+            let _mode = crate::tty::Mode::turn(self.talk.ahead);
+            let agent = self.talk.agent.clone();
+            tokio::select! {
+                done = agent.compact(&key, focus) => done?,
+                () = self.talk.interrupts.next() => {
+                    screen.note("given up; nothing has changed");
+                    return Ok(());
+                }
+                () = self.talk.endings.next() => return Err(CliError::terminated()),
+            }
+        };
+        match done {
+            Compaction::Done { messages, before, after, usage, .. } => {
+                self.usage = self.usage.plus(usage);
+                screen.note(&format!(
+                    "{messages} messages are {} tokens now; they were {}. All of them are kept (adjutant sessions export)",
+                    tokens(u64::from(after)),
+                    tokens(u64::from(before))
+                ));
+            }
+            Compaction::NothingToDo => screen.note("there is nothing to put into fewer words"),
+            Compaction::Failed { reason } => {
+                return Err(
+                    CliError::failed("there is no summary; the conversation is as it was").because(reason)
+                );
+            }
+            // What else may come of it is no change.
+            _ => screen.note("nothing has changed"),
+        }
+        self.context = self.talk.agent.context(&key).await?;
+        Ok(())
+    }
+
+    /// The conversation as it is kept.
+    ///
+    /// # Errors
+    /// Nothing was said in it yet.
+    async fn begun(&self) -> Result<adjutant_core::port::ConversationSummary, CliError> {
+        let nothing = || CliError::usage("nothing was said in this conversation yet");
+        self.talk.store.summary(&self.context.key()).await?.ok_or_else(nothing)
+    }
+
+    async fn export(&self, file: &str) -> Result<(), CliError> {
+        let summary = self.begun().await?;
+        let text = Export::of(&*self.talk.store, &self.talk.user, summary).await?.markdown();
+        if file.is_empty() {
+            self.talk.screen.answer(&text);
+            return Ok(());
+        }
+        let file = sessions::save(Path::new(file), &text, false)
+            .map_err(|error| CliError { tries: vec!["/export ANOTHER.md".to_owned()], ..error })?;
+        self.talk.screen.note(&format!("it is in {}", file.display()));
+        Ok(())
+    }
+
+    async fn tell_sessions(&self, words: &str) -> Result<(), CliError> {
+        let listed = sessions::list(&*self.talk.store, &self.talk.user, Some(words), SESSIONS).await?;
+        if listed.is_empty() {
+            self.talk.screen.note("there is no such conversation");
+            return Ok(());
+        }
+        #[expect(clippy::disallowed_methods, reason = "how long ago something is has to be told by somebody")]
+        let now = jiff::Timestamp::now();
+        self.talk.screen.side_line(&sessions::table(&listed, now));
+        Ok(())
+    }
+
+    /// Goes on in another conversation: the one that is meant, or one that is picked.
+    async fn resume(&mut self, id: &str) -> Result<(), CliError> {
+        let (store, user) = (&*self.talk.store, &self.talk.user);
+        let summary = if !id.is_empty() {
+            sessions::find(store, user, id).await?
+        } else if self.editor.is_some() {
+            let Some(picked) = sessions::pick(store, user).await? else { return Ok(()) };
+            picked
+        } else {
+            return Err(CliError::usage("which conversation?").or_try("/sessions, then /resume ID"));
+        };
+        let key = ConversationKey { user: user.clone(), conversation: summary.id };
+        let context = self.talk.agent.context(&key).await?;
+        self.ended().await;
+        self.context = context;
+        self.said = None;
+        self.talk.screen.note(&format!("going on with “{}”", sessions::title(&summary)));
+        sessions::show_again(self.talk.screen, &*self.talk.store, &self.context).await
+    }
+}

@@ -1,0 +1,384 @@
+//! `adjutant` at a terminal: keys, Ctrl-C in every phase, pastes, signals, and what must never reach the screen.
+
+mod pty;
+
+use expectrl::process::unix::Signal;
+
+use crate::harness::{Home, arg};
+use pty::{Kind, Terminal};
+
+const CTRL_C: &str = "\x03";
+const CTRL_D: &str = "\x04";
+
+/// A model that repeats what it is told, for ever.
+const ECHO: &str = r#"{"text": "You said: {{input}}", "repeat": true}"#;
+
+fn talking(home: &Home, script: &[&str]) -> Terminal {
+    let model = home.script(script);
+    let mut terminal = Terminal::start(home, &["-m", &model]);
+    terminal.prompts_after("/help");
+    terminal
+}
+
+/// The messages that reached the log, oldest first.
+fn messages(home: &Home) -> Vec<String> {
+    let (_, decisions) = home.json(&["log", "list"]);
+    let messages =
+        decisions.as_array().unwrap().iter().map(|row| row["message"].as_str().unwrap().to_owned());
+    messages.rev().collect()
+}
+
+#[test]
+fn the_first_five_minutes() {
+    let home = Home::new();
+    let mut terminal = Terminal::start(&home, &["-m", "demo"]);
+    terminal
+        .sees(concat!("adjutant ", env!("CARGO_PKG_VERSION"), " · scripted/demo · ctx "))
+        .prompts_after("/help");
+    terminal.line("add buy milk").sees("⚙ add_task").prompts_after("buy milk");
+    terminal.line("/hlep").sees("there is no command /hlep").sees("try: /help").prompts_after("try: /help");
+    terminal.line("/usage").sees("1 turns").prompts_after("1 turns");
+    terminal.line("/trace").sees("add_task").prompts_after("add_task");
+    terminal.line("/tools").sees("delete_task").prompts_after("delete_task");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert!(terminal.echoes(), "the terminal is as it was");
+    assert_eq!(home.tasks(), ["buy milk"]);
+}
+
+#[test]
+fn ctrl_c_clears_a_line_and_quits_on_the_second_where_there_is_none() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[ECHO]);
+    terminal.keys("never sent").sees("never sent").keys(CTRL_C);
+    terminal.waits("an empty prompt", |screen| !screen.contents().contains("never sent"));
+    terminal.keys(CTRL_C).prompts_after("Ctrl-C again");
+    terminal.keys(CTRL_C);
+    terminal.ends_with(130);
+    assert!(terminal.echoes());
+}
+
+#[test]
+fn ctrl_c_stops_an_answer_and_keeps_what_came() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[r#"{"text": "The first half.\n\nAnd the", "fault": "stall"}"#, ECHO]);
+    terminal.line("tell me").sees("The first half.").keys(CTRL_C).prompts_after("The first half.");
+    assert!(!terminal.screen().contains("^C"), "{}", terminal.screen());
+    terminal.line("go on").prompts_after("You said: go on");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert_eq!(messages(&home), ["tell me", "go on"]);
+}
+
+#[test]
+fn ctrl_c_stops_a_tool_and_the_session_goes_on() {
+    let home = Home::new();
+    let server = home.file("server.sh", include_str!("mcp_servers/server.sh"));
+    home.config(&format!("[mcp.servers.shell]\ncommand = [\"sh\", \"{}\"]\n", arg(&server)));
+    home.file("config/adjutant/.env", "SHELL_TOKEN=x\n");
+    let mut terminal = talking(&home, &[r#"{"calls": [{"name": "shell__hang", "args": {}}]}"#, ECHO]);
+    terminal.line("hang").sees("shell__hang").keys(CTRL_C).prompts_after("shell__hang");
+    terminal.line("still there?").prompts_after("You said: still there?");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+}
+
+fn deleting(home: &Home, delay: &str) -> Vec<String> {
+    home.add_task("buy milk");
+    vec![
+        r#"{"match": "\"success\":true", "text": "It is gone."}"#.to_owned(),
+        r#"{"match": "\"success\":false", "text": "I kept it."}"#.to_owned(),
+        format!(
+            r#"{{"match": "delete", "calls": [{{"name": "delete_task", "args": {{"task_id": "milk"}}}}]{delay}}}"#
+        ),
+        ECHO.to_owned(),
+    ]
+}
+
+#[test]
+fn ctrl_c_in_a_question_leaves_the_question_and_nothing_else() {
+    let home = Home::new();
+    let script = deleting(&home, "");
+    let script: Vec<&str> = script.iter().map(String::as_str).collect();
+    let mut terminal = talking(&home, &script);
+    terminal.line("delete milk").sees("[y]").keys(CTRL_C).prompts_after("pending approve");
+    assert_eq!(home.tasks(), ["buy milk"]);
+    // What waits is asked again by the next message, and a no is a no.
+    terminal.line("no").prompts_after("I kept it.");
+    terminal
+        .line("delete milk, please")
+        .sees("milk, please")
+        .waits("the question", |screen| screen.contents().matches("[y]").count() == 2);
+    terminal.line("y").prompts_after("It is gone.");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert!(home.tasks().is_empty());
+}
+
+#[test]
+fn keys_pressed_ahead_answer_no_question() {
+    let home = Home::new();
+    let script = deleting(&home, r#", "delay_ms": 3000"#);
+    let script: Vec<&str> = script.iter().map(String::as_str).collect();
+    let mut terminal = talking(&home, &script);
+    // The model takes its time; the person does not.
+    terminal.line("delete milk").line("y").line("yes");
+    terminal.sees("[y]");
+    assert_eq!(home.tasks(), ["buy milk"]);
+    terminal.line("n").prompts_after("I kept it.");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert_eq!(home.tasks(), ["buy milk"]);
+}
+
+#[test]
+fn five_hundred_pasted_lines_are_one_message() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[r#"{"text": "Read."}"#, r#"{"text": "Read again."}"#]);
+    let lines: Vec<String> = (1..=500).map(|number| format!("line {number}")).collect();
+    terminal.paste(&lines.join("\r")).sees("[pasted text 1: 500 lines]");
+    terminal.line("").prompts_after("Read.");
+    // A short one is shown as it is, and its line breaks send nothing.
+    terminal.paste("one\ntwo\r\nthree").sees("three");
+    terminal.line("").prompts_after("Read again.");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert_eq!(messages(&home), [lines.join("\n"), "one\ntwo\nthree".to_owned()]);
+}
+
+#[test]
+fn a_paste_that_is_too_long_is_refused_and_what_was_there_stays() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[ECHO]);
+    terminal.keys("hello").sees("hello");
+    terminal.paste(&"x".repeat(10_000_000)).sees("1 MiB").prompts_or_keeps("hello");
+    terminal.line(" there").prompts_after("You said: hello there");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+}
+
+impl Terminal {
+    /// Waits until the last line is the prompt with these words.
+    #[track_caller]
+    fn prompts_or_keeps(&mut self, words: &str) -> &mut Self {
+        self.waits(words, |screen| screen.contents().trim_end().ends_with(&format!("you> {words}")))
+    }
+}
+
+#[test]
+fn a_newline_has_three_keys() {
+    let home = Home::new();
+    let model = home.script(&[r#"{"text": "Read."}"#]);
+    let mut terminal = Terminal::of(home.command(&["-m", &model]), Kind::Kitty);
+    terminal.prompts_after("/help");
+    terminal.keys("a\x1b\rb\nc\x1b[13;2ud").sees("...> d");
+    terminal.line("").prompts_after("Read.");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert_eq!(messages(&home), ["a\nb\nc\nd"]);
+}
+
+#[test]
+fn what_was_typed_comes_back_the_next_time() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[ECHO]);
+    terminal.line("remember the milk").prompts_after("You said: remember the milk");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    let history = home.path("state/adjutant/history.txt");
+    use std::os::unix::fs::PermissionsExt as _;
+    assert_eq!(std::fs::metadata(&history).unwrap().permissions().mode() & 0o777, 0o600);
+
+    let mut terminal = talking(&home, &[ECHO]);
+    terminal.keys("\x1b[A").sees("you> remember the milk");
+    terminal.line("!").prompts_after("You said: remember the milk!");
+    // Ctrl-R searches.
+    terminal.keys("\x12").keys("the milk").sees("remember the milk!").keys(CTRL_C).keys(CTRL_C).keys(CTRL_C);
+    terminal.ends_with(130);
+}
+
+#[test]
+fn a_temporary_chat_leaves_no_history() {
+    let home = Home::new();
+    let model = home.script(&[ECHO]);
+    let mut terminal = Terminal::start(&home, &["--temp", "-m", &model]);
+    terminal.prompts_after("/help");
+    terminal.line("a secret").prompts_after("You said: a secret");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert!(!home.path("state/adjutant/history.txt").exists());
+}
+
+#[test]
+fn tab_completes_a_command() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[ECHO]);
+    terminal.keys("/usa\t").sees("you> /usage").line("").prompts_after("0 turns");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+}
+
+#[test]
+fn an_editor_of_ones_own_writes_the_message() {
+    let home = Home::new();
+    let model = home.script(&[r#"{"text": "Read."}"#]);
+    let editor = home.file("editor.sh", "printf ' and\\nmore' >> \"$1\"\n");
+    let mut command = home.command(&["-m", &model]);
+    command.env("EDITOR", format!("sh {}", arg(&editor))).env("PATH", "/usr/bin:/bin");
+    let mut terminal = Terminal::of(command, Kind::Usual);
+    terminal.prompts_after("/help");
+    terminal.keys("begun").sees("begun").keys("\x0f").sees("...> more");
+    terminal.line("").prompts_after("Read.");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert_eq!(messages(&home), ["begun and\nmore"]);
+}
+
+#[test]
+fn the_clipboard_gets_the_answer() {
+    use base64::Engine as _;
+    let home = Home::new();
+    let mut terminal = talking(&home, &[r#"{"text": "Grüße."}"#]);
+    terminal.line("/copy").prompts_after("there is no answer yet");
+    terminal.line("hello").prompts_after("Grüße.");
+    terminal.line("/copy").prompts_after("clipboard");
+    let copied = base64::engine::general_purpose::STANDARD.encode("Grüße.");
+    assert!(terminal.raw().contains(&format!("\x1b]52;c;{copied}\x07")));
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+}
+
+#[test]
+fn a_terminal_that_gets_smaller_and_larger_is_followed() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[ECHO]);
+    terminal.keys("some words that are long enough to need two lines").sees("two lines");
+    terminal.resize(40, 20).keys(" of a narrow terminal").sees("narrow terminal");
+    terminal.resize(120, 40).line(" or not").prompts_after("or not");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert_eq!(
+        messages(&home),
+        ["some words that are long enough to need two lines of a narrow terminal or not"]
+    );
+}
+
+#[test]
+fn another_model_answers_in_the_middle_of_a_conversation() {
+    let home = Home::new();
+    let other = home.script(&[r#"{"text": "I am another."}"#]);
+    let mut terminal = talking(&home, &[ECHO]);
+    terminal.line("hello").prompts_after("You said: hello");
+    terminal.line("/model nosuch/model").sees("Error:").prompts_after("Error:");
+    terminal.line(&format!("/model {other}")).prompts_after("ctx");
+    terminal.line("and you?").prompts_after("I am another.");
+    terminal.line("/retry").prompts_after("and you?");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    let (_, decisions) = home.json(&["log", "list"]);
+    let conversations: std::collections::HashSet<_> =
+        decisions.as_array().unwrap().iter().map(|row| row["conversation"].to_string()).collect();
+    assert_eq!(conversations.len(), 1);
+}
+
+#[test]
+fn a_process_that_is_killed_loses_nothing_but_the_running_turn() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[ECHO, r#"{"text": "Never", "fault": "stall"}"#]);
+    terminal.line("the first").prompts_after("You said: the first");
+    terminal.line("the second").sees("Never").signal(Signal::SIGKILL);
+    assert_eq!(terminal.ends(), 137);
+
+    let model = home.script(&[r#"{"text": "Here I am again."}"#, ECHO]);
+    let mut terminal = Terminal::start(&home, &["-c", "-m", &model]);
+    terminal.sees("Here I am again.").sees("the first").prompts_after("the second");
+    terminal.line("the third").prompts_after("You said: the third");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert_eq!(messages(&home), ["the first", "the second", "the third"]);
+}
+
+#[test]
+fn a_process_that_is_asked_to_end_ends_in_order_wherever_it_is() {
+    for signal in [Signal::SIGTERM, Signal::SIGHUP] {
+        let home = Home::new();
+        let mut terminal = talking(&home, &[ECHO, r#"{"text": "Half.\n\nOf", "fault": "stall"}"#]);
+        terminal.line("hello").prompts_after("You said: hello");
+        terminal.keys("half a line").sees("half a line").signal(signal);
+        terminal.ends_with(143);
+        assert!(terminal.echoes(), "the terminal is as it was");
+
+        let mut terminal = talking(&home, &[r#"{"text": "Half.\n\nOf", "fault": "stall"}"#]);
+        terminal.line("go on").sees("Half.").signal(signal);
+        terminal.ends_with(143);
+        assert!(terminal.echoes(), "the terminal is as it was");
+        assert_eq!(messages(&home), ["hello", "go on"]);
+        let (_, decisions) = home.json(&["log", "list"]);
+        assert_eq!(decisions[0]["outcome"], "CANCELLED:BY_USER");
+    }
+}
+
+#[test]
+fn nothing_a_model_or_a_paste_says_moves_the_terminal() {
+    let hostile = [
+        "\u{1b}[2J\u{1b}[H",
+        "\u{1b}]52;c;cm0gLXJmIC8=\u{7}",
+        "\u{1b}]8;;http://evil.example\u{1b}\\click\u{1b}]8;;\u{1b}\\",
+        "\u{1b}[?1049h",
+        "\u{1b}]0;title\u{7}",
+        "\u{9b}31mred",
+        "\u{202e}txt.exe\u{2066}",
+        "fine\rover",
+    ];
+    let home = Home::new();
+    let said = serde_json::json!({"text": format!("Begin {} End.", hostile.join(" "))}).to_string();
+    let called =
+        serde_json::json!({"calls": [{"name": "add_task", "args": {"description": hostile.join("")}}]});
+    let mut terminal = talking(&home, &[&said, &called.to_string(), &said, ECHO]);
+    terminal.line("say it").prompts_after("End.");
+    terminal.line("call it").sees("add_task").prompts_after("add_task");
+    terminal.paste(&format!("x{}y", hostile.join(""))).sees("txt.exe");
+    terminal.line("").prompts_after("You said:");
+    let raw = terminal.raw();
+    for obeyed in ["\x1b[2J\x1b[H", "\x1b]52", "\x1b]8", "\x1b]0;", "\u{9b}", "\u{202e}", "\u{2066}", "\u{7}"]
+    {
+        assert!(!raw.contains(obeyed), "{obeyed:?} in {raw:?}");
+    }
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+}
+
+#[test]
+fn a_dumb_terminal_gets_lines_and_no_escape() {
+    let home = Home::new();
+    let model = home.script(&[ECHO]);
+    let mut command = home.command(&["-m", &model]);
+    command.env("TERM", "dumb");
+    let mut terminal = Terminal::of(command, Kind::Usual);
+    terminal.sees("you>").keys("hello\n").sees("You said: hello");
+    terminal.waits("a prompt", |screen| screen.contents().matches("you>").count() == 2);
+    terminal.keys(CTRL_C).sees("Ctrl-C again");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert!(!terminal.raw().contains('\x1b'), "{:?}", terminal.raw());
+}
+
+#[test]
+fn a_terminal_that_answers_nothing_gets_lines_and_loses_none() {
+    let home = Home::new();
+    let model = home.script(&[ECHO]);
+    let mut terminal = Terminal::of(home.command(&["-m", &model]), Kind::Silent);
+    terminal.keys("hello\n").sees("You said: hello");
+    terminal.keys("again\n").sees("You said: again");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+}
+
+#[test]
+fn a_pipe_gets_answers_and_nothing_else() {
+    let home = Home::new();
+    let model = home.script(&[ECHO]);
+    let run = home.pipe(&["chat", "-q", "-m", &model], b"one\n/nothing\ntwo\n").succeeds();
+    assert_eq!(run.stdout, "You said: one\nYou said: two\n");
+    assert!(!run.stderr.contains("you>") && !run.stderr.contains('\x1b'), "{run:?}");
+}
