@@ -98,6 +98,17 @@ pub(crate) struct Global {
     /// Go on with the newest conversation
     #[arg(short, long = "continue", global = true, help_heading = "Options everywhere")]
     pub(crate) continues: bool,
+    /// Go on with this conversation, named by a part of its id; without: pick one
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "ID",
+        num_args = 0..=1,
+        conflicts_with = "continues",
+        help_heading = "Options everywhere"
+    )]
+    pub(crate) resume: Option<Option<String>>,
     /// Say yes to every confirmation, or with --yes=TOOL,TOOL to those of these tools
     #[arg(
         short,
@@ -186,6 +197,9 @@ pub(crate) enum Command {
     /// Answer what waits for a yes or no, or for what became of it
     #[command(subcommand)]
     Pending(Pending),
+    /// Conversations: find, read, name, export or delete them
+    #[command(subcommand)]
+    Sessions(crate::sessions::Sessions),
     /// What was decided, and why
     #[command(subcommand)]
     Log(Log),
@@ -542,6 +556,7 @@ impl Cli {
                 Command::Tasks(_)
                 | Command::Mcp(_)
                 | Command::Log(_)
+                | Command::Sessions(_)
                 | Command::Token(_)
                 | Command::Tools
                 | Command::Db(_)
@@ -572,7 +587,7 @@ impl Cli {
     /// What clap cannot know: a misspelt command that would be taken for a prompt, options without a meaning.
     pub(crate) fn check(&self) -> Result<(), CliError> {
         // In a conversation a lone word is an answer.
-        if let (None, [word], false) = (&self.command, self.prompt.as_slice(), self.global.continues)
+        if let (None, [word], false) = (&self.command, self.prompt.as_slice(), self.global.continues || self.global.resume.is_some())
             && let Some(near) = misspelt(word)
         {
             return Err(CliError::usage(format!("there is no command {word:?}; did you mean {near:?}?"))
@@ -582,6 +597,9 @@ impl Cli {
         let talks = matches!(self.command, None | Some(Command::Ask { .. } | Command::Chat));
         if self.global.continues && !talks {
             return Err(CliError::usage("-c/--continue belongs to chat and ask"));
+        }
+        if self.global.resume.is_some() && !talks {
+            return Err(CliError::usage("-r/--resume belongs to chat and ask"));
         }
         let asks = matches!(self.command, None | Some(Command::Ask { .. }));
         if self.global.stream_json && !asks {

@@ -11,11 +11,12 @@ use crate::error::{CliError, Exit};
 use crate::input::Prompt;
 use crate::report::Report;
 use crate::screen::Screen;
+use crate::sessions::TakeUp;
 use crate::talk::Talk;
 
 /// How to ask.
 pub(crate) struct Options {
-    pub(crate) continues: bool,
+    pub(crate) take_up: TakeUp,
     pub(crate) json: bool,
     pub(crate) yes: Vec<String>,
     /// JSON Schema of the answer.
@@ -47,6 +48,7 @@ pub(crate) async fn run(
     if let Some(notice) = &prompt.notice {
         screen.note(notice);
     }
+    let start = options.take_up.start(settings, screen).await?;
     let mut talk = Talk::start(screen, settings, options.yes, !options.json).await?;
     if let Some(schema) = options.schema {
         talk.agent = talk.agent.with_output_schema(schema).map_err(|error| {
@@ -57,7 +59,7 @@ pub(crate) async fn run(
             }
         })?;
     }
-    let mut context = talk.context(options.continues).await?;
+    let mut context = talk.context(start).await?;
     let response = talk.say(&mut context, &prompt.text).await?;
     if options.json {
         screen.answer_line(&json_line(&Report::of(&response, talk.agent.model().id().to_string())));

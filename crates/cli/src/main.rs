@@ -17,6 +17,7 @@ mod input; // the prompt
 mod lines; // what is typed
 mod log; // what was decided
 mod mcp; // the tools for other programs
+mod meant; // ids in part
 mod model_choice; // who answers
 mod models; // who can answer
 #[cfg(feature = "ollama")]
@@ -27,6 +28,7 @@ mod report; // an answer as JSON
 mod screen; // where output goes
 mod serve; // the assistant over HTTP
 mod servers; // other people's tools
+mod sessions; // conversations, to be taken up again
 mod settings; // `adjutant config`
 mod store; // the database everything is in
 mod stream_json; // a run as JSON, event by event
@@ -103,7 +105,8 @@ fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
 async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     cli.check()?;
     let Cli { global, command, prompt } = cli;
-    let Global { config, env_file, model, database, continues, yes, json, stream_json, max_iterations, .. } = global;
+    let Global { config, env_file, model, database, continues, resume, yes, json, stream_json, max_iterations, .. } = global;
+    let take_up = sessions::TakeUp::of(continues, resume);
     // Both leave standard output to programs.
     let json = json || stream_json;
     let place = mcp::Place { config: config.clone(), env_file: env_file.clone(), database: database.clone() };
@@ -118,9 +121,9 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     let mut schema = None;
     let words = match command {
         None if prompt.is_empty() && stdin.is_terminal() && !json => {
-            return chat::run(&load()?, screen, continues, yes).await;
+            return chat::run(&load()?, screen, take_up, yes).await;
         }
-        Some(Command::Chat) => return chat::run(&load()?, screen, continues, yes).await,
+        Some(Command::Chat) => return chat::run(&load()?, screen, take_up, yes).await,
         Some(Command::Serve(options)) => return serve::run(&load()?, screen, options, json).await,
         Some(Command::Db(command)) => return db::run(&load()?, screen, command, json).await,
         Some(Command::Mcp(options)) => return mcp::run(load(), screen, options, place).await,
@@ -128,6 +131,9 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         Some(Command::Token(command)) => return token::run(&load()?, screen, command, json).await,
         Some(Command::Tasks(command)) => return tasks::run(&load()?, screen, command, &yes, json).await,
         Some(Command::Pending(command)) => return pending::run(&load()?, screen, command, yes, json).await,
+        Some(Command::Sessions(command)) => {
+            return sessions::run(&load()?, screen, command, &yes, json).await;
+        }
         Some(Command::Log(command)) => return log::run(&load()?, screen, command, json).await,
         Some(Command::Models(Models::Call(options))) => return call::run(&sources, screen, options).await,
         Some(Command::Models(command)) => return models::run(&load()?, screen, command, json).await,
@@ -151,7 +157,7 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     let schema = schema.as_deref().map(ask::schema).transpose()?;
     let settings = load()?;
     let prompt = input::prompt(&words, stdin.lock(), stdin.is_terminal())?;
-    ask::run(&settings, screen, prompt, ask::Options { continues, json, yes, schema }).await
+    ask::run(&settings, screen, prompt, ask::Options { take_up, json, yes, schema }).await
 }
 
 /// Help and version are answers; anything else is a usage error, as JSON too if that was asked for.

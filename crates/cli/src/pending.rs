@@ -9,10 +9,13 @@ use crate::config::Settings;
 use crate::confirm::{preview, short_id};
 use crate::display::{json_line, rough};
 use crate::error::{CliError, Exit};
+use crate::meant::{Kind, the_one};
 use crate::report::{self, Report};
 use crate::screen::Screen;
 use crate::store::{self, Store};
 use crate::talk::Talk;
+
+const WAITING: Kind = Kind { one: "waiting call", many: "waiting calls", list: "adjutant pending list" };
 
 /// A call that waits, and where.
 struct Waiting {
@@ -135,20 +138,8 @@ async fn waiting(store: &dyn Store) -> Result<Vec<Waiting>, CliError> {
     Ok(all)
 }
 
-/// The one call whose id begins or ends with `id`.
+/// The one call whose id is meant, with or without the mark all of them begin with.
 fn find(waiting: Vec<Waiting>, id: &str) -> Result<Waiting, CliError> {
-    let id = id.trim();
-    let is_meant = |call: &PendingCall| {
-        let full = call.call_id.as_str();
-        let bare = full.strip_prefix("call_").unwrap_or(full);
-        full == id || (!id.is_empty() && (bare.starts_with(id) || bare.ends_with(id)))
-    };
-    let mut meant: Vec<Waiting> = waiting.into_iter().filter(|waiting| is_meant(&waiting.call)).collect();
-    match (meant.pop(), meant.len()) {
-        (Some(one), 0) => Ok(one),
-        (Some(_), more) => Err(CliError::unknown(format!("{id:?} fits {} waiting calls", more + 1))
-            .or_try("adjutant pending list, then the whole id")),
-        (None, _) => Err(CliError::unknown(format!("nothing that waits has the id {id:?}"))
-            .or_try("adjutant pending list")),
-    }
+    let bare = |id: &str| id.trim().trim_start_matches("call_").to_owned();
+    the_one(waiting, &bare(id), |waiting| bare(waiting.call.call_id.as_str()), &WAITING)
 }

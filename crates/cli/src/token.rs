@@ -10,8 +10,11 @@ use crate::args::Token;
 use crate::config::Settings;
 use crate::display::{clip, json_line};
 use crate::error::{CliError, Exit};
+use crate::meant::{Kind, the_one};
 use crate::screen::Screen;
 use crate::store;
+
+const TOKENS: Kind = Kind { one: "token", many: "tokens", list: "adjutant token list" };
 
 /// Makes, lists or revokes tokens.
 ///
@@ -53,7 +56,7 @@ pub(crate) async fn run(
             }
         }
         Token::Revoke { id } => {
-            let token = find(store.tokens(None).await?, &id)?;
+            let token = the_one(store.tokens(None).await?, &id, |token| token.id.clone(), &TOKENS)?;
             let revoked = store.revoke_token(&token.id).await?;
             if json {
                 screen.answer_line(&json_line(&json!({ "id": token.id, "revoked": revoked })));
@@ -95,20 +98,4 @@ fn table(tokens: &[TokenRecord]) -> String {
         ]);
     }
     table.trim_fmt()
-}
-
-/// The one token whose id begins or ends with `id`.
-fn find(tokens: Vec<TokenRecord>, id: &str) -> Result<TokenRecord, CliError> {
-    let id = id.trim();
-    let is_meant =
-        |token: &TokenRecord| !id.is_empty() && (token.id.starts_with(id) || token.id.ends_with(id));
-    let mut meant: Vec<TokenRecord> = tokens.into_iter().filter(is_meant).collect();
-    match (meant.pop(), meant.len()) {
-        (Some(one), 0) => Ok(one),
-        (Some(_), more) => Err(CliError::unknown(format!("{id:?} fits {} tokens", more + 1))
-            .or_try("adjutant token list, then the whole id")),
-        (None, _) => {
-            Err(CliError::unknown(format!("no token has the id {id:?}")).or_try("adjutant token list"))
-        }
-    }
 }

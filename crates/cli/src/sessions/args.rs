@@ -1,0 +1,52 @@
+//! What can be done with sessions.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+/// `adjutant sessions ...`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sessions {
+    /// The conversations, the one with the newest message first
+    List {
+        /// How many at most
+        #[arg(short = 'n', long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        limit: u32,
+        /// Only those with these words in their title, in upper or lower case
+        #[arg(long, value_name = "WORDS")]
+        search: Option<String>,
+    },
+    /// One conversation: where it stands, and its last turns
+    Show {
+        /// Its id, or a part of its beginning or end that fits no other
+        id: String,
+        /// How many of its turns
+        #[arg(short = 'n', long, default_value_t = 3)]
+        turns: usize,
+    },
+    /// One conversation as Markdown, or with --json as JSON: every message, call and result
+    Export {
+        /// Its id, or a part of its beginning or end that fits no other
+        id: String,
+        /// Write it to this file; without: to standard output
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Replace the file if there is one
+        #[arg(long, requires = "output")]
+        force: bool,
+    },
+    /// Give a conversation another title
+    Rename {
+        /// Its id, or a part of its beginning or end that fits no other
+        id: String,
+        /// The new title
+        #[arg(required = true)]
+        title: Vec<String>,
+    },
+    /// Delete conversations with everything said and logged in them; asks first, or needs -y
+    Rm {
+        /// Their ids, or parts of their beginnings or ends that fit no other
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+}

@@ -1,0 +1,39 @@
+//! A conversation by its id, or a part of it.
+
+use adjutant_core::port::{ConversationFilter, ConversationStore, ConversationSummary};
+use adjutant_core::{ConversationId, ConversationKey, UserId};
+
+use crate::error::CliError;
+use crate::meant::{Kind, is_meant, the_one};
+use crate::store::Store;
+
+pub(super) const CONVERSATIONS: Kind =
+    Kind { one: "conversation", many: "conversations", list: "adjutant sessions list" };
+/// How many are looked through at once.
+const AT_ONCE: u32 = 500;
+
+/// The user's conversation that is meant: by its whole id, or a part of its beginning or end.
+///
+/// # Errors
+/// There is none, or more than one; or the store cannot be read.
+pub(crate) async fn find(
+    store: &dyn Store,
+    user: &UserId,
+    given: &str,
+) -> Result<ConversationSummary, CliError> {
+    if let Ok(conversation) = given.trim().parse::<ConversationId>() {
+        let key = ConversationKey { user: user.clone(), conversation };
+        if let Some(found) = store.summary(&key).await? {
+            return Ok(found);
+        }
+    }
+    let mut meant = Vec::new();
+    let mut filter = ConversationFilter::newest(AT_ONCE);
+    loop {
+        let page = ConversationStore::list(store, user, &filter).await?;
+        let Some(last) = page.last() else { break };
+        filter.after = Some(last.cursor());
+        meant.extend(page.into_iter().filter(|summary| is_meant(&summary.id.to_string(), given)));
+    }
+    the_one(meant, given, |summary| summary.id.to_string(), &CONVERSATIONS)
+}

@@ -1,0 +1,119 @@
+//! All conversations, as a table.
+
+use adjutant_core::port::{ConversationFilter, ConversationStore, ConversationSummary};
+use adjutant_core::{ConversationId, SessionState, UserId};
+use comfy_table::{ContentArrangement, Table, presets};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{ago, now};
+use crate::display::{clip, json_line};
+use crate::error::CliError;
+use crate::screen::Screen;
+use crate::store::Store;
+
+/// The end of an id that is shown: the beginning is the time, and alike for neighbours.
+const ID_CHARS: usize = 8;
+/// The longest title in a table.
+const TITLE_CHARS: usize = 48;
+
+/// A row of `--json`.
+#[derive(Debug, Serialize)]
+struct Listed {
+    id: ConversationId,
+    title: String,
+    started_at: Timestamp,
+    last_activity: Timestamp,
+    turns: u64,
+    state: SessionState,
+    /// Something in it waits for an answer.
+    pending: bool,
+}
+
+/// The user's newest conversations, at most `limit`, with these words in their title.
+///
+/// # Errors
+/// The store cannot be read.
+pub(crate) async fn list(
+    store: &dyn Store,
+    user: &UserId,
+    search: Option<&str>,
+    limit: u32,
+) -> Result<Vec<ConversationSummary>, CliError> {
+    let search = search.map(str::trim).filter(|words| !words.is_empty()).map(str::to_owned);
+    let filter = ConversationFilter { search, ..ConversationFilter::newest(limit) };
+    Ok(ConversationStore::list(store, user, &filter).await?)
+}
+
+/// The title, fit to be shown.
+pub(crate) fn title(summary: &ConversationSummary) -> String {
+    let title = clip(&summary.title, adjutant_core::TITLE_CHARS_MAX);
+    if title.is_empty() { "(no words)".to_owned() } else { title }
+}
+
+/// The end of the id, by which people call it.
+pub(super) fn short(id: ConversationId) -> String {
+    let id = id.to_string();
+    id.get(id.len().saturating_sub(ID_CHARS)..).unwrap_or(&id).to_owned()
+}
+
+/// One line each: id, title, turns, last activity, state, whether something waits.
+pub(crate) fn table(listed: &[ConversationSummary], now: Timestamp) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    for summary in listed {
+        table.add_row([
+            short(summary.id),
+            clip(&title(summary), TITLE_CHARS),
+            turns(summary.turns),
+            ago(summary.last_activity, now),
+            summary.state(now).as_str().to_owned(),
+            if summary.pending { "waits for an answer".to_owned() } else { String::new() },
+        ]);
+    }
+    table.trim_fmt()
+}
+
+/// `1 turn`, `2 turns`.
+pub(super) fn turns(count: u64) -> String {
+    if count == 1 { "1 turn".to_owned() } else { format!("{count} turns") }
+}
+
+/// Prints them.
+pub(super) async fn tell(
+    store: &dyn Store,
+    screen: &Screen,
+    user: &UserId,
+    (search, limit): (Option<&str>, u32),
+    json: bool,
+) -> Result<(), CliError> {
+    // One more tells whether there are more.
+    let mut listed = list(store, user, search, limit.saturating_add(1)).await?;
+    let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+    let more = listed.len() > wanted;
+    listed.truncate(wanted);
+    let now = now();
+    if json {
+        let rows = listed.into_iter().map(|summary| Listed {
+            id: summary.id,
+            state: summary.state(now),
+            title: summary.title,
+            started_at: summary.created_at,
+            last_activity: summary.last_activity,
+            turns: summary.turns,
+            pending: summary.pending,
+        });
+        screen.answer_line(&json_line(&rows.collect::<Vec<_>>()));
+    } else if listed.is_empty() {
+        screen.answer_line(match search {
+            Some(_) => "No conversation has these words in its title.",
+            None => "There is no conversation yet.",
+        });
+    } else {
+        screen.answer_line(&table(&listed, now));
+    }
+    if more {
+        screen.note(&format!("there are more: adjutant sessions list -n {}", limit.saturating_mul(10)));
+    }
+    Ok(())
+}

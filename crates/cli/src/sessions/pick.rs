@@ -1,0 +1,92 @@
+//! Picking a conversation at the terminal.
+
+use std::fmt;
+
+use adjutant_core::port::ConversationSummary;
+use adjutant_core::{DecisionFilter, UserId};
+use inquire::{InquireError, Select};
+
+use super::list::{list, title};
+use super::{ago, now};
+use crate::display::clip;
+use crate::error::CliError;
+use crate::store::Store;
+
+/// How many are offered; older ones have an id.
+const OFFERED: u32 = 100;
+/// So many of them with a preview: each is a look into the log.
+const PREVIEWED: usize = 30;
+const TITLE_CHARS: usize = 44;
+const PREVIEW_CHARS: usize = 44;
+const PAGE: usize = 12;
+
+/// A line of the picker.
+struct Offer {
+    line: String,
+    summary: ConversationSummary,
+}
+
+impl fmt::Display for Offer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line)
+    }
+}
+
+/// Has the person pick one of their newest conversations: title, time, and the last words said in it. `None`: they do not
+/// want to.
+///
+/// # Errors
+/// There is no conversation, or the terminal does not do what a picker needs.
+pub(crate) async fn pick(store: &dyn Store, user: &UserId) -> Result<Option<ConversationSummary>, CliError> {
+    let listed = list(store, user, None, OFFERED).await?;
+    if listed.is_empty() {
+        return Err(CliError::unknown("there is no conversation yet").or_try("adjutant    begins one"));
+    }
+    let now = now();
+    let mut offers = Vec::with_capacity(listed.len());
+    for (at, summary) in listed.into_iter().enumerate() {
+        let mut line =
+            format!("{:<10} {}", ago(summary.last_activity, now), clip(&title(&summary), TITLE_CHARS));
+        if at < PREVIEWED
+            && let Some(preview) = preview(store, user, &summary).await?
+        {
+            line += &format!("  — {preview}");
+        }
+        if summary.pending {
+            line += "  (waits for an answer)";
+        }
+        offers.push(Offer { line, summary });
+    }
+    // It reads keys and blocks; the runtime goes on beside it.
+    let picked = tokio::task::spawn_blocking(move || {
+        Select::new("Go on with:", offers)
+            .with_page_size(PAGE)
+            .with_help_message("↑↓ or type to search · Enter goes on with it · Esc: none")
+            .prompt()
+    })
+    .await;
+    match picked {
+        Ok(Ok(offer)) => Ok(Some(offer.summary)),
+        Ok(Err(InquireError::OperationCanceled | InquireError::OperationInterrupted)) => Ok(None),
+        Ok(Err(error)) => Err(no_picker(&error.to_string())),
+        Err(error) => Err(no_picker(&error.to_string())),
+    }
+}
+
+fn no_picker(cause: &str) -> CliError {
+    CliError::failed("this terminal cannot show a list to pick from")
+        .because(cause)
+        .or_try("adjutant sessions list, then -r ID")
+}
+
+/// The last words of the assistant, if the log holds them.
+async fn preview(
+    store: &dyn Store,
+    user: &UserId,
+    summary: &ConversationSummary,
+) -> Result<Option<String>, CliError> {
+    let last = DecisionFilter { conversation: Some(summary.id), limit: Some(1), ..DecisionFilter::default() };
+    let last = store.decisions(user, &last).await?.into_iter().next();
+    let words = last.and_then(|decision| decision.content).map(|words| clip(&words, PREVIEW_CHARS));
+    Ok(words.filter(|words| !words.is_empty()))
+}

@@ -1,0 +1,208 @@
+//! Where a conversation stands, and its last turns.
+
+use adjutant_core::{Message, Role, Session, TranscriptMessage, conversation, transcript};
+use adjutant_runtime::RunContext;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::ago;
+use super::export::Export;
+use super::list::title;
+use crate::confirm::short_id;
+use crate::display::{clean, clip, json_line, tokens};
+use crate::error::CliError;
+use crate::report::Pending;
+use crate::screen::{Screen, dim};
+use crate::store::Store;
+
+/// Turns shown when a conversation is taken up again.
+const TURNS_AGAIN: usize = 3;
+/// So much of a message is shown again.
+const LINES: usize = 12;
+const LINE_CHARS: usize = 400;
+/// The longest arguments on a call's line.
+const ARGUMENTS_CHARS: usize = 160;
+
+/// What `sessions show --json` prints.
+#[derive(Serialize)]
+pub(super) struct Shown<'a> {
+    id: adjutant_core::ConversationId,
+    title: &'a str,
+    #[serde(flatten)]
+    session: Session,
+    models: &'a [String],
+    pending: Vec<Pending>,
+}
+
+impl<'a> Shown<'a> {
+    pub(super) fn of(export: &'a Export, pending: Vec<Pending>, now: Timestamp) -> Self {
+        Self {
+            id: export.summary.id,
+            title: &export.summary.title,
+            session: export.session(now),
+            models: &export.models,
+            pending,
+        }
+    }
+}
+
+/// Prints where it stands, and its last turns.
+pub(super) fn tell(screen: &Screen, export: &Export, turns: usize, now: Timestamp) {
+    let field = |name: &str, value: &str| screen.answer_line(&format!("{name:14} {}", clip(value, 2_000)));
+    let session = export.session(now);
+    let at = |at: Option<Timestamp>| {
+        at.map_or_else(String::new, |at| format!("{} ({})", at.strftime("%Y-%m-%d %H:%M:%SZ"), ago(at, now)))
+    };
+    field("conversation", &export.summary.id.to_string());
+    field("title", &title(&export.summary));
+    field("state", session.state.as_str());
+    field("started", &at(session.started_at));
+    field("last activity", &at(session.last_activity));
+    field("turns", &session.turns.to_string());
+    field(
+        "messages",
+        &format!("{}, about {} tokens", session.messages, tokens(session.token_estimate.into())),
+    );
+    if let Some(messages) = session.summarized_at {
+        field("summarized", &format!("the first {messages} messages"));
+    }
+    for model in &export.models {
+        field("model", model);
+    }
+    for call in export.pending() {
+        field("waits", &format!("{} ({}): adjutant pending list", clip(&call.preview, 200), short_id(call)));
+    }
+    if export.unanswered() > 0 {
+        field("not answered", &format!("{} messages; the next adjutant does", export.unanswered()));
+    }
+    for line in lines_of(last_turns(&export.messages, turns)) {
+        screen.answer_line(&line);
+    }
+}
+
+/// The last turns of a conversation that goes on, and what waits in it, on standard error.
+///
+/// # Errors
+/// The store cannot be read.
+pub(crate) async fn show_again(
+    screen: &Screen,
+    store: &dyn Store,
+    context: &RunContext,
+) -> Result<(), CliError> {
+    let known = store.load(&context.key()).await?;
+    let said = if known.events.is_empty() {
+        context.history.iter().map(|message: &Message| TranscriptMessage::of(message)).collect()
+    } else {
+        transcript(&known.events)
+    };
+    let lines = lines_of(last_turns(&said, TURNS_AGAIN));
+    for line in &lines {
+        screen.side_line(&dim(line));
+    }
+    for call in conversation::pending(&known.events) {
+        screen.side_line(&format!("? {}  waits for a yes or no", clip(&call.preview, 200)));
+    }
+    Ok(())
+}
+
+/// The messages of the last `turns`: each begins with words of the person.
+fn last_turns(said: &[TranscriptMessage], turns: usize) -> &[TranscriptMessage] {
+    if turns == 0 {
+        return &[];
+    }
+    let begins = said.iter().enumerate().rev().filter(|(_, message)| message.role == Role::User);
+    let first = begins.map(|(at, _)| at).nth(turns - 1).unwrap_or(0);
+    said.get(first..).unwrap_or_default()
+}
+
+/// The messages as a person reads them, none of them longer than a dozen lines.
+fn lines_of(said: &[TranscriptMessage]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for message in said {
+        let mark = match message.role {
+            Role::User => "you> ",
+            Role::Assistant => "     ",
+            // A result stands behind its call; what came with it is in the export.
+            Role::Tool | Role::System => continue,
+        };
+        let words = clean(&message.content);
+        let mut rest = words.trim().lines();
+        for (at, line) in rest.by_ref().take(LINES).enumerate() {
+            lines.push(format!("{}{}", if at == 0 { mark } else { "     " }, cut(line)));
+        }
+        if rest.next().is_some() {
+            lines.push("     …".to_owned());
+        }
+        for call in &message.tool_calls {
+            let ended = said.iter().find(|other| other.tool_call_id.as_ref() == Some(&call.id));
+            let end = match ended.and_then(|message| message.result.as_ref()) {
+                None => "",
+                Some(result) if result.success => "  ✓",
+                Some(_) => "  ✗",
+            };
+            let arguments = clip(&json_line(&call.arguments), ARGUMENTS_CHARS);
+            lines.push(format!("     ⚙ {} {arguments}{end}", clip(&call.tool, 64)));
+        }
+    }
+    lines
+}
+
+/// A line as it is, cut where it is very long. Blanks in front of it stay: they mean something in code.
+fn cut(line: &str) -> String {
+    if line.chars().count() <= LINE_CHARS {
+        return line.to_owned();
+    }
+    line.chars().take(LINE_CHARS - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use adjutant_core::{ToolCall, ToolResult};
+
+    use super::*;
+
+    fn said(messages: &[Message]) -> Vec<TranscriptMessage> {
+        messages.iter().map(TranscriptMessage::of).collect()
+    }
+
+    fn user(text: &str) -> Message {
+        Message::user(text).unwrap()
+    }
+
+    #[test]
+    fn the_last_turns_begin_with_the_person() {
+        let all = said(&[user("one"), user("two"), user("three"), user("four")]);
+        assert_eq!(lines_of(last_turns(&all, 3)), ["you> two", "you> three", "you> four"]);
+        assert_eq!(lines_of(last_turns(&all, 9)).len(), 4);
+        assert!(last_turns(&all, 0).is_empty() && last_turns(&[], 3).is_empty());
+    }
+
+    #[test]
+    fn what_is_shown_again_obeys_no_escape_and_is_bounded() {
+        let lines = lines_of(&said(&[user(&format!("\u{1b}[2Jx\n  code\n{}", "y\n".repeat(50)))]));
+        assert_eq!(&lines[..2], ["you> [2Jx", "       code"]);
+        assert_eq!((lines.len(), lines[12].as_str()), (13, "     …"));
+        assert_eq!(lines_of(&said(&[user(&"z".repeat(5_000))]))[0].chars().count(), 405);
+    }
+
+    #[test]
+    fn a_call_stands_on_one_line_with_its_end() {
+        let call = ToolCall::from_object(0, None, "add_task".to_owned(), serde_json::Map::new());
+        let result = Message::tool(call.id.clone(), "add_task", ToolResult::failed("no")).unwrap();
+        let mut all = said(&[user("go"), result]);
+        all.insert(
+            1,
+            TranscriptMessage {
+                role: Role::Assistant,
+                tool_calls: vec![adjutant_core::TranscriptCall {
+                    id: call.id,
+                    tool: call.name,
+                    arguments: call.arguments,
+                }],
+                ..all[0].clone()
+            },
+        );
+        all[1].content.clear();
+        assert_eq!(lines_of(&all), ["you> go", "     ⚙ add_task {}  ✗"]);
+    }
+}
