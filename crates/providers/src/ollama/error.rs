@@ -7,12 +7,27 @@ use crate::error::{Complaint, Kind, Vendor};
 
 /// Reads the body of an answer that is not 2xx.
 pub(super) fn complaint(status: u16, body: &str) -> Complaint {
-    match serde_json::from_str::<Value>(body) {
-        Ok(Value::Object(body)) => of(status, body.get("error").unwrap_or(&Value::Null)),
-        // A page of a proxy in between explains nothing; a line of text may (`404 page not found`).
+    let parsed = serde_json::from_str::<Value>(body).ok();
+    let error = parsed.as_ref().and_then(|body| body.get("error"));
+    if status == 404 && !error.is_some_and(Value::is_string) {
+        return not_ollama(error.map_or_else(|| body.to_owned(), words));
+    }
+    match parsed {
+        Some(Value::Object(body)) => of(status, body.get("error").unwrap_or(&Value::Null)),
+        // A page of a proxy in between explains nothing; a line of text may.
         _ if body.trim_start().starts_with('<') => Complaint::default(),
         _ => of(status, &Value::from(body)),
     }
+}
+
+/// Whoever answers does not have the address at all: llama.cpp's server, a router, a proxy.
+fn not_ollama(said: String) -> Complaint {
+    let said = if said.trim_start().starts_with('<') { "a web page" } else { said.trim() };
+    let message = format!(
+        "what listens there does not answer as an Ollama server does (HTTP 404: {said}). Look at the address (OLLAMA_HOST); \
+         llama.cpp's own server is llama-cpp/NAME, another one openai-compatible/NAME"
+    );
+    Complaint { message, kind: Some(Kind::Impossible), ..Complaint::default() }
 }
 
 /// An error that came inside a 200.

@@ -411,6 +411,17 @@ fn failures_are_named() {
         "bad_request: ollama rejected the request: model requires more system memory (12.3 GiB) than is available (4.5 GiB). \
          Choose a smaller model, or a smaller OllamaOptions::num_ctx (ollama.context_size).",
     );
+    // A 404 of Ollama's is text under `error`; llama.cpp's own server and a router's have other forms.
+    for body in [
+        r#"{"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}}"#,
+        r#"{"detail": "File Not Found"}"#,
+        "File Not Found",
+    ] {
+        let failed = vendor(&PROVIDERS[0], MODEL).unwrap().refused(404, None, error::complaint(404, body));
+        assert_eq!(failed.code(), "bad_request");
+        let words = failed.to_string();
+        assert!(words.contains("does not answer as an Ollama server does") && words.contains("File Not Found"), "{words}");
+    }
     check(429, "{}", "rate_limit: rate limited by ollama");
     check(500, "<html>", "server: ollama failed (HTTP 500): HTTP 500 without an explanation");
 }
