@@ -48,6 +48,8 @@ pub(crate) struct Override {
     pub(crate) base_url: Option<String>,
     /// Attempts after the first.
     pub(crate) retries: Option<u32>,
+    /// A server of the person's own may be asked what its model is. Not where one request is all there may be.
+    pub(crate) asks: bool,
 }
 
 impl Choice {
@@ -154,7 +156,7 @@ async fn running(_: &Settings, _: &Screen) -> Result<Option<Choice>, CliError> {
 /// The name is not one, its key is missing, its file is not there or not usable.
 pub(crate) async fn open(settings: &Settings, screen: &Screen) -> Result<Arc<dyn LanguageModel>, CliError> {
     let choice = Choice::of(settings, screen).await?;
-    open_choice(settings, screen, choice, &Override::default()).await
+    open_choice(settings, screen, choice, &Override { asks: true, ..Override::default() }).await
 }
 
 /// The model of a choice.
@@ -195,7 +197,7 @@ async fn vendor(
         Some(name) => name,
         None => installed(provider, &connection).await?,
     };
-    make(settings, provider, &name, connection).map_err(|error| {
+    make(settings, provider, &name, connection, over).await.map_err(|error| {
         let cause = match error {
             // What it says besides its name and category.
             ModelError::BadRequest { message, .. } => message,
@@ -206,24 +208,26 @@ async fn vendor(
 }
 
 #[cfg(feature = "ollama")]
-fn make(
+async fn make(
     settings: &Settings,
     provider: &Provider,
     name: &str,
     connection: Connection,
+    over: &Override,
 ) -> Result<Arc<dyn LanguageModel>, ModelError> {
     if ollama::is(provider) {
-        return ollama::model(settings, name, connection);
+        return ollama::model(settings, name, connection, over.asks).await;
     }
     Ok(Arc::new(provider.model(name, connection)?))
 }
 
 #[cfg(not(feature = "ollama"))]
-fn make(
+async fn make(
     _: &Settings,
     provider: &Provider,
     name: &str,
     connection: Connection,
+    _: &Override,
 ) -> Result<Arc<dyn LanguageModel>, ModelError> {
     Ok(Arc::new(provider.model(name, connection)?))
 }

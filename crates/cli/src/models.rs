@@ -98,7 +98,7 @@ async fn test(
     base_url: Option<String>,
     json: bool,
 ) -> Result<Exit, CliError> {
-    let over = Override { base_url, retries: Some(0) };
+    let over = Override { base_url, retries: Some(0), ..Override::default() };
     let model =
         model_choice::open_choice(settings, screen, Choice::of(settings, screen).await?, &over).await?;
     let began = Instant::now();

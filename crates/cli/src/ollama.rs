@@ -47,14 +47,16 @@ pub(crate) fn address(settings: &Settings) -> Result<Option<String>, String> {
     Ok(Some(url.to_string()))
 }
 
-/// A model with the settings of its section.
+/// A model with the settings of its section. `asks`: the server is asked first what the model is, so that its window is
+/// known.
 ///
 /// # Errors
 /// As [`ollama::model_with`].
-pub(crate) fn model(
+pub(crate) async fn model(
     settings: &Settings,
     name: &str,
     connection: Connection,
+    asks: bool,
 ) -> Result<Arc<dyn LanguageModel>, ModelError> {
     let usual = OllamaOptions::default();
     let options = OllamaOptions {
@@ -62,7 +64,11 @@ pub(crate) fn model(
         keep_alive: settings.ollama.keep_alive.clone(),
         ..usual
     };
-    Ok(Arc::new(ollama::model_with(name, connection, options)?))
+    let model = match asks {
+        true => ollama::model_asked(name, connection, options).await?,
+        false => ollama::model_with(name, connection, options)?,
+    };
+    Ok(Arc::new(model))
 }
 
 /// Whether something listens at an address. A quick look before anything else is set up.

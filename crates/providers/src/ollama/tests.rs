@@ -420,7 +420,10 @@ fn failures_are_named() {
         let failed = vendor(&PROVIDERS[0], MODEL).unwrap().refused(404, None, error::complaint(404, body));
         assert_eq!(failed.code(), "bad_request");
         let words = failed.to_string();
-        assert!(words.contains("does not answer as an Ollama server does") && words.contains("File Not Found"), "{words}");
+        assert!(
+            words.contains("does not answer as an Ollama server does") && words.contains("File Not Found"),
+            "{words}"
+        );
     }
     check(429, "{}", "rate_limit: rate limited by ollama");
     check(500, "<html>", "server: ollama failed (HTTP 500): HTTP 500 without an explanation");
