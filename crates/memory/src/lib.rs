@@ -19,6 +19,7 @@
 //! ```
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod conversation; // conversations as notes
 mod daily; // daily notes
 mod error; // why not
 mod key_fact; // facts
@@ -27,6 +28,7 @@ mod notes; // notes
 mod tool; // what a model may do
 mod vault; // files
 
+pub use conversation::{ConversationLog, Logged};
 pub use daily::{Daily, DailySettings, format_moment};
 pub use error::{MemoryError, VaultError};
 pub use key_fact::{FACT_CHARS_MAX, FactChange, FactId, InMemoryLedger, KeyFact, KeyFactStore, Undone, Why};

@@ -35,6 +35,8 @@ pub struct MemoryOptions {
     /// The heading of daily notes under which entries stand, without `#`. Default `Log`. A note that has it at any level
     /// gets entries there; another note gets it at level 2, at its end.
     pub heading: String,
+    /// The folder of the notes of conversations, relative to the vault; empty is the vault itself. Default `conversations`.
+    pub conversations: String,
 }
 
 impl Default for MemoryOptions {
@@ -44,6 +46,7 @@ impl Default for MemoryOptions {
             max_facts: 200,
             daily: Daily::Auto,
             heading: "Log".to_owned(),
+            conversations: "conversations".to_owned(),
         }
     }
 }

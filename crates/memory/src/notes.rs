@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::daily::{self, Entry, Placed, place};
 use crate::key_fact::document::{insertion, splice};
 use crate::memory::{Cause, Planned, Shared, blocking};
-use crate::vault::markdown::{BlockKind, Outline, line_ending};
+use crate::vault::markdown::{BlockKind, Outline, ends_open, line_ending};
 use crate::vault::path::folded;
 use crate::vault::{Filter, Found, Listed, NotePath, NoteText, Stored};
 use crate::{MemoryError, VaultError};
@@ -313,13 +313,10 @@ fn count(text: &str, inserted: &str) -> usize {
 /// # Errors
 /// [`VaultError::Shape`] if what comes after the text would be code or a comment.
 fn check_open(path: &NotePath, text: &str) -> Result<(), VaultError> {
-    let outline = Outline::of(text);
-    let in_fence =
-        outline.blocks.last().is_some_and(|block| block.kind == (BlockKind::Fence { closed: false }));
-    if !in_fence && !outline.open_comment {
+    if !ends_open(text) {
         return Ok(());
     }
-    let reason = "it ends in a code block or a %% comment that is not closed".to_owned();
+    let reason = "it ends in a code block or a comment that is not closed".to_owned();
     Err(VaultError::Shape { name: path.to_string(), reason })
 }
 

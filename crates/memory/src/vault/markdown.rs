@@ -50,6 +50,13 @@ pub(crate) struct Outline {
     pub(crate) open_comment: bool,
 }
 
+impl Block {
+    /// Whether it gives a note its shape: a heading, a list or a code block.
+    pub(crate) fn is_structure(&self) -> bool {
+        self.kind != BlockKind::Other
+    }
+}
+
 impl Outline {
     pub(crate) fn of(text: &str) -> Self {
         let (front, body) = front_matter(text);
@@ -286,6 +293,15 @@ pub(crate) fn front_matter(text: &str) -> (Option<Range<usize>>, usize) {
         at += line.len();
     }
     (None, begin)
+}
+
+/// Whether what is written after the text would not stand there by itself: in a fence, an HTML block or a `%%` comment that
+/// is not closed.
+pub(crate) fn ends_open(text: &str) -> bool {
+    let probe = format!("{text}\n\nx\n");
+    let outline = Outline::of(&probe);
+    let stands = outline.blocks.last().is_some_and(|block| block.range.start == text.len() + 2);
+    outline.open_comment || !stands
 }
 
 /// The line ending to write: the one most lines have, `\n` if there is none.

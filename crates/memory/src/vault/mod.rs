@@ -7,7 +7,7 @@ pub(crate) mod markdown; // blocks, headings, code, comments
 pub(crate) mod note; // front matter, tags, aliases, links
 pub(crate) mod path; // names
 mod search; // which notes
-mod walk; // all notes
+pub(crate) mod walk; // all notes
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! All notes of a vault.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +16,8 @@ use crate::VaultError;
 pub(crate) const NOTES_MAX: usize = 100_000;
 /// Folders in folders.
 const DEPTH_MAX: usize = 32;
+/// Bytes in which a note's front matter is looked for.
+const HEAD_BYTES: u64 = 16 * 1024;
 /// Threads that read files side by side.
 const THREADS_MAX: usize = 8;
 
@@ -63,6 +66,15 @@ impl Vault {
     }
 }
 
+/// All notes below a folder that is known to be inside the vault.
+pub(crate) fn below(folder: &Path, name: &str) -> Vec<Walked> {
+    let mut walk = Walk { notes: Vec::new(), more: false };
+    let prefix = if name.is_empty() { String::new() } else { format!("{name}/") };
+    descend(folder, &prefix, 0, &mut walk);
+    walk.notes.sort_by(|one, other| one.path.cmp(&other.path));
+    walk.notes
+}
+
 fn descend(folder: &Path, prefix: &str, depth: usize, walk: &mut Walk) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
@@ -97,6 +109,22 @@ pub(crate) fn read_all<T: Send>(
     notes: &[Walked],
     look: impl Fn(&Walked, &str) -> Option<T> + Sync,
 ) -> Vec<T> {
+    read_with(notes, read, look)
+}
+
+/// The same for the beginnings of the notes, where their front matter is: 16 KiB of each.
+pub(crate) fn read_heads<T: Send>(
+    notes: &[Walked],
+    look: impl Fn(&Walked, &str) -> Option<T> + Sync,
+) -> Vec<T> {
+    read_with(notes, read_head, look)
+}
+
+fn read_with<T: Send>(
+    notes: &[Walked],
+    read: impl Fn(&Walked) -> Option<String> + Sync,
+    look: impl Fn(&Walked, &str) -> Option<T> + Sync,
+) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(THREADS_MAX));
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
@@ -120,6 +148,12 @@ pub(crate) fn read_all<T: Send>(
     let mut found = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     found.sort_by_key(|(at, _)| *at);
     found.into_iter().map(|(_, seen)| seen).collect()
+}
+
+fn read_head(note: &Walked) -> Option<String> {
+    let mut bytes = Vec::new();
+    fs::File::open(&note.real).ok()?.take(HEAD_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn read(note: &Walked) -> Option<String> {

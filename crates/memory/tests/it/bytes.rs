@@ -6,19 +6,7 @@ use std::path::PathBuf;
 use adjutant_memory::{Cause, MemoryOptions};
 use jiff::ToSpan;
 
-use crate::harness::{Home, files};
-
-/// Small, seeded, the same on every machine.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-}
+use crate::harness::{Dice, Home, files};
 
 /// What a facts file may be surrounded by. Lines with "keep" are the owner's.
 const AROUND: &str = "---\ntype: memory\ncreated: 2025-12-10T10:00:00\nmodified: 2025-12-10T14:30:00 \ntags: [keep, \"ü\"]\n---\n\

@@ -126,3 +126,15 @@ pub(crate) fn files(folder: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8
     }
     found
 }
+
+/// Small, seeded, the same on every machine. The seed is not 0.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests too")]
 
 mod bytes; // what must stay as it is
+mod conversations; // what was said, as notes
 mod daily;
 mod facts;
 mod harness;
