@@ -12,6 +12,7 @@ import os
 import pathlib
 import pty
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,15 +57,16 @@ class Home:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
-    def run(self, *arguments, host=None, stdin="", code=0, **environment):
-        """Runs a command to its end, which has to be `code`."""
+    def run(self, *arguments, host=None, stdin="", code=0, under=(), **environment):
+        """Runs a command to its end, which has to be `code`; `under` another program, if it is named."""
         env = {"HOME": str(self.folder), "PATH": os.environ["PATH"], **environment}
         if host:
             env["OLLAMA_HOST"] = host
         began = time.monotonic()
         stdin = stdin.encode() if isinstance(stdin, str) else stdin
         ended = subprocess.run(
-            [BINARY, *arguments], input=stdin, capture_output=True, env=env, cwd=self.folder, timeout=120, check=False
+            [*under, BINARY, *arguments],
+            input=stdin, capture_output=True, env=env, cwd=self.folder, timeout=120, check=False,
         )
         ended.out, ended.err = ended.stdout.decode(), ended.stderr.decode()
         ended.seconds = time.monotonic() - began
@@ -177,6 +179,30 @@ def a_proxy_is_not_asked_for_this_machine(home):
             for host in [f"127.0.0.1:{server.port}", f"localhost:{server.port}"]:
                 home.run(*QWEN, "hello", host=host, ADJUTANT_LLM_RETRIES="0", **{name: f"http://{proxy.address}"})
         is_((len(server.bodies()), proxy.asked), (8, []))
+
+
+def nobody_else_is_connected_to(home):
+    """Neither through a proxy, where one is set, nor directly, as the system calls show it."""
+    commands = [
+        (["hello"], ""), (["chat"], "hello\n"), (["models", "list"], ""), (["tasks", "list"], ""), (["config", "show"], "")
+    ]
+    with ollama() as server, ollama() as proxy:
+        through = {name: f"http://{proxy.address}" for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]}
+        for command, stdin in commands:
+            home.run(*QWEN, *command, stdin=stdin, host=server.address, **through)
+        is_(proxy.asked, [])
+        asked = {path for _, path, _, _ in server.asked}
+        assert asked <= {"/api/show", "/api/version", "/api/chat", "/api/tags"}, asked
+        if not shutil.which("strace"):
+            print("  NOT RUN: the system calls (there is no strace)")
+            return
+        calls = home.folder / "calls"
+        for command, stdin in commands:
+            strace = ["strace", "-f", "-qq", "-e", "trace=connect,sendto,sendmsg", "-o", str(calls)]
+            home.run(*QWEN, *command, stdin=stdin, host=server.address, under=strace)
+            ports = re.findall(r"sa_family=AF_INET6?,.*?port=htons\((\d+)\)", calls.read_text())
+            asks = command[0] in ("hello", "chat")
+            is_(set(ports) | ({str(server.port)} if not asks else set()), {str(server.port)}, command)
 
 
 def the_configuration_file(home):
