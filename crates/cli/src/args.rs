@@ -105,7 +105,7 @@ pub(crate) struct Global {
         global = true,
         value_name = "ID",
         num_args = 0..=1,
-        conflicts_with = "continues",
+        conflicts_with_all = ["continues", "temp"],
         help_heading = "Options everywhere"
     )]
     pub(crate) resume: Option<Option<String>>,
@@ -131,6 +131,15 @@ pub(crate) struct Global {
     /// Print what happens as it happens, one JSON object a line; the last line is that of --json
     #[arg(long, global = true, conflicts_with = "json", help_heading = "Options everywhere")]
     pub(crate) stream_json: bool,
+    /// The folder of notes, in place of vault.path
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Options everywhere")]
+    pub(crate) vault: Option<PathBuf>,
+    /// Leave nothing behind: read tasks, facts and notes, write none, and forget the conversation
+    #[arg(long, global = true, conflicts_with = "continues", help_heading = "Options everywhere")]
+    pub(crate) temp: bool,
+    /// Only talk
+    #[arg(long, global = true, help_heading = "Options everywhere")]
+    pub(crate) no_tools: bool,
     /// Tool rounds a turn may have [default: agent.max_tool_iterations]
     #[arg(
         long,
@@ -194,6 +203,9 @@ pub(crate) enum Command {
     Tasks(Tasks),
     /// What the assistant can do: its own tools, those of MCP servers, and what is asked before they run
     Tools,
+    /// See and change what is remembered of you, in your vault
+    #[command(subcommand)]
+    Memory(crate::memory::Command),
     /// Answer what waits for a yes or no, or for what became of it
     #[command(subcommand)]
     Pending(Pending),
@@ -226,9 +238,30 @@ pub(crate) enum Command {
     /// The database: how it is, whether it is whole, a copy of it. Each of these brings its schema up to date, as every start does
     #[command(subcommand)]
     Db(Db),
+    /// Set things up: three questions, then a configuration that works
+    Init(crate::init::Init),
+    /// What a shell needs to complete commands and options
+    #[command(after_help = crate::completions::HELP)]
+    Completions {
+        /// Which
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// The manual: its first page, or all pages into a folder
+    Man {
+        /// Where to
+        dir: Option<PathBuf>,
+    },
+    /// Look whether everything is there that is needed, and say what to do about what is not. Asks a provider over the network
+    /// for one word
+    #[command(after_help = "Exit codes: 0 ready · 3 something has to be mended\n\nExamples:\n  adjutant doctor\n  adjutant doctor --json | jq '.checks[] | select(.status == \"fail\")'\n")]
+    Doctor,
+    /// Keys of language models: keep, list or forget them
+    #[command(subcommand)]
+    Keys(crate::keys::Keys),
     /// Settings
     #[command(subcommand)]
-    Config(Config),
+    Config(crate::settings::Config),
 }
 
 #[derive(Debug, Subcommand)]
@@ -470,16 +503,15 @@ pub(crate) struct LogFilter {
 pub(crate) enum Models {
     /// Every provider, whether its key is set, and the models that run in this process
     List,
-    /// Download a model that runs in this process
-    #[cfg(feature = "embedded")]
+    /// Download a model that runs in this process, or have an Ollama server fetch one; Ctrl-C stops, and the next time it goes on
+    #[command(after_help = "Examples:\n  adjutant models pull                the model that runs in this process\n  adjutant models pull qwen3:8b       a model of Ollama\n")]
     Pull {
-        /// Which; without: the usual one
+        /// Which: NAME, embedded/NAME or ollama/NAME; without: the one in use, else the usual one
         name: Option<String>,
     },
-    /// Delete a downloaded model
-    #[cfg(feature = "embedded")]
+    /// Delete a downloaded model; asks first, or needs -y
     Rm {
-        /// Which
+        /// Which: NAME, embedded/NAME or ollama/NAME
         name: String,
     },
     /// Ask for one word: do key, address and the model's name work?
@@ -507,18 +539,6 @@ pub(crate) struct Call {
     /// Attempts after the first
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10))]
     pub(crate) retries: u32,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Config {
-    /// Every setting and its value
-    Show {
-        /// Also where each value comes from
-        #[arg(long)]
-        origin: bool,
-    },
-    /// Where settings, data and models are
-    Path,
 }
 
 /// What is printed on standard output when a command fails.
@@ -554,12 +574,18 @@ impl Cli {
             Some(Command::Models(command)) => matches!(command, Models::Test { .. } | Models::Call(_)),
             Some(
                 Command::Tasks(_)
+                | Command::Memory(_)
                 | Command::Mcp(_)
                 | Command::Log(_)
                 | Command::Sessions(_)
                 | Command::Token(_)
                 | Command::Tools
                 | Command::Db(_)
+                | Command::Doctor
+                | Command::Init(_)
+                | Command::Completions { .. }
+                | Command::Man { .. }
+                | Command::Keys(_)
                 | Command::Config(_),
             ) => false,
             Some(
@@ -600,6 +626,11 @@ impl Cli {
         }
         if self.global.resume.is_some() && !talks {
             return Err(CliError::usage("-r/--resume belongs to chat and ask"));
+        }
+        for (given, option) in [(self.global.temp, "--temp"), (self.global.no_tools, "--no-tools")] {
+            if given && !talks {
+                return Err(CliError::usage(format!("{option} belongs to chat and ask")));
+            }
         }
         let asks = matches!(self.command, None | Some(Command::Ask { .. }));
         if self.global.stream_json && !asks {

@@ -115,6 +115,15 @@ pub(crate) fn rough(seconds: i64) -> String {
     }
 }
 
+/// Bytes as people read them: `491 MB`, `1.1 GB`.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{} kB", bytes.div_ceil(1_000)),
+        1_000_000..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,5 +195,13 @@ mod tests {
         assert_eq!([millis(2), millis(1_400), millis(180_000)], ["2 ms", "1.4 s", "3 min"]);
         assert_eq!([rough(-1), rough(61), rough(86_400), rough(604_800)], ["0 s", "1 min", "24 h", "7 d"]);
         assert_eq!(clip("four words are here", 10), "four word…");
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        assert_eq!(
+            [size(0), size(1), size(491_400_064), size(1_117_320_768)],
+            ["0 kB", "1 kB", "491 MB", "1.1 GB"]
+        );
     }
 }

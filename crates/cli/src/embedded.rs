@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use crate::config::Settings;
-use crate::display::json_line;
+use crate::display::{json_line, size};
 use crate::error::CliError;
 use crate::lines::{Interrupts, Lines};
 use crate::model_choice::{Named, key_variables};
@@ -77,7 +77,10 @@ pub(crate) async fn installed(
 }
 
 /// The catalogue's entry of that name, or the usual one.
-fn known(name: Option<&str>) -> Result<&'static KnownModel, CliError> {
+///
+/// # Errors
+/// There is none of that name; the nearest is named.
+pub(crate) fn known(name: Option<&str>) -> Result<&'static KnownModel, CliError> {
     let name = name.unwrap_or(DEFAULT_MODEL);
     KnownModel::find(name).ok_or_else(|| {
         let error = CliError::no_such_model(format!("there is no embedded model called {name:?}"));
@@ -251,26 +254,9 @@ pub(crate) fn list(settings: &Settings) -> Result<Vec<(String, Value)>, CliError
     Ok(models.iter().map(row).collect())
 }
 
-/// Bytes as people read them: `491 MB`, `1.1 GB`.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000_000 => format!("{} kB", bytes.div_ceil(1_000)),
-        1_000_000..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
-        _ => format!("{:.1} GB", bytes as f64 / 1e9),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_short() {
-        assert_eq!(
-            [size(0), size(1), size(491_400_064), size(1_117_320_768)],
-            ["0 kB", "1 kB", "491 MB", "1.1 GB"]
-        );
-    }
 
     #[test]
     fn an_unknown_model_is_an_error_with_the_nearest() {

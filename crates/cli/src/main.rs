@@ -5,19 +5,26 @@ mod ask; // one request
 mod bounded; // time-outs for models without
 mod call; // one raw model call
 mod chat; // many requests
+mod completions; // what shells need
 mod config; // settings
 mod confirm; // yes or no
 mod db; // how the database is
 mod display; // text made safe for a terminal
+mod doctor; // is everything there
 #[cfg(feature = "embedded")]
 mod embedded; // models that run in this process
 mod error; // exit codes, and errors as people read them
 mod eval; // how well a model does
+mod init; // the first configuration
 mod input; // the prompt
+mod instructions; // how a person wants to be helped
+mod keys; // keys of language models
 mod lines; // what is typed
 mod log; // what was decided
+mod man; // the manual
 mod mcp; // the tools for other programs
 mod meant; // ids in part
+mod memory; // what is remembered of a person
 mod model_choice; // who answers
 mod models; // who can answer
 #[cfg(feature = "ollama")]
@@ -38,6 +45,7 @@ mod tasks; // tasks without a model
 mod threads; // how many the model uses
 mod token; // who may ask a service
 mod tools; // what the assistant can do
+mod tty; // how the terminal treats what is typed
 mod wiring; // the pieces put together
 
 use std::io::IsTerminal as _;
@@ -48,7 +56,7 @@ use clap::Parser as _;
 use clap::error::ErrorKind;
 
 use args::{Cli, Command, Global, Models, OnFailure};
-use config::{Settings, Sources};
+use config::{RunBounds, Settings, Sources};
 use error::{CliError, Exit};
 use screen::{Screen, Verbosity};
 
@@ -106,37 +114,42 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     cli.check()?;
     let Cli { global, command, prompt } = cli;
     let Global { config, env_file, model, database, continues, resume, yes, json, stream_json, max_iterations, .. } = global;
+    let Global { vault, temp, no_tools, .. } = global;
     let take_up = sessions::TakeUp::of(continues, resume);
     // Both leave standard output to programs.
     let json = json || stream_json;
     let place = mcp::Place { config: config.clone(), env_file: env_file.clone(), database: database.clone() };
-    let sources = Sources::of_process(config, env_file, model, database)?;
+    let sources = Sources::of_process(config, env_file, model, database, vault)?;
+    let stdin = std::io::stdin();
+    let in_chat = match &command {
+        None => prompt.is_empty() && stdin.is_terminal() && !json,
+        Some(command) => matches!(command, Command::Chat),
+    };
     let load = || {
         let mut settings = sources.load()?;
         settings.agent.max_tool_iterations = max_iterations.or(settings.agent.max_tool_iterations);
+        settings.bounds = RunBounds { temp, no_tools, in_chat };
         settings.warnings.iter().for_each(|warning| screen.note(warning));
         Ok::<Settings, CliError>(settings)
     };
-    let stdin = std::io::stdin();
     let mut schema = None;
     let words = match command {
-        None if prompt.is_empty() && stdin.is_terminal() && !json => {
-            return chat::run(&load()?, screen, take_up, yes).await;
-        }
-        Some(Command::Chat) => return chat::run(&load()?, screen, take_up, yes).await,
+        None if in_chat => return chat::run(&sources, &load()?, screen, take_up, yes).await,
+        Some(Command::Chat) => return chat::run(&sources, &load()?, screen, take_up, yes).await,
         Some(Command::Serve(options)) => return serve::run(&load()?, screen, options, json).await,
         Some(Command::Db(command)) => return db::run(&load()?, screen, command, json).await,
         Some(Command::Mcp(options)) => return mcp::run(load(), screen, options, place).await,
         Some(Command::Tools) => return tools::run(&load()?, screen, json).await,
         Some(Command::Token(command)) => return token::run(&load()?, screen, command, json).await,
         Some(Command::Tasks(command)) => return tasks::run(&load()?, screen, command, &yes, json).await,
+        Some(Command::Memory(command)) => return memory::run(&load()?, screen, command, &yes, json).await,
         Some(Command::Pending(command)) => return pending::run(&load()?, screen, command, yes, json).await,
         Some(Command::Sessions(command)) => {
             return sessions::run(&load()?, screen, command, &yes, json).await;
         }
         Some(Command::Log(command)) => return log::run(&load()?, screen, command, json).await,
         Some(Command::Models(Models::Call(options))) => return call::run(&sources, screen, options).await,
-        Some(Command::Models(command)) => return models::run(&load()?, screen, command, json).await,
+        Some(Command::Models(command)) => return models::run(&load()?, screen, command, !yes.is_empty(), json).await,
         Some(Command::Eval { files, min_pass }) => {
             let cases = eval::read(&files, min_pass)?;
             let settings = load()?;
@@ -147,7 +160,17 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
             };
             return eval::run(&cases, min_pass, json, screen, agent).await;
         }
-        Some(Command::Config(command)) => return settings::run(&sources, screen, &command, json),
+        Some(Command::Init(options)) => {
+            return init::run(&sources, screen, options, sources.vault.clone(), !yes.is_empty()).await;
+        }
+        Some(Command::Completions { shell }) => {
+            completions::run(screen, shell);
+            return Ok(Exit::Ok);
+        }
+        Some(Command::Man { dir }) => return man::run(screen, dir.as_deref(), json).map(|()| Exit::Ok),
+        Some(Command::Doctor) => return doctor::run(&sources, screen, json).await,
+        Some(Command::Keys(command)) => return keys::run(&sources, screen, command, json),
+        Some(Command::Config(command)) => return settings::run(&sources, screen, command, json),
         Some(Command::Ask { prompt, schema: file }) => {
             schema = file;
             prompt

@@ -138,7 +138,10 @@ async fn running(settings: &Settings, screen: &Screen) -> Result<Option<Choice>,
     Ok(match ollama::discover(&connection, ollama::PATIENCE).await {
         Found::Model(name) => Some(Choice::Vendor(provider, Some(name))),
         Found::Nothing => {
-            screen.note("Ollama runs and has no model that can call tools: ollama pull qwen3:8b");
+            screen.note(&format!(
+                "Ollama runs and has no model that can call tools: adjutant models pull {}",
+                ollama::GOOD
+            ));
             None
         }
         Found::NoServer => None,
@@ -173,7 +176,7 @@ pub(crate) async fn open_choice(
         return Err(CliError::usage("--base-url belongs to a provider that is reached over the network"));
     }
     match choice {
-        Choice::Vendor(provider, name) => vendor(settings, provider, name, over).await,
+        Choice::Vendor(provider, name) => vendor(settings, screen, provider, name, over).await,
         Choice::Embedded(name) => embedded(settings, screen, name, named).await,
         Choice::EmbeddedFile(file) => embedded_file(settings, screen, file),
         Choice::Scripted(file) => scripted(settings, &file, over),
@@ -187,6 +190,7 @@ pub(crate) async fn open_choice(
 /// A vendor's model.
 async fn vendor(
     settings: &Settings,
+    screen: &Screen,
     provider: &'static Provider,
     name: Option<String>,
     over: &Override,
@@ -197,6 +201,12 @@ async fn vendor(
         Some(name) => name,
         None => installed(provider, &connection).await?,
     };
+    #[cfg(feature = "ollama")]
+    if ollama::is(provider) && screen.asks() {
+        ollama::offer(settings, screen, &name).await?;
+    }
+    #[cfg(not(feature = "ollama"))]
+    let _ = screen;
     make(settings, provider, &name, connection, over).await.map_err(|error| {
         let cause = match error {
             // What it says besides its name and category.
@@ -239,7 +249,7 @@ async fn installed(provider: &Provider, connection: &Connection) -> Result<Strin
         return match ollama::discover(connection, ollama::PATIENCE_WITH_A_NAMED_ONE).await {
             Found::Model(name) => Ok(name),
             Found::Nothing => Err(CliError::configuration("Ollama has no model that can call tools")
-                .or_try("ollama pull qwen3:8b")),
+                .or_try(format!("adjutant models pull {}", ollama::GOOD))),
             Found::NoServer => Err(CliError::configuration("Ollama does not answer")
                 .or_try("ollama serve")
                 .or_try("say where it is: OLLAMA_HOST=host:port")),
@@ -252,7 +262,10 @@ async fn installed(provider: &Provider, connection: &Connection) -> Result<Strin
 }
 
 /// The way to a provider. The more specific setting wins: command, the provider's section, `llm`, the provider's own.
-fn connection(
+///
+/// # Errors
+/// It needs a key and has none, or its address is none.
+pub(crate) fn connection(
     settings: &Settings,
     provider: &'static Provider,
     over: &Override,
@@ -313,6 +326,7 @@ fn no_key(settings: &Settings, provider: &Provider) -> CliError {
     if let Some(variable) = provider.key_variable {
         let file = settings.dirs.config.join(".env");
         error = error
+            .or_try(format!("adjutant keys set {}", provider.name))
             .or_try(format!("{variable}=… adjutant …"))
             .or_try(format!("write {variable}=… into {}", file.display()));
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use adjutant_core::{GenerateRequest, LanguageModel as _, Message};
+use adjutant_core::{GenerateRequest, LanguageModel as _, Message, Reading, read_words};
 use adjutant_providers::Provider;
 use serde_json::{Value, json};
 
@@ -10,6 +10,7 @@ use crate::args::Models;
 use crate::config::Settings;
 use crate::display::{clip, json_line, millis, tokens};
 use crate::error::{CliError, Exit};
+use crate::lines::Lines;
 use crate::model_choice::{self, Choice, Override};
 use crate::screen::Screen;
 
@@ -24,19 +25,130 @@ pub(crate) async fn run(
     settings: &Settings,
     screen: &Screen,
     command: Models,
+    yes: bool,
     json: bool,
 ) -> Result<Exit, CliError> {
     match command {
         Models::List => list(settings, screen, json)?,
-        #[cfg(feature = "embedded")]
-        Models::Pull { name } => crate::embedded::pull(settings, screen, name, json).await?,
-        #[cfg(feature = "embedded")]
-        Models::Rm { name } => crate::embedded::rm(settings, screen, &name, json)?,
+        Models::Pull { name } => match Place::of(settings, name.as_deref())? {
+            Place::Embedded(name) => pull_embedded(settings, screen, name, json).await?,
+            #[cfg(feature = "ollama")]
+            Place::Ollama(name) => {
+                crate::ollama::pull(settings, screen, &name).await?;
+                let spec = format!("ollama/{name}");
+                screen.answer_line(&match json {
+                    true => json_line(&json!({ "name": spec })),
+                    false => format!("{spec} is ready."),
+                });
+            }
+        },
+        Models::Rm { name } => {
+            let place = Place::of(settings, Some(&name))?;
+            if !yes && !asked(screen, &format!("Delete the model {}? [y/N] ", clip(&name, 200))).await? {
+                return Err(CliError::interrupted("nothing was deleted"));
+            }
+            match place {
+                Place::Embedded(name) => remove_embedded(settings, screen, &name.unwrap_or_default(), json)?,
+                #[cfg(feature = "ollama")]
+                Place::Ollama(name) => crate::ollama::remove(settings, screen, &name, json).await?,
+            }
+        }
         Models::Test { base_url } => return test(settings, screen, base_url, json).await,
         // Has its own way through `main`: its answer is printed whatever happens.
         Models::Call(_) => {}
     }
     Ok(Exit::Ok)
+}
+
+/// Where a model that can be fetched is, or would be.
+enum Place {
+    /// In this process; `None`: the usual one.
+    Embedded(Option<String>),
+    #[cfg(feature = "ollama")]
+    Ollama(String),
+}
+
+impl Place {
+    /// By its name: `embedded/NAME`, `ollama/NAME`, a name of the catalogue; any other is Ollama's, if a server of it is in use or
+    /// runs, or if the name has a tag as Ollama's models have.
+    ///
+    /// # Errors
+    /// It is the name of something that cannot be fetched.
+    fn of(settings: &Settings, name: Option<&str>) -> Result<Self, CliError> {
+        let used = settings.model.as_deref().map(Choice::parse).transpose()?;
+        let Some(name) = name else {
+            return Ok(match used {
+                #[cfg(feature = "ollama")]
+                Some(Choice::Vendor(provider, Some(name))) if crate::ollama::is(provider) => {
+                    Self::Ollama(name)
+                }
+                _ => Self::Embedded(None),
+            });
+        };
+        if let Some(name) = name.strip_prefix("embedded/") {
+            return Ok(Self::Embedded(Some(name.to_owned())));
+        }
+        #[cfg(feature = "ollama")]
+        {
+            if let Some(name) = name.strip_prefix("ollama/") {
+                return Ok(Self::Ollama(name.to_owned()));
+            }
+            let in_use = matches!(used, Some(Choice::Vendor(provider, _)) if crate::ollama::is(provider));
+            let known = in_catalogue(name);
+            if !known && (in_use || name.contains(':') || crate::ollama::running(settings).is_some()) {
+                return Ok(Self::Ollama(name.to_owned()));
+            }
+        }
+        Ok(Self::Embedded(Some(name.to_owned())))
+    }
+}
+
+/// One question, default no.
+///
+/// # Errors
+/// Nobody can be asked.
+async fn asked(screen: &Screen, question: &str) -> Result<bool, CliError> {
+    if !screen.asks() {
+        return Err(CliError::confirmation_needed("deleting a model needs a yes").or_try("the same with -y"));
+    }
+    screen.side(question);
+    let line = Lines::new().answer().await.ok().flatten().unwrap_or_default();
+    Ok(read_words(String::from_utf8_lossy(&line).trim()) == Reading::Yes)
+}
+
+#[cfg(feature = "embedded")]
+async fn pull_embedded(
+    settings: &Settings,
+    screen: &Screen,
+    name: Option<String>,
+    json: bool,
+) -> Result<(), CliError> {
+    crate::embedded::pull(settings, screen, name, json).await
+}
+
+#[cfg(feature = "embedded")]
+fn remove_embedded(settings: &Settings, screen: &Screen, name: &str, json: bool) -> Result<(), CliError> {
+    crate::embedded::rm(settings, screen, name, json)
+}
+
+#[cfg(all(feature = "embedded", feature = "ollama"))]
+fn in_catalogue(name: &str) -> bool {
+    adjutant_embedded::catalogue::KnownModel::find(name).is_some()
+}
+
+#[cfg(not(feature = "embedded"))]
+async fn pull_embedded(_: &Settings, _: &Screen, _: Option<String>, _: bool) -> Result<(), CliError> {
+    Err(CliError::configuration("this adjutant was built without the embedded model"))
+}
+
+#[cfg(not(feature = "embedded"))]
+fn remove_embedded(_: &Settings, _: &Screen, _: &str, _: bool) -> Result<(), CliError> {
+    Err(CliError::configuration("this adjutant was built without the embedded model"))
+}
+
+#[cfg(all(not(feature = "embedded"), feature = "ollama"))]
+fn in_catalogue(_: &str) -> bool {
+    false
 }
 
 fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<(), CliError> {

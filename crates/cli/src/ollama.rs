@@ -1,5 +1,7 @@
 //! An Ollama server: where it is, how its models are run, and which of them answers if none was named.
 
+mod pull; // having a model fetched
+
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +12,16 @@ use adjutant_providers::{Connection, Provider};
 
 use crate::config::Settings;
 
+pub(crate) use pull::{offer, pull, remove, server};
+
 /// Its name in the table of providers.
 const NAME: &str = "ollama";
 
 /// The model that is preferred if it is there and none was named. Source: seed 003, *OllamaConfig*.
 const PREFERRED: &str = "qwen3:30b-a3b";
+
+/// The model to fetch, for somebody who has none: small enough for most machines, and it can call tools.
+pub(crate) const GOOD: &str = "qwen3:8b";
 
 /// How long a server nobody named may take to answer. One on this machine is there at once or not at all.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(300);
@@ -78,6 +85,23 @@ pub(crate) fn listens(address: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
     let Ok(mut addresses) = (host, port).to_socket_addrs() else { return false };
     addresses.any(|address| TcpStream::connect_timeout(&address, PATIENCE).is_ok())
+}
+
+/// Whether two names are one model's: without a tag, the tag is `latest`.
+pub(crate) fn same_model(one: &str, other: &str) -> bool {
+    let plain = |name: &str| name.strip_suffix(":latest").unwrap_or(name).to_owned();
+    plain(one) == plain(other)
+}
+
+/// The server, if something listens where it should be. Each answer is waited for as long as for one on this machine.
+pub(crate) fn running(settings: &Settings) -> Option<Server> {
+    let of_settings = address(settings).ok().flatten();
+    let set = provider().and_then(|provider| settings.provider(provider).base_url);
+    let there = listens(&set.or(of_settings).unwrap_or_default());
+    there
+        .then(|| server(settings))
+        .and_then(Result::ok)
+        .map(|server| server.within(PATIENCE_WITH_A_NAMED_ONE))
 }
 
 /// What a server has for somebody who named no model.

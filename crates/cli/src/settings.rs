@@ -1,29 +1,269 @@
-//! `adjutant config`: what is set, and where.
+//! `adjutant config`: what is set, and where; setting it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use adjutant_providers::Provider;
+use clap::Subcommand;
 use serde_json::{Map, Value, json};
 
-use crate::args::Config;
-use crate::config::{Database, OF_MCP_SERVER, OF_PROVIDER, Sources};
+use crate::config::{self, Database, Draft, OF_MCP_SERVER, OF_PROVIDER, Sources, setting, trust};
 use crate::display::{clean_line, json_line};
 use crate::error::{CliError, Exit};
 use crate::screen::Screen;
 
-/// Shows settings or places.
+/// What is opened if nobody named an editor.
+const USUAL_EDITORS: [&str; 3] = ["nano", "vim", "vi"];
+
+/// What a new file begins with.
+const NEW_FILE: &str = "\
+# Settings of adjutant. `adjutant config show` lists them all, `adjutant config check` looks for mistakes.
+";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Every setting and its value
+    Show {
+        /// Also where each value comes from
+        #[arg(long)]
+        origin: bool,
+    },
+    /// Look for mistakes, in every file and variable; exit code 3 if there is one
+    Check,
+    /// The value of one setting; exit code 1 if it has none
+    Get {
+        /// Which, such as llm.temperature
+        key: String,
+    },
+    /// Write one setting into your file; comments and order stay
+    #[command(
+        after_help = "Examples:\n  adjutant config set model ollama/qwen3:8b\n  adjutant config set llm.timeout 60s\n  adjutant config set agent.confirm add_task,update_task\n  adjutant config set vault.path --unset\n"
+    )]
+    Set {
+        /// Which, such as llm.temperature
+        key: String,
+        /// What it is to be; lists with commas
+        #[arg(required_unless_present = "unset", allow_hyphen_values = true)]
+        value: Option<String>,
+        /// Take it out, so that the default applies
+        #[arg(long, conflicts_with = "value")]
+        unset: bool,
+    },
+    /// Open your file in $EDITOR, and look for mistakes afterwards
+    Edit,
+    /// Where settings, data and models are
+    Path,
+    /// JSON Schema of the file, for editors
+    Schema,
+    /// Trust adjutant.toml, AGENTS.md and CLAUDE.md of a folder as they are now; changed, they are not trusted any more
+    Trust {
+        /// Which; without: this one
+        dir: Option<PathBuf>,
+        /// Trust them no more
+        #[arg(long)]
+        revoke: bool,
+        /// What is trusted
+        #[arg(long, conflicts_with_all = ["dir", "revoke"])]
+        list: bool,
+    },
+}
+
+/// Shows and changes settings.
 ///
 /// # Errors
-/// `show`: the configuration cannot be read. `path` tells where it is even then.
-pub(crate) fn run(
-    sources: &Sources,
-    screen: &Screen,
-    command: &Config,
-    json: bool,
-) -> Result<Exit, CliError> {
+/// The configuration cannot be read, or would be wrong. `path` tells where it is even then.
+pub(crate) fn run(sources: &Sources, screen: &Screen, command: Config, json: bool) -> Result<Exit, CliError> {
     match command {
-        Config::Show { origin } => show(sources, screen, *origin, json)?,
+        Config::Show { origin } => show(sources, screen, origin, json)?,
+        Config::Check => return Ok(check(sources, screen, json)),
+        Config::Get { key } => get(sources, screen, &key, json)?,
+        Config::Set { key, value, unset } => {
+            set(sources, screen, &key, value.filter(|_| !unset).as_deref(), json)?;
+        }
+        Config::Edit => return edit(sources, screen),
         Config::Path => paths(sources, screen, json),
+        Config::Schema => screen.answer_line(&match json {
+            true => json_line(&config::schema()),
+            false => serde_json::to_string_pretty(&config::schema())
+                .map_err(|error| CliError::failed(error.to_string()))?,
+        }),
+        Config::Trust { list: true, .. } => trusted(sources, screen, json),
+        Config::Trust { dir, revoke, .. } => {
+            let folder = dir.unwrap_or_else(|| sources.project.clone());
+            change_trust(sources, screen, &folder, revoke, json)?;
+        }
     }
     Ok(Exit::Ok)
+}
+
+/// Looks at every source by itself, then at all of them together.
+fn check(sources: &Sources, screen: &Screen, json: bool) -> Exit {
+    let mut found = sources.check();
+    let mut problems: Vec<(&str, CliError)> = Vec::new();
+    let mut warnings: Vec<String> = Vec::new();
+    let mut told: Vec<Value> = Vec::new();
+    for checked in &mut found {
+        match &checked.found {
+            Ok(words) => warnings.extend(words.iter().cloned()),
+            Err(error) => problems.push((checked.name, error.clone())),
+        }
+        let path = checked.path.as_ref().map(|path| path.to_string_lossy().into_owned());
+        told.push(json!({ "name": checked.name, "path": path, "there": checked.there, "ok": checked.found.is_ok() }));
+    }
+    if problems.is_empty()
+        && let Err(error) = sources.load()
+    {
+        problems.push(("settings", error));
+    }
+    let ok = problems.is_empty();
+    if json {
+        let problems: Vec<Value> = problems
+            .iter()
+            .map(|(source, error)| {
+                json!({ "source": source, "message": error.message, "cause": error.cause, "try": error.tries })
+            })
+            .collect();
+        screen.answer_line(&json_line(
+            &json!({ "ok": ok, "sources": told, "problems": problems, "warnings": warnings }),
+        ));
+    } else {
+        problems.iter().for_each(|(_, error)| screen.error(error));
+        warnings.iter().for_each(|warning| screen.note(warning));
+        if ok {
+            screen.answer_line("The configuration is right.");
+        }
+    }
+    if ok { Exit::Ok } else { Exit::Configuration }
+}
+
+fn get(sources: &Sources, screen: &Screen, name: &str, json: bool) -> Result<(), CliError> {
+    let key = setting(name)?;
+    let settings = sources.load()?;
+    let shown = settings.shown.iter().find(|shown| shown.name == key.name);
+    let value = shown.and_then(|shown| shown.value.as_ref());
+    if json {
+        let origin = shown.map(|shown| &shown.origin);
+        screen.answer_line(&json_line(&json!({ "name": key.name, "value": value, "origin": origin })));
+        return Ok(());
+    }
+    match value {
+        Some(value) => screen.answer_line(&clean_line(value)),
+        None => {
+            return Err(CliError::unknown(format!("{} is not set", key.name))
+                .because(format!("what applies: {}", key.unset)));
+        }
+    }
+    Ok(())
+}
+
+fn set(
+    sources: &Sources,
+    screen: &Screen,
+    name: &str,
+    value: Option<&str>,
+    json: bool,
+) -> Result<(), CliError> {
+    let key = setting(name)?;
+    let mut draft = Draft::open(&sources.user_file())?;
+    let was_there = match value {
+        // A path that is typed starts where it is typed; in the file it would start at the file.
+        Some(text) => {
+            let absolute = key.starts_at_its_file(text).then(|| sources.project.join(text.trim()));
+            let text = absolute.as_ref().map_or(text.into(), |path| path.to_string_lossy());
+            draft.set(key, &text)?;
+            true
+        }
+        None => draft.unset(key),
+    };
+    if was_there {
+        draft.write()?;
+    }
+    let file = draft.path().display().to_string();
+    screen.answer_line(&match (json, value, was_there) {
+        (true, ..) => json_line(&json!({ "name": key.name, "set": value.is_some(), "file": file })),
+        (false, Some(_), _) => format!("{} is set in {file}.", key.name),
+        (false, None, true) => format!("{} is no longer set in {file}.", key.name),
+        (false, None, false) => format!("{} was not set in {file}.", key.name),
+    });
+    // What wins over the file is said now, and not found out later.
+    let settings = sources.load()?;
+    if let (Some(_), Some(shown)) = (value, settings.shown.iter().find(|shown| shown.name == key.name))
+        && !shown.origin.starts_with(&file)
+    {
+        screen.note(&format!("another source wins over it: {}", shown.origin));
+    }
+    Ok(())
+}
+
+/// Opens the person's file in their editor, then looks at what came out.
+fn edit(sources: &Sources, screen: &Screen) -> Result<Exit, CliError> {
+    let file = sources.user_file();
+    let said = |name: &str| sources.variables.get(name).filter(|words| !words.trim().is_empty()).cloned();
+    let editor = said("VISUAL").or_else(|| said("EDITOR")).or_else(|| {
+        let path = sources.variables.get("PATH")?;
+        let there =
+            |program: &&&str| std::env::split_paths(path).any(|folder| folder.join(program).is_file());
+        USUAL_EDITORS.iter().find(there).map(|program| (*program).to_owned())
+    });
+    let editor = editor.ok_or_else(|| {
+        CliError::usage("no editor is named")
+            .or_try("EDITOR=nano adjutant config edit")
+            .or_try("adjutant config set KEY VALUE")
+    })?;
+    if !file.exists() {
+        config::write_kept(&file, NEW_FILE)?;
+    }
+    // As git and others do it: a command with options is one too.
+    let status =
+        Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("adjutant").arg(&file).status();
+    match status {
+        Ok(status) if status.success() => Ok(check(sources, screen, false)),
+        Ok(status) => Err(CliError::failed(format!("{editor} ended with {status}"))),
+        Err(error) => Err(CliError::failed(format!("{editor} cannot be started")).because(error.to_string())),
+    }
+}
+
+fn change_trust(
+    sources: &Sources,
+    screen: &Screen,
+    folder: &Path,
+    revoke: bool,
+    json: bool,
+) -> Result<(), CliError> {
+    let state = &sources.dirs.state;
+    let files = if revoke { trust::revoke(state, folder)? } else { trust::trust(state, folder)? };
+    if json {
+        let files: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
+        screen.answer_line(&json_line(&json!({ "trusted": !revoke, "files": files })));
+        return Ok(());
+    }
+    let word = if revoke { "no longer trusted" } else { "trusted as it is now" };
+    for file in &files {
+        screen.answer_line(&format!("{word}: {}", clean_line(&file.display().to_string())));
+    }
+    if files.is_empty() {
+        screen.answer_line("Nothing there was trusted.");
+    }
+    Ok(())
+}
+
+fn trusted(sources: &Sources, screen: &Screen, json: bool) {
+    let all = trust::list(&sources.dirs.state);
+    if json {
+        let all: Vec<Value> = all
+            .iter()
+            .map(|one| json!({ "file": one.file.to_string_lossy(), "unchanged": one.unchanged }))
+            .collect();
+        screen.answer_line(&json_line(&all));
+        return;
+    }
+    for one in &all {
+        let changed = if one.unchanged { "" } else { "    (changed or gone: not trusted any more)" };
+        screen.answer_line(&format!("{}{changed}", clean_line(&one.file.display().to_string())));
+    }
+    if all.is_empty() {
+        screen.note("no folder is trusted: adjutant config trust DIR");
+    }
 }
 
 fn show(sources: &Sources, screen: &Screen, origin: bool, json: bool) -> Result<(), CliError> {
@@ -59,14 +299,18 @@ fn show(sources: &Sources, screen: &Screen, origin: bool, json: bool) -> Result<
         providers.join(", ")
     ));
     screen.note(&format!(
-        "[mcp.servers.NAME] {}: in your own file only, shown where they are set",
+        "[mcp.servers.NAME] {}: in your own file, or in one that is trusted; shown where they are set",
         OF_MCP_SERVER.join(", ")
     ));
     Ok(())
 }
 
 fn paths(sources: &Sources, screen: &Screen, json: bool) {
-    let mut places = vec![("config", sources.user_file()), ("env", sources.env_file())];
+    let mut places = vec![
+        ("config", sources.user_file()),
+        ("env", sources.env_file()),
+        ("keys", config::Credentials::path_in(&sources.dirs.config)),
+    ];
     places.extend(sources.project_file().map(|file| ("project", file)));
     // Where the store is can be set; if the settings are broken, this is where it would be.
     let usual = || Database::Sqlite(sources.dirs.data.join("adjutant.db"));

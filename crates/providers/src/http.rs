@@ -8,7 +8,7 @@ use adjutant_core::ModelError;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Response};
+use reqwest::{Client, Method, Response};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 use secrecy::{ExposeSecret, SecretString};
@@ -118,6 +118,16 @@ impl Transport {
         timeout(bound, answer).await.unwrap_or_else(|_| Err(vendor.timeout(bound)))
     }
 
+    /// Has something deleted; what is answered besides that it went well does not matter.
+    #[cfg(feature = "ollama")]
+    pub(crate) async fn delete(&self, call: Call) -> Result<(), ModelError> {
+        let (vendor, bound) = (call.vendor.clone(), call.bound());
+        timeout(bound, self.open_with(Method::DELETE, call))
+            .await
+            .unwrap_or_else(|_| Err(vendor.timeout(bound)))
+            .map(|_| ())
+    }
+
     /// Sends a request and returns the answer's bytes as they come.
     pub(crate) async fn send_stream(&self, call: Call) -> Result<ByteStream, ModelError> {
         let vendor = call.vendor.clone();
@@ -130,6 +140,11 @@ impl Transport {
 
     /// Sends a request; answers other than 2xx are errors.
     async fn open(&self, call: Call) -> Result<Response, ModelError> {
+        let method = if call.body.is_some() { Method::POST } else { Method::GET };
+        self.open_with(method, call).await
+    }
+
+    async fn open_with(&self, method: Method, call: Call) -> Result<Response, ModelError> {
         let vendor = call.vendor;
         if let (Some(reason), "https") = (&self.no_tls, call.url.scheme()) {
             return Err(vendor.network(format!(
@@ -137,10 +152,10 @@ impl Transport {
             )));
         }
         let client = if is_on_this_machine(&call.url) { &self.direct } else { &self.client };
-        let mut request = match call.body {
-            Some(body) => client.post(call.url).header(CONTENT_TYPE, "application/json").body(body),
-            None => client.get(call.url),
-        };
+        let mut request = client.request(method, call.url);
+        if let Some(body) = call.body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body);
+        }
         for (name, value) in call.headers {
             let mut value =
                 HeaderValue::from_str(value.expose_secret()).map_err(|_| ModelError::Authentication {

@@ -10,7 +10,7 @@ use adjutant_core::{LogContent, limits};
 use adjutant_providers::Provider;
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{Database, Dirs, budget, serve};
+use super::{Database, Dirs, budget, memory, serve};
 
 /// One setting.
 #[derive(Debug)]
@@ -52,6 +52,8 @@ pub(crate) enum Kind {
     },
     /// Names.
     List,
+    /// Yes or no.
+    Truth,
     /// One of a few words.
     Word(&'static [&'static str]),
     /// An address of numbers, and a port.
@@ -75,6 +77,7 @@ pub(crate) enum Value {
     Integer(u64),
     Duration(Duration),
     List(Vec<String>),
+    Truth(bool),
     Database(Database),
     Secret(Secret),
 }
@@ -98,7 +101,13 @@ const NONE: fn(&Dirs) -> Option<Value> = |_| None;
 /// Every setting, in the order `adjutant config show` lists them.
 pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let of_providers = Provider::all().flat_map(of_provider);
-    common().into_iter().chain(serve::keys()).chain(budget::keys()).chain(of_providers).collect()
+    common()
+        .into_iter()
+        .chain(memory::keys())
+        .chain(serve::keys())
+        .chain(budget::keys())
+        .chain(of_providers)
+        .collect()
 });
 
 /// Who answers.
@@ -159,6 +168,12 @@ fn common() -> Vec<Key> {
             project: true,
             default: |_| Some(Value::Integer(limits::IDENTICAL_CALLS_MAX.into())),
             ..key("agent.identical_calls_max", Kind::Integer { min: 1, max: 100 })
+        },
+        // 0: old turns are never summarised.
+        Key {
+            project: true,
+            default: |_| Some(Value::Number(limits::SUMMARIZE_AT)),
+            ..key("agent.summarize_at", Kind::Number { min: 0.0, max: 1.0 })
         },
         Key {
             project: true,
@@ -229,6 +244,12 @@ impl Key {
         self.name.split_once('.').unwrap_or(("", &self.name))
     }
 
+    /// Whether this value is a path that a file reads as one beside itself.
+    pub(crate) fn starts_at_its_file(&self, text: &str) -> bool {
+        let path = PathBuf::from(text.trim());
+        matches!(self.kind, Kind::Path) && path.is_relative() && !path.starts_with("~")
+    }
+
     /// `ADJUTANT_SECTION_KEY`.
     pub(crate) fn own_variable(&self) -> String {
         format!("ADJUTANT_{}", self.name.replace(['.', '-'], "_").to_uppercase())
@@ -247,6 +268,7 @@ impl Kind {
                 format!("a time with its unit from {} to {}, such as \"30s\"", duration(min), duration(max))
             }
             Self::List => "a list of names".to_owned(),
+            Self::Truth => "true or false".to_owned(),
             Self::Word(words) => words.join(" or "),
             Self::Address => "an address and a port, such as 127.0.0.1:8080".to_owned(),
             Self::Database => Database::EXPECTED.to_owned(),
@@ -268,6 +290,7 @@ impl Kind {
             Self::Path => Value::Path(PathBuf::from(text)),
             Self::Number { .. } => Value::Number(text.parse().ok()?),
             Self::Integer { .. } => Value::Integer(text.parse().ok()?),
+            Self::Truth => Value::Truth(text.parse().ok()?),
             Self::Duration { .. } if bare_seconds && text.parse::<u64>().is_ok() => {
                 Value::Duration(Duration::from_secs(text.parse().ok()?))
             }
@@ -291,7 +314,9 @@ impl Kind {
             (Self::Number { min, max }, Value::Number(number)) => (min..=max).contains(number),
             (Self::Integer { min, max }, Value::Integer(number)) => (min..=max).contains(number),
             (Self::Duration { min, max }, Value::Duration(time)) => (min..=max).contains(time),
-            (Self::List, Value::List(_)) | (Self::Database, Value::Database(_)) => true,
+            (Self::List, Value::List(_))
+            | (Self::Truth, Value::Truth(_))
+            | (Self::Database, Value::Database(_)) => true,
             (Self::Word(words), Value::Text(text)) => words.contains(&text.as_str()),
             (Self::Address, Value::Text(text)) => text.parse::<SocketAddr>().is_ok(),
             (Self::Keep, Value::Duration(time)) => *time >= DAY,
@@ -309,6 +334,7 @@ impl std::fmt::Display for Value {
             Self::Path(path) => write!(f, "{}", path.display()),
             Self::Number(number) => write!(f, "{number:?}"),
             Self::Integer(number) => write!(f, "{number}"),
+            Self::Truth(truth) => write!(f, "{truth}"),
             Self::Duration(time) => f.write_str(&duration(*time)),
             Self::List(names) => f.write_str(&names.join(", ")),
             Self::Database(database) => write!(f, "{database}"),

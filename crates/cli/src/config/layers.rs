@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use adjutant_core::nearest;
 use adjutant_providers::Provider;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::key::{KEYS, Key, Kind, Value};
-use super::{Database, mcp};
+use super::{Database, mcp, memory};
 use crate::error::CliError;
 
 /// Where a value came from.
@@ -43,46 +44,71 @@ impl fmt::Display for Origin {
 /// What one source says.
 pub(crate) type Layer = Vec<(&'static Key, Value, Origin)>;
 
-/// Whose file it is: a project's may set less.
+/// Whose file it is: a project's may set less, until its person has trusted it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Owner {
     User,
+    Trusted,
     Project,
+}
+
+/// What a file says.
+#[derive(Debug, Default)]
+pub(crate) struct Parsed {
+    pub(crate) layer: Layer,
+    /// What it says and may not, because nobody has trusted it.
+    pub(crate) unused: Vec<String>,
+}
+
+impl Parsed {
+    /// What its person should know about what is not used.
+    pub(crate) fn not_trusted(&self, path: &Path) -> Option<String> {
+        (!self.unused.is_empty()).then(|| {
+            format!(
+                "{} is not trusted, so this of it is not used: {} (adjutant config trust)",
+                path.display(),
+                self.unused.join(", ")
+            )
+        })
+    }
 }
 
 /// Reads a TOML file's text.
 ///
 /// # Errors
 /// Not TOML, an unknown key, a value that does not fit: with file, line and column.
-pub(crate) fn toml(text: &str, path: &Path, owner: Owner) -> Result<Layer, CliError> {
+pub(crate) fn toml(text: &str, path: &Path, owner: Owner) -> Result<Parsed, CliError> {
     let file = File { text, path };
     let table = DeTable::parse(text).map_err(|error| {
         let (line, column) = error.span().map_or((1, 1), |span| file.position(span.start));
         CliError::configuration(format!("{}:{line}:{column} is not TOML", path.display()))
             .because(error.message().to_owned())
     })?;
-    let mut layer = Layer::new();
+    let mut parsed = Parsed::default();
     for (name, value) in table.get_ref() {
         let at = name.span().start;
         match value.get_ref() {
             // Servers have names of their own: they are read apart.
-            DeValue::Table(_) if name.get_ref() == mcp::SECTION && owner == Owner::User => {}
-            DeValue::Table(_) if name.get_ref() == mcp::SECTION => return Err(mcp::refused(&file, at)),
+            DeValue::Table(_) if name.get_ref() == mcp::SECTION => {
+                if owner == Owner::Project {
+                    parsed.unused.push("mcp.servers".to_owned());
+                }
+            }
             DeValue::Table(section) if is_section(name.get_ref()) => {
                 for (key, value) in section {
                     let at = key.span().start;
                     let known = find(name.get_ref(), key.get_ref())
                         .ok_or_else(|| file.unknown(at, name.get_ref(), key.get_ref()))?;
-                    layer.push(file.read(known, at, value.span().start, value.get_ref(), owner)?);
+                    file.read(&mut parsed, known, at, value, owner)?;
                 }
             }
             _ => {
                 let known = find("", name.get_ref()).ok_or_else(|| file.unknown(at, "", name.get_ref()))?;
-                layer.push(file.read(known, at, value.span().start, value.get_ref(), owner)?);
+                file.read(&mut parsed, known, at, value, owner)?;
             }
         }
     }
-    Ok(layer)
+    Ok(parsed)
 }
 
 /// Takes settings from variables. `file`: where they are from, if not from the process.
@@ -138,13 +164,15 @@ pub(crate) fn misspelt(variables: &BTreeMap<String, String>) -> Vec<String> {
 }
 
 fn is_section(name: &str) -> bool {
-    KEYS.iter().any(|key| key.place().0 == name)
+    name == memory::OLD_SECTION || KEYS.iter().any(|key| key.place().0 == name)
 }
 
-fn find(section: &str, name: &str) -> Option<&'static Key> {
+/// The setting that a file calls so. The seeds' spellings count in their section and at the top, where the seeds have them.
+pub(super) fn find(section: &str, name: &str) -> Option<&'static Key> {
+    let section = if section == memory::OLD_SECTION { "vault" } else { section };
     KEYS.iter().find(|key| {
         let (of, plain) = key.place();
-        of == section && (plain == name || key.alias == Some(name))
+        (of == section && plain == name) || (key.alias == Some(name) && (of == section || section.is_empty()))
     })
 }
 
@@ -157,34 +185,41 @@ pub(super) struct File<'a> {
 impl File<'_> {
     fn read(
         &self,
+        parsed: &mut Parsed,
         key: &'static Key,
         key_at: usize,
-        value_at: usize,
-        value: &DeValue<'_>,
+        value: &Spanned<DeValue<'_>>,
         owner: Owner,
-    ) -> Result<(&'static Key, Value, Origin), CliError> {
+    ) -> Result<(), CliError> {
         if owner == Owner::Project && !key.project {
-            return Err(CliError::configuration(format!("a project's file may not set {}", key.name))
-                .because(self.place(key_at))
-                .or_try("set it in your own configuration (adjutant config path)"));
+            parsed.unused.push(key.name.to_string());
+            return Ok(());
         }
-        let read = convert(key.kind, value).and_then(|value| key.kind.check(value));
+        let line = self.position(key_at).0;
+        // TOML refuses the same spelling twice; this is the other one.
+        let before = parsed.layer.iter().find(|(other, ..)| other.name == key.name);
+        if let (Some((_, _, Origin::File { line, .. })), Some(alias)) = (before, key.alias) {
+            return Err(CliError::configuration(format!("{} is set twice", key.name))
+                .because(format!("{} and line {line}: {alias} is another name of it", self.place(key_at)))
+                .or_try("leave one of them out"));
+        }
+        let read = convert(key.kind, value.get_ref()).and_then(|value| key.kind.check(value));
         let Some(read) = read else {
             return Err(CliError::configuration(format!(
                 "{} must be {}, not {}",
                 key.name,
                 key.kind.expected(),
-                key.kind.shown(&shown(value))
+                key.kind.shown(&shown(value.get_ref()))
             ))
-            .because(self.place(value_at)));
+            .because(self.place(value.span().start)));
         };
         let read = match read {
             Value::Path(path) => Value::Path(self.beside(path)),
             Value::Database(Database::Sqlite(path)) => Value::Database(Database::Sqlite(self.beside(path))),
             other => other,
         };
-        let origin = Origin::File { path: self.path.to_owned(), line: self.position(key_at).0 };
-        Ok((key, read, origin))
+        parsed.layer.push((key, read, Origin::File { path: self.path.to_owned(), line }));
+        Ok(())
     }
 
     /// A path in the file: a relative one starts at the file.
@@ -196,6 +231,12 @@ impl File<'_> {
         let full = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
         let error = CliError::configuration(format!("{}: unknown key {full}", self.place(at)));
         if name.to_lowercase().ends_with("key") {
+            let error = match Provider::find(section) {
+                Some(provider) if provider.key_variable.is_some() => {
+                    error.or_try(format!("adjutant keys set {}", provider.name))
+                }
+                _ => error.or_try("adjutant keys set PROVIDER"),
+            };
             return error.because("keys are not kept in this file").or_try(format!(
                 "{} in the environment, or in the .env file beside the configuration",
                 key_variable(section)
@@ -256,6 +297,7 @@ pub(super) fn convert(kind: Kind, value: &DeValue<'_>) -> Option<Value> {
         (Kind::Integer { .. }, DeValue::Integer(number)) => {
             Value::Integer(u64::from_str_radix(number.as_str(), number.radix()).ok()?)
         }
+        (Kind::Truth, DeValue::Boolean(truth)) => Value::Truth(*truth),
         (Kind::List, DeValue::Array(names)) => Value::List(
             names.iter().map(|name| Some(name.get_ref().as_str()?.to_owned())).collect::<Option<_>>()?,
         ),
@@ -277,7 +319,7 @@ pub(super) fn shown(value: &DeValue<'_>) -> String {
 }
 
 /// `~/…` as a shell reads it.
-pub(super) fn home(path: PathBuf) -> PathBuf {
+pub(crate) fn home(path: PathBuf) -> PathBuf {
     match (path.strip_prefix("~"), etcetera::home_dir()) {
         (Ok(rest), Ok(home)) => home.join(rest),
         _ => path,
@@ -289,7 +331,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Layer, CliError> {
-        toml(text, Path::new("/c/config.toml"), Owner::User)
+        toml(text, Path::new("/c/config.toml"), Owner::User).map(|parsed| parsed.layer)
     }
 
     #[track_caller]
@@ -314,7 +356,8 @@ mod tests {
     #[test]
     fn a_key_in_the_file_is_refused_with_the_right_place_for_it() {
         let error = read("[gemini]\napi_key = \"secret-123\"\n").unwrap_err();
-        assert!(error.tries[0].contains("GEMINI_API_KEY"));
+        assert_eq!(error.tries[0], "adjutant keys set gemini");
+        assert!(error.tries[1].contains("GEMINI_API_KEY"));
         assert!(!format!("{error:?}").contains("secret-123"));
     }
 
@@ -342,18 +385,46 @@ mod tests {
     }
 
     #[test]
-    fn a_project_may_bound_but_not_redirect() {
-        let project = |text| toml(text, Path::new("/p/adjutant.toml"), Owner::Project);
-        assert_eq!(project("[agent]\nmax_tool_iterations = 2\ndeny = [\"delete_task\"]\n").unwrap().len(), 2);
-        for text in [
-            "model = \"gemini\"\n",
-            "system_prompt_path = \"x\"\n",
-            "[agent]\nallow = [\"delete_task\"]\n",
-            "[gemini]\nbase_url = \"http://evil\"\n",
-            "[store]\npath = \"x\"\n",
+    fn a_project_nobody_trusts_may_bound_but_not_redirect() {
+        let project = |text, owner| toml(text, Path::new("/p/adjutant.toml"), owner).unwrap();
+        let bounds = project("[agent]\nmax_tool_iterations = 2\ndeny = [\"delete_task\"]\n", Owner::Project);
+        assert_eq!((bounds.layer.len(), bounds.unused.len()), (2, 0));
+        for (text, name, lines) in [
+            ("model = \"gemini\"\n", "model", 1),
+            ("system_prompt_path = \"x\"\n", "system_prompt_path", 1),
+            ("[agent]\nallow = [\"delete_task\"]\n", "agent.allow", 1),
+            ("[gemini]\nbase_url = \"http://evil\"\n", "gemini.base_url", 1),
+            ("[store]\npath = \"x\"\n", "store.path", 1),
+            ("[mcp.servers.x]\ncommand = [\"evil\"]\n", "mcp.servers", 0),
         ] {
-            let error = project(text).unwrap_err();
-            assert!(error.message.starts_with("a project's file may not set"), "{}", error.message);
+            let parsed = project(text, Owner::Project);
+            assert_eq!((parsed.layer.len(), parsed.unused), (0, vec![name.to_owned()]));
+            let parsed = project(text, Owner::Trusted);
+            assert_eq!((parsed.layer.len(), parsed.unused.len()), (lines, 0), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_other_spelling_counts_and_both_at_once_are_an_error() {
+        for key in KEYS.iter() {
+            let Some(alias) = key.alias else { continue };
+            let (section, name) = key.place();
+            let header = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
+            let value = match key.kind {
+                Kind::Integer { max, .. } => max.to_string(),
+                _ => "\"word\"".to_owned(),
+            };
+            for text in [format!("{alias} = {value}\n"), format!("{header}{alias} = {value}\n")] {
+                assert_eq!(read(&text).unwrap()[0].0.name, key.name, "{text}");
+            }
+            for text in [
+                format!("{header}{alias} = {value}\n{name} = {value}\n"),
+                format!("{alias} = {value}\n{header}{name} = {value}\n"),
+            ] {
+                let error = read(&text).unwrap_err();
+                assert_eq!(error.message, format!("{} is set twice", key.name), "{text}");
+                assert!(error.cause.unwrap().contains(alias));
+            }
         }
     }
 

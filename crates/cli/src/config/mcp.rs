@@ -1,5 +1,5 @@
-//! `[mcp.servers.NAME]`: other people's tools. A table for each server, in the user's file only: a cloned repository must
-//! not start programs, nor send anything anywhere.
+//! `[mcp.servers.NAME]`: other people's tools. A table for each server, in the user's file or in a project's that is trusted:
+//! a cloned repository must not start programs, nor send anything anywhere.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ impl<'a> Variables<'a> {
     }
 }
 
-/// Reads the servers of the user's file, each with the lines that show it.
+/// Reads the servers of the user's file, or of a project's that is trusted, each with the lines that show it.
 ///
 /// # Errors
 /// An unknown key, a value that does not fit, a server without or with two ways to reach it: with file, line and column.
@@ -127,15 +127,6 @@ pub(super) fn servers(
         }
     }
     Ok((configs, lines))
-}
-
-/// What a project's file says to the same.
-pub(super) fn refused(file: &File<'_>, at: usize) -> CliError {
-    CliError::configuration(
-        "a project's file may not set mcp.servers: they start programs and reach other hosts",
-    )
-    .because(file.place(at))
-    .or_try("set it in your own configuration (adjutant config path)")
 }
 
 /// One server's table.

@@ -1,32 +1,46 @@
 //! Settings: defaults, files, variables and options, laid over each other; each value knows where it came from.
 //!
-//! Later wins: default, user's file, project's file, `.env`, process, option.
+//! Later wins: default, user's file, project's file, `.env`, process, option; for keys: credentials, `.env`, process.
 
 mod budget; // what may be spent
+mod check; // each source by itself
+mod credentials; // keys that are kept for their person
 mod database; // where everything is kept
 mod dirs; // where things are
+mod edit; // the person's file, changed
 mod key; // which settings there are
 mod layers; // one source at a time
 mod mcp; // other people's tools
+mod memory; // a person's notes, and what is remembered
+mod schema; // the file, for editors
 mod serve; // how the service is reached
+pub(crate) mod trust; // whose project files count
+mod write; // files that are the person's
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use adjutant_core::{Budgets, LogContent, MaxTokens, Temperature};
+use adjutant_core::{Budgets, LogContent, MaxTokens, Temperature, WindowShare};
 use adjutant_mcp::client::ServerConfig;
 use adjutant_providers::Provider;
 use secrecy::SecretString;
 
+pub(crate) use check::Checked;
+pub(crate) use credentials::{Credentials, end_of};
 pub(crate) use database::Database;
 pub(crate) use dirs::Dirs;
+pub(crate) use edit::{Draft, setting};
 pub(crate) use key::OF_PROVIDER;
 use key::{DATABASE, KEYS, Kind, MODEL, Value};
+pub(crate) use layers::home;
 use layers::{Layer, Origin, Owner};
 pub(crate) use mcp::FIELDS as OF_MCP_SERVER;
+pub(crate) use memory::MemorySettings;
+pub(crate) use schema::schema;
 pub(crate) use serve::{Authentication, Serve};
+pub(crate) use write::write_kept;
 
 use crate::error::CliError;
 
@@ -34,7 +48,7 @@ use crate::error::CliError;
 const PROJECT_FILE: &str = "adjutant.toml";
 
 /// Where settings are looked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Sources {
     pub(crate) dirs: Dirs,
     /// The working directory.
@@ -49,6 +63,8 @@ pub(crate) struct Sources {
     pub(crate) model: Option<String>,
     /// `--database`.
     pub(crate) database: Option<String>,
+    /// `--vault`.
+    pub(crate) vault: Option<PathBuf>,
 }
 
 /// Every setting as it applies.
@@ -72,6 +88,9 @@ pub(crate) struct Settings {
     pub(crate) database: Database,
     pub(crate) serve: Serve,
     pub(crate) budgets: Budgets,
+    pub(crate) memory: MemorySettings,
+    /// How this run differs from what they say.
+    pub(crate) bounds: RunBounds,
     /// Other people's tools.
     pub(crate) mcp: Vec<ServerConfig>,
     /// How long conversations and their logs are kept after the last message; `None`: for ever.
@@ -101,10 +120,23 @@ pub(crate) struct AgentSettings {
     pub(crate) tool_timeout: Option<Duration>,
     pub(crate) turn_deadline: Option<Duration>,
     pub(crate) identical_calls_max: Option<u32>,
+    /// `None`: never.
+    pub(crate) summarize_at: Option<WindowShare>,
     pub(crate) confirmation_expiry: Option<Duration>,
     pub(crate) confirm: Vec<String>,
     pub(crate) allow: Vec<String>,
     pub(crate) deny: Vec<String>,
+}
+
+/// How this one run differs from what the settings say.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RunBounds {
+    /// `--temp`: it leaves nothing behind.
+    pub(crate) temp: bool,
+    /// `--no-tools`: it only talks.
+    pub(crate) no_tools: bool,
+    /// A conversation is held, in which commands such as `/undo` can be typed.
+    pub(crate) in_chat: bool,
 }
 
 /// A provider's section, and its key from the environment.
@@ -149,6 +181,7 @@ impl Sources {
         env_file: Option<PathBuf>,
         model: Option<String>,
         database: Option<String>,
+        vault: Option<PathBuf>,
     ) -> Result<Self, CliError> {
         let variables: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -162,6 +195,7 @@ impl Sources {
             env_file,
             model,
             database,
+            vault,
         })
     }
 
@@ -184,21 +218,31 @@ impl Sources {
         (!same(&self.user_file())).then_some(file)
     }
 
+    /// The project's file, its text, and what it may set.
+    fn project_text(&self) -> Result<Option<(PathBuf, String, Owner)>, CliError> {
+        let Some(file) = self.project_file() else { return Ok(None) };
+        let Some(text) = read(&file, false)? else { return Ok(None) };
+        let trusted = trust::is_trusted(&self.dirs.state, &file, text.as_bytes());
+        Ok(Some((file, text, if trusted { Owner::Trusted } else { Owner::Project })))
+    }
+
     /// Reads everything and lays it over each other.
     ///
     /// # Errors
     /// A file that was named and cannot be read, or any setting that is wrong, wherever it is.
     pub(crate) fn load(&self) -> Result<Settings, CliError> {
         let mut values = Values::new(&self.dirs);
+        let mut warnings = Vec::new();
         let user_file = self.user_file();
         let user_text = read(&user_file, self.config.is_some())?;
         if let Some(text) = &user_text {
-            values.lay(layers::toml(text, &user_file, Owner::User)?);
+            values.lay(layers::toml(text, &user_file, Owner::User)?.layer);
         }
-        if let Some(file) = self.project_file()
-            && let Some(text) = read(&file, false)?
-        {
-            values.lay(stricter(layers::toml(&text, &file, Owner::Project)?, &values));
+        let project = self.project_text()?;
+        if let Some((file, text, owner)) = &project {
+            let parsed = layers::toml(text, file, *owner)?;
+            warnings.extend(parsed.not_trusted(file));
+            values.lay(stricter(parsed.layer, &values));
         }
         let env_path = self.env_file();
         let env_file = match read(&env_path, self.env_file.is_some())? {
@@ -218,12 +262,29 @@ impl Sources {
                 .ok_or_else(|| CliError::usage(format!("--database needs {}", Kind::Database.expected())))?;
             values.set(DATABASE, value, Origin::Flag("--database"));
         }
-        let secrets = Secrets { process: &self.variables, file: &env_file, path: &env_path };
-        let mut warnings = layers::misspelt(&env_file);
+        if let Some(vault) = &self.vault {
+            values.set(memory::VAULT, Value::Path(vault.clone()), Origin::Flag("--vault"));
+        }
+        let credentials = Credentials::read(&self.dirs.config)?;
+        let secrets =
+            Secrets { process: &self.variables, file: &env_file, path: &env_path, credentials: &credentials };
+        warnings.extend(credentials.warnings.iter().cloned());
+        warnings.extend(layers::misspelt(&env_file));
         warnings.extend(layers::misspelt(&self.variables));
         let variables = mcp::Variables { process: &self.variables, file: &env_file };
-        let (servers, lines) =
+        let (mut servers, mut lines) =
             mcp::servers(user_text.as_deref().unwrap_or_default(), &user_file, &variables)?;
+        if let Some((file, text, Owner::Trusted)) = &project {
+            let (of_project, its_lines) = mcp::servers(text, file, &variables)?;
+            // One of the same name takes the other's place, as with every setting.
+            for server in of_project {
+                let prefix = format!("mcp.servers.{}.", server.name);
+                lines.retain(|line| !line.name.starts_with(&prefix));
+                servers.retain(|other| other.name != server.name);
+                servers.push(server);
+            }
+            lines.extend(its_lines);
+        }
         let mut settings = values.settle(&self.dirs, &secrets, warnings);
         settings.mcp = servers;
         settings.shown.extend(lines);
@@ -309,6 +370,10 @@ impl Values {
         if let Some(Value::Number(number)) = self.get(name) { Some(*number) } else { None }
     }
 
+    fn truth(&self, name: &str) -> bool {
+        matches!(self.get(name), Some(Value::Truth(true)))
+    }
+
     fn list(&self, name: &str) -> Vec<String> {
         if let Some(Value::List(names)) = self.get(name) { names.clone() } else { Vec::new() }
     }
@@ -377,6 +442,10 @@ impl Values {
                 tool_timeout: self.time("agent.tool_timeout"),
                 turn_deadline: self.time("agent.turn_deadline"),
                 identical_calls_max: self.integer("agent.identical_calls_max"),
+                summarize_at: self
+                    .number("agent.summarize_at")
+                    .filter(|at| *at > 0.0)
+                    .and_then(|at| WindowShare::new(at.max(0.1)).ok()),
                 confirmation_expiry: self.time("agent.confirmation_expiry"),
                 confirm: self.list("agent.confirm"),
                 allow: self.list("agent.allow"),
@@ -396,6 +465,8 @@ impl Values {
             database: self.database().unwrap_or_else(|| Database::Sqlite(dirs.data.join("adjutant.db"))),
             serve: serve::serve(&self),
             budgets: budget::budgets(&self),
+            memory: memory::memory(&self),
+            bounds: RunBounds::default(),
             mcp: Vec::new(),
             keep: self.time("log.keep"),
             log_content: self.text("log.content").and_then(|word| word.parse().ok()).unwrap_or_default(),
@@ -406,8 +477,9 @@ impl Values {
     }
 }
 
-/// Where keys are: the process's variables, then the `.env` file.
+/// Where keys are: the process's variables, then the `.env` file, then the credentials.
 struct Secrets<'a> {
+    credentials: &'a Credentials,
     process: &'a BTreeMap<String, String>,
     file: &'a BTreeMap<String, String>,
     path: &'a Path,
@@ -419,13 +491,19 @@ impl Secrets<'_> {
         let of = |variables: &BTreeMap<String, String>| {
             variables.get(variable).map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
         };
+        let in_file = |path: &Path| format!("{variable} in {}", path.display());
         match (of(self.process), of(self.file)) {
             (Some(key), _) => Some((key.into(), format!("variable {variable}"))),
-            (None, Some(key)) => Some((key.into(), format!("{variable} in {}", self.path.display()))),
-            (None, None) => None,
+            (None, Some(key)) => Some((key.into(), in_file(self.path))),
+            (None, None) => {
+                let key = self.credentials.keys.get(variable)?;
+                Some((key.clone(), in_file(&self.credentials.path)))
+            }
         }
     }
 }
 
+#[cfg(test)]
+mod reference;
 #[cfg(test)]
 mod tests;

@@ -29,6 +29,7 @@ impl Place {
             env_file: None,
             model: None,
             database: None,
+            vault: None,
         };
         Self { root, sources }
     }
@@ -143,7 +144,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "ollama.host" | "ollama.keep_alive" => ("word", "\"word\""),
         "ollama.port" | "ollama.context_size" => ("777", "777"),
         "system_prompt_path" | "store.path" | "prices_file" => ("/some/file", "\"/some/file\""),
-        "llm.temperature" => ("0.7", "0.7"),
+        "llm.temperature" | "agent.summarize_at" => ("0.7", "0.7"),
         name if name.ends_with("_usd") => ("0.7", "0.7"),
         name if name.ends_with("_tokens") || name.ends_with("_calls") => ("7", "7"),
         "llm.max_tokens" | "agent.max_tool_iterations" | "agent.identical_calls_max" => ("7", "7"),
@@ -151,6 +152,10 @@ fn example(name: &str) -> (&'static str, &'static str) {
             ("add_task,list_tasks", "[\"add_task\", \"list_tasks\"]")
         }
         "serve.bind" | "serve.metrics_bind" => ("127.0.0.1:77", "\"127.0.0.1:77\""),
+        "vault.path" => ("/some/folder", "\"/some/folder\""),
+        "vault.daily" | "memory.path" | "memory.heading" => ("word", "\"word\""),
+        "vault.log_conversations" => ("true", "true"),
+        "memory.max_facts" => ("7", "7"),
         "serve.jwt_secret" => ("0123456789", "\"0123456789\""),
         "serve.jwt_jwks_file" => ("/some/file", "\"/some/file\""),
         "serve.jwt_jwks_url" | "serve.jwt_issuer" => ("word", "\"word\""),

@@ -8,6 +8,7 @@
 mod error; // what an error body says
 mod family; // what differs between models
 mod host; // where a server is
+mod pull; // having a model fetched
 mod request; // core to wire
 mod response; // wire to core
 mod server; // what a server says of itself and its models
@@ -38,6 +39,7 @@ use window::Window;
 
 pub use family::{OllamaOptions, Think};
 pub use host::{InvalidHost, base_url};
+pub use pull::PullProgress;
 pub use server::{InstalledModel, ModelInfo, Server};
 
 /// How long a whole answer may take, or a stream may stay silent. Source: `DESIGN.md` 4 and seed 003, *OllamaConfig*.

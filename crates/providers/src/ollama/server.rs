@@ -14,7 +14,7 @@ use url::Url;
 use super::{PROVIDERS, wire};
 use crate::connection::{self, Connection, model_id};
 use crate::error::Vendor;
-use crate::http::{Call, Transport};
+use crate::http::{ByteStream, Call, Transport};
 
 /// A server, to be asked about itself; a clone shares the connections. What to expect of an unreachable one:
 /// [`ModelError::Network`] that names the address and how to start it.
@@ -135,23 +135,50 @@ impl Server {
         model: &str,
         body: Option<Bytes>,
     ) -> Result<T, ModelError> {
-        let vendor = Arc::new(Vendor {
-            model: ModelId { provider: self.provider.clone(), name: model.to_owned() },
-            ..super::vendor(&PROVIDERS[0], if model.is_empty() { "MODEL" } else { model })?
-        });
-        let call = Call {
-            vendor: vendor.clone(),
-            url: endpoint(&self.provider, &self.base, path)?,
-            headers: self.headers.clone(),
-            body,
-            timeout: self.timeout,
-            time_left: None,
-        };
+        let call = self.call(path, model, body)?;
         let answer = self.transport.send_json(call).await.map_err(|error| match error {
             ModelError::NotFound { message, .. } if model.is_empty() => self.not_ollama(&message),
             error => explain(error, &self.base),
         })?;
         serde_json::from_str(&answer).map_err(|error| self.not_ollama(&error.to_string()))
+    }
+
+    fn call(&self, path: &str, model: &str, body: Option<Bytes>) -> Result<Call, ModelError> {
+        let vendor = Arc::new(Vendor {
+            model: ModelId { provider: self.provider.clone(), name: model.to_owned() },
+            ..super::vendor(&PROVIDERS[0], if model.is_empty() { "MODEL" } else { model })?
+        });
+        Ok(Call {
+            vendor,
+            url: endpoint(&self.provider, &self.base, path)?,
+            headers: self.headers.clone(),
+            body,
+            timeout: self.timeout,
+            time_left: None,
+        })
+    }
+
+    /// A request whose answer comes in pieces.
+    pub(super) async fn stream(
+        &self,
+        path: &str,
+        model: &str,
+        body: Bytes,
+    ) -> Result<(Arc<Vendor>, ByteStream), ModelError> {
+        let call = self.call(path, model, Some(body))?;
+        let vendor = call.vendor.clone();
+        let stream = self.transport.send_stream(call).await.map_err(|error| explain(error, &self.base))?;
+        Ok((vendor, stream))
+    }
+
+    /// Has the server delete a model.
+    ///
+    /// # Errors
+    /// [`ModelError::NotFound`] if it does not have it, and as [`Server::version`].
+    pub async fn remove(&self, model: &str) -> Result<(), ModelError> {
+        let body = Bytes::from(json!({ "model": model }).to_string());
+        let call = self.call("delete", model, Some(body))?;
+        self.transport.delete(call).await.map_err(|error| explain(error, &self.base))
     }
 
     fn not_ollama(&self, why: &str) -> ModelError {

@@ -1,0 +1,106 @@
+//! `[vault]` and `[memory]`: a person's folder of notes, and what is remembered in it.
+
+use std::path::{Path, PathBuf};
+
+use adjutant_memory::{Daily, MemoryOptions};
+
+use super::Values;
+use super::key::{Key, Kind, Value, key};
+use super::layers::home;
+
+/// The folder of notes.
+pub(crate) const VAULT: &str = "vault.path";
+
+/// What the seeds call the section of the vault.
+pub(super) const OLD_SECTION: &str = "obsidian";
+
+/// What the two sections say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct MemorySettings {
+    /// The folder of notes, if there is one.
+    pub(crate) vault: Option<PathBuf>,
+    /// Whether a conversation is written into the vault when it ends.
+    pub(crate) log_conversations: bool,
+    pub(crate) options: MemoryOptions,
+}
+
+/// The settings of the sections. None of them may stand in a project's file: they say which of a person's files are read
+/// and written.
+pub(super) fn keys() -> Vec<Key> {
+    vec![
+        Key { alias: Some("vaultPath"), unset: "none: nothing is remembered", ..key(VAULT, Kind::Path) },
+        Key { default: |_| Some(Value::Text("auto".to_owned())), ..key("vault.daily", Kind::Text) },
+        Key { default: |_| Some(Value::Truth(false)), ..key("vault.log_conversations", Kind::Truth) },
+        Key {
+            alias: Some("memoryPath"),
+            default: |_| Some(Value::Text(MemoryOptions::default().path)),
+            ..key("memory.path", Kind::Text)
+        },
+        Key {
+            default: |_| Some(Value::Integer(MemoryOptions::default().max_facts as u64)),
+            ..key("memory.max_facts", Kind::Integer { min: 1, max: 10_000 })
+        },
+        Key {
+            default: |_| Some(Value::Text(MemoryOptions::default().heading)),
+            ..key("memory.heading", Kind::Text)
+        },
+    ]
+}
+
+/// What the sections say.
+pub(super) fn memory(values: &Values) -> MemorySettings {
+    let usual = MemoryOptions::default();
+    let path = values.text("memory.path").map(|path| match Path::new(&path).starts_with("~") {
+        true => home(PathBuf::from(path)).to_string_lossy().into_owned(),
+        false => path,
+    });
+    let heading = values.text("memory.heading").map(|text| text.trim_start_matches(['#', ' ']).to_owned());
+    let Ok(daily) = values.text("vault.daily").unwrap_or_default().parse::<Daily>();
+    MemorySettings {
+        vault: values.path(VAULT),
+        log_conversations: values.truth("vault.log_conversations"),
+        options: MemoryOptions {
+            path: path.unwrap_or(usual.path),
+            max_facts: values.integer("memory.max_facts").map_or(usual.max_facts, |max| max as usize),
+            daily,
+            heading: heading.filter(|text| !text.is_empty()).unwrap_or(usual.heading),
+            conversations: usual.conversations,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::layers::{self, Owner};
+    use super::*;
+
+    /// What a file says, by the names of the settings.
+    fn of_file(text: &str) -> Vec<(String, String)> {
+        let parsed = layers::toml(text, Path::new("/c/config.toml"), Owner::User).unwrap();
+        parsed.layer.iter().map(|(key, value, _)| (key.name.to_string(), value.to_string())).collect()
+    }
+
+    #[test]
+    fn the_seeds_spellings_count_at_the_top_and_in_their_sections() {
+        let vault = [("vault.path".to_owned(), "/c/Notes".to_owned())];
+        for text in
+            ["vaultPath = \"Notes\"", "[vault]\nvaultPath = \"Notes\"", "[obsidian]\nvaultPath = \"Notes\""]
+        {
+            assert_eq!(of_file(text), vault, "{text}");
+        }
+        assert_eq!(of_file("memoryPath = \"m.md\"\n"), [("memory.path".to_owned(), "m.md".to_owned())]);
+        assert_eq!(of_file("contextSize = 4096\n")[0].0, "ollama.context_size");
+        assert_eq!(of_file("[ollama]\ncontextSize = 4096\n")[0].0, "ollama.context_size");
+        assert_eq!(of_file("[vault]\nlog_conversations = true\n")[0].1, "true");
+    }
+
+    #[test]
+    fn a_project_says_nothing_about_a_persons_notes() {
+        let text = "vaultPath = \"/x\"\n[memory]\npath = \"y\"\n";
+        let parsed = layers::toml(text, Path::new("/p/adjutant.toml"), Owner::Project).unwrap();
+        assert!(parsed.layer.is_empty());
+        assert_eq!(parsed.unused.len(), 2);
+    }
+}

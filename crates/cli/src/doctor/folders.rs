@@ -1,0 +1,96 @@
+//! Places on the disk: can they be written, and is there room?
+
+use std::path::Path;
+
+use super::Check;
+use crate::config::Settings;
+
+const GROUP: &str = "data";
+
+/// With less than this, in bytes, a database cannot be kept safely.
+const SPACE_NEEDED: u64 = 64 * 1024 * 1024;
+/// With less than this, in bytes, the embedded model cannot be fetched.
+const SPACE_WANTED: u64 = 2 * 1024 * 1024 * 1024;
+
+/// The folders, and the space where data is.
+pub(super) fn look(settings: &Settings) -> Vec<Check> {
+    let dirs = &settings.dirs;
+    let all = [
+        ("data folder", &dirs.data, "XDG_DATA_HOME"),
+        ("state folder", &dirs.state, "XDG_STATE_HOME"),
+        ("cache folder", &dirs.cache, "XDG_CACHE_HOME"),
+    ];
+    let mut checks: Vec<Check> =
+        all.into_iter().map(|(name, folder, variable)| writable(name, folder, variable)).collect();
+    checks.extend(space(&dirs.data));
+    checks
+}
+
+fn writable(name: &'static str, folder: &Path, variable: &str) -> Check {
+    match try_write(folder) {
+        Ok(true) => Check::ok(GROUP, name, folder.display().to_string()),
+        Ok(false) => {
+            Check::ok(GROUP, name, format!("{} (not there yet: made when needed)", folder.display()))
+        }
+        Err(error) => {
+            let blocking = first_there(folder);
+            let remedy = match blocking {
+                Some(file) if !file.is_dir() => {
+                    let file = file.display();
+                    format!(
+                        "mv {file} {file}.old    (it is a file where a folder belongs), or set {variable}"
+                    )
+                }
+                Some(there) => {
+                    format!("chmod u+rwx {}, or set {variable} to a folder you can write", there.display())
+                }
+                None => format!("set {variable} to a folder you can write"),
+            };
+            Check::fail(GROUP, name, format!("{} cannot be written", folder.display()))
+                .because(error.to_string())
+                .mend(remedy)
+        }
+    }
+}
+
+/// Whether a file can be made there; `false`: the folder is not there, and could be made.
+fn try_write(folder: &Path) -> std::io::Result<bool> {
+    let there = first_there(folder).ok_or(std::io::ErrorKind::NotFound)?;
+    if !there.is_dir() {
+        return Err(std::io::ErrorKind::NotADirectory.into());
+    }
+    if there == folder {
+        // Gone again when it is dropped.
+        tempfile::NamedTempFile::new_in(folder)?;
+        return Ok(true);
+    }
+    #[cfg(unix)]
+    rustix::fs::access(there, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
+    Ok(false)
+}
+
+/// The nearest thing above that is there.
+pub(super) fn first_there(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|path| path.exists())
+}
+
+#[cfg(unix)]
+fn space(folder: &Path) -> Option<Check> {
+    let about = rustix::fs::statvfs(first_there(folder)?).ok()?;
+    let free = about.f_bavail.saturating_mul(about.f_frsize);
+    let shown = format!("{:.1} GB free where data is", free as f64 / 1e9);
+    Some(match free {
+        ..SPACE_NEEDED => Check::fail(GROUP, "disk space", shown)
+            .because("what is written may not be kept")
+            .mend(format!("free some space: df -h {}", folder.display())),
+        SPACE_NEEDED..SPACE_WANTED => Check::warn(GROUP, "disk space", shown)
+            .because("the embedded model would not fit beside everything else")
+            .mend(format!("free some space: df -h {}", folder.display())),
+        _ => Check::ok(GROUP, "disk space", shown),
+    })
+}
+
+#[cfg(not(unix))]
+fn space(_: &Path) -> Option<Check> {
+    None
+}

@@ -1,0 +1,207 @@
+//! `adjutant doctor`: is everything there that is needed, and what to do about what is not.
+//!
+//! It changes nothing but what every start does: a database is brought up to date.
+
+mod configuration; // files and variables
+mod database; // where everything is kept
+mod folders; // places on the disk
+mod machine; // terminal, clock, network
+mod model; // who answers
+#[cfg(feature = "ollama")]
+mod ollama; // a server on this machine
+mod servers; // other people's tools
+mod service; // the assistant over HTTP
+mod vault; // notes and memory
+
+use serde::Serialize;
+
+use crate::config::{Settings, Sources};
+use crate::display::{clean_line, json_line};
+use crate::error::{CliError, Exit};
+use crate::screen::Screen;
+
+const GREEN: &str = "\x1b[32m";
+const YELLOW: &str = "\x1b[33m";
+const RED: &str = "\x1b[31m";
+const BOLD: &str = "\x1b[1m";
+const DIM: &str = "\x1b[2m";
+const PLAIN: &str = "\x1b[0m";
+
+/// How something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Status {
+    Ok,
+    /// It works, and may surprise.
+    Warn,
+    /// It has to be mended.
+    Fail,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Check {
+    pub(crate) name: String,
+    pub(crate) group: &'static str,
+    pub(crate) status: Status,
+    /// What was found.
+    pub(crate) message: String,
+    /// Why, if it is not well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cause: Option<String>,
+    /// What to do: a command, or a line to set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) remedy: Option<String>,
+}
+
+impl Check {
+    pub(crate) fn new(
+        group: &'static str,
+        name: impl Into<String>,
+        status: Status,
+        message: impl Into<String>,
+    ) -> Self {
+        Self { name: name.into(), group, status, message: message.into(), cause: None, remedy: None }
+    }
+
+    fn ok(group: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(group, name, Status::Ok, message)
+    }
+
+    fn warn(group: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(group, name, Status::Warn, message)
+    }
+
+    fn fail(group: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(group, name, Status::Fail, message)
+    }
+
+    fn because(mut self, cause: impl Into<String>) -> Self {
+        self.cause = Some(cause.into());
+        self
+    }
+
+    fn mend(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// What an error says, with its first way out, or this one if it names none.
+    fn of_error(group: &'static str, name: impl Into<String>, error: &CliError, remedy: &str) -> Self {
+        let mut check = Self::fail(group, name, error.message.clone());
+        check.cause.clone_from(&error.cause);
+        let first = error.tries.first().map_or(remedy, String::as_str);
+        check.mend(first)
+    }
+}
+
+/// What was looked at, and what could not be because of it.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) checks: Vec<Check>,
+    /// Groups that were left out, because the settings cannot be read.
+    left_out: bool,
+}
+
+impl Findings {
+    /// Whether nothing has to be mended.
+    pub(crate) fn ready(&self) -> bool {
+        !self.checks.iter().any(|check| check.status == Status::Fail)
+    }
+}
+
+/// Looks at everything and tells about it. Exit code 0 when ready, 3 when something has to be mended.
+///
+/// # Errors
+/// None of its own: what is wrong is a finding.
+pub(crate) async fn run(sources: &Sources, screen: &Screen, json: bool) -> Result<Exit, CliError> {
+    let findings = look(sources).await;
+    if json {
+        let all = serde_json::json!({ "ok": findings.ready(), "checks": findings.checks });
+        screen.answer_line(&json_line(&all));
+    } else {
+        tell(&findings, screen);
+    }
+    Ok(if findings.ready() { Exit::Ok } else { Exit::Configuration })
+}
+
+/// Looks at everything.
+pub(crate) async fn look(sources: &Sources) -> Findings {
+    let mut findings = Findings { checks: configuration::files(sources), left_out: false };
+    findings.checks.extend(machine::look(sources));
+    if !findings.ready() {
+        findings.left_out = true;
+        return findings;
+    }
+    match sources.load() {
+        Ok(settings) => findings.checks.extend(settled(sources, &settings).await),
+        Err(error) => {
+            findings.left_out = true;
+            findings.checks.push(Check::of_error(
+                "configuration",
+                "settings",
+                &error,
+                "adjutant config check",
+            ));
+        }
+    }
+    // In the order of the groups, each with what belongs to it.
+    findings.checks.sort_by_key(|check| GROUPS.iter().position(|group| *group == check.group));
+    findings
+}
+
+/// The groups in the order they are told.
+const GROUPS: [&str; 8] =
+    ["configuration", "model", "data", "memory", "tools", "service", "machine", "network"];
+
+/// What can be looked at when the settings are known.
+async fn settled(sources: &Sources, settings: &Settings) -> Vec<Check> {
+    let mut checks = vec![configuration::sensible(settings)];
+    checks.extend(folders::look(settings));
+    let (database, store) = database::look(settings).await;
+    checks.extend(database);
+    let (model, mut more) = tokio::join!(model::look(settings), servers::look(settings));
+    checks.extend(model);
+    checks.append(&mut more);
+    checks.extend(vault::look(settings).await);
+    checks.extend(service::look(sources, settings, store.as_deref()).await);
+    checks
+}
+
+fn tell(findings: &Findings, screen: &Screen) {
+    let mut group = "";
+    for check in &findings.checks {
+        if check.group != group {
+            group = check.group;
+            screen.answer_line(&format!("{BOLD}{group}{PLAIN}"));
+        }
+        let sign = match check.status {
+            Status::Ok => format!("{GREEN}✓{PLAIN}"),
+            Status::Warn => format!("{YELLOW}⚠{PLAIN}"),
+            Status::Fail => format!("{RED}✗{PLAIN}"),
+        };
+        screen.answer_line(&format!(
+            "  {sign} {:18} {}",
+            clean_line(&check.name),
+            clean_line(&check.message)
+        ));
+        let more = [("cause", &check.cause), ("try", &check.remedy)];
+        for (what, words) in more.into_iter().filter_map(|(what, words)| Some((what, words.as_ref()?))) {
+            screen.answer_line(&format!("      {DIM}{what}:{PLAIN} {}", clean_line(words)));
+        }
+    }
+    let count = |status| findings.checks.iter().filter(|check| check.status == status).count();
+    let (warnings, failures) = (count(Status::Warn), count(Status::Fail));
+    if findings.left_out {
+        screen.answer_line(
+            "The rest (model, data, memory, tools, service) can be looked at when this is mended.",
+        );
+    }
+    screen.answer_line(&match (failures, warnings) {
+        (0, 0) => "Ready.".to_owned(),
+        (0, 1) => "Ready, with 1 warning.".to_owned(),
+        (0, warnings) => format!("Ready, with {warnings} warnings."),
+        (1, _) => "Not ready: 1 thing has to be mended.".to_owned(),
+        (failures, _) => format!("Not ready: {failures} things have to be mended."),
+    });
+}

@@ -1,0 +1,63 @@
+//! Other people's tools: does each server start, and what does it bring?
+
+use std::sync::Arc;
+
+use adjutant_mcp::client::{Health, ServerConfig, Servers, Surroundings, Via};
+use adjutant_providers::Transport;
+
+use super::Check;
+use crate::config::Settings;
+
+const GROUP: &str = "tools";
+
+/// One check for each server.
+pub(super) async fn look(settings: &Settings) -> Vec<Check> {
+    if settings.mcp.is_empty() {
+        return Vec::new();
+    }
+    // Each is told by itself, so none stops the others.
+    let configs: Vec<ServerConfig> =
+        settings.mcp.iter().cloned().map(|server| ServerConfig { required: false, ..server }).collect();
+    let remote = configs.iter().any(|server| matches!(server.via, Via::Remote(_)) && !server.disabled);
+    let http = remote.then(Transport::new).and_then(Result::ok).map(|transport| transport.client().clone());
+    let surroundings = Surroundings { http, log: Arc::new(|_, _| {}) };
+    let servers = match Servers::start(configs, surroundings).await {
+        Ok(servers) => servers,
+        Err(error) => {
+            return vec![Check::fail(GROUP, error.server.as_str(), error.reason).mend("adjutant -v tools")];
+        }
+    };
+    let checks = servers.report().into_iter().map(|report| {
+        let name = format!("mcp {}", report.name);
+        match report.health {
+            Health::Connected => {
+                let left_out = report.left_out.iter().filter(|tool| !tool.by_rule).count();
+                let shown = format!("{} · {} tools", report.place, report.tools.len());
+                match (left_out, report.warnings.first()) {
+                    (0, None) => Check::ok(GROUP, name, shown),
+                    (0, Some(warning)) => Check::warn(GROUP, name, shown)
+                        .because(warning.clone())
+                        .mend(format!("adjutant config edit    ([mcp.servers.{}])", report.name)),
+                    (n, _) => Check::warn(GROUP, name, shown)
+                        .because(format!("{n} of its tools cannot be used"))
+                        .mend("adjutant tools"),
+                }
+            }
+            Health::Disabled => Check::ok(GROUP, name, "switched off"),
+            Health::Failed { reason } | Health::Restarting { reason } => Check::fail(
+                GROUP,
+                name,
+                format!("{} did not start", report.place),
+            )
+            .because(reason)
+            .mend(format!(
+                "correct [mcp.servers.{}] (adjutant config edit), or switch it off there: disabled = true",
+                report.name
+            )),
+            Health::Stopped => Check::fail(GROUP, name, "it has ended").mend("adjutant -v tools"),
+        }
+    });
+    let checks = checks.collect();
+    servers.stop().await;
+    checks
+}

@@ -1,0 +1,85 @@
+//! The questions, at a terminal. Ctrl-C and Esc end everything, and nothing was written.
+
+use std::path::{Path, PathBuf};
+
+use inquire::error::InquireResult;
+use inquire::validator::Validation;
+use inquire::{Confirm, InquireError, Select, Text};
+
+use super::found::Found;
+use super::{MEMORY, folder, note};
+use crate::error::CliError;
+
+/// Who answers?
+///
+/// # Errors
+/// The person wants no more of it.
+pub(super) fn model(found: Vec<Found>) -> Result<Found, CliError> {
+    answered(Select::new("Which model answers?", found).prompt())
+}
+
+/// Which vault? `None`: none.
+///
+/// # Errors
+/// The person wants no more of it.
+pub(super) fn vault(here: &Path, found: Vec<PathBuf>) -> Result<Option<PathBuf>, CliError> {
+    const OTHER: &str = "another folder";
+    const NONE: &str = "none: nothing is remembered";
+    let mut options: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
+    options.extend([OTHER.to_owned(), NONE.to_owned()]);
+    let select = Select::new("Where are your notes (an Obsidian vault, or any folder)?", options);
+    let index = answered(select.raw_prompt())?.index;
+    if let Some(path) = found.get(index) {
+        return Ok(Some(path.clone()));
+    }
+    if index > found.len() {
+        return Ok(None);
+    }
+    let place = here.to_owned();
+    let right = move |text: &str| {
+        Ok(match folder(&place, Path::new(text.trim())) {
+            Ok(_) => Validation::Valid,
+            Err(error) => Validation::Invalid(error.cause.unwrap_or(error.message).into()),
+        })
+    };
+    let path = answered(Text::new("Which folder?").with_validator(right).prompt())?;
+    folder(here, Path::new(path.trim())).map(Some)
+}
+
+/// Where does memory go?
+///
+/// # Errors
+/// The person wants no more of it.
+pub(super) fn memory() -> Result<String, CliError> {
+    let right = |text: &str| {
+        Ok(match note(text) {
+            Ok(_) => Validation::Valid,
+            Err(error) => Validation::Invalid(error.message.into()),
+        })
+    };
+    answered(
+        Text::new("Where does memory go (a file of the vault)?")
+            .with_default(MEMORY)
+            .with_validator(right)
+            .prompt(),
+    )
+}
+
+/// Write it?
+///
+/// # Errors
+/// The person wants no more of it.
+pub(super) fn go_on() -> Result<bool, CliError> {
+    answered(Confirm::new("Write it?").with_default(true).prompt())
+}
+
+fn answered<T>(answer: InquireResult<T>) -> Result<T, CliError> {
+    answer.map_err(|error| match error {
+        InquireError::OperationCanceled | InquireError::OperationInterrupted => {
+            CliError::interrupted("nothing was written")
+        }
+        error => CliError::failed("nobody can be asked here")
+            .because(error.to_string())
+            .or_try("adjutant init --model MODEL --vault DIR --yes"),
+    })
+}

@@ -1,0 +1,119 @@
+//! Having a server fetch a model, and forget one.
+
+use std::collections::BTreeMap;
+
+use adjutant_core::ModelError;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::server::Server;
+use crate::ndjson::LineParser;
+
+/// How far a server is with fetching a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullProgress {
+    /// What it does, in its words: `pulling manifest`, `verifying sha256 digest`, ...
+    pub status: String,
+    /// Bytes that are there, of all the parts that are known so far.
+    pub done_bytes: u64,
+    /// Bytes of all the parts that are known so far; 0 before the first is.
+    pub total_bytes: u64,
+}
+
+/// A line of `/api/pull`. Source: the vendor's API documentation, "Pull a model" (checked 2026-11-22).
+#[derive(Debug, Deserialize)]
+struct Line {
+    #[serde(default)]
+    status: String,
+    digest: Option<String>,
+    total: Option<u64>,
+    completed: Option<u64>,
+    error: Option<String>,
+}
+
+impl Server {
+    /// Has the server fetch a model, and tells how far it is. Dropping the future stops it; the server keeps what it has, and the
+    /// next pull goes on from there.
+    ///
+    /// # Errors
+    /// [`ModelError::NotFound`] if nobody publishes a model of that name, [`ModelError::Server`] if the server could not fetch
+    /// it, [`ModelError::Truncated`] if it stopped telling before it was done; and as [`Server::version`].
+    pub async fn pull(
+        &self,
+        model: &str,
+        tell: &mut (dyn FnMut(PullProgress) + Send),
+    ) -> Result<(), ModelError> {
+        let body = Bytes::from(json!({ "model": model, "stream": true }).to_string());
+        let (vendor, mut stream) = self.stream("pull", model, body).await?;
+        let (mut lines, mut parts) = (LineParser::default(), Parts::default());
+        loop {
+            let chunk = stream.next().await?;
+            let mut read = chunk.as_deref().map(|bytes| lines.push(bytes)).unwrap_or_default();
+            if chunk.is_none() {
+                read.extend(lines.finish());
+            }
+            for line in read {
+                let line: Line = serde_json::from_str(&line)
+                    .map_err(|error| vendor.unreadable(format!("a line of the progress: {error}"), &line))?;
+                if let Some(error) = line.error {
+                    return Err(failed(&vendor, model, error));
+                }
+                if line.status == "success" {
+                    return Ok(());
+                }
+                tell(parts.add(line));
+            }
+            if chunk.is_none() {
+                return Err(vendor.truncated("the server stopped before the model was there".to_owned()));
+            }
+        }
+    }
+}
+
+/// The server tells what went wrong in words, in the middle of an answer that began well.
+fn failed(vendor: &crate::error::Vendor, model: &str, message: String) -> ModelError {
+    let provider = vendor.model.provider.clone();
+    if message.contains("file does not exist") || message.contains("not found") {
+        return ModelError::NotFound { provider, model: model.to_owned(), message };
+    }
+    ModelError::Server { provider, status: 500, message, retry_after: None }
+}
+
+/// The files a model consists of, by digest.
+#[derive(Debug, Default)]
+struct Parts(BTreeMap<String, (u64, u64)>);
+
+impl Parts {
+    fn add(&mut self, line: Line) -> PullProgress {
+        if let (Some(digest), Some(total)) = (line.digest, line.total) {
+            let part = self.0.entry(digest).or_default();
+            // A line without it is the first of its part.
+            *part = (line.completed.unwrap_or(part.0).min(total), total);
+        }
+        PullProgress {
+            status: line.status,
+            done_bytes: self.0.values().map(|part| part.0).sum(),
+            total_bytes: self.0.values().map(|part| part.1).sum(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_add_up_and_none_is_more_than_whole() {
+        let mut parts = Parts::default();
+        let mut add = |text: &str| {
+            let progress = parts.add(serde_json::from_str(text).unwrap());
+            (progress.done_bytes, progress.total_bytes)
+        };
+        assert_eq!(add(r#"{"status":"pulling manifest"}"#), (0, 0));
+        assert_eq!(add(r#"{"status":"pulling a","digest":"a","total":100}"#), (0, 100));
+        assert_eq!(add(r#"{"status":"pulling a","digest":"a","total":100,"completed":40}"#), (40, 100));
+        assert_eq!(add(r#"{"status":"pulling b","digest":"b","total":10,"completed":11}"#), (50, 110));
+        assert_eq!(add(r#"{"status":"verifying sha256 digest"}"#), (50, 110));
+    }
+}
