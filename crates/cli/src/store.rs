@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use adjutant_core::Budgets;
 use adjutant_core::port::{
     BudgetStore, ConversationStore, Journal, LogStore, MemoryLedger, StoreError, TaskStore, TokenStore,
 };
@@ -38,6 +39,38 @@ pub(crate) async fn open(settings: &Settings) -> Result<Arc<dyn Store>, CliError
         #[cfg(not(feature = "postgres"))]
         Database::Postgres(_) => return Err(no_postgres()),
     })
+}
+
+/// The stores of a conversation: one and the same, unless the conversation is to leave nothing behind.
+#[derive(Clone)]
+pub(crate) struct Stores {
+    /// Where the conversation and its logs go.
+    pub(crate) conversation: Arc<dyn Store>,
+    /// Where tasks, the history of the memory and what was spent are.
+    pub(crate) kept: Arc<dyn Store>,
+}
+
+/// Opens the stores of a conversation. A temporary one is kept in memory and is gone with the process; the database is only
+/// opened if it is there or a budget has to be kept, and then nothing but what was spent is written into it.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) async fn for_talk(settings: &Settings) -> Result<Stores, CliError> {
+    if !settings.bounds.temp {
+        let store = open(settings).await?;
+        return Ok(Stores { conversation: store.clone(), kept: store });
+    }
+    let conversation: Arc<dyn Store> = Arc::new(sqlite::Store::in_memory().await?);
+    let is_there = match &settings.database {
+        Database::Sqlite(path) => path.exists(),
+        Database::Postgres(_) => true,
+    };
+    let kept = if is_there || settings.budgets != Budgets::default() {
+        open(settings).await?
+    } else {
+        conversation.clone()
+    };
+    Ok(Stores { conversation, kept })
 }
 
 #[cfg(not(feature = "postgres"))]

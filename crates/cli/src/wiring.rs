@@ -3,21 +3,32 @@
 use std::sync::Arc;
 
 use adjutant_core::limits::TURN_DEADLINE_LOCAL;
+use adjutant_core::port::BudgetStore;
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
-    Budgets, Capabilities, GenerationConfig, LanguageModel, Permission, Policy, ToolName, TurnLimits, nearest,
+    Budgets, Capabilities, GenerationConfig, LanguageModel, Permission, Policy, Tool, ToolName, TurnLimits,
+    nearest,
 };
 use adjutant_mcp::client::{Health, ServerReport, Servers};
 use adjutant_providers::scripted::ScriptedModel;
-use adjutant_runtime::{Agent, Prices};
+use adjutant_runtime::{Agent, AgentBuilder, Prices};
 use adjutant_tools::{ReadResult, task_tools};
 
-use crate::config::Settings;
+use crate::config::{RunBounds, Settings};
 use crate::error::CliError;
-use crate::store::{self, Work};
+use crate::instructions::Places;
+use crate::memory::{self, Desk, Told};
+use crate::store::{self, Stores, Work};
 
 /// The task assistant's instruction.
 const CONSTITUTION: &str = include_str!("../../../prompts/constitution.md");
+
+/// The instruction of the assistant of the terminal, and what is added to it for what she can do.
+const DIANA: &str = include_str!("../../../prompts/diana.md");
+const DIANA_TASKS: &str = include_str!("../../../prompts/diana_tasks.md");
+const DIANA_VAULT: &str = include_str!("../../../prompts/diana_vault.md");
+const DIANA_NO_VAULT: &str = include_str!("../../../prompts/diana_no_vault.md");
+const DIANA_TEMP: &str = include_str!("../../../prompts/diana_temp.md");
 
 /// What is added to it when tools of other programs joined.
 const FOREIGN_TOOLS: &str = include_str!("../../../prompts/foreign_tools.md");
@@ -51,24 +62,108 @@ pub(crate) fn agent_with(
     servers: Option<&Servers>,
 ) -> Result<Agent, CliError> {
     let foreign = servers.map(Servers::tools).unwrap_or_default();
-    let instruction = instruction(settings, !foreign.is_empty())?;
-    let mut tools = task_tools(store.clone());
-    if !foreign.is_empty() {
-        // Others may answer with more than a model's window holds.
-        tools.push(Arc::new(ReadResult::new(store.clone())));
-    }
-    tools.extend(foreign);
-    let names: Vec<&str> = tools.iter().map(|tool| tool.definition().name.as_str()).collect();
-    let policy = policy(settings, &names, servers)?;
+    let joined = if foreign.is_empty() { "" } else { FOREIGN_TOOLS };
+    let instruction = instruction(settings, &[CONSTITUTION], joined)?;
+    let tools = with_foreign(task_tools(store.clone()), foreign, &store);
+    let policy = policy(settings, &names_of(&tools), servers)?;
     let limits = limits(settings, model.capabilities());
+    let parts = Parts {
+        name: "adjutant",
+        description: "Manages a person's tasks.",
+        instruction,
+        tools,
+        policy,
+        limits,
+    };
+    Ok(builder(settings, model, parts, store.clone(), store)?.build()?)
+}
+
+/// The assistant of the terminal: one person, their tasks, their notes, their memory. A model that cannot be trusted with free
+/// tool calls is the task assistant, with its few and simple tools, here too.
+///
+/// Also what the agent is told anew every turn; none for such a model.
+///
+/// # Errors
+/// As [`agent`].
+pub(crate) fn diana(
+    settings: &Settings,
+    model: Arc<dyn LanguageModel>,
+    stores: &Stores,
+    servers: Option<&Servers>,
+    desk: &Desk,
+) -> Result<(Agent, Option<Told>), CliError> {
+    let weak = model.capabilities().weak_tools;
+    let foreign = servers.filter(|_| !weak).map(Servers::tools).unwrap_or_default();
+    let of_vault = if weak { Vec::new() } else { memory::tools(desk) };
+    let has_vault = !of_vault.is_empty();
+    let work: Arc<dyn Work> = stores.conversation.clone();
+    let mut tools = task_tools(stores.kept.clone());
+    tools.extend(of_vault);
+    let mut tools = with_foreign(tools, foreign, &work);
+    // Before tools are taken away: a rule about one of them is none about nothing.
+    let policy = policy(settings, &names_of(&tools), servers)?;
+    let RunBounds { temp, no_tools, .. } = settings.bounds;
+    tools.retain(|tool| !no_tools && (!temp || tool.definition().annotations.read_only));
+    let joined = tools.iter().any(|tool| tool.definition().name.as_str().contains("__"));
+    let joined = if joined { FOREIGN_TOOLS } else { "" };
+    let instruction = if weak {
+        instruction(settings, &[CONSTITUTION], joined)?
+    } else {
+        let about_tasks = if no_tools { "" } else { DIANA_TASKS };
+        let about_memory = match (has_vault, temp) {
+            (_, true) => DIANA_TEMP,
+            (true, false) if !no_tools => DIANA_VAULT,
+            (_, false) => DIANA_NO_VAULT,
+        };
+        instruction(settings, &[DIANA, about_tasks, about_memory], joined)?
+    };
+    let limits = match weak {
+        true => limits(settings, model.capabilities()),
+        // Only the window bounds what one person says to their own assistant.
+        false => TurnLimits {
+            message_chars_max: None,
+            history_messages_max: None,
+            summarize_at: settings.agent.summarize_at,
+            ..limits(settings, model.capabilities())
+        },
+    };
+    let description = "One person's assistant: tasks, notes, memory.";
+    let parts = Parts { name: "diana", description, instruction, tools, policy, limits };
+    let builder = builder(settings, model.clone(), parts, work, stores.kept.clone())?;
+    if weak {
+        return Ok((builder.build()?, None));
+    }
+    let project = std::env::current_dir().unwrap_or_default();
+    let told = Told::new(desk, Places::new(&settings.dirs, project), model);
+    Ok((builder.turn_instruction(told.clone()).build()?, Some(told)))
+}
+
+/// What makes one assistant different from another.
+struct Parts {
+    name: &'static str,
+    description: &'static str,
+    instruction: String,
+    tools: Vec<Arc<dyn Tool>>,
+    policy: Policy,
+    limits: TurnLimits,
+}
+
+/// An assistant whose conversations are kept in `work`, and what it spent in `spent`.
+fn builder(
+    settings: &Settings,
+    model: Arc<dyn LanguageModel>,
+    Parts { name, description, instruction, tools, policy, limits }: Parts,
+    work: Arc<dyn Work>,
+    spent: Arc<dyn BudgetStore>,
+) -> Result<AgentBuilder, CliError> {
     let config = GenerationConfig {
         temperature: settings.llm.temperature,
         max_tokens: settings.llm.max_tokens,
         ..GenerationConfig::default()
     };
     let examples = WeakTools::from_jsonl(EXAMPLES).map_err(|error| CliError::failed(error.to_string()))?;
-    let mut agent = Agent::builder("adjutant")
-        .description("Manages a person's tasks.")
+    let mut agent = Agent::builder(name)
+        .description(description)
         .instruction(instruction)
         .tools(tools)
         .weak_tools(examples)
@@ -76,12 +171,30 @@ pub(crate) fn agent_with(
         .config(config)
         .prices(prices(settings)?)
         .limits(limits)
-        .dyn_journal(store.clone(), store.clone(), store.clone(), store::worker(settings))
+        .dyn_journal(work.clone(), work.clone(), work, store::worker(settings))
         .model(model);
     if settings.budgets != Budgets::default() {
-        agent = agent.budgets(settings.budgets, store);
+        agent = agent.budgets(settings.budgets, spent);
     }
-    Ok(agent.build()?)
+    Ok(agent)
+}
+
+/// Our own tools and those of other programs.
+fn with_foreign(
+    mut tools: Vec<Arc<dyn Tool>>,
+    foreign: Vec<Arc<dyn Tool>>,
+    work: &Arc<dyn Work>,
+) -> Vec<Arc<dyn Tool>> {
+    if !foreign.is_empty() {
+        // Others may answer with more than a model's window holds.
+        tools.push(Arc::new(ReadResult::new(work.clone())));
+    }
+    tools.extend(foreign);
+    tools
+}
+
+fn names_of(tools: &[Arc<dyn Tool>]) -> Vec<&str> {
+    tools.iter().map(|tool| tool.definition().name.as_str()).collect()
 }
 
 /// The task assistant for people who call its tools themselves: the same gate, and a model that is never asked.
@@ -117,7 +230,9 @@ pub(crate) fn policy(
             policy = servers.confirmed(policy);
         }
         for name in names {
-            if !of_absent_server(name, settings, servers) {
+            // What stands in the settings is said for every face; a tool of the memory may not be here.
+            let elsewhere = memory::TOOL_NAMES.contains(&name.as_str());
+            if !elsewhere && !of_absent_server(name, settings, servers) {
                 known_tool(name, tools).map_err(|error| error.because(format!("in {key}")))?;
             }
             policy = policy.rule(name, None, permission);
@@ -189,15 +304,15 @@ fn prices(settings: &Settings) -> Result<Prices, CliError> {
     Ok(Prices::builtin().overridden_by(own))
 }
 
-fn instruction(settings: &Settings, foreign_tools: bool) -> Result<String, CliError> {
+/// The person's own text, else the built-in ones, and what is added to either.
+fn instruction(settings: &Settings, built_in: &[&str], added: &str) -> Result<String, CliError> {
     let text = match &settings.system_prompt_path {
-        None => CONSTITUTION.to_owned(),
+        None => built_in.concat(),
         Some(path) => std::fs::read_to_string(path).map_err(|error| {
             CliError::configuration(format!("the instruction {} cannot be read", path.display()))
                 .because(error.to_string())
                 .or_try("system_prompt_path in the configuration (adjutant config show --origin)")
         })?,
     };
-    let text = text.replace(USER_NAME, &settings.user_name);
-    Ok(if foreign_tools { text + FOREIGN_TOOLS } else { text })
+    Ok(text.replace(USER_NAME, &settings.user_name) + added)
 }

@@ -1,0 +1,51 @@
+//! Why the memory did not do it, in a person's words and with the way out.
+
+use adjutant_memory::{MemoryError, VaultError};
+
+use crate::error::{CliError, Exit};
+
+impl From<MemoryError> for CliError {
+    fn from(error: MemoryError) -> Self {
+        let message = error.to_string();
+        match error {
+            MemoryError::Vault(error) => error.into(),
+            MemoryError::Fact { .. } => Self::usage(message),
+            MemoryError::Limit { .. } => Self { exit: Exit::Limit, code: "limit", ..Self::failed(message) }
+                .or_try("adjutant memory list, then adjutant memory forget ID"),
+            MemoryError::NoSuchFact { .. } => Self::unknown(message).or_try("adjutant memory list"),
+            MemoryError::Ambiguous { .. } => {
+                Self::unknown(message).or_try("the id, or more of the words (adjutant memory list)")
+            }
+            MemoryError::Ledger { reason } => Self::failed(message).because(reason),
+            MemoryError::ChangedSince { .. } => Self::failed(message).or_try("adjutant memory undo"),
+            // Nothing to undo, another user's vault, broken off.
+            _ => Self::failed(message),
+        }
+    }
+}
+
+impl From<VaultError> for CliError {
+    fn from(error: VaultError) -> Self {
+        let message = error.to_string();
+        match error {
+            VaultError::Missing { path } => Self::configuration(format!(
+                "the vault {} is not there",
+                path.display()
+            ))
+            .or_try(
+                "mount its disk, or name another folder: --vault DIR, or vault.path (adjutant config path)",
+            ),
+            VaultError::NotAFolder { path } => {
+                Self::configuration(format!("the vault {} is not a folder", path.display()))
+                    .or_try("the folder with your notes: --vault DIR, or vault.path (adjutant config path)")
+            }
+            VaultError::Name { .. } => Self::usage(message),
+            VaultError::NoSuchNote { .. } | VaultError::Ambiguous { .. } => Self::unknown(message),
+            VaultError::Denied { .. } | VaultError::ReadOnly { .. } => {
+                Self::failed(message).or_try("permission to write in the vault (ls -l)")
+            }
+            // Busy, full, not text, of another shape: the words say what to do.
+            _ => Self::failed(message),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The person's memory in the terminal: their vault, opened as the settings say, and what can be done with it.
+
+mod command; // `adjutant memory`
+mod desk; // what a person does: list, remember, forget, undo
+mod error; // why not, in a person's words
+mod slash; // the same in a conversation
+mod told; // what a model is told of it, every turn
+mod tools; // what a model may do with it
+
+pub(crate) use command::{Command, run};
+pub(crate) use desk::{Desk, line, why_lines};
+pub(crate) use slash::{ARGUMENT, fact_typed};
+pub(crate) use told::{Told, ToldPart};
+pub(crate) use tools::{NAMES as TOOL_NAMES, tools};
+
+/// What is told of a model that cannot be trusted with free tool calls.
+pub(crate) const TOO_SMALL: &str = "this model is too small for a memory and notes of its own: it has the tasks only, and the \
+                                    vault is yours by commands (adjutant memory; another model: -m MODEL)";

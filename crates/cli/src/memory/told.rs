@@ -1,0 +1,129 @@
+//! What the model of the terminal is told anew for every turn: the person's instruction files, the date, the facts.
+//!
+//! What changes least stands first: caches of prompts hit as far as a request begins like the one before.
+
+use std::sync::Arc;
+
+use adjutant_core::turn::estimate_tokens;
+use adjutant_core::{BoxFuture, LanguageModel, Notice, UserId};
+use adjutant_memory::Memory;
+use adjutant_runtime::{FreshInstruction, TurnInstruction};
+
+use super::Desk;
+use crate::instructions::{Instructions, Places};
+
+/// Facts take at most this part of the model's window, so that there is room for the conversation.
+const PART_OF_WINDOW: u32 = 4;
+
+/// Says it. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Told {
+    memory: Option<Memory>,
+    places: Places,
+    model: Arc<dyn LanguageModel>,
+}
+
+/// A part of what is told, and what it costs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ToldPart {
+    /// A file's path, or `facts`.
+    pub(crate) name: String,
+    /// Tokens, as the model counts them where it can, else estimated.
+    pub(crate) tokens: u32,
+    /// Why it is not told, or not all of it.
+    pub(crate) notice: Option<String>,
+}
+
+impl Told {
+    pub(crate) fn new(desk: &Desk, places: Places, model: Arc<dyn LanguageModel>) -> Self {
+        Self { memory: desk.memory().cloned(), places, model }
+    }
+
+    /// The parts with their cost, for `/context`.
+    pub(crate) async fn parts(&self) -> Vec<ToldPart> {
+        let files = self.files().await;
+        let mut parts: Vec<ToldPart> = files
+            .iter()
+            .map(|file| ToldPart {
+                name: file.path.display().to_string(),
+                tokens: file.text().map_or(0, |text| self.count(&text)),
+                notice: file.notice(),
+            })
+            .collect();
+        let (text, notice) = self.facts().await;
+        if !text.is_empty() || notice.is_some() {
+            parts.push(ToldPart {
+                name: "facts".to_owned(),
+                tokens: self.count(&text),
+                notice: notice.map(|notice| notice.text),
+            });
+        }
+        parts
+    }
+
+    /// What the person should know before they begin, in one line: files that were not read.
+    pub(crate) async fn unread(&self) -> Option<String> {
+        let notices: Vec<String> = self.files().await.iter().filter_map(Instructions::notice).collect();
+        (!notices.is_empty()).then(|| notices.join(" · "))
+    }
+
+    async fn files(&self) -> Vec<Instructions> {
+        let places = self.places.clone();
+        tokio::task::spawn_blocking(move || places.read()).await.unwrap_or_default()
+    }
+
+    /// The facts as far as they fit, and what is the matter with them.
+    async fn facts(&self) -> (String, Option<Notice>) {
+        let Some(memory) = &self.memory else { return (String::new(), None) };
+        let text = match memory.facts().context().await {
+            Ok(text) => text,
+            Err(error) => {
+                let text =
+                    format!("The memory could not be read, and this answer is given without it: {error}.");
+                return (String::new(), Some(Notice { code: "memory_unread".to_owned(), text }));
+            }
+        };
+        let room = self.model.capabilities().context_window / PART_OF_WINDOW;
+        let lines: Vec<&str> = text.lines().collect();
+        let told = |lines: &[&str]| lines.join("\n");
+        if self.count(&text) <= room {
+            return (text, None);
+        }
+        // The important ones stand first, and of the others the newest.
+        let (mut fits, mut too_many) = (0, lines.len());
+        while too_many - fits > 1 {
+            let middle = usize::midpoint(fits, too_many);
+            let whole = lines.get(..middle).unwrap_or_default();
+            if self.count(&told(whole)) <= room { fits = middle } else { too_many = middle }
+        }
+        let (kept, left_out) = lines.split_at(fits);
+        let facts = left_out.iter().filter(|line| line.starts_with("- ")).count();
+        let text = format!(
+            "The memory is larger than a quarter of the model's window: {facts} of the facts the model should know were \
+             left out. Forget some, or take a model with a larger window."
+        );
+        (told(kept), Some(Notice { code: "memory_in_part".to_owned(), text }))
+    }
+
+    fn count(&self, text: &str) -> u32 {
+        self.model.count_tokens(text).unwrap_or_else(|| estimate_tokens(text))
+    }
+}
+
+impl TurnInstruction for Told {
+    fn for_turn<'a>(&'a self, _: &'a UserId) -> BoxFuture<'a, FreshInstruction> {
+        Box::pin(async move {
+            let mut texts: Vec<String> = self.files().await.iter().filter_map(Instructions::text).collect();
+            texts.push(format!("Today is {}.\n", today()));
+            let (facts, notice) = self.facts().await;
+            texts.push(facts);
+            texts.retain(|text| !text.trim().is_empty());
+            FreshInstruction { text: texts.join("\n"), notices: notice.into_iter().collect() }
+        })
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the person's own clock and zone are what the model is told")]
+fn today() -> String {
+    jiff::Zoned::now().strftime("%A, %Y-%m-%d").to_string()
+}

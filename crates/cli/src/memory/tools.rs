@@ -1,0 +1,98 @@
+//! What a model may do with the memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjutant_core::{
+    Arguments, BoxFuture, Prepared, Probe, Reference, Tool, ToolContext, ToolDefinition, ToolError, UserId,
+};
+use adjutant_memory::memory_tools;
+use serde_json::Value;
+
+use super::Desk;
+
+/// The names of the tools, for settings that name one while there is no vault.
+pub(crate) const NAMES: [&str; 6] =
+    ["remember", "write_daily_note", "write_note", "read_note", "search_notes", "list_notes"];
+
+/// How the library's words name the way back.
+const UNDO: &str = "undo: /undo";
+
+/// All tools over the memory of this desk; none without a vault.
+pub(crate) fn tools(desk: &Desk) -> Vec<Arc<dyn Tool>> {
+    let Some(memory) = desk.memory() else { return Vec::new() };
+    let named = |tool| -> Arc<dyn Tool> { Arc::new(Named { tool, undo: desk.undo_command() }) };
+    memory_tools(memory).into_iter().map(named).collect()
+}
+
+/// Words with the way back as it can be gone here.
+pub(super) fn with_undo(words: &str, undo: &str) -> String {
+    match words.rsplit_once(UNDO) {
+        Some((before, after)) => format!("{before}undo: {undo}{after}"),
+        None => words.to_owned(),
+    }
+}
+
+/// A tool whose words name the way back as it can be gone where it is called: by a command of the conversation, or by one of
+/// the shell.
+struct Named {
+    tool: Arc<dyn Tool>,
+    undo: &'static str,
+}
+
+impl Tool for Named {
+    fn definition(&self) -> &ToolDefinition {
+        self.tool.definition()
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move {
+            let mut data = self.tool.call(context, arguments).await?;
+            if let Some(Value::String(message)) = data.get_mut("message") {
+                *message = with_undo(message, self.undo);
+            }
+            Ok(data)
+        })
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
+        self.tool.prepare(context, arguments)
+    }
+
+    fn references<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
+        self.tool.references(user)
+    }
+
+    fn describe(&self, arguments: &Arguments, data: &Value) -> Option<String> {
+        self.tool.describe(arguments, data)
+    }
+
+    fn probe<'a>(&'a self, context: &'a ToolContext, arguments: &'a Arguments) -> BoxFuture<'a, Probe> {
+        self.tool.probe(context, arguments)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.tool.timeout()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_back_is_named_once_and_at_the_end() {
+        let words = "✎ remembered: he types undo: /undo a lot  (undo: /undo)";
+        let told = "✎ remembered: he types undo: /undo a lot  (undo: adjutant memory undo)";
+        assert_eq!(with_undo(words, "adjutant memory undo"), told);
+        assert_eq!(with_undo("Already known: x", "y"), "Already known: x");
+    }
+}
