@@ -74,6 +74,7 @@ export async function flow(browser) {
       assert.match(await page.locator(".expiry").innerText(), /Expires in (6|7) days/);
       await page.waitForFunction(() => document.activeElement?.textContent === "Keep");
       await page.keyboard.press("Enter");
+      await page.locator(".confirm").waitFor({ state: "detached" });
       await settled(page, 3);
       assert.match(await last(page).innerText(), /not done/);
       assert.deepEqual(await tasks(page), ["green tea"]);

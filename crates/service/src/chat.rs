@@ -17,6 +17,7 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::auth::User;
+use crate::object::Object;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::serve::Shared;
@@ -167,9 +168,9 @@ pub(crate) async fn chat(
     User(user): User,
     RequestId(request_id): RequestId,
     headers: HeaderMap,
-    body: Result<Json<ChatRequest>, JsonRejection>,
+    body: Result<Json<Object<ChatRequest>>, JsonRejection>,
 ) -> Result<Json<ChatResponse>, Problem> {
-    let Json(request) = body?;
+    let Json(Object(request)) = body?;
     let id = input_id(&headers)?;
     let mut context = RunContext { request_id, ..RunContext::new(user) };
     match (&request.thread_id, &id) {

@@ -16,6 +16,7 @@ mod me; // who asks, and whom
 #[cfg(feature = "memory")]
 mod memory; // what is remembered of the vault's owner
 mod metrics; // figures for whoever runs it
+mod object; // bodies that are objects
 mod observe; // what is told of every request
 mod openai; // the agent for clients of OpenAI's API
 mod openapi; // the description, and a page to read it

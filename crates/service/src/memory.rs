@@ -14,6 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::auth::User;
+use crate::object::Object;
 use crate::problem::Problem;
 use crate::serve::{App, Shared};
 
@@ -158,9 +159,9 @@ async fn list(
 async fn remember(
     State(app): State<Shared>,
     user: User,
-    body: Result<Json<NewFact>, JsonRejection>,
+    body: Result<Json<Object<NewFact>>, JsonRejection>,
 ) -> Result<Json<Changed>, Problem> {
-    let Json(NewFact { content, important }) = body?;
+    let Json(Object(NewFact { content, important })) = body?;
     let facts = of_owner(&app, &user)?.facts();
     facts
         .add(&content, important, &Cause::person())
@@ -201,10 +202,10 @@ async fn edit(
     State(app): State<Shared>,
     user: User,
     id: Result<Path<String>, PathRejection>,
-    body: Result<Json<FactEdit>, JsonRejection>,
+    body: Result<Json<Object<FactEdit>>, JsonRejection>,
 ) -> Result<Json<Changed>, Problem> {
     let Path(id) = id?;
-    let Json(FactEdit { content, important }) = body?;
+    let Json(Object(FactEdit { content, important })) = body?;
     let facts = of_owner(&app, &user)?.facts();
     let id = by_id(facts.list().await, &id)?;
     let change = facts.edit(&id, content.as_deref(), important, &Cause::person()).await;

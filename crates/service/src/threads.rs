@@ -17,6 +17,7 @@ use utoipa_axum::routes;
 
 use crate::auth::User;
 use crate::chat::conversation_of;
+use crate::object::Object;
 use crate::paging::{Limit, cursor, split};
 use crate::problem::Problem;
 use crate::serve::Shared;
@@ -219,10 +220,10 @@ async fn rename(
     State(app): State<Shared>,
     User(user): User,
     id: Result<Path<String>, PathRejection>,
-    body: Result<Json<Rename>, JsonRejection>,
+    body: Result<Json<Object<Rename>>, JsonRejection>,
 ) -> Result<Json<Thread>, Problem> {
     let key = key(user, id)?;
-    let Json(Rename { title }) = body?;
+    let Json(Object(Rename { title })) = body?;
     let title = given_title(&title)
         .ok_or_else(|| Problem::invalid(format!("a title has 1 to {TITLE_CHARS_MAX} characters")))?;
     let failed = |error: StoreError| Problem::store(&error);

@@ -12,6 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::auth::User;
+use crate::object::Object;
 use crate::problem::Problem;
 use crate::serve::Shared;
 
@@ -59,10 +60,10 @@ async fn invoke(
     State(app): State<Shared>,
     User(user): User,
     name: Result<Path<String>, PathRejection>,
-    body: Result<Json<Invocation>, JsonRejection>,
+    body: Result<Json<Object<Invocation>>, JsonRejection>,
 ) -> Result<Json<Invoked>, Problem> {
     let Path(name) = name?;
-    let Json(Invocation { args, confirm }) = body?;
+    let Json(Object(Invocation { args, confirm })) = body?;
     let Some(tool) = app.agent.tools().get(&name) else { return Err(Problem::unknown("tool")) };
     if app.agent.permission(&user, tool.definition()) == Permission::Deny {
         return Err(Problem::forbidden("the policy of this service does not allow that tool"));

@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::object::Object;
 use crate::problem::Problem;
 use crate::serve::Shared;
 
@@ -46,9 +47,9 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 async fn create(
     State(app): State<Shared>,
     headers: HeaderMap,
-    body: Result<Json<Exchange>, JsonRejection>,
+    body: Result<Json<Object<Exchange>>, JsonRejection>,
 ) -> Result<Response, Problem> {
-    let Json(Exchange { token }) = body?;
+    let Json(Object(Exchange { token })) = body?;
     let token = token.trim();
     app.auth.user_of(token).await?;
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie(token, &headers))]).into_response())

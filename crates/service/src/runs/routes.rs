@@ -26,6 +26,7 @@ use super::sse;
 use crate::agui::{Encoder, RunAgentInput};
 use crate::auth::User;
 use crate::chat::{ChatResponse, THREAD_ID_MAX, conversation_of};
+use crate::object::Object;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::serve::Shared;
@@ -52,9 +53,9 @@ pub(crate) async fn start(
     User(user): User,
     RequestId(request_id): RequestId,
     headers: HeaderMap,
-    body: Result<Json<RunAgentInput>, JsonRejection>,
+    body: Result<Json<Object<RunAgentInput>>, JsonRejection>,
 ) -> Result<Response, Problem> {
-    let Json(input) = body?;
+    let Json(Object(input)) = body?;
     let key = ConversationKey { user, conversation: conversation_of(&input.thread_id)? };
     let id = run_name(&input.run_id)?;
     let streams = sse::wanted(&headers);
