@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::config::Settings;
 use crate::display::{clean_line, clip, json_line};
 use crate::error::{CliError, Exit};
+use crate::memory::Desk;
 use crate::screen::Screen;
 use crate::{servers, store, wiring};
 
@@ -16,9 +17,10 @@ use crate::{servers, store, wiring};
 /// # Errors
 /// Configuration or store; a server that is required and does not start.
 pub(crate) async fn run(settings: &Settings, screen: &Screen, json: bool) -> Result<Exit, CliError> {
-    let store = store::open(settings).await?;
+    let stores = store::for_talk(settings).await?;
+    let desk = Desk::open(settings, stores.kept.clone()).await?;
     let servers = servers::start(settings, screen).await?;
-    let agent = wiring::agent_with(settings, wiring::no_model(), store, Some(&servers))?;
+    let (agent, _) = wiring::diana(settings, wiring::no_model(), &stores, Some(&servers), &desk)?;
     let reports = servers.report();
     let listed = listed(&agent, settings, Some(&servers), &reports)?;
     if json {

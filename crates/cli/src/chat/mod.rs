@@ -162,6 +162,7 @@ impl<'a> Chat<'a> {
         if let Err(error) = sessions::end(&*self.talk.store, &self.context.key()).await {
             self.talk.screen.note(&error.message);
         }
+        self.talk.desk.log(&*self.talk.store, &self.context.key(), self.talk.screen).await;
     }
 
     async fn until_left(&mut self) -> Result<Exit, CliError> {
@@ -297,12 +298,16 @@ impl<'a> Chat<'a> {
             None => text,
         };
         let mut said = self.turn(&text).await;
-        // What does not fit is put into fewer words, and said once more.
-        let overflows =
-            |said: &Result<OutcomeCategory, CliError>| matches!(said, Ok(OutcomeCategory::ContextLimit));
-        if overflows(&said) && self.compact("").await.is_ok() {
-            self.goes(Event::Overflows)?;
-            said = self.turn(&text).await;
+        if matches!(said, Ok(OutcomeCategory::ContextLimit)) {
+            match self.compact("").await {
+                // What does not fit was put into fewer words, and is said once more.
+                Ok(true) => {
+                    self.goes(Event::Overflows)?;
+                    said = self.turn(&text).await;
+                }
+                Ok(false) => {}
+                Err(error) => said = Err(error),
+            }
         }
         self.goes(Event::Fits)?;
         said.map(drop)

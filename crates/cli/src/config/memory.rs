@@ -74,7 +74,6 @@ mod tests {
     use std::path::Path;
 
     use super::super::layers::{self, Owner};
-    use super::*;
 
     /// What a file says, by the names of the settings.
     fn of_file(text: &str) -> Vec<(String, String)> {

@@ -9,7 +9,7 @@ use adjutant_memory::{Cause, FactChange, KeyFact, Memory, MemoryError, Undone, V
 use jiff::Zoned;
 
 use super::tools::with_undo;
-use crate::config::Settings;
+use crate::config::{RunBounds, Settings};
 use crate::display::clip;
 use crate::error::CliError;
 
@@ -24,6 +24,8 @@ pub(crate) struct Desk {
     temp: bool,
     /// Whether `/undo` can be typed.
     in_chat: bool,
+    /// What the person is called in notes of conversations, if there are such notes.
+    logs_as: Option<String>,
 }
 
 impl Desk {
@@ -36,12 +38,19 @@ impl Desk {
             None => None,
             Some(path) => Some(open(settings, path.clone(), ledger).await?),
         };
-        Ok(Self { memory, temp: settings.bounds.temp, in_chat: settings.bounds.in_chat })
+        let RunBounds { temp, in_chat, .. } = settings.bounds;
+        let logs_as = (settings.memory.log_conversations && !temp).then(|| settings.user_name.clone());
+        Ok(Self { memory, temp, in_chat, logs_as })
     }
 
     /// The library's memory, for reading; none without a vault.
     pub(crate) fn memory(&self) -> Option<&Memory> {
         self.memory.as_ref()
+    }
+
+    /// What the person is called in notes of conversations, if these are written.
+    pub(super) fn logs_as(&self) -> Option<&str> {
+        self.logs_as.as_deref()
     }
 
     /// How the person takes back the last change.

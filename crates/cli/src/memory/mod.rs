@@ -3,6 +3,7 @@
 mod command; // `adjutant memory`
 mod desk; // what a person does: list, remember, forget, undo
 mod error; // why not, in a person's words
+mod log; // conversations as notes
 mod slash; // the same in a conversation
 mod told; // what a model is told of it, every turn
 mod tools; // what a model may do with it
@@ -10,7 +11,7 @@ mod tools; // what a model may do with it
 pub(crate) use command::{Command, run};
 pub(crate) use desk::{Desk, line, why_lines};
 pub(crate) use slash::{ARGUMENT, fact_typed};
-pub(crate) use told::{Told, ToldPart};
+pub(crate) use told::Told;
 pub(crate) use tools::{NAMES as TOOL_NAMES, tools};
 
 /// What is told of a model that cannot be trusted with free tool calls.

@@ -111,8 +111,12 @@ impl Told {
 }
 
 impl TurnInstruction for Told {
-    fn for_turn<'a>(&'a self, _: &'a UserId) -> BoxFuture<'a, FreshInstruction> {
+    fn for_turn<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, FreshInstruction> {
         Box::pin(async move {
+            // Files and facts are one person's own, whoever else may ask.
+            if *user != UserId::local() {
+                return FreshInstruction::default();
+            }
             let mut texts: Vec<String> = self.files().await.iter().filter_map(Instructions::text).collect();
             texts.push(format!("Today is {}.\n", today()));
             let (facts, notice) = self.facts().await;
