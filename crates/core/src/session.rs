@@ -5,10 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::conversation;
 use crate::event::{Event, Recorded};
-use crate::message::{Message, Role};
-use crate::model::GenerateRequest;
 use crate::port::{ConversationSummary, Loaded};
-use crate::turn::{estimate_tokens, replay, request_tokens};
+use crate::summary::recalled;
+use crate::turn::{estimate_tokens, message_tokens, replay};
 
 /// A session in which nothing has happened for this long is over.
 pub const SESSION_IDLE_MAX: SignedDuration = SignedDuration::from_hours(24);
@@ -63,12 +62,13 @@ pub struct Session {
     pub last_activity: Option<Timestamp>,
     /// Turns that were begun.
     pub turns: usize,
-    /// Messages of people, models and tools that the next turn would be given, together with those of the turn that is
-    /// open.
+    /// Messages of people, models and tools, as the history of the conversation holds them; those of the turn that is open
+    /// as far as it came.
     pub messages: usize,
-    /// What these messages cost a model to read, in tokens, by [`estimate_tokens`]; instruction and tools are not in it.
+    /// What a model would be given of them, in tokens, by [`estimate_tokens`]: the summary and what was said since.
+    /// Instruction and tools are not in it.
     pub token_estimate: u32,
-    /// How many messages of the conversation a summary stands for. `None`: it has not been summarized.
+    /// How many messages of the conversation, from its beginning, a summary stands for. `None`: it was not summarized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summarized_at: Option<usize>,
 }
@@ -85,11 +85,16 @@ pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> S
     let waiting = || inbox.iter().map(|input| input.at);
     let started_at = events.iter().map(accepted).chain(waiting()).min();
     let last_activity = events.iter().map(|recorded| recorded.at).chain(waiting()).max();
-    let messages = messages(events);
-    let token_estimate = match messages.is_empty() {
-        true => 0,
-        false => request_tokens(&GenerateRequest::new(messages.clone()), &estimate_tokens),
-    };
+    let past = recalled(events, None);
+    let open = conversation::open_turn(events).and_then(|turn| replay(events, turn));
+    let said_now = open.map(|open| open.messages).unwrap_or_default();
+    let messages = past.from + past.messages.len() + said_now.len();
+    let summary = past.summary.as_ref().map_or(0, |summary| estimate_tokens(&summary.block()));
+    let token_estimate = past
+        .messages
+        .iter()
+        .chain(&said_now)
+        .fold(summary, |sum, message| sum.saturating_add(message_tokens(message, &estimate_tokens)));
     let turns = events.iter().filter(|recorded| matches!(recorded.event, Event::TurnStarted { .. })).count();
     let ended = events.last().is_some_and(|last| matches!(last.event, Event::SessionEnded {}));
     // What was accepted and not begun, or has begun and neither ended nor waits, is not over however long it takes.
@@ -99,7 +104,7 @@ pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> S
         None => SessionState::Empty,
         Some(_) if runs => SessionState::Active,
         Some(last) if ended || is_idle(last, now) => SessionState::Closed,
-        Some(_) if messages.is_empty() => SessionState::Empty,
+        Some(_) if messages == 0 => SessionState::Empty,
         Some(_) if summarize_from.is_some_and(|from| token_estimate >= from) => SessionState::Summarize,
         Some(_) => SessionState::Active,
     };
@@ -108,22 +113,12 @@ pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> S
         started_at,
         last_activity,
         turns,
-        messages: messages.len(),
+        messages,
         token_estimate,
-        summarized_at: None,
+        summarized_at: past.summary.map(|summary| summary.summarized_at),
     }
 }
 
 fn is_idle(last: Timestamp, now: Timestamp) -> bool {
     now.duration_since(last) >= SESSION_IDLE_MAX
-}
-
-/// What a model would be given of the past, and what the open turn has said so far.
-fn messages(events: &[Recorded]) -> Vec<Message> {
-    let mut messages = conversation::history(events);
-    if let Some(open) = conversation::open_turn(events).and_then(|turn| replay(events, turn)) {
-        messages.extend(open.messages);
-    }
-    messages.retain(|message| message.role() != Role::System);
-    messages
 }

@@ -475,6 +475,11 @@ impl ConversationStore for InMemory {
         let Some(removed) = state.conversations.remove(key) else {
             return ready(Ok(Deleted::NoSuchConversation));
         };
+        // What its calls changed once begins with its id; it cannot be repeated any more.
+        let prefix = format!("{}/", key.conversation);
+        if let Some(tasks) = state.users.get_mut(&key.user) {
+            tasks.applied.retain(|key, _| !key.as_str().starts_with(&prefix));
+        }
         state.invocations.retain(|(user, row)| {
             *user != key.user || !removed.decisions.iter().any(|decision| decision.id == row.decision)
         });

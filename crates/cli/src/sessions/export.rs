@@ -8,19 +8,18 @@ use std::path::{Path, PathBuf};
 
 use adjutant_core::port::{ConversationSummary, Loaded};
 use adjutant_core::{
-    ConversationId, ConversationKey, Event, PendingCall, Role, Session, TranscriptMessage, UserId,
-    conversation, transcript,
+    ConversationId, ConversationKey, Event, PendingCall, Role, Session, SessionState, TranscriptMessage,
+    UserId, conversation, last_summary, session, transcript,
 };
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::list::title;
-use super::standing;
 use crate::display::{clip, json_line};
 use crate::error::CliError;
 use crate::report::Pending;
 use crate::store::Store;
-use markdown::{code, fenced, heading, quoted};
+use markdown::{code, fenced, heading, inert, quoted};
 
 /// Everything of one conversation.
 pub(crate) struct Export {
@@ -38,8 +37,12 @@ pub(crate) struct Export {
 struct Written<'a> {
     id: ConversationId,
     title: &'a str,
-    /// How many messages there are now is `messages.len()`; the session counts what a model would be given.
-    session: Session,
+    started_at: Option<Timestamp>,
+    last_activity: Option<Timestamp>,
+    state: SessionState,
+    turns: usize,
+    token_estimate: u32,
+    summarized_at: Option<usize>,
     models: &'a [String],
     messages: &'a [TranscriptMessage],
     pending: Vec<Pending>,
@@ -72,8 +75,8 @@ impl Export {
     }
 
     /// Where it stands.
-    pub(super) fn session(&self, now: Timestamp) -> Session {
-        standing(&self.known, now)
+    pub(super) fn session(&self, now: Timestamp, summarize_from: Option<u32>) -> Session {
+        session(&self.known, now, summarize_from)
     }
 
     /// What waits in it for an answer.
@@ -87,11 +90,16 @@ impl Export {
     }
 
     /// As JSON, one object on one line.
-    pub(crate) fn json(&self, now: Timestamp) -> String {
+    pub(super) fn json(&self, session: &Session) -> String {
         json_line(&Written {
             id: self.summary.id,
             title: &self.summary.title,
-            session: self.session(now),
+            started_at: session.started_at,
+            last_activity: session.last_activity,
+            state: session.state,
+            turns: session.turns,
+            token_estimate: session.token_estimate,
+            summarized_at: session.summarized_at,
             models: &self.models,
             messages: &self.messages,
             pending: self.pending().map(Pending::of).collect(),
@@ -108,6 +116,10 @@ impl Export {
         text += &format!("- Last activity: {}\n", time(self.summary.last_activity));
         for model in &self.models {
             text += &format!("- Model: {}\n", code(model));
+        }
+        if let Some(summary) = last_summary(&self.known.events) {
+            let first = summary.summarized_at;
+            text += &format!("- Summarized: the model is given a summary of the first {first} messages\n");
         }
         for message in &self.messages {
             let who = match message.role {
@@ -152,7 +164,7 @@ impl Export {
                     &format!("\n## You · {} · not answered yet\n\n{}", time(input.at), quoted(words.trim()));
             }
         }
-        text
+        inert(text)
     }
 
     fn tool_of(&self, result: &TranscriptMessage) -> Option<&str> {

@@ -10,7 +10,8 @@ mod pick; // by looking
 mod remove; // for good
 mod show; // where one stands, and its last turns
 
-use adjutant_core::{ConversationKey, UserId, session};
+use adjutant_core::limits::OUTPUT_TOKENS_MAX;
+use adjutant_core::{ConversationKey, UserId};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -28,8 +29,11 @@ pub(crate) use export::{Export, save};
 pub(crate) use find::find;
 pub(crate) use list::{list, table, title};
 pub(crate) use pick::pick;
-pub(crate) use remove::{remove, rename};
+pub(crate) use remove::rename;
 pub(crate) use show::show_again;
+
+/// Tokens of Ollama's window where nobody says otherwise. Source: `OllamaOptions::default`, seed 003.
+const OLLAMA_WINDOW: u32 = 32_768;
 
 /// Lists, shows, exports, renames or removes conversations.
 ///
@@ -53,17 +57,22 @@ pub(crate) async fn run(
         Sessions::Show { id, turns } => {
             let found = find(store, &user, &id).await?;
             let export = Export::of(store, &user, found).await?;
+            let session = export.session(now, summarize_from(settings, export.models.last()));
             if json {
                 let pending: Vec<Pending> = export.pending().map(Pending::of).collect();
-                screen.answer_line(&json_line(&show::Shown::of(&export, pending, now)));
+                screen.answer_line(&json_line(&show::Shown::of(&export, pending, &session)));
             } else {
-                show::tell(screen, &export, turns, now);
+                show::tell(screen, &export, &session, turns, now);
             }
         }
         Sessions::Export { id, output, force } => {
             let found = find(store, &user, &id).await?;
             let export = Export::of(store, &user, found).await?;
-            let text = if json { export.json(now) + "\n" } else { export.markdown() };
+            let text = if json {
+                export.json(&export.session(now, summarize_from(settings, export.models.last()))) + "\n"
+            } else {
+                export.markdown()
+            };
             match output {
                 None => screen.answer(&text),
                 Some(file) => {
@@ -91,9 +100,16 @@ pub(crate) async fn run(
     Ok(Exit::Ok)
 }
 
-/// A conversation as a session, from all that is known of it.
-fn standing(known: &adjutant_core::port::Loaded, now: Timestamp) -> adjutant_core::Session {
-    session(known, now, None)
+/// From how many tokens on a conversation is summarized. `None`: it is not, or the window of its model is only known to
+/// whoever opens it.
+fn summarize_from(settings: &Settings, model: Option<&String>) -> Option<u32> {
+    let window = match model?.split_once('/')?.0 {
+        "ollama" => settings.ollama.context_size.unwrap_or(OLLAMA_WINDOW),
+        _ => return None,
+    };
+    let usable = window.saturating_sub(OUTPUT_TOKENS_MAX);
+    // A share of what fits into 32 bits does, too.
+    settings.agent.summarize_at.map(|share| (f64::from(usable) * share.get()) as u32)
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long ago something is has to be told by somebody")]

@@ -29,8 +29,10 @@ pub(crate) struct Removal {
     pub(crate) tool_calls: Option<usize>,
     /// What waits in it for an answer and is not done.
     pub(crate) waiting: Vec<String>,
-    /// Messages of the person that were accepted and not yet answered.
+    /// Messages of the person that were accepted and not yet begun.
     pub(crate) unanswered: usize,
+    /// A turn was begun, has not ended and does not wait: something broke it off.
+    pub(crate) unfinished: bool,
 }
 
 /// Gives a conversation another title. Gives the title as it is kept: on one line, without control characters.
@@ -56,7 +58,7 @@ pub(crate) async fn rename(
 ///
 /// # Errors
 /// A turn runs in it, and nothing was removed; it is gone already; or the store cannot be written to.
-pub(crate) async fn remove(
+pub(super) async fn remove(
     store: &dyn Store,
     user: &UserId,
     summary: &ConversationSummary,
@@ -84,6 +86,7 @@ async fn look(store: &dyn Store, user: &UserId, summary: &ConversationSummary) -
         tool_calls: None,
         waiting: Vec::new(),
         unanswered: 0,
+        unfinished: false,
     };
     match store.load(&key).await {
         Ok(known) => {
@@ -94,6 +97,8 @@ async fn look(store: &dyn Store, user: &UserId, summary: &ConversationSummary) -
             removal.waiting =
                 conversation::pending(&known.events).iter().map(|call| clip(&call.preview, 200)).collect();
             removal.unanswered = known.inbox.len();
+            removal.unfinished =
+                conversation::open_turn(&known.events).is_some() && removal.waiting.is_empty();
         }
         // What is damaged can be removed all the same.
         Err(StoreError::Unreadable { .. }) => {}
@@ -125,6 +130,9 @@ impl Removal {
             self.waiting.iter().map(|call| format!("waits in it and is not done: {call}")).collect();
         if self.unanswered > 0 {
             warnings.push(format!("not answered yet: {} of your messages", self.unanswered));
+        }
+        if self.unfinished {
+            warnings.push("a turn in it was broken off and is not finished".to_owned());
         }
         warnings
     }

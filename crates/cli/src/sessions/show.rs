@@ -29,27 +29,20 @@ pub(super) struct Shown<'a> {
     id: adjutant_core::ConversationId,
     title: &'a str,
     #[serde(flatten)]
-    session: Session,
+    session: &'a Session,
     models: &'a [String],
     pending: Vec<Pending>,
 }
 
 impl<'a> Shown<'a> {
-    pub(super) fn of(export: &'a Export, pending: Vec<Pending>, now: Timestamp) -> Self {
-        Self {
-            id: export.summary.id,
-            title: &export.summary.title,
-            session: export.session(now),
-            models: &export.models,
-            pending,
-        }
+    pub(super) fn of(export: &'a Export, pending: Vec<Pending>, session: &'a Session) -> Self {
+        Self { id: export.summary.id, title: &export.summary.title, session, models: &export.models, pending }
     }
 }
 
 /// Prints where it stands, and its last turns.
-pub(super) fn tell(screen: &Screen, export: &Export, turns: usize, now: Timestamp) {
+pub(super) fn tell(screen: &Screen, export: &Export, session: &Session, turns: usize, now: Timestamp) {
     let field = |name: &str, value: &str| screen.answer_line(&format!("{name:14} {}", clip(value, 2_000)));
-    let session = export.session(now);
     let at = |at: Option<Timestamp>| {
         at.map_or_else(String::new, |at| format!("{} ({})", at.strftime("%Y-%m-%d %H:%M:%SZ"), ago(at, now)))
     };

@@ -37,5 +37,6 @@ mod serve;
 #[path = "../../../store/tests/it/server.rs"]
 mod server;
 mod service;
+mod sessions;
 mod tasks;
 mod vendor;

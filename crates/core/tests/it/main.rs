@@ -4,5 +4,6 @@
 
 mod confirmation;
 mod gate;
+mod session;
 mod trace;
 mod vocabulary;

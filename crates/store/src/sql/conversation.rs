@@ -125,6 +125,13 @@ async fn delete<B: Backend, C: Connection>(
     }
     // Events, inbox and logs go with it: every reference says ON DELETE CASCADE.
     rows.execute("DELETE FROM conversation WHERE key = $1", values![conversation]).await?;
+    // What its calls changed once begins with its id; it cannot be repeated any more.
+    let prefix = format!("{}/", key.conversation);
+    rows.execute(
+        "DELETE FROM applied_change WHERE user_id = $1 AND substr(key, 1, 37) = $2",
+        values![key.user.as_str(), &prefix],
+    )
+    .await?;
     Ok(Deleted::Yes)
 }
 

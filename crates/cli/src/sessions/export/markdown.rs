@@ -8,7 +8,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 use crate::display::{clean, clean_line};
 
 /// After so many rounds everything that might be markup is escaped.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 32;
 const FENCE_CHARS: usize = 3;
 
 /// Text as one line of a heading.
@@ -40,13 +40,16 @@ pub(super) fn fenced(language: &str, text: &str) -> String {
     format!("{fence}{language}\n{text}{end}{fence}\n")
 }
 
-/// A block quote of somebody's Markdown, in which tags and pictures are text.
+/// A block quote of somebody's Markdown. Tags and pictures in it are live until the file is [`inert`].
 pub(super) fn quoted(text: &str) -> String {
-    let text = inert(clean(&lines(text)));
+    let text = clean(&lines(text));
     let mut quote = String::with_capacity(text.len() + 64);
     for line in text.split('\n') {
+        // The mark takes a part of a tab's width: what was code would be none.
+        let words = line.trim_start_matches('\t');
         quote.push_str(if line.is_empty() { ">" } else { "> " });
-        quote.push_str(line);
+        quote.push_str(&"    ".repeat(line.len() - words.len()));
+        quote.push_str(words);
         quote.push('\n');
     }
     quote
@@ -61,20 +64,21 @@ fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Escapes what would be a tag, a comment or a picture. Escaping one may make another of what follows it, so it is looked
-/// at again until none is left.
-fn inert(mut text: String) -> String {
+/// A whole file in which nothing is a tag, a comment or a picture: what would be is escaped. It has to be the whole: a
+/// reference may be defined far from where it is used. Escaping one may make another of what follows it, so it is looked at
+/// again until none is left.
+pub(super) fn inert(mut file: String) -> String {
     for _ in 0..ROUNDS {
-        let live = live(&text);
+        let live = live(&file);
         if live.is_empty() {
-            return text;
+            return file;
         }
         for at in live.into_iter().rev() {
-            text.insert(at, '\\');
+            file.insert(at, '\\');
         }
     }
     // Made to go on for ever: code in it may show a backslash too many.
-    text.replace('<', "\\<").replace("![", "\\![")
+    file.replace('<', "\\<").replace("![", "\\![")
 }
 
 /// Where tags and pictures begin, in order.
@@ -102,7 +106,7 @@ mod tests {
 
     /// The file's own parts as a reader of Markdown sees them, when this text is in the middle of it.
     fn parts(middle: &str) -> (usize, usize, bool) {
-        let file = format!("# Title\n\n{middle}\n## End\n\nlast\n");
+        let file = inert(format!("# Title\n\n{middle}\n## End\n\nlast\n"));
         let (mut headings, mut depth, mut live) = (0, 0_usize, false);
         let mut last_is_outside = 0;
         for event in Parser::new_ext(&file, Options::ENABLE_TABLES) {
@@ -151,6 +155,12 @@ mod tests {
     }
 
     #[test]
+    fn what_is_defined_elsewhere_is_known() {
+        let two = quoted("![x][ref]") + "\n" + &quoted("[ref]: https://evil.example/p.png");
+        assert_eq!(parts(&two), (2, 1, false));
+    }
+
+    #[test]
     fn nothing_leaves_its_fence() {
         for text in HOSTILE {
             assert_eq!(parts(&fenced("text", text)), (2, 1, false), "{text:?}");
@@ -172,7 +182,7 @@ mod tests {
         let text =
             "Grüße, *you*:\n\n- `Vec<T>` is < 3\n\n```rust\nlet x: Vec<u8>;\n```\n<https://example.org>";
         let back: Vec<&str> = text.split('\n').collect();
-        let quote = quoted(text);
+        let quote = inert(quoted(text));
         let lines: Vec<&str> = quote
             .lines()
             .map(|line| line.strip_prefix("> ").unwrap_or(line.trim_start_matches('>')))
