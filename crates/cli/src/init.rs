@@ -23,7 +23,9 @@ const NONE: &str = "none";
 const MEMORY: &str = "memory/facts.md";
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  adjutant init\n  adjutant init --model ollama/qwen3:8b --vault ~/Notes --yes\n  adjutant init --vault none --yes      the model that is found, no memory\n")]
+#[command(
+    after_help = "Examples:\n  adjutant init\n  adjutant init --model ollama/qwen3:8b --vault ~/Notes --yes\n  adjutant init --vault none --yes      the model that is found, no memory\n"
+)]
 pub(crate) struct Init {
     /// The file of the vault where memory goes [default: memory/facts.md]
     #[arg(long, value_name = "FILE")]
@@ -87,7 +89,10 @@ pub(crate) async fn run(
             };
             plan.model = chosen.spec;
         }
-        (None, None) => plan.model = found::models(&settings, screen).await.into_iter().next().and_then(|first| first.spec),
+        (None, None) => {
+            plan.model =
+                found::models(&settings, screen).await.into_iter().next().and_then(|first| first.spec)
+        }
     }
 
     let key = setting("vault.path")?;
@@ -112,7 +117,7 @@ pub(crate) async fn run(
     }
     write(sources, screen, draft, plan, ask)?;
     screen.note("Looking whether it works:");
-    let exit = doctor::run(sources, screen, false).await?;
+    let exit = doctor::run(&bare, screen, false).await?;
     if exit == Exit::Ok {
         screen.note("adjutant    begins to talk");
     }
@@ -120,7 +125,13 @@ pub(crate) async fn run(
 }
 
 /// Shows what is going to be written, asks, and writes it.
-fn write(sources: &Sources, screen: &Screen, mut draft: Draft, plan: Plan, ask: bool) -> Result<(), CliError> {
+fn write(
+    sources: &Sources,
+    screen: &Screen,
+    mut draft: Draft,
+    plan: Plan,
+    ask: bool,
+) -> Result<(), CliError> {
     let mut lines = Vec::new();
     let vault = plan.vault.map(|path| path.to_string_lossy().into_owned());
     for (name, value) in [("model", plan.model), ("vault.path", vault), ("memory.path", plan.memory)] {
@@ -129,9 +140,11 @@ fn write(sources: &Sources, screen: &Screen, mut draft: Draft, plan: Plan, ask: 
         match draft.said(key)? {
             Some((old, _)) if old.to_string() == value => continue,
             Some((old, line)) => {
-                return Err(CliError::configuration(format!("{name} is set already, and init changes nothing that is"))
-                    .because(format!("{}:{line} says {old}", draft.path().display()))
-                    .or_try(format!("adjutant config set {name} {value}")));
+                return Err(CliError::configuration(format!(
+                    "{name} is set already, and init changes nothing that is"
+                ))
+                .because(format!("{}:{line} says {old}", draft.path().display()))
+                .or_try(format!("adjutant config set {name} {value}")));
             }
             None => {}
         }
@@ -145,7 +158,10 @@ fn write(sources: &Sources, screen: &Screen, mut draft: Draft, plan: Plan, ask: 
     screen.side_line(&format!("{} gets:", draft.path().display()));
     lines.iter().for_each(|line| screen.side_line(&crate::display::clean_line(line)));
     if let Some((name, ..)) = &plan.key {
-        screen.side_line(&format!("{} gets the key for {name}", Credentials::path_in(&sources.dirs.config).display()));
+        screen.side_line(&format!(
+            "{} gets the key for {name}",
+            Credentials::path_in(&sources.dirs.config).display()
+        ));
     }
     if ask && !ask::go_on()? {
         return Err(CliError::interrupted("nothing was written"));

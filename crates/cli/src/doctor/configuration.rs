@@ -18,19 +18,23 @@ pub(super) fn files(sources: &Sources) -> Vec<Check> {
 fn of_source(checked: Checked) -> Vec<Check> {
     let Checked { name, path, there, found } = checked;
     let place = path.map(|path| path.display().to_string());
+    // The editor opens the person's own file.
     let remedy = match (name, &place) {
-        ("config.toml" | "adjutant.toml", Some(_)) => "adjutant config edit".to_owned(),
+        ("config.toml", Some(_)) => "adjutant config edit".to_owned(),
         (_, Some(place)) => format!("edit {place}"),
         (name, None) => format!("unset the one that is named, or correct it ({name})"),
     };
     let shown = place.unwrap_or_else(|| "of this process".to_owned());
     match found {
         Err(error) => {
-            let mut check = Check::of_error(GROUP, name, &error, &remedy);
-            // Where it stands is a part of what was found; what to do is to edit it there.
-            if let Some(hint) = error.cause.filter(|cause| cause.starts_with("did you mean")) {
-                check = check.mend(format!("{remedy}    ({hint})"));
-            }
+            let mut check = Check::fail(GROUP, name, error.message.clone());
+            check.cause.clone_from(&error.cause);
+            // Where it is was found; what to do is to change it there, and how is said in the error.
+            let near = error.cause.filter(|cause| cause.starts_with("did you mean"));
+            let check = match near.or_else(|| error.tries.first().cloned()) {
+                Some(how) => check.mend(format!("{remedy}    ({how})")),
+                None => check.mend(remedy),
+            };
             vec![check]
         }
         Ok(warnings) if warnings.is_empty() => {

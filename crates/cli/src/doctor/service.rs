@@ -41,7 +41,7 @@ async fn users(settings: &Settings, store: Option<&dyn Store>) -> Check {
         Authentication::None if open => {
             Check::fail(GROUP, name, format!("everybody could ask at {}", serve.bind))
                 .because("serve.auth is none, and serve.bind is no address of this machine alone")
-                .mend("adjutant config set serve.auth token")
+                .mend(format!("adjutant config set serve.bind 127.0.0.1:{}", serve.bind.port()))
         }
         Authentication::None => Check::ok(GROUP, name, "none: whoever is on this machine is you"),
         Authentication::Token => {

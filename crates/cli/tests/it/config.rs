@@ -156,13 +156,92 @@ fn named_files_are_used() {
 }
 
 #[test]
-fn a_project_bounds_but_does_not_redirect() {
+fn a_project_bounds_but_does_not_redirect_until_it_is_trusted() {
     let home = Home::new();
-    home.file("project/adjutant.toml", "model = \"demo\"\n");
-    home.run(&["tasks", "list"]).ends_with(3).says("a project's file may not set model");
-    home.file("project/adjutant.toml", "[agent]\ndeny = [\"add_task\"]\n");
-    home.run(&["tasks", "add", "x"]).ends_with(1).says("Error:");
+    let file = "model = \"demo\"\n[agent]\ndeny = [\"add_task\"]\n";
+    home.file("project/adjutant.toml", file);
+    // Its bounds count, and what would redirect does not.
+    home.run(&["tasks", "add", "x"]).ends_with(1).says("Error:").says("is not trusted").says("model");
     assert!(home.tasks().is_empty());
+    home.run(&["config", "get", "model"]).ends_with(1).says("model is not set");
+    home.run(&["config", "trust"]).succeeds();
+    assert_eq!(home.run(&["config", "get", "model"]).succeeds().stdout, "demo\n");
+    // Whoever changes it has to be trusted anew.
+    home.file("project/adjutant.toml", format!("{file}confirm = [\"*\"]\n"));
+    home.run(&["config", "get", "model"]).ends_with(1);
+    assert!(home.run(&["config", "trust", "--list"]).succeeds().stdout.contains("changed"));
+    home.run(&["config", "trust", arg(&home.path("project"))]).succeeds();
+    home.run(&["config", "get", "model"]).succeeds();
+    home.run(&["config", "trust", "--revoke"]).succeeds();
+    home.run(&["config", "get", "model"]).ends_with(1);
+    home.run(&["config", "trust", "/nowhere"]).ends_with(1).says("there is no folder");
+}
+
+#[test]
+fn one_setting_is_read_and_written_and_the_rest_of_the_file_stays() {
+    let home = Home::new();
+    let mine = "# mine\nmodel = \"demo\" # for now\n\n[llm]\n# warmer\ntemperature = 0.5\n";
+    home.config(mine);
+    let text = || std::fs::read_to_string(home.path("config/adjutant/config.toml")).unwrap();
+    home.run(&["config", "set", "llm.temperature", "0.7"]).succeeds();
+    assert_eq!(text(), mine.replace("0.5", "0.7"));
+    assert_eq!(home.run(&["config", "get", "llm.temperature"]).succeeds().stdout, "0.7\n");
+    home.run(&["config", "set", "vault.path", "Notes"]).succeeds();
+    let project = home.path("project").canonicalize().unwrap();
+    assert!(text().ends_with(&format!("[vault]\npath = \"{}/Notes\"\n", project.display())), "{}", text());
+    home.run(&["config", "set", "vaultPath", "--unset"]).succeeds();
+    for (key, value) in [("llm.temperature", "hot"), ("agent.max_tool_iterations", "-1")] {
+        home.run(&["config", "set", key, value]).ends_with(2).says(&format!("{key} must be"));
+    }
+    home.run(&["config", "set", "llm.temprature", "1"]).ends_with(3).says("did you mean llm.temperature?");
+    home.run(&["config", "get", "nothing"]).ends_with(3);
+    home.run(&["config", "set", "model"]).ends_with(2);
+    let run =
+        Run::of(home.command(&["config", "set", "llm.timeout", "9s"]).env("LLM_TIMEOUT", "7")).succeeds();
+    run.says("another source wins over it: variable LLM_TIMEOUT");
+    home.config("model = [\n");
+    home.run(&["config", "set", "model", "demo"]).ends_with(3).says("config.toml:");
+    assert_eq!(text(), "model = [\n");
+}
+
+#[test]
+fn check_looks_at_every_source() {
+    let home = Home::new();
+    let run = home.run(&["config", "check"]).succeeds();
+    assert_eq!(run.stdout, "The configuration is right.\n");
+    home.config("[llm]\ntemprature = 1\n");
+    home.file("config/adjutant/.env", "LLM_TIMEOUT=soon\n");
+    home.run(&["config", "check"])
+        .ends_with(3)
+        .says("config.toml:2:1: unknown key llm.temprature")
+        .says("did you mean llm.temperature?")
+        .says("LLM_TIMEOUT must be");
+    let (code, report) = home.json(&["config", "check"]);
+    assert_eq!((code, report["problems"].as_array().unwrap().len()), (3, 2), "{report:#}");
+}
+
+#[test]
+fn the_editor_is_opened_and_what_comes_out_is_checked() {
+    let home = Home::new();
+    let right = home.file("right.toml", "model = \"demo\"\n");
+    let edit = |editor: String| {
+        Run::of(home.command(&["config", "edit"]).env("PATH", "/usr/bin:/bin").env("EDITOR", editor))
+    };
+    edit(format!("cp {}", right.display())).succeeds();
+    assert_eq!(home.run(&["config", "get", "model"]).succeeds().stdout, "demo\n");
+    home.file("right.toml", "modle = 1\n");
+    edit(format!("cp {}", right.display())).ends_with(3).says("did you mean model?");
+    edit("false".to_owned()).ends_with(1).says("false ended with");
+    home.run(&["config", "edit"]).ends_with(2).says("no editor is named");
+}
+
+#[test]
+fn the_schema_is_one() {
+    let home = Home::new();
+    let run = home.run(&["config", "schema"]).succeeds();
+    let schema: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    jsonschema::meta::validate(&schema).unwrap();
+    assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&serde_json::json!({ "model": "demo" })));
 }
 
 #[test]

@@ -17,15 +17,22 @@ mod confirmation;
 mod crash;
 mod database;
 mod db;
+mod doctor;
 mod doubt;
 mod eval;
 mod harness;
+#[cfg(unix)]
+mod init;
 mod input;
+mod keys;
 mod isolation;
 mod log;
+mod manual;
 mod mcp;
 mod mcp_servers;
+mod memory;
 mod operations;
+mod rendering;
 mod replicas;
 #[cfg(feature = "restate")]
 mod restate;
@@ -34,9 +41,12 @@ mod restate;
 mod restate_server;
 mod scenarios;
 mod serve;
+mod served_memory;
 #[path = "../../../store/tests/it/server.rs"]
 mod server;
 mod service;
 mod sessions;
 mod tasks;
+#[cfg(unix)]
+mod terminal;
 mod vendor;

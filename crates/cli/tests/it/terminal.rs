@@ -1,6 +1,6 @@
 //! `adjutant` at a terminal: keys, Ctrl-C in every phase, pastes, signals, and what must never reach the screen.
 
-mod pty;
+pub(crate) mod pty;
 
 use expectrl::process::unix::Signal;
 
@@ -270,9 +270,11 @@ fn another_model_answers_in_the_middle_of_a_conversation() {
     let mut terminal = talking(&home, &[ECHO]);
     terminal.line("hello").prompts_after("You said: hello");
     terminal.line("/model nosuch/model").sees("Error:").prompts_after("Error:");
-    terminal.line(&format!("/model {other}")).prompts_after("ctx");
-    terminal.line("and you?").prompts_after("I am another.");
-    terminal.line("/retry").prompts_after("and you?");
+    // The next message is typed while the model is opened: it waits for the prompt, and Enter is Enter there.
+    terminal.line(&format!("/model {other}")).line("and you?").prompts_after("I am another.");
+    terminal.line("/retry").waits("the failure of a script that is used up", |screen| {
+        screen.contents().contains("Error:") && screen.contents().matches("and you?").count() >= 2
+    });
     terminal.keys(CTRL_D);
     terminal.ends_with(0);
     let (_, decisions) = home.json(&["log", "list"]);
@@ -284,7 +286,7 @@ fn another_model_answers_in_the_middle_of_a_conversation() {
 #[test]
 fn a_process_that_is_killed_loses_nothing_but_the_running_turn() {
     let home = Home::new();
-    let mut terminal = talking(&home, &[ECHO, r#"{"text": "Never", "fault": "stall"}"#]);
+    let mut terminal = talking(&home, &[r#"{"match": "second", "text": "Never", "fault": "stall"}"#, ECHO]);
     terminal.line("the first").prompts_after("You said: the first");
     terminal.line("the second").sees("Never").signal(Signal::SIGKILL);
     assert_eq!(terminal.ends(), 137);

@@ -52,13 +52,18 @@ impl Vendor {
         let replies: Vec<Reply> = replies.into_iter().collect();
         Self::start(move |listener, sender| {
             for reply in replies {
-                answer(&listener, &sender, |_, _| reply);
+                answer(&listener, &sender, |_| reply);
             }
         })
     }
 
     /// A server that answers by what it is asked, until the test ends.
     pub(crate) fn answering_by_path(reply: impl Fn(&str, &Value) -> Reply + Send + 'static) -> Self {
+        Self::answering_by(move |asked| reply(&asked.line, &asked.body))
+    }
+
+    /// The same by all of the request.
+    pub(crate) fn answering_by(reply: impl Fn(&Asked) -> Reply + Send + 'static) -> Self {
         Self::start(move |listener, sender| while answer(&listener, &sender, &reply) {})
     }
 
@@ -95,10 +100,10 @@ impl Vendor {
 }
 
 /// Answers one request; whether there was one. Who only looks whether somebody listens asks nothing.
-fn answer(listener: &TcpListener, sender: &Sender<Asked>, reply: impl FnOnce(&str, &Value) -> Reply) -> bool {
+fn answer(listener: &TcpListener, sender: &Sender<Asked>, reply: impl FnOnce(&Asked) -> Reply) -> bool {
     let (mut peer, _) = listener.accept().unwrap();
     let Some(asked) = read(&peer) else { return true };
-    let Reply { status, headers, body } = reply(&asked.line, &asked.body);
+    let Reply { status, headers, body } = reply(&asked);
     let length = body.len();
     // Nobody listens any more if the test has what it wanted.
     let told = sender.send(asked).is_ok();

@@ -1,0 +1,107 @@
+//! Three questions, then a configuration that works.
+
+use crate::harness::{Home, arg};
+use crate::terminal::pty::Terminal;
+
+const FILE: &str = "config/adjutant/config.toml";
+
+/// A home with a vault in it.
+fn home_with_vault() -> Home {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path("home/Notes/.obsidian")).unwrap();
+    home
+}
+
+fn written(home: &Home) -> String {
+    std::fs::read_to_string(home.path(FILE)).unwrap_or_default()
+}
+
+#[test]
+fn options_do_what_the_questions_do() {
+    let home = home_with_vault();
+    let vault = home.path("home/Notes").canonicalize().unwrap();
+    let run =
+        home.run(&["init", "--model", "demo", "--vault", arg(&vault), "--memory", "me/facts.md", "--yes"]);
+    let run = run.succeeds().says("gets:").says("model = demo");
+    assert!(run.stdout.contains("Ready"), "{run:?}");
+    let expected = format!(
+        "model = \"demo\"\n\n[vault]\npath = \"{}\"\n\n[memory]\npath = \"me/facts.md\"\n",
+        vault.display()
+    );
+    assert_eq!(written(&home), expected);
+    // A second time there is nothing to do.
+    home.run(&["init", "-m", "demo", "--yes"]).succeeds().says("nothing to write");
+    assert_eq!(written(&home), expected);
+}
+
+#[test]
+fn nothing_that_is_there_is_changed() {
+    let home = home_with_vault();
+    let mine = "# mine\nmodel = \"demo\" # for now\n\n[llm]\n# warmer\ntemperature = 0.5\n";
+    home.config(mine);
+    home.run(&["init", "-m", "gemini", "--yes"])
+        .ends_with(3)
+        .says("model is set already")
+        .says("config.toml:2 says demo")
+        .says("adjutant config set model gemini");
+    assert_eq!(written(&home), mine);
+    let vault = home.path("home/Notes");
+    home.run(&["init", "--vault", arg(&vault), "--yes"]).succeeds();
+    assert!(written(&home).starts_with(mine), "{}", written(&home));
+    home.config("modle = 1\n");
+    home.run(&["init", "-m", "demo", "--yes"]).ends_with(3).says("unknown key modle");
+    assert_eq!(written(&home), "modle = 1\n");
+}
+
+#[test]
+fn nobody_to_ask_and_nothing_said_is_a_usage_error() {
+    let home = Home::new();
+    home.run(&["init"]).ends_with(2).says("there is nobody to ask").says("adjutant init --yes");
+    for args in [
+        &["init", "--vault", "nowhere", "--yes"][..],
+        &["init", "--vault", "none", "--memory", "../out.md", "--yes"],
+    ] {
+        home.run(args).ends_with(2);
+    }
+    home.run(&["init", "-m", "gemni", "--yes"]).ends_with(3).says("did you mean gemini?");
+    assert_eq!(written(&home), "");
+}
+
+#[test]
+fn three_questions_at_a_terminal() {
+    let home = home_with_vault();
+    let vault = home.path("home/Notes").canonicalize().unwrap();
+    let mut command = home.command(&["init"]);
+    // A key, so that the first choice is one that needs no download; nobody listens there.
+    command.env("GEMINI_API_KEY", "sk-not-a-real-key").env("GEMINI_BASE_URL", "http://127.0.0.1:1");
+    let mut terminal = Terminal::of(command, crate::terminal::pty::Kind::Usual);
+    terminal.sees("Which model answers?").sees("there is a key").keys("\r");
+    terminal.sees("Where are your notes").sees("another folder").keys("\r");
+    terminal.sees("Where does memory go").keys("\r");
+    terminal.sees("Write it?").keys("\r");
+    // What was chosen does not answer, and that is said at once.
+    let screen = terminal.ends_with(3);
+    assert!(screen.contains("does not answer"), "{screen}");
+    let text = written(&home);
+    assert!(text.starts_with("model = \"gemini/"), "{text}");
+    assert!(text.contains(&format!("path = \"{}\"", vault.display())), "{text}");
+    assert!(text.contains("path = \"memory/facts.md\""), "{text}");
+    assert!(!terminal.raw().contains("sk-not-a-real-key"));
+}
+
+#[test]
+fn ctrl_c_writes_nothing_at_any_question() {
+    for questions in 0..4 {
+        let home = home_with_vault();
+        let mut terminal = Terminal::start(&home, &["init"]);
+        let asked = ["Which model answers?", "Where are your notes", "Where does memory go", "Write it?"];
+        for question in &asked[..questions] {
+            terminal.sees(question).keys("\r");
+        }
+        terminal.sees(asked[questions]).keys("\x03");
+        let screen = terminal.ends_with(130);
+        assert!(screen.contains("nothing was written"), "{screen}");
+        assert!(!home.path(FILE).exists());
+        assert!(!home.path("config/adjutant/credentials.toml").exists());
+    }
+}
