@@ -160,6 +160,8 @@ pub enum Event {
         number: u32,
         /// Why, for the log.
         reason: String,
+        /// Whether the model was asked: not, if there was no budget for it.
+        asked: bool,
         /// Tokens of the model call, if there was an answer.
         usage: Usage,
         /// Money of it, if it is known.
@@ -457,7 +459,9 @@ impl Event {
             Self::TurnStarted { turn, .. } | Self::TurnFinished { turn, .. } => Some(format!("{turn}")),
             Self::ModelReplied { turn, number, .. } => Some(format!("{turn}/model/{number}")),
             Self::ConversationSummarized { turn: Some(turn), number, .. }
-            | Self::SummaryFailed { turn: Some(turn), number, .. } => Some(format!("{turn}/summary/{number}")),
+            | Self::SummaryFailed { turn: Some(turn), number, .. } => {
+                Some(format!("{turn}/summary/{number}"))
+            }
             Self::CallChecked { call, .. }
             | Self::CallFinished { call, .. }
             | Self::CallInDoubt { call, doubt: None, .. }

@@ -129,6 +129,14 @@ impl DecisionRecord {
         }
     }
 
+    /// Counts the model call that put old turns into few words.
+    fn summarised(&mut self, usage: Usage, cost: Option<Cost>, ms: u64) {
+        self.model_calls += 1;
+        self.model_ms += ms;
+        self.usage = self.usage.plus(usage);
+        self.cost = Cost::sum(self.cost, cost);
+    }
+
     /// Follows one event of its turn. `log`: how much of what was said is written down.
     pub fn apply(&mut self, at: Timestamp, event: &Event, log: LogContent) {
         let text = |text: &str| Some(log.text(text)).filter(|_| log != LogContent::None);
@@ -150,13 +158,11 @@ impl DecisionRecord {
                     }
                 }
             }
-            Event::ConversationSummarized { usage, cost, ms, .. }
-            | Event::SummaryFailed { usage, cost, ms, .. } => {
-                self.model_calls += 1;
-                self.model_ms += ms;
-                self.usage = self.usage.plus(*usage);
-                self.cost = Cost::sum(self.cost, *cost);
+            Event::ConversationSummarized { usage, cost, ms, .. } => self.summarised(*usage, *cost, *ms),
+            Event::SummaryFailed { asked: true, usage, cost, ms, .. } => {
+                self.summarised(*usage, *cost, *ms);
             }
+            Event::SummaryFailed { asked: false, .. } => {}
             Event::CallFinished { ms, .. } => self.tool_ms += ms,
             Event::TurnParked { pending, content, .. } => {
                 self.kind = Some(DecisionKind::RequestConfirmation);

@@ -125,6 +125,20 @@ impl Reader<'_> {
                 }
                 Some(step)
             }
+            Event::ConversationSummarized { summary, usage, cost, ms, .. } => {
+                let mut step = self.lasting(StepKind::Model, &self.model(), at, *ms);
+                (step.usage, step.cost) = (Some(*usage), *cost);
+                step.request = Some(json!({ "summary_of": summary.summarized_at }));
+                step.response =
+                    Some(json!({ "content": self.content.text(&summary.text), "tool_calls": [] }));
+                Some(step)
+            }
+            Event::SummaryFailed { reason, asked: true, usage, cost, ms, .. } => {
+                let mut step = self.lasting(StepKind::Model, &self.model(), at, *ms);
+                (step.usage, step.cost) = (Some(*usage), *cost);
+                step.error = Some(self.error("summary_failed", reason));
+                Some(step)
+            }
             Event::CallFinished { tool, arguments, result, ms, attempt, .. } => {
                 let mut step = self.lasting(StepKind::Tool, tool, at, *ms);
                 step.attempt = Some(*attempt);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
-use adjutant_core::{Content, Message, Part, TurnLimits};
+use adjutant_core::{Content, Message, Part, TurnLimits, WindowShare};
 use adjutant_providers::{Connection, Transport, openai};
 use adjutant_runtime::{Agent, RunContext};
 use adjutant_store::{postgres, sqlite, worker_id};
@@ -52,6 +52,8 @@ fn agent<J: Journal + LogStore + ConversationStore>(
             // The tools give up before that.
             tool_timeout: setup.patience + Duration::from_secs(30),
             confirmation_expiry: setup.confirmation_expiry,
+            // Only a long history takes so much.
+            summarize_at: WindowShare::new(0.1).ok(),
             ..TurnLimits::default()
         })
         .journal(Arc::new(store), setup.name.clone().unwrap_or_else(|| worker_id().to_owned()));
@@ -104,13 +106,13 @@ async fn answer(agent: &Agent, request: Request) -> Result<Heard, String> {
     Ok(Heard { outcome: response.outcome, content: response.content, pending: response.decision.pending })
 }
 
-/// A history longer than a turn is given.
+/// A history longer than a turn is given, and so long that what a turn is given of it is summarised.
 #[must_use]
 pub fn history() -> Vec<Message> {
     (0..30)
         .flat_map(|n| {
             let said = Message::user(format!("Question {n}"));
-            let text = Content::Text { text: format!("Answer {n}") };
+            let text = Content::Text { text: format!("Answer {n} {}", "and so on ".repeat(1_000)) };
             [said, Message::assistant(vec![Part { content: text, state: None }])]
         })
         .flatten()

@@ -5,9 +5,10 @@ use std::time::Duration;
 use adjutant_core::limits::{SUMMARY_TIMEOUT, SUMMARY_TIMEOUT_LOCAL};
 use adjutant_core::turn::{Room, Summarise};
 use adjutant_core::{
-    ConversationKey, Cost, Event, GenerateRequest, GenerateResponse, ModelError, Recalled, Summary, Usage,
-    recalled,
+    ConversationKey, Cost, Delta, Event, GenerateRequest, GenerateResponse, ModelError, Recalled, Summary,
+    Usage, recalled,
 };
+use futures::StreamExt as _;
 use tokio::time::Instant;
 
 use crate::RunError;
@@ -77,7 +78,9 @@ impl Written {
                 cost,
                 ms,
             },
-            Err(reason) => Event::SummaryFailed { turn, number, reason: reason.clone(), usage, cost, ms },
+            Err(reason) => {
+                Event::SummaryFailed { turn, number, reason: reason.clone(), asked: true, usage, cost, ms }
+            }
         }
     }
 }
@@ -105,7 +108,7 @@ impl Inner {
         let time = self.summary_time();
         let began = Instant::now();
         request.time_left = Some(time);
-        let reply = match tokio::time::timeout(time, self.model.generate(&request)).await {
+        let reply = match tokio::time::timeout(time, self.asked(&request)).await {
             Ok(reply) => reply,
             Err(_elapsed) => {
                 Err(ModelError::Timeout { provider: self.model.id().provider.clone(), waited: time })
@@ -122,6 +125,22 @@ impl Inner {
             Err(error) => Err(error.to_string()),
         };
         Written { result, reply, usage, cost, ms }
+    }
+}
+
+impl Inner {
+    /// The whole answer of the model, read as a stream, as all answers are: what is bounded is the silence in it.
+    async fn asked(&self, request: &GenerateRequest) -> Result<GenerateResponse, ModelError> {
+        let mut stream = self.model.stream(request).await?;
+        while let Some(delta) = stream.next().await {
+            if let Delta::Finished(reply) = delta? {
+                return Ok(reply);
+            }
+        }
+        Err(ModelError::Truncated {
+            provider: self.model.id().provider.clone(),
+            reason: "its stream ended without a last event".to_owned(),
+        })
     }
 }
 

@@ -121,7 +121,7 @@ impl<'a> Steps<'a> {
         let request = if summarised { turn.request() } else { request };
         let mut prepared = self.prepare(turn, request).await;
         if !summarised && let Some(plan) = self.wants_summary(turn, &prepared).await {
-            if let Some(reason) = self.summarise(turn, number, &plan, &prepared.room).await? {
+            if let Some(reason) = self.summarise(turn, number, &plan, &prepared).await? {
                 return Ok(Step::Stopped(reason, Vec::new()));
             }
             prepared = self.prepare(turn, turn.request()).await;
@@ -186,10 +186,17 @@ impl<'a> Steps<'a> {
 
     /// Records that a request cannot be made to fit: nobody is asked.
     async fn too_long(&self, number: u32, error: &DoesNotFit) -> Result<Replied, RunError> {
-        let error = ModelError::ContextTooLong {
+        let said = self.find_last(|event| match event {
+            Event::ModelReplied { reply: Err(error @ ModelError::ContextTooLong { .. }), .. } => {
+                Some(error.clone())
+            }
+            _ => None,
+        });
+        // The provider's words, if it was asked before: there is no way to send less.
+        let error = said.await.unwrap_or_else(|| ModelError::ContextTooLong {
             provider: self.inner.model.id().provider.clone(),
             message: error.to_string(),
-        };
+        });
         self.append(vec![Event::ModelReplied {
             turn: self.turn,
             number,

@@ -1,5 +1,6 @@
 //! Data in, data out: what arrives on the left of a line, what the machine wants next on the right.
 
+mod context;
 mod output;
 
 use expect_test::{Expect, expect};

@@ -16,6 +16,7 @@ pub(crate) fn check(played: &Played, golden: &Played) {
     no_effect_is_repeated(played, played.kills.len(), &about);
     only_what_was_open_is_in_doubt(played, &about);
     every_call_has_one_result(played, &about);
+    assert_eq!(summaries(played), summaries(golden), "{about}: what was summarised");
     let model_calls = played.model_calls();
     assert!(model_calls <= golden.model_calls() + played.kills.len(), "{about}: {model_calls} model calls");
     if played.in_doubt().is_empty() {
@@ -83,6 +84,16 @@ pub(crate) fn only_what_was_open_is_in_doubt(played: &Played, about: &str) {
     let open: Vec<_> =
         played.open.iter().filter(|call| played.has_effect(call, Effect::Once)).cloned().collect();
     assert!(doubts.iter().eq(&open), "{about}: in doubt {doubts:?}, open at a kill {open:?}");
+}
+
+/// How much of the history each summary stands for: none is made twice, and none is missing.
+fn summaries(played: &Played) -> Vec<usize> {
+    let events = played.loaded.events.iter().map(|recorded| &recorded.event);
+    let made = events.filter_map(|event| match event {
+        Event::ConversationSummarized { summary, .. } => Some(summary.summarized_at),
+        _ => None,
+    });
+    made.collect()
 }
 
 /// In the history, and so for the model of the next turn.

@@ -4,6 +4,12 @@ use adjutant_core::{ConversationId, Effect};
 use adjutant_durability::{EFFECTS, tool_name};
 use serde_json::{Value, json};
 
+/// The answer, if it is asked to put old turns into few words.
+pub(crate) fn summary(request: &Value) -> Option<String> {
+    let instruction = request["messages"][0]["content"].as_str()?;
+    instruction.starts_with("You keep the record").then(|| text("Questions were answered."))
+}
+
 /// What the model was asked.
 pub(crate) struct Asked {
     pub(crate) conversation: ConversationId,
@@ -17,7 +23,10 @@ impl Asked {
     pub(crate) fn read(request: &Value) -> Self {
         let messages = request["messages"].as_array().unwrap();
         let said = messages.iter().rposition(|message| message["role"] == "user").unwrap();
-        let words: Vec<&str> = messages[said]["content"].as_str().unwrap().split_whitespace().collect();
+        // What was summarised stands before the person's own words, which are the last line.
+        let content = messages[said]["content"].as_str().unwrap();
+        let own = content.lines().last().unwrap_or_default();
+        let words: Vec<&str> = own.split_whitespace().collect();
         let [scene, effect, conversation] = words[..] else { panic!("not from a scene: {words:?}") };
         Self {
             conversation: conversation.parse().unwrap(),

@@ -24,7 +24,7 @@ pub(crate) enum Say {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scene {
     pub(crate) says: &'static [Say],
-    /// Whether it has a long history before it begins.
+    /// Whether it has a long history before it begins, which is summarised in its first turn.
     pub(crate) long: bool,
     /// Whether tools are called in it.
     pub(crate) tools: bool,

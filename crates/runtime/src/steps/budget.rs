@@ -194,7 +194,7 @@ impl Inner {
     }
 
     /// The most that a model call takes, and what is booked if nobody knows what it took.
-    fn most_of(&self, request: &GenerateRequest, time: Duration) -> (Spending, Spending) {
+    pub(super) fn most_of(&self, request: &GenerateRequest, time: Duration) -> (Spending, Spending) {
         let capabilities = self.model.capabilities();
         let input = u64::from(input_tokens(self, request).min(capabilities.context_window));
         let visible = request.config.max_tokens.map_or(limits::OUTPUT_TOKENS_MAX, |max| max.get());
@@ -288,7 +288,7 @@ fn spent(inner: &Inner, events: &[Recorded], turn: TurnId) -> Spending {
             Spending { tokens, model_calls: 1, ms: *ms, cost, ..Spending::default() }
         }
         Event::ConversationSummarized { usage, cost, ms, .. }
-        | Event::SummaryFailed { usage, cost, ms, .. } => {
+        | Event::SummaryFailed { asked: true, usage, cost, ms, .. } => {
             let tokens = usage.total().unwrap_or_default();
             let cost = cost.unwrap_or_else(|| inner.most_it_costs(0, tokens));
             Spending { tokens, model_calls: 1, ms: *ms, cost, ..Spending::default() }

@@ -1,6 +1,7 @@
 //! Making room in a turn: the request is fitted, and old turns are put into few words before it is full.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use adjutant_core::turn::{DoesNotFit, Fitted, Room, StopReason, Summarise, ToolStyle, Turn, fit};
 use adjutant_core::{Cost, Event, GenerateRequest, Recorded, Reference, TurnError, Usage};
@@ -83,17 +84,19 @@ impl Steps<'_> {
         turn: &mut Turn,
         number: u32,
         plan: &Summarise,
-        room: &Room,
+        Prepared { native, room, .. }: &Prepared,
     ) -> Result<Option<StopReason>, RunError> {
         let request = self.inner.summary_request(plan, None, room);
         let step = format!("{}/summary/{number}", self.turn);
-        let spent = self.spent().await;
+        // A summary after which nothing is left for the answer would be worth nothing.
+        let spent = [self.spent().await, self.inner.most_of(native, Duration::ZERO).0].into_iter().sum();
         let event =
             match self.inner.set_aside_for_summary(&self.key.user, step, Some(spent), &request).await? {
                 Err(exceeded) => Event::SummaryFailed {
                     turn: Some(self.turn),
                     number,
                     reason: TurnError::from(exceeded).to_string(),
+                asked: false,
                     usage: Usage::default(),
                     cost: Some(Cost::default()),
                     ms: 0,

@@ -14,6 +14,7 @@ mod output;
 mod prefix;
 mod resume;
 mod stream;
+mod summary;
 mod turn;
 mod vendor;
 

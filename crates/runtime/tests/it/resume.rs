@@ -57,7 +57,15 @@ fn replied(tool: &str) -> Event {
         cost: None,
         losses: Vec::new(),
     };
-    Event::ModelReplied { turn: turn(), number: 1, reply: Ok(reply), ms: 1, attempts: 1, counted: None, notices: Vec::new() }
+    Event::ModelReplied {
+        turn: turn(),
+        number: 1,
+        reply: Ok(reply),
+        ms: 1,
+        attempts: 1,
+        counted: None,
+        notices: Vec::new(),
+    }
 }
 
 /// The id the turn machine mints for the first call of [`turn`].
