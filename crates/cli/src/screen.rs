@@ -23,7 +23,8 @@ const COLUMNS_MIN: usize = 20;
 
 /// Notices that stand for as long as their cause does: they come with every turn, and are told once. The others say
 /// something of their turn.
-const STANDING: &[&str] = &["not_sent", "instruction_incomplete", "context_trimmed"];
+const STANDING: &[&str] =
+    &["not_sent", "instruction_incomplete", "context_trimmed", "context_not_summarized"];
 
 /// The two streams, and what is known about who sits in front of them.
 ///

@@ -16,6 +16,19 @@ enum Line<'a> {
         input: &'a InputId,
         model: String,
     },
+    SummaryStarted {
+        messages: usize,
+        tokens: u32,
+    },
+    SummaryFinished {
+        messages: usize,
+        tokens_before: u32,
+        tokens_after: u32,
+        usage: Usage,
+    },
+    SummaryFailed {
+        reason: &'a str,
+    },
     ModelStarted {
         number: u32,
     },
@@ -67,6 +80,16 @@ pub(crate) fn line(event: &RunEvent) -> Option<String> {
         RunEvent::TurnStarted { turn, input, model } => {
             Line::TurnStarted { turn, input, model: model.to_string() }
         }
+        RunEvent::SummaryStarted { messages, tokens } => {
+            Line::SummaryStarted { messages: *messages, tokens: *tokens }
+        }
+        RunEvent::SummaryFinished { messages, before, after, usage } => Line::SummaryFinished {
+            messages: *messages,
+            tokens_before: *before,
+            tokens_after: *after,
+            usage: *usage,
+        },
+        RunEvent::SummaryFailed { reason } => Line::SummaryFailed { reason },
         RunEvent::ModelStarted { number } => Line::ModelStarted { number: *number },
         RunEvent::Text(text) => Line::Text { text },
         RunEvent::Thinking(text) => Line::Thinking { text },
@@ -90,4 +113,44 @@ pub(crate) fn line(event: &RunEvent) -> Option<String> {
         _ => return None,
     };
     Some(json_line(&line))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(event: &RunEvent, expected: Value) {
+        let line = line(event).unwrap();
+        assert!(!line.chars().any(crate::display::is_control), "{line:?}");
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), expected);
+    }
+
+    #[test]
+    fn every_line_has_a_type_and_fields_in_snake_case() {
+        check(
+            &RunEvent::Text("a\nb\u{1b}[2J\u{202e}".to_owned()),
+            json!({ "type": "text", "text": "a\nb\u{1b}[2J\u{202e}" }),
+        );
+        check(
+            &RunEvent::Retrying {
+                attempt: 1,
+                wait: Duration::from_millis(1_500),
+                reason: "too many requests".to_owned(),
+            },
+            json!({ "type": "retrying", "attempt": 1, "wait_ms": 1500, "reason": "too many requests" }),
+        );
+        let call = serde_json::from_value(json!({ "id": "c", "name": "add_task", "arguments": { "x": 1 } }))
+            .unwrap();
+        check(
+            &RunEvent::ToolStarted { call },
+            json!({ "type": "tool_started", "call_id": "c", "tool": "add_task", "arguments": { "x": 1 } }),
+        );
+        let notice = serde_json::from_value(json!({ "code": "answer_cut", "text": "…" })).unwrap();
+        check(&RunEvent::Noticed(notice), json!({ "type": "notice", "code": "answer_cut", "text": "…" }));
+    }
 }

@@ -15,6 +15,9 @@ use crate::display::{clean, clean_line};
 /// Quotes and items inside each other that are shown as such. Deeper ones are not pushed further to the right.
 const INDENTED_MAX: usize = 7;
 
+/// Characters before a block in which a blank line is looked for.
+const LOOK_BACK: usize = 256;
+
 /// Columns that are left for words, however deep they stand.
 const COLUMNS_MIN: usize = 12;
 
@@ -325,7 +328,7 @@ impl<'a> Page<'a> {
         self.flush();
         // Blank lines stay where they were written, one of several.
         let before = self.source[..at].chars().rev();
-        let between = before.take_while(|c| matches!(c, ' ' | '\t' | '>' | '\n'));
+        let between = before.take(LOOK_BACK).take_while(|c| matches!(c, ' ' | '\t' | '>' | '\n'));
         self.gap |= between.filter(|c| *c == '\n').count() > 1;
     }
 

@@ -71,12 +71,16 @@ impl<'a> Renderer<'a> {
         match event {
             RunEvent::ModelStarted { .. } => {
                 self.end_text();
+                self.streamed.clear();
                 self.happens(Status::new("waiting"));
             }
             RunEvent::Text(text) => self.text(text),
             RunEvent::Thinking(text) => self.thinking(text),
             RunEvent::Retrying { attempt, wait, reason } => self.retrying(*attempt, *wait, reason),
             RunEvent::ModelFinished { .. } => self.end_text(),
+            RunEvent::SummaryStarted { messages, .. } => {
+                self.happens(Status::new(format!("putting {messages} older messages into few words")));
+            }
             RunEvent::ToolStarted { call } => self.tool_started(call),
             RunEvent::ToolFinished { call, tool, result, summary, ms } => {
                 self.tool_finished(call, tool, result, summary.as_deref(), *ms);
@@ -162,6 +166,8 @@ impl<'a> Renderer<'a> {
     fn retrying(&mut self, attempt: u32, wait: Duration, reason: &str) {
         self.close_line();
         self.end_text();
+        // It is said again from the beginning.
+        self.streamed.clear();
         let (again, reason) =
             (millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)), clip(reason, REASON_CHARS));
         self.screen.note(&format!("  ↻ attempt {attempt} failed: {reason}; again in {again}"));
