@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::{LanguageModel, ModelError};
-use adjutant_providers::ollama::{self, OllamaOptions, Server};
+use adjutant_providers::ollama::{self, OllamaOptions, Server, Think};
 use adjutant_providers::{Connection, Provider};
 
 use crate::config::Settings;
@@ -69,6 +69,7 @@ pub(crate) async fn model(
     let options = OllamaOptions {
         num_ctx: settings.ollama.context_size.unwrap_or(usual.num_ctx),
         keep_alive: settings.ollama.keep_alive.clone(),
+        think: settings.ollama.think.as_deref().and_then(Think::of_word),
         ..usual
     };
     let model = match asks {

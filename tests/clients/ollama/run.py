@@ -442,6 +442,19 @@ def thinking_is_no_answer(home):
         assert "temperature" not in body["options"], "a model that thinks repeats itself at temperature 0"
 
 
+def thinking_on_and_off(home):
+    with ollama(Model("qwen3:8b", ["completion", "tools", "thinking"])) as server:
+        for word, sent in [("off", False), ("on", True), ("low", "low"), ("max", "max")]:
+            home.config(f'[ollama]\nthink = "{word}"\n')
+            home.run(*QWEN, "hello", host=server.address)
+            is_(server.bodies()[-1]["think"], sent)
+        home.config('[ollama]\nthink = "hard"\n')
+        says(home.run(*QWEN, "hello", host=server.address, code=3), "ollama.think")
+    home.config('[ollama]\nthink = "on"\n')
+    with ollama() as server:
+        says(home.run(*QWEN, "hello", host=server.address, code=5), "does not support thinking", "think")
+
+
 # The window.
 
 PROSE = "The keeper wrote down wind, cloud and the ships that passed before the lamp was lit. "

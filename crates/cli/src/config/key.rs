@@ -123,6 +123,7 @@ pub(crate) const OF_PROVIDER: [&str; 4] = ["model", "base_url", "timeout", "retr
 fn common() -> Vec<Key> {
     vec![
         Key { unset: "a key in the environment, else Ollama, else embedded", ..key(MODEL, Kind::Text) },
+        Key { unset: "nobody answers in the model's place", ..key("fallback", Kind::List) },
         Key { default: |dirs| Some(Value::Text(dirs.os_user.clone())), ..key("user_name", Kind::Text) },
         Key {
             alias: Some("systemPromptPath"),
@@ -197,6 +198,12 @@ fn common() -> Vec<Key> {
             ..key("ollama.context_size", Kind::Integer { min: 512, max: 16_777_216 })
         },
         Key { quiet: true, unset: "the server's own", ..key("ollama.keep_alive", Kind::Text) },
+        Key {
+            quiet: true,
+            project: true,
+            unset: "as the model likes",
+            ..key("ollama.think", Kind::Word(&["off", "on", "low", "medium", "high", "max"]))
+        },
         Key { unset: "the built-in table", ..key("prices_file", Kind::Path) },
         Key {
             default: |dirs| Some(Value::Path(dirs.data.join("adjutant.db"))),

@@ -72,6 +72,8 @@ pub(crate) struct Sources {
 pub(crate) struct Settings {
     /// Who answers, if it was said.
     pub(crate) model: Option<String>,
+    /// Who answers if that one cannot be had, in this order.
+    pub(crate) fallback: Vec<String>,
     pub(crate) user_name: String,
     pub(crate) system_prompt_path: Option<PathBuf>,
     pub(crate) llm: Llm,
@@ -157,6 +159,8 @@ pub(crate) struct OllamaSettings {
     pub(crate) port: Option<u16>,
     pub(crate) context_size: Option<u32>,
     pub(crate) keep_alive: Option<String>,
+    /// One of the words of its key.
+    pub(crate) think: Option<String>,
 }
 
 /// One line of `adjutant config show`.
@@ -459,6 +463,7 @@ impl Values {
                 port: self.integer("ollama.port").and_then(|port| u16::try_from(port).ok()),
                 context_size: self.integer("ollama.context_size"),
                 keep_alive: self.text("ollama.keep_alive"),
+                think: self.text("ollama.think"),
             },
             prices_file: self.path("prices_file"),
             embedded_model: self.text("embedded.model"),

@@ -9,20 +9,20 @@ use crate::error::{Complaint, Kind, Vendor};
 pub(super) fn complaint(status: u16, body: &str) -> Complaint {
     let parsed = serde_json::from_str::<Value>(body).ok();
     let error = parsed.as_ref().and_then(|body| body.get("error"));
-    if status == 404 && !error.is_some_and(Value::is_string) {
-        return not_ollama(error.map_or_else(|| body.to_owned(), words));
-    }
-    match parsed {
-        Some(Value::Object(body)) => of(status, body.get("error").unwrap_or(&Value::Null)),
+    match &parsed {
         // A page of a proxy in between explains nothing; a line of text may.
         _ if body.trim_start().starts_with('<') => Complaint::default(),
+        _ if status == 404 && !error.is_some_and(Value::is_string) => {
+            not_ollama(&error.map_or_else(|| body.to_owned(), words))
+        }
+        Some(Value::Object(_)) => of(status, error.unwrap_or(&Value::Null)),
         _ => of(status, &Value::from(body)),
     }
 }
 
 /// Whoever answers does not have the address at all: llama.cpp's server, a router, a proxy.
-fn not_ollama(said: String) -> Complaint {
-    let said = if said.trim_start().starts_with('<') { "a web page" } else { said.trim() };
+fn not_ollama(said: &str) -> Complaint {
+    let said = said.trim();
     let message = format!(
         "what listens there does not answer as an Ollama server does (HTTP 404: {said}). Look at the address (OLLAMA_HOST); \
          llama.cpp's own server is llama-cpp/NAME, another one openai-compatible/NAME"
@@ -84,7 +84,10 @@ fn words(error: &Value) -> String {
 fn advice(message: &str) -> Option<&'static str> {
     [
         ("does not support tools", "Choose a model that lists `tools` under `ollama show MODEL`."),
-        ("does not support thinking", "Leave OllamaOptions::think unset, or choose a model that thinks."),
+        (
+            "does not support thinking",
+            "Leave OllamaOptions::think (ollama.think) unset, or choose a model that thinks.",
+        ),
         (
             "more system memory",
             "Choose a smaller model, or a smaller OllamaOptions::num_ctx (ollama.context_size).",

@@ -49,6 +49,20 @@ pub enum Think {
 }
 
 impl Think {
+    /// What a word means: `off`, `on`, `low`, `medium`, `high` or `max`. `None`: none of them.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Some(match word {
+            "off" => Self::Off,
+            "on" => Self::On,
+            "low" => Self::Low,
+            "medium" => Self::Medium,
+            "high" => Self::High,
+            "max" => Self::Max,
+            _ => return None,
+        })
+    }
+
     pub(super) fn to_json(self) -> Value {
         match self {
             Self::Off => false.into(),

@@ -180,6 +180,17 @@ fn an_answer_that_outgrew_the_window_says_so() {
 }
 
 #[test]
+fn how_to_think_has_words() {
+    let words = ["off", "on", "low", "medium", "high", "max"];
+    let sent = words.map(|word| Think::of_word(word).unwrap().to_json());
+    assert_eq!(
+        sent.map(|sent| sent.to_string()),
+        ["false", "true", r#""low""#, r#""medium""#, r#""high""#, r#""max""#]
+    );
+    assert_eq!(Think::of_word("hard"), None);
+}
+
+#[test]
 fn a_model_that_thinks_gets_room_and_its_own_temperature() {
     check_request(
         &question(),

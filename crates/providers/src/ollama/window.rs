@@ -67,7 +67,15 @@ pub(super) fn was_cut(prompt: Length, read: u64, window: Window) -> bool {
     // An older one fills the window to the brim, which leaves no room for an answer. A server that reads more than it was
     // told has a window of its own.
     let full = read.abs_diff(window) <= 1 && prompt.chars > window * 3;
-    impossible || halved || full
+    impossible || halved || full || was_cut_to_a_usual_window(prompt, read, window)
+}
+
+/// Whether a server that does not listen to `num_ctx` filled a window of its own. Those are powers of two, and a whole prompt
+/// has one of just that size once in a thousand times; one that is also long for its count is not whole.
+fn was_cut_to_a_usual_window(prompt: Length, read: u64, window: u64) -> bool {
+    let usual = |window: u64| window >= 2048 && window.is_power_of_two();
+    let fills_one = [read, read.saturating_add(1), read.saturating_sub(1)].into_iter().any(usual);
+    fills_one && read < window && prompt.chars * 10 > read * 41
 }
 
 /// Whether an answer went on beyond the window: the server then drops the beginning of the prompt and writes on.
@@ -123,7 +131,8 @@ mod tests {
         assert!(cut(prose(160_689), 16_387, 32_768));
         assert!(cut(prose(7_900), 2_050, 4_096));
         // A server that does not keep to the window it was told.
-        assert!(cut(prose(20_000), 4_096, 32_768));
+        assert!(cut(prose(20_000), 4_096, 32_768) && cut(prose(4_600), 4_096, 32_768));
+        assert!(cut(prose(4_600), 4_095, 32_768) && !cut(code(4_096), 4_096, 32_768));
         assert!(cut(code(5_000), 4_096, 4_096));
         for whole in [1, 10, 100, 1_000, 10_000, 16_386, 30_000] {
             assert!(!cut(prose(whole), whole, 32_768), "{whole}");
