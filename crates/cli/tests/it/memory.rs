@@ -395,6 +395,26 @@ fn facts_that_cannot_be_read_are_told_and_the_answer_comes_without() {
 }
 
 #[test]
+fn facts_take_no_more_than_their_part_of_a_small_window_and_it_is_said() {
+    let many: String = (100..250)
+        .map(|number| {
+            format!(
+                "- Fact number {number} says that drawer {number} holds letters of that year #important\n"
+            )
+        })
+        .collect();
+    let (home, _) = with_vault(&FACTS.replace("## Important\n\n", &format!("## Important\n\n{many}")));
+    let script = |window: u32| {
+        home.script(&[&format!(r#"{{"config": {{"context_window": {window}}}}}"#), r#"{"text": "Hello."}"#])
+    };
+    let (code, report) = home.ask(&script(8_192), "hello");
+    assert_eq!(code, 0, "{report}");
+    assert!(report["notices"].to_string().contains("were left out"), "{report}");
+    let (_, report) = home.ask(&script(131_072), "hello");
+    assert!(!report["notices"].to_string().contains("left out"), "{report}");
+}
+
+#[test]
 fn processes_that_remember_at_once_lose_nothing() {
     let (home, vault) = with_vault(FACTS);
     let words =

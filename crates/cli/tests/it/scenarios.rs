@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::Home;
+use crate::service::Serving;
 
 fn tools(answer: &Value) -> Vec<&str> {
     answer["tools_used"].as_array().unwrap().iter().map(|used| used["tool"].as_str().unwrap()).collect()
@@ -203,9 +204,12 @@ fn safety_infinite_tool_loop_terminates_at_iteration_5() {
 fn safety_very_long_message_is_truncated() {
     let home = Home::new();
     let model = home.script(&[r#"{"text": "ok"}"#]);
-    let (code, answer) = home.ask(&model, &"ä".repeat(4_321));
-    assert_eq!(code, 0);
-    assert_eq!(answer["notices"][0]["code"], "message_cut");
+    // The bound of the task assistant; that of one's own assistant in the terminal is the model's window.
+    let service =
+        Serving::start(&mut home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]));
+    let answer = service.chat(service.token(), &json!({ "message": "ä".repeat(4_321) }));
+    assert_eq!(answer.body["notices"][0]["code"], "message_cut");
+    drop(service);
     let (_, log) = home.json(&["log", "show"]);
     assert_eq!(log["decision"]["message_chars"], 4_321);
     assert_eq!(log["decision"]["message"].as_str().unwrap().chars().filter(|c| *c == 'ä').count(), 4_000);
