@@ -85,6 +85,19 @@ pub enum MemoryState {
     Void,
 }
 
+/// What a change did to the bytes of a file, so that it can be taken back to the byte while nobody else has changed the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilePatch {
+    /// The SHA-256 of the whole file after the change, in hexadecimal digits.
+    pub after: String,
+    /// Where the bytes are that were changed, from 0.
+    pub at: usize,
+    /// What stood there.
+    pub removed: String,
+    /// How many bytes stand there instead.
+    pub inserted: usize,
+}
+
 /// One change of a memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemoryChange {
@@ -102,4 +115,7 @@ pub struct MemoryChange {
     pub effect: MemoryEffect,
     /// How far it got.
     pub state: MemoryState,
+    /// The way back to the byte; none for notes, whose text is in the effect, and for a file that is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<FilePatch>,
 }

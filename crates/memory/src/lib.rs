@@ -25,6 +25,7 @@ mod error; // why not
 mod key_fact; // facts
 mod memory; // all of it, over one vault
 mod notes; // notes
+mod patch; // the way back to the byte
 mod tool; // what a model may do
 mod vault; // files
 

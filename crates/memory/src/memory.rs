@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::daily::Daily;
 use crate::key_fact::KeyFactStore;
 use crate::notes::Notes;
+use crate::patch;
 use crate::vault::{NotePath, Stored, Vault, VaultLock};
 use crate::{MemoryError, VaultError};
 
@@ -200,6 +201,7 @@ impl Shared {
             key: cause.key.clone(),
             effect,
             state: MemoryState::Begun,
+            patch: None,
         }
     }
 
@@ -225,9 +227,13 @@ impl Shared {
                 }
                 Planned::Write { text, effect, answer } => (text, effect, answer),
             };
+            let patch = match (&effect, &stored) {
+                (MemoryEffect::Fact { .. }, Some(stored)) => Some(patch::between(stored.text(), &text)),
+                _ => None,
+            };
             let change = match begun.take() {
-                Some(change) => MemoryChange { effect, state: MemoryState::Begun, ..change },
-                None => self.new_change(cause, effect),
+                Some(change) => MemoryChange { effect, state: MemoryState::Begun, patch, ..change },
+                None => MemoryChange { patch, ..self.new_change(cause, effect) },
             };
             self.ledger.put(&self.scope, &change).await?;
             match self.replace(lock, path, stored, text).await {

@@ -169,8 +169,25 @@ impl FactsFile {
             let before = self.text.get(..range.start).unwrap_or_default();
             let kept = before.strip_suffix('\n').unwrap_or(before);
             range.start = kept.strip_suffix('\r').unwrap_or(kept).len();
+        } else if self.is_blank_before(range.start) && self.is_blank_from(range.end) {
+            // Of two blank lines around it one goes too: else each fact that comes and goes would leave one behind.
+            let before = self.text.get(..range.start).unwrap_or_default();
+            let kept = before.strip_suffix('\n').unwrap_or(before);
+            range.start = kept.strip_suffix('\r').unwrap_or(kept).len();
         }
         self.splice(range, "")
+    }
+
+    /// Whether the line above the one that begins here is blank.
+    fn is_blank_before(&self, at: usize) -> bool {
+        let mut above = self.text.get(..at).unwrap_or_default().split_inclusive('\n').rev();
+        above.next().is_some_and(|line| line.ends_with('\n') && line.trim().is_empty())
+    }
+
+    /// Whether the line that begins here is blank, or the text ends here.
+    fn is_blank_from(&self, at: usize) -> bool {
+        let below = self.text.get(at..).unwrap_or_default().lines().next();
+        below.is_none_or(|line| line.trim().is_empty())
     }
 
     /// With a fact's whole item as these bytes.

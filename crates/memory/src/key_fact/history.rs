@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use adjutant_core::{FactLine, MemoryChange, MemoryEffect, MemoryState};
+use adjutant_core::{FactLine, FilePatch, MemoryChange, MemoryEffect, MemoryState};
 use serde::Serialize;
 
 use super::document::{FactsFile, Line, Section, touch, verify};
 use super::fact::KeyFact;
 use super::store::{expected_of, facts_of};
 use crate::memory::{Shared, blocking};
+use crate::patch::taken_back;
 use crate::vault::{NotePath, Stored};
 use crate::{KeyFactStore, Memory, MemoryError, VaultError};
 
@@ -77,7 +78,7 @@ impl Memory {
             }
             let done = match &change.effect {
                 MemoryEffect::Fact { before, after } => {
-                    shared.undo_fact(before.as_ref(), after.as_ref()).await?
+                    shared.undo_fact(before.as_ref(), after.as_ref(), change.patch.as_ref()).await?
                 }
                 MemoryEffect::Note { path, inserted, created, .. } => {
                     shared.undo_note(path, inserted, *created).await?
@@ -113,10 +114,15 @@ impl Shared {
         &self,
         before: Option<&FactLine>,
         after: Option<&FactLine>,
+        patch: Option<&FilePatch>,
     ) -> Result<Option<String>, MemoryError> {
         let Some(words) = undo_words(before, after) else { return Ok(None) };
         let done = self
             .rewrite(&self.facts, |text| {
+                // Nobody has been there since.
+                if let Some(before) = patch.and_then(|patch| taken_back(text, patch)) {
+                    return Ok(Some(before));
+                }
                 let file = FactsFile::parse(text);
                 let Some((new, mut expected)) = undone_text(&file, before, after) else { return Ok(None) };
                 let new = touch(&new, &(self.clock)());

@@ -194,3 +194,68 @@ async fn words_that_are_no_entry_are_refused() {
     let error = home.memory.notes().write_daily(&long, None, &Cause::person()).await.unwrap_err();
     assert!(error.to_string().contains("at most 10000 characters, this one has 10001"), "{error}");
 }
+
+#[tokio::test]
+async fn odd_settings_and_templates_are_followed_as_far_as_they_go() {
+    for (settings, templates, template, path, begins) in [
+        // The folder is made; a slash at either end is a slip.
+        (r#"{"folder":"/A/B c/","format":"YYYY"}"#, "", None, "A/B c/2025.md", "## Log"),
+        (r#"{"format":"YYYY/[Week] ww/Do dddd"}"#, "", None, "2025/Week 50/10th Wednesday.md", "## Log"),
+        (r#"{"format":"GGGG-[W]WW gggg X"}"#, "", None, "2025-W50 2025 1765371900.md", "## Log"),
+        (r#"{"format":"[it's] YYYY"}"#, "", None, "it's 2025.md", "## Log"),
+        // Broken formats of templates are left out; a template may be named with or without its ending.
+        (
+            r#"{"template":"T/x.md"}"#,
+            "{",
+            Some("{{date}} {{time}}\r\n"),
+            "2025-12-10.md",
+            "2025-12-10 14:05\r\n\r\n## Log",
+        ),
+        (
+            r#"{"template":"T/x"}"#,
+            r#"{"dateFormat":"","timeFormat":5}"#,
+            Some("{{date}} {{time}}"),
+            "2025-12-10.md",
+            "2025-12-10 14:05\n\n## Log",
+        ),
+        (
+            r#"{"template":"T/x"}"#,
+            "[]",
+            Some("\u{FEFF}{{title}}\n"),
+            "2025-12-10.md",
+            "\u{FEFF}2025-12-10\n\n## Log",
+        ),
+        (r#"{"template":"T/x"}"#, "", Some("{{date:YYYY[}}]}} {{date:}} {{x"), "2025-12-10.md", ""),
+        (r#"{"template":"T/x"}"#, "", Some(""), "2025-12-10.md", "## Log"),
+        ("null", "", None, "2025-12-10.md", "## Log"),
+        ("\u{FEFF}{\"format\":\"YYYY\"}", "", None, "2025.md", "## Log"),
+    ] {
+        let home = Home::new();
+        home.write(".obsidian/daily-notes.json", settings);
+        home.write(".obsidian/templates.json", templates);
+        if let Some(text) = template {
+            home.write("T/x.md", text);
+        }
+        let written = log(&home, "words").await;
+        assert_eq!(written.file_path, path, "{settings}");
+        let text = home.read(path);
+        assert!(
+            text.starts_with(begins) && text.trim_end().ends_with("- 14:05 words"),
+            "{settings}: {text:?}"
+        );
+        let returns = text.matches("\r\n").count();
+        assert!(returns == 0 || returns == text.matches('\n').count(), "{text:?}");
+    }
+    // A template out of the vault, a hidden one, a folder, and one that is no text.
+    for template in ["../secret", "/etc/passwd", ".obsidian/x", "folder", "bytes"] {
+        let home = Home::new();
+        home.write(".obsidian/daily-notes.json", format!("{{\"template\":{template:?}}}"));
+        home.write(".obsidian/x.md", "hidden");
+        home.write("folder.md/x.md", "x");
+        home.write("bytes.md", b"\xff\xfe");
+        std::fs::write(home.folder.path().join("secret.md"), "secret").unwrap();
+        let written = log(&home, "words").await;
+        assert_eq!(written.notices.len(), 1, "{template}");
+        assert_eq!(home.read("2025-12-10.md"), "## Log\n\n- 14:05 words\n", "{template}");
+    }
+}

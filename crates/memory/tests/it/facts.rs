@@ -247,7 +247,7 @@ async fn facts_are_edited_forgotten_and_found() {
         facts.edit("Ollama", Some("Josh's main project is DIANA"), None, &Cause::person()).await.unwrap_err();
     assert!(same.to_string().contains("already reads"), "{same}");
     facts.forget("DIANA", &Cause::person()).await.unwrap();
-    assert!(home.facts().contains("## Important\n\n\n## Recent"), "{}", home.facts());
+    assert!(home.facts().contains("## Important\n\n## Recent"), "{}", home.facts());
     assert_eq!(
         facts.search("CLI feature").await.unwrap()[0].content,
         "Josh mentioned working on CLI features"
@@ -363,4 +363,94 @@ async fn only_our_lists_are_facts() {
         "{}",
         home.facts()
     );
+}
+
+/// What corrects what: strictly more than 70 % of the keywords of the larger, in many languages.
+#[tokio::test]
+async fn corrections_are_found_in_many_languages() {
+    for (known, new, corrects) in [
+        // Numbers and names are words like others.
+        ("Josh works on floor 3 of the north office", "Josh works on floor 4 of the north office", true),
+        ("Josh is on floor 3", "Josh is on floor 4", false),
+        ("The budget is 1,000 euros per month", "The budget is 2,000 euros per month", true),
+        ("The meeting is on Monday", "The meeting is on Tuesday", false),
+        ("Anna drinks tea", "Bert drinks tea", false),
+        // A negation is about the same thing.
+        ("Josh eats meat", "Josh does not eat meat", true),
+        ("Josh likes cats", "Josh doesn't like cats", true),
+        // Case, punctuation, order and word forms do not count.
+        ("josh PREFERS Dark-Mode!!!", "dark mode: Josh preferred (it)", true),
+        ("Josh’s cars are red", "The car of Josh is red.", true),
+        (
+            "Josh wohnt im dritten Stock eines Hauses in Berlin",
+            "Josh wohnt im vierten Stock eines Hauses in Berlin",
+            true,
+        ),
+        ("Josh mag keine Katzen", "Josh mag die Katze", true),
+        ("Josh mag Katzen", "Josh mag Hunde", false),
+        (
+            "Josh travaille au troisième étage du bâtiment nord",
+            "Josh travaille au quatrième étage du bâtiment nord",
+            true,
+        ),
+        ("Josh n'aime pas les chats noirs", "Josh aime le chat noir", true),
+        ("Josh aime le thé", "Josh aime le café", false),
+        (
+            "Josh trabaja en la oficina de Madrid los lunes",
+            "Josh trabajó en las oficinas de Madrid los lunes",
+            true,
+        ),
+        ("Josh bebe café", "Josh bebe té", false),
+        ("Джош живёт в большой квартире в центре Москвы", "Джош живет в большом доме в центре Москвы", true),
+        ("Джош любит кошек", "Джош любит собак", false),
+        ("ジョシュは毎朝濃い緑茶を飲みます", "ジョシュは毎朝濃い紅茶を飲みます", true),
+        ("ジョシュは猫が好き", "会議は月曜日です", false),
+        ("我每天早上在家喝绿茶", "我每天早上在家喝咖啡", true),
+        ("我喜欢绿茶", "我喜欢咖啡", false),
+        ("조쉬는 매일 아침 녹차를 마신다", "조쉬는 매일 아침 홍차를 마신다", true),
+        ("Cafe\u{301} Central öffnet um 9", "café central ÖFFNET um 9!", true),
+        ("🎉", "🎊", false),
+        ("#work", "#home", false),
+    ] {
+        let home = Home::new();
+        home.remember(known).await;
+        home.remember(new).await;
+        let now = home.contents().await;
+        let expected: &[&str] = if corrects { &[new] } else { &[known, new] };
+        assert_eq!(now, expected, "{known} / {new}");
+    }
+}
+
+/// What the owner writes counts as it stands, in any mark, language and order, and a correction keeps what is theirs.
+#[tokio::test]
+async fn facts_by_hand_are_respected() {
+    let home = Home::new();
+    home.write(
+        "memory/facts.md",
+        "# Key Facts\n\n## Important\n\n* Анна любит чёрный чай\n  + зелёный тоже\n\n## Recent\n\n+ [2025-11-01] Josh plays the cello in an orchestra\n\n  and a paragraph\n- [ ] no fact\n* 私は猫が大好きです\n",
+    );
+    assert_eq!(
+        home.contents().await,
+        ["Анна любит чёрный чай", "Josh plays the cello in an orchestra", "私は猫が大好きです"]
+    );
+    home.remember("Josh played the cello in orchestras").await;
+    home.remember("Анна любит черный чай!").await;
+    home.memory.facts().forget("猫", &Cause::person()).await.unwrap();
+    assert_eq!(
+        home.facts(),
+        "# Key Facts\n\n## Important\n\n* Анна любит черный чай!\n  + зелёный тоже\n\n## Recent\n\n+ [2025-11-01] Josh played the cello in orchestras\n\n  and a paragraph\n- [ ] no fact\n"
+    );
+    // Moved, reordered and deleted by hand between two operations.
+    home.write(
+        "memory/facts.md",
+        "# Key Facts\n\n## Recent\n\n- [2025-12-09] Josh played the cello in orchestras\n- new by hand\n\n## Important\n\n- the office is in Oslo\n",
+    );
+    home.remember("The office is in Oslo").await;
+    home.remember("Josh plays a cello in the orchestra").await;
+    assert_eq!(
+        home.contents().await,
+        ["Josh plays a cello in the orchestra", "new by hand", "The office is in Oslo"]
+    );
+    assert!(home.facts().contains("- [2025-12-09] Josh plays a cello"), "{}", home.facts());
+    assert!(home.memory.facts().important().await.unwrap()[0].content == "The office is in Oslo");
 }

@@ -46,6 +46,26 @@ const HOSTILE: &[&str] = &[
     "[[../secret]]",
     "[[/etc/passwd]]",
     "[[.obsidian/app|x]]",
+    "![[../secret]]",
+    "[[../secret#Part|words]]",
+    "a//../../secret",
+    "./../secret",
+    "a/./../../secret",
+    "..\u{a0}/x",
+    "\u{a0}../x",
+    ".Obsidian/App.MD",
+    "a/..md/../../x",
+    "...",
+    "a/...",
+    "..md",
+    "name.md.",
+    "name.md ./x",
+    "//?/C:/x",
+    "file:\\x",
+    "x\u{85}y",
+    "x\u{7f}y",
+    "\u{2066}x",
+    "\u{FEFF}x",
 ];
 
 #[test]
@@ -158,4 +178,43 @@ async fn what_is_no_file_is_no_note() {
         let error = home.memory.notes().read(name, None).await.unwrap_err();
         assert!(error.to_string().contains("not a file"), "{name}: {error}");
     }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn links_in_circles_and_to_what_is_above_lead_nowhere() {
+    use std::os::unix::fs::symlink;
+    let home = Home::new();
+    std::fs::write(home.folder.path().join("secret.md"), "secret word").unwrap();
+    std::fs::create_dir(home.vault().join("Real")).unwrap();
+    home.write("Real/note.md", "inside word\n");
+    let at = |path: &str| home.vault().join(path);
+    symlink("..", at("up")).unwrap();
+    symlink(".", at("here")).unwrap();
+    symlink("../..", at("Real/up")).unwrap();
+    symlink("circle", at("circle")).unwrap();
+    symlink("loop.md", at("loop.md")).unwrap();
+    symlink("/dev/zero", at("zero.md")).unwrap();
+    symlink("/proc/self/environ", at("Real/environ.md")).unwrap();
+    let before = files(home.folder.path());
+    let notes = home.memory.notes();
+    for name in [
+        "up/secret",
+        "up/new",
+        "Real/up/secret",
+        "circle/x",
+        "loop",
+        "zero",
+        "Real/environ",
+        "here/up/secret",
+    ] {
+        assert!(notes.read(name, None).await.is_err(), "{name}");
+        assert!(notes.write(name, "x", true, &Cause::person()).await.is_err(), "{name}");
+    }
+    assert_eq!(files(home.folder.path()), before);
+    // A link to the vault itself is inside, and nothing is found twice.
+    assert_eq!(notes.read("here/here/Real/note", None).await.unwrap().text, "inside word\n");
+    let filter = adjutant_memory::Filter { limit: 9, ..Default::default() };
+    assert_eq!(notes.search("word", &filter).await.unwrap().total, 1);
+    assert_eq!(notes.list(&filter).await.unwrap().total, 1);
 }

@@ -1,6 +1,6 @@
 use adjutant_core::port::MemoryLedger;
 use adjutant_core::{
-    CallId, FactLine, MemoryChange, MemoryEffect, MemoryScope, MemorySource, MemoryState, TurnId,
+    CallId, FactLine, FilePatch, MemoryChange, MemoryEffect, MemoryScope, MemorySource, MemoryState, TurnId,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -35,6 +35,7 @@ pub(crate) fn fact(number: u32, before: Option<&str>, after: Option<&str>) -> Me
         key: Some(key(&format!("k{number}"))),
         effect: MemoryEffect::Fact { before: before.map(line), after: after.map(line) },
         state: MemoryState::Done,
+        patch: Some(FilePatch { after: "ab".repeat(32), at: 7, removed: "\r\n\0é".to_owned(), inserted: 3 }),
     }
 }
 
