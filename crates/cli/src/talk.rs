@@ -18,7 +18,7 @@ use crate::render::{Renderer, context_meter, footer};
 use crate::screen::Screen;
 use crate::sessions::Start;
 use crate::store::{self, Store, Stores};
-use crate::tty::{Ahead, Mode};
+use crate::tty::{Ahead, MarkedPastes, Mode, forget_typed};
 use crate::{model_choice, servers, wiring};
 
 /// How long a turn may take to stop when the process is asked to end. What it leaves open, the next start finishes.
@@ -182,7 +182,7 @@ impl<'a> Talk<'a> {
         context: &mut RunContext,
         text: &str,
     ) -> Result<AgentResponse, CliError> {
-        let _mode = Mode::turn(self.ahead);
+        let _modes = (Mode::turn(self.ahead), MarkedPastes::during(self.ahead));
         context.cancelled = CancellationToken::new();
         let stream = self.agent.stream(context, text);
         let response = self.follow(stream, context).await?;
@@ -195,7 +195,7 @@ impl<'a> Talk<'a> {
         context: &mut RunContext,
         answers: Vec<Answer>,
     ) -> Result<AgentResponse, CliError> {
-        let _mode = Mode::turn(self.ahead);
+        let _modes = (Mode::turn(self.ahead), MarkedPastes::during(self.ahead));
         context.cancelled = CancellationToken::new();
         let stream = self.agent.stream_answer(context, answers);
         let response = self.follow(stream, context).await?;
@@ -264,6 +264,8 @@ impl<'a> Talk<'a> {
                             .or_try("adjutant -c …    finishes what is open first"));
                     }
                     context.cancelled.cancel();
+                    // Whoever stops an answer has something else in mind.
+                    forget_typed();
                 }
                 () = self.endings.next() => {
                     context.cancelled.cancel();

@@ -17,6 +17,31 @@ pub(crate) enum Ahead {
     Keys,
 }
 
+/// Has the terminal mark what is pasted, until this is dropped: a paste that comes while a turn runs is one message at the
+/// next prompt, as it would be there.
+#[must_use = "it ends with this value"]
+pub(crate) struct MarkedPastes(bool);
+
+impl MarkedPastes {
+    /// Where a program reads keys; one that reads lines would take the marks for text.
+    pub(crate) fn during(ahead: Ahead) -> Self {
+        let marked = ahead == Ahead::Keys;
+        if marked {
+            // A terminal that is gone marks nothing.
+            let _ = crossterm::execute!(std::io::stderr(), crossterm::event::EnableBracketedPaste);
+        }
+        Self(marked)
+    }
+}
+
+impl Drop for MarkedPastes {
+    fn drop(&mut self) {
+        if self.0 {
+            let _ = crossterm::execute!(std::io::stderr(), crossterm::event::DisableBracketedPaste);
+        }
+    }
+}
+
 #[cfg(unix)]
 mod unix {
     use rustix::stdio::stdin;
@@ -31,7 +56,8 @@ mod unix {
         /// While a turn runs: nothing that is typed shows up between the words of an answer, and a Ctrl-C leaves no `^C`.
         pub(crate) fn turn(ahead: Ahead) -> Self {
             Self::change(|mode| {
-                mode.local_modes.insert(LocalModes::ISIG);
+                // Without NOFLSH a Ctrl-C throws away what is on its way to the screen: half of a line that is drawn again.
+                mode.local_modes.insert(LocalModes::ISIG | LocalModes::NOFLSH);
                 mode.local_modes.remove(LocalModes::ECHO | LocalModes::ECHONL | LocalModes::ECHOCTL);
                 if ahead == Ahead::Keys {
                     mode.local_modes.remove(LocalModes::ICANON);

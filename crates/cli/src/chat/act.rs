@@ -32,7 +32,7 @@ impl Chat<'_> {
             Action::Forget => screen.side_line(&self.talk.desk.slash_forget(rest).await?),
             Action::Undo => screen.side_line(&self.talk.desk.slash_undo().await?),
             Action::Context => self.tell_context().await?,
-            Action::Compact => self.compact(rest).await?,
+            Action::Compact => drop(self.compact(rest).await?),
             Action::Usage => screen.side_line(&self.words()),
             Action::Retry => {
                 let Some(text) = self.said.clone() else {
@@ -94,7 +94,11 @@ impl Chat<'_> {
 
     /// What comes back from the editor stands at the next prompt; where nothing can stand there, it is sent.
     pub(super) fn edit(&mut self, text: &str) {
-        match outside::edited(text) {
+        // The editor gets a terminal as programs expect it.
+        let mode = crate::tty::Mode::line();
+        let edited = outside::edited(text);
+        drop(mode);
+        match edited {
             Ok(text) => self.fill = Some(text).filter(|text| !text.trim().is_empty()),
             Err(error) => {
                 self.talk.screen.error(&error);
@@ -153,22 +157,23 @@ impl Chat<'_> {
         Ok(())
     }
 
-    pub(super) async fn compact(&mut self, focus: &str) -> Result<(), CliError> {
+    /// Has older turns put into fewer words. Whether they are fewer now.
+    pub(super) async fn compact(&mut self, focus: &str) -> Result<bool, CliError> {
         let screen = self.talk.screen;
         let (key, focus) = (self.context.key(), Some(focus).filter(|focus| !focus.is_empty()));
         screen.note("putting the conversation so far into few words; Ctrl-C gives it up");
         let done = {
-            let _mode = crate::tty::Mode::turn(self.talk.ahead);
             let agent = self.talk.agent.clone();
             tokio::select! {
                 done = agent.compact(&key, focus) => done?,
                 () = self.talk.interrupts.next() => {
                     screen.note("given up; nothing has changed");
-                    return Ok(());
+                    return Ok(false);
                 }
                 () = self.talk.endings.next() => return Err(CliError::terminated()),
             }
         };
+        let is_shorter = matches!(done, Compaction::Done { .. });
         match done {
             Compaction::Done { messages, before, after, usage, .. } => {
                 self.usage = self.usage.plus(usage);
@@ -188,7 +193,7 @@ impl Chat<'_> {
             _ => screen.note("nothing has changed"),
         }
         self.context = self.talk.agent.context(&key).await?;
-        Ok(())
+        Ok(is_shorter)
     }
 
     /// The conversation as it is kept.

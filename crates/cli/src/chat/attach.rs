@@ -53,7 +53,7 @@ pub(crate) fn mentions(text: &str) -> Vec<String> {
         let name = match after.strip_prefix('"') {
             Some(quoted) => quoted.split('"').next().unwrap_or_default(),
             None => {
-                let word = after.split_whitespace().next().unwrap_or_default();
+                let word = after.split(char::is_whitespace).next().unwrap_or_default();
                 word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '\'', '"'])
             }
         };

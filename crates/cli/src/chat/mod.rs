@@ -19,7 +19,7 @@ use crate::input::checked;
 use crate::screen::Screen;
 use crate::sessions::{self, Start, TakeUp};
 use crate::talk::Talk;
-use crate::tty::Ahead;
+use crate::tty::{Ahead, MarkedPastes, Mode};
 use crate::{db, memory};
 
 use editor::{Editor, Typed};
@@ -195,7 +195,11 @@ impl<'a> Chat<'a> {
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            match self.line(line).await {
+            // Keys that are pressed meanwhile are the next prompt's.
+            let modes = (Mode::turn(self.talk.ahead), MarkedPastes::during(self.talk.ahead));
+            let done = self.line(line).await;
+            drop(modes);
+            match done {
                 Ok(Next::Prompt) => {}
                 Ok(Next::Leave) => return Ok(Exit::Ok),
                 Err(error) if matches!(error.exit, Exit::Interrupted | Exit::Terminated) => {

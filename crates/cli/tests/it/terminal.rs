@@ -50,8 +50,7 @@ fn the_first_five_minutes() {
 fn ctrl_c_clears_a_line_and_quits_on_the_second_where_there_is_none() {
     let home = Home::new();
     let mut terminal = talking(&home, &[ECHO]);
-    terminal.keys("never sent").sees("never sent").keys(CTRL_C);
-    terminal.waits("an empty prompt", |screen| !screen.contents().contains("never sent"));
+    terminal.keys("never sent").sees("never sent").keys(CTRL_C).prompts_after("never sent");
     terminal.keys(CTRL_C).prompts_after("Ctrl-C again");
     terminal.keys(CTRL_C);
     terminal.ends_with(130);
@@ -193,8 +192,10 @@ fn what_was_typed_comes_back_the_next_time() {
     terminal.keys("\x1b[A").sees("you> remember the milk");
     terminal.line("!").prompts_after("You said: remember the milk!");
     // Ctrl-R searches.
-    terminal.keys("\x12").keys("the milk").sees("remember the milk!").keys(CTRL_C).keys(CTRL_C).keys(CTRL_C);
-    terminal.ends_with(130);
+    terminal.keys("\x12").keys("the milk").sees("the milk) remember the milk!").keys(CTRL_C);
+    terminal.prompts_after("the milk) remember");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
 }
 
 #[test]
@@ -374,6 +375,54 @@ fn a_terminal_that_answers_nothing_gets_lines_and_loses_none() {
     terminal.keys("again\n").sees("You said: again");
     terminal.keys(CTRL_D);
     terminal.ends_with(0);
+}
+
+#[test]
+fn a_vault_is_named_completed_attached_and_written_to() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path("Notes/Projects")).unwrap();
+    home.file("Notes/Projects/Diana.md", "She \u{1b}[31mlikes\u{1b}[0m tea.\n");
+    let vault = home.path("Notes");
+    let model = home.script(&[ECHO]);
+    let mut terminal = Terminal::start(&home, &["--vault", arg(&vault), "-m", &model]);
+    terminal.sees("vault Notes").prompts_after("/help");
+    terminal.line("#Ana rides to work").prompts_after("/undo");
+    let facts = std::fs::read_to_string(vault.join("memory/facts.md")).unwrap();
+    assert!(facts.contains("Ana rides to work"), "{facts}");
+    terminal.line("/memory").sees("Ana rides to work").line("/undo").prompts_after("/undo");
+    terminal.keys("what of @dia\t").sees("@Projects/Diana");
+    terminal.line("and @nobody?").sees("attached: Projects/Diana.md, 1 line").sees("@nobody is not attached");
+    terminal.prompts_after("tea.");
+    assert!(!terminal.raw().contains("\x1b[31mlikes"));
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert!(!std::fs::read_to_string(vault.join("memory/facts.md")).unwrap().contains("Ana rides"));
+}
+
+#[test]
+fn conversations_are_found_named_taken_up_and_written_out() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[ECHO]);
+    terminal.line("/export").prompts_after("nothing was said");
+    terminal.line("about cheese").prompts_after("You said: about cheese");
+    terminal.line("/rename Cheese").prompts_after("is called");
+    terminal.line("/context").sees("instruction").prompts_after("kept free");
+    terminal.line("/export cheese.md").prompts_after("it is in");
+    let written = std::fs::read_to_string(home.path("project/cheese.md")).unwrap();
+    assert!(written.starts_with("# Cheese") && written.contains("You said: about cheese"), "{written}");
+    terminal.line("/export cheese.md").prompts_after("there already");
+    terminal.line("/new").line("about wine").prompts_after("You said: about wine");
+    terminal.line("/sessions chee").sees("Cheese").prompts_after("Cheese");
+    let (_, sessions) = home.json(&["sessions", "list"]);
+    let named = |row: &&serde_json::Value| row["title"] == "Cheese";
+    let id = sessions.as_array().unwrap().iter().find(named).unwrap()["id"].as_str().unwrap().to_owned();
+    terminal.line(&format!("/resume {id}")).sees("going on with").prompts_after("going on with");
+    terminal.line("more of it").prompts_after("You said: more of it");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    let (_, decisions) = home.json(&["log", "list"]);
+    assert_eq!(decisions[0]["conversation"], decisions[2]["conversation"]);
+    assert_ne!(decisions[0]["conversation"], decisions[1]["conversation"]);
 }
 
 #[test]

@@ -25,7 +25,6 @@ impl Keys {
         keys.add_binding(shift, KeyCode::Enter, newline());
         keys.add_binding(control, KeyCode::Enter, newline());
         keys.add_binding(control, KeyCode::Char('j'), newline());
-        keys.add_binding(control, KeyCode::Char('c'), host(host::INTERRUPT));
         keys.add_binding(control, KeyCode::Char('o'), host(host::EDIT));
         let next = ReedlineEvent::UntilFound(vec![
             ReedlineEvent::Menu(complete::MENU.to_owned()),

@@ -7,6 +7,7 @@ mod history; // what was said before
 mod keys; // what a key does
 mod paste; // long texts, shown as one word
 mod prompt; // "you> "
+mod watched; // whether there is anything to clear
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use tokio::sync::mpsc;
 use complete::Words;
 use paste::Pastes;
 use prompt::You;
+use watched::Watched;
 
 pub(crate) use complete::Notes;
 
@@ -31,8 +33,6 @@ const STOP_WITHIN: Duration = Duration::from_millis(700);
 
 /// What a key asks for that is not the editor's to do.
 mod host {
-    /// Ctrl-C.
-    pub(super) const INTERRUPT: &str = "interrupt";
     /// Ctrl-O.
     pub(super) const EDIT: &str = "edit";
     /// A paste that is longer than a message may be.
@@ -109,7 +109,10 @@ impl Editor {
             let pastes = Pastes::default();
             let (history, notice) = history::open(options.history.clone(), pastes.clone());
             let words = Words { notes: options.notes.clone() };
-            let mut reedline = reedline(&options, words, pastes.clone(), stopped).with_history(history);
+            let line = Watched::default();
+            let mut reedline = reedline(&options, words, pastes.clone(), stopped)
+                .with_highlighter(Box::new(line.clone()))
+                .with_history(history);
             if opened.send(Ok(notice)).is_err() {
                 return;
             }
@@ -118,7 +121,7 @@ impl Editor {
                     let text = pastes.shorten(&text);
                     reedline.run_edit_commands(&[EditCommand::Clear, EditCommand::InsertString(text)]);
                 }
-                if send.blocking_send(read(&mut reedline, &pastes)).is_err() {
+                if send.blocking_send(read(&mut reedline, &pastes, &line)).is_err() {
                     return;
                 }
             }
@@ -178,8 +181,9 @@ fn reedline(options: &Options, words: Words, pastes: Pastes, stop: Arc<AtomicBoo
 }
 
 /// One wait at the prompt.
-fn read(reedline: &mut Reedline, pastes: &Pastes) -> Typed {
+fn read(reedline: &mut Reedline, pastes: &Pastes, line: &Watched) -> Typed {
     loop {
+        line.forget();
         let signal = match reedline.read_line(&You) {
             Ok(signal) => signal,
             Err(error) => return Typed::Failed(error.to_string()),
@@ -192,20 +196,14 @@ fn read(reedline: &mut Reedline, pastes: &Pastes) -> Typed {
                 pastes.clear();
                 return Typed::Line(line);
             }
-            Signal::HostCommand(command) if command == host::INTERRUPT => {
-                if reedline.current_buffer_contents().is_empty() {
-                    return Typed::Interrupt;
-                }
-                reedline.run_edit_commands(&[EditCommand::Clear]);
-                pastes.clear();
-            }
             Signal::HostCommand(command) if command == host::EDIT => {
                 return Typed::Edit(pastes.expand(reedline.current_buffer_contents()));
             }
             Signal::HostCommand(command) if command == host::TOO_LONG => return Typed::TooLong,
             Signal::HostCommand(_) => {}
-            // Ctrl-C of a history search.
-            Signal::CtrlC => {}
+            // It cleared the line, or left the search.
+            Signal::CtrlC if line.holds_text() => pastes.clear(),
+            Signal::CtrlC => return Typed::Interrupt,
             Signal::CtrlD => return Typed::End,
             Signal::ExternalBreak(_) => return Typed::Stopped,
             // The editor may learn to say more.

@@ -185,7 +185,13 @@ impl Terminal {
     }
 
     /// Waits for the end, and gives the exit code; that of shells for a signal.
+    #[track_caller]
     pub(crate) fn ends(&mut self) -> i32 {
+        let (lock, changed) = &*self.seen;
+        let seen = changed.wait_timeout_while(lock.lock().unwrap(), PATIENCE, |seen| !seen.ended).unwrap().0;
+        let (ended, contents) = (seen.ended, seen.screen.screen().contents());
+        drop(seen);
+        assert!(ended, "it does not end:\n{contents}");
         match self.process.wait().unwrap() {
             WaitStatus::Exited(_, code) => code,
             WaitStatus::Signaled(_, signal, _) => 128 + signal as i32,
@@ -193,14 +199,11 @@ impl Terminal {
         }
     }
 
-    /// Waits for the end and for the last of what was printed.
+    /// Waits for the end, and gives what is on the screen then.
     #[track_caller]
     pub(crate) fn ends_with(&mut self, code: i32) -> String {
         let ended = self.ends();
-        let (lock, changed) = &*self.seen;
-        let seen = changed.wait_timeout_while(lock.lock().unwrap(), PATIENCE, |seen| !seen.ended).unwrap().0;
-        let contents = seen.screen.screen().contents();
-        drop(seen);
+        let contents = self.screen();
         assert_eq!(ended, code, "{contents}");
         self.owns_no_screen();
         contents
