@@ -153,7 +153,7 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         Some(Command::Eval { files, min_pass }) => {
             let cases = eval::read(&files, min_pass)?;
             let settings = load()?;
-            let model = model_choice::open(&settings, screen).await?;
+            let model = model_choice::open_alone(&settings, screen).await?;
             screen.note(&talk::header(&*model));
             let agent = |store: &Arc<adjutant_runtime::InMemory>| {
                 wiring::agent(&settings, Arc::clone(&model), store.clone())

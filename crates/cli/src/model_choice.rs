@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use adjutant_core::{LanguageModel, ModelError, nearest};
 use adjutant_providers::scripted::ScriptedModel;
-use adjutant_providers::{Connection, Provider, Transport};
+use adjutant_providers::{Connection, FallbackModel, Provider, Transport};
 
 use crate::bounded::Bounded;
 use crate::config::{ProviderSettings, Settings};
@@ -153,11 +153,38 @@ async fn running(_: &Settings, _: &Screen) -> Result<Option<Choice>, CliError> {
     Ok(None)
 }
 
-/// The model to run with, fetched first if it has to be and may be.
+/// The model to run with, fetched first if it has to be and may be, and behind it those that `fallback` names.
 ///
 /// # Errors
-/// The name is not one, its key is missing, its file is not there or not usable.
+/// A name is not one, its key is missing, its file is not there or not usable; two models cannot stand in for each other.
 pub(crate) async fn open(settings: &Settings, screen: &Screen) -> Result<Arc<dyn LanguageModel>, CliError> {
+    let first = open_alone(settings, screen).await?;
+    if settings.fallback.is_empty() {
+        return Ok(first);
+    }
+    let in_fallback = |error: CliError| match error.cause {
+        None => error.because("in fallback"),
+        Some(_) => error.or_try("fallback in the configuration (adjutant config show --origin)"),
+    };
+    let mut others = Vec::new();
+    for spec in &settings.fallback {
+        let choice = (Choice::parse(spec).map_err(in_fallback)?, Named::Yes);
+        let other = open_choice(settings, screen, choice, &Override::default()).await;
+        others.push(other.map_err(in_fallback)?);
+    }
+    let model = FallbackModel::new(first, others)
+        .map_err(|error| CliError::configuration(error.to_string()).because("in fallback"))?;
+    Ok(Arc::new(model))
+}
+
+/// The model to run with, and nobody in its place.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) async fn open_alone(
+    settings: &Settings,
+    screen: &Screen,
+) -> Result<Arc<dyn LanguageModel>, CliError> {
     let choice = Choice::of(settings, screen).await?;
     open_choice(settings, screen, choice, &Override { asks: true, ..Override::default() }).await
 }

@@ -9,6 +9,7 @@ mod state; // where other processes of this machine find it
 use std::sync::Arc;
 
 use adjutant_core::CancellationToken;
+use adjutant_core::port::TokenStore;
 use adjutant_service::{ServeError, Service, ServiceConfig, ServiceEvent};
 use clap::ValueEnum as _;
 use serde_json::json;
@@ -18,7 +19,9 @@ use crate::config::{Authentication, Settings};
 use crate::display::json_line;
 use crate::error::{CliError, Exit};
 use crate::lines::Stops;
+use crate::memory::Desk;
 use crate::screen::Screen;
+use crate::store::Stores;
 use crate::{db, model_choice, servers, store, wiring};
 use access::Access;
 use dispatch::Worker;
@@ -41,7 +44,22 @@ pub(crate) async fn run(
     let Access { auth, secret } = Access::of(how, bind, &settings.serve, store.clone(), screen).await?;
     let model = model_choice::open(settings, screen).await?;
     let servers = servers::start_for(model.capabilities(), settings, screen).await?;
-    let agent = wiring::agent_with(settings, model, store.clone(), servers.as_ref())?;
+    // The service does its work without the vault too.
+    let desk = match Desk::open(settings, store.clone()).await {
+        Ok(desk) => Some(desk),
+        Err(error) => {
+            screen.note(&format!("nothing is remembered, and nothing of it shown: {}", error.message));
+            None
+        }
+    };
+    let memory = desk.as_ref().and_then(Desk::memory).cloned();
+    let agent = match &desk {
+        Some(desk) if memory.is_some() && is_alone(how, &*store).await? => {
+            let stores = Stores { conversation: store.clone(), kept: store.clone() };
+            wiring::diana(settings, model, &stores, servers.as_ref(), desk)?.0
+        }
+        _ => wiring::agent_with(settings, model, store.clone(), servers.as_ref())?,
+    };
     let model = agent.model().id().to_string();
     let mut config = ServiceConfig::new(bind, auth);
     config.hosts.clone_from(&settings.serve.hosts);
@@ -55,6 +73,9 @@ pub(crate) async fn run(
     };
     let accepting = worker.as_ref().map_or_else(|| agent.clone(), |worker| worker.dispatching(&agent));
     let mut service = Service::bind(accepting, config).await?.with_tasks(store.clone());
+    if let Some(memory) = memory {
+        service = service.with_memory(memory);
+    }
     if let Some(servers) = &servers {
         let missing = servers.missing();
         service = service.with_readiness(Arc::new(move || {
@@ -129,6 +150,16 @@ pub(crate) async fn run(
         servers.stop().await;
     }
     Ok(Exit::Ok)
+}
+
+/// Whether nobody can ask but the person who starts it: then it is their own assistant that answers, notes and memory
+/// included, as in their terminal. For several, it is the task assistant.
+async fn is_alone(how: Authentication, tokens: &dyn TokenStore) -> Result<bool, CliError> {
+    Ok(match how {
+        Authentication::None => true,
+        Authentication::Token => tokens.tokens(None).await?.iter().all(|token| token.revoked_at.is_some()),
+        Authentication::Jwt | Authentication::Proxy => false,
+    })
 }
 
 fn report(screen: &Screen, event: &ServiceEvent) {

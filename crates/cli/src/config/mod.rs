@@ -433,6 +433,7 @@ impl Values {
         }
         Settings {
             model: self.text("model"),
+            fallback: self.list("fallback"),
             user_name: self.text("user_name").unwrap_or_default(),
             system_prompt_path: self.path("system_prompt_path"),
             llm: Llm {

@@ -149,6 +149,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         name if name.ends_with("_usd") => ("0.7", "0.7"),
         name if name.ends_with("_tokens") || name.ends_with("_calls") => ("7", "7"),
         "llm.max_tokens" | "agent.max_tool_iterations" | "agent.identical_calls_max" => ("7", "7"),
+        "fallback" => ("ollama,demo", "[\"ollama\", \"demo\"]"),
         "agent.confirm" | "agent.allow" | "agent.deny" => {
             ("add_task,list_tasks", "[\"add_task\", \"list_tasks\"]")
         }

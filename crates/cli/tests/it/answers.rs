@@ -245,3 +245,21 @@ fn prices_can_be_ones_own() {
     );
     home.run(&["-m", "demo", "hello"]).succeeds();
 }
+
+#[test]
+fn only_who_was_named_answers_in_anothers_place_and_it_is_said() {
+    let home = Home::new();
+    let broken = home.path("broken.jsonl");
+    std::fs::write(&broken, "{\"config\": {\"retries\": 0}}\n{\"fault\": \"network\", \"repeat\": true}\n")
+        .unwrap();
+    let model = format!("scripted:{}", broken.display());
+    home.run(&["-m", &model, "hello"]).ends_with(5);
+    home.config(&format!("fallback = [\"{}\"]\n", home.script(HELLO)));
+    let run = home.run(&["-v", "-m", &model, "hello"]).succeeds();
+    assert_eq!(run.stdout, "Hello there.\n");
+    run.says("is asked instead");
+    let notices = home.run(&["--json", "-m", &model, "hello"]).succeeds().json()["notices"].to_string();
+    assert!(notices.contains("answered instead"), "{notices}");
+    home.config("fallback = [\"olama\"]\n");
+    home.run(&["-m", "demo", "hello"]).ends_with(3).says("olama").says("fallback");
+}

@@ -208,6 +208,7 @@ fn a_temporary_conversation_leaves_every_byte_as_it_was() {
     let _ = vault;
 
     home.run(&["--temp", "-c", "x"]).ends_with(2);
+    home.run(&["--temp", "--resume=0", "x"]).ends_with(2);
     home.run(&["tasks", "list", "--temp"]).ends_with(2).says("--temp belongs to chat and ask");
 }
 

@@ -128,12 +128,11 @@ fn an_answer_is_laid_out_for_the_terminal_it_is_shown_in() {
 fn without_colours_nothing_but_text_is_written() {
     let home = Home::new();
     let model = home.script(&[&says(ANSWER)]);
-    let ways: [(&[(&str, &str)], &[&str]); 3] = [
-        (&[("NO_COLOR", "1")], &["-m", &model, "hello"]),
+    for (variables, args) in [
+        (&[("NO_COLOR", "1")][..], &["-m", &model, "hello"][..]),
         (&[("TERM", "dumb")], &["-m", &model, "hello"]),
         (&[], &["--color", "never", "-m", &model, "hello"]),
-    ];
-    for (variables, args) in ways {
+    ] {
         let seen = Seen::run(&home, 80, 60, variables, args);
         assert!(!seen.raw.contains('\u{1b}'), "{variables:?} {args:?}: {:?}", seen.raw);
         seen.is_clean()

@@ -348,14 +348,15 @@ fn at_a_terminal_one_is_picked() {
     let home = Home::new();
     let model = home.script(TALK);
     let (first, second) = (begin(&home, &model, "the older one"), begin(&home, &model, "the newer one"));
-    let at_terminal = |args: &[&str]| {
+    let at = |terminal: &str, args: &[&str]| {
         let mut command = home.command(args);
-        command.env("TERM", "xterm-256color").stdin(Stdio::inherit());
+        command.env("TERM", terminal).stdin(Stdio::inherit());
         let mut session = Session::spawn(command).unwrap();
         session.get_process_mut().set_window_size(120, 40).unwrap();
         session.set_expect_timeout(Some(std::time::Duration::from_secs(60)));
         session
     };
+    let at_terminal = |args: &[&str]| at("xterm-256color", args);
     let mut session = at_terminal(&["-m", &model, "ask", "three", "-r"]);
     session.expect("Go on with:").unwrap();
     session.expect("the older one").unwrap();
@@ -372,6 +373,14 @@ fn at_a_terminal_one_is_picked() {
     session.expect("no conversation was picked").unwrap();
     session.expect(Eof).unwrap();
     assert_eq!((turns(&first), turns(&second)), (json!(2), json!(1)));
+    // Where a list cannot be drawn again, one is named.
+    let mut session = at("dumb", &["-m", &model, "ask", "five", "-r"]);
+    session.expect("the older one").unwrap();
+    session.expect("Enter: none").unwrap();
+    session.send(format!("{}\n", tail(&second))).unwrap();
+    session.expect("I heard: five").unwrap();
+    session.expect(Eof).unwrap();
+    assert_eq!((turns(&first), turns(&second)), (json!(2), json!(2)));
     // A removal is asked for.
     for (answer, words, left) in [("n\n", "nothing was removed", 2), ("y\n", "Removed", 1)] {
         let mut session = at_terminal(&["sessions", "rm", &second]);
