@@ -117,6 +117,7 @@ fn missing(model: &KnownModel) -> CliError {
             "no key in the environment, no local server, and the embedded model {} is not here",
             model.name
         ))
+        .or_try("adjutant init    asks three questions and sets things up")
         .or_try(format!("adjutant models pull    ({}, once)", size(model.bytes)));
     key_variables()
         .into_iter()
