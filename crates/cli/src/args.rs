@@ -17,6 +17,7 @@ Examples:
   adjutant add buy milk tomorrow      one request, one answer
   echo \"what is open?\" | adjutant     the request from a pipe
   adjutant -c \"and the milk?\"         go on with the last conversation
+  adjutant -r 5aaa5c0d                go on with that one (adjutant sessions list)
   adjutant ask --json \"list my tasks\" | jq .content
   adjutant -- -m is part of this request
   adjutant tasks list                 without a language model

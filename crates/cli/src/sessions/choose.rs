@@ -2,7 +2,8 @@
 
 use adjutant_core::{ConversationId, UserId};
 
-use super::{find, pick};
+use super::find;
+use super::pick::{self, pick};
 use crate::config::Settings;
 use crate::error::CliError;
 use crate::screen::Screen;
@@ -65,7 +66,12 @@ impl TakeUp {
             }
             Self::Picked => {
                 let store = store::open(settings).await?;
-                match pick(&*store, &user).await? {
+                let picked = if pick::can_move() {
+                    pick(&*store, &user).await?
+                } else {
+                    pick::named(&*store, screen, &user).await?
+                };
+                match picked {
                     Some(picked) => Ok(Start::In(picked.id)),
                     None => Err(CliError::interrupted("no conversation was picked")),
                 }

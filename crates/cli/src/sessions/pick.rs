@@ -6,14 +6,18 @@ use adjutant_core::port::ConversationSummary;
 use adjutant_core::{DecisionFilter, UserId};
 use inquire::{InquireError, Select};
 
-use super::list::{list, title};
-use super::{ago, now};
+use super::list::{list, table, title};
+use super::{ago, find, now};
 use crate::display::clip;
 use crate::error::CliError;
+use crate::lines::Lines;
+use crate::screen::Screen;
 use crate::store::Store;
 
 /// How many are offered; older ones have an id.
 const OFFERED: u32 = 100;
+/// How many where one is named.
+const NAMED: u32 = 20;
 /// So many of them with a preview: each is a look into the log.
 const PREVIEWED: usize = 30;
 const TITLE_CHARS: usize = 44;
@@ -40,7 +44,7 @@ impl fmt::Display for Offer {
 pub(crate) async fn pick(store: &dyn Store, user: &UserId) -> Result<Option<ConversationSummary>, CliError> {
     let listed = list(store, user, None, OFFERED).await?;
     if listed.is_empty() {
-        return Err(CliError::unknown("there is no conversation yet").or_try("adjutant    begins one"));
+        return Err(none_yet());
     }
     let now = now();
     let mut offers = Vec::with_capacity(listed.len());
@@ -71,6 +75,38 @@ pub(crate) async fn pick(store: &dyn Store, user: &UserId) -> Result<Option<Conv
         Ok(Err(error)) => Err(no_picker(&error.to_string())),
         Err(error) => Err(no_picker(&error.to_string())),
     }
+}
+
+/// Whether the terminal can draw a list again.
+#[expect(clippy::disallowed_methods, reason = "what kind of terminal it is is said there and nowhere else")]
+pub(super) fn can_move() -> bool {
+    std::env::var("TERM").is_ok_and(|kind| !kind.is_empty() && kind != "dumb")
+}
+
+/// Has the person name one of their newest conversations, where nothing can be moved through. `None`: they do not want to.
+///
+/// # Errors
+/// There is no conversation, or none that is meant; or the store cannot be read.
+pub(super) async fn named(
+    store: &dyn Store,
+    screen: &Screen,
+    user: &UserId,
+) -> Result<Option<ConversationSummary>, CliError> {
+    let listed = list(store, user, None, NAMED).await?;
+    if listed.is_empty() {
+        return Err(none_yet());
+    }
+    screen.side_line(&table(&listed, now()));
+    screen.side("Go on with (id; Enter: none): ");
+    let line = Lines::new().next().await.ok().flatten().unwrap_or_default();
+    match String::from_utf8_lossy(&line).trim() {
+        "" => Ok(None),
+        id => Ok(Some(find(store, user, id).await?)),
+    }
+}
+
+fn none_yet() -> CliError {
+    CliError::unknown("there is no conversation yet").or_try("adjutant    begins one")
 }
 
 fn no_picker(cause: &str) -> CliError {
