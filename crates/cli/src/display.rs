@@ -124,24 +124,55 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
+/// Texts against terminals and those who read them.
 #[cfg(test)]
-mod tests {
-    use super::*;
+pub(crate) mod hostile {
+    /// What begins an order, in seven bits and in eight.
+    const BEGINNINGS: &[&str] = &[
+        "\u{1b}[",
+        "\u{9b}",
+        "\u{1b}]",
+        "\u{9d}",
+        "\u{1b}P",
+        "\u{90}",
+        "\u{1b}_",
+        "\u{9f}",
+        "\u{1b}^",
+        "\u{9e}",
+        "\u{1b}X",
+        "\u{98}",
+        "\u{1b}",
+        "\u{1b}\u{1b}[",
+        "\u{1b}\u{0}[",
+    ];
 
-    /// What has been used against terminals: colours, cursor, titles, clipboard, links, paste, bidi, C1 forms.
-    const HOSTILE: &[&str] = &[
-        "\u{1b}[31mred\u{1b}[0m",
-        "\u{1b}[2J\u{1b}[H",
-        "\u{1b}]0;title\u{7}",
-        "\u{1b}]52;c;cm0gLXJmIC8=\u{7}",
-        "\u{1b}]8;;http://evil.example\u{1b}\\click\u{1b}]8;;\u{1b}\\",
-        "\u{1b}[?1049h",
-        "\u{1b}[200~paste\u{1b}[201~",
-        "\u{1b}P1;2q\u{1b}\\",
-        "\u{1b}c",
-        "\u{9b}31mred",
-        "\u{9d}0;title\u{9c}",
-        "\u{90}q\u{9c}",
+    /// What is ordered: colours, hidden text, clearing, moving, scrolling, other screens, the mouse, titles, the clipboard,
+    /// links, pictures, reports that type for the person, resets, character sets.
+    const ORDERS: &[&str] = &[
+        "31mred",
+        "8mhidden",
+        "2J",
+        "H",
+        "1A",
+        "999D",
+        "3J",
+        "?1049h",
+        "?1000h",
+        "?25l",
+        "0;title\u{7}",
+        "52;c;cm0gLXJmIC8=\u{7}",
+        "8;;http://evil.example\u{1b}\\click",
+        "1337;File=:AAAA\u{7}",
+        "6n",
+        "21t",
+        "c",
+        "(0",
+        "200~paste",
+        "1;2q\u{1b}\\",
+    ];
+
+    /// What needs no beginning.
+    const OTHERS: &[&str] = &[
         "fine\rOverwritten",
         "back\u{8}\u{8}\u{8}\u{8}space",
         "bell\u{7}",
@@ -153,20 +184,40 @@ mod tests {
         "\u{7f}del",
         "\u{e}shift\u{f}",
         "\u{85}next line",
+        "del\u{200b}ete",
+        "del\u{ad}ete",
+        "\u{feff}mark",
+        "word\u{2060}joiner",
+        "\u{e0044}\u{e0045}\u{e004c}tags",
+        "\u{3164}\u{115f}fillers",
+        "\u{fff9}annotation\u{fffb}",
     ];
+
+    pub(crate) fn texts() -> Vec<String> {
+        let orders =
+            BEGINNINGS.iter().flat_map(|begin| ORDERS.iter().map(move |order| format!("{begin}{order}")));
+        orders.chain(OTHERS.iter().map(|text| (*text).to_owned())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn nothing_a_terminal_obeys_is_left() {
-        for text in HOSTILE {
+        let texts = hostile::texts();
+        assert!(texts.len() >= 200);
+        for text in &texts {
             for shown in [clean(text), clean_line(text), clip(text, 8), json_line(text)] {
-                assert!(!shown.chars().any(is_control), "{text:?} became {shown:?}");
+                assert!(!shown.chars().any(is_hidden), "{text:?} became {shown:?}");
             }
         }
     }
 
     #[test]
     fn cleaning_does_not_depend_on_where_the_text_is_cut() {
-        for text in HOSTILE {
+        for text in &hostile::texts() {
             for (cut, _) in text.char_indices() {
                 let (before, after) = text.split_at(cut);
                 assert_eq!(clean(before) + &clean(after), clean(text));
@@ -183,7 +234,7 @@ mod tests {
 
     #[test]
     fn json_keeps_what_it_hides() {
-        for text in HOSTILE {
+        for text in &hostile::texts() {
             let back: String = serde_json::from_str(&json_line(text)).unwrap();
             assert_eq!(back, *text);
         }

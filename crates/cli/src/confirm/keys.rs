@@ -114,11 +114,7 @@ impl Answer {
             // A line's end that is sent as Ctrl-J or Ctrl-M.
             KeyCode::Char('j' | 'm') if control => return Some(self.take()),
             KeyCode::Enter => return Some(self.take()),
-            KeyCode::Backspace => {
-                if self.words.pop().is_some() {
-                    echo("\u{8} \u{8}");
-                }
-            }
+            KeyCode::Backspace if self.words.pop().is_some() => echo("\u{8} \u{8}"),
             KeyCode::Char(c)
                 if !control
                     && !key.modifiers.contains(KeyModifiers::ALT)

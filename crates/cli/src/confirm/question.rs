@@ -51,14 +51,17 @@ fn takes_away(verb: &str) -> bool {
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check(tool: &str, preview: &str, expected: &str) {
-        let call: PendingCall = serde_json::from_value(serde_json::json!({
+    fn waiting(tool: &str, preview: &str) -> PendingCall {
+        serde_json::from_value(serde_json::json!({
             "call_id": "c", "tool": tool, "arguments": {}, "preview": preview, "digest": "d",
             "requested_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-02T00:00:00Z",
         }))
-        .unwrap();
-        assert_eq!(question(&call), expected);
+        .unwrap()
+    }
+
+    #[track_caller]
+    fn check(tool: &str, preview: &str, expected: &str) {
+        assert_eq!(question(&waiting(tool, preview)), expected);
     }
 
     #[test]
@@ -88,5 +91,12 @@ mod tests {
             "Keep\r? \u{202e}eteled\u{200b}\n[y] no",
             "? delete[2K_task Keep ? eteled [y] no  [y] yes  [n] no  [e] edit ",
         );
+        for text in crate::display::hostile::texts() {
+            let question = question(&waiting(&text, &text));
+            assert!(
+                !question.contains('\n') && !question.chars().any(crate::display::is_control),
+                "{question:?}"
+            );
+        }
     }
 }

@@ -78,9 +78,9 @@ impl Blocks {
 
     /// What was taken and not given yet, or its end.
     pub(super) fn unfinished(&self, bytes_max: usize) -> String {
-        let text = [self.tail.as_str(), self.line.as_str()].concat();
-        let start = (text.len().saturating_sub(bytes_max)..text.len()).find(|at| text.is_char_boundary(*at));
-        start.map_or_else(String::new, |start| text[start..].to_owned())
+        let line = end_of(&self.line, bytes_max);
+        let tail = end_of(&self.tail, bytes_max - line.len());
+        [tail, line].concat()
     }
 
     fn line(&mut self, line: &str, done: &mut Vec<Block>) {
@@ -167,6 +167,12 @@ impl Blocks {
         self.begun = true;
         self.gap = text[from + body.len()..].matches('\n').count() > 1;
     }
+}
+
+/// The last characters of a text that have at most so many bytes.
+fn end_of(text: &str, bytes_max: usize) -> &str {
+    let start = (text.len().saturating_sub(bytes_max)..text.len()).find(|at| text.is_char_boundary(*at));
+    start.map_or("", |start| &text[start..])
 }
 
 /// The last block at the top level.

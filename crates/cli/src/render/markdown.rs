@@ -105,7 +105,7 @@ impl<'a> Page<'a> {
             gap: false,
         };
         let mut events = Parser::new_ext(source, OPTIONS).into_offset_iter();
-        while let Some((event, range)) = events.next() {
+        for (event, range) in events.by_ref() {
             page.event(event, range.start);
         }
         page.flush();

@@ -166,6 +166,35 @@ fn an_entity_is_no_way_around_the_filter() {
 }
 
 #[test]
+fn no_text_steers_the_terminal_wherever_it_stands() {
+    for text in crate::display::hostile::texts() {
+        for around in [
+            "{}",
+            "# {}",
+            "- {}",
+            "> {}",
+            "`{}`",
+            "```{}\n{}\n```",
+            "    {}",
+            "|{}|\n|---|\n|{}|",
+            "[{}](<{}>)",
+            "<b {}>",
+        ] {
+            let source = around.replace("{}", &text);
+            for styled in [true, false] {
+                // Our own styles are taken out; theirs would leave their words behind.
+                let shown = words(&shown(&source, 60, styled));
+                assert!(!shown.chars().any(|c| c != '\n' && is_control(c)), "{source:?} became {shown:?}");
+                assert!(
+                    !shown.contains("\u{200b}") && !shown.contains("\u{ad}"),
+                    "{source:?} became {shown:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn lines_fit_and_keep_their_words() {
     for columns in [20, 37, 80, 200] {
         for styled in [true, false] {
