@@ -4,6 +4,7 @@
 //! cargo run -p adjutant-memory --example vault -- VAULT WORK_FOLDER remember|log < lines
 //! cargo run -p adjutant-memory --example vault -- VAULT WORK_FOLDER list
 //! cargo run -p adjutant-memory --example vault -- VAULT WORK_FOLDER search WORDS
+//! cargo run -p adjutant-memory --example vault -- VAULT WORK_FOLDER notes FOLDER
 //! ```
 //!
 //! The tests run it as the second process, and as the one that is killed.
@@ -20,7 +21,7 @@ use adjutant_memory::{Cause, Filter, InMemoryLedger, Memory, MemoryOptions, Vaul
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [vault, work, command, rest @ ..] = arguments.as_slice() else {
-        return Err("usage: vault VAULT WORK_FOLDER remember|log|list|search".into());
+        return Err("usage: vault VAULT WORK_FOLDER remember|log|list|search|notes".into());
     };
     let vault = Vault::open(vault)?.with_work_folder(work);
     #[expect(clippy::disallowed_methods, reason = "a program hands the time in; here it is a program")]
@@ -52,6 +53,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
             let begun = Instant::now();
             let found =
                 memory.notes().search(&rest.join(" "), &Filter { limit: 20, ..Filter::default() }).await?;
+            for note in found.notes {
+                writeln!(out, "{}", note.path)?;
+            }
+            writeln!(out, "{} notes, {} ms", found.total, begun.elapsed().as_millis())?;
+        }
+        "notes" => {
+            let begun = Instant::now();
+            let filter = Filter { folder: rest.join(" "), limit: 20, ..Filter::default() };
+            let found = memory.notes().list(&filter).await?;
             for note in found.notes {
                 writeln!(out, "{}", note.path)?;
             }
