@@ -136,7 +136,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "DIR", help_heading = "Options everywhere")]
     pub(crate) vault: Option<PathBuf>,
     /// Leave nothing behind: read tasks, facts and notes, write none, and forget the conversation
-    #[arg(long, global = true, conflicts_with = "continues", help_heading = "Options everywhere")]
+    #[arg(long, global = true, conflicts_with_all = ["continues", "resume"], help_heading = "Options everywhere")]
     pub(crate) temp: bool,
     /// Only talk
     #[arg(long, global = true, help_heading = "Options everywhere")]
