@@ -5,6 +5,7 @@ import { failures, launch, lines, open, serve } from "./harness.mjs";
 import { flow } from "./flow.mjs";
 import { hostile } from "./hostile.mjs";
 import { looks } from "./looks.mjs";
+import { memory } from "./memory.mjs";
 import { modules } from "./modules.mjs";
 import { states } from "./states.mjs";
 import { vendored } from "./vendored.mjs";
@@ -26,6 +27,7 @@ const groups = {
   },
   flow,
   states,
+  memory,
   hostile,
   looks,
 };
