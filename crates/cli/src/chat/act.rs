@@ -7,7 +7,7 @@ use super::commands::{self, Action};
 use super::{Chat, Next, PROMPT, greeting, outside};
 use crate::config::Settings;
 use crate::display::{clean_line, clip, tokens};
-use crate::error::{CliError, Exit};
+use crate::error::CliError;
 use crate::screen::dim;
 use crate::sessions::{self, Export};
 use crate::{doctor, log, tools};
@@ -71,9 +71,8 @@ impl Chat<'_> {
                     .await?;
             }
             Action::Doctor => {
-                if doctor::run(self.sources, screen, false).await? == Exit::Ok {
-                    screen.note("nothing has to be mended");
-                }
+                // What has to be mended is told; the conversation goes on either way.
+                doctor::run(self.sources, screen, false).await?;
             }
         }
         Ok(Next::Prompt)

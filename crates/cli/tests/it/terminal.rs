@@ -215,6 +215,9 @@ fn tab_completes_a_command() {
     let home = Home::new();
     let mut terminal = talking(&home, &[ECHO]);
     terminal.keys("/usa\t").sees("you> /usage").line("").prompts_after("0 turns");
+    // More than one that fits is a choice, below the line.
+    terminal.keys("/re\t").sees("you> /re").sees("/retry").sees("/resume").keys(CTRL_C);
+    terminal.prompts_after("0 turns");
     terminal.keys(CTRL_D);
     terminal.ends_with(0);
 }

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use reedline::{ColumnarMenu, Completer, CompletionResult, MenuBuilder as _, ReedlineMenu, Span, Suggestion};
 
-use crate::chat::attach;
 use crate::chat::commands::COMMANDS;
+use crate::chat::{PROMPT, attach};
 use crate::display::clean_line;
 
 /// The menu's name among the key bindings.
@@ -21,7 +21,7 @@ pub(super) struct Words {
 }
 
 pub(super) fn menu() -> ReedlineMenu {
-    let menu = ColumnarMenu::default().with_name(MENU).with_columns(1).with_marker("");
+    let menu = ColumnarMenu::default().with_name(MENU).with_columns(1).with_marker(PROMPT);
     ReedlineMenu::EngineCompleter(Box::new(menu))
 }
 
