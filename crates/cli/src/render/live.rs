@@ -8,10 +8,14 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use termimad::StrFit;
 
+use super::drawn::Drawn;
 use crate::display::{clean, clip, tokens, wrap};
 
 /// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Frames a second at most.
+const FRAMES: u8 = 20;
 
 /// Lines of the unfinished answer that are shown.
 const TAIL_LINES: usize = 3;
@@ -70,7 +74,10 @@ impl LiveLine {
             // A line that cannot be drawn is drawn at the next tick.
             let _ = out.write_str(&status.line(Instant::now()));
         };
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let bar = ProgressBar::with_draw_target(
+            None,
+            ProgressDrawTarget::term_like_with_hz(Box::new(Drawn::default()), FRAMES),
+        );
         // The template is fixed; a test draws it.
         if let Ok(style) = ProgressStyle::with_template("{msg}{spinner} {line}") {
             bar.set_style(style.with_key("line", line));

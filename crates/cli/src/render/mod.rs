@@ -1,6 +1,7 @@
 //! A running turn as a person sees it: the answer on standard output, the way there on standard error.
 
 mod blocks; // what of an answer is final
+mod drawn; // how the live line gets to the terminal
 mod footer; // what a turn took
 pub(crate) mod live; // what is happening now
 mod look; // styles

@@ -114,6 +114,8 @@ fn an_answer_is_laid_out_for_the_terminal_it_is_shown_in() {
         }
         let code = "adjutant tasks done milk   # and no word of this line is moved";
         assert!(seen.text.lines().any(|line| line.starts_with(code)), "{}", seen.text);
+        // A line filled up to the edge would become two when the terminal gets narrower.
+        assert!(!seen.raw.contains(&" ".repeat(60)), "{:?}", seen.raw);
         // Bold, and the colour of code; neither black nor white nor a background.
         assert!(seen.raw.contains("\u{1b}[1m") && seen.raw.contains("\u{1b}[38;5;6m"), "{:?}", seen.raw);
         for vanishes in
