@@ -49,6 +49,7 @@ mod tty; // how the terminal treats what is typed
 mod wiring; // the pieces put together
 
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -113,11 +114,26 @@ fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
 async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     cli.check()?;
     let Cli { global, command, prompt } = cli;
-    let Global { config, env_file, model, database, continues, resume, yes, json, stream_json, max_iterations, .. } = global;
+    let Global {
+        config,
+        env_file,
+        model,
+        database,
+        continues,
+        resume,
+        yes,
+        json,
+        stream_json,
+        max_iterations,
+        ..
+    } = global;
     let Global { vault, temp, no_tools, .. } = global;
     let take_up = sessions::TakeUp::of(continues, resume);
     // Both leave standard output to programs.
     let json = json || stream_json;
+    // Whoever serves chose the folder; `ask` and `chat` may stand in one that somebody else filled.
+    let serves = matches!(command, Some(Command::Serve(_)));
+    let env_file = env_file.or_else(|| serves.then(|| PathBuf::from(".env")).filter(|file| file.is_file()));
     let place = mcp::Place { config: config.clone(), env_file: env_file.clone(), database: database.clone() };
     let sources = Sources::of_process(config, env_file, model, database, vault)?;
     let stdin = std::io::stdin();
@@ -149,7 +165,9 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         }
         Some(Command::Log(command)) => return log::run(&load()?, screen, command, json).await,
         Some(Command::Models(Models::Call(options))) => return call::run(&sources, screen, options).await,
-        Some(Command::Models(command)) => return models::run(&load()?, screen, command, !yes.is_empty(), json).await,
+        Some(Command::Models(command)) => {
+            return models::run(&load()?, screen, command, !yes.is_empty(), json).await;
+        }
         Some(Command::Eval { files, min_pass }) => {
             let cases = eval::read(&files, min_pass)?;
             let settings = load()?;

@@ -80,7 +80,6 @@ pub(crate) struct Settings {
     pub(crate) agent: AgentSettings,
     /// By the provider's name.
     pub(crate) providers: BTreeMap<&'static str, ProviderSettings>,
-    #[cfg_attr(not(feature = "ollama"), expect(dead_code, reason = "settings are checked in every build"))]
     pub(crate) ollama: OllamaSettings,
     /// Prices that hold before the built-in ones.
     pub(crate) prices_file: Option<PathBuf>,
@@ -208,8 +207,8 @@ impl Sources {
         self.config.clone().unwrap_or_else(|| self.dirs.config.join("config.toml"))
     }
 
-    /// The `.env` file: the named one, or the usual one. Never the working directory's: a cloned repository must not
-    /// redirect a key.
+    /// The `.env` file: the named one, or the usual one. The working directory's counts for `serve` only: a cloned repository
+    /// must not redirect a key.
     pub(crate) fn env_file(&self) -> PathBuf {
         self.env_file.clone().unwrap_or_else(|| self.dirs.config.join(".env"))
     }

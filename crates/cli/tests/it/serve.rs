@@ -116,3 +116,13 @@ fn without_restate_it_says_how_to_get_it() {
     let refused = home.run(&["serve", "-m", "demo", "--dispatch", "restate://127.0.0.1:8080"]).ends_with(3);
     assert!(refused.stderr.contains("--features restate"), "{refused:?}");
 }
+
+#[test]
+fn the_folder_it_is_started_in_may_hold_its_variables_and_nobody_elses() {
+    let home = Home::new();
+    home.file("project/.env", format!("ADJUTANT_MODEL={}\n", home.script(ADDING)));
+    let service = Serving::start(&mut home.command(&["serve", "--json", "--bind", "127.0.0.1:0"]));
+    assert_eq!(service.announced["model"], "scripted/script");
+    let shown = home.run(&["config", "show", "--json"]).succeeds().json();
+    assert_eq!(shown["model"]["value"], Value::Null, "{shown}");
+}
