@@ -49,6 +49,7 @@ pub(crate) struct Override {
     /// Attempts after the first.
     pub(crate) retries: Option<u32>,
     /// A server of the person's own may be asked what its model is. Not where one request is all there may be.
+    #[cfg_attr(not(feature = "ollama"), expect(dead_code, reason = "only such a server says so beforehand"))]
     pub(crate) asks: bool,
 }
 

@@ -391,6 +391,26 @@ fn a_server_fetches_and_forgets_models() {
         .says("ollama serve");
 }
 
+#[cfg(all(unix, feature = "ollama"))]
+#[test]
+fn a_model_that_is_missing_in_a_conversation_is_offered() {
+    use crate::terminal::pty::{Kind, Terminal};
+    let server = ollama(&[]);
+    let home = Home::new();
+    let talk = || {
+        let mut command = home.command(&["-m", "ollama/qwen3:8b"]);
+        command.env("OLLAMA_HOST", server.url());
+        Terminal::of(command, Kind::Usual)
+    };
+    let mut terminal = talk();
+    terminal.sees("Fetch it? [Y/n]").line("n");
+    assert!(terminal.ends_with(3).contains("adjutant models pull ollama/qwen3:8b"));
+    let mut terminal = talk();
+    terminal.sees("Fetch it? [Y/n]").line("").prompts_after("/help").keys("\x04");
+    terminal.ends_with(0);
+    server.stop();
+}
+
 #[test]
 fn a_damaged_or_missing_embedded_model_is_named_with_the_command() {
     let machine = Machine::new().config("model = \"embedded\"\n");
