@@ -35,7 +35,7 @@ Exit codes:
   4 needs a yes (adjutant pending list) · 5 provider unavailable or rate limited · 6 a limit was hit · 130 Ctrl-C
 
 Files:
-  ~/.config/adjutant/config.toml, .env      settings and keys (adjutant config show, adjutant config path)
+  ~/.config/adjutant/                       config.toml, .env, credentials.toml (adjutant config show, config path)
   ~/.local/share/adjutant/                  adjutant.db (tasks, conversations, logs) and models/
 ";
 
@@ -255,7 +255,9 @@ pub(crate) enum Command {
     },
     /// Look whether everything is there that is needed, and say what to do about what is not. Asks a provider over the network
     /// for one word
-    #[command(after_help = "Exit codes: 0 ready · 3 something has to be mended\n\nExamples:\n  adjutant doctor\n  adjutant doctor --json | jq '.checks[] | select(.status == \"fail\")'\n")]
+    #[command(
+        after_help = "Exit codes: 0 ready · 3 something has to be mended\n\nExamples:\n  adjutant doctor\n  adjutant doctor --json | jq '.checks[] | select(.status == \"fail\")'\n"
+    )]
     Doctor,
     /// Keys of language models: keep, list or forget them
     #[command(subcommand)]
@@ -505,7 +507,9 @@ pub(crate) enum Models {
     /// Every provider, whether its key is set, and the models that run in this process
     List,
     /// Download a model that runs in this process, or have an Ollama server fetch one; Ctrl-C stops, and the next time it goes on
-    #[command(after_help = "Examples:\n  adjutant models pull                the model that runs in this process\n  adjutant models pull qwen3:8b       a model of Ollama\n")]
+    #[command(
+        after_help = "Examples:\n  adjutant models pull                the model that runs in this process\n  adjutant models pull qwen3:8b       a model of Ollama\n"
+    )]
     Pull {
         /// Which: NAME, embedded/NAME or ollama/NAME; without: the one in use, else the usual one
         name: Option<String>,
@@ -614,7 +618,8 @@ impl Cli {
     /// What clap cannot know: a misspelt command that would be taken for a prompt, options without a meaning.
     pub(crate) fn check(&self) -> Result<(), CliError> {
         // In a conversation a lone word is an answer.
-        if let (None, [word], false) = (&self.command, self.prompt.as_slice(), self.global.continues || self.global.resume.is_some())
+        if let (None, [word], false) =
+            (&self.command, self.prompt.as_slice(), self.global.continues || self.global.resume.is_some())
             && let Some(near) = misspelt(word)
         {
             return Err(CliError::usage(format!("there is no command {word:?}; did you mean {near:?}?"))
@@ -635,7 +640,9 @@ impl Cli {
         }
         let asks = matches!(self.command, None | Some(Command::Ask { .. }));
         if self.global.stream_json && !asks {
-            return Err(CliError::usage("--stream-json belongs to ask").or_try("adjutant ask --stream-json PROMPT"));
+            return Err(
+                CliError::usage("--stream-json belongs to ask").or_try("adjutant ask --stream-json PROMPT")
+            );
         }
         if self.global.max_iterations.is_some() && !talks {
             return Err(CliError::usage("--max-iterations belongs to chat and ask")
