@@ -112,7 +112,7 @@ pub fn history() -> Vec<Message> {
     (0..30)
         .flat_map(|n| {
             let said = Message::user(format!("Question {n}"));
-            let text = Content::Text { text: format!("Answer {n} {}", "and so on ".repeat(1_000)) };
+            let text = Content::Text { text: format!("Answer {n} {}", "and so on ".repeat(1_500)) };
             [said, Message::assistant(vec![Part { content: text, state: None }])]
         })
         .flatten()

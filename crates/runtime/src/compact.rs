@@ -194,6 +194,6 @@ fn words_for(written: &Written) -> String {
 fn plan(inner: &Inner, events: &[adjutant_core::Recorded]) -> Option<(Summarise, Room)> {
     let past: Recalled = recalled(events, inner.limits.history_messages_max);
     let room = inner.room(events, inner.config.max_tokens.map(|max| max.get()));
-    let plan = Summarise::plan(&past, room.usable(), true, &|text| inner.count(text))?;
+    let plan = Summarise::plan(&past, room.usable(), 0, &|text| inner.count(text))?;
     Some((plan, room))
 }

@@ -12,8 +12,6 @@ use crate::model::{FinishReason, GenerateRequest, GenerateResponse, GenerationCo
 use crate::summary::{Recalled, Summary, unmarked};
 use crate::words;
 
-/// What of the usable window is left for old turns that stay as they are, as a part of it: more is summarised.
-const KEPT: u32 = 4;
 /// The most of the usable window that a summary takes, as a part of it.
 const PART: u32 = 8;
 /// In less there is no summary worth having.
@@ -63,10 +61,10 @@ pub enum Unsummarised {
 }
 
 impl Summarise {
-    /// What of the past to put into few words, so that a part of the window is free again. Whole turns, the oldest first;
-    /// `all`: every turn that has ended. `None`: there is nothing to gain.
+    /// What of the past to put into few words: whole turns, the oldest first, until no more than `keep` tokens of it are left
+    /// as they were; 0: every turn that has ended. `None`: there is nothing to gain.
     #[must_use]
-    pub fn plan(recalled: &Recalled, usable: u32, all: bool, count: &dyn Fn(&str) -> u32) -> Option<Self> {
+    pub fn plan(recalled: &Recalled, usable: u32, keep: u32, count: &dyn Fn(&str) -> u32) -> Option<Self> {
         let tokens_max = (usable / PART).min(crate::limits::SUMMARY_TOKENS_MAX);
         if tokens_max < TOKENS_MIN || recalled.messages.is_empty() {
             return None;
@@ -75,10 +73,7 @@ impl Summarise {
             recalled.messages.iter().map(|message| shown_tokens(message, usable, count)).collect();
         let sum = |sizes: &[u32]| sizes.iter().fold(0_u32, |sum, size| sum.saturating_add(*size));
         let begins = |at: &usize| recalled.messages.get(*at).is_none_or(|next| next.role() == Role::User);
-        let cut = match all {
-            true => sizes.len(),
-            false => (0..=sizes.len()).filter(begins).find(|at| sum(&sizes[*at..]) <= usable / KEPT)?,
-        };
+        let cut = (0..=sizes.len()).filter(begins).find(|at| sum(&sizes[*at..]) <= keep)?;
         if cut == 0 {
             return None;
         }

@@ -87,7 +87,7 @@ pub(crate) fn only_what_was_open_is_in_doubt(played: &Played, about: &str) {
 }
 
 /// How much of the history each summary stands for: none is made twice, and none is missing.
-fn summaries(played: &Played) -> Vec<usize> {
+pub(crate) fn summaries(played: &Played) -> Vec<usize> {
     let events = played.loaded.events.iter().map(|recorded| &recorded.event);
     let made = events.filter_map(|event| match event {
         Event::ConversationSummarized { summary, .. } => Some(summary.summarized_at),

@@ -19,6 +19,7 @@ fn twice(effect: Effect) -> &'static [Scene] {
 fn at_every_boundary(bench: &Bench, scene: &Scene, effect: Effect) -> usize {
     let golden = bench.golden(scene, effect);
     invariants::check(&golden, &golden);
+    assert_eq!(invariants::summaries(&golden).len(), usize::from(scene.long), "{scene:?}");
     for boundary in 1.. {
         let played = bench.play(Talk::new(scene, effect), &[boundary]);
         invariants::check(&played, &golden);

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use adjutant_core::turn::{DoesNotFit, Fitted, Room, StopReason, Summarise, ToolStyle, Turn, fit};
-use adjutant_core::{Cost, Event, GenerateRequest, Recorded, Reference, TurnError, Usage};
+use adjutant_core::{Cost, Event, GenerateRequest, Recorded, Reference, TurnError, Usage, WindowShare};
 
 use super::Steps;
 use crate::RunError;
@@ -74,7 +74,8 @@ impl Steps<'_> {
         if !over && !is_time_to_try(&self.log.lock().await.events) {
             return None;
         }
-        Summarise::plan(turn.recalled(), usable, over, &|text| self.inner.count(text))
+        let keep = if over { 0 } else { usable / kept(share) };
+        Summarise::plan(turn.recalled(), usable, keep, &|text| self.inner.count(text))
     }
 
     /// Puts old turns into few words, and records that, or that it could not be done. Gives why the turn has to stop, if it
@@ -96,7 +97,7 @@ impl Steps<'_> {
                     turn: Some(self.turn),
                     number,
                     reason: TurnError::from(exceeded).to_string(),
-                asked: false,
+                    asked: false,
                     usage: Usage::default(),
                     cost: Some(Cost::default()),
                     ms: 0,
@@ -138,6 +139,16 @@ fn shown(event: Event) -> RunEvent {
         }
         Event::SummaryFailed { reason, .. } => RunEvent::SummaryFailed { reason },
         other => RunEvent::SummaryFailed { reason: other.kind().to_owned() },
+    }
+}
+
+/// What of the usable window is left to old turns that stay as they are, as a part of it: well below the share at which
+/// they are summarised, so that it is long until the next time.
+fn kept(share: WindowShare) -> u32 {
+    match share.get() {
+        share if share < 0.3 => 32,
+        share if share < 0.6 => 8,
+        _ => 4,
     }
 }
 

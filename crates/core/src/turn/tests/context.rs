@@ -165,7 +165,7 @@ fn past(turns: usize, chars: usize) -> Recalled {
 }
 
 fn plan(recalled: &Recalled, usable: u32, all: bool) -> Option<Summarise> {
-    Summarise::plan(recalled, usable, all, &count)
+    Summarise::plan(recalled, usable, if all { 0 } else { usable / 4 }, &count)
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn an_answer_is_a_summary_only_if_it_says_something_and_is_shorter() {
     assert_eq!(cut.unwrap().0.text, "They asked");
     let filtered = plan.read(&reply(FinishReason::ContentFilter, vec![text("no")]), &count);
     assert_eq!(filtered.unwrap_err(), Unsummarised::Filtered);
-    let short = super::Summarise::plan(&past(1, 4), 1000, true, &count).unwrap();
+    let short = super::Summarise::plan(&past(1, 4), 1000, 0, &count).unwrap();
     let longer = short.read(&reply(FinishReason::Stop, vec![text(&"x".repeat(900))]), &count);
     assert!(matches!(longer, Err(Unsummarised::NotShorter { .. })), "{longer:?}");
 }
