@@ -277,7 +277,8 @@ async fn installed(provider: &Provider, connection: &Connection) -> Result<Strin
         return match ollama::discover(connection, ollama::PATIENCE_WITH_A_NAMED_ONE).await {
             Found::Model(name) => Ok(name),
             Found::Nothing => Err(CliError::configuration("Ollama has no model that can call tools")
-                .or_try(format!("adjutant models pull {}", ollama::GOOD))),
+                .or_try(format!("adjutant models pull {}", ollama::GOOD))
+                .or_try(format!("ollama pull {}", ollama::GOOD))),
             Found::NoServer => Err(CliError::configuration("Ollama does not answer")
                 .or_try("ollama serve")
                 .or_try("say where it is: OLLAMA_HOST=host:port")),

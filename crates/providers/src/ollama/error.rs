@@ -10,8 +10,8 @@ pub(super) fn complaint(status: u16, body: &str) -> Complaint {
     let parsed = serde_json::from_str::<Value>(body).ok();
     let error = parsed.as_ref().and_then(|body| body.get("error"));
     match &parsed {
-        // A page of a proxy in between explains nothing; a line of text may.
-        _ if body.trim_start().starts_with('<') => Complaint::default(),
+        // A page of a proxy in between explains nothing, nor does nothing; a line of text may.
+        _ if body.trim_start().starts_with('<') || matches!(body.trim(), "" | "{}") => Complaint::default(),
         _ if status == 404 && !error.is_some_and(Value::is_string) => {
             not_ollama(&error.map_or_else(|| body.to_owned(), words))
         }
