@@ -138,8 +138,7 @@ impl FallbackModel {
         let mut way = Way::new(request);
         // What was told on the way; the answer follows.
         let mut said = Vec::new();
-        let mut attempt = 0;
-        for (model, next) in self.all() {
+        for (attempt, (model, next)) in (1..).zip(self.all()) {
             let error = match model.stream(&way.request).await {
                 Ok(mut answer) => loop {
                     match answer.next().await {
@@ -158,7 +157,6 @@ impl FallbackModel {
                 },
                 Err(error) => error,
             };
-            attempt += 1;
             let Some(next) = next.filter(|_| way.goes_on(model.id(), &error, next.is_none())) else {
                 return Err(error);
             };
