@@ -145,7 +145,7 @@ async fn running(settings: &Settings, screen: &Screen) -> Result<Option<Choice>,
             ));
             None
         }
-        Found::NoServer => None,
+        Found::NoServer(_) => None,
     })
 }
 
@@ -230,8 +230,8 @@ async fn vendor(
         None => installed(provider, &connection).await?,
     };
     #[cfg(feature = "ollama")]
-    if ollama::is(provider) && screen.asks() {
-        ollama::offer(settings, screen, &name).await?;
+    if ollama::is(provider) && over.asks && (screen.asks() || settings.bounds.in_chat) {
+        ollama::check(settings, screen, &name).await?;
     }
     #[cfg(not(feature = "ollama"))]
     let _ = screen;
@@ -279,7 +279,7 @@ async fn installed(provider: &Provider, connection: &Connection) -> Result<Strin
             Found::Nothing => Err(CliError::configuration("Ollama has no model that can call tools")
                 .or_try(format!("adjutant models pull {}", ollama::GOOD))
                 .or_try(format!("ollama pull {}", ollama::GOOD))),
-            Found::NoServer => Err(CliError::configuration("Ollama does not answer")
+            Found::NoServer(error) => Err(CliError::of_model_error(&error)
                 .or_try("ollama serve")
                 .or_try("say where it is: OLLAMA_HOST=host:port")),
         };

@@ -12,7 +12,7 @@ use adjutant_providers::{Connection, Provider};
 
 use crate::config::Settings;
 
-pub(crate) use pull::{offer, pull, remove, server};
+pub(crate) use pull::{check, pull, remove, server};
 
 /// Its name in the table of providers.
 const NAME: &str = "ollama";
@@ -112,16 +112,20 @@ pub(crate) enum Found {
     Model(String),
     /// It answers, and has no model that can call tools.
     Nothing,
-    /// It does not answer.
-    NoServer,
+    /// It does not answer, and why.
+    NoServer(ModelError),
 }
 
 /// The preferred model if the server has it, else its first one that can call tools.
 pub(crate) async fn discover(connection: &Connection, patience: Duration) -> Found {
-    let Ok(server) = Server::new(connection).map(|server| server.within(patience)) else {
-        return Found::NoServer;
+    let server = match Server::new(connection) {
+        Ok(server) => server.within(patience),
+        Err(error) => return Found::NoServer(error),
     };
-    let Ok(installed) = server.models().await else { return Found::NoServer };
+    let installed = match server.models().await {
+        Ok(installed) => installed,
+        Err(error) => return Found::NoServer(error),
+    };
     let mut names: Vec<String> = installed.into_iter().map(|model| model.name).collect();
     // The preferred one first; otherwise the server's own order, the newest first.
     names.sort_by_key(|name| name != PREFERRED);

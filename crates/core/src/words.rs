@@ -74,8 +74,7 @@ pub fn summarized(messages: usize, before: u32, after: u32) -> String {
 }
 
 /// What the person is told when that failed.
-pub const NOT_SUMMARIZED: &str =
-    "The conversation is long, and its older part could not be summarised. If it does not fit, its oldest messages are left out.";
+pub const NOT_SUMMARIZED: &str = "The conversation is long, and its older part could not be summarised. If it does not fit, its oldest messages are left out.";
 
 /// The questions for calls that wait, one a line.
 #[must_use]

@@ -72,11 +72,7 @@ pub(crate) async fn run(sources: &Sources, screen: &Screen, options: Call) -> Re
     };
     let call_state = if let Choice::Vendor(provider, _) = &choice { provider.call_state } else { None };
     // One attempt is the promise of a raw call.
-    let over = Override {
-        base_url: options.base_url,
-        retries: Some(options.retries),
-        ..Override::default()
-    };
+    let over = Override { base_url: options.base_url, retries: Some(options.retries), ..Override::default() };
     let model = model_choice::open_choice(&settings, screen, (choice, named), &over).await?;
     let request = transcript::request(&input, model.id(), call_state)?;
     screen.note(&talk::header(&*model));

@@ -55,13 +55,34 @@ pub(crate) async fn pull(settings: &Settings, screen: &Screen, name: &str) -> Re
     }
 }
 
-/// Offers to fetch a model that the server does not have. What else may be wrong with the server shows when it is asked.
+/// Whether the server is there and has the model, before a conversation begins (seed 003, *INITIALIZING*); one that is
+/// missing is offered to a person who can be asked. What else may be wrong with the server shows when it is asked.
 ///
 /// # Errors
-/// It was wanted and could not be fetched; or it was not wanted.
-pub(crate) async fn offer(settings: &Settings, screen: &Screen, name: &str) -> Result<(), CliError> {
+/// There is no server; it does not have the model, and it was not wanted or could not be fetched.
+pub(crate) async fn check(settings: &Settings, screen: &Screen, name: &str) -> Result<(), CliError> {
     let server = server(settings)?.within(super::PATIENCE_WITH_A_NAMED_ONE);
-    let Err(ModelError::NotFound { .. }) = server.show(name).await else { return Ok(()) };
+    match server.show(name).await {
+        Err(ModelError::NotFound { .. }) if screen.asks() => offer(settings, screen, name).await,
+        Err(ModelError::NotFound { .. }) => Err(missing(name)),
+        // Somebody else may answer in its place.
+        Err(error @ (ModelError::Network { .. } | ModelError::Timeout { .. }))
+            if settings.bounds.in_chat && settings.fallback.is_empty() =>
+        {
+            Err(CliError::of_model_error(&error).or_try("ollama serve"))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+fn missing(name: &str) -> CliError {
+    CliError::no_such_model(format!("Ollama does not have {name}"))
+        .or_try(format!("adjutant models pull ollama/{name}"))
+        .or_try("adjutant models list")
+}
+
+/// Offers to fetch a model that the server does not have.
+async fn offer(settings: &Settings, screen: &Screen, name: &str) -> Result<(), CliError> {
     screen.side(&format!("Ollama does not have {}. Fetch it? [Y/n] ", clip(name, 200)));
     let line = Lines::new().answer().await.ok().flatten();
     // The end of input is not a yes.
@@ -70,9 +91,7 @@ pub(crate) async fn offer(settings: &Settings, screen: &Screen, name: &str) -> R
         words.is_empty() || read_words(&words) == Reading::Yes
     });
     if !wanted {
-        return Err(CliError::no_such_model(format!("Ollama does not have {name}"))
-            .or_try(format!("adjutant models pull ollama/{name}"))
-            .or_try("adjutant models list"));
+        return Err(missing(name));
     }
     pull(settings, screen, name).await
 }

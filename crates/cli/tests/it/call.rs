@@ -324,7 +324,31 @@ fn a_running_ollama_answers_if_nothing_was_named_and_no_key_is_there() {
     let run = Run::of(home.command(&["models", "test", "-m", "ollama"]).env("OLLAMA_HOST", nothing.url()));
     run.ends_with(3).says("has no model that can call tools").says("ollama pull");
     nothing.stop();
-    home.run(&["models", "test", "-m", "ollama"]).ends_with(3).says("Ollama does not answer");
+    home.run(&["models", "test", "-m", "ollama"])
+        .ends_with(5)
+        .says("cannot reach ollama")
+        .says("ollama serve");
+}
+
+/// Seed 003, *Error States*: INITIALIZING to FAILED, before anything is read.
+#[cfg(feature = "ollama")]
+#[test]
+fn a_conversation_does_not_begin_without_its_server_or_its_model() {
+    let home = Home::new();
+    let server = ollama(&["plain", "caller"]);
+    let empty =
+        Vendor::answering_by_path(|_, _| Reply::json(404, json!({"error": "model 'gone' not found"})));
+    let chat = |model: &str, host: &str| {
+        let mut command = home.command(&["chat", "-m", model]);
+        Run::of(command.env("OLLAMA_HOST", host))
+    };
+    chat("ollama/caller", &server.url()).succeeds();
+    chat("ollama/gone", &empty.url()).ends_with(3).says("gone").says("adjutant models pull ollama/gone");
+    let (url, gone) = (server.url(), empty.url());
+    server.stop();
+    empty.stop();
+    chat("ollama/caller", &url).ends_with(5).says("cannot reach ollama").says("ollama serve");
+    chat("ollama", &gone).ends_with(5).says("ollama serve");
 }
 
 /// Every row of the table: the right path below the given root, and a key only where there is one.

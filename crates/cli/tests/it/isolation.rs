@@ -303,7 +303,9 @@ fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
         ("GET", "/v1/decisions/{id}") => {
             of_runs(path, "{id}").into_iter().filter(|(path, _)| !path.contains('?')).collect()
         }
-        ("GET", "/v1/memory") => as_anna.iter().map(|query| (format!("{path}?{query}"), Value::Null)).collect(),
+        ("GET", "/v1/memory") => {
+            as_anna.iter().map(|query| (format!("{path}?{query}"), Value::Null)).collect()
+        }
         ("POST", "/v1/memory") => vec![(path.to_owned(), json!({"content": "I am anna", "user": "anna"}))],
         ("PATCH", "/v1/memory/{id}") => {
             of_runs(path, "{id}").into_iter().map(|(path, _)| (path, json!({"important": true}))).collect()
@@ -329,5 +331,6 @@ fn ask(service: &Serving, token: &str, method: &str, path: &str, body: &Value) -
         ("X-Forwarded-User", "anna"),
     ];
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    send(&service.address, method, path, &headers, &body).unwrap_or_else(|problem| panic!("{method} {path} {body}: {problem}"))
+    send(&service.address, method, path, &headers, &body)
+        .unwrap_or_else(|problem| panic!("{method} {path} {body}: {problem}"))
 }

@@ -24,8 +24,8 @@ mod harness;
 #[cfg(unix)]
 mod init;
 mod input;
-mod keys;
 mod isolation;
+mod keys;
 mod log;
 mod manual;
 mod mcp;

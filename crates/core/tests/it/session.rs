@@ -105,7 +105,7 @@ fn it_is_closed_by_its_person_or_by_a_day_without_anything_and_open_with_the_nex
 fn what_runs_is_not_over_however_long_it_takes_and_what_waits_may_be() {
     let [started, _] = said();
     let late = at(1_000_000);
-    check(&known(&[started.clone()]), late, SessionState::Active);
+    check(&known(std::slice::from_ref(&started)), late, SessionState::Active);
     check(&known(&[started.clone(), parked()]), late, SessionState::Closed);
     check(&known(&[started, parked(), ended()]), at(4), SessionState::Closed);
 }

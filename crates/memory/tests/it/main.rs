@@ -10,7 +10,7 @@ mod harness;
 mod moment;
 mod notes;
 mod paths;
-mod realistic; // a vault as people have them
 mod processes; // two writers, and one that is killed
+mod realistic; // a vault as people have them
 mod tools;
 mod trouble; // what goes wrong
