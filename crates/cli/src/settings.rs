@@ -268,6 +268,7 @@ fn trusted(sources: &Sources, screen: &Screen, json: bool) {
 
 fn show(sources: &Sources, screen: &Screen, origin: bool, json: bool) -> Result<(), CliError> {
     let settings = sources.load()?;
+    settings.warnings.iter().for_each(|warning| screen.note(warning));
     let worth_a_line = || settings.shown.iter().filter(|shown| !shown.quiet || shown.value.is_some());
     if json {
         let all: Map<String, Value> = worth_a_line()

@@ -49,8 +49,9 @@ fn asked_twice_to_stop_it_stops_at_once_and_the_turn_goes_on_elsewhere() {
     });
     // The turn has begun once it is in the log.
     while home.json(&["log", "list"]).1.as_array().unwrap().is_empty() {}
+    // Two of the same kind might arrive as one.
     service.signal("-INT");
-    service.signal("-INT");
+    service.signal("-TERM");
     assert_eq!(service.wait().code(), Some(130));
     assert!(asking.join().unwrap().is_err());
     let quick = home.script(&[r#"{"match": "think", "text": "Done thinking."}"#, r#"{"text": "hello"}"#]);

@@ -274,8 +274,16 @@ fn another_model_answers_in_the_middle_of_a_conversation() {
     let mut terminal = talking(&home, &[ECHO]);
     terminal.line("hello").prompts_after("You said: hello");
     terminal.line("/model nosuch/model").sees("Error:").prompts_after("Error:");
-    // The next message is typed while the model is opened: it waits for the prompt, and Enter is Enter there.
-    terminal.line(&format!("/model {other}")).line("and you?").prompts_after("I am another.");
+    terminal.line(&format!("/model {other}")).waits(
+        "the greeting of the other model, and a prompt",
+        |screen| {
+            let contents = screen.contents();
+            contents.matches("scripted/script").count() == 2
+                && contents.trim_end().ends_with("you>")
+                && screen.bracketed_paste()
+        },
+    );
+    terminal.line("and you?").prompts_after("I am another.");
     terminal.line("/retry").waits("the failure of a script that is used up", |screen| {
         screen.contents().contains("Error:") && screen.contents().matches("and you?").count() >= 2
     });
@@ -392,7 +400,7 @@ fn a_vault_is_named_completed_attached_and_written_to() {
     terminal.line("#Ana rides to work").prompts_after("/undo");
     let facts = std::fs::read_to_string(vault.join("memory/facts.md")).unwrap();
     assert!(facts.contains("Ana rides to work"), "{facts}");
-    terminal.line("/memory").sees("Ana rides to work").line("/undo").prompts_after("/undo");
+    terminal.line("/memory").prompts_after("  Ana rides to work").line("/undo").prompts_after("again.");
     terminal.keys("what of @dia\t").sees("@Projects/Diana");
     terminal.line("and @nobody?").sees("attached: Projects/Diana.md, 1 line").sees("@nobody is not attached");
     terminal.prompts_after("tea.");
@@ -414,7 +422,11 @@ fn conversations_are_found_named_taken_up_and_written_out() {
     let written = std::fs::read_to_string(home.path("project/cheese.md")).unwrap();
     assert!(written.starts_with("# Cheese") && written.contains("You said: about cheese"), "{written}");
     terminal.line("/export cheese.md").prompts_after("there already");
-    terminal.line("/new").line("about wine").prompts_after("You said: about wine");
+    terminal
+        .line("/new")
+        .prompts_after("a new conversation")
+        .line("about wine")
+        .prompts_after("You said: about wine");
     terminal.line("/sessions chee").sees("Cheese").prompts_after("Cheese");
     let (_, sessions) = home.json(&["sessions", "list"]);
     let named = |row: &&serde_json::Value| row["title"] == "Cheese";

@@ -259,7 +259,7 @@ fn what_is_wrong_in_its_table_is_named_with_its_place() {
     assert!(!run.stderr.contains("secret-7"), "{run:?}");
     home.config("");
     home.file("project/adjutant.toml", "[mcp.servers.evil]\ncommand = [\"sh\"]\n");
-    home.run(&["config", "show"]).ends_with(3).says("a project's file may not set mcp.servers");
+    home.run(&["config", "show"]).succeeds().says("is not trusted").says("mcp.servers");
 }
 
 #[test]
