@@ -1,6 +1,7 @@
 //! `adjutant` at a terminal: keys, Ctrl-C in every phase, pastes, signals, and what must never reach the screen.
 
 pub(crate) mod pty;
+mod speed;
 
 use expectrl::process::unix::Signal;
 

@@ -184,6 +184,13 @@ impl Terminal {
         self.process.get_echo().unwrap()
     }
 
+    /// The memory that the process holds, in KiB, as Linux tells it.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
     /// Waits for the end, and gives the exit code; that of shells for a signal.
     #[track_caller]
     pub(crate) fn ends(&mut self) -> i32 {
