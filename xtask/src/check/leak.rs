@@ -12,12 +12,12 @@ use super::files::File;
 /// Function words, words of task keeping, days, courtesies and everyday verbs and adjectives. No noun that could be what
 /// a task is about.
 const ORDINARY: &str = "
-    about all already also and another bye cheer cheers any anything are back been before bring bought but buy call cancel change check
-    clean complete could correct create delete did does doing done drop each edit else erase everything explain far fill find finish
-    first for forget from get give goes going good got great has have haven hello help helpful her here his how into its just keep
+    about again all already also and another bye cheer cheers any anything are back been before bring bought but buy call can cancel change check
+    clean complete could correct create delete did does doing done down drop each edit else erase everything explain far fill find finish
+    first for forget from get give goes going good got great has have haven hello help helpful her here his how instead into its just keep
     last learn leave left let like list look made make many mark mean more morning must need never new none not nothing note
-    now number off okay one ones only open order other ought our out over overview paint pay pending people pick plan please
-    prepare put really remember remind remove rename renew repair reply return right ring said say scrap second see send shall
+    now number off okay old one ones only open order other ought our out over overview paint pay pending people pick plan please
+    prepare put read really remember remind remove rename renew repair reply return right ring said say scrap second see send set shall
     she should show sign some something sort still strike such system take tell than thank thanks that the their them then
     there these they thing things this those tick time today tomorrow tonight too two update use very visit walk want was
     water weather week weekend well went were what when where which who whole why will with without word words work
