@@ -291,12 +291,12 @@ export async function flow(browser) {
       await page.keyboard.press("Escape");
       await page.waitForFunction(() => !document.querySelector("dialog"));
       await page.keyboard.press("Alt+KeyR");
-      assert.equal(await page.getByRole("tab", { name: "Trace" }).getAttribute("aria-selected"), "true");
+      await page.locator("#tab-trace[aria-selected=true]").waitFor();
       await page.keyboard.press("Alt+KeyT");
       await page.locator(".tab-none, #tab-tasks[aria-selected=true]").waitFor();
       await page.locator(".chat-head h1").click();
       await page.keyboard.press("/");
-      assert.equal(await page.evaluate(() => document.activeElement.id), "composer");
+      await page.waitForFunction(() => document.activeElement.id === "composer");
     });
 
     await here("nobody signed in any more: how to get in is said, and a token lets in again", async () => {

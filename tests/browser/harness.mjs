@@ -101,8 +101,14 @@ export async function say(page, text) {
   await page.press("#composer", "Enter");
 }
 
+/** Until what was pressed a moment ago is on the screen: the page draws once per frame. */
+export async function drawn(page) {
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done)))));
+}
+
 /** Until nothing runs, and the last turn shows how it ended. */
 export async function settled(page, turns) {
+  await drawn(page);
   await page.waitForFunction(
     (turns) => {
       const all = document.querySelectorAll(".turn");
