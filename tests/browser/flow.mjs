@@ -165,7 +165,7 @@ export async function flow(browser) {
       await page.getByLabel("Description").fill("by my hand");
       await page.getByLabel("Description").press("Enter");
       await page.locator(".task", { hasText: "by my hand" }).waitFor();
-      await page.getByLabel("Complete by my hand").check();
+      await page.getByLabel("Complete by my hand").click();
       await page.getByText("1 completed").waitFor();
       await page.getByRole("button", { name: "Delete one" }).click();
       await page.waitForFunction(() => document.activeElement?.textContent === "Keep");
