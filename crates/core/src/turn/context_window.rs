@@ -377,7 +377,8 @@ fn result_tokens(result: &ToolResult, count: &dyn Fn(&str) -> u32) -> u32 {
     }
 }
 
-/// What a message takes of a request, in tokens as `count` counts them: every part; a picture counts [`IMAGE_TOKENS`], and what nobody can read nothing.
+/// What a message takes of a request, in tokens as `count` counts them: every part; a picture counts as much as one can
+/// cost, and what nobody can read nothing.
 #[must_use]
 pub fn message_tokens(message: &Message, count: &dyn Fn(&str) -> u32) -> u32 {
     message.parts().iter().fold(TOKENS_PER_MESSAGE, |sum, part| {
