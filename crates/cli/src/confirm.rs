@@ -131,9 +131,8 @@ impl Approver<'_> {
 
     /// Asks for one line.
     async fn line(&mut self, question: &str) -> Result<String, Asked> {
-        self.screen.side(question);
         let line = tokio::select! {
-            line = self.lines.answer() => line,
+            line = self.lines.answer(self.screen, question) => line,
             () = self.interrupts.next() => {
                 self.screen.side("\n");
                 return Err(Asked::Interrupted);

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use adjutant_core::{CancellationToken, Reading, nearest, read_words};
+use adjutant_core::{CancellationToken, nearest};
 use adjutant_embedded::catalogue::{self, DEFAULT_MODEL, InstallState, KNOWN_MODELS, KnownModel};
 use adjutant_embedded::pull::{self, Progress, PullError, Step};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use crate::config::Settings;
 use crate::display::{json_line, size};
 use crate::error::CliError;
-use crate::lines::{Interrupts, Lines};
+use crate::lines::{Interrupts, says_yes};
+use crate::meter::Meter;
 use crate::model_choice::{Named, key_variables};
 use crate::screen::Screen;
 
@@ -99,16 +99,9 @@ async fn wanted(model: &KnownModel, dir: &Path, screen: &Screen, named: Named) -
         InstallState::Partial { bytes } => format!("{} of it are here", size(bytes)),
         InstallState::Missing | InstallState::Damaged { .. } | InstallState::Installed => "once".to_owned(),
     };
-    screen.side(&format!(
-        "{why}Download the embedded model ({}, {}, {left})? [Y/n] ",
-        model.name,
-        size(model.bytes)
-    ));
-    let line = Lines::new().next().await.ok().flatten();
-    // The end of input is not a yes.
-    let Some(line) = line else { return Err(missing(model)) };
-    let words = String::from_utf8_lossy(&line).trim().to_owned();
-    if words.is_empty() || read_words(&words) == Reading::Yes { Ok(()) } else { Err(missing(model)) }
+    let question =
+        format!("{why}Download the embedded model ({}, {}, {left})? [Y/n] ", model.name, size(model.bytes));
+    if says_yes(screen, &question, true).await { Ok(()) } else { Err(missing(model)) }
 }
 
 fn missing(model: &KnownModel) -> CliError {
@@ -130,10 +123,12 @@ fn missing(model: &KnownModel) -> CliError {
 async fn fetch(model: &'static KnownModel, dir: &Path, screen: &Screen) -> Result<PathBuf, CliError> {
     let mut interrupts = Interrupts::new()?;
     let cancel = CancellationToken::new();
-    let mut meter = Meter::new(screen, model);
+    let mut meter = Meter::new(screen);
     let sources = pull::Sources::default();
     let result = {
-        let mut tell = |progress: Progress| meter.tell(progress);
+        let mut tell = |progress: Progress| {
+            meter.tell(step(model.name, &progress), progress.done_bytes, progress.total_bytes);
+        };
         let pull = pull::pull(model.name, dir, &sources, &mut tell, &cancel);
         tokio::pin!(pull);
         loop {
@@ -163,63 +158,12 @@ async fn fetch(model: &'static KnownModel, dir: &Path, screen: &Screen) -> Resul
     })
 }
 
-/// How far a download is: a bar at a terminal, else a line every few percent.
-struct Meter<'a> {
-    screen: &'a Screen,
-    name: &'static str,
-    bar: Option<ProgressBar>,
-    step: Option<(Step, &'static str)>,
-    told_percent: u64,
-}
-
-/// Percent between two lines.
-const LINE_EVERY: u64 = 5;
-
-impl<'a> Meter<'a> {
-    fn new(screen: &'a Screen, model: &KnownModel) -> Self {
-        let bar = screen.shows_progress().then(|| {
-            let bar = ProgressBar::with_draw_target(Some(model.bytes), ProgressDrawTarget::stderr());
-            let style = "{msg} {bar:24} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
-            if let Ok(style) = ProgressStyle::with_template(style) {
-                bar.set_style(style);
-            }
-            bar
-        });
-        Self { screen, name: model.name, bar, step: None, told_percent: 0 }
-    }
-
-    fn tell(&mut self, progress: Progress) {
-        let new_step = self.step != Some((progress.step, progress.source));
-        self.step = Some((progress.step, progress.source));
-        let doing = match progress.step {
-            Step::Connecting => format!("looking for {} at {}", self.name, progress.source),
-            Step::Downloading => format!("{} from {}", self.name, progress.source),
-            Step::Checking => format!("checking {}", self.name),
-        };
-        if let Some(bar) = &self.bar {
-            if new_step {
-                bar.set_message(doing);
-                // The rate counts from here: what an earlier attempt fetched is not today's speed.
-                bar.reset_eta();
-            }
-            bar.set_position(progress.done_bytes);
-            return;
-        }
-        let percent = progress.done_bytes * 100 / progress.total_bytes.max(1);
-        if new_step || percent >= self.told_percent + LINE_EVERY {
-            self.told_percent = percent;
-            self.screen.note(&format!(
-                "{doing}: {} of {} ({percent} %)",
-                size(progress.done_bytes),
-                size(progress.total_bytes)
-            ));
-        }
-    }
-
-    fn end(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+/// What is done, for a person.
+fn step(name: &str, progress: &Progress) -> String {
+    match progress.step {
+        Step::Connecting => format!("looking for {name} at {}", progress.source),
+        Step::Downloading => format!("{name} from {}", progress.source),
+        Step::Checking => format!("checking {name}"),
     }
 }
 

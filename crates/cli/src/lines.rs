@@ -4,9 +4,22 @@ use std::io::{BufRead as _, IsTerminal as _, Read as _};
 use std::sync::mpsc as std_mpsc;
 
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
+use adjutant_core::{Reading, read_words};
 use tokio::sync::mpsc;
 
 use crate::error::CliError;
+use crate::screen::Screen;
+#[cfg(unix)]
+use crate::tty::Mode;
+
+/// One question that is answered with yes or no. Enter alone is what it offers; the end of input and unclear words are no.
+pub(crate) async fn says_yes(screen: &Screen, question: &str, enter: bool) -> bool {
+    let line = Lines::new().answer(screen, question).await.ok().flatten();
+    line.is_some_and(|line| {
+        let words = String::from_utf8_lossy(&line);
+        if words.trim().is_empty() { enter } else { read_words(words.trim()) == Reading::Yes }
+    })
+}
 
 /// Standard input, line by line.
 ///
@@ -39,13 +52,22 @@ impl Lines {
         }
     }
 
-    /// The answer to a question that is on the screen. At a terminal, what was typed before the question is forgotten: it
-    /// answers something else.
-    pub(crate) async fn answer(&mut self) -> std::io::Result<Option<Vec<u8>>> {
+    /// Asks, and waits for the answer. At a terminal, what was typed before the question is forgotten, since it answers
+    /// something else; what is typed from the moment in which the question can be read is the answer.
+    pub(crate) async fn answer(
+        &mut self,
+        screen: &Screen,
+        question: &str,
+    ) -> std::io::Result<Option<Vec<u8>>> {
         #[cfg(unix)]
-        if let Origin::Terminal(terminal) = &mut self.0 {
+        let _mode = if let Origin::Terminal(terminal) = &mut self.0 {
+            let mode = Mode::line();
             terminal.forget();
-        }
+            Some(mode)
+        } else {
+            None
+        };
+        screen.side(question);
         self.next().await
     }
 

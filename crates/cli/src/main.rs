@@ -25,6 +25,8 @@ mod man; // the manual
 mod mcp; // the tools for other programs
 mod meant; // ids in part
 mod memory; // what is remembered of a person
+#[cfg(any(feature = "embedded", feature = "ollama"))]
+mod meter; // how far a download is
 mod model_choice; // who answers
 mod models; // who can answer
 #[cfg(feature = "ollama")]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use adjutant_core::{GenerateRequest, LanguageModel as _, Message, Reading, read_words};
+use adjutant_core::{GenerateRequest, LanguageModel as _, Message};
 use adjutant_providers::Provider;
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::args::Models;
 use crate::config::Settings;
 use crate::display::{clip, json_line, millis, tokens};
 use crate::error::{CliError, Exit};
-use crate::lines::Lines;
+use crate::lines::says_yes;
 use crate::model_choice::{self, Choice, Override};
 use crate::screen::Screen;
 
@@ -111,9 +111,7 @@ async fn asked(screen: &Screen, question: &str) -> Result<bool, CliError> {
     if !screen.asks() {
         return Err(CliError::confirmation_needed("deleting a model needs a yes").or_try("the same with -y"));
     }
-    screen.side(question);
-    let line = Lines::new().answer().await.ok().flatten().unwrap_or_default();
-    Ok(read_words(String::from_utf8_lossy(&line).trim()) == Reading::Yes)
+    Ok(says_yes(screen, question, false).await)
 }
 
 #[cfg(feature = "embedded")]

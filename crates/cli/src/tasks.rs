@@ -1,6 +1,6 @@
 //! `adjutant tasks`: the task tools in a person's own hand, through the same gate as a model's calls.
 
-use adjutant_core::{Arguments, PendingCall, Reading, TaskFilter, ToolInvocation, UserId, read_words};
+use adjutant_core::{Arguments, PendingCall, TaskFilter, ToolInvocation, UserId};
 use adjutant_runtime::{Agent, HumanCall};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::config::Settings;
 use crate::confirm::{approved, preview};
 use crate::display::{clean, clean_line, json_line};
 use crate::error::{CliError, Exit};
-use crate::lines::Lines;
+use crate::lines::says_yes;
 use crate::report::Problem;
 use crate::screen::Screen;
 use crate::{store, wiring};
@@ -121,11 +121,10 @@ async fn agrees(screen: &Screen, pending: &PendingCall, yes: &[String]) -> Resul
         return Err(CliError::confirmation_needed(format!("{preview} needs a yes, and nobody can be asked"))
             .or_try("the same with -y"));
     }
-    screen.side(&format!("? {preview}  [y] yes  [N] no: "));
-    let line = Lines::new().next().await.ok().flatten().unwrap_or_default();
-    match read_words(String::from_utf8_lossy(&line).trim()) {
-        Reading::Yes => Ok(()),
-        Reading::No | Reading::Unclear => Err(CliError::failed("kept; nothing was done")),
+    if says_yes(screen, &format!("? {preview}  [y] yes  [N] no: "), false).await {
+        Ok(())
+    } else {
+        Err(CliError::failed("kept; nothing was done"))
     }
 }
 

@@ -2,7 +2,7 @@
 //! no memory.
 
 use adjutant_core::{MemoryChange, MemoryEffect};
-use adjutant_memory::{Cause, FactChange, KeyFact, Memory, MemoryError, VaultError};
+use adjutant_memory::{Cause, FactChange, KeyFact, KeyFactStore, Memory, MemoryError, VaultError};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -183,9 +183,8 @@ async fn one(
     user: User,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<FactDetail>, Problem> {
-    let Path(id) = id?;
-    let facts = of_owner(&app, &user)?.facts();
-    let why = facts.why(&by_id(facts.list().await, &id)?).await.map_err(problem)?;
+    let (facts, id) = fact_of(&app, &user, id).await?;
+    let why = facts.why(&id).await.map_err(problem)?;
     let history = why.history.into_iter().filter_map(Change::of).collect();
     Ok(Json(FactDetail { fact: Fact::of(why.fact), history }))
 }
@@ -204,10 +203,8 @@ async fn edit(
     id: Result<Path<String>, PathRejection>,
     body: Result<Json<Object<FactEdit>>, JsonRejection>,
 ) -> Result<Json<Changed>, Problem> {
-    let Path(id) = id?;
     let Json(Object(FactEdit { content, important })) = body?;
-    let facts = of_owner(&app, &user)?.facts();
-    let id = by_id(facts.list().await, &id)?;
+    let (facts, id) = fact_of(&app, &user, id).await?;
     let change = facts.edit(&id, content.as_deref(), important, &Cause::person()).await;
     change.map(|change| Json(Changed::of(change))).map_err(problem)
 }
@@ -225,9 +222,7 @@ async fn forget(
     user: User,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Changed>, Problem> {
-    let Path(id) = id?;
-    let facts = of_owner(&app, &user)?.facts();
-    let id = by_id(facts.list().await, &id)?;
+    let (facts, id) = fact_of(&app, &user, id).await?;
     facts.forget(&id, &Cause::person()).await.map(|change| Json(Changed::of(change))).map_err(problem)
 }
 
@@ -242,10 +237,16 @@ async fn undo(State(app): State<Shared>, user: User) -> Result<Json<TakenBack>, 
     Ok(Json(TakenBack { message: undone.words }))
 }
 
-/// Only by its id: words that fit several facts are for people who can be asked.
-fn by_id(facts: Result<Vec<KeyFact>, MemoryError>, id: &str) -> Result<String, Problem> {
-    let known = facts.map_err(problem)?.into_iter().any(|fact| fact.id.as_str() == id);
-    if known { Ok(id.to_owned()) } else { Err(Problem::unknown("fact")) }
+/// The owner's facts, and the id of one there is. Only by its id: words that fit several are for people who can be asked.
+async fn fact_of(
+    app: &App,
+    user: &User,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<(KeyFactStore, String), Problem> {
+    let Path(id) = id?;
+    let facts = of_owner(app, user)?.facts();
+    let known = facts.list().await.map_err(problem)?.into_iter().any(|fact| fact.id.as_str() == id);
+    if known { Ok((facts, id)) } else { Err(Problem::unknown("fact")) }
 }
 
 impl Fact {

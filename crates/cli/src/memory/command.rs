@@ -1,6 +1,5 @@
 //! `adjutant memory`: what is remembered, in the person's own hand.
 
-use adjutant_core::{Reading, read_words};
 use adjutant_memory::{FactChange, KeyFact};
 use clap::Subcommand;
 use serde_json::json;
@@ -10,7 +9,7 @@ use crate::config::Settings;
 use crate::confirm::approved;
 use crate::display::{clean_line, clip, json_line};
 use crate::error::{CliError, Exit};
-use crate::lines::Lines;
+use crate::lines::says_yes;
 use crate::screen::Screen;
 use crate::store;
 
@@ -183,10 +182,9 @@ async fn agrees(screen: &Screen, meant: &[KeyFact], yes: &[String]) -> Result<()
         .or_try("the same with -y, or the id of one"));
     }
     meant.iter().for_each(|fact| screen.side_line(&format!("  {}", line(fact))));
-    screen.side(&format!("? Forget these {} facts  [y] yes  [N] no: ", meant.len()));
-    let answer = Lines::new().answer().await.ok().flatten().unwrap_or_default();
-    match read_words(String::from_utf8_lossy(&answer).trim()) {
-        Reading::Yes => Ok(()),
-        Reading::No | Reading::Unclear => Err(CliError::failed("kept; nothing was done")),
+    if says_yes(screen, &format!("? Forget these {} facts  [y] yes  [N] no: ", meant.len()), false).await {
+        Ok(())
+    } else {
+        Err(CliError::failed("kept; nothing was done"))
     }
 }

@@ -2,22 +2,20 @@
 
 use std::time::Duration;
 
-use adjutant_core::{ModelError, Reading, read_words};
+use adjutant_core::ModelError;
 use adjutant_providers::ollama::{PullProgress, Server};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use crate::config::Settings;
 use crate::display::{clean_line, clip, json_line};
 use crate::error::CliError;
-use crate::lines::{Interrupts, Lines};
+use crate::lines::{Interrupts, says_yes};
+use crate::meter::Meter;
 use crate::model_choice::{self, Override};
 use crate::screen::Screen;
 
 /// How long the server may say nothing: it looks through the whole file before it says that it is done.
 const SILENCE: Duration = Duration::from_secs(900);
-/// Percent between two lines, where no bar is shown.
-const LINE_EVERY: u64 = 5;
 
 /// Fetches a model. Ctrl-C stops; what is there stays for the next time.
 ///
@@ -26,9 +24,11 @@ const LINE_EVERY: u64 = 5;
 pub(crate) async fn pull(settings: &Settings, screen: &Screen, name: &str) -> Result<(), CliError> {
     let server = server(settings)?.within(SILENCE);
     let mut interrupts = Interrupts::new()?;
-    let mut meter = Meter::new(screen, name);
+    let mut meter = Meter::new(screen);
     let result = {
-        let mut tell = |progress: PullProgress| meter.tell(&progress);
+        let mut tell = |progress: PullProgress| {
+            meter.tell(step(name, &progress), progress.done_bytes, progress.total_bytes);
+        };
         let pull = server.pull(name, &mut tell);
         tokio::pin!(pull);
         tokio::select! {
@@ -83,17 +83,8 @@ fn missing(name: &str) -> CliError {
 
 /// Offers to fetch a model that the server does not have.
 async fn offer(settings: &Settings, screen: &Screen, name: &str) -> Result<(), CliError> {
-    screen.side(&format!("Ollama does not have {}. Fetch it? [Y/n] ", clip(name, 200)));
-    let line = Lines::new().answer().await.ok().flatten();
-    // The end of input is not a yes.
-    let wanted = line.is_some_and(|line| {
-        let words = String::from_utf8_lossy(&line).trim().to_owned();
-        words.is_empty() || read_words(&words) == Reading::Yes
-    });
-    if !wanted {
-        return Err(missing(name));
-    }
-    pull(settings, screen, name).await
+    let question = format!("Ollama does not have {}. Fetch it? [Y/n] ", clip(name, 200));
+    if says_yes(screen, &question, true).await { pull(settings, screen, name).await } else { Err(missing(name)) }
 }
 
 /// Deletes a model of the server.
@@ -131,62 +122,11 @@ pub(crate) fn server(settings: &Settings) -> Result<Server, CliError> {
     Server::new(&connection).map_err(|error| CliError::of_model_error(&error))
 }
 
-/// How far it is: a bar at a terminal, else a line every few percent.
-struct Meter<'a> {
-    screen: &'a Screen,
-    name: &'a str,
-    bar: Option<ProgressBar>,
-    status: String,
-    told_percent: u64,
-}
-
-impl<'a> Meter<'a> {
-    fn new(screen: &'a Screen, name: &'a str) -> Self {
-        let bar = screen.shows_progress().then(|| {
-            let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-            let style = "{msg} {bar:24} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
-            if let Ok(style) = ProgressStyle::with_template(style) {
-                bar.set_style(style);
-            }
-            bar
-        });
-        Self { screen, name, bar, status: String::new(), told_percent: 0 }
-    }
-
-    fn tell(&mut self, progress: &PullProgress) {
-        // The digest of a part says nothing to a person.
-        let status = progress.status.split(' ').take(2).collect::<Vec<_>>().join(" ");
-        let doing = if progress.total_bytes == 0 || !status.starts_with("pulling") {
-            clean_line(&progress.status)
-        } else {
-            "fetching".to_owned()
-        };
-        let new_step = doing != self.status;
-        self.status.clone_from(&doing);
-        if let Some(bar) = &self.bar {
-            if new_step {
-                bar.set_message(format!("{}: {doing}", self.name));
-                bar.reset_eta();
-            }
-            bar.set_length(progress.total_bytes);
-            bar.set_position(progress.done_bytes);
-            return;
-        }
-        let percent = progress.done_bytes * 100 / progress.total_bytes.max(1);
-        if new_step || percent >= self.told_percent + LINE_EVERY {
-            self.told_percent = percent;
-            self.screen.note(&format!(
-                "{}: {doing} {} of {} ({percent} %)",
-                self.name,
-                crate::display::size(progress.done_bytes),
-                crate::display::size(progress.total_bytes)
-            ));
-        }
-    }
-
-    fn end(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+/// What the server does, for a person: the digest of a part says nothing to them.
+fn step(name: &str, progress: &PullProgress) -> String {
+    if progress.total_bytes == 0 || !progress.status.starts_with("pulling") {
+        format!("{name}: {}", clean_line(&progress.status))
+    } else {
+        format!("{name}: fetching")
     }
 }

@@ -97,8 +97,8 @@ pub(super) async fn named(
         return Err(none_yet());
     }
     screen.side_line(&table(&listed, now()));
-    screen.side("Go on with (id; Enter: none): ");
-    let line = Lines::new().next().await.ok().flatten().unwrap_or_default();
+    let line = Lines::new().answer(screen, "Go on with (id; Enter: none): ").await.ok().flatten();
+    let line = line.unwrap_or_default();
     match String::from_utf8_lossy(&line).trim() {
         "" => Ok(None),
         id => Ok(Some(find(store, user, id).await?)),

@@ -2,8 +2,7 @@
 
 use adjutant_core::port::{ConversationStore, ConversationSummary, Deleted, StoreError};
 use adjutant_core::{
-    ConversationId, ConversationKey, Reading, Role, TITLE_CHARS_MAX, UserId, conversation, given_title,
-    read_words, transcript,
+    ConversationId, ConversationKey, Role, TITLE_CHARS_MAX, UserId, conversation, given_title, transcript,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -13,7 +12,7 @@ use super::{ago, find, now};
 use crate::confirm::approved;
 use crate::display::{clip, json_line};
 use crate::error::{CliError, Exit};
-use crate::lines::Lines;
+use crate::lines::says_yes;
 use crate::screen::Screen;
 use crate::store::Store;
 
@@ -205,10 +204,9 @@ async fn agrees(screen: &Screen, shown: &[String]) -> Result<(), CliError> {
     for line in shown {
         screen.side_line(line);
     }
-    screen.side("? remove for good  [y] yes  [N] no: ");
-    let line = Lines::new().next().await.ok().flatten().unwrap_or_default();
-    match read_words(String::from_utf8_lossy(&line).trim()) {
-        Reading::Yes => Ok(()),
-        Reading::No | Reading::Unclear => Err(CliError::failed("kept; nothing was removed")),
+    if says_yes(screen, "? remove for good  [y] yes  [N] no: ", false).await {
+        Ok(())
+    } else {
+        Err(CliError::failed("kept; nothing was removed"))
     }
 }

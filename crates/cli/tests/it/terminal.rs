@@ -132,6 +132,17 @@ fn keys_pressed_ahead_answer_no_question() {
 }
 
 #[test]
+fn lines_typed_ahead_are_messages_one_by_one() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[ECHO]);
+    let words = ["one", "two", "three", "four", "five"];
+    terminal.keys(&words.map(|word| format!("{word}\r")).concat()).prompts_after("You said: five");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert_eq!(messages(&home), words);
+}
+
+#[test]
 fn five_hundred_pasted_lines_are_one_message() {
     let home = Home::new();
     let mut terminal = talking(&home, &[r#"{"text": "Read."}"#, r#"{"text": "Read again."}"#]);

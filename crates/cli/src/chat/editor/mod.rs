@@ -23,6 +23,8 @@ use paste::Pastes;
 use prompt::You;
 use watched::Watched;
 
+use crate::tty::{Ahead, Mode};
+
 pub(crate) use complete::Notes;
 
 /// How often the editor looks whether it has to stop.
@@ -72,6 +74,8 @@ pub(crate) struct Editor {
     typed: mpsc::Receiver<Typed>,
     stop: Arc<AtomicBool>,
     waiting: bool,
+    /// What the terminal goes back to between two prompts: a key that is pressed in that instant stays the key that it is.
+    _between: Mode,
 }
 
 /// How the editor is set up.
@@ -96,6 +100,7 @@ impl Editor {
     /// # Errors
     /// [`NoTerminal`].
     pub(crate) async fn open(options: Options) -> Result<(Self, Option<String>), NoTerminal> {
+        let between = Mode::turn(Ahead::Keys);
         let (wishes, wished) = std::sync::mpsc::channel();
         let (send, typed) = mpsc::channel(1);
         let (opened, ready) = tokio::sync::oneshot::channel();
@@ -127,7 +132,7 @@ impl Editor {
             }
         });
         match ready.await {
-            Ok(Ok(notice)) => Ok((Self { wishes, typed, stop, waiting: false }, notice)),
+            Ok(Ok(notice)) => Ok((Self { wishes, typed, stop, waiting: false, _between: between }, notice)),
             Ok(Err(none)) => Err(none),
             Err(_) => Err(NoTerminal { typed: String::new() }),
         }
