@@ -84,7 +84,11 @@ fn missing(name: &str) -> CliError {
 /// Offers to fetch a model that the server does not have.
 async fn offer(settings: &Settings, screen: &Screen, name: &str) -> Result<(), CliError> {
     let question = format!("Ollama does not have {}. Fetch it? [Y/n] ", clip(name, 200));
-    if says_yes(screen, &question, true).await { pull(settings, screen, name).await } else { Err(missing(name)) }
+    if says_yes(screen, &question, true).await {
+        pull(settings, screen, name).await
+    } else {
+        Err(missing(name))
+    }
 }
 
 /// Deletes a model of the server.
