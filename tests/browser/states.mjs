@@ -39,6 +39,26 @@ export async function states(browser) {
     assert.ok(inner <= 0, `the conversation is ${inner} px wider than its pane`);
   };
   try {
+    await here("an answer that is there at once is read out too", async () => {
+      const events = [
+        { type: "RUN_STARTED", threadId: "t", runId: "r" },
+        { type: "STEP_STARTED", stepName: "model 1" },
+        { type: "TEXT_MESSAGE_START", messageId: "m", role: "assistant" },
+        { type: "TEXT_MESSAGE_CONTENT", messageId: "m", delta: "All of it came in one piece." },
+        { type: "TEXT_MESSAGE_END", messageId: "m" },
+        { type: "CUSTOM", name: "decision", value: { decision_id: "d", decision: "RESPOND_ONLY" } },
+        { type: "RUN_FINISHED", threadId: "t", runId: "r" },
+      ];
+      const body = events.map((event, at) => `id: ${at}\ndata: ${JSON.stringify(event)}\n\n`).join("");
+      await page.route("**/v1/runs", (route) => route.fulfill({ contentType: "text/event-stream", body }));
+      await say(page, "hello");
+      await settled(page, 1);
+      assert.match(await page.locator("#said").innerText(), /All of it came in one piece/);
+      await page.unroute("**/v1/runs");
+      await page.getByRole("button", { name: "New conversation" }).click();
+      await page.locator(".examples").waitFor();
+    });
+
     await here("too many requests: said, with a countdown, and not tried before", async () => {
       await say(page, "you ask too often");
       await settled(page, 1);

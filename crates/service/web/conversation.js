@@ -1,7 +1,8 @@
 // What a conversation looks like: turns out of stored messages and out of events. Pure; nothing given is changed.
 //
 // A turn: { key, id, text, at, parts, decision, problem, status } with status running | done | waiting | stopped | failed.
-// A part: { kind: "text" | "thinking" | "tool", step, ... }; `step` is the model call it belongs to, from 1.
+// A part: { kind: "text" | "thinking" | "tool", step, ... }; `step` is the model call it belongs to, from 1. A text that
+// `isNew` came while the page was open, and is read out to who listens, however fast it came.
 
 /** A turn that begins with the person's words. */
 export function newTurn(key, text, at = new Date().toISOString()) {
@@ -121,7 +122,7 @@ export function afterEvent(turn, event) {
       return { ...turn, step, parts };
     }
     case "TEXT_MESSAGE_START":
-      return withPart(turn, { kind: "text", id: event.messageId, step: turn.step ?? 1, text: "", done: false });
+      return withPart(turn, { kind: "text", id: event.messageId, step: turn.step ?? 1, text: "", done: false, isNew: true });
     case "TEXT_MESSAGE_CONTENT":
       return changed(turn, "text", event.messageId, (part) => ({ text: part.text + event.delta }));
     case "TEXT_MESSAGE_END":

@@ -24,7 +24,7 @@ export const Turn = memo(function Turn({ turn, isLast, isBusy, pending, choices,
     </div>`}
     <div class="answered">
       <h2 class="only-heard">Adjutant</h2>
-      ${turn.parts.map((part) => html`<${Part} key=${`${part.kind}-${part.id}`} part=${part} isLive=${isRunning}
+      ${turn.parts.map((part) => html`<${Part} key=${`${part.kind}-${part.id}`} part=${part}
         pending=${part.interrupt ? pending.find((call) => call.interrupt_id === part.interrupt) : null}
         choice=${part.interrupt ? choices[part.interrupt] : null} />`)}
       ${isRunning ? html`<${Working} turn=${turn} attempt=${attempt} stopping=${stopping} />` : null}
@@ -42,10 +42,10 @@ export const Turn = memo(function Turn({ turn, isLast, isBusy, pending, choices,
   </li>`;
 });
 
-function Part({ part, isLive, pending, choice }) {
+function Part({ part, pending, choice }) {
   if (part.kind === "tool") return html`<${ToolCard} part=${part} pending=${pending} choice=${choice} />`;
   if (part.kind === "thinking") return html`<${Thinking} part=${part} />`;
-  return html`<${Markdown} text=${part.text} done=${part.done} heard=${isLive} />`;
+  return html`<${Markdown} text=${part.text} done=${part.done} heard=${part.isNew} />`;
 }
 
 function Thinking({ part }) {
