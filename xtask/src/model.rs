@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::server;
-use crate::steps::{Ended, Steps, cargo, output, root, run};
+use crate::steps::{Ended, Steps, output, root, run};
 
 /// Where the weights are, for whoever has them already.
 const FILE: &str = "ADJUTANT_MODEL_FILE";
@@ -16,8 +16,11 @@ const FILE: &str = "ADJUTANT_MODEL_FILE";
 /// cases (and what the design asks for): greedy output differs a little between processors.
 const EVALUATIONS: &[(&str, &str)] = &[("evals/todo.jsonl", "23"), ("evals/todo-lists.jsonl", "54")];
 
-/// Gets the model, runs its tests and the evaluations.
-pub(crate) fn suite(steps: &mut Steps, adjutant: &Path) {
+/// The tests that need weights, by what their names have in common.
+const TESTS: &str = "weights::";
+
+/// Gets the model, runs its tests and the evaluations. `tests`: what runs tests, as they were built before.
+pub(crate) fn suite(steps: &mut Steps, adjutant: &Path, tests: &mut Command) {
     let mut weights = None;
     steps.may_be_skipped("the model suite: the model itself", || match find_weights(adjutant) {
         Ok(file) => {
@@ -28,10 +31,7 @@ pub(crate) fn suite(steps: &mut Steps, adjutant: &Path) {
         Err(cause) => Ok(Ended::NotRun(cause)),
     });
     let Some(weights) = weights else { return };
-    steps.step("the model suite: tests", || {
-        let arguments = ["test", "--release", "--locked", "--package", "adjutant-embedded"];
-        run(cargo(arguments).env(FILE, &weights))
-    });
+    steps.step("the model suite: tests", || run(tests.arg(TESTS).env(FILE, &weights)));
     for (cases, min_pass) in EVALUATIONS {
         steps.step(&format!("the model suite: {cases}"), || {
             let mut evaluation = Command::new(adjutant);

@@ -36,7 +36,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     });
     if let Some(adjutant) = shipped {
         clients::suite(&mut steps, &adjutant, &built_examples());
-        model::suite(&mut steps, &adjutant);
+        model::suite(&mut steps, &adjutant, &mut runner.tests(&features));
     }
     steps.finish()
 }
