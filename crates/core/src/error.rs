@@ -47,7 +47,7 @@ pub enum ModelError {
         message: String,
     },
     /// The provider failed on its side.
-    #[error("{provider} failed (HTTP {status}): {message}")]
+    #[error("{provider} {}: {message}", how_it_failed(*status))]
     Server {
         /// Who failed.
         provider: ProviderId,
@@ -124,6 +124,11 @@ pub enum ModelError {
 
 fn after(wait: &Option<Duration>) -> String {
     wait.map(|wait| format!("; asks to wait {} s", wait.as_secs_f64())).unwrap_or_default()
+}
+
+/// A failure inside an answer came with the status of a success, which would read as if nothing were wrong.
+fn how_it_failed(status: u16) -> String {
+    if status == 200 { "answered with a failure".to_owned() } else { format!("failed (HTTP {status})") }
 }
 
 impl ModelError {

@@ -308,7 +308,7 @@ fn what_is_no_answer_is_an_error() {
     );
     check(
         r#"{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}"#,
-        expect!["server: anthropic failed (HTTP 200): overloaded_error: Overloaded"],
+        expect!["server: anthropic answered with a failure: overloaded_error: Overloaded"],
     );
     check(
         r#"{"error": {"message": "Slow down.", "code": 429}}"#,
@@ -329,7 +329,7 @@ fn a_stream_that_breaks_is_never_a_success() {
     }
     let failed = |bytes: String| line(&streamed_bytes(bytes.as_bytes(), 5).1);
     let begun = format!("data: {}\n\n", all[0]);
-    expect!["server: anthropic failed (HTTP 200): api_error: Oh."].assert_eq(&failed(format!(
+    expect!["server: anthropic answered with a failure: api_error: Oh."].assert_eq(&failed(format!(
         "{begun}{{\"type\": \"error\", \"error\": {{\"type\": \"api_error\", \"message\": \"Oh.\"}}}}\n"
     )));
     expect!["rate_limit: rate limited by anthropic"].assert_eq(&failed(format!(

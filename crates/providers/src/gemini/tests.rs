@@ -282,7 +282,7 @@ fn what_is_no_answer_is_an_error() {
     );
     check(
         r#"{"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE"}}"#,
-        expect!["server: gemini failed (HTTP 200): 503 UNAVAILABLE: Overloaded."],
+        expect!["server: gemini answered with a failure: 503 UNAVAILABLE: Overloaded."],
     );
     check(
         r#"{"candidates": [{"content": {"par"#,
@@ -354,7 +354,7 @@ fn a_stream_that_breaks_is_never_a_success() {
     let failed = |bytes: String| line(&streamed_bytes(bytes.as_bytes(), 5).1);
     expect!["truncated: the answer of gemini ended early: it ended before its first event"]
         .assert_eq(&failed(String::new()));
-    expect!["server: gemini failed (HTTP 200): 499 CANCELLED: Stopped."].assert_eq(&failed(format!(
+    expect!["server: gemini answered with a failure: 499 CANCELLED: Stopped."].assert_eq(&failed(format!(
         "data: {first}\n\n{{\n\"error\": {{\n\"code\": 499,\n\"message\": \"Stopped.\",\n\"status\": \"CANCELLED\"\n}}\n}}\n"
     )));
     expect!["rate_limit: rate limited by gemini; asks to wait 2 s"].assert_eq(&failed(format!(

@@ -374,7 +374,7 @@ fn calls_and_thinking_that_come_as_text_are_read() {
 #[test]
 fn an_error_inside_a_200_is_an_error() {
     for (error, expected) in [
-        (json!("Oops."), "server: ollama failed (HTTP 200): Oops."),
+        (json!("Oops."), "server: ollama answered with a failure: Oops."),
         (
             json!("model \"x\" not found, try pulling it first"),
             "not_found: ollama has no model \"qwen3:8b\": model \"x\" not found, try pulling it first To install it: ollama pull qwen3:8b",

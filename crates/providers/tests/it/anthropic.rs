@@ -158,5 +158,8 @@ async fn an_error_inside_a_200_is_an_error() {
     events.push(&overloaded);
     let answers = vec![Answer::events(Framing::Events, &events), FAULTS.fine(Mode::Streaming)];
     let seen = ask(&FAULTS, Mode::Streaming, answers, None, |_| {}).await;
-    assert_eq!(seen.line(), "asked 1: server: anthropic failed (HTTP 200): overloaded_error: Overloaded");
+    assert_eq!(
+        seen.line(),
+        "asked 1: server: anthropic answered with a failure: overloaded_error: Overloaded"
+    );
 }

@@ -209,7 +209,7 @@ async fn an_error_inside_a_200_is_an_error() {
     let answers =
         vec![Answer::events(Framing::Events, &[FAULTS.events[0], late]), FAULTS.fine(Mode::Streaming)];
     let seen = ask(&FAULTS, Mode::Streaming, answers, None, |_| {}).await;
-    assert_eq!(seen.line(), "asked 1: server: gemini failed (HTTP 200): 503 UNAVAILABLE: Overloaded.");
+    assert_eq!(seen.line(), "asked 1: server: gemini answered with a failure: 503 UNAVAILABLE: Overloaded.");
 }
 
 #[tokio::test]

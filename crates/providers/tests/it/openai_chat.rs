@@ -240,5 +240,5 @@ async fn an_error_inside_a_200_is_an_error() {
         FAULTS.fine(Mode::Streaming),
     ];
     let seen = ask(&FAULTS, Mode::Streaming, answers, None, |_| {}).await;
-    assert_eq!(seen.line(), "asked 1: server: openai-chat failed (HTTP 200): Sorry.");
+    assert_eq!(seen.line(), "asked 1: server: openai-chat answered with a failure: Sorry.");
 }

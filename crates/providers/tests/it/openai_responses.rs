@@ -188,6 +188,6 @@ async fn an_error_inside_a_200_is_an_error() {
         let answers =
             vec![Answer::events(Framing::Events, &[FAULTS.events[2], error]), FAULTS.fine(Mode::Streaming)];
         let seen = ask(&FAULTS, Mode::Streaming, answers, None, |_| {}).await;
-        assert_eq!(seen.line(), "asked 1: server: openai failed (HTTP 200): Sorry.");
+        assert_eq!(seen.line(), "asked 1: server: openai answered with a failure: Sorry.");
     }
 }

@@ -351,11 +351,11 @@ fn how_an_answer_ended() {
         (json!(""), r#"Stop: "a""#),
         (
             json!("insufficient_system_resource"),
-            "server: openai-compatible failed (HTTP 200): finish_reason insufficient_system_resource: the server ran out of resources",
+            "server: openai-compatible answered with a failure: finish_reason insufficient_system_resource: the server ran out of resources",
         ),
         (
             json!("error"),
-            "server: openai-compatible failed (HTTP 200): finish_reason error: the server could not go on",
+            "server: openai-compatible answered with a failure: finish_reason error: the server could not go on",
         ),
         (json!("abort"), "truncated: the answer of openai-compatible ended early: finish_reason abort"),
         (
@@ -391,7 +391,7 @@ fn what_is_no_answer_is_an_error() {
         (r#"{"id":"x"}"#, "invalid_response: groq sent a response we cannot read: no choices"),
         (r#"{"choices":[{"message":{"con"#, "truncated"),
         ("<html>", "invalid_response"),
-        (r#"{"error":"Model is loading"}"#, "server: groq failed (HTTP 200): Model is loading"),
+        (r#"{"error":"Model is loading"}"#, "server: groq answered with a failure: Model is loading"),
         (r#"{"error":{"message":"Slow down","code":429}}"#, "rate_limit"),
         (r#"{"error":{"message":"No credits","code":402}}"#, "quota"),
         (
@@ -402,14 +402,14 @@ fn what_is_no_answer_is_an_error() {
             r#"{"object":"error","message":"Bad","type":"BadRequestError","code":400}"#,
             "bad_request: groq rejected the request: Bad",
         ),
-        (r#"{"detail":"Not Found"}"#, "server: groq failed (HTTP 200): Not Found"),
+        (r#"{"detail":"Not Found"}"#, "server: groq answered with a failure: Not Found"),
         (
             r#"{"choices":[{"message":{"content":"a"},"error":{"code":502,"message":"Upstream"},"finish_reason":"error"}]}"#,
             "server: groq failed (HTTP 502): Upstream",
         ),
         (
             r#"{"error":{"type":"server_error","message":"Oops"},"choices":null}"#,
-            "server: groq failed (HTTP 200): Oops",
+            "server: groq answered with a failure: Oops",
         ),
     ] {
         let (whole, stream) = (line(&decoded("groq", body)), line(&streamed("groq", &[body])));
@@ -423,7 +423,7 @@ fn what_is_no_answer_is_an_error() {
         "groq",
         &[piece, r#"{"error":{"message":"Over capacity","type":"internal_server_error"}}"#],
     ));
-    assert_eq!(late, "server: groq failed (HTTP 200): Over capacity");
+    assert_eq!(late, "server: groq answered with a failure: Over capacity");
     // In the middle of a stream without a frame, and as a stream's only content.
     let stream = format!("data: {piece}\n\n{{\"error\": {{\"message\": \"Broken\", \"code\": 500}}}}\n");
     assert_eq!(

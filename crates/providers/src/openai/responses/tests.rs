@@ -250,7 +250,7 @@ fn how_an_answer_ended() {
     }
     check(
         &json!({"status": "failed", "error": null, "output": []}),
-        expect!["server: openai failed (HTTP 200): it failed without saying why"],
+        expect!["server: openai answered with a failure: it failed without saying why"],
     );
     for status in ["in_progress", "queued", "cancelled"] {
         let error = decoded(&json!({"status": status, "output": []}).to_string()).unwrap_err();
