@@ -37,6 +37,7 @@ pub struct MemoryOptions {
     /// gets entries there; another note gets it at level 2, at its end.
     pub heading: String,
     /// The folder of the notes of conversations, relative to the vault; empty is the vault itself. Default `conversations`.
+    /// Setting `vault.conversations`.
     pub conversations: String,
 }
 

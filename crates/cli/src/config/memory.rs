@@ -32,6 +32,10 @@ pub(super) fn keys() -> Vec<Key> {
         Key { default: |_| Some(Value::Text("auto".to_owned())), ..key("vault.daily", Kind::Text) },
         Key { default: |_| Some(Value::Truth(false)), ..key("vault.log_conversations", Kind::Truth) },
         Key {
+            default: |_| Some(Value::Text(MemoryOptions::default().conversations)),
+            ..key("vault.conversations", Kind::Text)
+        },
+        Key {
             alias: Some("memoryPath"),
             default: |_| Some(Value::Text(MemoryOptions::default().path)),
             ..key("memory.path", Kind::Text)
@@ -64,7 +68,7 @@ pub(super) fn memory(values: &Values) -> MemorySettings {
             max_facts: values.integer("memory.max_facts").map_or(usual.max_facts, |max| max as usize),
             daily,
             heading: heading.filter(|text| !text.is_empty()).unwrap_or(usual.heading),
-            conversations: usual.conversations,
+            conversations: values.text("vault.conversations").unwrap_or(usual.conversations),
         },
     }
 }

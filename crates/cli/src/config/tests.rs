@@ -155,7 +155,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         }
         "serve.bind" | "serve.metrics_bind" => ("127.0.0.1:77", "\"127.0.0.1:77\""),
         "vault.path" => ("/some/folder", "\"/some/folder\""),
-        "vault.daily" | "memory.path" | "memory.heading" => ("word", "\"word\""),
+        "vault.daily" | "vault.conversations" | "memory.path" | "memory.heading" => ("word", "\"word\""),
         "vault.log_conversations" => ("true", "true"),
         "memory.max_facts" => ("7", "7"),
         "serve.jwt_secret" => ("0123456789", "\"0123456789\""),

@@ -34,9 +34,9 @@ const TAIL_BYTES: usize = 2 * 1_024;
 pub(crate) struct Renderer<'a> {
     screen: &'a Screen,
     look: Look,
-    /// Whether the answer is shown while it comes. If not, only its final form is.
+    /// Whether the answer is shown while it comes. If not, only its final form is, or what came before it broke.
     live: bool,
-    /// The running model call's text, as far as it came.
+    /// The last model call's text, as far as it came.
     streamed: String,
     blocks: Blocks,
     running: Running,
@@ -112,7 +112,14 @@ impl<'a> Renderer<'a> {
             return;
         }
         if !self.live {
-            self.screen.answer_line(content);
+            let broke = response.error.is_some() || response.outcome == OutcomeCategory::Cancelled;
+            if broke && !shown.is_empty() {
+                // Whoever reads the pipe gets what there is, and the exit code says that it is not all.
+                self.screen.answer_line(&shown);
+                self.screen.note(content);
+            } else {
+                self.screen.answer_line(content);
+            }
             return;
         }
         // Half an answer is on the screen; that it was stopped is no part of it.
@@ -141,16 +148,14 @@ impl<'a> Renderer<'a> {
 
     fn text(&mut self, text: &str) {
         self.count(text);
-        if self.live {
-            let text = clean(text);
-            // A model's leading newlines are no part of what it says.
-            let text = if self.streamed.is_empty() { text.trim_start() } else { text.as_str() };
-            if !text.is_empty() {
-                self.close_line();
-                self.streamed.push_str(text);
-                let done = self.blocks.push(text);
-                self.put(&done);
-            }
+        let text = clean(text);
+        // A model's leading newlines are no part of what it says.
+        let text = if self.streamed.is_empty() { text.trim_start() } else { text.as_str() };
+        self.streamed.push_str(text);
+        if self.live && !text.is_empty() {
+            self.close_line();
+            let done = self.blocks.push(text);
+            self.put(&done);
         }
         self.go_on("answering");
     }

@@ -68,6 +68,9 @@ fn check(command: impl Fn(&[&str]) -> std::process::Command, home: &Home) {
     let service = Serving::start(&mut serve);
 
     let annas = prepare(&service, &anna);
+    let annas_client = Client::open(&service, &anna);
+    let asked = annas_client.call("delete_task", json!({"task_id": SECRET}));
+    let confirmation = asked.token();
     let before = everything(&service, &anna);
     assert!(before.to_string().contains(SECRET));
 
@@ -116,11 +119,14 @@ fn check(command: impl Fn(&[&str]) -> std::process::Command, home: &Home) {
             assert!(!reply.text.contains(SECRET), "{path} {body}: {reply:?}");
         }
     }
+    over_mcp(&service, &bert, &annas_client, &confirmation);
     // Bert has what is his, and only that.
     let berts = everything(&service, &bert);
     assert!(!berts.to_string().contains(SECRET) && !berts.to_string().contains(&annas.runs[0]), "{berts}");
     // And of Anna's nothing was changed, answered or deleted.
     assert_eq!(everything(&service, &anna), before);
+    let listed = annas_client.call("list_tasks", json!({}));
+    assert!(listed.0.text.contains(SECRET), "her session is open: {listed:?}");
     let yes =
         json!({"thread_id": annas.named, "resume": [{"interrupt_id": annas.interrupt, "approved": true}]});
     let gone = ask(&service, &anna, "POST", "/v1/chat", &yes).json();
@@ -128,6 +134,91 @@ fn check(command: impl Fn(&[&str]) -> std::process::Command, home: &Home) {
     // Bert's task of the same number is still there: he has one, and it is not that one.
     let tasks = ask(&service, &bert, "GET", "/v1/tasks", &Value::Null).json();
     assert!(!tasks.to_string().contains(SECRET));
+}
+
+/// What Bert tries as an MCP client: in a session of his own, and in Anna's.
+fn over_mcp(service: &Serving, bert: &str, annas: &Client<'_>, confirmation: &str) {
+    let own = Client::open(service, bert);
+    let hers = Client { service, token: bert, session: annas.session.clone() };
+    for tool in ["list_tasks", "add_task", "update_task", "complete_task", "delete_task"] {
+        for arguments in [
+            json!({}),
+            json!({"user_id": "anna"}),
+            json!({"task_id": "1"}),
+            json!({"task_id": "zan"}),
+            json!({"task_id": "zan", "description": "mine", "user": "anna"}),
+            json!({"task_id": "1", "confirmation_token": confirmation}),
+            json!({"task_id": "zan", "confirmation_token": confirmation}),
+        ] {
+            let answered = own.call(tool, arguments.clone());
+            assert_eq!(answered.0.status, 200, "{tool} {arguments}: {answered:?}");
+            assert!(!answered.0.text.contains(SECRET), "{tool} {arguments}: {answered:?}");
+            let refused = hers.call(tool, arguments);
+            assert_eq!(refused.0.status, 404, "{refused:?}");
+            assert!(!refused.0.text.contains(SECRET), "{refused:?}");
+        }
+    }
+    for method in ["GET", "DELETE"] {
+        let refused = hers.send(method, "");
+        assert_eq!(refused.status, 404, "{method}: {refused:?}");
+    }
+}
+
+/// An MCP client over HTTP.
+struct Client<'a> {
+    service: &'a Serving,
+    token: &'a str,
+    session: String,
+}
+
+/// What a tool gave.
+#[derive(Debug)]
+struct Called(Reply);
+
+impl Called {
+    /// The token that confirms the call.
+    #[track_caller]
+    fn token(&self) -> String {
+        let data = self.0.text.lines().filter_map(|line| line.strip_prefix("data:"));
+        let answers = data.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
+        let mut tokens = answers.filter_map(|answer| {
+            answer["result"]["structuredContent"]["confirmation_token"].as_str().map(str::to_owned)
+        });
+        tokens.next().unwrap_or_else(|| panic!("no token in {self:?}"))
+    }
+}
+
+impl<'a> Client<'a> {
+    fn open(service: &'a Serving, token: &'a str) -> Self {
+        let mut client = Self { service, token, session: String::new() };
+        let about = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+        let opened = client.send("POST", &request("initialize", about));
+        client.session = opened.header("mcp-session-id").unwrap_or_else(|| panic!("{opened:?}")).to_owned();
+        client.send("POST", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        client
+    }
+
+    fn call(&self, tool: &str, arguments: Value) -> Called {
+        Called(self.send("POST", &request("tools/call", json!({"name": tool, "arguments": arguments}))))
+    }
+
+    fn send(&self, method: &str, body: &str) -> Reply {
+        let bearer = format!("Bearer {}", self.token);
+        let mut headers = vec![
+            ("Authorization", bearer.as_str()),
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+            ("X-User", "anna"),
+        ];
+        if !self.session.is_empty() {
+            headers.push(("Mcp-Session-Id", &self.session));
+        }
+        send(&self.service.address, method, "/mcp", &headers, body).unwrap()
+    }
+}
+
+fn request(method: &str, params: Value) -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string()
 }
 
 /// Anna has a task, a conversation that waits, turns and their logs.

@@ -444,17 +444,25 @@ fn a_conversation_is_a_note_of_the_vault_if_the_person_wants_that() {
     let before = bytes(&vault);
     home.run(&["-m", &model, "good morning"]).succeeds();
     assert_eq!(bytes(&vault), before, "not unless it is asked for");
-    home.config(&format!("[vault]\npath = {:?}\nlog_conversations = true\n", arg(&vault)));
+    let setting = format!("[vault]\npath = {:?}\nlog_conversations = true\nconversations = ", arg(&vault));
+    home.config(&format!("{setting}\"Talks/Diana\"\n"));
     home.run(&["-m", &model, "the sea is calm"]).succeeds();
     home.run(&["-m", &model, "-c", "and now it rains"]).succeeds();
     let new: Vec<PathBuf> = bytes(&vault).into_keys().filter(|path| !before.contains_key(path)).collect();
     let [note] = new.as_slice() else { panic!("one note for one conversation: {new:?}") };
+    assert!(note.starts_with(vault.join("Talks/Diana")), "{note:?}");
     let text = std::fs::read_to_string(note).unwrap();
     for words in ["the sea is calm", "You said: the sea is calm", "and now it rains"] {
         assert!(text.contains(words), "{text}");
     }
     home.run(&["-m", &model, "--temp", "forget this"]).succeeds();
     assert_eq!(std::fs::read_to_string(note).unwrap(), text);
+    // A folder outside of the vault is none; what was said stays in the database.
+    let after = bytes(&vault);
+    home.config(&format!("{setting}\"../outside\"\n"));
+    let left = home.run(&["-m", &model, "one more"]).succeeds();
+    assert!(left.stderr.contains("outside"), "{}", left.stderr);
+    assert!(bytes(&vault) == after && !vault.with_file_name("outside").exists());
 }
 
 /// Killed at every place a process can die at, and started again: the day has the entry once.

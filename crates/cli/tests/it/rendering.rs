@@ -346,3 +346,12 @@ fn tool_rounds_are_bounded_by_an_option() {
     assert_eq!((code, lines.last().unwrap()["outcome"].as_str()), (6, Some("LIMIT:ITERATIONS")), "{lines:?}");
     assert_eq!(lines.iter().filter(|line| line["type"] == "tool_started").count(), 1);
 }
+
+#[test]
+fn a_pipe_gets_what_came_before_an_answer_broke() {
+    let home = Home::new();
+    let model = home.script(&[r#"{"text": "The first half", "fault": "truncated"}"#]);
+    let run = home.run(&["-m", &model, "tell me"]);
+    assert_eq!((run.code, run.stdout.as_str()), (5, "The first half\n"), "{}", run.stderr);
+    assert!(run.stderr.contains("I had trouble processing that."), "{}", run.stderr);
+}

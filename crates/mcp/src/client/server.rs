@@ -128,7 +128,7 @@ impl Server {
 
     /// Calls a tool. `harmless`: nothing can have happened, whatever is not known.
     ///
-    /// Cancelled, it tells the server and waits a little for an answer; dropped, it tells the server.
+    /// Cancelled, it tells the server and, unless it is harmless, waits a little for an answer; dropped, it tells the server.
     ///
     /// # Errors
     /// [`ToolError::Failed`] and [`ToolError::Invalid`] if it was not done or the server says so; [`ToolError::Unknown`]
@@ -161,15 +161,20 @@ impl Server {
         })?;
         let mut abandoned = Abandoned { request: Some((peer, handle.id.clone())) };
         let mut answer = handle.rx;
-        let stopped = tokio::select! {
+        tokio::select! {
             answer = &mut answer => {
                 abandoned.request = None;
                 return self.answered(tool, answer, harmless);
             }
-            () = cancelled.cancelled() => abandoned.tell(),
-        };
-        stopped.await;
+            () = cancelled.cancelled() => {}
+        }
         let what = "it was stopped";
+        if harmless {
+            // Whatever became of it, nothing changed. The server is told without waiting for it.
+            drop(abandoned);
+            return Err(self.lost(&format!("{tool} of the MCP server {server}: {what}"), harmless));
+        }
+        abandoned.tell().await;
         match tokio::time::timeout(AFTER_CANCEL, answer).await {
             // An error says that it stopped, not how far it had come.
             Ok(Ok(Ok(answer))) => self.answered(tool, Ok(Ok(answer)), harmless),
