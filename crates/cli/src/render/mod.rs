@@ -36,7 +36,7 @@ pub(crate) struct Renderer<'a> {
     look: Look,
     /// Whether the answer is shown while it comes. If not, only its final form is, or what came before it broke.
     live: bool,
-    /// The last model call's text, as far as it came.
+    /// The last model call's text, as far as it came; where answers are not shown live, only while it comes.
     streamed: String,
     blocks: Blocks,
     running: Running,
@@ -78,7 +78,13 @@ impl<'a> Renderer<'a> {
             RunEvent::Text(text) => self.text(text),
             RunEvent::Thinking(text) => self.thinking(text),
             RunEvent::Retrying { attempt, wait, reason } => self.retrying(*attempt, *wait, reason),
-            RunEvent::ModelFinished { .. } => self.end_text(),
+            RunEvent::ModelFinished { .. } => {
+                self.end_text();
+                if !self.live {
+                    // The whole of it is in the response.
+                    self.streamed.clear();
+                }
+            }
             RunEvent::SummaryStarted { messages, .. } => {
                 self.happens(Status::new(format!("putting {messages} older messages into few words")));
             }
@@ -112,13 +118,12 @@ impl<'a> Renderer<'a> {
             return;
         }
         if !self.live {
-            let broke = response.error.is_some() || response.outcome == OutcomeCategory::Cancelled;
-            if broke && !shown.is_empty() {
-                // Whoever reads the pipe gets what there is, and the exit code says that it is not all.
+            if shown.is_empty() {
+                self.screen.answer_line(content);
+            } else {
+                // The answer broke. Whoever reads the pipe gets what there is, and the exit code says that it is not all.
                 self.screen.answer_line(&shown);
                 self.screen.note(content);
-            } else {
-                self.screen.answer_line(content);
             }
             return;
         }
