@@ -5,7 +5,7 @@ import { HOSTILE } from "./hostile-text.mjs";
 
 const string = { type: "object", properties: { words: { type: "string" } }, additionalProperties: false };
 const TOOLS = [
-  { name: "nap", description: "Takes a minute.", inputSchema: string, annotations: { readOnlyHint: true } },
+  { name: "nap", description: "Takes for ever.", inputSchema: string, annotations: { readOnlyHint: true } },
   { name: "gossip", description: "Says what it was told to say by somebody else.", inputSchema: string, annotations: { readOnlyHint: true } },
   { name: "grumble", description: "Always fails.", inputSchema: string, annotations: { readOnlyHint: true } },
   { name: "launch", description: "Begins something and is gone.", inputSchema: string, annotations: { destructiveHint: false } },
@@ -16,7 +16,7 @@ const answers = {
   ping: () => ({}),
   "tools/list": () => ({ tools: TOOLS }),
   "tools/call": async ({ name }) => {
-    if (name === "nap") await new Promise((resolve) => setTimeout(resolve, 60_000));
+    if (name === "nap") await new Promise(() => {});
     if (name === "launch") process.exit(1);
     return { content: [{ type: "text", text: name === "grumble" ? "I will not do that." : HOSTILE }], isError: name === "grumble" };
   },

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::steps::{Ended, Failure, Steps, cargo, output, root, run as run_command, target};
+use crate::steps::{Ended, Failure, Steps, cargo, end, output, root, run as run_command, target};
 
 /// The programs a folder may hold, and what runs them.
 const PROGRAMS: &[(&str, &str)] = &[("run.mjs", "node"), ("run.py", "python3")];
@@ -37,34 +37,61 @@ pub(crate) fn run(name: Option<&str>) -> Result<(), Failure> {
             return Err(format!("there is no tests/clients/{name}"));
         }
     }
-    let mut steps = Steps::default();
-    all(&mut steps, &adjutant, &folders, None);
+    let steps = Steps::begin()?;
+    let ready = install_each(&steps, folders);
+    ask_each(&steps, &ready, &adjutant, None, &[]);
     steps.finish()
 }
 
-/// All of them, beside examples of the workspace that were built a moment ago.
-pub(crate) fn suite(steps: &mut Steps, adjutant: &Path, examples: &Path) {
+/// Installs what all of them need. The folders whose programs can be run.
+pub(crate) fn prepare(steps: &Steps) -> Vec<PathBuf> {
     match folders() {
-        Ok(folders) => all(steps, adjutant, &folders, Some(examples)),
-        Err(failure) => steps.step("clients", || Err(failure)),
+        Ok(folders) => install_each(steps, folders),
+        Err(failure) => {
+            steps.step("clients", || Err(failure));
+            Vec::new()
+        }
     }
 }
 
-fn all(steps: &mut Steps, adjutant: &Path, folders: &[PathBuf], examples: Option<&Path>) {
+fn install_each(steps: &Steps, folders: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut ready = Vec::new();
     for folder in folders {
-        let name = name_of(folder);
-        let mut installed = false;
+        let name = name_of(&folder);
         steps.may_be_skipped(&format!("{name}: what it needs"), || {
-            let ended = install(folder, &name)?;
-            installed = matches!(ended, Ended::Ok);
+            let ended = install(&folder, &name)?;
+            if matches!(ended, Ended::Ok) {
+                ready.push(folder);
+            }
             Ok(ended)
         });
+    }
+    ready
+}
+
+/// Runs the programs of these folders, beside examples of the workspace that were built a moment ago, where they were, and
+/// with these variables.
+pub(crate) fn ask_each(
+    steps: &Steps,
+    folders: &[PathBuf],
+    adjutant: &Path,
+    examples: Option<&Path>,
+    environment: &[(&str, &str)],
+) {
+    for folder in folders {
+        let name = name_of(folder);
         for (program, interpreter) in PROGRAMS.iter().filter(|(program, _)| folder.join(program).is_file()) {
-            if installed {
-                steps.step(&format!("{name}: {program}"), || {
-                    ask(adjutant, folder, &name, (program, interpreter), examples)
-                });
-            }
+            steps.step(&format!("{name}: {program}"), || {
+                let mut command = Command::new(interpreter);
+                command.arg(program).envs(environment.iter().copied());
+                if let Some(examples) = examples {
+                    command.env("ADJUTANT_EXAMPLES", examples);
+                }
+                if *interpreter == "python3" {
+                    command.env("PYTHONPATH", python_of(&name)).env("PYTHONDONTWRITEBYTECODE", "1");
+                }
+                ask(adjutant, folder, &name, &mut command)
+            });
         }
     }
 }
@@ -119,13 +146,8 @@ fn install(folder: &Path, name: &str) -> Result<Ended, Failure> {
     Ok(Ended::Ok)
 }
 
-fn ask(
-    adjutant: &Path,
-    folder: &Path,
-    name: &str,
-    (program, interpreter): (&str, &str),
-    examples: Option<&Path>,
-) -> Result<(), Failure> {
+/// Runs a program beside a service of its own.
+fn ask(adjutant: &Path, folder: &Path, name: &str, command: &mut Command) -> Result<(), Failure> {
     let home = target().join("xtask").join("homes").join(name);
     if home.is_dir() {
         fs::remove_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
@@ -137,21 +159,13 @@ fn ask(
         false => "demo".to_owned(),
     };
     let service = Service::start(adjutant, &home, &model)?;
-    let mut command = Command::new(interpreter);
     command
-        .arg(program)
         .current_dir(folder)
         .stdin(Stdio::null())
         .env("ADJUTANT_URL", &service.url)
         .env("ADJUTANT_TOKEN", &service.token)
         .env("ADJUTANT_BIN", adjutant);
-    if let Some(examples) = examples {
-        command.env("ADJUTANT_EXAMPLES", examples);
-    }
-    if interpreter == "python3" {
-        command.env("PYTHONPATH", python_of(name)).env("PYTHONDONTWRITEBYTECODE", "1");
-    }
-    run_command(&mut command)
+    run_command(command)
 }
 
 /// A running service. It ends with this.
@@ -184,9 +198,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        end(&mut self.process);
     }
 }
 

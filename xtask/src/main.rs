@@ -8,30 +8,40 @@
 
 mod check; // rules of the house
 mod clients; // official clients and a browser against the running binary
-mod measure; // how heavy the library is
+mod dist; // what a person installs without building
+mod measure; // how heavy library and binary are
 mod metadata; // what cargo knows of the workspace
 mod model; // the suite that needs a language model
+mod not_run; // what could not be run here, and why
 mod server; // the adapters against somebody else's server
 mod steps; // running commands, one named step each
-mod test; // every test
+mod test; // the tests, in sizes
 
 use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask check     format, clippy, docs, features one by one, arrows between crates, licences, files
-cargo xtask test      every test: workspace, doc tests, examples, crash tests, clients, and the suites that need a model
+cargo xtask test [SIZE]
+    quick [-p PACKAGE]  units, core, runtime, tools, memory, service; or one package. No other process is started
+    (no size)           everything that needs no download but crates: workspace, PostgreSQL, crash tests, doc tests, examples
+    all                 also Restate, clients of other languages, a browser, and the suites that need a model
+    long                the same with all cases of what `all` samples
 cargo xtask clients [NAME]   official clients and a browser against the running binary (tests/clients/, tests/browser)
+cargo xtask dist [archive|rootfs|deb] [--binary FILE]   what a person installs without building, in target/packages; made and tried
 cargo xtask measure   weight of the library with one provider: crates in its tree, CPU seconds of a clean check
+cargo xtask measure binary   weight of the binary, each profile: CPU minutes of a clean build, bytes
 ";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["check"] => check::run(),
-        ["test"] => test::run(),
+        ["test", size @ ..] => test::run(size),
         ["clients"] => clients::run(None),
         ["clients", name] => clients::run(Some(name)),
-        ["measure"] => measure::run(),
+        ["dist", words @ ..] => dist::Wanted::read(words).and_then(|wanted| dist::run(&wanted)),
+        ["measure"] => measure::library(),
+        ["measure", "binary"] => measure::binary(),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

@@ -1,57 +1,83 @@
-//! `cargo xtask measure`: what the library with one provider costs whoever adds it.
+//! `cargo xtask measure`: what the library with one provider costs whoever adds it. `cargo xtask measure binary`: what the
+//! binary costs whoever builds it, and what it weighs.
 
-use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
+use crate::check::budget;
 use crate::steps::{Failure, cargo, output, root};
 
 /// The library as a user adds it: `cargo add adjutant --no-default-features --features gemini`.
-const SELECTION: &[&str] =
-    &["--locked", "--package", "adjutant", "--no-default-features", "--features", "gemini"];
+pub(crate) const LIBRARY: &[&str] =
+    &["--package", "adjutant", "--no-default-features", "--features", "gemini"];
+
+/// The binary with its default features but the model inside the process.
+const WITHOUT_ENGINE: &[&str] =
+    &["--no-default-features", "--features", "gemini,openai,anthropic,ollama,postgres"];
 
 /// Prints how many crates the library brings and what a clean check of it costs.
 ///
 /// # Errors
 /// If cargo fails.
-pub(crate) fn run() -> Result<(), Failure> {
-    let tree = ["tree", "--edges", "no-dev", "--prefix", "none", "--format", "{p}"];
-    let tree = output(&mut cargo(tree.iter().chain(SELECTION).copied()))?;
-    let crates = third_party(&tree, &root().display().to_string());
-    println!("adjutant with gemini, for this platform, without its tests");
+pub(crate) fn library() -> Result<(), Failure> {
+    let crates = budget::crates_of(LIBRARY)?;
+    println!("adjutant with gemini, without its tests");
     println!("third-party crates: {}", crates.len());
-
-    // A folder of its own, so that nothing is built already.
-    let target = root().join("target").join("measure");
-    if target.exists() {
-        fs::remove_dir_all(&target)
-            .map_err(|error| format!("{} cannot be emptied: {error}", target.display()))?;
-    }
-    // Downloads are no part of the figure.
-    output(&mut cargo(["fetch", "--locked"]))?;
-    let mut check = Command::new("sh");
-    check
-        .args(["-c", "\"$CARGO\" check --quiet \"$@\" 1>&2 && times", "measure"])
-        .args(SELECTION)
-        .env("CARGO", cargo([]).get_program())
-        .env("CARGO_TARGET_DIR", &target)
-        .current_dir(root());
-    let times = output(&mut check)?;
-    let seconds =
-        cpu_seconds(&times).ok_or_else(|| format!("the shell's times cannot be read: {times:?}"))?;
+    let seconds = cpu(&[&["check"], LIBRARY].concat())?;
     println!("clean cargo check, CPU (user + system): {seconds:.0} s");
-    fs::remove_dir_all(&target).map_err(|error| format!("{} cannot be removed: {error}", target.display()))
+    remove()
 }
 
-/// The packages of a `cargo tree` without those of this workspace.
-fn third_party(tree: &str, root: &str) -> BTreeSet<String> {
-    tree.lines()
-        .filter(|line| !line.contains(root))
-        .filter_map(|line| {
-            let mut words = line.split_whitespace();
-            Some(format!("{} {}", words.next()?, words.next()?))
-        })
-        .collect()
+/// Builds the binary of each profile from nothing, and prints what that costs and what comes out.
+///
+/// # Errors
+/// If cargo fails, or a binary has more bytes than it may have.
+pub(crate) fn binary() -> Result<(), Failure> {
+    let builds = [
+        ("release", &[][..], budget::RELEASE_BYTES),
+        ("dist", &[], budget::DIST_BYTES),
+        ("dist", WITHOUT_ENGINE, budget::DIST_WITHOUT_ENGINE_BYTES),
+    ];
+    let mut failures = Vec::new();
+    for (profile, features, limit) in builds {
+        println!("profile {profile} {}", features.join(" "));
+        let build = ["build", "--package", "adjutant-cli", "--profile", profile];
+        let seconds = cpu(&[&build, features].concat())?;
+        println!("    clean build, CPU (user + system): {:.1} min", seconds / 60.0);
+        let binary = folder().join(profile).join(format!("adjutant{}", std::env::consts::EXE_SUFFIX));
+        failures.extend(budget::size(&binary, limit).err());
+    }
+    remove()?;
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+}
+
+/// A folder of its own, so that nothing is built already.
+fn folder() -> PathBuf {
+    root().join("target").join("measure")
+}
+
+fn remove() -> Result<(), Failure> {
+    let folder = folder();
+    if !folder.exists() {
+        return Ok(());
+    }
+    fs::remove_dir_all(&folder).map_err(|error| format!("{} cannot be removed: {error}", folder.display()))
+}
+
+/// Runs cargo in an empty folder and gives the CPU seconds of all that it started.
+fn cpu(arguments: &[&str]) -> Result<f64, Failure> {
+    remove()?;
+    // Downloads are no part of the figure.
+    output(&mut cargo(["fetch", "--locked"]))?;
+    let mut run = Command::new("sh");
+    run.args(["-c", "\"$CARGO\" \"$@\" --locked --quiet 1>&2 && times", "measure"])
+        .args(arguments)
+        .env("CARGO", cargo([]).get_program())
+        .env("CARGO_TARGET_DIR", folder())
+        .current_dir(root());
+    let times = output(&mut run)?;
+    cpu_seconds(&times).ok_or_else(|| format!("the shell's times cannot be read: {times:?}"))
 }
 
 /// User and system seconds of all children, from the second line of the shell's `times`: `1m2.34s 0m5.6s`.
@@ -68,16 +94,6 @@ fn seconds(time: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn crates_are_counted_once_and_ours_are_not() {
-        let tree = "adjutant v0.1.0 (/x/crates/adjutant)\nserde v1.0.0\nserde_derive v1.0.0 (proc-macro)\nserde v1.0.0 (*)\n\nsyn v1.0.0\nsyn v2.0.0\n";
-        let crates = third_party(tree, "/x");
-        assert_eq!(
-            crates.iter().map(String::as_str).collect::<Vec<_>>(),
-            ["serde v1.0.0", "serde_derive v1.0.0", "syn v1.0.0", "syn v2.0.0"]
-        );
-    }
 
     #[test]
     fn times_of_children_are_added() {

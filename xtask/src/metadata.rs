@@ -32,6 +32,17 @@ pub(crate) fn packages() -> Result<Vec<Package>, Failure> {
     parse(&text)
 }
 
+/// Returns the version of one of them.
+///
+/// # Errors
+/// If cargo does not know it.
+pub(crate) fn version(package: &str) -> Result<String, Failure> {
+    // Ends in `#name@1.2.3`.
+    let id = output(&mut cargo(["pkgid", "--locked", "--package", package]))?;
+    let version = id.trim().rsplit_once('@').map(|(_, version)| version.to_owned());
+    version.ok_or_else(|| format!("cargo pkgid names no version: {id}"))
+}
+
 fn parse(text: &str) -> Result<Vec<Package>, Failure> {
     let metadata: Value =
         serde_json::from_str(text).map_err(|error| format!("cargo metadata is not JSON: {error}"))?;

@@ -16,11 +16,8 @@ const FILE: &str = "ADJUTANT_MODEL_FILE";
 /// cases (and what the design asks for): greedy output differs a little between processors.
 const EVALUATIONS: &[(&str, &str)] = &[("evals/todo.jsonl", "23"), ("evals/todo-lists.jsonl", "54")];
 
-/// The tests that need weights, by what their names have in common.
-const TESTS: &str = "weights::";
-
-/// Gets the model, runs its tests and the evaluations. `tests`: what runs tests, as they were built before.
-pub(crate) fn suite(steps: &mut Steps, adjutant: &Path, tests: &mut Command) {
+/// Gets the model, with any binary that can fetch one. `None` if it cannot be had.
+pub(crate) fn prepare(steps: &Steps, adjutant: &Path) -> Option<PathBuf> {
     let mut weights = None;
     steps.may_be_skipped("the model suite: the model itself", || match find_weights(adjutant) {
         Ok(file) => {
@@ -30,19 +27,26 @@ pub(crate) fn suite(steps: &mut Steps, adjutant: &Path, tests: &mut Command) {
         }
         Err(cause) => Ok(Ended::NotRun(cause)),
     });
-    let Some(weights) = weights else { return };
-    steps.step("the model suite: tests", || run(tests.arg(TESTS).env(FILE, &weights)));
+    weights
+}
+
+/// Runs the tests that need weights, the evaluations, and the adapters against a real server with the same weights.
+/// `tests`: what runs the tests, as they were built before.
+pub(crate) fn suite(steps: &Steps, adjutant: &Path, weights: &Path, tests: &mut [Command]) {
+    steps.step("the model suite: tests", || {
+        tests.iter_mut().try_for_each(|tests| run(tests.env(FILE, weights)))
+    });
     for (cases, min_pass) in EVALUATIONS {
         steps.step(&format!("the model suite: {cases}"), || {
             let mut evaluation = Command::new(adjutant);
             evaluation
                 .args(["eval", cases, "--min-pass", min_pass, "-m"])
-                .arg(model_of(&weights))
+                .arg(model_of(weights))
                 .current_dir(root());
             run(&mut evaluation)
         });
     }
-    server::suite(steps, adjutant, &weights);
+    server::suite(steps, adjutant, weights);
 }
 
 /// How `-m` names a file of weights.

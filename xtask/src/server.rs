@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::steps::{Ended, Failure, Steps, output, root, target};
+use crate::steps::{Ended, Failure, Steps, end, output, root, target};
 
 /// The package that carries the server.
 const PACKAGE: &str = "xllamacpp==2026.10.11549";
@@ -21,7 +21,7 @@ const LANGUAGES: &[(&str, &str)] =
     &[("llama-cpp", "LLAMA_API_KEY"), ("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY")];
 
 /// Gets the server, starts it with these weights, and asks it through every adapter it speaks the language of.
-pub(crate) fn suite(steps: &mut Steps, adjutant: &Path, weights: &Path) {
+pub(crate) fn suite(steps: &Steps, adjutant: &Path, weights: &Path) {
     let mut server = None;
     steps.may_be_skipped("a real server: llama.cpp's own", || match package() {
         Ok(package) => {
@@ -43,6 +43,19 @@ pub(crate) fn suite(steps: &mut Steps, adjutant: &Path, weights: &Path) {
             if found.is_empty() { Ok(()) } else { Err(found.join("\n")) }
         });
     }
+    // It is a step so that the server's own processor time is counted.
+    steps.step("a real server: its end", || {
+        drop(server);
+        Ok(())
+    });
+}
+
+/// Gets the server, if it can be had: [`suite`] says if not.
+pub(crate) fn prepare(steps: &Steps) {
+    steps.may_be_skipped("a real server: what it needs", || match package() {
+        Ok(_) => Ok(Ended::Ok),
+        Err(cause) => Ok(Ended::NotRun(cause)),
+    });
 }
 
 /// The folder of the package, installed there if it is not yet.
@@ -90,9 +103,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        end(&mut self.process);
     }
 }
 

@@ -1,21 +1,27 @@
-//! Running commands: every step has a name, is timed, and a failed one does not keep the next from running.
+//! Running commands: every step has a name, is timed, and a failed one does not keep the next from running. Steps may run
+//! beside each other.
 
+use std::cell::Cell;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::not_run::{self, NotRun};
 
 /// What went wrong, in words for a developer.
 pub(crate) type Failure = String;
 
 /// The steps of one run, and how they ended.
-#[derive(Default)]
 pub(crate) struct Steps {
-    done: Vec<Done>,
+    started: Instant,
+    done: Mutex<Vec<Done>>,
 }
 
 struct Done {
     name: String,
     seconds: f64,
+    cpu_seconds: f64,
     result: Result<Ended, Failure>,
 }
 
@@ -23,51 +29,76 @@ struct Done {
 pub(crate) enum Ended {
     /// It did what it is for.
     Ok,
-    /// It could not be run here, and why; not a failure, but never silent.
+    /// It could not be run here, and why; not a failure of the step, but never silent.
     NotRun(String),
 }
 
 impl Steps {
+    /// Begins a run. What earlier runs could not do is forgotten.
+    ///
+    /// # Errors
+    /// If the place where tests note what cannot be run cannot be made.
+    pub(crate) fn begin() -> Result<Self, Failure> {
+        not_run::clear()?;
+        Ok(Self { started: Instant::now(), done: Mutex::default() })
+    }
+
     /// Runs one step.
-    pub(crate) fn step(&mut self, name: &str, run: impl FnOnce() -> Result<(), Failure>) {
+    pub(crate) fn step(&self, name: &str, run: impl FnOnce() -> Result<(), Failure>) {
         self.may_be_skipped(name, || run().map(|()| Ended::Ok));
     }
 
     /// Runs one step that may find that it cannot run here.
-    pub(crate) fn may_be_skipped(&mut self, name: &str, run: impl FnOnce() -> Result<Ended, Failure>) {
+    pub(crate) fn may_be_skipped(&self, name: &str, run: impl FnOnce() -> Result<Ended, Failure>) {
         println!("\n==> {name}");
         let start = Instant::now();
+        CPU_SECONDS.set(0.0);
         let result = run();
         match &result {
             Ok(Ended::Ok) => {}
-            Ok(Ended::NotRun(cause)) => println!("{}", not_run(name, cause)),
-            Err(failure) => println!("{failure}"),
+            Ok(Ended::NotRun(reason)) => println!("NOT RUN: {name}: {reason}"),
+            Err(failure) => println!("{name}: {failure}"),
         }
-        self.done.push(Done { name: name.to_owned(), seconds: start.elapsed().as_secs_f64(), result });
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).push(Done {
+            name: name.to_owned(),
+            seconds: start.elapsed().as_secs_f64(),
+            cpu_seconds: CPU_SECONDS.get(),
+            result,
+        });
     }
 
-    /// Prints every step with its time.
+    /// Prints every step with its time and the processor time of its commands, then what was not run and why.
     ///
     /// # Errors
-    /// If one of them failed, with their names.
+    /// If a step failed, with their names; in CI also if something was not run that the list of [`not_run`] does not
+    /// excuse.
     pub(crate) fn finish(self) -> Result<(), Failure> {
-        println!();
-        for step in &self.done {
+        let done = self.done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        println!("\n{:>9} {:>9}", "time", "CPU");
+        for step in &done {
             let word = match &step.result {
-                Ok(Ended::Ok) => "ok".to_owned(),
-                Ok(Ended::NotRun(cause)) => not_run(&step.name, cause),
-                Err(_) => "FAILED".to_owned(),
+                Ok(Ended::Ok) => "ok",
+                Ok(Ended::NotRun(_)) => "NOT RUN",
+                Err(_) => "FAILED",
             };
-            println!("{:7.1} s  {:34} {word}", step.seconds, step.name);
+            println!("{:7.1} s {:7.1} s  {:40} {word}", step.seconds, step.cpu_seconds, step.name);
         }
-        let failed: Vec<&str> =
-            self.done.iter().filter(|step| step.result.is_err()).map(|step| step.name.as_str()).collect();
-        if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
-    }
-}
+        let cpu: f64 = done.iter().map(|step| step.cpu_seconds).sum();
+        println!(
+            "{:7.1} s {cpu:7.1} s  in all ({:.1} CPU minutes)",
+            self.started.elapsed().as_secs_f64(),
+            cpu / 60.0
+        );
 
-fn not_run(name: &str, cause: &str) -> String {
-    format!("NOT RUN: {name}: {cause}")
+        let skipped = done.iter().filter_map(|step| match &step.result {
+            Ok(Ended::NotRun(reason)) => Some(NotRun { name: step.name.clone(), reason: reason.clone() }),
+            Ok(Ended::Ok) | Err(_) => None,
+        });
+        let not_run = not_run::report(skipped.chain(not_run::noted()?).collect(), not_run::in_ci());
+        let failed: Vec<&str> =
+            done.iter().filter(|step| step.result.is_err()).map(|step| step.name.as_str()).collect();
+        if failed.is_empty() { not_run } else { Err(format!("failed: {}", failed.join(", "))) }
+    }
 }
 
 /// The root of the workspace.
@@ -89,15 +120,75 @@ pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command
     command
 }
 
-/// Runs a command whose output is shown.
+thread_local! {
+    /// Processor time of the commands of this thread's step.
+    static CPU_SECONDS: Cell<f64> = const { Cell::new(0.0) };
+}
+
+/// Between two looks at a command that runs.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Runs a command whose output is shown, and counts its processor time. Tests in it may note that they cannot be run.
 ///
 /// # Errors
 /// If it cannot be started or does not end with 0.
 pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     println!("    {}", shown(command));
+    let failed = |error: std::io::Error| format!("{error}");
     let status =
-        command.status().map_err(|error| format!("{} cannot be started: {error}", shown(command)))?;
+        command.env(not_run::VARIABLE, not_run::file()).spawn().and_then(|mut child| wait(&mut child));
+    let status =
+        status.map_err(failed).map_err(|error| format!("{} cannot be run: {error}", shown(command)))?;
     if status.success() { Ok(()) } else { Err(format!("{}: {status}", shown(command))) }
+}
+
+/// Waits until a process ends.
+fn wait(child: &mut Child) -> std::io::Result<ExitStatus> {
+    // The system keeps the times of what has ended until it is asked for the exit status, and not longer.
+    while let Some(times) = Times::of(child.id()) {
+        if times.ended {
+            times.count();
+            break;
+        }
+        std::thread::sleep(LOOK);
+    }
+    child.wait()
+}
+
+/// Ends a process, and counts its processor time to the step.
+pub(crate) fn end(child: &mut Child) {
+    if let Some(times) = Times::of(child.id()) {
+        times.count();
+    }
+    // It may have ended by itself.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Times of a process as Linux tells them; other systems count as 0.
+#[derive(Debug, PartialEq)]
+struct Times {
+    ended: bool,
+    cpu_seconds: f64,
+}
+
+impl Times {
+    fn of(process: u32) -> Option<Self> {
+        Self::parse(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+    }
+
+    /// Reads `/proc/PID/stat`: its own time and that of the children it waited for. Source: proc_pid_stat(5).
+    fn parse(stat: &str) -> Option<Self> {
+        // The second field is a name in brackets, which may hold anything.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let ticks: Option<u32> = fields.get(11..15)?.iter().map(|ticks| ticks.parse::<u32>().ok()).sum();
+        // In what is told to programs a tick is 1/100 second on every architecture of Linux.
+        Some(Self { ended: *fields.first()? == "Z", cpu_seconds: f64::from(ticks?) / 100.0 })
+    }
+
+    fn count(&self) {
+        CPU_SECONDS.set(CPU_SECONDS.get() + self.cpu_seconds);
+    }
 }
 
 /// Runs a command and gives what it wrote to its standard output.
@@ -125,9 +216,13 @@ fn shown(command: &Command) -> String {
 mod tests {
     use super::*;
 
+    fn steps() -> Steps {
+        Steps { started: Instant::now(), done: Mutex::default() }
+    }
+
     #[test]
     fn a_failed_step_fails_the_run_and_the_next_one_still_runs() {
-        let mut steps = Steps::default();
+        let steps = steps();
         let mut ran = false;
         steps.step("first", || Err("broken".to_owned()));
         steps.step("second", || {
@@ -139,17 +234,27 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_run_here_is_no_failure() {
-        let mut steps = Steps::default();
-        steps.may_be_skipped("model", || Ok(Ended::NotRun("no model".to_owned())));
-        assert_eq!(steps.finish(), Ok(()));
-        assert_eq!(not_run("model", "no model"), "NOT RUN: model: no model");
-    }
-
-    #[test]
     fn a_command_that_fails_is_a_failure() {
         assert_eq!(output(&mut cargo(["--version"])).map(|text| text.starts_with("cargo ")), Ok(true));
         assert!(output(&mut cargo(["no-such-command-of-cargo"])).is_err());
         assert!(run(Command::new("no-such-program-anywhere").arg("x")).is_err());
+        assert!(run(Command::new("sh").args(["-c", "exit 3"])).is_err());
+    }
+
+    #[test]
+    fn times_are_those_of_a_process_and_its_children() {
+        let stat = "7 (a (b) c) Z 1 7 7 0 -1 4194304 1 2 3 4 150 25 200 25 20 0 1 0 9 0 0";
+        assert_eq!(Times::parse(stat), Some(Times { ended: true, cpu_seconds: 4.0 }));
+        assert_eq!(Times::parse(&stat.replace(") Z", ") S")), Some(Times { ended: false, cpu_seconds: 4.0 }));
+        assert_eq!(Times::parse("7 (a) Z 1"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_a_command_of_a_command_costs_is_counted() {
+        let busy = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+        CPU_SECONDS.set(0.0);
+        run(Command::new("sh").args(["-c", &format!("sh -c '{busy}'; true")])).expect("a shell");
+        assert!(CPU_SECONDS.get() > 0.0);
     }
 }

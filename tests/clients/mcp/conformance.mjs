@@ -61,7 +61,7 @@ const PROGRAM = [
 async function scenario(url, name, folder) {
   const output = mkdtempSync(join(folder, 'results-'));
   const args = [...PROGRAM, 'server', '--url', url, '--scenario', name, '--output-dir', output];
-  const ended = await exec('node', args, { timeout: 60_000 }).then(
+  const ended = await exec('node', args, { timeout: 300_000 }).then(
     () => 0,
     (error) => error.code,
   );

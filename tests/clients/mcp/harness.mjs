@@ -42,7 +42,7 @@ export function home() {
 
 /** Runs the binary to its end. */
 export function run(args, env, input = '') {
-  return spawnSync(BIN, args, { env, input, encoding: 'utf8', timeout: 60_000 });
+  return spawnSync(BIN, args, { env, input, encoding: 'utf8', timeout: 300_000 });
 }
 
 /** A service in a home, with a token for each user; without users, for everybody on this machine. */

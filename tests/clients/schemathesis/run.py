@@ -16,7 +16,8 @@ import tempfile
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
-SECONDS = int(os.environ.get("SCHEMATHESIS_SECONDS", "75"))
+# All there is time for has no end: a sample, and more in a long run.
+SECONDS = int(os.environ.get("SCHEMATHESIS_SECONDS", "300" if os.environ.get("ADJUTANT_TEST_SIZE") == "long" else "45"))
 SEED = os.environ.get("SCHEMATHESIS_SEED", "20261122")
 
 
@@ -43,14 +44,14 @@ def service():
                 sys.exit(f"the service ended by itself, with {process.returncode}")
         finally:
             process.terminate()
-            process.wait(timeout=60)
+            process.wait(timeout=300)
             process.stdout.close()
 
 
 def request(url, token, path, body):
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     asked = urllib.request.Request(url + path, json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(asked, timeout=30) as answer:
+    with urllib.request.urlopen(asked, timeout=180) as answer:
         return json.load(answer)
 
 
@@ -85,7 +86,7 @@ def main():
                 "--seed", SEED,
                 "--max-time", str(seconds),
                 "--workers", "1",
-                "--request-timeout", "30",
+                "--request-timeout", "180",
                 "--continue-on-failure",
                 "--no-color",
                 *options,

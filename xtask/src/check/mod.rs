@@ -1,6 +1,7 @@
 //! `cargo xtask check`: the rules of the house. Cheap ones first; all are run, whatever fails.
 
 mod arrows; // which crate may know which
+pub(crate) mod budget; // how many crates, how many bytes
 mod files; // what no file may say
 mod leak; // evaluation cases must not stand in prompts
 mod packages; // what every package states
@@ -8,6 +9,8 @@ mod repeats; // what vendors say twice
 
 use crate::metadata::{self, Package};
 use crate::steps::{Failure, Steps, cargo, output, run as run_command};
+use crate::test::SELECTION;
+use files::File;
 
 /// Runs every check.
 ///
@@ -16,32 +19,25 @@ use crate::steps::{Failure, Steps, cargo, output, run as run_command};
 pub(crate) fn run() -> Result<(), Failure> {
     let workspace = metadata::packages()?;
     let files = files::read()?;
-    let mut steps = Steps::default();
+    let steps = Steps::begin()?;
     steps.step("format", || run_command(&mut cargo(["fmt", "--all", "--check"])));
     steps.step("arrows between crates", || none(arrows::broken(&workspace)));
     steps.step("packages", || none(packages::incomplete(&workspace)));
     steps.step("what no file may say", || none(files::forbidden(&files, &files::this_machine())));
     steps.step("evaluation cases not in prompts", || none(leak::leaks(&files)));
     steps.step("what vendors say twice", || none(repeats::between_vendors(&files)));
+    steps.step("crates within the budget", budget::crates);
     steps.step("clippy", || {
-        run_command(&mut cargo([
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--all-features",
-            "--locked",
-            "--",
-            "-D",
-            "warnings",
-        ]))
+        let mut clippy = cargo(["clippy", "--all-targets", "--locked"]);
+        run_command(clippy.args(SELECTION).args(["--", "-D", "warnings"]))
     });
-    steps.step("features one by one", || features_one_by_one(&workspace));
     steps.step("documentation", || {
-        run_command(
-            cargo(["doc", "--workspace", "--no-deps", "--all-features", "--locked"])
-                .env("RUSTDOCFLAGS", "-D warnings"),
-        )
+        // With the examples, because only so cargo takes the features that tests add to dependencies, and what clippy
+        // looked at is not looked at again with others.
+        let mut doc = cargo(["doc", "--no-deps", "--lib", "--bin", "xtask", "--examples", "--locked"]);
+        run_command(doc.args(SELECTION).env("RUSTDOCFLAGS", "-D warnings"))
     });
+    steps.step("features one by one", || features_one_by_one(&workspace, &files));
     steps.step("dependencies and licences", deny);
     steps.finish()
 }
@@ -51,10 +47,12 @@ fn none(found: Vec<String>) -> Result<(), Failure> {
     if found.is_empty() { Ok(()) } else { Err(found.join("\n")) }
 }
 
-/// Every package with no feature and with each of its features alone.
-fn features_one_by_one(workspace: &[Package]) -> Result<(), Failure> {
+/// Checks every package with no feature, and with each alone that changes its code.
+fn features_one_by_one(workspace: &[Package], files: &[File]) -> Result<(), Failure> {
     let mut failures = Vec::new();
-    for (package, feature) in combinations(workspace) {
+    for (package, feature) in
+        combinations(workspace, |package, feature| changes_code(files, package, feature))
+    {
         // Clippy, not check: its `-D warnings` reaches our packages only, so that dependencies are not built again.
         let arguments =
             ["clippy", "--locked", "-p", package, "--no-default-features", "--features", feature, "--"];
@@ -65,24 +63,39 @@ fn features_one_by_one(workspace: &[Package]) -> Result<(), Failure> {
     none(failures)
 }
 
-/// A package and one of its features; the empty word is none of them. Packages without features are in the clippy run. A
-/// feature whose name begins with `_` is what others share, and of no use alone; self-destruction is for tests, which are
-/// built with all of it.
-fn combinations(workspace: &[Package]) -> Vec<(&str, &str)> {
+/// Returns packages, each with no feature (the empty word) and with each of its features alone that `changes_code`. Packages
+/// without features are in the clippy run. A feature whose name begins with `_` is shared by others, and of no use alone;
+/// self-destruction is for tests, which are built with all of it.
+fn combinations(workspace: &[Package], changes_code: impl Fn(&str, &str) -> bool) -> Vec<(&str, &str)> {
     let alone = |feature: &&str| !["default", "faults"].contains(feature) && !feature.starts_with('_');
     let mut combinations = Vec::new();
     for package in workspace {
         let features: Vec<&str> = package.features.iter().map(String::as_str).filter(alone).collect();
         if !features.is_empty() {
-            combinations.extend(std::iter::once("").chain(features).map(|it| (package.name.as_str(), it)));
+            let changing = features.into_iter().filter(|feature| changes_code(&package.name, feature));
+            combinations.extend(std::iter::once("").chain(changing).map(|it| (package.name.as_str(), it)));
         }
     }
     combinations
 }
 
+/// Says whether a feature of a package changes the code of that package itself, its tests not counted. One that is only
+/// passed on is checked where it is passed to.
+fn changes_code(files: &[File], package: &str, feature: &str) -> bool {
+    let source = format!("crates/{}/src/", package.strip_prefix("adjutant-").unwrap_or(package));
+    let named = format!("feature = \"{feature}\"");
+    files
+        .iter()
+        .filter(|file| file.path.starts_with(&source) && !file.path.contains("tests"))
+        .any(|file| file.text.split("#[cfg(test)]\nmod ").next().is_some_and(|code| code.contains(&named)))
+}
+
 fn deny() -> Result<(), Failure> {
     if output(&mut cargo(["deny", "--version"])).is_err() {
-        return Err("cargo-deny is missing: cargo install --locked cargo-deny@0.20.2".to_owned());
+        return Err(
+            "cargo-deny is missing: cargo install --locked cargo-deny@0.20.2 (prebuilt: see .ci/run)"
+                .to_owned(),
+        );
     }
     run_command(&mut cargo(["deny", "--all-features", "--locked", "check", "bans", "licenses", "sources"]))
 }
@@ -114,6 +127,24 @@ mod tests {
             package("b", &[]),
             package("c", &["faults"]),
         ];
-        assert_eq!(combinations(&workspace), [("a", ""), ("a", "x"), ("a", "y")]);
+        let all = |_: &str, _: &str| true;
+        assert_eq!(combinations(&workspace, all), [("a", ""), ("a", "x"), ("a", "y")]);
+        let some = |_: &str, feature: &str| feature == "y";
+        assert_eq!(combinations(&workspace, some), [("a", ""), ("a", "y")]);
+    }
+
+    #[test]
+    fn a_feature_that_only_tests_know_changes_no_code() {
+        let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
+        let files = [
+            file(
+                "crates/a/src/lib.rs",
+                "#[cfg(feature = \"x\")]\nmod x;\n#[cfg(test)]\nmod tests { feature = \"y\" }",
+            ),
+            file("crates/a/src/x/tests.rs", "feature = \"z\""),
+        ];
+        let changes = |package: &str, feature: &str| changes_code(&files, package, feature);
+        assert!(changes("adjutant-a", "x") && changes("a", "x"));
+        assert!(!changes("adjutant-a", "y") && !changes("adjutant-a", "z") && !changes("adjutant-b", "x"));
     }
 }

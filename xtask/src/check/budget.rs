@@ -1,0 +1,116 @@
+//! Budgets of the library and the binary: crates in the tree, bytes of the binary.
+//!
+//! A limit is raised only in the commit that makes it necessary, and that commit says what for.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::measure;
+use crate::steps::{Failure, cargo, output, root};
+
+/// The platform whose crates are counted: the same wherever the check runs.
+const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+
+/// Third-party crates of the library with one provider.
+const LIBRARY_CRATES: usize = 150;
+/// Third-party crates of the binary with its default features.
+const BINARY_CRATES: usize = 408;
+
+/// Bytes of the stripped binary of profile `release` with its default features.
+pub(crate) const RELEASE_BYTES: u64 = 56_000_000;
+/// Bytes of the stripped binary of profile `dist` with its default features.
+pub(crate) const DIST_BYTES: u64 = 40_000_000;
+/// Bytes of the stripped binary of profile `dist` with its default features but `embedded`.
+pub(crate) const DIST_WITHOUT_ENGINE_BYTES: u64 = 30_000_000;
+
+/// Counts the crates of the library and of the binary.
+///
+/// # Errors
+/// If there are more than there may be, with their number; if cargo fails.
+pub(crate) fn crates() -> Result<(), Failure> {
+    let library = within("library with one provider", crates_of(measure::LIBRARY)?.len(), LIBRARY_CRATES);
+    let binary = within("binary", crates_of(&["--package", "adjutant-cli"])?.len(), BINARY_CRATES);
+    match (library, binary) {
+        (Err(library), Err(binary)) => Err(format!("{library}\n{binary}")),
+        (library, binary) => library.and(binary),
+    }
+}
+
+/// Checks the size of a built binary.
+///
+/// # Errors
+/// If it has more than `limit` bytes, or cannot be read.
+pub(crate) fn size(binary: &Path, limit: u64) -> Result<(), Failure> {
+    let about = fs::metadata(binary).map_err(|error| format!("{}: {error}", binary.display()))?;
+    let bytes = about.len();
+    println!("    {}: {bytes} bytes of {limit}", binary.display());
+    if bytes > limit {
+        return Err(format!("{} has {bytes} bytes, {limit} are allowed", binary.display()));
+    }
+    Ok(())
+}
+
+fn within(what: &str, crates: usize, limit: usize) -> Result<(), Failure> {
+    println!("    {what}: {crates} third-party crates of {limit}");
+    if crates > limit {
+        return Err(format!("the {what} has {crates} third-party crates, {limit} are allowed"));
+    }
+    Ok(())
+}
+
+/// Returns the third-party packages that are built for a selection, each with its version.
+///
+/// # Errors
+/// If cargo fails.
+pub(crate) fn crates_of(selection: &[&str]) -> Result<BTreeSet<String>, Failure> {
+    let tree = [
+        "tree", "--locked", "--target", PLATFORM, "--edges", "no-dev", "--prefix", "none", "--format", "{p}",
+    ];
+    let tree = output(&mut cargo(tree.iter().chain(selection).copied()))?;
+    Ok(third_party(&tree, &root().display().to_string()))
+}
+
+/// The packages of a `cargo tree` without those of this workspace.
+fn third_party(tree: &str, root: &str) -> BTreeSet<String> {
+    tree.lines()
+        .filter(|line| !line.contains(root))
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            Some(format!("{} {}", words.next()?, words.next()?))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crates_are_counted_once_and_ours_are_not() {
+        let tree = "adjutant v0.1.0 (/x/crates/adjutant)\nserde v1.0.0\nserde_derive v1.0.0 (proc-macro)\nserde v1.0.0 (*)\n\nsyn v1.0.0\nsyn v2.0.0\n";
+        let crates = third_party(tree, "/x");
+        assert_eq!(
+            crates.iter().map(String::as_str).collect::<Vec<_>>(),
+            ["serde v1.0.0", "serde_derive v1.0.0", "syn v1.0.0", "syn v2.0.0"]
+        );
+    }
+
+    #[test]
+    fn one_crate_more_than_the_limit_is_a_failure() {
+        assert_eq!(within("library", 150, 150), Ok(()));
+        let failure = within("library", 151, 150).unwrap_err();
+        assert!(failure.contains("151") && failure.contains("150"), "{failure}");
+    }
+
+    #[test]
+    fn one_byte_more_than_the_limit_is_a_failure() {
+        let binary = std::env::temp_dir().join(format!("adjutant-budget-{}", std::process::id()));
+        fs::write(&binary, [0; 11]).unwrap();
+        let (enough, short) = (size(&binary, 11), size(&binary, 10));
+        fs::remove_file(&binary).unwrap();
+        assert_eq!(enough, Ok(()));
+        assert!(short.unwrap_err().contains("11 bytes"));
+        assert!(size(&binary, 11).is_err(), "what is not there has no size");
+    }
+}

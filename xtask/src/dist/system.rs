@@ -1,0 +1,50 @@
+//! The system's own programs: a missing one is an error with its name.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::steps::{Failure, output};
+
+/// Folders of the administrator's programs, which an ordinary `PATH` may not name.
+const ALSO: &[&str] = &["/usr/sbin", "/sbin"];
+
+/// Returns the path of a program of the system.
+///
+/// # Errors
+/// If there is none, with its name and the Debian package that has it.
+pub(super) fn program(name: &str, package: &str) -> Result<PathBuf, Failure> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(ALSO.iter().map(PathBuf::from))
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+        .ok_or_else(|| format!("{name} is missing (Debian: apt-get install {package})"))
+}
+
+/// Returns a program of the system as a command that speaks English, whatever this machine's language.
+///
+/// # Errors
+/// As [`program`].
+pub(super) fn command(name: &str, package: &str) -> Result<Command, Failure> {
+    let mut command = Command::new(program(name, package)?);
+    command.env("LC_ALL", "C.UTF-8");
+    Ok(command)
+}
+
+/// Returns true if whoever runs this may change to another root folder and another user.
+pub(super) fn is_root() -> bool {
+    output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_named_with_its_package() {
+        let missing = program("no-such-program-anywhere", "some-package");
+        let words = "no-such-program-anywhere is missing (Debian: apt-get install some-package)";
+        assert_eq!(missing, Err(words.to_owned()));
+        assert!(program("sh", "dash").is_ok());
+    }
+}

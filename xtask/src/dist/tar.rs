@@ -1,0 +1,114 @@
+//! Archives with the same bytes every time: sorted, with the commit's time, and owned by numbers.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::system;
+use crate::steps::{Failure, run};
+
+/// A folder in an archive that another user owns than root.
+pub(super) struct Owned<'a> {
+    /// From the archive's root, beginning with `./`.
+    pub(super) path: &'a str,
+    /// Number of the user and of the group.
+    pub(super) id: u32,
+}
+
+/// Packs one entry of a folder (`.` for all of it) as `to`, which ends in `.tar.gz`.
+///
+/// # Errors
+/// If `tar` or `gzip` is missing or fails.
+pub(super) fn pack(
+    folder: &Path,
+    entry: &str,
+    epoch: u64,
+    owned: Option<&Owned<'_>>,
+    to: &Path,
+) -> Result<(), Failure> {
+    let plain = to.with_extension("");
+    let mut create = tar("--create", folder, epoch, 0, &plain)?;
+    if let Some(owned) = owned {
+        create.arg(format!("--exclude={}", owned.path));
+    }
+    run(create.arg(entry))?;
+    if let Some(owned) = owned {
+        run(tar("--append", folder, epoch, owned.id, &plain)?.arg(owned.path))?;
+    }
+    // Without a name and a time of its own.
+    run(system::command("gzip", "gzip")?.args(["--force", "--no-name", "-9"]).arg(&plain))
+}
+
+fn tar(
+    action: &str,
+    folder: &Path,
+    epoch: u64,
+    owner: u32,
+    archive: &Path,
+) -> Result<std::process::Command, Failure> {
+    let mut tar = system::command("tar", "tar")?;
+    tar.args([action, "--sort=name", "--format=gnu", "--numeric-owner"]);
+    tar.arg(format!("--mtime=@{epoch}")).arg(format!("--owner={owner}")).arg(format!("--group={owner}"));
+    tar.arg("--file").arg(archive).arg("--directory").arg(folder);
+    Ok(tar)
+}
+
+/// Unpacks an archive, or the members of it that are named, into a folder that exists.
+///
+/// # Errors
+/// If `tar` is missing or fails.
+pub(super) fn unpack(archive: &Path, folder: &Path, members: &[&str]) -> Result<(), Failure> {
+    let mut tar = system::command("tar", "tar")?;
+    tar.arg("--extract").arg("--numeric-owner").arg("--file").arg(archive).arg("--directory").arg(folder);
+    run(tar.args(members))
+}
+
+/// Gives every folder and file below a folder the permissions that everybody may read, and nobody but the owner write,
+/// whatever the mask of whoever runs this.
+///
+/// # Errors
+/// If that cannot be done.
+pub(super) fn readable(folder: &Path) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(failed)?;
+    for path in super::entries(folder)? {
+        let kind = fs::symlink_metadata(&path).map_err(failed)?;
+        if kind.is_dir() {
+            readable(&path)?;
+        } else if kind.is_file() {
+            let mode = if kind.permissions().mode() & 0o100 == 0 { 0o644 } else { 0o755 };
+            fs::set_permissions(&path, Permissions::from_mode(mode)).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_files_make_the_same_bytes() {
+        let place = crate::steps::target().join("xtask/dist/test-tar");
+        let mut made = Vec::new();
+        for name in ["first", "second"] {
+            let folder = super::super::empty(&place.join(name)).expect("a folder");
+            super::super::write(&folder.join("x/b"), "b").expect("a file");
+            super::super::write(&folder.join("x/a"), "a").expect("a file");
+            super::super::write(&folder.join("x/home/file"), "mine").expect("a file");
+            readable(&folder).expect("permissions");
+            let owned = Owned { path: "./x/home", id: 65532 };
+            let archive = place.join(format!("{name}.tar.gz"));
+            pack(&folder, ".", 1_700_000_000, Some(&owned), &archive).expect("an archive");
+            made.push(fs::read(&archive).expect("an archive"));
+            let mut list = system::command("tar", "tar").expect("tar");
+            let listed = crate::steps::output(list.args(["--list", "--verbose", "--file"]).arg(&archive))
+                .expect("a list");
+            let owners: Vec<&str> =
+                listed.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+            assert_eq!(owners, ["0/0", "0/0", "0/0", "0/0", "65532/65532", "65532/65532"], "{listed}");
+        }
+        assert_eq!(made[0], made[1]);
+        fs::remove_dir_all(&place).expect("clean");
+    }
+}
