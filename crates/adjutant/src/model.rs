@@ -179,7 +179,6 @@ mod vendor {
             .ok_or(ModelFromEnvError::NoModel { provider: provider.name })?;
         let mut connection = Connection {
             api_key: provider.key_variable.and_then(variable).map(Into::into),
-            timeout: provider.timeout,
             retries: provider.retries,
             ..Connection::new(Transport::new()?)
         };
@@ -229,6 +228,10 @@ impl LanguageModel for Model {
         request: &'a GenerateRequest,
     ) -> BoxFuture<'a, std::result::Result<DeltaStream, ModelError>> {
         self.0.stream(request)
+    }
+
+    fn prepare(&self, request: &GenerateRequest) {
+        self.0.prepare(request);
     }
 
     fn count_tokens(&self, text: &str) -> Option<u32> {

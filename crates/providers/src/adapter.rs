@@ -24,6 +24,7 @@ use crate::decode::{self, Asked, EventsOrWhole, StreamDecoder};
 use crate::encode::Encoded;
 use crate::error::Vendor;
 use crate::http::Call;
+use crate::patience::Patience;
 use crate::retry::{self, Policy};
 
 /// A vendor's translation: pure, no socket, no clock.
@@ -96,6 +97,7 @@ pub struct HttpModel(Arc<Inner>);
 struct Inner {
     vendor: Arc<Vendor>,
     capabilities: Capabilities,
+    patience: Patience,
     wire: Box<dyn Wire>,
     connection: Connection,
 }
@@ -104,10 +106,11 @@ impl HttpModel {
     pub(crate) fn new(
         vendor: Arc<Vendor>,
         capabilities: Capabilities,
+        patience: Patience,
         wire: impl Wire,
         connection: Connection,
     ) -> Self {
-        Self(Arc::new(Inner { vendor, capabilities, wire: Box::new(wire), connection }))
+        Self(Arc::new(Inner { vendor, capabilities, patience, wire: Box::new(wire), connection }))
     }
 }
 
@@ -137,11 +140,18 @@ impl LanguageModel for HttpModel {
         Box::pin(async move {
             let inner = &self.0;
             let time_left = inner.prepare(request).await;
-            let Encoded { body, losses } = inner.wire.encode(request, false)?;
+            // A stream, so that silence can be told from work. Somebody else's request stays what it is.
+            let streamed = !request.config.verbatim;
+            let Encoded { body, losses } = inner.wire.encode(request, streamed)?;
             let (asked, headers) = (inner.wire.asked(request), inner.headers(request));
             let answer = retry::generate(inner.policy(), time_left, async |left| {
-                let call = inner.call(false, &headers, body.clone(), left);
-                let answer = inner.connection.transport.send_json(call).await?;
+                let call = inner.call(streamed, &headers, body.clone(), left);
+                let transport = &inner.connection.transport;
+                if streamed {
+                    let decoder = inner.decoder(&asked, &losses);
+                    return decode::to_the_end(transport.send_stream(call).await?, decoder).await;
+                }
+                let answer = transport.send_json(call).await?;
                 inner.decode(&asked, &answer, losses.clone())
             });
             answer.await.map_err(|error| inner.wire.explain(error))
@@ -203,7 +213,7 @@ impl Inner {
     }
 
     fn policy(&self) -> Policy {
-        Policy::network(self.connection.retries)
+        Policy::network(self.connection.retries, self.patience.asks_again)
     }
 
     fn headers(&self, request: &GenerateRequest) -> Vec<(HeaderName, SecretString)> {
@@ -223,7 +233,7 @@ impl Inner {
             url: self.wire.url(streamed).clone(),
             headers: headers.to_vec(),
             body: Some(body),
-            timeout: self.connection.timeout,
+            patience: self.patience,
             time_left,
         }
     }

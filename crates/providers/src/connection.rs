@@ -16,8 +16,13 @@ pub struct Connection {
     /// Another host with the same API, with or without the version segment the vendor's paths begin with. Default: the
     /// vendor's own.
     pub base_url: Option<Url>,
-    /// How long a whole answer may take, or a stream may stay silent. Default 30 s; 120 s suits a model on this machine.
-    pub timeout: Duration,
+    /// Longest silence of the server, before its answer begins as well as in the middle of it. An answer of any length
+    /// may take any time as long as something comes.
+    ///
+    /// Default `None`: what suits the server. A vendor over the network: 30 s, and 10 minutes before the first piece if the
+    /// model thinks. A server of one's own (Ollama, or an OpenAI- or Anthropic-shaped one on this machine or a private
+    /// network): 120 s, and 10 minutes before the first piece, while it reads the prompt.
+    pub timeout: Option<Duration>,
     /// Attempts after the first. Default 1.
     pub retries: u32,
     /// The sockets; a clone shares them.
@@ -28,7 +33,7 @@ impl Connection {
     /// The defaults, without a key.
     #[must_use]
     pub fn new(transport: Transport) -> Self {
-        Self { api_key: None, base_url: None, timeout: Duration::from_secs(30), retries: 1, transport }
+        Self { api_key: None, base_url: None, timeout: None, retries: 1, transport }
     }
 
     /// The same with a key.

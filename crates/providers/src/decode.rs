@@ -230,6 +230,19 @@ pub(crate) fn deltas(bytes: ByteStream, decoder: Box<dyn StreamDecoder>) -> Delt
     }))
 }
 
+/// Reads the whole answer of a stream.
+pub(crate) async fn to_the_end(
+    bytes: ByteStream,
+    decoder: Box<dyn StreamDecoder>,
+) -> Result<GenerateResponse, ModelError> {
+    let mut reading = Reading { bytes, decoder, ready: VecDeque::new(), end: None };
+    loop {
+        if let Delta::Finished(response) = reading.next().await? {
+            return Ok(response);
+        }
+    }
+}
+
 struct Reading {
     bytes: ByteStream,
     decoder: Box<dyn StreamDecoder>,
@@ -250,6 +263,9 @@ impl Reading {
                 Ok(Some(bytes)) => {
                     if let Err(error) = self.decoder.push(&bytes, &mut self.ready) {
                         self.end = Some(Err(error));
+                    }
+                    if !self.ready.is_empty() {
+                        self.bytes.begin();
                     }
                 }
                 Ok(None) => self.end = Some(self.decoder.finish(&mut self.ready).map(Delta::Finished)),

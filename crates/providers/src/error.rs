@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant_core::{ModelError, ModelId};
+use adjutant_core::{ModelError, ModelId, TimeBound};
 
 /// Bytes of an unreadable answer that are kept.
 const RAW_MAX: usize = 64 * 1024;
@@ -146,8 +146,8 @@ impl Vendor {
     }
 
     /// No answer within a bound.
-    pub(crate) fn timeout(&self, waited: Duration) -> ModelError {
-        ModelError::Timeout { provider: self.model.provider.clone(), waited }
+    pub(crate) fn timeout(&self, waited: Duration, bound: TimeBound) -> ModelError {
+        ModelError::Timeout { provider: self.model.provider.clone(), waited, bound }
     }
 
     /// No connection, or a broken one.

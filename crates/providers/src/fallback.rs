@@ -55,7 +55,8 @@ impl FallbackModel {
                 response_schema: weaker(capabilities.response_schema, also.response_schema),
                 local: capabilities.local && also.local,
                 thinking_allowance: capabilities.thinking_allowance.max(also.thinking_allowance),
-                turn_deadline: capabilities.turn_deadline.max(also.turn_deadline),
+                // One of them may need the time.
+                self_hosted: capabilities.self_hosted || also.self_hosted,
             };
         }
         Ok(Self { first, others, capabilities })
@@ -143,6 +144,8 @@ impl FallbackModel {
                 Ok(mut answer) => loop {
                     match answer.next().await {
                         Some(Ok(retrying @ Delta::Retrying { .. })) => said.push(retrying),
+                        // No answer yet: the next model may still be asked, and would read from the beginning.
+                        Some(Ok(Delta::Reading(_))) => {}
                         Some(Err(error)) => break error,
                         first => {
                             let id = model.id().clone();
@@ -190,6 +193,10 @@ impl LanguageModel for FallbackModel {
 
     fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
         Box::pin(self.begin(request))
+    }
+
+    fn prepare(&self, request: &GenerateRequest) {
+        self.first.prepare(request);
     }
 
     fn count_tokens(&self, text: &str) -> Option<u32> {

@@ -1,6 +1,5 @@
 //! What differs between the models of a vendor, as data: one row a family.
 
-use adjutant_core::limits::TURN_DEADLINE_LOCAL;
 use adjutant_core::{Capabilities, SchemaSupport};
 
 /// What a family of models takes and does. A vendor's table is made of these; its `family.rs` says where each fact is from.
@@ -56,12 +55,7 @@ impl Family {
             response_schema: self.schema,
             local: false,
             thinking_allowance: self.thinking_allowance,
-            turn_deadline: None,
+            self_hosted: false,
         }
-    }
-
-    /// The same for a model of a server of the user's own, which has time. `local`: on this very machine.
-    pub(crate) fn own_capabilities(&self, local: bool) -> Capabilities {
-        Capabilities { local, turn_deadline: Some(TURN_DEADLINE_LOCAL), ..self.capabilities() }
     }
 }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::ModelError;
+use adjutant_core::{ModelError, TimeBound};
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
@@ -17,6 +17,7 @@ use url::Url;
 
 use crate::connection::is_on_this_machine;
 use crate::error::Vendor;
+use crate::patience::Patience;
 use crate::wait;
 
 /// How long opening a connection may take, name lookup and TLS included.
@@ -55,9 +56,9 @@ pub(crate) struct Call {
     pub(crate) headers: Vec<(HeaderName, SecretString)>,
     /// JSON, which is posted. `None`: something is only asked for.
     pub(crate) body: Option<Bytes>,
-    /// How long the whole answer may take, or a stream may stay silent.
-    pub(crate) timeout: Duration,
-    /// How long the caller can still wait.
+    /// Bounds on the server's silence.
+    pub(crate) patience: Patience,
+    /// Time that the caller has left, whatever comes.
     pub(crate) time_left: Option<Duration>,
 }
 
@@ -101,41 +102,30 @@ impl Transport {
         &self.client
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the answer, which comes as a whole.
     pub(crate) async fn send_json(&self, call: Call) -> Result<String, ModelError> {
-        let vendor = call.vendor.clone();
-        let bound = call.bound();
-        let answer = async {
-            let mut response = self.open(call).await?;
-            let mut body = Vec::new();
-            let whole = read(&mut response, ANSWER_MAX, &mut body).await;
-            if !whole.map_err(|error| broken(&vendor, error, body.len()))? {
-                return Err(too_long(&vendor));
-            }
-            check_beginning(&vendor, &body)?;
-            String::from_utf8(body).map_err(|error| not_utf8(&vendor, error.as_bytes()))
-        };
-        timeout(bound, answer).await.unwrap_or_else(|_| Err(vendor.timeout(bound)))
+        let patience = Patience { first: call.patience.whole, ..call.patience };
+        let mut stream = self.send_stream(Call { patience, ..call }).await?;
+        let mut body = Vec::new();
+        while let Some(bytes) = stream.next().await? {
+            body.extend_from_slice(&bytes);
+        }
+        check_beginning(&stream.vendor, &body)?;
+        String::from_utf8(body).map_err(|error| not_utf8(&stream.vendor, error.as_bytes()))
     }
 
     /// Has something deleted; what is answered besides that it went well does not matter.
     #[cfg(feature = "ollama")]
     pub(crate) async fn delete(&self, call: Call) -> Result<(), ModelError> {
-        let (vendor, bound) = (call.vendor.clone(), call.bound());
-        timeout(bound, self.open_with(Method::DELETE, call))
-            .await
-            .unwrap_or_else(|_| Err(vendor.timeout(bound)))
-            .map(|_| ())
+        let (vendor, clock) = (call.vendor.clone(), Clock::start(&call));
+        clock.wait(&vendor, call.patience.first, self.open_with(Method::DELETE, call)).await?.map(|_| ())
     }
 
     /// Sends a request and returns the answer's bytes as they come.
     pub(crate) async fn send_stream(&self, call: Call) -> Result<ByteStream, ModelError> {
-        let vendor = call.vendor.clone();
-        let (bound, idle) = (call.bound(), call.timeout);
-        let deadline = call.time_left.map(|left| (Instant::now() + left, left));
-        let response =
-            timeout(bound, self.open(call)).await.unwrap_or_else(|_| Err(vendor.timeout(bound)))?;
-        Ok(ByteStream { response, vendor, idle, deadline, received: 0, cut: Vec::new() })
+        let (vendor, patience, clock) = (call.vendor.clone(), call.patience, Clock::start(&call));
+        let response = clock.wait(&vendor, patience.first, self.open(call)).await??;
+        Ok(ByteStream { response, vendor, patience, begun: false, clock, received: 0, cut: Vec::new() })
     }
 
     /// Sends a request; answers other than 2xx are errors.
@@ -172,16 +162,39 @@ impl Transport {
         }
         let (wait, request) = (wait::asked(response.headers()), request_id(response.headers()));
         // An error without a readable body is still that error.
-        let mut body = Vec::new();
-        let _ = read(&mut response, COMPLAINT_MAX, &mut body).await;
+        let body = read(&mut response, COMPLAINT_MAX).await;
         let complaint = (vendor.complaint)(status.as_u16(), &String::from_utf8_lossy(&body));
         Err(vendor.answered(status.as_u16(), wait, request.as_deref(), complaint))
     }
 }
 
-impl Call {
-    fn bound(&self) -> Duration {
-        self.time_left.map_or(self.timeout, |left| left.min(self.timeout))
+/// The caller's time.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    /// The moment it ends, and its length at the start.
+    deadline: Option<(Instant, Duration)>,
+}
+
+impl Clock {
+    fn start(call: &Call) -> Self {
+        // A time too far off to be told is no deadline.
+        let deadline = |left| Some((Instant::now().checked_add(left)?, left));
+        Self { deadline: call.time_left.and_then(deadline) }
+    }
+
+    /// Waits for something to come, at most for as long as the server may be silent, and no longer than the caller does.
+    async fn wait<T>(
+        self,
+        vendor: &Vendor,
+        silence: Duration,
+        coming: impl Future<Output = T>,
+    ) -> Result<T, ModelError> {
+        let left = self.deadline.map(|(at, whole)| (at.saturating_duration_since(Instant::now()), whole));
+        let (bound, waited, reached) = match left {
+            Some((left, whole)) if left < silence => (left, whole, TimeBound::Total),
+            Some(_) | None => (silence, silence, TimeBound::Silence),
+        };
+        timeout(bound, coming).await.map_err(|_| vendor.timeout(waited, reached))
     }
 }
 
@@ -189,26 +202,26 @@ impl Call {
 pub(crate) struct ByteStream {
     response: Response,
     vendor: Arc<Vendor>,
-    /// How long it may stay silent.
-    idle: Duration,
-    /// When the caller stops waiting, and how long that was at the start.
-    deadline: Option<(Instant, Duration)>,
+    patience: Patience,
+    /// Set once the first piece of the answer is there.
+    begun: bool,
+    clock: Clock,
     received: usize,
     /// The beginning of a character whose end is yet to come.
     cut: Vec<u8>,
 }
 
 impl ByteStream {
+    /// Notes that something of the answer is there. Headers, comments and empty events come at once from some servers,
+    /// long before the prompt is read; they are no part of the answer.
+    pub(crate) fn begin(&mut self) {
+        self.begun = true;
+    }
+
     /// The next bytes; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ModelError> {
-        let (bound, reached) = match self.deadline {
-            Some((at, whole)) => {
-                let left = at.saturating_duration_since(Instant::now());
-                if left < self.idle { (left, whole) } else { (self.idle, self.idle) }
-            }
-            None => (self.idle, self.idle),
-        };
-        let chunk = timeout(bound, self.response.chunk()).await.map_err(|_| self.vendor.timeout(reached))?;
+        let silence = if self.begun { self.patience.between } else { self.patience.first };
+        let chunk = self.clock.wait(&self.vendor, silence, self.response.chunk()).await?;
         let chunk = chunk.map_err(|error| broken(&self.vendor, error, self.received))?;
         if let Some(chunk) = &chunk {
             if self.received == 0 {
@@ -235,16 +248,17 @@ impl ByteStream {
     }
 }
 
-/// Reads a body to its end, or to `max` bytes; whether that was its end.
-async fn read(response: &mut Response, max: usize, body: &mut Vec<u8>) -> Result<bool, reqwest::Error> {
-    while let Some(chunk) = response.chunk().await? {
+/// Reads a body to its end, or to `max` bytes. What there is of one that breaks off is kept.
+async fn read(response: &mut Response, max: usize) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
         let fits = max - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(fits)]);
         if chunk.len() > fits {
-            return Ok(false);
+            break;
         }
     }
-    Ok(true)
+    body
 }
 
 /// A page where JSON or events should be: somebody in between answers, such as a network that wants a login.
@@ -270,7 +284,11 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 }
 
 fn unreachable(vendor: &Vendor, error: reqwest::Error) -> ModelError {
-    if error.is_timeout() { vendor.timeout(CONNECT_TIMEOUT) } else { broken(vendor, error, 0) }
+    if error.is_timeout() {
+        vendor.timeout(CONNECT_TIMEOUT, TimeBound::Connect)
+    } else {
+        broken(vendor, error, 0)
+    }
 }
 
 /// Nothing came, or the answer stopped in the middle.

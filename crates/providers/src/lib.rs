@@ -27,6 +27,8 @@ mod family; // what differs between models
 mod http; // the only vendor sockets
 #[cfg(feature = "_http")]
 mod ndjson; // one framing of streams
+#[cfg(feature = "_http")]
+mod patience; // how long a server may be silent
 #[cfg(test)]
 #[cfg(feature = "_http")]
 mod pieces; // streams for the tests of every decoder

@@ -1,7 +1,5 @@
 //! The vendors by name: what whoever chooses a model needs to know of each.
 
-use std::time::Duration;
-
 use adjutant_core::{ModelError, nearest};
 use serde_json::Value;
 use url::Url;
@@ -32,8 +30,6 @@ pub struct Provider {
     pub default_model: Option<&'static str>,
     /// Runs on the user's own machine: nothing is paid, nothing leaves.
     pub local: bool,
-    /// How long a whole answer may take, or a stream may stay silent.
-    pub timeout: Duration,
     /// Attempts after the first.
     pub retries: u32,
     /// The state of a call that carries this signature, as the vendor's own answers would have left it; for transcripts that
@@ -42,10 +38,6 @@ pub struct Provider {
     /// A model of it. Checks the configuration; sends nothing.
     pub open: fn(provider: &Provider, model: &str, connection: Connection) -> Result<HttpModel, ModelError>,
 }
-
-/// How long a vendor over the network may take. Source: `DESIGN.md` 4.
-#[cfg(any(feature = "anthropic", feature = "gemini", feature = "openai"))]
-pub(crate) const CLOUD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Who comes first; the others follow in the order of the table.
 const PREFERRED: &[&str] = &["gemini", "openai", "anthropic"];

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use adjutant_core::port::DeltaStream;
-use adjutant_core::{BoxFuture, Delta, ModelError};
+use adjutant_core::{BoxFuture, Delta, ModelError, TimeBound};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::{Stream, StreamExt, stream};
 use tokio::time::{Instant, sleep};
@@ -18,13 +18,15 @@ pub(crate) struct Policy {
     pub(crate) retries: u32,
     /// The first pause; each later one is twice as long, each with jitter of up to its own length on top.
     pub(crate) pause: Duration,
+    /// Allows to ask a server again that said nothing for too long.
+    pub(crate) after_silence: bool,
 }
 
 impl Policy {
-    /// The pace for a vendor over the network.
+    /// The pace for a server over the network.
     #[cfg(feature = "_http")]
-    pub(crate) fn network(retries: u32) -> Self {
-        Self { retries, pause: Duration::from_millis(500) }
+    pub(crate) fn network(retries: u32, after_silence: bool) -> Self {
+        Self { retries, pause: Duration::from_millis(500), after_silence }
     }
 
     fn start(self, time_left: Option<Duration>) -> Attempts {
@@ -35,7 +37,8 @@ impl Policy {
             .with_max_times(self.retries as usize)
             .with_jitter()
             .build();
-        Attempts { delays, failed: 0, deadline: time_left.map(|left| Instant::now() + left) }
+        let deadline = time_left.and_then(|left| Instant::now().checked_add(left));
+        Attempts { delays, failed: 0, deadline, after_silence: self.after_silence }
     }
 }
 
@@ -44,6 +47,7 @@ struct Attempts {
     delays: ExponentialBackoff,
     failed: u32,
     deadline: Option<Instant>,
+    after_silence: bool,
 }
 
 impl Attempts {
@@ -54,7 +58,8 @@ impl Attempts {
     /// How long to wait before the next attempt, or `None` to give up with `error`.
     fn after(&mut self, error: &ModelError) -> Option<Duration> {
         self.failed += 1;
-        if !error.is_transient() {
+        let was_silent = matches!(error, ModelError::Timeout { bound: TimeBound::Silence, .. });
+        if !error.is_transient() || was_silent && !self.after_silence {
             return None;
         }
         let pause = self.delays.next()?;
@@ -164,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENT: Policy = Policy { retries: 2, pause: Duration::from_millis(500) };
+    const PATIENT: Policy = Policy { retries: 2, pause: Duration::from_millis(500), after_silence: true };
 
     fn provider() -> ProviderId {
         ProviderId::new("test").unwrap()
@@ -246,6 +251,21 @@ mod tests {
         let refused = ModelError::BadRequest { provider: provider(), message: "no".into() };
         let (result, used) = blocking(PATIENT, None, vec![Err(refused), Ok(7)]).await;
         assert_eq!((result.unwrap_err().code(), used), ("bad_request", 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_says_nothing_is_asked_again_only_where_that_helps() {
+        let timeout = |bound| ModelError::Timeout { provider: provider(), waited: PATIENT.pause, bound };
+        for (bound, after_silence, expected) in [
+            (TimeBound::Silence, true, 2),
+            (TimeBound::Silence, false, 1),
+            (TimeBound::Connect, false, 2),
+            (TimeBound::Total, false, 2),
+        ] {
+            let policy = Policy { after_silence, ..PATIENT };
+            let (_, used) = blocking(policy, None, vec![Err(timeout(bound)), Ok(7)]).await;
+            assert_eq!(used, expected, "{bound:?} {after_silence}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

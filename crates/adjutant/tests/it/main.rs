@@ -13,4 +13,6 @@ mod scripted; // faults on request
 #[path = "../../../providers/tests/it/server.rs"]
 #[expect(dead_code, reason = "the tests of the adapters use more of it")]
 mod server; // a vendor for a test
+#[cfg(all(feature = "ollama", feature = "openai"))]
+mod slow; // servers of one's own that take their time
 mod tool_macro;

@@ -29,7 +29,7 @@ async fn play(fault: &str) -> (OutcomeCategory, Option<&'static str>, usize, usi
         .instruction("Keep notes.")
         .model(model.clone())
         .tool(tool.unwrap())
-        .limits(TurnLimits { turn_deadline: Duration::from_secs(5), ..TurnLimits::default() })
+        .limits(TurnLimits { turn_deadline: Some(Duration::from_secs(5)), ..TurnLimits::default() })
         .build()
         .unwrap();
     let response = agent.run("Note milk.").await.unwrap();

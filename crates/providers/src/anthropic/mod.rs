@@ -14,7 +14,7 @@ mod wire; // the vendor's JSON
 
 use std::sync::Arc;
 
-use adjutant_core::{GenerateRequest, GenerateResponse, ModelError};
+use adjutant_core::{Capabilities, GenerateRequest, GenerateResponse, ModelError};
 use reqwest::header::HeaderName;
 use secrecy::SecretString;
 use url::Url;
@@ -24,7 +24,8 @@ use crate::connection::{Connection, endpoint, model_id};
 use crate::decode::{Asked, SseStream, StreamDecoder};
 use crate::encode::Encoded;
 use crate::error::Vendor;
-use crate::provider::{CLOUD_TIMEOUT, Provider};
+use crate::patience::{Patience, is_on_own_network};
+use crate::provider::Provider;
 use family::Family;
 use response::Reading;
 
@@ -46,7 +47,6 @@ pub(crate) const PROVIDERS: &[Provider] = &[Provider {
     base_url: "https://api.anthropic.com",
     default_model: Some(DEFAULT_MODEL),
     local: false,
-    timeout: CLOUD_TIMEOUT,
     retries: 1,
     // Thinking is signed here, calls are not.
     call_state: None,
@@ -67,16 +67,19 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
     let provider = &vendor.model.provider;
     let key = connection.key(provider, row.key_advice)?;
     let family = family::of(&vendor.model.name);
+    let base = row.base(&connection)?;
+    let capabilities = Capabilities { self_hosted: is_on_own_network(&base), ..family.common.capabilities() };
+    let patience = Patience::by_address(&connection, &base, &capabilities);
     let wire = Anthropic {
         family,
-        url: endpoint(provider, &row.base(&connection)?, VERSION, &["messages"])?,
+        url: endpoint(provider, &base, VERSION, &["messages"])?,
         headers: vec![
             (HeaderName::from_static("x-api-key"), key),
             (HeaderName::from_static("anthropic-version"), API_VERSION.to_owned().into()),
         ],
         vendor: vendor.clone(),
     };
-    Ok(HttpModel::new(vendor, family.common.capabilities(), wire, connection))
+    Ok(HttpModel::new(vendor, capabilities, patience, wire, connection))
 }
 
 fn vendor(row: &Provider, name: &str) -> Result<Vendor, ModelError> {

@@ -29,7 +29,8 @@ use crate::connection::{Connection, endpoint, model_id};
 use crate::decode::{Asked, SseStream, StreamDecoder};
 use crate::encode::Encoded;
 use crate::error::Vendor;
-use crate::provider::{CLOUD_TIMEOUT, Provider};
+use crate::patience::Patience;
+use crate::provider::Provider;
 use family::Family;
 use response::Reading;
 
@@ -52,7 +53,6 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         base_url: "https://generativelanguage.googleapis.com",
         default_model: Some(DEFAULT_MODEL),
         local: false,
-        timeout: CLOUD_TIMEOUT,
         retries: 1,
         call_state: Some(call_state),
         open,
@@ -68,7 +68,6 @@ pub(crate) const PROVIDERS: &[Provider] = &[
         base_url: vertex::GLOBAL,
         default_model: None,
         local: false,
-        timeout: CLOUD_TIMEOUT,
         retries: 1,
         call_state: Some(call_state),
         open: open_vertex,
@@ -127,7 +126,10 @@ fn assemble(
     let family = family::of(id.name.rsplit('/').next().unwrap_or_default());
     let vendor = Arc::new(vendor);
     let wire = Gemini { family, whole_url, stream_url, headers: vec![key], vendor: vendor.clone() };
-    Ok(HttpModel::new(vendor, family.common.capabilities(), wire, connection))
+    let capabilities = family.common.capabilities();
+    // Nothing that runs at home speaks this language: what is at such an address passes it on to the vendor.
+    let patience = Patience::with_vendor(&connection, &capabilities);
+    Ok(HttpModel::new(vendor, capabilities, patience, wire, connection))
 }
 
 fn vendor(row: &Provider, name: &str) -> Result<Vendor, ModelError> {

@@ -32,6 +32,7 @@ use crate::connection::{Connection, is_on_this_machine, model_id};
 use crate::decode::{Asked, LineStream, StreamDecoder};
 use crate::encode::Encoded;
 use crate::error::Vendor;
+use crate::patience::Patience;
 use crate::provider::Provider;
 use family::Family;
 use response::Reading;
@@ -42,8 +43,6 @@ pub use host::{InvalidHost, base_url};
 pub use pull::PullProgress;
 pub use server::{InstalledModel, ModelInfo, Server};
 
-/// How long a whole answer may take, or a stream may stay silent. Source: `DESIGN.md` 4 and seed 003, *OllamaConfig*.
-const TIMEOUT: Duration = Duration::from_secs(120);
 /// How long the server may take to say what a model can do; it only looks into a file.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -58,7 +57,6 @@ pub(crate) const PROVIDERS: &[Provider] = &[Provider {
     base_url: "http://localhost:11434",
     default_model: None,
     local: true,
-    timeout: TIMEOUT,
     retries: 3,
     call_state: None,
     open: |row, name, connection| open(row, name, connection, OllamaOptions::default()),
@@ -98,7 +96,8 @@ pub async fn model_asked(
     let (vendor, wire) = wire(&PROVIDERS[0], name, &connection, options)?;
     wire.probe(PROBE_TIMEOUT, &connection).await;
     let capabilities = wire.capabilities();
-    Ok(HttpModel::new(vendor, capabilities, wire, connection))
+    let patience = Patience::with_own_server(&connection);
+    Ok(HttpModel::new(vendor, capabilities, patience, wire, connection))
 }
 
 fn open(
@@ -109,7 +108,8 @@ fn open(
 ) -> Result<HttpModel, ModelError> {
     let (vendor, wire) = wire(row, name, &connection, options)?;
     let capabilities = wire.capabilities();
-    Ok(HttpModel::new(vendor, capabilities, wire, connection))
+    let patience = Patience::with_own_server(&connection);
+    Ok(HttpModel::new(vendor, capabilities, patience, wire, connection))
 }
 
 fn wire(
@@ -133,6 +133,11 @@ fn wire(
 /// A model that the server on this machine passes on to the vendor's own. Source: <https://docs.ollama.com/cloud>.
 fn is_cloud_model(name: &str) -> bool {
     name.ends_with("-cloud") || name.ends_with(":cloud")
+}
+
+/// The vendor's own servers.
+fn is_cloud(base: &Url) -> bool {
+    base.host_str().is_some_and(|host| host == "ollama.com" || host.ends_with(".ollama.com"))
 }
 
 fn vendor(row: &Provider, name: &str) -> Result<Vendor, ModelError> {
@@ -172,11 +177,12 @@ impl Ollama {
 
     /// As far as they are known: else the most that the model may have.
     fn capabilities(&self) -> Capabilities {
-        let local = is_on_this_machine(&self.base) && !is_cloud_model(&self.vendor.model.name);
+        let self_hosted = !is_cloud(&self.base) && !is_cloud_model(&self.vendor.model.name);
+        let local = self_hosted && is_on_this_machine(&self.base);
         let known = self.known().is_some();
         let family = if known { self.family().common } else { Family::at_most(&self.options) };
         let window = u32::try_from(self.window().tokens).unwrap_or(u32::MAX);
-        Capabilities { context_window: window, ..family.own_capabilities(local) }
+        Capabilities { context_window: window, local, self_hosted, ..family.capabilities() }
     }
 
     /// Asks the server once what the model can do. Not being known is no failure of anything.

@@ -15,6 +15,10 @@ use super::{PROVIDERS, wire};
 use crate::connection::{self, Connection, model_id};
 use crate::error::Vendor;
 use crate::http::{ByteStream, Call, Transport};
+use crate::patience::Patience;
+
+/// Longest silence of a server that is asked about itself.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A server, to be asked about itself; a clone shares the connections. What to expect of an unreachable one:
 /// [`ModelError::Network`] that names the address and how to start it.
@@ -23,6 +27,7 @@ pub struct Server {
     provider: ProviderId,
     base: Url,
     headers: Vec<(HeaderName, SecretString)>,
+    /// Silence, and for what is answered at once the whole answer.
     timeout: Duration,
     transport: Transport,
 }
@@ -76,7 +81,7 @@ impl Server {
             provider,
             base: base.clone(),
             headers: super::headers(connection),
-            timeout: connection.timeout,
+            timeout: connection.timeout.unwrap_or(TIMEOUT),
             transport: connection.transport.clone(),
         })
     }
@@ -135,7 +140,7 @@ impl Server {
         model: &str,
         body: Option<Bytes>,
     ) -> Result<T, ModelError> {
-        let call = self.call(path, model, body)?;
+        let call = Call { time_left: Some(self.timeout), ..self.call(path, model, body)? };
         let answer = self.transport.send_json(call).await.map_err(|error| match error {
             ModelError::NotFound { message, .. } if model.is_empty() => self.not_ollama(&message),
             error => explain(error, &self.base),
@@ -153,7 +158,7 @@ impl Server {
             url: endpoint(&self.provider, &self.base, path)?,
             headers: self.headers.clone(),
             body,
-            timeout: self.timeout,
+            patience: Patience::fixed(self.timeout),
             time_left: None,
         })
     }

@@ -461,15 +461,13 @@ fn what_leaves_the_machine_is_not_local() {
         let base_url = base.map(|url| url.parse().unwrap());
         let connection = Connection { base_url, ..Connection::new(Transport::new().unwrap()) };
         let capabilities = model(name, connection).unwrap().capabilities().clone();
-        assert_eq!(
-            (capabilities.context_window, capabilities.turn_deadline),
-            (32_768, Some(adjutant_core::limits::TURN_DEADLINE_LOCAL))
-        );
-        capabilities.local
+        assert_eq!(capabilities.context_window, 32_768);
+        (capabilities.local, capabilities.self_hosted)
     };
-    assert!(local("qwen3:8b", None));
-    assert!(!local("gpt-oss:120b-cloud", None));
-    assert!(!local("qwen3:8b", Some("http://192.168.1.5:11434")));
+    assert_eq!(local("qwen3:8b", None), (true, true));
+    assert_eq!(local("gpt-oss:120b-cloud", None), (false, false));
+    assert_eq!(local("qwen3:8b", Some("http://192.168.1.5:11434")), (false, true));
+    assert_eq!(local("qwen3:8b", Some("https://ollama.com")), (false, false));
     let zero = OllamaOptions { num_ctx: 0, ..OllamaOptions::default() };
     let error = model_with("m", Connection::new(Transport::new().unwrap()), zero).unwrap_err();
     assert!(error.to_string().contains("OllamaOptions::num_ctx"), "{error}");

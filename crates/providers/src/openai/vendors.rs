@@ -3,8 +3,6 @@
 //! Addresses, key variables and limits are those of each vendor's own "OpenAI compatibility" page or reference, checked
 //! 2026-11-22; where a difference has another source, the row says so. A server that is not here is `openai-compatible`.
 
-use std::time::Duration;
-
 use adjutant_core::{ModelError, SchemaSupport};
 
 use super::family::{self, Family};
@@ -12,7 +10,7 @@ use super::{BASE_URL, BASE_URL_VARIABLE, DEFAULT_MODEL, KEY_ADVICE, KEY_VARIABLE
 use crate::adapter::HttpModel;
 use crate::connection::Connection;
 use crate::family::{Family as Common, Images, Setting};
-use crate::provider::{CLOUD_TIMEOUT, Provider};
+use crate::provider::Provider;
 
 /// A row of the table.
 #[derive(Debug)]
@@ -364,7 +362,6 @@ const fn hosted(
         base_url,
         default_model: None,
         local: false,
-        timeout: CLOUD_TIMEOUT,
         retries: 1,
         call_state: None,
         open,
@@ -382,8 +379,6 @@ const fn on_this_machine(
         key_variable,
         needs_key: false,
         local: true,
-        // A model on this machine reads a long prompt for a while.
-        timeout: Duration::from_secs(120),
         ..hosted(name, aliases, "", "", base_url_variable, base_url)
     }
 }

@@ -54,6 +54,7 @@ pub struct ScriptedModel {
     id: ModelId,
     capabilities: Capabilities,
     retries: u32,
+    silence: Option<Duration>,
     shared: Arc<Mutex<Shared>>,
 }
 
@@ -78,9 +79,10 @@ impl ScriptedModel {
                 response_schema: SchemaSupport::Native,
                 local: true,
                 thinking_allowance: 0,
-                turn_deadline: None,
+                self_hosted: true,
             },
             retries: RETRIES,
+            silence: None,
             shared: Arc::new(Mutex::new(shared)),
         }
     }
@@ -129,6 +131,13 @@ impl ScriptedModel {
         self
     }
 
+    /// Sets the longest silence: a scripted delay or stall that lasts longer is a time-out. Default: unbounded.
+    #[must_use]
+    pub fn with_timeout(mut self, silence: Duration) -> Self {
+        self.silence = Some(silence);
+        self
+    }
+
     /// The same script, said to have these capabilities.
     #[must_use]
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
@@ -159,7 +168,7 @@ impl ScriptedModel {
     }
 
     fn policy(&self) -> Policy {
-        Policy { retries: self.retries, pause: PAUSE }
+        Policy { retries: self.retries, pause: PAUSE, after_silence: true }
     }
 
     fn record(&self, request: &GenerateRequest) {
@@ -193,7 +202,8 @@ impl LanguageModel for ScriptedModel {
         self.record(request);
         Box::pin(retry::generate(self.policy(), request.time_left, async |left| {
             let reply = self.next_reply(request)?;
-            play::within(left, &self.id, play::whole(reply, &self.id)).await
+            let time = play::Time::starts(left, self.silence);
+            time.bounds(&self.id, play::whole(reply, &self.id)).await
         }))
     }
 
@@ -201,7 +211,8 @@ impl LanguageModel for ScriptedModel {
         self.record(request);
         let (model, asked) = (self.clone(), request.clone());
         let open: retry::Open = Box::new(move |left| {
-            let opened = model.next_reply(&asked).map(|reply| play::pieces(reply, model.id.clone(), left));
+            let time = play::Time::starts(left, model.silence);
+            let opened = model.next_reply(&asked).map(|reply| play::pieces(reply, model.id.clone(), time));
             Box::pin(std::future::ready(opened))
         });
         Box::pin(retry::stream(self.policy(), request.time_left, open))

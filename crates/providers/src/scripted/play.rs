@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use adjutant_core::port::DeltaStream;
 use adjutant_core::{
-    Content, Counters, Delta, FinishReason, GenerateResponse, ModelError, ModelId, Part, ToolCall,
+    Content, Counters, Delta, FinishReason, GenerateResponse, ModelError, ModelId, Part, TimeBound, ToolCall,
 };
 use futures::StreamExt;
 use futures::stream;
@@ -27,35 +27,51 @@ pub(super) async fn whole(reply: Reply, model: &ModelId) -> Result<GenerateRespo
 }
 
 /// The answer piece by piece, ended by [`Delta::Finished`] or by an error. Nothing follows an error.
-pub(super) fn pieces(reply: Reply, model: ModelId, left: Option<Duration>) -> DeltaStream {
+pub(super) fn pieces(reply: Reply, model: ModelId, time: Time) -> DeltaStream {
     let deltas = stream::iter(deltas(&reply).into_iter().map(Ok));
-    let deadline = left.map(|left| Instant::now() + left);
-    let time_left = move || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     let (delay, asked) = (reply.delay, model.clone());
     let wait = async move {
         sleep(delay).await;
         Ok(())
     };
-    let begin = async move { within(left, &asked, wait).await.err().map(Err) };
+    let begin = async move { time.bounds(&asked, wait).await.err().map(Err) };
     let end = async move {
         let rest = Reply { delay: Duration::ZERO, ..reply };
-        within(time_left(), &model, whole(rest, &model)).await.map(Delta::Finished)
+        time.bounds(&model, whole(rest, &model)).await.map(Delta::Finished)
     };
     let begin = stream::once(begin).filter_map(std::future::ready);
     Box::pin(begin.chain(deltas).chain(stream::once(end)))
 }
 
-/// Bounds an answer by the caller's time.
-pub(super) async fn within<T>(
-    left: Option<Duration>,
-    model: &ModelId,
-    answer: impl Future<Output = Result<T, ModelError>>,
-) -> Result<T, ModelError> {
-    match left {
-        None => answer.await,
-        Some(left) => timeout(left, answer)
-            .await
-            .unwrap_or_else(|_| Err(ModelError::Timeout { provider: model.provider.clone(), waited: left })),
+/// Bounds on the wait for an answer: the caller's time, and the model's silence.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Time {
+    deadline: Option<(Instant, Duration)>,
+    silence: Option<Duration>,
+}
+
+impl Time {
+    pub(super) fn starts(left: Option<Duration>, silence: Option<Duration>) -> Self {
+        let deadline = left.and_then(|left| Some((Instant::now().checked_add(left)?, left)));
+        Self { deadline, silence }
+    }
+
+    /// Waits for something, during which nothing comes.
+    pub(super) async fn bounds<T>(
+        self,
+        model: &ModelId,
+        coming: impl Future<Output = Result<T, ModelError>>,
+    ) -> Result<T, ModelError> {
+        let whole = self
+            .deadline
+            .map(|(at, whole)| (at.saturating_duration_since(Instant::now()), whole, TimeBound::Total));
+        let silence = self.silence.map(|silence| (silence, silence, TimeBound::Silence));
+        let Some((bound, waited, reached)) = whole.into_iter().chain(silence).min_by_key(|bound| bound.0)
+        else {
+            return coming.await;
+        };
+        let provider = model.provider.clone();
+        timeout(bound, coming).await.unwrap_or(Err(ModelError::Timeout { provider, waited, bound: reached }))
     }
 }
 
@@ -129,7 +145,7 @@ fn failure(fault: &Fault, model: &ModelId) -> Option<ModelError> {
             message: said("internal error"),
             retry_after: None,
         },
-        Fault::Timeout => ModelError::Timeout { provider, waited: TIMEOUT },
+        Fault::Timeout => ModelError::Timeout { provider, waited: TIMEOUT, bound: TimeBound::Silence },
         Fault::Network => ModelError::Network { provider, message: said("connection refused") },
         Fault::Reset => ModelError::Network { provider, message: said("connection reset") },
         Fault::Authentication => {

@@ -160,7 +160,7 @@ async fn every_fault_is_its_error() {
             rate_limit: rate limited by scripted; asks to wait 1.5 s
             quota: scripted: quota exhausted: out of credit (scripted)
             server: scripted failed (HTTP 503): internal error (scripted)
-            timeout: scripted did not answer within 30000 ms
+            timeout: scripted said nothing for 30 s
             network: cannot reach scripted: connection refused (scripted)
             network: cannot reach scripted: connection reset (scripted)
             auth: scripted refused the credentials: the key is not valid (scripted)

@@ -3,7 +3,7 @@
 use adjutant_core::FinishReason;
 use serde_json::{Value, json};
 
-use crate::cassette::Framing;
+use crate::cassette::{Framing, test_name};
 use crate::faults::{self, Faults, Mode, ask, check};
 use crate::recordings::{self, Recordings};
 use crate::server::Answer;
@@ -68,12 +68,12 @@ const FAULTS: Faults = Faults {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recorded_answers_are_understood_as_the_vendor_does() {
-    recordings::decode_all(&RECORDED).await;
+    recordings::decode_all(&test_name!(), &[&RECORDED]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_goes_back_fits_the_published_schema() {
-    recordings::follow_up_all(&RECORDED).await;
+    recordings::follow_up_all(&test_name!(), &[&RECORDED]).await;
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn check_content(stop_reason: &str, content: &[Value], expected: &str) {
     let events: Vec<&str> = events.iter().map(String::as_str).collect();
     let answer = |mode| match mode {
         Mode::Blocking => Answer::new(200, whole.as_str()),
-        Mode::Streaming => Answer::events(Framing::Events, &events),
+        Mode::Drained | Mode::Streaming => Answer::events(Framing::Events, &events),
     };
     check(&FAULTS, |mode| vec![answer(mode), FAULTS.fine(mode)], expected).await;
 }
@@ -142,7 +142,7 @@ async fn an_error_inside_a_200_is_an_error() {
     let inside = async |event: &str, expected: &str| {
         let answer = |mode| match mode {
             Mode::Blocking => Answer::new(200, event),
-            Mode::Streaming => Answer::events(Framing::Events, &[event]),
+            Mode::Drained | Mode::Streaming => Answer::events(Framing::Events, &[event]),
         };
         check(&FAULTS, |mode| vec![answer(mode), FAULTS.fine(mode)], expected).await;
     };

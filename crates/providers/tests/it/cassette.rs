@@ -1,7 +1,7 @@
-//! Recorded traffic of other projects, in the file formats they keep it in. Not part of this repository: the folder is
-//! named by `ADJUTANT_FIXTURES`.
+//! Recorded traffic, in the file formats it is kept in: this repository's own set, made by `record.rs`, and other projects'
+//! recordings, which are not part of the repository; `ADJUTANT_FIXTURES` names their folder.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -20,12 +20,14 @@ pub(crate) struct Exchange {
     /// The model that was asked, where it was recorded.
     pub(crate) model: Option<String>,
     pub(crate) status: u16,
+    /// The vendor's `Retry-After` header.
+    pub(crate) retry_after: Option<String>,
     pub(crate) body: Vec<u8>,
     pub(crate) framing: Framing,
     pub(crate) expected: Expected,
 }
 
-/// What the vendor's own SDK understood of an answer.
+/// The expected content of an answer: by the vendor's own SDK, or by the source it was made from.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Expected {
@@ -40,12 +42,19 @@ pub(crate) struct Expected {
     pub(crate) usage: Option<Counts>,
     pub(crate) error: Option<String>,
     pub(crate) blocked: Option<String>,
+    /// Seconds.
+    pub(crate) retry_after: Option<u64>,
 }
 
+/// Tokens; what is not said is not compared.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(crate) struct Counts {
     pub(crate) input: Option<u64>,
     pub(crate) output: Option<u64>,
+    /// Of the input: read from a cache.
+    pub(crate) cached: Option<u64>,
+    /// Of the output: thinking.
+    pub(crate) thinking: Option<u64>,
 }
 
 impl Expected {
@@ -73,22 +82,49 @@ impl Exchange {
     }
 }
 
-/// The folder, or `None`, said aloud.
+/// The name of the test function in which this stands, as test runners print it.
+macro_rules! test_name {
+    () => {{
+        fn here() {}
+        let name = std::any::type_name_of_val(&here).trim_end_matches("::here").replace("::{{closure}}", "");
+        name.split_once("::").unwrap().1.to_owned()
+    }};
+}
+pub(crate) use test_name;
+
+/// The recordings that are part of this repository.
+pub(crate) fn own() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded")
+}
+
+/// Other projects' recordings; `None`: they are not at hand, and what of this test reads them counts as not run.
 #[expect(
     clippy::disallowed_methods,
     reason = "where other projects' recordings are is known to whoever runs the tests"
 )]
-pub(crate) fn folder() -> Option<PathBuf> {
+pub(crate) fn external(test: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("ADJUTANT_FIXTURES").map(PathBuf::from);
     match &folder {
         Some(folder) if folder.join("index.jsonl").is_file() => {}
         Some(folder) => panic!("ADJUTANT_FIXTURES is {}, which has no index.jsonl", folder.display()),
-        None => println!("SKIPPED: set ADJUTANT_FIXTURES to the folder of recorded traffic"),
+        None => not_run(test, "recordings of other projects: ADJUTANT_FIXTURES does not name their folder"),
     }
     folder
 }
 
-/// Every exchange of a provider that the vendor's SDK was asked about.
+/// Says that a part of a test was not run, on stderr and in the file that `ADJUTANT_NOT_RUN` names, for whoever started
+/// the tests.
+#[expect(clippy::disallowed_methods, reason = "where that is collected is known to whoever runs the tests")]
+fn not_run(test: &str, reason: &str) {
+    eprintln!("NOT RUN: {test}: {reason}");
+    if let Some(list) = std::env::var_os("ADJUTANT_NOT_RUN") {
+        let mut list = std::fs::File::options().create(true).append(true).open(list).unwrap();
+        // One write a line: tests of other processes append to the same file.
+        list.write_all(format!("{test}\t{reason}\n").as_bytes()).unwrap();
+    }
+}
+
+/// Every exchange of a provider of which is known what it says.
 pub(crate) fn exchanges(folder: &Path, provider: &str) -> Vec<Exchange> {
     let expected: Vec<Expected> = lines(&folder.join("expected.jsonl"));
     let index: Vec<Value> = lines(&folder.join("index.jsonl"));
@@ -97,7 +133,7 @@ pub(crate) fn exchanges(folder: &Path, provider: &str) -> Vec<Exchange> {
     for file in files {
         let recorded = load(&folder.join(file), provider);
         for understood in expected.iter().filter(|row| row.id == file) {
-            let Recorded { url, request, status, mut body } = recorded[understood.index].clone();
+            let Recorded { url, request, status, retry_after, mut body } = recorded[understood.index].clone();
             let mut expected = understood.clone();
             // Asked without `alt=sse`, Gemini streams a JSON list; the same pieces, framed as we ask for them.
             if let Ok(pieces) = serde_json::from_slice::<Vec<Value>>(&body) {
@@ -109,6 +145,7 @@ pub(crate) fn exchanges(folder: &Path, provider: &str) -> Vec<Exchange> {
                 model: model_of(&url, &request),
                 request,
                 status,
+                retry_after,
                 framing: match (expected.stream && (200..300).contains(&status), provider) {
                     (false, _) => Framing::Whole,
                     (true, "ollama") => Framing::Lines,
@@ -157,6 +194,7 @@ struct Recorded {
     url: String,
     request: Value,
     status: u16,
+    retry_after: Option<String>,
     body: Vec<u8>,
 }
 
@@ -187,7 +225,8 @@ fn load(file: &Path, provider: &str) -> Vec<Recorded> {
         }),
         _ => 200,
     };
-    vec![Recorded { url: String::new(), request: Value::Null, status: status.try_into().unwrap(), body }]
+    let status = status.try_into().unwrap();
+    vec![Recorded { url: String::new(), request: Value::Null, status, retry_after: None, body }]
 }
 
 /// VCR.py (`interactions`), VCR for Ruby (`http_interactions`), httpmock (documents of `when` and `then`).
@@ -204,6 +243,7 @@ fn yaml(text: &str) -> Vec<Recorded> {
                 url: text_of(&when["path"]),
                 request: json_of(&when["body"]),
                 status: status_of(&then["status"]),
+                retry_after: None,
                 body: match then["body_encoding"].as_str() {
                     Some("base64") => unpacked(&then["body"]),
                     _ => bytes_of(&then["body"]),
@@ -220,6 +260,7 @@ fn yaml(text: &str) -> Vec<Recorded> {
                     None => json_of(&request["body"]),
                 },
                 status: status_of(response["status"].get("code").unwrap_or(&response["status_code"])),
+                retry_after: header(response, "retry-after"),
                 body: match response.get("parsed_body") {
                     Some(parsed) => bytes_of(parsed),
                     None => body_of(&response["body"]),
@@ -228,6 +269,13 @@ fn yaml(text: &str) -> Vec<Recorded> {
         }
     }
     recorded
+}
+
+/// A header of a VCR answer: a text, or a list of one.
+fn header(response: &Value, name: &str) -> Option<String> {
+    let headers = response["headers"].as_object()?;
+    let (_, value) = headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name))?;
+    value.get(0).unwrap_or(value).as_str().map(str::to_owned)
 }
 
 /// `httprr trace v1`: lengths, then a raw request and a raw answer.
@@ -262,6 +310,7 @@ fn httprr(bytes: &[u8]) -> Vec<Recorded> {
             url: request_head.split(' ').nth(1).unwrap().to_owned(),
             request: serde_json::from_slice(&request_body).unwrap_or_default(),
             status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+            retry_after: None,
             body,
         });
         rest = exchange[asked + answered..].to_vec();

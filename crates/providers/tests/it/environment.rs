@@ -42,7 +42,7 @@ async fn a_proxy_is_used() {
     assert!(said.contains("Fine."), "{said}");
     assert_eq!(
         proxy.asked()[0].head.lines().next(),
-        Some("POST http://vendor.invalid/v1beta/models/gemini-x:generateContent HTTP/1.1")
+        Some("POST http://vendor.invalid/v1beta/models/gemini-x:streamGenerateContent?alt=sse HTTP/1.1")
     );
 }
 

@@ -6,7 +6,7 @@ use adjutant_core::{FinishReason, GenerateRequest, LanguageModel, Message};
 use adjutant_providers::{Connection, Provider, Transport};
 use serde_json::json;
 
-use crate::cassette::{Exchange, Framing};
+use crate::cassette::{Exchange, Framing, test_name};
 use crate::faults::{self, Faults, Mode, ask, check};
 use crate::recordings::{self, Recordings};
 use crate::server::{Answer, Server};
@@ -81,19 +81,19 @@ const VERTEX_RECORDED: Recordings =
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recorded_answers_are_understood_as_the_vendor_does() {
-    recordings::decode_all(&RECORDED).await;
+    recordings::decode_all(&test_name!(), &[&RECORDED]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_goes_back_fits_the_published_schema() {
-    recordings::follow_up_all(&RECORDED).await;
+    recordings::follow_up_all(&test_name!(), &[&RECORDED]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_goes_back_to_vertex_ai_fits_its_schema() {
     // Traces of the vendor's own tools are the Gemini API's alone.
     let has_traces = |exchange: &Exchange| String::from_utf8_lossy(&exchange.body).contains("toolCall");
-    recordings::follow_up_where(&VERTEX_RECORDED, |exchange| !has_traces(exchange)).await;
+    recordings::follow_up_where(&test_name!(), &[&VERTEX_RECORDED], |exchange| !has_traces(exchange)).await;
 }
 
 #[tokio::test]
@@ -109,22 +109,22 @@ async fn what_vertex_ai_may_do() {
 #[tokio::test]
 async fn addresses() {
     for (provider, base, model, expected) in [
-        ("gemini", "", "gemini-x", "/v1beta/models/gemini-x:generateContent"),
-        ("gemini", "a/", "models/gemini-x", "/a/v1beta/models/gemini-x:generateContent"),
-        ("google", "a/v1beta", "gemini-x", "/a/v1beta/models/gemini-x:generateContent"),
-        ("gemini", "v1beta/", "tunedModels/mine", "/v1beta/tunedModels/mine:generateContent"),
-        ("vertex", "", "gemini-x", "/v1/publishers/google/models/gemini-x:generateContent"),
+        ("gemini", "", "gemini-x", "/v1beta/models/gemini-x"),
+        ("gemini", "a/", "models/gemini-x", "/a/v1beta/models/gemini-x"),
+        ("google", "a/v1beta", "gemini-x", "/a/v1beta/models/gemini-x"),
+        ("gemini", "v1beta/", "tunedModels/mine", "/v1beta/tunedModels/mine"),
+        ("vertex", "", "gemini-x", "/v1/publishers/google/models/gemini-x"),
         (
             "vertex",
             "v1/projects/p/locations/eu",
             "gemini-x",
-            "/v1/projects/p/locations/eu/publishers/google/models/gemini-x:generateContent",
+            "/v1/projects/p/locations/eu/publishers/google/models/gemini-x",
         ),
         (
             "vertex",
             "v1beta1",
             "projects/p/locations/eu/endpoints/7",
-            "/v1beta1/projects/p/locations/eu/endpoints/7:generateContent",
+            "/v1beta1/projects/p/locations/eu/endpoints/7",
         ),
     ] {
         let server = Server::start(vec![Answer::new(200, FAULTS.whole)]).await;
@@ -133,7 +133,10 @@ async fn addresses() {
         let model = Provider::find(provider).unwrap().model(model, connection).unwrap();
         model.generate(&GenerateRequest::new(vec![Message::user("?").unwrap()])).await.unwrap();
         let head = server.asked().remove(0).head;
-        assert_eq!(head.lines().next(), Some(format!("POST {expected} HTTP/1.1").as_str()));
+        assert_eq!(
+            head.lines().next(),
+            Some(format!("POST {expected}:streamGenerateContent?alt=sse HTTP/1.1").as_str())
+        );
         // Express mode, which has no project, takes an API key.
         assert_eq!(head.contains("authorization: Bearer key"), expected.contains("/projects/"), "{head}");
         assert_eq!(head.contains("x-goog-api-key: key"), !expected.contains("/projects/"), "{head}");
@@ -144,7 +147,7 @@ async fn addresses() {
 fn answer(mode: Mode, content: &str) -> Answer {
     match mode {
         Mode::Blocking => Answer::new(200, content),
-        Mode::Streaming => Answer::events(Framing::Events, &[content]),
+        Mode::Drained | Mode::Streaming => Answer::events(Framing::Events, &[content]),
     }
 }
 
@@ -220,7 +223,7 @@ async fn a_wait_in_the_body_counts() {
             r#"{"error": {"code": 429, "message": "Slow.", "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "20s"}]}}"#,
         )
     };
-    for mode in [Mode::Blocking, Mode::Streaming] {
+    for mode in [Mode::Blocking, Mode::Drained, Mode::Streaming] {
         let answers = vec![limited(), FAULTS.fine(mode)];
         let seen = ask(&FAULTS, mode, answers, Some(Duration::from_secs(10)), |_| {}).await;
         assert_eq!((seen.asked, seen.end.unwrap_err().retry_after()), (1, Some(Duration::from_secs(20))));

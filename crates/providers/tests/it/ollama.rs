@@ -7,6 +7,7 @@ use adjutant_providers::ollama::{self, InstalledModel, ModelInfo, OllamaOptions}
 use adjutant_providers::{Connection, Transport};
 use serde_json::{Value, json};
 
+use crate::cassette::test_name;
 use crate::faults::{self, Faults, check};
 use crate::recordings::{self, Recordings};
 use crate::server::{Answer, Framing, Server};
@@ -50,12 +51,12 @@ const FAULTS: Faults = Faults {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recorded_answers_are_understood_as_the_vendor_does() {
-    recordings::decode_all(&RECORDED).await;
+    recordings::decode_all(&test_name!(), &[&RECORDED]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_goes_back_fits_the_published_schema() {
-    recordings::follow_up_all(&RECORDED).await;
+    recordings::follow_up_all(&test_name!(), &[&RECORDED]).await;
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use adjutant_core::{FinishReason, GenerateRequest, LanguageModel, Message};
 use adjutant_providers::{Connection, Provider, Transport};
 use serde_json::{Value, json};
 
-use crate::cassette::Framing;
+use crate::cassette::{Framing, test_name};
 use crate::faults::{self, Faults, Mode, ask, check};
 use crate::recordings::{self, Recordings};
 use crate::server::{Answer, Server};
@@ -79,14 +79,12 @@ fn thinking(values: &[Value]) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recorded_answers_are_understood_as_the_vendor_does() {
-    recordings::decode_all(&RECORDED).await;
-    recordings::decode_all(&OLLAMA).await;
+    recordings::decode_all(&test_name!(), &[&RECORDED, &OLLAMA]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_goes_back_fits_the_published_schema() {
-    recordings::follow_up_all(&RECORDED).await;
-    recordings::follow_up_all(&COMPATIBLE).await;
+    recordings::follow_up_all(&test_name!(), &[&RECORDED, &COMPATIBLE, &OLLAMA]).await;
 }
 
 const FAULTS: Faults = Faults {
@@ -193,7 +191,7 @@ fn answer(mode: Mode, message: &Value, finish: &str) -> Answer {
         Mode::Blocking => {
             Answer::new(200, json!({"choices": [{"message": message, "finish_reason": finish}]}).to_string())
         }
-        Mode::Streaming => {
+        Mode::Drained | Mode::Streaming => {
             let piece = json!({"choices": [{"index": 0, "delta": message}]}).to_string();
             let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}).to_string();
             Answer::events(Framing::Events, &[&piece, &end, "[DONE]"])
@@ -231,7 +229,9 @@ async fn an_error_inside_a_200_is_an_error() {
     ] {
         let answers = |mode| match mode {
             Mode::Blocking => vec![Answer::new(200, error(code)), FAULTS.fine(mode)],
-            Mode::Streaming => vec![Answer::events(Framing::Events, &[&error(code)]), FAULTS.fine(mode)],
+            Mode::Drained | Mode::Streaming => {
+                vec![Answer::events(Framing::Events, &[&error(code)]), FAULTS.fine(mode)]
+            }
         };
         check(&FAULTS, answers, expected).await;
     }

@@ -3,7 +3,7 @@
 use adjutant_core::FinishReason;
 use serde_json::{Value, json};
 
-use crate::cassette::Framing;
+use crate::cassette::{Framing, test_name};
 use crate::faults::{self, Faults, Mode, ask, check};
 use crate::recordings::{self, Recordings};
 use crate::server::Answer;
@@ -17,7 +17,8 @@ const RECORDED: Recordings = Recordings {
         // The second word is that of a server a recording was edited to come from.
         ("completed" | "complete", true) => Some(FinishReason::Stop),
         ("completed" | "complete", false) => Some(FinishReason::ToolCalls),
-        // The only reason recorded.
+        // The only reason in other projects' recordings; ours name the other one.
+        ("content_filter", _) => Some(FinishReason::ContentFilter),
         ("incomplete", _) => Some(FinishReason::MaxTokens),
         _ => None,
     },
@@ -98,12 +99,12 @@ const FAULTS: Faults = Faults {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recorded_answers_are_understood_as_the_vendor_does() {
-    recordings::decode_all(&RECORDED).await;
+    recordings::decode_all(&test_name!(), &[&RECORDED]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_goes_back_fits_the_published_schema() {
-    recordings::follow_up_all(&RECORDED).await;
+    recordings::follow_up_all(&test_name!(), &[&RECORDED]).await;
 }
 
 #[tokio::test]
@@ -122,7 +123,7 @@ async fn check_answer(response: Value, expected: &str) {
         |mode| {
             let answer = match mode {
                 Mode::Blocking => Answer::new(200, response.to_string()),
-                Mode::Streaming => Answer::events(Framing::Events, &[&events(&response)]),
+                Mode::Drained | Mode::Streaming => Answer::events(Framing::Events, &[&events(&response)]),
             };
             vec![answer, FAULTS.fine(mode)]
         },

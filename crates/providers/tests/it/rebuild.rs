@@ -1,6 +1,8 @@
 //! Every recorded request, as far as it is words, calls and results: said again through our vocabulary, it says the same and
 //! fits the vendor's published schema.
 
+use std::path::Path;
+
 use adjutant_core::{
     Content, GenerateRequest, LanguageModel, Message, Part, ProviderState, ToolCall, ToolResult,
     check_pairing,
@@ -8,7 +10,7 @@ use adjutant_core::{
 use adjutant_providers::{Connection, Provider, Transport};
 use serde_json::{Map, Value, json};
 
-use crate::cassette::{self, Exchange};
+use crate::cassette::{self, Exchange, test_name};
 use crate::recordings::{Schemas, tools};
 use crate::server::{Answer, Server};
 
@@ -166,15 +168,21 @@ impl Transcript {
     }
 }
 
-async fn rebuild_all(form: Form) {
-    let Some(folder) = cassette::folder() else { return };
-    let schemas = Schemas::load(&folder, form.schemas);
+async fn rebuild_all(test: &str, form: Form) {
+    let external = cassette::external(test);
+    let schemas = external.as_ref().map(|folder| Schemas::load(folder, form.schemas, "request"));
+    for folder in [Some(cassette::own()), external].into_iter().flatten() {
+        rebuild_set(&folder, &form, schemas.as_ref()).await;
+    }
+}
+
+async fn rebuild_set(folder: &Path, form: &Form, schemas: Option<&Schemas>) {
     let transport = Transport::new().unwrap();
     let (mut rebuilt, mut wrong) = (0, Vec::new());
-    let exchanges = cassette::exchanges(&folder, form.folder);
+    let exchanges = cassette::exchanges(folder, form.folder);
     for exchange in exchanges.iter().filter(|exchange| exchange.status == 200) {
-        let Some(recorded) = Transcript::of(&form, &exchange.request) else { continue };
-        let Some(sent) = sent(&form, exchange, &recorded, &transport).await else { continue };
+        let Some(recorded) = Transcript::of(form, &exchange.request) else { continue };
+        let Some(sent) = sent(form, exchange, &recorded, &transport).await else { continue };
         rebuilt += 1;
         let sent = match sent {
             Ok(sent) => sent,
@@ -183,8 +191,9 @@ async fn rebuild_all(form: Form) {
                 continue;
             }
         };
-        wrong.extend(schemas.misfit(&sent).map(|misfit| format!("{}: {misfit}", exchange.name)));
-        let (ours, theirs) = (Transcript::of(&form, &sent).map(Transcript::compact), recorded.compact());
+        let misfit = schemas.and_then(|schemas| schemas.misfit(&sent));
+        wrong.extend(misfit.map(|misfit| format!("{}: {misfit}", exchange.name)));
+        let (ours, theirs) = (Transcript::of(form, &sent).map(Transcript::compact), recorded.compact());
         if ours.as_ref() != Some(&theirs) {
             wrong.push(format!("{}: says\n  {ours:?}, not\n  {theirs:?}", exchange.name));
         }
@@ -215,7 +224,7 @@ async fn sent(
     let failure = model.generate(&request).await.unwrap_err();
     let asked = server.asked();
     let Some(asked) = asked.first() else { return Some(Err(failure.to_string())) };
-    Some(Ok(serde_json::from_str(&asked.body).unwrap()))
+    Some(Ok(asked.json()))
 }
 
 #[cfg(feature = "gemini")]
@@ -343,33 +352,39 @@ fn anthropic(request: &Value, transcript: &mut Transcript) -> Option<()> {
 #[tokio::test]
 async fn gemini_requests_are_said_again() {
     let schemas = &["gemini.generateContent"];
-    rebuild_all(Form { folder: "gemini", provider: "gemini", schemas, read: gemini }).await;
+    rebuild_all(&test_name!(), Form { folder: "gemini", provider: "gemini", schemas, read: gemini }).await;
 }
 
 #[cfg(feature = "openai")]
 #[tokio::test]
 async fn chat_requests_are_said_again() {
     let schemas = &["openai_chat"];
-    rebuild_all(Form { folder: "openai_chat", provider: "openai-chat", schemas, read: chat }).await;
+    rebuild_all(&test_name!(), Form { folder: "openai_chat", provider: "openai-chat", schemas, read: chat })
+        .await;
 }
 
 #[cfg(feature = "openai")]
 #[tokio::test]
 async fn responses_requests_are_said_again() {
     let schemas = &["openai_responses"];
-    rebuild_all(Form { folder: "openai_responses", provider: "openai", schemas, read: responses }).await;
+    rebuild_all(
+        &test_name!(),
+        Form { folder: "openai_responses", provider: "openai", schemas, read: responses },
+    )
+    .await;
 }
 
 #[cfg(feature = "anthropic")]
 #[tokio::test]
 async fn anthropic_requests_are_said_again() {
     let schemas = &["anthropic.messages", "anthropic.messages.beta"];
-    rebuild_all(Form { folder: "anthropic", provider: "anthropic", schemas, read: anthropic }).await;
+    rebuild_all(&test_name!(), Form { folder: "anthropic", provider: "anthropic", schemas, read: anthropic })
+        .await;
 }
 
 #[cfg(feature = "ollama")]
 #[tokio::test]
 async fn ollama_requests_are_said_again() {
     let schemas = &["ollama.chat"];
-    rebuild_all(Form { folder: "ollama", provider: "ollama", schemas, read: chat }).await;
+    rebuild_all(&test_name!(), Form { folder: "ollama", provider: "ollama", schemas, read: chat }).await;
 }

@@ -1,5 +1,6 @@
-//! Every recorded answer of a vendor, read by its adapter over a socket and compared with what the vendor's own SDK
-//! understood; and sent back in a transcript that goes on, checked against the vendor's published schema.
+//! Every recorded answer of a vendor, read by its adapter over a socket and compared with what it says; and sent back in a
+//! transcript that goes on, checked against the vendor's published schema. This holds for the repository's own set, and for
+//! other projects' recordings where they are at hand.
 //!
 //! A vendor's tests are one file beside this one, with its line in `main.rs` (`#[cfg(feature = "acme")] mod acme;`):
 //!
@@ -17,9 +18,9 @@
 //!     differences: &[("rig/some_file.yaml#0", "text", "why ours is another")], // all of them, each with its reason
 //! };
 //! #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-//! async fn recorded_answers_are_understood_as_the_vendor_does() { recordings::decode_all(&RECORDED).await }
+//! async fn recorded_answers_are_understood_as_the_vendor_does() { recordings::decode_all(&test_name!(), &[&RECORDED]).await }
 //! #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-//! async fn what_goes_back_fits_the_published_schema() { recordings::follow_up_all(&RECORDED).await }
+//! async fn what_goes_back_fits_the_published_schema() { recordings::follow_up_all(&test_name!(), &[&RECORDED]).await }
 //! ```
 //!
 //! The vendor's faults are a second table in the same file: see `faults.rs`, and `gemini.rs` for both.
@@ -58,7 +59,7 @@ pub(crate) struct Recordings {
     pub(crate) state_sent: fn(&Value) -> Vec<String>,
     /// How many results of calls are in a request.
     pub(crate) results_sent: fn(&Value) -> usize,
-    /// Where we differ from the vendor's SDK: recording, what, why.
+    /// Known differences from the vendor's SDK on other projects' recordings: recording, field, reason.
     pub(crate) differences: &'static [(&'static str, &'static str, &'static str)],
 }
 
@@ -74,13 +75,14 @@ impl Recordings {
     }
 }
 
-/// Published schemas of a vendor's requests; a request has to fit one of them.
+/// Published schemas of one kind of a vendor's JSON (`request`, `response`, `event` ...); a value has to fit one of them.
 pub(crate) struct Schemas(Vec<Validator>);
 
 impl Schemas {
-    pub(crate) fn load(folder: &Path, names: &[&str]) -> Self {
+    /// Those beside other projects' recordings.
+    pub(crate) fn load(folder: &Path, names: &[&str], kind: &str) -> Self {
         let load = |name: &&str| {
-            let file = folder.join(format!("../schemas/{name}.request.schema.json"));
+            let file = folder.join(format!("../schemas/{name}.{kind}.schema.json"));
             // A word of an earlier draft, which this one has for something else.
             let text = std::fs::read_to_string(file).unwrap().replace(r#""$recursiveAnchor":true,"#, "");
             jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap()
@@ -88,24 +90,37 @@ impl Schemas {
         Self(names.iter().map(load).collect())
     }
 
-    /// What is wrong with a request, by the first schema; `None` if it fits one.
-    pub(crate) fn misfit(&self, request: &Value) -> Option<String> {
-        if self.0.iter().any(|schema| schema.is_valid(request)) {
+    /// Returns the violation of the first schema; `None` if the value fits one of them.
+    pub(crate) fn misfit(&self, value: &Value) -> Option<String> {
+        if self.0.iter().any(|schema| schema.is_valid(value)) {
             return None;
         }
-        let errors = self.0[0].iter_errors(request);
+        let errors = self.0[0].iter_errors(value);
         Some(errors.map(|error| format!("{}: {error}", error.instance_path())).collect::<Vec<_>>().join("; "))
     }
 }
 
 /// Reads every recording, in every framing that means the same.
-pub(crate) async fn decode_all(vendor: &Recordings) {
-    let Some(folder) = cassette::folder() else { return };
-    let exchanges = cassette::exchanges(&folder, vendor.folder);
+pub(crate) async fn decode_all(test: &str, vendors: &[&Recordings]) {
+    let external = cassette::external(test);
+    for vendor in vendors {
+        decode_set(&cassette::own(), vendor, &[]).await;
+        if let Some(folder) = &external {
+            decode_set(folder, vendor, vendor.differences).await;
+        }
+    }
+}
+
+async fn decode_set(
+    folder: &Path,
+    vendor: &Recordings,
+    known: &[(&'static str, &'static str, &'static str)],
+) {
+    let exchanges = cassette::exchanges(folder, vendor.folder);
     assert!(!exchanges.is_empty());
     let transport = Transport::new().unwrap();
     let mut unlisted = Vec::new();
-    let mut listed = vendor.differences.to_vec();
+    let mut listed = known.to_vec();
     for exchange in &exchanges {
         for (what, ours, theirs) in differences(vendor, exchange, &read(vendor, exchange, &transport).await) {
             let name = exchange.name.strip_prefix(&format!("{}/", vendor.folder)).unwrap();
@@ -121,17 +136,33 @@ pub(crate) async fn decode_all(vendor: &Recordings) {
 }
 
 /// Sends every answer back in a transcript that goes on.
-pub(crate) async fn follow_up_all(vendor: &Recordings) {
-    follow_up_where(vendor, |_| true).await;
+pub(crate) async fn follow_up_all(test: &str, vendors: &[&Recordings]) {
+    follow_up_where(test, vendors, |_| true).await;
 }
 
 /// The same for some of the recordings.
-pub(crate) async fn follow_up_where(vendor: &Recordings, wanted: impl Fn(&Exchange) -> bool) {
-    let Some(folder) = cassette::folder() else { return };
-    let schemas = Schemas::load(&folder, vendor.schemas);
+pub(crate) async fn follow_up_where(test: &str, vendors: &[&Recordings], wanted: impl Fn(&Exchange) -> bool) {
+    let external = cassette::external(test);
+    for vendor in vendors {
+        let schemas = external.as_ref().map(|folder| Schemas::load(folder, vendor.schemas, "request"));
+        let mut sent = 0;
+        for folder in [Some(&cassette::own()), external.as_ref()].into_iter().flatten() {
+            sent += follow_up_set(folder, vendor, schemas.as_ref(), &wanted).await;
+        }
+        assert!(sent > 0, "{}: no answer can be sent back", vendor.folder);
+    }
+}
+
+/// Sends the answers of one set back, and gives their number.
+async fn follow_up_set(
+    folder: &Path,
+    vendor: &Recordings,
+    schemas: Option<&Schemas>,
+    wanted: &impl Fn(&Exchange) -> bool,
+) -> usize {
     let transport = Transport::new().unwrap();
     let (mut sent, mut wrong) = (0, Vec::new());
-    for exchange in cassette::exchanges(&folder, vendor.folder).into_iter().filter(wanted) {
+    for exchange in cassette::exchanges(folder, vendor.folder).into_iter().filter(wanted) {
         let Ok(answer) = read_as_it_is(vendor, &exchange, &transport).await else { continue };
         if answer.parts.is_empty() {
             continue;
@@ -145,8 +176,9 @@ pub(crate) async fn follow_up_where(vendor: &Recordings, wanted: impl Fn(&Exchan
             wrong.push(format!("{}: not sent: {failure}", exchange.name));
             continue;
         };
-        let body: Value = serde_json::from_str(&asked.body).unwrap();
-        wrong.extend(schemas.misfit(&body).map(|misfit| format!("{}: {misfit}", exchange.name)));
+        let body = asked.json();
+        let misfit = schemas.and_then(|schemas| schemas.misfit(&body));
+        wrong.extend(misfit.map(|misfit| format!("{}: {misfit}", exchange.name)));
         let (state, recorded) = ((vendor.state_sent)(&body), (vendor.state_recorded)(&exchange.events()));
         if state != recorded {
             wrong.push(format!("{}: state {state:?}, recorded {recorded:?}", exchange.name));
@@ -157,8 +189,8 @@ pub(crate) async fn follow_up_where(vendor: &Recordings, wanted: impl Fn(&Exchan
         sent += 1;
     }
     println!("{sent} requests of {}", vendor.folder);
-    assert!(sent > 0);
     assert!(wrong.is_empty(), "{} of {sent}:\n{}", wrong.len(), wrong.join("\n"));
+    sent
 }
 
 /// The code of a failure that its status tells.
@@ -215,20 +247,28 @@ async fn read_as_it_is(
     exchange: &Exchange,
     transport: &Transport,
 ) -> Result<GenerateResponse, ModelError> {
-    let server = Server::start(vec![Answer::new(exchange.status, exchange.body.clone())]).await;
+    let server = Server::start(vec![answer(exchange, exchange.body.clone())]).await;
     ask(&vendor.model(exchange, &server, transport), exchange).await
 }
 
+/// This body, with the status and the wait that were recorded.
+fn answer(exchange: &Exchange, body: Vec<u8>) -> Answer {
+    let answer = Answer::new(exchange.status, body);
+    match &exchange.retry_after {
+        Some(wait) => answer.header("retry-after", wait.as_str()),
+        None => answer,
+    }
+}
+
 fn variants(exchange: &Exchange) -> Vec<(&'static str, Answer)> {
-    let answer = |body: Vec<u8>| Answer::new(exchange.status, body);
-    let whole = answer(exchange.body.clone());
+    let whole = answer(exchange, exchange.body.clone());
     let mut variants = vec![
         ("as it is", whole.clone()),
         ("byte by byte", whole.clone().cut(1)),
         ("in threes", whole.cut(3)),
     ];
     let text = || String::from_utf8(exchange.body.clone()).unwrap().replace("\r\n", "\n");
-    let mut say = |name, text: String| variants.push((name, answer(text.into_bytes())));
+    let mut say = |name, text: String| variants.push((name, answer(exchange, text.into_bytes())));
     match exchange.framing {
         Framing::Whole => {}
         Framing::Events => {
@@ -299,6 +339,10 @@ fn differences(
         }
         Err(error) if expected.is_failure() => {
             compare("code", error.code().to_owned(), (vendor.failure)(exchange).to_owned());
+            if expected.retry_after.is_some() {
+                let wait = error.retry_after().map(|wait| wait.as_secs());
+                compare("wait", format!("{wait:?}"), format!("{:?}", expected.retry_after));
+            }
             return found;
         }
         Err(error) => {
@@ -322,6 +366,15 @@ fn differences(
     if let Some(counts) = expected.usage {
         compare("input", format!("{:?}", response.counters.input), format!("{:?}", counts.input));
         compare("output", format!("{:?}", response.counters.output), format!("{:?}", counts.output));
+        let usage = response.usage;
+        for (what, ours, theirs) in [
+            ("cached", usage.cached_tokens, counts.cached),
+            ("thinking tokens", usage.thinking_tokens, counts.thinking),
+        ] {
+            if theirs.is_some() {
+                compare(what, format!("{ours:?}"), format!("{theirs:?}"));
+            }
+        }
     }
     found
 }

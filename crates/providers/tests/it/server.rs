@@ -92,6 +92,13 @@ pub(crate) struct Asked {
     pub(crate) body: String,
 }
 
+impl Asked {
+    /// The body as JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+}
+
 pub(crate) struct Server {
     pub(crate) url: url::Url,
     asked: Arc<Mutex<Vec<Asked>>>,

@@ -1,7 +1,9 @@
 //! A vendor's own form of what is said.
 
-use super::said::{Reply, Said, Trouble};
+use super::said::Reply;
 use super::table::Row;
+use super::wire::said::{Said, Trouble};
+use super::wire::{Events, Form};
 use crate::server::Answer;
 
 /// How a vendor says things.
@@ -9,17 +11,8 @@ pub(super) trait Dialect: Sync {
     /// The provider's name.
     fn provider(&self) -> &'static str;
 
-    /// A model of it.
-    fn model(&self) -> &'static str;
-
-    /// A whole answer.
-    fn whole(&self, said: &Said) -> String;
-
-    /// The same answer, streamed.
-    fn events(&self, said: &Said) -> Events;
-
-    /// The body of an error answer.
-    fn error(&self, status: u16, trouble: Trouble) -> String;
+    /// The form of its answers.
+    fn form(&self) -> &dyn Form;
 
     /// The status with which an empty account is told.
     fn quota_status(&self) -> u16 {
@@ -29,49 +22,45 @@ pub(super) trait Dialect: Sync {
     /// The vendor's server breaking down in the middle of a stream.
     fn error_event(&self) -> String;
 
-    /// What only this vendor can do.
-    fn own(&self) -> Vec<Row>;
-
-    /// An event as bytes of the stream.
-    fn frame(&self, event: &str) -> String {
-        format!("data: {event}\n\n")
+    /// Says whether a server on this machine is taken for the vendor's, because no local server speaks its language.
+    fn is_vendor_everywhere(&self) -> bool {
+        false
     }
-}
 
-/// The events of a streamed answer.
-#[derive(Debug, Default)]
-pub(super) struct Events {
-    /// What is said.
-    pub(super) said: Vec<String>,
-    /// What tells that it was all.
-    pub(super) end: Vec<String>,
+    /// Returns the rows of faults that only this vendor can have.
+    fn own(&self) -> Vec<Row>;
 }
 
 /// How an answer is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wire {
+    /// Piece by piece.
     Streamed,
+    /// As a whole, and the server sends the stream that it is asked for.
+    Drained,
+    /// As a whole, and the server sends a whole answer all the same.
     Whole,
 }
 
 /// A reply as the bytes that go over the socket.
 pub(super) fn render(dialect: &dyn Dialect, wire: Wire, reply: &Reply) -> Answer {
+    let form = dialect.form();
     let fine = |body: String| match wire {
-        Wire::Streamed => Answer::new(200, body).header("content-type", "text/event-stream"),
+        Wire::Streamed | Wire::Drained => Answer::new(200, body).header("content-type", "text/event-stream"),
         Wire::Whole => Answer::new(200, body).header("content-type", "application/json"),
     };
-    let framed = |events: &[String]| events.iter().map(|event| dialect.frame(event)).collect::<String>();
+    let framed = |events: &[String]| events.iter().map(|event| form.frame(event)).collect::<String>();
     let all = |said: &Said| match wire {
-        Wire::Streamed => {
-            let Events { said, end } = dialect.events(said);
+        Wire::Streamed | Wire::Drained => {
+            let Events { said, end } = form.events(said);
             framed(&said) + &framed(&end)
         }
-        Wire::Whole => dialect.whole(said),
+        Wire::Whole => form.whole(said),
     };
     let begun = |said: &Said| match wire {
-        Wire::Streamed => framed(&dialect.events(said).said),
+        Wire::Streamed | Wire::Drained => framed(&form.events(said).said),
         Wire::Whole => {
-            let body = dialect.whole(said);
+            let body = form.whole(said);
             body.chars().take(body.chars().count() / 2).collect()
         }
     };
@@ -82,17 +71,15 @@ pub(super) fn render(dialect: &dyn Dialect, wire: Wire, reply: &Reply) -> Answer
         Reply::Breaks(said) => fine(begun(said)).then_break(),
         Reply::Stalls(said) => fine(said.as_ref().map(begun).unwrap_or_default()).then_stall(),
         Reply::ErrorInside(said) => match wire {
-            Wire::Streamed => {
+            Wire::Streamed | Wire::Drained => {
                 let before = said.as_ref().map(begun).unwrap_or_default();
-                fine(before + &dialect.frame(&dialect.error_event()))
+                fine(before + &form.frame(&dialect.error_event()))
             }
-            Wire::Whole => fine(dialect.error(503, Trouble::Plain)),
+            Wire::Whole => fine(form.error(503, Trouble::Plain)),
         },
+        Reply::Page { status } => Answer::new(*status, "<html><body><h1>Bad Gateway</h1></body></html>"),
         Reply::Status { status, trouble, header } => {
-            let body = match trouble {
-                Trouble::Page => "<html><body><h1>Bad Gateway</h1></body></html>".to_owned(),
-                Trouble::Plain | Trouble::Quota | Trouble::TooLong => dialect.error(*status, *trouble),
-            };
+            let body = form.error(*status, *trouble);
             let status = if *trouble == Trouble::Quota { dialect.quota_status() } else { *status };
             let answer = Answer::new(status, body);
             match header {
@@ -103,7 +90,7 @@ pub(super) fn render(dialect: &dyn Dialect, wire: Wire, reply: &Reply) -> Answer
         Reply::Reset => Answer::reset(),
         Reply::Body(body) => fine((*body).to_owned()),
         Reply::Own { whole, events } => match wire {
-            Wire::Streamed => fine(framed(events)),
+            Wire::Streamed | Wire::Drained => fine(framed(events)),
             Wire::Whole => fine(whole.clone()),
         },
         Reply::OwnStatus { status, body } => Answer::new(*status, body.clone()),

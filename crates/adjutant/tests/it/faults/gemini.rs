@@ -1,11 +1,13 @@
-//! Gemini's form. Source: the vendor's published types, `GenerateContentResponse` and `google.rpc.Status`.
+//! Gemini, and Vertex AI, which says the same things elsewhere.
 
 use adjutant::OutcomeCategory::{ContentFilter, LlmFailure, RateLimited};
 use serde_json::{Value, json};
 
-use super::dialect::{Dialect, Events};
-use super::said::{End, Reply, Said, Trouble};
+use super::dialect::Dialect;
+use super::said::Reply;
 use super::table::{Row, ends, fine, recovers};
+use super::wire::said::Trouble;
+use super::wire::{Form, gemini};
 
 /// A provider that speaks it.
 pub(super) struct Gemini {
@@ -17,32 +19,16 @@ impl Dialect for Gemini {
         self.provider
     }
 
-    fn model(&self) -> &'static str {
-        "gemini-3.8-flash"
-    }
-
-    fn whole(&self, said: &Said) -> String {
-        piece(parts(said), Some(finish(said)))
-    }
-
-    fn events(&self, said: &Said) -> Events {
-        Events {
-            said: parts(said).into_iter().map(|part| piece(vec![part], None)).collect(),
-            end: vec![piece(Vec::new(), Some(finish(said)))],
-        }
-    }
-
-    fn error(&self, status: u16, trouble: Trouble) -> String {
-        let message = match trouble {
-            Trouble::Plain | Trouble::Page => "The server's words.",
-            Trouble::Quota => "Your prepayment credits are depleted.",
-            Trouble::TooLong => "The input token count (9) exceeds the maximum number of tokens allowed (8).",
-        };
-        json!({ "error": { "code": status, "message": message, "status": "X" } }).to_string()
+    fn form(&self) -> &dyn Form {
+        &gemini::Gemini
     }
 
     fn error_event(&self) -> String {
-        self.error(503, Trouble::Plain)
+        self.form().error(503, Trouble::Plain)
+    }
+
+    fn is_vendor_everywhere(&self) -> bool {
+        true
     }
 
     fn own(&self) -> Vec<Row> {
@@ -54,7 +40,7 @@ impl Dialect for Gemini {
             "message": "Slow down.",
             "details": [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "3600s" }]
         } });
-        let blocked = json!({ "promptFeedback": { "blockReason": "PROHIBITED_CONTENT" } }).to_string();
+        let blocked = gemini::blocked("PROHIBITED_CONTENT");
         let nobody = json!({ "candidates": [] }).to_string();
         let both = |body: String| Reply::Own { whole: body.clone(), events: vec![body] };
         vec![
@@ -85,36 +71,4 @@ impl Dialect for Gemini {
 fn own(candidate: Value) -> Reply {
     let body = json!({ "candidates": [candidate] }).to_string();
     Reply::Own { whole: body.clone(), events: vec![body] }
-}
-
-fn piece(parts: Vec<Value>, finish: Option<&str>) -> String {
-    let mut candidate = json!({ "content": { "role": "model", "parts": parts }, "index": 0 });
-    if let Some(finish) = finish {
-        candidate["finishReason"] = finish.into();
-    }
-    let usage = json!({ "promptTokenCount": 9, "candidatesTokenCount": 3, "totalTokenCount": 12 });
-    json!({ "candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-3.8-flash" })
-        .to_string()
-}
-
-fn parts(said: &Said) -> Vec<Value> {
-    let mut parts = Vec::new();
-    if !said.thinking.is_empty() {
-        parts.push(json!({ "text": said.thinking, "thought": true }));
-    }
-    if !said.text.is_empty() {
-        parts.push(json!({ "text": said.text }));
-    }
-    parts.extend(
-        said.calls.iter().map(|call| json!({ "functionCall": { "name": call.name, "args": call.value() } })),
-    );
-    parts
-}
-
-fn finish(said: &Said) -> &'static str {
-    match said.end {
-        End::Usual => "STOP",
-        End::MaxTokens => "MAX_TOKENS",
-        End::Unheard => "SOMETHING_NEW",
-    }
 }

@@ -5,6 +5,9 @@ mod dialect; // a vendor's own form
 mod play; // a row through the engine
 mod said; // what a vendor does
 mod table; // the faults, and what has to come of them
+#[path = "../../../../providers/tests/wire/mod.rs"]
+#[allow(dead_code, reason = "each vendor uses a part of it, and the recorded set of the adapters more")]
+mod wire; // answers in each vendor's form
 
 #[cfg(feature = "openai")]
 use adjutant_providers::Provider;

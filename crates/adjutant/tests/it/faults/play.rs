@@ -29,8 +29,12 @@ enum Drive {
     Stream,
 }
 
-const WAYS: [(Drive, Wire); 3] =
-    [(Drive::Run, Wire::Streamed), (Drive::Stream, Wire::Streamed), (Drive::Run, Wire::Whole)];
+const WAYS: [(Drive, Wire); 4] = [
+    (Drive::Run, Wire::Streamed),
+    (Drive::Stream, Wire::Streamed),
+    (Drive::Run, Wire::Drained),
+    (Drive::Run, Wire::Whole),
+];
 
 /// How many rows are played at a time. Most of them wait, for a retry or for silence.
 const AT_ONCE: usize = 32;
@@ -74,16 +78,16 @@ async fn play_one(
     let provider = Provider::find(dialect.provider()).unwrap();
     let mut connection = Connection::new(transport).with_key(KEY.to_owned().into());
     connection.base_url = Some(server.url.clone());
-    connection.timeout = row.circumstances.patience;
+    connection.timeout = Some(row.circumstances.patience);
     connection.retries = row.circumstances.retries;
-    let model = Reached { model: provider.model(dialect.model(), connection).unwrap(), wire };
+    let model = Reached { model: provider.model(dialect.form().model(), connection).unwrap(), wire };
     let note = AddNote::new();
     let effects = note.effects.clone();
     let agent = Agent::builder("notes")
         .instruction("Keep notes.")
         .model(model)
         .tool(note)
-        .limits(TurnLimits { turn_deadline: row.circumstances.turn_deadline, ..TurnLimits::default() })
+        .limits(TurnLimits { turn_deadline: Some(row.circumstances.turn_deadline), ..TurnLimits::default() })
         .build()
         .unwrap();
     let mut found = Vec::new();
@@ -92,13 +96,15 @@ async fn play_one(
         Drive::Stream => streamed(&agent, &mut found).await,
     };
     let asked: Vec<String> = server.asked().into_iter().map(|asked| asked.body).collect();
-    let expected = match wire {
-        Wire::Streamed => &row.streamed,
-        Wire::Whole => &row.whole,
+    let expected = match (&row.own_server, wire) {
+        (Some(own_server), _) if !dialect.is_vendor_everywhere() => own_server,
+        (_, Wire::Streamed) => &row.streamed,
+        (_, Wire::Drained) => row.drained.as_ref().unwrap_or(&row.whole),
+        (_, Wire::Whole) => &row.whole,
     };
     let known = |word: &str| match word {
         KEY_ADVICE => provider.key_advice.to_owned(),
-        MODEL => dialect.model().to_owned(),
+        MODEL => dialect.form().model().to_owned(),
         word => word.to_owned(),
     };
     found.extend(differences(expected, &response, &asked, effects.load(Ordering::Relaxed), known));
@@ -194,7 +200,7 @@ impl LanguageModel for Reached {
     fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
         match self.wire {
             Wire::Streamed => self.model.stream(request),
-            Wire::Whole => Box::pin(async move {
+            Wire::Drained | Wire::Whole => Box::pin(async move {
                 let response = self.model.generate(request).await?;
                 let whole: DeltaStream = Box::pin(stream::iter([Ok(Delta::Finished(response))]));
                 Ok(whole)

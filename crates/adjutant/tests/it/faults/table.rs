@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use adjutant::OutcomeCategory::{self, *};
 
-use super::said::{End, Reply, Said, Trouble, call, slow_down, status, text, trouble};
+use super::said::{Reply, slow_down, status, trouble};
+use super::wire::said::{End, Said, Trouble, call, text};
 
 /// One fault, and what has to come of it.
 #[derive(Debug, Clone)]
@@ -13,6 +14,10 @@ pub(super) struct Row {
     pub(super) replies: Vec<Reply>,
     pub(super) streamed: Expected,
     pub(super) whole: Expected,
+    /// The expectation for a blocking call whose answer comes as a stream, if it differs from `whole`.
+    pub(super) drained: Option<Expected>,
+    /// The expectation for a self-hosted server, if it differs.
+    pub(super) own_server: Option<Expected>,
     pub(super) circumstances: Circumstances,
 }
 
@@ -67,6 +72,8 @@ impl Row {
             replies: replies.into(),
             streamed: expected.clone(),
             whole: expected,
+            drained: None,
+            own_server: None,
             circumstances: Circumstances::default(),
         }
     }
@@ -74,6 +81,16 @@ impl Row {
     /// What comes of it where the answer is asked for as a whole: nobody has seen a word of it yet.
     pub(super) fn whole(self, expected: Expected) -> Self {
         Self { whole: expected, ..self }
+    }
+
+    /// Sets what is expected where a stream is read to its end for an answer that is asked for as a whole.
+    pub(super) fn drained(self, expected: Expected) -> Self {
+        Self { drained: Some(expected), ..self }
+    }
+
+    /// Sets the expectation for a self-hosted server: it may still be reading the prompt, and is not asked again.
+    fn own_server(self, expected: Expected) -> Self {
+        Self { own_server: Some(expected), ..self }
     }
 
     fn impatient(mut self) -> Self {
@@ -283,31 +300,32 @@ fn limited_requests() -> Vec<Row> {
 
 fn broken_answers() -> Vec<Row> {
     let unavailable = |code| ends(LlmFailure, code).says(&["temporarily unavailable"]);
+    let silent = || {
+        unavailable("timeout")
+            .says(&["temporarily unavailable", "nothing came from the model for 2 s"])
+            .cause(&["said nothing for 2 s"])
+    };
     let half = || text("Half of it");
     let truncated = || ends(LlmFailure, "truncated").says(&["trouble processing"]);
     vec![
         Row::new("500", [status(500), fine()], recovers()),
-        Row::new("502 with a page", [trouble(502, Trouble::Page), fine()], recovers()),
+        Row::new("502 with a page", [Reply::Page { status: 502 }, fine()], recovers()),
         Row::new("503", [status(503), fine()], recovers()),
         Row::new("529", [status(529), fine()], recovers()),
         Row::new("500 for ever", [status(500), status(500), fine()], unavailable("server").asked(2)),
         Row::new("a reset", [Reply::Reset, fine()], recovers()),
         Row::new("resets for ever", [Reply::Reset, Reply::Reset, fine()], unavailable("network").asked(2)),
         Row::new("a break before the first word", [Reply::Breaks(Said::default()), fine()], recovers()),
-        Row::new("silence from the start", [Reply::Stalls(None), fine()], recovers()).impatient(),
-        Row::new(
-            "silence for ever",
-            [Reply::Stalls(None), Reply::Stalls(None), fine()],
-            unavailable("timeout").asked(2).cause(&["2000 ms"]),
-        )
-        .impatient(),
-        Row::new(
-            "silence in the middle",
-            [Reply::Stalls(Some(half())), fine()],
-            unavailable("timeout").cause(&["2000 ms"]),
-        )
-        .whole(recovers())
-        .impatient(),
+        Row::new("silence from the start", [Reply::Stalls(None), fine()], recovers())
+            .own_server(silent())
+            .impatient(),
+        Row::new("silence for ever", [Reply::Stalls(None), Reply::Stalls(None), fine()], silent().asked(2))
+            .own_server(silent())
+            .impatient(),
+        Row::new("silence in the middle", [Reply::Stalls(Some(half())), fine()], silent())
+            .whole(recovers())
+            .own_server(silent())
+            .impatient(),
         Row::new(
             "silence beyond the turn's time",
             [Reply::Stalls(None), fine()],

@@ -15,7 +15,7 @@ mod wire; // the JSON
 
 use std::sync::Arc;
 
-use adjutant_core::{GenerateRequest, GenerateResponse, ModelError};
+use adjutant_core::{Capabilities, GenerateRequest, GenerateResponse, ModelError};
 use reqwest::header::HeaderName;
 use secrecy::SecretString;
 use url::Url;
@@ -28,6 +28,7 @@ use crate::connection::{Connection, endpoint, is_on_this_machine};
 use crate::decode::{Asked, SseStream, StreamDecoder};
 use crate::encode::Encoded;
 use crate::error::Vendor;
+use crate::patience::{Patience, is_on_own_network};
 use crate::provider::Provider;
 use response::Reading;
 
@@ -54,13 +55,17 @@ pub(super) fn open(
         Address::Azure => (azure(&base, &vendor)?, key.map(api_key)),
     };
     let family = (dialect.family)(&id.name);
-    let capabilities = if row.local {
-        family.common.own_capabilities(is_on_this_machine(&base))
-    } else {
-        family.common.capabilities()
+    let capabilities = Capabilities {
+        local: row.local && is_on_this_machine(&base),
+        self_hosted: row.local || is_on_own_network(&base),
+        ..family.common.capabilities()
+    };
+    let patience = match row.local {
+        true => Patience::with_own_server(&connection),
+        false => Patience::by_address(&connection, &base, &capabilities),
     };
     let wire = Chat { dialect, family, url, headers: headers.into_iter().collect(), vendor: vendor.clone() };
-    Ok(HttpModel::new(vendor, capabilities, wire, connection))
+    Ok(HttpModel::new(vendor, capabilities, patience, wire, connection))
 }
 
 /// The address of a deployment. With `api-version` in the base URL's query the dated form, whose path names the

@@ -14,7 +14,7 @@ mod wire; // the vendor's JSON
 
 use std::sync::Arc;
 
-use adjutant_core::{GenerateRequest, GenerateResponse, ModelError};
+use adjutant_core::{Capabilities, GenerateRequest, GenerateResponse, ModelError};
 use reqwest::header::HeaderName;
 use secrecy::SecretString;
 use url::Url;
@@ -26,7 +26,8 @@ use crate::connection::{Connection, endpoint};
 use crate::decode::{Asked, SseStream, StreamDecoder};
 use crate::encode::Encoded;
 use crate::error::Vendor;
-use crate::provider::{CLOUD_TIMEOUT, Provider};
+use crate::patience::{Patience, is_on_own_network};
+use crate::provider::Provider;
 use stream::Reading;
 
 pub(super) const PROVIDER: Provider = Provider {
@@ -40,7 +41,6 @@ pub(super) const PROVIDER: Provider = Provider {
     base_url: BASE_URL,
     default_model: Some(DEFAULT_MODEL),
     local: false,
-    timeout: CLOUD_TIMEOUT,
     retries: 1,
     call_state: None,
     open,
@@ -51,13 +51,16 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
     let id = &vendor.model;
     let key = connection.key(&id.provider, row.key_advice)?;
     let family = family::of(&id.name);
+    let base = row.base(&connection)?;
+    let capabilities = Capabilities { self_hosted: is_on_own_network(&base), ..family.common.capabilities() };
+    let patience = Patience::by_address(&connection, &base, &capabilities);
     let wire = Responses {
         family,
-        url: endpoint(&id.provider, &row.base(&connection)?, VERSION, &["responses"])?,
+        url: endpoint(&id.provider, &base, VERSION, &["responses"])?,
         headers: vec![bearer(&key)],
         vendor: vendor.clone(),
     };
-    Ok(HttpModel::new(vendor, family.common.capabilities(), wire, connection))
+    Ok(HttpModel::new(vendor, capabilities, patience, wire, connection))
 }
 
 struct Responses {
