@@ -2,9 +2,9 @@
 //! words are read.
 
 use jiff::Timestamp;
+use ring::digest::{SHA256, digest as hash};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use crate::id::{CallId, TurnId};
 use crate::tool::Arguments;
@@ -62,7 +62,7 @@ impl PendingCall {
 #[must_use]
 pub fn digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Arguments) -> String {
     let canonical = serde_json::json!([turn, call, tool, sorted(&Value::Object(arguments.clone()))]);
-    hex(&Sha256::digest(canonical.to_string().as_bytes()))
+    hex(hash(&SHA256, canonical.to_string().as_bytes()).as_ref())
 }
 
 /// [`digest`] for a call in doubt: an answer to the confirmation of the call, or to an earlier doubt, is none to this one.
@@ -70,7 +70,7 @@ pub fn digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Arguments) ->
 pub fn doubt_digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Arguments, attempt: u32) -> String {
     let arguments = sorted(&Value::Object(arguments.clone()));
     let canonical = serde_json::json!([turn, call, tool, arguments, "doubt", attempt]);
-    hex(&Sha256::digest(canonical.to_string().as_bytes()))
+    hex(hash(&SHA256, canonical.to_string().as_bytes()).as_ref())
 }
 
 /// The same JSON with the keys of every object in order, so that equal means equal bytes.

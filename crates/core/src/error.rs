@@ -30,13 +30,16 @@ pub enum ModelError {
         /// Its words.
         message: String,
     },
-    /// No answer in time. `waited` says which bound it was.
-    #[error("{provider} did not answer within {} ms", .waited.as_millis())]
+    /// No answer in time.
+    #[error("{}", .bound.reached(provider, *waited))]
     Timeout {
         /// Who was asked.
         provider: ProviderId,
         /// The bound that was reached.
         waited: Duration,
+        /// The kind of that bound. Reads as [`TimeBound::Total`] from records that do not name it.
+        #[serde(default)]
+        bound: TimeBound,
     },
     /// Could not be reached, or the connection broke before an answer.
     #[error("cannot reach {provider}: {message}")]
@@ -120,6 +123,31 @@ pub enum ModelError {
         /// Its words or its reason code.
         message: String,
     },
+}
+
+/// A bound of time that a model call can reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TimeBound {
+    /// The caller's own time for the whole answer.
+    #[default]
+    Total,
+    /// Opening a connection.
+    Connect,
+    /// Nothing came for so long, before the answer or in the middle of it.
+    Silence,
+}
+
+impl TimeBound {
+    fn reached(self, provider: &ProviderId, waited: Duration) -> String {
+        let seconds = waited.as_secs_f64();
+        match self {
+            Self::Total => format!("{provider} did not answer within {seconds} s"),
+            Self::Connect => format!("{provider} could not be connected to within {seconds} s"),
+            Self::Silence => format!("{provider} said nothing for {seconds} s"),
+        }
+    }
 }
 
 fn after(wait: &Option<Duration>) -> String {

@@ -38,7 +38,7 @@ pub use budget::*;
 pub use confirmation::*;
 pub use cost::Cost;
 pub use decision::*;
-pub use error::ModelError;
+pub use error::{ModelError, TimeBound};
 pub use event::*;
 pub use gate::{Gate, GateCheck, Permission, Policy};
 pub use id::*;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{MaxTokens, WindowShare};
+use crate::model::{Capabilities, MaxTokens, WindowShare};
 
 /// Tool rounds in a turn. Key `agent.max_tool_iterations`, variable `MAX_TOOL_ITERATIONS`. Source: seeds 000, 001.
 pub const TOOL_ITERATIONS_MAX: u32 = 5;
@@ -17,10 +17,6 @@ pub const TEMPERATURE: f64 = 0.0;
 pub const SUMMARIZE_AT: f64 = 0.80;
 /// A summary, in tokens; in a small window an eighth of what is usable.
 pub const SUMMARY_TOKENS_MAX: u32 = 1024;
-/// The model call that writes a summary.
-pub const SUMMARY_TIMEOUT: Duration = Duration::from_secs(60);
-/// The model call that writes a summary on the user's own machine.
-pub const SUMMARY_TIMEOUT_LOCAL: Duration = Duration::from_secs(300);
 /// A message in the task assistant, in Unicode characters; longer is cut and announced. Source: seed 000.
 pub const MESSAGE_CHARS_MAX: usize = 4000;
 /// A message anywhere, in bytes; larger is refused before a turn starts.
@@ -31,10 +27,9 @@ pub const HISTORY_MESSAGES_MAX: usize = 20;
 pub const HISTORY_MESSAGES_KEPT: usize = 10;
 /// One tool execution. Key `agent.tool_timeout`.
 pub const TOOL_TIMEOUT: Duration = Duration::from_secs(30);
-/// A whole turn, waiting for people not counted. Key `agent.turn_deadline`.
+/// A whole turn, waiting for people not counted; a turn of a self-hosted model has no deadline unless one is set. Key
+/// `agent.turn_deadline`.
 pub const TURN_DEADLINE: Duration = Duration::from_secs(120);
-/// A whole turn on the user's own machine (Ollama, embedded).
-pub const TURN_DEADLINE_LOCAL: Duration = Duration::from_secs(600);
 /// How often one call (same tool, same arguments) is executed in a turn. Key `agent.identical_calls_max`.
 pub const IDENTICAL_CALLS_MAX: u32 = 3;
 /// How often in a row an unusable answer (empty, cut inside a call) is asked for again.
@@ -65,8 +60,8 @@ pub struct TurnLimits {
     pub summarize_at: Option<WindowShare>,
     /// One tool execution.
     pub tool_timeout: Duration,
-    /// The whole turn, waiting for people not counted.
-    pub turn_deadline: Duration,
+    /// The whole turn, waiting for people not counted, and the model call of a summary. `None`: as long as work goes on.
+    pub turn_deadline: Option<Duration>,
     /// How long a confirmation can be given.
     pub confirmation_expiry: Duration,
     /// Visible output of one answer, where the turn may have less than the agent's own bound. `None`: that bound.
@@ -76,6 +71,15 @@ pub struct TurnLimits {
     /// a conversation and not part of one, such as finding a title for it. Default `false`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub words_only: bool,
+}
+
+impl TurnLimits {
+    /// The defaults for a model: of a self-hosted one, a turn has no deadline.
+    #[must_use]
+    pub fn for_model(capabilities: &Capabilities) -> Self {
+        let limits = Self::default();
+        Self { turn_deadline: limits.turn_deadline.filter(|_| !capabilities.self_hosted), ..limits }
+    }
 }
 
 impl Default for TurnLimits {
@@ -88,7 +92,7 @@ impl Default for TurnLimits {
             history_messages_max: Some(HISTORY_MESSAGES_MAX),
             summarize_at: None,
             tool_timeout: TOOL_TIMEOUT,
-            turn_deadline: TURN_DEADLINE,
+            turn_deadline: Some(TURN_DEADLINE),
             confirmation_expiry: CONFIRMATION_EXPIRY,
             output_tokens_max: None,
             words_only: false,

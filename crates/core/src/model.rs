@@ -254,6 +254,28 @@ impl GenerateResponse {
     }
 }
 
+/// Progress of a model that reads a prompt, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PromptProgress {
+    /// Tokens read so far, those from a cache included.
+    pub done: u32,
+    /// Tokens of the prompt.
+    pub total: u32,
+    /// Of those read, tokens on disk: another process need not read them again.
+    pub kept: u32,
+    /// Time for the rest at the rate measured so far. `None`: nothing was measured yet.
+    pub left: Option<Duration>,
+}
+
+impl PromptProgress {
+    /// Returns the share that was read, in whole percent, rounded down.
+    #[must_use]
+    pub fn percent(&self) -> u32 {
+        let percent = u64::from(self.done) * 100 / u64::from(self.total.max(1));
+        u32::try_from(percent).unwrap_or(100).min(100)
+    }
+}
+
 /// A piece of an answer on its way.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -271,7 +293,9 @@ pub enum Delta {
         /// More of the arguments' JSON text.
         arguments: String,
     },
-    /// The adapter waits and sends again; nothing was emitted before.
+    /// The model reads the prompt, and can say how far it is. Only before the answer begins.
+    Reading(PromptProgress),
+    /// The adapter waits and sends again; no part of an answer was emitted before.
     Retrying {
         /// The attempt that failed, from 1.
         attempt: u32,
@@ -320,6 +344,7 @@ pub struct Capabilities {
     pub local: bool,
     /// Tokens an answer may take beyond the visible output, for thinking.
     pub thinking_allowance: u32,
-    /// Turn deadline that suits it, if not the general one.
-    pub turn_deadline: Option<Duration>,
+    /// Runs on hardware of the person's own, this machine or a server beside it, at the pace that has: a turn has no deadline
+    /// unless one is set.
+    pub self_hosted: bool,
 }

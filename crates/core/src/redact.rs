@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sha2::{Digest as _, Sha256};
 
 use crate::tool::{Arguments, ToolResult};
 
@@ -49,8 +49,9 @@ impl LogContent {
             Self::Full => without_secrets(text),
             Self::Redacted if text.is_empty() => String::new(),
             Self::Redacted => {
-                let digest = Sha256::digest(text.as_bytes());
-                let start: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+                let digest = digest(&SHA256, text.as_bytes());
+                let start: String =
+                    digest.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
                 format!("[{} chars #{start}]", text.chars().count())
             }
             Self::None => String::new(),

@@ -1,10 +1,12 @@
 //! Words for the person: one table. They name no internals; the typed cause stands beside them in the response.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 
 use crate::budget::Exceeded;
 use crate::confirmation::PendingCall;
-use crate::error::ModelError;
+use crate::error::{ModelError, TimeBound};
 use crate::limits::TurnLimits;
 
 /// The request was cut for the model's answer or the model's answer could not be read.
@@ -50,8 +52,16 @@ pub const SAY_MORE: &str = "Could you tell me a little more about what you want?
 
 /// The words for a failed model call.
 #[must_use]
-pub fn for_model_error(error: &ModelError) -> &'static str {
-    match error {
+pub fn for_model_error(error: &ModelError) -> Cow<'static, str> {
+    let words = match error {
+        // "In a moment" is no advice where the model is slow: what happened is said instead.
+        ModelError::Timeout { waited, bound: TimeBound::Silence, .. } => {
+            return format!(
+                "The assistant is temporarily unavailable: nothing came from the model for {} s.",
+                waited.as_secs_f64()
+            )
+            .into();
+        }
         ModelError::RateLimited { .. } | ModelError::Quota { .. } => TOO_MANY_REQUESTS,
         ModelError::Timeout { .. } | ModelError::Network { .. } | ModelError::Server { .. } => {
             TEMPORARILY_UNAVAILABLE
@@ -62,7 +72,8 @@ pub fn for_model_error(error: &ModelError) -> &'static str {
         ModelError::InvalidResponse { .. } | ModelError::Truncated { .. } => TROUBLE_PROCESSING,
         ModelError::ContextTooLong { .. } => TOO_LONG,
         ModelError::Refused { .. } => FILTERED,
-    }
+    };
+    words.into()
 }
 
 /// What the person is told when old turns were put into few words.

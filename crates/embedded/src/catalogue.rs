@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::verified;
+
 /// A model we have measured, with the digest of its one right file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -94,7 +96,7 @@ impl KnownModel {
         models_dir.join(format!("{}.part", self.file))
     }
 
-    /// What of it is in `models_dir`. Looks at sizes only: the digest was checked when the file was made.
+    /// Returns how much of it is in `models_dir`, by size only; see [`verify_in`](Self::verify_in).
     pub fn state_in(&self, models_dir: &Path) -> InstallState {
         let size =
             |path: PathBuf| fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|data| data.len());
@@ -105,6 +107,58 @@ impl KnownModel {
             (None, _) => InstallState::Missing,
         }
     }
+}
+
+impl KnownModel {
+    /// Says whether its file in `models_dir` was verified and not changed since: then [`verify_in`](Self::verify_in) reads
+    /// nothing.
+    pub fn is_verified_in(&self, models_dir: &Path) -> bool {
+        verified::is_marked(&self.path_in(models_dir), self.sha256)
+    }
+
+    /// Compares its file in `models_dir` with the digest it should have, once for each state of the file: reads all of
+    /// it, which takes seconds, unless that was done since it was last changed. `progress` is told the bytes so far.
+    ///
+    /// # Errors
+    /// [`VerifyError`].
+    pub fn verify_in(&self, models_dir: &Path, progress: &mut dyn FnMut(u64)) -> Result<(), VerifyError> {
+        let path = self.path_in(models_dir);
+        if verified::is_marked(&path, self.sha256) {
+            return Ok(());
+        }
+        match verified::digest_of(&path, progress) {
+            Ok(found) if found == self.sha256 => {
+                verified::mark(&path, self.sha256);
+                Ok(())
+            }
+            Ok(found) => Err(VerifyError::WrongDigest { path, expected: self.sha256, found }),
+            Err(source) => Err(VerifyError::Unreadable { path, source }),
+        }
+    }
+}
+
+/// An error of a model file that is not the model of the catalogue.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// Its bytes are other ones: remove it and pull the model again.
+    #[error("{} has the SHA-256 {found} (expected {expected})", path.display())]
+    WrongDigest {
+        /// The file.
+        path: PathBuf,
+        /// The right digest.
+        expected: &'static str,
+        /// The digest of what is there.
+        found: String,
+    },
+    /// The system would not let us read it.
+    #[error("{} cannot be read: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
 }
 
 /// What of a model is on this machine.
@@ -221,6 +275,7 @@ pub fn remove(models_dir: &Path, name: &str) -> Result<u64, RemoveError> {
         fs::remove_file(&path).map_err(|source| RemoveError::Refused { path, source })?;
         freed = Some(freed.unwrap_or(0) + metadata.len());
     }
+    verified::unmark(&model.path_in(models_dir));
     freed.ok_or_else(|| RemoveError::NotInstalled { name: name.to_owned() })
 }
 
@@ -231,6 +286,8 @@ pub(crate) fn known_names() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]
@@ -264,6 +321,51 @@ mod tests {
         fs::write(dir.path().join("mine.gguf"), b"").unwrap();
         assert_eq!(list(dir.path()).unwrap().last().unwrap().name, "mine.gguf");
         assert_eq!(list(&dir.path().join("nowhere")).unwrap().len(), KNOWN_MODELS.len());
+    }
+
+    /// A model of five bytes.
+    fn small() -> KnownModel {
+        KnownModel {
+            bytes: 5,
+            // printf 12345 | sha256sum
+            sha256: "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5",
+            ..KNOWN_MODELS[0].clone()
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_once_and_again_when_it_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let model = small();
+        let path = model.path_in(dir.path());
+        fs::write(&path, b"12345").unwrap();
+        let verify = || {
+            let mut read = 0;
+            (model.verify_in(dir.path(), &mut |done| read = done), read)
+        };
+        assert!(!model.is_verified_in(dir.path()));
+        assert!(matches!(verify(), (Ok(()), 5)));
+        assert!(model.is_verified_in(dir.path()));
+        assert!(matches!(verify(), (Ok(()), 0)), "the marker is enough");
+        // Other bytes of the same size, written later.
+        fs::write(&path, b"54321").unwrap();
+        let later = fs::metadata(&path).unwrap().modified().unwrap() + std::time::Duration::from_secs(2);
+        File::options().write(true).open(&path).unwrap().set_modified(later).unwrap();
+        assert!(!model.is_verified_in(dir.path()));
+        assert!(matches!(verify(), (Err(VerifyError::WrongDigest { .. }), 5)));
+        assert!(matches!(verify(), (Err(VerifyError::WrongDigest { .. }), 5)), "again: it is still wrong");
+        fs::remove_file(&path).unwrap();
+        assert!(matches!(verify(), (Err(VerifyError::Unreadable { .. }), 0)));
+    }
+
+    #[test]
+    fn the_marker_of_another_digest_does_not_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let model = small();
+        fs::write(model.path_in(dir.path()), b"12345").unwrap();
+        model.verify_in(dir.path(), &mut |_| {}).unwrap();
+        let newer = KnownModel { sha256: KNOWN_MODELS[0].sha256, ..model };
+        assert!(!newer.is_verified_in(dir.path()));
     }
 
     #[test]

@@ -1,21 +1,21 @@
 //! Writing one answer after another with a loaded model.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
+use adjutant_core::PromptProgress;
 use serde_json::Value;
 use toktrie::TokenId;
 
 use crate::constrain::{Constraint, Constraints};
 use crate::engine::{self, GgufFile, KvCache, Network};
 use crate::error::{DecodeError, LoadError};
-use crate::prefix::{Owner, PrefixStore};
+use crate::pace::Pace;
+use crate::prefix::{HeadFile, Owner, PrefixStore, common_len};
 use crate::sample::{Sampler, Sampling};
 use crate::template::{self, ChatTurn};
 use crate::tokenizer::Tokenizer;
-
-/// Prompt tokens computed between two looks at whether the answer is still wanted.
-const CHUNK_TOKENS: usize = 128;
 
 /// Tokens remembered at most, prompt and answer together, whatever the model could do: the memory for one is
 /// 57 KB in the 1.5B model.
@@ -27,7 +27,8 @@ pub(crate) const WINDOW_TOKENS_MAX: usize = 8192;
 pub struct ChatRequest {
     /// The conversation so far.
     pub turns: Vec<ChatTurn>,
-    /// How many of the first turns are the same in every request; their state is what a prefix cache keeps.
+    /// Number of first turns that are the same in every request; their state is kept on disk, see
+    /// [`Decoder::keep_heads_in`].
     pub head_turns: usize,
     /// The answer will be compact JSON that fits this schema. `None`: free text.
     pub schema: Option<Value>,
@@ -82,7 +83,13 @@ pub trait Listener {
     /// Takes the next piece of text, never empty, never half a character.
     fn text(&mut self, piece: &str);
 
-    /// Whether nobody wants the answer any more. Asked between tokens and between pieces of the prompt.
+    /// Takes how far the prompt was read: before each of its chunks but the last one, and once more at its end. Not
+    /// called for a prompt that is read in one chunk.
+    fn reading(&mut self, progress: PromptProgress) {
+        let _ = progress;
+    }
+
+    /// Says whether nobody wants the answer any more. Asked between tokens and between chunks of the prompt.
     fn is_gone(&self) -> bool;
 }
 
@@ -97,6 +104,9 @@ impl Listener for () {
 
 /// A loaded model. Answers one request at a time and keeps what it has read: a request that begins like the one
 /// before is answered without computing that beginning again.
+///
+/// A prompt is read in chunks of about a second each, between which the listener is asked whether it is still wanted.
+/// Whenever reading ends early, what was read until then is kept.
 pub struct Decoder {
     network: Box<dyn Network>,
     tokenizer: Arc<Tokenizer>,
@@ -105,11 +115,15 @@ pub struct Decoder {
     /// The tokens that `cache` remembers.
     read: Vec<TokenId>,
     owner: Owner,
-    prefixes: Option<PrefixStore>,
+    /// The folder for the head's file, until there is one.
+    heads: Option<PrefixStore>,
+    /// The file of the head.
+    head: Option<HeadFile>,
+    pace: Pace,
 }
 
-/// A beginning shorter than this is computed faster than it is worth a file, or a new file.
-const PREFIX_TOKENS_MIN: usize = 128;
+/// A head shorter than this is computed faster than it is worth a file.
+const HEAD_TOKENS_MIN: usize = 128;
 
 impl Decoder {
     /// Loads a GGUF file.
@@ -130,12 +144,26 @@ impl Decoder {
         let cache = network.new_cache().map_err(|error| file.damaged(error.to_string()))?;
         let owner =
             Owner { fingerprint: file.fingerprint(), layers: cache.layer_count(), width: cache.width() };
-        Ok(Self { network, tokenizer, constraints, cache, read: Vec::new(), owner, prefixes: None })
+        Ok(Self {
+            network,
+            tokenizer,
+            constraints,
+            cache,
+            read: Vec::new(),
+            owner,
+            heads: None,
+            head: None,
+            pace: Pace::default(),
+        })
     }
 
-    /// Keeps what is remembered of the first request's head in `store`, and begins the first request from there.
-    pub(crate) fn keep_prefixes_in(&mut self, store: PrefixStore) {
-        self.prefixes = Some(store);
+    /// Keeps what is read of the head of prompts in the folder `dir`, chunk by chunk, and goes on from what another
+    /// process left there. The head is that of the first request, or of the first [`prepare`](Self::prepare), that is
+    /// 128 tokens or longer.
+    ///
+    /// At most 30 KB a token; the newest four heads are kept. Lost or damaged files are made again.
+    pub fn keep_heads_in(&mut self, dir: impl Into<PathBuf>) {
+        self.heads = Some(PrefixStore::new(dir.into()));
     }
 
     pub(crate) fn tokenizer(&self) -> Arc<Tokenizer> {
@@ -173,32 +201,20 @@ impl Decoder {
         if prompt.len() >= window_tokens {
             return Err(DecodeError::ContextTooLong { prompt_tokens: prompt.len(), window_tokens });
         }
-        // Once per process: later requests find their beginning in memory.
-        let prefixes = self.prefixes.take();
-        let on_disk = prefixes.as_ref().map_or(0, |store| self.restore_prefix(store, &prompt));
-        let cached_tokens = self.keep_common_prefix(&prompt);
+        self.open_head(prompt.get(..rendered.head_tokens).unwrap_or_default());
+        // The scores of the last token are needed, so it is read in any case.
+        let cached_tokens = self.keep_common(&prompt[..prompt.len().saturating_sub(1)]);
         let mut writing = Writing {
+            prompt_tokens: prompt.len(),
             pending: prompt[cached_tokens..].to_vec(),
             constraint,
             sampler: Sampler::new(request.sampling.clone()),
             tokens_left: request.output_tokens_max.min(window_tokens - prompt.len()),
-            text: TextStream::default(),
+            text: TextStream::held(),
             output_tokens: 0,
         };
-        let end = match self.write(&mut writing, listener) {
-            Ok(end) => end,
-            Err(error) => {
-                self.prefixes = prefixes;
-                return Err(error);
-            }
-        };
+        let end = self.write(&mut writing, listener)?;
         writing.text.finish(listener);
-        if let (Some(store), Some(head)) = (prefixes, prompt.get(..rendered.head_tokens))
-            && head.len() >= on_disk + PREFIX_TOKENS_MIN
-        {
-            // Without the file the next process computes the beginning again; that is all.
-            let _ = store.save(&self.owner, head, &self.cache);
-        }
         Ok(Answer {
             text: writing.text.text,
             end,
@@ -206,6 +222,26 @@ impl Decoder {
             cached_tokens,
             output_tokens: writing.output_tokens,
         })
+    }
+
+    /// Reads the head of `request` ahead, so that a request that begins with it is answered sooner. Does nothing if it
+    /// was read already.
+    ///
+    /// # Errors
+    /// [`DecodeError::Cancelled`] soon after `listener` is gone; what was read until then is kept.
+    pub fn prepare(&mut self, request: &ChatRequest, listener: &mut dyn Listener) -> Result<(), DecodeError> {
+        let rendered = template::render(&self.tokenizer, &request.turns, request.head_turns)?;
+        let head = rendered.tokens.get(..rendered.head_tokens).unwrap_or_default();
+        if head.len() >= self.window_tokens() {
+            return Ok(());
+        }
+        self.open_head(head);
+        let known = common_len(&self.read, head);
+        if known < head.len() {
+            self.keep_common(head);
+            self.read(&head[known..], (head.len(), false), listener)?;
+        }
+        Ok(())
     }
 
     fn write(
@@ -229,7 +265,10 @@ impl Decoder {
                 return Ok(AnswerEnd::TokensMax);
             }
             let pending = std::mem::take(&mut writing.pending);
-            let logits = self.read(&pending, listener)?;
+            let logits = self.read(&pending, (writing.prompt_tokens, true), listener)?;
+            writing.text.release(listener);
+            let logits =
+                logits.ok_or_else(|| DecodeError::Compute { reason: "there was nothing to read".into() })?;
             let allowed = writing.constraint.as_mut().map(Constraint::allowed).transpose()?;
             let token = writing.sampler.pick(&logits, allowed.as_ref())?;
             // The end token is ours: handing it to the constraint is an error there.
@@ -245,38 +284,70 @@ impl Decoder {
         }
     }
 
-    /// Reads `tokens` and gives the scores of what follows. What was read stays read if the listener goes away.
-    fn read(&mut self, tokens: &[TokenId], listener: &dyn Listener) -> Result<Vec<f32>, DecodeError> {
+    /// Reads `tokens`, behind what is remembered, and gives the scores of what follows if they are wanted. What was
+    /// read stays read if the listener goes away. `prompt_tokens`: where the prompt ends.
+    fn read(
+        &mut self,
+        tokens: &[TokenId],
+        (prompt_tokens, wants_logits): (usize, bool),
+        listener: &mut dyn Listener,
+    ) -> Result<Option<Vec<f32>>, DecodeError> {
         let mut logits = None;
         let mut rest = tokens;
+        let mut told = false;
         while !rest.is_empty() {
+            let (chunk, after) = rest.split_at(rest.len().min(self.pace.chunk_tokens()));
+            if !after.is_empty() && self.read.len() < prompt_tokens {
+                listener.reading(self.progress(prompt_tokens));
+                told = true;
+            }
             if listener.is_gone() {
                 return Err(DecodeError::Cancelled);
             }
-            let (chunk, after) = rest.split_at(rest.len().min(CHUNK_TOKENS));
-            logits = self.network.forward(chunk, &mut self.cache, after.is_empty())?;
+            let began = Instant::now();
+            logits = self.network.forward(chunk, &mut self.cache, wants_logits && after.is_empty())?;
+            self.pace.add(chunk.len(), began.elapsed());
             self.read.extend_from_slice(chunk);
+            if let Some(head) = &mut self.head {
+                // Without the file the next process computes the beginning again; that is all.
+                let _ = head.grow(&self.read, &self.cache);
+            }
             rest = after;
         }
-        logits.ok_or_else(|| DecodeError::Compute { reason: "there was nothing to read".into() })
+        if told {
+            listener.reading(self.progress(prompt_tokens));
+        }
+        Ok(logits)
     }
 
-    /// Fills the empty memory from disk; gives the number of tokens found there.
-    fn restore_prefix(&mut self, store: &PrefixStore, prompt: &[TokenId]) -> usize {
-        let found = store.find(&self.owner, prompt).filter(|prefix| prefix.common > self.read.len());
-        if let Some(tokens) = found.and_then(|prefix| prefix.restore(&mut self.cache)) {
+    fn progress(&self, prompt_tokens: usize) -> PromptProgress {
+        let count = |tokens: usize| u32::try_from(tokens).unwrap_or(u32::MAX);
+        let kept = self.head.as_ref().map_or(0, HeadFile::stored).min(self.read.len());
+        PromptProgress {
+            // Behind the prompt is what the answer has to begin with.
+            done: count(self.read.len().min(prompt_tokens)),
+            total: count(prompt_tokens),
+            kept: count(kept),
+            left: self.pace.time_for(prompt_tokens.saturating_sub(self.read.len())),
+        }
+    }
+
+    /// Takes the first head that is long enough as the one to keep, and what a file holds of it into memory.
+    fn open_head(&mut self, head: &[TokenId]) {
+        if head.len() < HEAD_TOKENS_MIN || self.head.is_some() {
+            return;
+        }
+        let Some(store) = self.heads.take() else { return };
+        let mut file = store.head_file(self.owner, head);
+        if let Some(tokens) = file.restore(common_len(&self.read, head), &mut self.cache) {
             self.read = tokens;
         }
-        self.cache.truncate(self.read.len());
-        self.read.truncate(self.cache.len());
-        self.read.len()
+        self.head = Some(file);
     }
 
-    /// Forgets everything that differs from `prompt`, and at least its last token, whose scores are needed. Gives the
-    /// number of tokens kept.
-    fn keep_common_prefix(&mut self, prompt: &[TokenId]) -> usize {
-        let common = self.read.iter().zip(prompt).take_while(|(left, right)| left == right).count();
-        let kept = common.min(prompt.len().saturating_sub(1)).min(self.cache.len());
+    /// Forgets everything that differs from `prompt`. Gives the number of tokens kept.
+    fn keep_common(&mut self, prompt: &[TokenId]) -> usize {
+        let kept = common_len(&self.read, prompt).min(self.cache.len());
         self.cache.truncate(kept);
         self.read.truncate(kept);
         kept
@@ -306,6 +377,7 @@ impl Words {
 
 /// An answer that is being written.
 struct Writing {
+    prompt_tokens: usize,
     /// Tokens decided but not read by the model yet.
     pending: Vec<TokenId>,
     constraint: Option<Constraint>,
@@ -334,9 +406,24 @@ impl Writing {
 struct TextStream {
     text: String,
     partial: Vec<u8>,
+    /// Text held back until the prompt is read. `None`: nothing is held back any more.
+    held: Option<String>,
 }
 
 impl TextStream {
+    /// A stream that tells nothing before [`release`](Self::release): what an answer has to begin with is known before
+    /// the prompt is read.
+    fn held() -> Self {
+        Self { held: Some(String::new()), ..Self::default() }
+    }
+
+    /// Tells what was held back, and everything else at once from now on.
+    fn release(&mut self, listener: &mut dyn Listener) {
+        if let Some(held) = self.held.take().filter(|held| !held.is_empty()) {
+            listener.text(&held);
+        }
+    }
+
     fn push(&mut self, bytes: &[u8], listener: &mut dyn Listener) {
         self.partial.extend_from_slice(bytes);
         let mut piece = String::new();
@@ -356,6 +443,7 @@ impl TextStream {
     }
 
     fn finish(&mut self, listener: &mut dyn Listener) {
+        self.release(listener);
         if !std::mem::take(&mut self.partial).is_empty() {
             self.tell(&char::REPLACEMENT_CHARACTER.to_string(), listener);
         }
@@ -364,7 +452,10 @@ impl TextStream {
     fn tell(&mut self, piece: &str, listener: &mut dyn Listener) {
         if !piece.is_empty() {
             self.text.push_str(piece);
-            listener.text(piece);
+            match &mut self.held {
+                Some(held) => held.push_str(piece),
+                None => listener.text(piece),
+            }
         }
     }
 }

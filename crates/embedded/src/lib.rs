@@ -23,12 +23,14 @@ mod decode; // one answer after the other
 mod engine; // the mathematics
 mod error; // what can go wrong with a file and with computing
 mod model; // core's port
+mod pace; // chunks of a prompt
 mod prefix; // heads of prompts, kept on disk
 pub mod pull; // getting a model
 mod sample; // the next token
 mod template; // chats as the model knows them
 mod threads; // how many of them
 mod tokenizer; // text and tokens
+mod verified; // the right bytes
 
 pub use decode::{Answer, AnswerEnd, ChatRequest, Decoder, Listener};
 pub use error::{DecodeError, LoadError};

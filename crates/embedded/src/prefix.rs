@@ -1,12 +1,20 @@
-//! What a model remembers of the constant beginning of prompts, kept on disk between processes.
+//! Keys and values of the constant head of prompts, kept on disk between processes.
 //!
-//! Everything here is a convenience: a file that is missing, damaged, of another version or of another model is as
-//! good as none, and no failure reaches the person.
+//! The file of a head grows while the head is read: a segment for each chunk, with its tokens, their keys and values,
+//! and a digest over the segment and the digest before it. A process that is killed loses the chunk it was at and no
+//! more. A segment that is torn or altered ends the file: what stands before it is used, what follows is cut off by
+//! the next process that writes.
+//!
+//! A process writes to a file only while it holds the file's exclusive lock, and reads without one: segments that are
+//! complete never change.
+//!
+//! Everything here is a convenience: a file that is missing, of another version or of another model is as good as
+//! none, and no failure reaches the person.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -16,48 +24,58 @@ use toktrie::TokenId;
 use crate::engine::{Computed, KvCache};
 
 /// Raised whenever the layout or the meaning of the numbers changes.
-const MAGIC: [u8; 8] = *b"ADJKV\0\0\x01";
+const MAGIC: [u8; 8] = *b"ADJKV\0\0\x02";
 
 /// Files kept; the least recently used go first.
-const FILES_KEPT: usize = 2;
-
-/// Left behind by a process that was killed while writing.
-const ABANDONED_AFTER: Duration = Duration::from_secs(600);
+const FILES_KEPT: usize = 4;
 
 const SUFFIX: &str = ".kv";
-const UNFINISHED_SUFFIX: &str = ".kv.tmp";
+
+/// Bytes of a SHA-256.
+const DIGEST_LEN: usize = 32;
+
+type Sha256Bytes = [u8; DIGEST_LEN];
 
 /// Which model and which shape a file belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner {
     /// Of the model file.
-    pub(crate) fingerprint: [u8; 32],
+    pub(crate) fingerprint: Sha256Bytes,
     /// Layers of the model.
     pub(crate) layers: usize,
     /// Floats per token and layer.
     pub(crate) width: usize,
 }
 
-/// A folder of remembered beginnings.
+impl Owner {
+    /// The beginning of a file.
+    fn header(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(self.fingerprint);
+        bytes.extend(count_bytes(self.layers));
+        bytes.extend(count_bytes(self.width));
+        bytes
+    }
+
+    /// Bytes of the keys and values of `tokens` tokens.
+    fn body_len(&self, tokens: usize) -> Option<usize> {
+        tokens.checked_mul(self.width)?.checked_mul(self.layers)?.checked_mul(size_of::<f16>())
+    }
+}
+
+/// A folder of heads.
 #[derive(Debug)]
 pub(crate) struct PrefixStore {
     dir: PathBuf,
 }
 
-/// A remembered beginning that fits a prompt.
+/// A file that begins like a prompt.
 #[derive(Debug)]
 pub(crate) struct Prefix {
     path: PathBuf,
-    header: Header,
+    owner: Owner,
     /// How many of its tokens the prompt begins with.
     pub(crate) common: usize,
-}
-
-#[derive(Debug)]
-struct Header {
-    owner: Owner,
-    tokens: Vec<TokenId>,
-    digest: [u8; 32],
 }
 
 impl PrefixStore {
@@ -67,53 +85,42 @@ impl PrefixStore {
 
     /// The file of `owner` that shares the longest beginning with `prompt`.
     pub(crate) fn find(&self, owner: &Owner, prompt: &[TokenId]) -> Option<Prefix> {
-        let fitting = self.files(SUFFIX).into_iter().filter_map(|(path, _)| {
-            let header = Header::read(&mut File::open(&path).ok()?)?;
-            if header.owner != *owner {
-                return None;
-            }
-            let common = header.tokens.iter().zip(prompt).take_while(|(left, right)| left == right).count();
-            Some(Prefix { path, header, common })
+        let fitting = self.files().into_iter().filter_map(|(path, _)| {
+            let tokens = Segments::open(&path, owner)?.skim();
+            let common = common_len(&tokens, prompt);
+            Some(Prefix { path, owner: *owner, common })
         });
         fitting.max_by_key(|prefix| prefix.common).filter(|prefix| prefix.common > 0)
     }
 
-    /// Writes what `cache` remembers of its first tokens, which are `tokens`.
-    pub(crate) fn save(&self, owner: &Owner, tokens: &[TokenId], cache: &KvCache) -> io::Result<()> {
-        fs::create_dir_all(&self.dir)?;
-        let body = export(cache, tokens.len()).map_err(io::Error::other)?;
-        let header = Header { owner: *owner, tokens: tokens.to_vec(), digest: Sha256::digest(&body).into() };
-        let header = header.to_bytes();
-        let name: String = Sha256::digest(&header)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        let mut file =
-            tempfile::Builder::new().prefix("prefix-").suffix(UNFINISHED_SUFFIX).tempfile_in(&self.dir)?;
-        file.write_all(&header)?;
-        file.write_all(&body)?;
-        // Not synced: a file that a power cut leaves half written fails its digest and is made again.
-        file.persist(self.dir.join(format!("prefix-{name}{SUFFIX}")))?;
-        self.tidy();
-        Ok(())
+    /// The file of exactly this head, there or not.
+    pub(crate) fn head_file(self, owner: Owner, head: &[TokenId]) -> HeadFile {
+        let mut digest = Sha256::new();
+        digest.update(owner.header());
+        head.iter().for_each(|token| digest.update(token.to_le_bytes()));
+        let name: String = digest.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        let path = self.dir.join(format!("prefix-{name}{SUFFIX}"));
+        HeadFile { store: self, path, owner, head: head.to_vec(), stored: 0, tail: None }
     }
 
+    /// Removes all but the most recently used files; never one that is being written.
     fn tidy(&self) {
-        for (path, _) in self.files(SUFFIX).iter().skip(FILES_KEPT) {
-            let _ = fs::remove_file(path);
-        }
-        for (path, modified) in self.files(UNFINISHED_SUFFIX) {
-            if modified.elapsed().is_ok_and(|age| age > ABANDONED_AFTER) {
+        for (path, _) in self.files().iter().skip(FILES_KEPT) {
+            let unused = File::open(path).is_ok_and(|file| file.try_lock().is_ok());
+            if unused {
                 let _ = fs::remove_file(path);
             }
         }
     }
 
-    /// Our files with this ending, the most recently used first.
-    fn files(&self, suffix: &str) -> Vec<(PathBuf, SystemTime)> {
+    /// Our files, the most recently used first.
+    fn files(&self) -> Vec<(PathBuf, SystemTime)> {
         let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
         let ours = entries.filter(|entry| {
             entry
                 .file_name()
                 .to_str()
-                .is_some_and(|name| name.starts_with("prefix-") && name.ends_with(suffix))
+                .is_some_and(|name| name.starts_with("prefix-") && name.ends_with(SUFFIX))
         });
         let dated = ours.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?.modified().ok()?)));
         let mut files: Vec<_> = dated.collect();
@@ -123,83 +130,250 @@ impl PrefixStore {
 }
 
 impl Prefix {
-    /// Puts its common tokens into the empty `cache`. `None`, and nothing is remembered, if the file is damaged; such
-    /// a file is removed.
-    pub(crate) fn restore(&self, cache: &mut KvCache) -> Option<Vec<TokenId>> {
-        let restored = self
-            .read_body()
-            .and_then(|body| import(&body, self.header.tokens.len(), self.common, cache).ok());
-        match restored {
-            Some(()) => {
-                mark_used(&self.path);
-                Some(self.header.tokens.get(..self.common)?.to_vec())
-            }
-            None => {
-                cache.truncate(0);
-                let _ = fs::remove_file(&self.path);
-                None
+    /// Puts its common tokens into `cache`, in place of whatever is there, and returns those that could be read: fewer
+    /// than [`common`](Self::common) if a segment is damaged.
+    pub(crate) fn restore(&self, prompt: &[TokenId], cache: &mut KvCache) -> Vec<TokenId> {
+        cache.truncate(0);
+        let Some(mut segments) = Segments::open(&self.path, &self.owner) else { return Vec::new() };
+        let wanted = prompt.get(..self.common).unwrap_or(prompt);
+        while cache.len() < wanted.len() {
+            let Some(segment) = segments.next_checked() else { break };
+            let taken = segment.tokens.len().min(wanted.len() - cache.len());
+            // What was partly copied does not count before the cache advances.
+            if import(&segment.body, segment.tokens.len(), taken, cache).is_err() {
+                break;
             }
         }
-    }
-
-    fn read_body(&self) -> Option<Vec<u8>> {
-        let mut file = File::open(&self.path).ok()?;
-        let header = Header::read(&mut file)?;
-        let mut body = Vec::with_capacity(self.header.body_len()?);
-        file.read_to_end(&mut body).ok()?;
-        let digest: [u8; 32] = Sha256::digest(&body).into();
-        (header.digest == self.header.digest && digest == header.digest).then_some(body)
+        if cache.len() > 0 {
+            mark_used(&self.path);
+        }
+        wanted[..cache.len()].to_vec()
     }
 }
 
-impl Header {
-    fn to_bytes(&self) -> Vec<u8> {
-        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes();
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend(self.owner.fingerprint);
-        bytes.extend(count(self.owner.layers));
-        bytes.extend(count(self.owner.width));
-        bytes.extend(self.digest);
-        bytes.extend(count(self.tokens.len()));
-        bytes.extend(self.tokens.iter().flat_map(|token| token.to_le_bytes()));
-        bytes
+/// The file of one head while it grows.
+#[derive(Debug)]
+pub(crate) struct HeadFile {
+    store: PrefixStore,
+    path: PathBuf,
+    owner: Owner,
+    head: Vec<TokenId>,
+    /// Tokens of the head known to be in the file.
+    stored: usize,
+    tail: Option<Tail>,
+}
+
+/// The end of a locked file, where the next segment goes.
+#[derive(Debug)]
+struct Tail {
+    file: File,
+    end: u64,
+    chain: Sha256Bytes,
+}
+
+impl HeadFile {
+    /// Tokens of the head known to be in the file.
+    pub(crate) fn stored(&self) -> usize {
+        self.stored
     }
 
-    /// Reads a header and checks it against the file's length. `None` if this is no file of ours.
-    fn read(file: &mut File) -> Option<Self> {
+    /// Puts the longest beginning of the head that any file of the folder holds into `cache`, if that is more than
+    /// `known` tokens. Returns the tokens.
+    pub(crate) fn restore(&mut self, known: usize, cache: &mut KvCache) -> Option<Vec<TokenId>> {
+        let found = self.store.find(&self.owner, &self.head).filter(|prefix| prefix.common > known)?;
+        let restored = found.restore(&self.head, cache);
+        if found.path == self.path {
+            self.stored = restored.len();
+        }
+        Some(restored)
+    }
+
+    /// Adds what `cache` remembers of the head and the file does not hold yet: `read` begins like the tokens in the
+    /// cache. Does nothing while another process writes the same file.
+    pub(crate) fn grow(&mut self, read: &[TokenId], cache: &KvCache) -> io::Result<()> {
+        if self.stored == self.head.len() {
+            return Ok(());
+        }
+        let known = common_len(read, &self.head).min(cache.len());
+        if known <= self.stored {
+            return Ok(());
+        }
+        let mut tail = match self.tail.take() {
+            Some(tail) => tail,
+            None => match self.open()? {
+                Some(tail) => tail,
+                None => return Ok(()),
+            },
+        };
+        if known > self.stored {
+            let tokens = &self.head[self.stored..known];
+            let body = export(cache, self.stored, known).map_err(io::Error::other)?;
+            tail.append(tokens, &body)?;
+            self.stored = known;
+        }
+        // The lock ends with the file, which is dropped when the head is complete.
+        if self.stored < self.head.len() {
+            self.tail = Some(tail);
+        }
+        Ok(())
+    }
+
+    /// Opens the file behind its last sound segment and cuts off the rest. `None`: another process writes it.
+    fn open(&mut self) -> io::Result<Option<Tail>> {
+        fs::create_dir_all(&self.store.dir)?;
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(&self.path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let header = self.owner.header();
+        let mut tail =
+            Tail { file: file.try_clone()?, end: header.len() as u64, chain: Sha256::digest(&header).into() };
+        self.stored = 0;
+        match Segments::from_start(file, &self.owner) {
+            Some(mut segments) => {
+                while let Some(segment) = segments.next_checked() {
+                    let after = self.stored + segment.tokens.len();
+                    if self.head.get(self.stored..after) != Some(segment.tokens.as_slice()) {
+                        break;
+                    }
+                    self.stored = after;
+                    tail.end = segments.at;
+                    tail.chain = segments.chain;
+                }
+                tail.file.set_len(tail.end)?;
+            }
+            None => {
+                tail.file.set_len(0)?;
+                tail.file.seek(SeekFrom::Start(0))?;
+                tail.file.write_all(&header)?;
+                self.store.tidy();
+            }
+        }
+        Ok(Some(tail))
+    }
+}
+
+impl Tail {
+    /// Writes a segment. Not synced: one that a power cut leaves half written fails its digest and is cut off.
+    fn append(&mut self, tokens: &[TokenId], body: &[u8]) -> io::Result<()> {
+        let mut segment = count_bytes(tokens.len()).to_vec();
+        segment.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
+        segment.extend(body);
+        let chain = chained(&self.chain, &segment);
+        segment.extend(chain);
+        self.file.seek(SeekFrom::Start(self.end))?;
+        self.file.write_all(&segment)?;
+        self.end += segment.len() as u64;
+        self.chain = chain;
+        Ok(())
+    }
+}
+
+/// The segments of a file, one after the other.
+struct Segments {
+    file: File,
+    file_len: u64,
+    owner: Owner,
+    /// Offset of the next segment, bytes.
+    at: u64,
+    /// The digest before it.
+    chain: Sha256Bytes,
+}
+
+/// A segment whose digest is right.
+struct Segment {
+    tokens: Vec<TokenId>,
+    body: Vec<u8>,
+}
+
+impl Segments {
+    fn open(path: &Path, owner: &Owner) -> Option<Self> {
+        Self::from_start(File::open(path).ok()?, owner)
+    }
+
+    /// `None` if the file does not begin with the header of `owner`.
+    fn from_start(mut file: File, owner: &Owner) -> Option<Self> {
         let file_len = file.metadata().ok()?.len();
-        if array::<8>(file)? != MAGIC {
+        let header = owner.header();
+        let mut found = vec![0; header.len()];
+        file.seek(SeekFrom::Start(0)).ok()?;
+        file.read_exact(&mut found).ok()?;
+        let (at, chain) = (header.len() as u64, Sha256::digest(&header).into());
+        (found == header).then_some(Self { file, file_len, owner: *owner, at, chain })
+    }
+
+    /// The tokens of all segments that are long enough, unchecked.
+    fn skim(mut self) -> Vec<TokenId> {
+        let mut tokens = Vec::new();
+        while let Some((segment, body_len)) = self.next_tokens() {
+            tokens.extend(segment);
+            let skipped = body_len.checked_add(DIGEST_LEN).and_then(|bytes| i64::try_from(bytes).ok());
+            match skipped.map(|bytes| self.file.seek(SeekFrom::Current(bytes))) {
+                Some(Ok(at)) => self.at = at,
+                Some(Err(_)) | None => break,
+            }
+        }
+        tokens
+    }
+
+    /// The next segment. `None` at the end, and where the rest is torn or altered.
+    fn next_checked(&mut self) -> Option<Segment> {
+        let (tokens, body_len) = self.next_tokens()?;
+        let mut body = vec![0; body_len];
+        self.file.read_exact(&mut body).ok()?;
+        let digest: Sha256Bytes = array(&mut self.file)?;
+        let mut hashed = count_bytes(tokens.len()).to_vec();
+        hashed.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
+        let mut chain = Sha256::new();
+        chain.update(self.chain);
+        chain.update(&hashed);
+        chain.update(&body);
+        let chain: Sha256Bytes = chain.finalize().into();
+        if chain != digest {
             return None;
         }
-        let fingerprint = array(file)?;
-        let owner = Owner { fingerprint, layers: count(file)?, width: count(file)? };
-        let digest = array(file)?;
-        let token_count = count(file)?;
-        // Bounded by the file's own length before anything is allocated.
-        let token_bytes = token_count.checked_mul(size_of::<TokenId>())?;
-        if u64::try_from(token_bytes).ok()? > file_len {
+        self.at += (hashed.len() + body.len() + DIGEST_LEN) as u64;
+        self.chain = chain;
+        Some(Segment { tokens, body })
+    }
+
+    /// The tokens of the next segment and the length of what follows them. Bounded by the file's own length before
+    /// anything is allocated.
+    fn next_tokens(&mut self) -> Option<(Vec<TokenId>, usize)> {
+        let left = self.file_len.checked_sub(self.at)?;
+        let count = usize::try_from(u32::from_le_bytes(array(&mut self.file)?)).ok()?;
+        let token_bytes = count.checked_mul(size_of::<TokenId>())?;
+        let body_len = self.owner.body_len(count)?;
+        let whole = token_bytes.checked_add(body_len)?.checked_add(size_of::<u32>() + DIGEST_LEN)?;
+        if count == 0 || u64::try_from(whole).ok()? > left {
             return None;
         }
         let mut bytes = vec![0; token_bytes];
-        file.read_exact(&mut bytes).ok()?;
+        self.file.read_exact(&mut bytes).ok()?;
         let (words, _) = bytes.as_chunks::<4>();
-        let header =
-            Self { owner, tokens: words.iter().map(|word| u32::from_le_bytes(*word)).collect(), digest };
-        let expected = header.to_bytes().len().checked_add(header.body_len()?)?;
-        (u64::try_from(expected).ok()? == file_len).then_some(header)
-    }
-
-    fn body_len(&self) -> Option<usize> {
-        let floats = self.tokens.len().checked_mul(self.owner.width)?.checked_mul(self.owner.layers)?;
-        floats.checked_mul(size_of::<f16>())
+        Some((words.iter().map(|word| u32::from_le_bytes(*word)).collect(), body_len))
     }
 }
 
-/// Per layer the keys and then the values of the first `len` tokens, as little-endian half floats.
-fn export(cache: &KvCache, len: usize) -> Computed<Vec<u8>> {
+fn chained(before: &Sha256Bytes, segment: &[u8]) -> Sha256Bytes {
+    let mut digest = Sha256::new();
+    digest.update(before);
+    digest.update(segment);
+    digest.finalize().into()
+}
+
+pub(crate) fn common_len(left: &[TokenId], right: &[TokenId]) -> usize {
+    left.iter().zip(right).take_while(|(left, right)| left == right).count()
+}
+
+/// Per layer the keys and then the values of the tokens from `from` to `to`, as little-endian half floats.
+fn export(cache: &KvCache, from: usize, to: usize) -> Computed<Vec<u8>> {
+    let len = to - from;
     let mut bytes = Vec::with_capacity(len * cache.width() * cache.layer_count() * size_of::<f16>());
     for layer in 0..cache.layer_count() {
-        let (keys, values) = cache.seen(layer, len)?;
+        let (keys, values) = cache.range(layer, from, len)?;
         for tensor in [keys, values] {
             let floats = tensor.flatten_all()?.to_vec1::<f32>()?;
             let mut halves = vec![f16::ZERO; floats.len()];
@@ -210,9 +384,8 @@ fn export(cache: &KvCache, len: usize) -> Computed<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads what [`export`] wrote for `len` tokens and remembers the first `wanted` of them.
+/// Reads what [`export`] wrote for `len` tokens and remembers the first `wanted` of them behind what `cache` holds.
 fn import(bytes: &[u8], len: usize, wanted: usize, cache: &mut KvCache) -> Computed<()> {
-    cache.truncate(0);
     cache.reserve(wanted)?;
     let half_layer = len * cache.width() / 2;
     let floats_wanted = wanted * cache.width() / 2;
@@ -225,7 +398,7 @@ fn import(bytes: &[u8], len: usize, wanted: usize, cache: &mut KvCache) -> Compu
     for layer in 0..cache.layer_count() {
         match (tensors.next(), tensors.next()) {
             (Some(keys), Some(values)) => drop(cache.extend(layer, &keys?, &values?)?),
-            _ => candle_core::bail!("the file ends early"),
+            _ => candle_core::bail!("the segment ends early"),
         }
     }
     drop(tensors);
@@ -240,14 +413,14 @@ fn mark_used(path: &Path) {
     }
 }
 
+fn count_bytes(number: usize) -> [u8; 4] {
+    u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes()
+}
+
 fn array<const N: usize>(file: &mut File) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     file.read_exact(&mut bytes).ok()?;
     Some(bytes)
-}
-
-fn count(file: &mut File) -> Option<usize> {
-    usize::try_from(u32::from_le_bytes(array(file)?)).ok()
 }
 
 #[cfg(test)]
@@ -262,7 +435,7 @@ mod tests {
         let mut cache = KvCache::new(2, 2, 3).unwrap();
         cache.reserve(tokens).unwrap();
         for layer in 0..2 {
-            let numbers: Vec<f32> = (0..tokens * 6).map(|n| (n + 1000 * layer) as f32).collect();
+            let numbers: Vec<f32> = (0..tokens * 6).map(|n| (n + 500 * layer) as f32).collect();
             let keys = Tensor::from_vec(numbers, (tokens, 2, 3), &Device::Cpu).unwrap();
             cache.extend(layer, &keys, &(&keys + 0.5).unwrap()).unwrap();
         }
@@ -275,56 +448,133 @@ mod tests {
         tensors.flat_map(|tensor| tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap()).collect()
     }
 
+    fn head_file(dir: &Path, head: &[TokenId]) -> HeadFile {
+        PrefixStore::new(dir.to_owned()).head_file(OWNER, head)
+    }
+
+    /// A file of this head in segments of two tokens.
+    fn written(dir: &Path, head: &[TokenId]) -> PathBuf {
+        let mut file = head_file(dir, head);
+        let cache = remembering(head.len());
+        for read in (2..=head.len()).step_by(2) {
+            file.grow(&head[..read], &cache).unwrap();
+            assert_eq!(file.stored(), read);
+        }
+        file.path
+    }
+
+    fn restored(dir: &Path, owner: &Owner, prompt: &[TokenId]) -> (Vec<TokenId>, KvCache) {
+        let mut cache = KvCache::new(2, 2, 3).unwrap();
+        let found = PrefixStore::new(dir.to_owned()).find(owner, prompt);
+        (found.map_or_else(Vec::new, |prefix| prefix.restore(prompt, &mut cache)), cache)
+    }
+
     #[test]
-    fn the_common_beginning_comes_back() {
+    fn the_common_beginning_comes_back_also_from_inside_a_segment() {
         let dir = tempfile::tempdir().unwrap();
-        let store = PrefixStore::new(dir.path().to_owned());
-        let cache = remembering(5);
-        store.save(&OWNER, &[1, 2, 3, 4], &cache).unwrap();
-        let mut other = KvCache::new(2, 2, 3).unwrap();
-        let found = store.find(&OWNER, &[1, 2, 3, 9, 9]).unwrap();
-        assert_eq!(found.restore(&mut other).unwrap(), [1, 2, 3]);
-        assert_eq!(other.len(), 3);
-        assert_eq!(numbers(&other, 3), numbers(&cache, 3));
+        written(dir.path(), &[1, 2, 3, 4, 5, 6]);
+        for common in 1..=6 {
+            let mut prompt = vec![1, 2, 3, 4, 5, 6];
+            prompt.truncate(common);
+            prompt.extend([9, 9]);
+            let (tokens, cache) = restored(dir.path(), &OWNER, &prompt);
+            assert_eq!(tokens, prompt[..common]);
+            assert_eq!(numbers(&cache, common), numbers(&remembering(common), common));
+        }
     }
 
     #[test]
     fn another_model_another_prompt_and_garbage_are_not_taken() {
         let dir = tempfile::tempdir().unwrap();
-        let store = PrefixStore::new(dir.path().to_owned());
-        store.save(&OWNER, &[1, 2], &remembering(2)).unwrap();
-        fs::write(dir.path().join("prefix-junk.kv"), b"ADJKV\0\0\x01 and then nothing that fits").unwrap();
-        assert!(store.find(&Owner { fingerprint: [8; 32], ..OWNER }, &[1, 2]).is_none());
-        assert!(store.find(&Owner { layers: 3, ..OWNER }, &[1, 2]).is_none());
-        assert!(store.find(&OWNER, &[2, 1]).is_none());
-        assert!(store.find(&OWNER, &[1, 2]).is_some());
+        written(dir.path(), &[1, 2]);
+        fs::write(dir.path().join("prefix-junk.kv"), b"ADJKV\0\0\x02 and then nothing that fits").unwrap();
+        let found = |owner: &Owner, prompt: &[TokenId]| restored(dir.path(), owner, prompt).0;
+        assert!(found(&Owner { fingerprint: [8; 32], ..OWNER }, &[1, 2]).is_empty());
+        assert!(found(&Owner { layers: 3, ..OWNER }, &[1, 2]).is_empty());
+        assert!(found(&OWNER, &[2, 1]).is_empty());
+        assert_eq!(found(&OWNER, &[1, 2]), [1, 2]);
     }
 
     #[test]
-    fn a_damaged_file_is_removed_and_forgotten() {
+    fn what_stands_before_a_torn_segment_is_used_and_the_file_grows_on_from_there() {
         let dir = tempfile::tempdir().unwrap();
-        let store = PrefixStore::new(dir.path().to_owned());
-        store.save(&OWNER, &[1, 2], &remembering(2)).unwrap();
-        let (path, _) = store.files(SUFFIX).remove(0);
-        let mut bytes = fs::read(&path).unwrap();
-        *bytes.last_mut().unwrap() ^= 1;
-        fs::write(&path, &bytes).unwrap();
-        let mut cache = KvCache::new(2, 2, 3).unwrap();
-        assert!(store.find(&OWNER, &[1, 2]).unwrap().restore(&mut cache).is_none());
-        assert_eq!(cache.len(), 0);
-        assert!(!path.exists());
-        fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
-        assert!(store.find(&OWNER, &[1, 2]).is_none(), "a cut file is no file");
-    }
-
-    #[test]
-    fn two_files_stay() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = PrefixStore::new(dir.path().to_owned());
-        for first in 1..=4 {
-            store.save(&OWNER, &[first, 2], &remembering(2)).unwrap();
+        let head = [1, 2, 3, 4, 5, 6];
+        let path = written(dir.path(), &head);
+        let whole = fs::read(&path).unwrap();
+        let header_len = OWNER.header().len();
+        let segment_len = (whole.len() - header_len) / 3;
+        for kept in 0..whole.len() {
+            fs::write(&path, &whole[..kept]).unwrap();
+            let segments = kept.saturating_sub(header_len) / segment_len;
+            assert_eq!(restored(dir.path(), &OWNER, &head).0, head[..2 * segments], "{kept}");
+            // The next process reads the rest in one go.
+            let mut file = head_file(dir.path(), &head);
+            file.grow(&head, &remembering(6)).unwrap();
+            drop(file);
+            let (tokens, cache) = restored(dir.path(), &OWNER, &head);
+            assert_eq!(tokens, head, "{kept}");
+            assert_eq!(numbers(&cache, 6), numbers(&remembering(6), 6), "{kept}");
         }
-        assert_eq!(store.files(SUFFIX).len(), FILES_KEPT);
-        assert!(store.files(UNFINISHED_SUFFIX).is_empty());
+    }
+
+    #[test]
+    fn an_altered_byte_ends_the_file_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let head = [1, 2, 3, 4, 5, 6];
+        let path = written(dir.path(), &head);
+        let whole = fs::read(&path).unwrap();
+        let header_len = OWNER.header().len();
+        let segment_len = (whole.len() - header_len) / 3;
+        for altered in header_len..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[altered] ^= 1;
+            fs::write(&path, &bytes).unwrap();
+            let sound = (altered - header_len) / segment_len;
+            let (tokens, cache) = restored(dir.path(), &OWNER, &head);
+            assert!(tokens.len() <= 2 * sound && head.starts_with(&tokens), "{altered}: {tokens:?}");
+            assert_eq!(numbers(&cache, tokens.len()), numbers(&remembering(6), tokens.len()), "{altered}");
+        }
+    }
+
+    #[test]
+    fn one_process_writes_at_a_time_and_the_other_takes_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let head = [1, 2, 3, 4, 5, 6];
+        let cache = remembering(6);
+        let (mut first, mut second) = (head_file(dir.path(), &head), head_file(dir.path(), &head));
+        first.grow(&head[..2], &cache).unwrap();
+        second.grow(&head[..4], &cache).unwrap();
+        assert_eq!((first.stored(), second.stored()), (2, 0), "the first one has the lock");
+        drop(first);
+        second.grow(&head[..5], &cache).unwrap();
+        assert_eq!(second.stored(), 5);
+        drop(second);
+        assert_eq!(restored(dir.path(), &OWNER, &head).0, head[..5]);
+    }
+
+    #[test]
+    fn a_changed_head_begins_with_what_the_old_one_shares_and_has_a_file_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        written(dir.path(), &[1, 2, 3, 4]);
+        let mut changed = head_file(dir.path(), &[1, 2, 3, 9]);
+        let mut cache = KvCache::new(2, 2, 3).unwrap();
+        assert_eq!(changed.restore(0, &mut cache).unwrap(), [1, 2, 3]);
+        assert_eq!(changed.stored(), 0);
+        changed.grow(&[1, 2, 3, 9], &remembering(4)).unwrap();
+        assert_eq!(restored(dir.path(), &OWNER, &[1, 2, 3, 9]).0, [1, 2, 3, 9]);
+        assert_eq!(restored(dir.path(), &OWNER, &[1, 2, 3, 4]).0, [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn the_number_of_files_is_bounded_and_what_is_written_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut writing = head_file(dir.path(), &[100, 2, 3, 4]);
+        writing.grow(&[100, 2], &remembering(2)).unwrap();
+        for first in 1..=2 * FILES_KEPT {
+            written(dir.path(), &[u32::try_from(first).unwrap(), 2]);
+        }
+        let store = PrefixStore::new(dir.path().to_owned());
+        assert!(store.files().len() <= FILES_KEPT + 1, "{:?}", store.files());
+        assert_eq!(restored(dir.path(), &OWNER, &[100, 2, 3, 4]).0, [100, 2]);
     }
 }

@@ -29,7 +29,7 @@ use crate::event::{Emitter, RunEvent, RunStream};
 use crate::execute::{Execution, execute};
 use crate::fresh::TurnInstruction;
 use crate::prices::Prices;
-use crate::run::advance;
+use crate::run::{advance, opening};
 use crate::steps::Purse;
 use crate::window::ContextUse;
 use crate::{BuildError, RunContext, RunError};
@@ -437,6 +437,15 @@ impl Agent {
         self.inner.logs.record_invocation(user, &row).await?;
         let invocation = ToolInvocation { tool: name.to_owned(), arguments, result };
         Ok(HumanCall::Done { invocation, summary })
+    }
+
+    /// Has the model begin to read what all requests of this agent begin with: instruction, tools and examples. For
+    /// programs that start and then wait for somebody to say something. Returns at once; see [`LanguageModel::prepare`].
+    pub fn prepare(&self) {
+        // A turn that cannot be made is an error when it is.
+        if let Ok(request) = opening(&self.inner) {
+            self.inner.model.prepare(&request);
+        }
     }
 
     /// What it is called.

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as StdMutex};
 
-use adjutant_core::limits::TURN_DEADLINE_LOCAL;
 use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
@@ -259,15 +258,7 @@ impl AgentBuilder {
         for tool in self.tools {
             registry.register(tool)?;
         }
-        let mut limits = self.limits.unwrap_or_else(|| {
-            let mut limits = TurnLimits::default();
-            let capabilities = model.capabilities();
-            if capabilities.local {
-                limits.turn_deadline = TURN_DEADLINE_LOCAL;
-            }
-            limits.turn_deadline = capabilities.turn_deadline.unwrap_or(limits.turn_deadline);
-            limits
-        });
+        let mut limits = self.limits.unwrap_or_else(|| TurnLimits::for_model(model.capabilities()));
         limits.summarize_at = self.summarize_at.unwrap_or(limits.summarize_at);
         let output = self.output.map(|schema| usable_output(schema, &model, &registry)).transpose()?;
         let prices = self.prices.map_or_else(shared_builtin, Arc::new);

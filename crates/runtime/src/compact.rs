@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use adjutant_core::limits::{SUMMARY_TIMEOUT, SUMMARY_TIMEOUT_LOCAL};
 use adjutant_core::turn::{Room, Summarise};
 use adjutant_core::{
     ConversationKey, Cost, Delta, Event, GenerateRequest, GenerateResponse, ModelError, Recalled, Summary,
-    Usage, recalled,
+    TimeBound, Usage, recalled,
 };
 use futures::StreamExt as _;
 use tokio::time::Instant;
@@ -45,6 +44,8 @@ pub enum Compaction {
     Failed {
         /// Why, in plain words, without internals of the provider.
         reason: String,
+        /// The typed cause, if it was the model that failed.
+        error: Option<ModelError>,
     },
 }
 
@@ -86,9 +87,9 @@ impl Written {
 }
 
 impl Inner {
-    /// How long a summary is waited for.
-    pub(crate) fn summary_time(&self) -> Duration {
-        if self.model.capabilities().local { SUMMARY_TIMEOUT_LOCAL } else { SUMMARY_TIMEOUT }
+    /// Returns the time for a summary: that of a turn.
+    pub(crate) fn summary_time(&self) -> Option<Duration> {
+        self.limits.turn_deadline
     }
 
     /// What the model is asked for.
@@ -105,14 +106,14 @@ impl Inner {
 
     /// Asks the model, and reads its answer. Nothing is recorded.
     pub(crate) async fn write_summary(&self, plan: &Summarise, mut request: GenerateRequest) -> Written {
-        let time = self.summary_time();
         let began = Instant::now();
-        request.time_left = Some(time);
-        let reply = match tokio::time::timeout(time, self.asked(&request)).await {
-            Ok(reply) => reply,
-            Err(_elapsed) => {
-                Err(ModelError::Timeout { provider: self.model.id().provider.clone(), waited: time })
-            }
+        request.time_left = self.summary_time();
+        let reply = match request.time_left {
+            None => self.asked(&request).await,
+            Some(time) => tokio::time::timeout(time, self.asked(&request)).await.unwrap_or_else(|_| {
+                let (provider, bound) = (self.model.id().provider.clone(), TimeBound::Total);
+                Err(ModelError::Timeout { provider, waited: time, bound })
+            }),
         };
         let ms = millis(began);
         let reply = reply.map(|reply| GenerateResponse { cost: self.cost_of(&reply), ..reply });
@@ -164,7 +165,8 @@ pub(crate) async fn compact(
         let set_aside = match inner.set_aside_for_summary(&key.user, step, None, &request).await? {
             Ok(set_aside) => set_aside,
             Err(exceeded) => {
-                return Ok(Compaction::Failed { reason: adjutant_core::words::budget(&exceeded).to_owned() });
+                let reason = adjutant_core::words::budget(&exceeded).to_owned();
+                return Ok(Compaction::Failed { reason, error: None });
             }
         };
         boundary("before old turns are summarised");
@@ -177,7 +179,7 @@ pub(crate) async fn compact(
             Event::ConversationSummarized { summary, before, after, usage, cost, .. } => {
                 Compaction::Done { summary, messages: plan.messages, before, after, usage, cost }
             }
-            _ => Compaction::Failed { reason: words_for(&written) },
+            _ => Compaction::Failed { reason: words_for(&written), error: written.reply.err() },
         })
     })
     .await
@@ -186,7 +188,7 @@ pub(crate) async fn compact(
 /// Why it could not be done, for the person.
 fn words_for(written: &Written) -> String {
     match &written.reply {
-        Err(error) => adjutant_core::words::for_model_error(error).to_owned(),
+        Err(error) => adjutant_core::words::for_model_error(error).into_owned(),
         Ok(_) => written.result.as_ref().err().cloned().unwrap_or_default(),
     }
 }

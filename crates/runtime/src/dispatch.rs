@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use adjutant_core::limits::TURN_DEADLINE;
 use adjutant_core::port::Loaded;
 use adjutant_core::{BoxFuture, CancellationToken, ConversationKey, InputId, conversation};
 use tokio::time::Instant;
@@ -56,7 +57,7 @@ pub(crate) async fn seen_to_elsewhere(
     input: &InputId,
     cancelled: &CancellationToken,
 ) -> bool {
-    let until = Instant::now() + inner.limits.turn_deadline;
+    let until = Instant::now() + inner.limits.turn_deadline.unwrap_or(TURN_DEADLINE);
     let mut call = dispatch.call(key, input);
     loop {
         let called = tokio::select! {

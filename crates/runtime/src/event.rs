@@ -5,8 +5,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adjutant_core::{
-    AgentResponse, CallId, CancellationToken, InputId, ModelId, Notice, PendingCall, ToolCall, ToolResult,
-    TurnId, Usage,
+    AgentResponse, CallId, CancellationToken, InputId, ModelId, Notice, PendingCall, PromptProgress,
+    ToolCall, ToolResult, TurnId, Usage,
 };
 use futures::Stream;
 use tokio::sync::mpsc;
@@ -59,6 +59,8 @@ pub enum RunEvent {
         /// Which model call of the turn, from 1.
         number: u32,
     },
+    /// The model reads the prompt, and is this far. Only models that compute in this process say so, about once a second.
+    Reading(PromptProgress),
     /// More of the answer. Provisional until the turn has finished.
     Text(String),
     /// More of the model's thinking.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut};
 use adjutant_core::{
-    CancellationToken, ConversationKey, Event, GenerationConfig, InputBody, InputId, MaxTokens, Message,
-    OutputSchema, TurnId, TurnLimits, conversation, recalled,
+    CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, InputBody, InputId,
+    MaxTokens, Message, OutputSchema, Recalled, TurnId, TurnLimits, conversation, recalled,
 };
 use serde_json::Value;
 use tokio::time::Instant;
@@ -195,27 +195,56 @@ fn rebuild(
     else {
         return Err(missing());
     };
+    let turn = Turn::new(TurnSetup {
+        turn: id,
+        model: model.clone(),
+        recalled: recalled(before, limits.history_messages_max),
+        output: output_schema.as_ref().map(|schema| compiled(inner, schema)).transpose()?,
+        ..setup(inner, limits, instruction, (message.clone(), *message_chars))
+    })?;
+    Ok((turn, limits.clone(), input.clone()))
+}
+
+/// A turn of this agent, as the first of a conversation.
+fn setup(
+    inner: &Inner,
+    limits: &TurnLimits,
+    instruction: String,
+    (message, message_chars): (String, usize),
+) -> TurnSetup {
     let capabilities = inner.model.capabilities();
     let (instruction, tools) = match limits.words_only {
         true => (WORDS_ONLY.trim_end().to_owned(), Vec::new()),
         false => (instruction, inner.gate.registry.definitions(None)),
     };
     let one_round = capabilities.weak_tools && !tools.is_empty();
-    let turn = Turn::new(TurnSetup {
-        turn: id,
-        model: model.clone(),
+    TurnSetup {
+        turn: TurnId(Uuid::nil()),
+        model: inner.model.id().clone(),
         instruction,
-        recalled: recalled(before, limits.history_messages_max),
-        message: message.clone(),
-        message_chars: *message_chars,
+        recalled: Recalled::default(),
+        message,
+        message_chars,
         tools,
         config: config_within(inner, limits),
         limits: limits.clone(),
         style: if one_round { ToolStyle::OneRound } else { ToolStyle::Native },
-        output: output_schema.as_ref().map(|schema| compiled(inner, schema)).transpose()?,
+        output: inner.output.clone(),
         schema_support: capabilities.response_schema,
-    })?;
-    Ok((turn, limits.clone(), input.clone()))
+    }
+}
+
+/// A request that begins like those of all turns of this agent, made as a turn makes it. Only its last message differs.
+/// Context that is made anew every turn is not in it.
+pub(crate) fn opening(inner: &Inner) -> Result<GenerateRequest, RunError> {
+    let message = "…".to_owned();
+    let turn = Turn::new(setup(inner, &inner.limits, inner.instruction.clone(), (message, 1)))?;
+    let request = turn.request();
+    Ok(match turn.style() {
+        // What the person has is in the last message too.
+        ToolStyle::OneRound => inner.weak_tools.encode(&request, &[]),
+        ToolStyle::Native => request,
+    })
 }
 
 /// How answers are generated, with no more visible output than the turn may have.
@@ -239,11 +268,12 @@ fn compiled(inner: &Inner, schema: &Value) -> Result<OutputSchema, RunError> {
     }
 }
 
-/// Waits for the conversation to be ours. Somebody else's turn is waited for as long as a turn may take.
+/// Waits for the conversation to be ours. Somebody else's turn is waited for as long as a turn may take; without a deadline,
+/// as long as its claim is renewed.
 async fn claim(inner: &Inner, key: &ConversationKey) -> Result<(), RunError> {
-    let until = Instant::now() + inner.limits.turn_deadline;
+    let until = inner.limits.turn_deadline.map(|time| Instant::now() + time);
     while !inner.journal.claim(key, &inner.worker, lease(LEASE)).await? {
-        if Instant::now() >= until {
+        if until.is_some_and(|until| Instant::now() >= until) {
             return Err(RunError::Busy);
         }
         tokio::time::sleep(LEASE_POLL).await;

@@ -67,7 +67,8 @@ pub(crate) struct Steps<'a> {
     cancelled: CancellationToken,
     /// The input that stopped the turn, if one did; the end of the turn takes it.
     stopped_by: OnceLock<InputId>,
-    deadline: Instant,
+    /// `None`: the turn takes the time it takes.
+    deadline: Option<Instant>,
     /// How much longer that is, in milliseconds: for what is no part of the turn's time.
     not_counted_ms: AtomicU64,
     model_calls: AtomicU32,
@@ -87,7 +88,7 @@ impl<'a> Steps<'a> {
         turn: TurnId,
         log: Log,
         (emitter, cancelled): (&'a Emitter, &CancellationToken),
-        time: Duration,
+        time: Option<Duration>,
     ) -> Self {
         Self {
             inner,
@@ -96,7 +97,7 @@ impl<'a> Steps<'a> {
             emitter,
             cancelled: cancelled.child_token(),
             stopped_by: OnceLock::new(),
-            deadline: Instant::now() + time,
+            deadline: time.and_then(|time| Instant::now().checked_add(time)),
             not_counted_ms: AtomicU64::new(0),
             model_calls: AtomicU32::new(0),
             log: Mutex::new(log),
@@ -131,22 +132,21 @@ impl<'a> Steps<'a> {
             Ok(fitted) => fitted,
             Err(error) => return self.too_long(number, &error).await.map(Step::Done),
         };
-        let time_left = self.deadline().saturating_duration_since(Instant::now());
-        let set_aside = match self.set_aside_for_model(&request, number, time_left).await? {
+        let set_aside = match self.set_aside_for_model(&request, number, self.time_left()).await? {
             Ok(set_aside) => set_aside,
             Err(exceeded) => return Ok(Step::Stopped(StopReason::Budget(exceeded), Vec::new())),
         };
         self.emitter.emit(RunEvent::ModelStarted { number }).await;
         boundary("before the model is asked");
         let began = Instant::now();
-        request.time_left = Some(self.deadline().saturating_duration_since(began));
+        request.time_left = self.time_left();
         let mut attempts = 1;
         let weak = turn.style() == ToolStyle::OneRound;
         let reply = tokio::select! {
             // In this order: an adapter that was given what is left of the turn runs out of time together with it.
             biased;
             () = self.cancelled.cancelled() => Err(StopReason::Cancelled),
-            () = tokio::time::sleep_until(self.deadline()) => Err(StopReason::Deadline),
+            () = self.out_of_time() => Err(StopReason::Deadline),
             reply = self.drain(&request, !weak, &mut attempts) => Ok(reply),
         };
         let ms = millis(began);
@@ -211,8 +211,20 @@ impl<'a> Steps<'a> {
     }
 
     /// When the turn's time is up.
-    fn deadline(&self) -> Instant {
-        self.deadline + Duration::from_millis(self.not_counted_ms.load(Ordering::Relaxed))
+    fn deadline(&self) -> Option<Instant> {
+        Some(self.deadline? + Duration::from_millis(self.not_counted_ms.load(Ordering::Relaxed)))
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        self.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Waits until the turn's time is up.
+    async fn out_of_time(&self) {
+        match self.deadline() {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Takes calls through the gate and executes what may run, if there is a budget for all of them.
@@ -309,6 +321,7 @@ impl<'a> Steps<'a> {
         while let Some(delta) = stream.next().await {
             match delta? {
                 Delta::Finished(reply) => return Ok(reply),
+                Delta::Reading(progress) => self.emitter.emit(RunEvent::Reading(progress)).await,
                 Delta::Text(text) if show => self.emitter.emit(RunEvent::Text(text)).await,
                 Delta::Thinking(text) if show => self.emitter.emit(RunEvent::Thinking(text)).await,
                 Delta::Retrying { attempt, wait, reason } => {
@@ -399,7 +412,7 @@ impl<'a> Steps<'a> {
     fn must_stop(&self) -> Option<StopReason> {
         if self.cancelled.is_cancelled() {
             Some(StopReason::Cancelled)
-        } else if Instant::now() >= self.deadline() {
+        } else if self.deadline().is_some_and(|deadline| Instant::now() >= deadline) {
             Some(StopReason::Deadline)
         } else {
             None

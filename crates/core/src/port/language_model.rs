@@ -38,6 +38,13 @@ pub trait LanguageModel: Send + Sync + 'static {
     /// [`ModelError`] if no answer began; later failures are items of the stream.
     fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>>;
 
+    /// Begins to read what the requests of an agent have in common, all messages of `request` but the last one, so that
+    /// the first answer comes sooner. Returns at once; a request is never held up by it, and goes on from what was read.
+    /// Does nothing by default: only a model that computes in this process gains by it.
+    fn prepare(&self, request: &GenerateRequest) {
+        let _ = request;
+    }
+
     /// Tokens `text` costs in this model, if the adapter has its tokenizer.
     fn count_tokens(&self, text: &str) -> Option<u32> {
         let _ = text;
@@ -63,6 +70,10 @@ impl<M: LanguageModel + ?Sized> LanguageModel for Arc<M> {
 
     fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
         (**self).stream(request)
+    }
+
+    fn prepare(&self, request: &GenerateRequest) {
+        (**self).prepare(request);
     }
 
     fn count_tokens(&self, text: &str) -> Option<u32> {

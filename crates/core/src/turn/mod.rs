@@ -278,7 +278,8 @@ impl Turn {
         let (outcome, text, error) = match reason {
             StopReason::Cancelled => (OutcomeCategory::Cancelled, words::STOPPED, None),
             StopReason::Deadline => {
-                let value = format!("{} s", self.setup.limits.turn_deadline.as_secs_f64());
+                let deadline = self.setup.limits.turn_deadline;
+                let value = deadline.map(|time| format!("{} s", time.as_secs_f64())).unwrap_or_default();
                 let error = limit("turn deadline", value, "agent.turn_deadline");
                 (OutcomeCategory::DeadlineLimit, words::DEADLINE, Some(error))
             }
@@ -588,7 +589,7 @@ impl Turn {
             | ModelError::InvalidResponse { .. }
             | ModelError::Truncated { .. } => OutcomeCategory::LlmFailure,
         };
-        let text = self.with_done(words::for_model_error(&error));
+        let text = self.with_done(&words::for_model_error(&error));
         self.finish(self.plain_kind(), outcome, text, Some(TurnError::Model { error }))
     }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::confirmation::Doubt;
+use crate::error::TimeBound;
 use crate::id::{ModelId, ProviderId, TurnId};
 use crate::limits::TurnLimits;
 use crate::model::{FinishReason, GenerationConfig, MaxTokens, SchemaSupport};
@@ -474,7 +475,7 @@ fn each_model_error_has_its_outcome_and_words() {
             "too many requests",
         ),
         (
-            ModelError::Timeout { provider: provider(), waited: wait },
+            ModelError::Timeout { provider: provider(), waited: wait, bound: TimeBound::Silence },
             "ERROR:LLM_FAILURE",
             "temporarily unavailable",
         ),
@@ -538,7 +539,8 @@ fn each_model_error_has_its_outcome_and_words() {
 
 #[test]
 fn what_was_done_before_a_failure_is_said() {
-    let failure = ModelError::Timeout { provider: provider(), waited: std::time::Duration::from_secs(30) };
+    let waited = std::time::Duration::from_secs(30);
+    let failure = ModelError::Timeout { provider: provider(), waited, bound: TimeBound::Silence };
     let (_, end) = run(
         Turn::new(setup()).unwrap(),
         &[

@@ -1,5 +1,7 @@
 //! Reading the answer: from a list of actions to calls, with a question for every doubt.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -13,11 +15,23 @@ use super::doubt::Doubt;
 use super::guard::{Guard, Proposed};
 use super::said::Said;
 
+/// An object with one key, the name, whose value is the arguments.
 #[derive(Debug, Deserialize)]
+#[serde(try_from = "BTreeMap<String, Arguments>")]
 struct Action {
     tool: String,
-    #[serde(default)]
     args: Arguments,
+}
+
+impl TryFrom<BTreeMap<String, Arguments>> for Action {
+    type Error = &'static str;
+
+    fn try_from(mut named: BTreeMap<String, Arguments>) -> Result<Self, Self::Error> {
+        match (named.pop_first(), named.is_empty()) {
+            (Some((tool, args)), true) => Ok(Self { tool, args }),
+            _ => Err("an action has one name"),
+        }
+    }
 }
 
 pub(super) fn decode(

@@ -113,8 +113,7 @@ fn push_message(text: &mut String, message: &str) {
 
 /// The answer as the model writes it: compact JSON.
 fn written(actions: &[Action]) -> String {
-    let actions: Vec<Value> =
-        actions.iter().map(|action| json!({ "tool": action.tool, "args": action.args })).collect();
+    let actions: Vec<Value> = actions.iter().map(|action| json!({ &action.tool: action.args })).collect();
     Value::from(actions).to_string()
 }
 

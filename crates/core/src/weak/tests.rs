@@ -119,7 +119,7 @@ fn decoded(list: &[&str], before: Option<&str>, message: &str, text: &str) -> St
 
 /// A call of one tool as the model writes it.
 fn call(tool: &str, args: Value) -> String {
-    json!([{ "tool": tool, "args": args }]).to_string()
+    json!([{ tool: args }]).to_string()
 }
 
 fn complete(label: &str) -> String {
@@ -266,9 +266,9 @@ fn the_schema_takes_actions_by_the_tasks_own_words() {
     ] {
         assert!(accepts(&encoded, &text), "{text}");
     }
-    let five = json!([0, 1, 2, 3, 4].map(|_| json!({ "tool": "list_tasks", "args": {} }))).to_string();
-    let word = json!({ "tool": "small-talk", "args": { "text": "Hello." } });
-    let mixed = json!([{ "tool": "list_tasks", "args": {} }, word]).to_string();
+    let five = json!([0, 1, 2, 3, 4].map(|_| json!({ "list_tasks": {} }))).to_string();
+    let word = json!({ "small-talk": { "text": "Hello." } });
+    let mixed = json!([{ "list_tasks": {} }, word]).to_string();
     for text in [
         complete("2"),
         complete("Tidy the attic"),
@@ -320,8 +320,8 @@ fn what_the_message_cannot_mean_is_not_offered() {
     assert!(!offered("add a lamp for the car", &complete("Wash the car")), "another order");
     assert!(!offered("delete the piano", &add("A piano")), "another order");
     let two = json!([
-        { "tool": "complete_task", "args": { "task_id": "Wash the car" } },
-        { "tool": "delete_task", "args": { "task_id": "Bake bread" } },
+        { "complete_task": { "task_id": "Wash the car" } },
+        { "delete_task": { "task_id": "Bake bread" } },
     ]);
     assert!(offered("done with the car, delete the bread", &two.to_string()));
     assert!(!offered("washed the car, and add a lamp", &add("A lamp")), "it asks for two actions");
@@ -406,10 +406,10 @@ fn answers_become_calls_questions_and_words() {
 #[test]
 fn several_calls_keep_their_order_and_a_repeated_one_counts_once() {
     let text = json!([
-        { "tool": "complete_task", "args": { "task_id": "Wash the car" } },
-        { "tool": "complete_task", "args": { "task_id": "Wash the car" } },
-        { "tool": "add_task", "args": { "description": "Buy wax" } },
-        { "tool": "delete_task", "args": { "task_id": "Ring Uncle Pete" } },
+        { "complete_task": { "task_id": "Wash the car" } },
+        { "complete_task": { "task_id": "Wash the car" } },
+        { "add_task": { "description": "Buy wax" } },
+        { "delete_task": { "task_id": "Ring Uncle Pete" } },
     ]);
     assert_eq!(
         decoded(LIST, None, "car is washed, I need to buy wax, and what about the rest", &text.to_string()),
@@ -521,8 +521,8 @@ fn a_number_wins_over_the_model() {
         ),
     ]);
     let both = json!([
-        { "tool": "complete_task", "args": { "task_id": "Wash the car" } },
-        { "tool": "complete_task", "args": { "task_id": "Bake bread" } },
+        { "complete_task": { "task_id": "Wash the car" } },
+        { "complete_task": { "task_id": "Bake bread" } },
     ]);
     assert_eq!(
         decoded(LIST, None, "task 2 and 3 are done", &both.to_string()),

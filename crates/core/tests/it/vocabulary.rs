@@ -176,9 +176,26 @@ fn defaults_are_those_of_the_seeds() {
     assert_eq!(limits.tool_iterations_max, 5);
     assert_eq!(limits.message_chars_max, Some(4000));
     assert_eq!(limits.history_messages_max, Some(20));
-    assert_eq!((limits.tool_timeout.as_secs(), limits.turn_deadline.as_secs()), (30, 120));
+    assert_eq!(
+        (limits.tool_timeout.as_secs(), limits.turn_deadline.map(|time| time.as_secs())),
+        (30, Some(120))
+    );
     assert_eq!(limits.confirmation_expiry.as_secs(), 7 * 24 * 3600);
     assert_eq!((limits::OUTPUT_TOKENS_MAX, limits::TEMPERATURE), (1024, 0.0));
+}
+
+#[test]
+fn limits_of_an_older_journal_are_read_and_a_turn_may_have_no_deadline() {
+    let read = |json: serde_json::Value| serde_json::from_value::<TurnLimits>(json).unwrap().turn_deadline;
+    let recorded = |seconds: u64| json!({ "turn_deadline": { "secs": seconds, "nanos": 0 } });
+    assert_eq!(read(recorded(600)).map(|time| time.as_secs()), Some(600));
+    assert_eq!(read(json!({})), TurnLimits::default().turn_deadline);
+    let without = TurnLimits { turn_deadline: None, ..TurnLimits::default() };
+    assert_eq!(read(serde_json::to_value(&without).unwrap()), None);
+    // A time-out was once recorded without its bound.
+    let recorded = json!({ "code": "timeout", "provider": "acme", "waited": { "secs": 30, "nanos": 0 } });
+    let error: ModelError = serde_json::from_value(recorded).unwrap();
+    assert_eq!(error.to_string(), "acme did not answer within 30 s");
 }
 
 #[test]

@@ -90,8 +90,13 @@ impl KvCache {
 
     /// One layer's first `len` positions, keys and values.
     pub(crate) fn seen(&self, layer: usize, len: usize) -> Computed<(Tensor, Tensor)> {
+        self.range(layer, 0, len)
+    }
+
+    /// One layer's `len` positions from `from` on, keys and values.
+    pub(crate) fn range(&self, layer: usize, from: usize, len: usize) -> Computed<(Tensor, Tensor)> {
         let slot = &self.layers[layer];
-        Ok((slot.keys.narrow(0, 0, len)?, slot.values.narrow(0, 0, len)?))
+        Ok((slot.keys.narrow(0, from, len)?, slot.values.narrow(0, from, len)?))
     }
 
     /// `floats` as keys or values of `tokens` tokens.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjutant_core::limits::{OUTPUT_TOKENS_MAX, TURN_DEADLINE_LOCAL};
+use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::port::DeltaStream;
 use adjutant_core::{
     BoxFuture, Capabilities, Delta, GenerateRequest, GenerateResponse, GenerationConfig, LanguageModel,
@@ -16,8 +16,12 @@ use adjutant_core::{
 use futures::StreamExt;
 
 use crate::decode::{ChatRequest, WINDOW_TOKENS_MAX};
+use crate::pace::CHUNK_TOKENS_MIN;
 use crate::sample::Sampling;
 use worker::{Job, Worker};
+
+/// Reports of reading one prompt at most: one before each of the smallest chunks, and one at the end.
+const READING_DELTAS_MAX: usize = WINDOW_TOKENS_MAX / CHUNK_TOKENS_MIN + 2;
 
 /// The adapter's name in a [`ModelId`].
 pub const PROVIDER: &str = "embedded";
@@ -42,9 +46,9 @@ impl EmbeddedModel {
         Self::build(name, file.into(), None)
     }
 
-    /// Like [`new`](Self::new), and keeps what the model remembers of the constant beginning of prompts in
-    /// `cache_dir`, at most 30 KB a token, so that the next process need not compute it. Lost or damaged files are
-    /// made again; the newest two are kept.
+    /// Like [`new`](Self::new), and keeps what the model has read of the constant head of prompts in `cache_dir`, see
+    /// [`Decoder::keep_heads_in`](crate::Decoder::keep_heads_in), so that the next process goes on there, also if this
+    /// one is killed.
     ///
     /// # Errors
     /// [`adjutant_core::Empty`] if `name` is blank.
@@ -64,7 +68,7 @@ impl EmbeddedModel {
             response_schema: SchemaSupport::Native,
             local: true,
             thinking_allowance: 0,
-            turn_deadline: Some(TURN_DEADLINE_LOCAL),
+            self_hosted: true,
         };
         let worker = Arc::new(Worker::new(id.clone(), file, cache_dir));
         Ok(Self { id, capabilities, worker })
@@ -110,8 +114,10 @@ impl LanguageModel for EmbeddedModel {
             chat.output_tokens_max =
                 usize::try_from(output_tokens_max).unwrap_or(usize::MAX).min(WINDOW_TOKENS_MAX);
 
-            // A delta per token at most, and the end: a slow reader never holds up whoever waits in the queue.
-            let (sender, mut receiver) = tokio::sync::mpsc::channel(chat.output_tokens_max + 2);
+            // A delta for each token and each chunk of the prompt at most, and the end: a slow reader never holds up
+            // whoever waits in the queue.
+            let (sender, mut receiver) =
+                tokio::sync::mpsc::channel(chat.output_tokens_max + READING_DELTAS_MAX + 2);
             let started = Instant::now();
             let deadline = request.time_left.map(|left| (started.checked_add(left), left));
             self.worker.submit(Job { chat, losses, deadline, deltas: sender })?;
@@ -123,6 +129,11 @@ impl LanguageModel for EmbeddedModel {
             let stream: DeltaStream = Box::pin(futures::stream::iter([Ok(first)]).chain(rest));
             Ok(stream)
         })
+    }
+
+    fn prepare(&self, request: &GenerateRequest) {
+        let (turns, _) = transcript::turns(request);
+        self.worker.prepare(ChatRequest::new(turns));
     }
 
     fn count_tokens(&self, text: &str) -> Option<u32> {

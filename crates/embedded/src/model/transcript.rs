@@ -61,11 +61,7 @@ fn turn(message: &Message, losses: &mut Losses) -> ChatTurn {
 /// Calls in the form in which the model writes actions itself.
 fn actions(calls: &[&ToolCall]) -> String {
     let action = |call: &&ToolCall| {
-        let fields = [
-            ("tool".to_owned(), Value::String(call.name.clone())),
-            ("args".to_owned(), serde_json::to_value(&call.arguments).unwrap_or_default()),
-        ];
-        Value::Object(Map::from_iter(fields))
+        Value::Object(Map::from_iter([(call.name.clone(), Value::Object(call.arguments.clone()))]))
     };
     Value::Array(calls.iter().map(action).collect()).to_string()
 }

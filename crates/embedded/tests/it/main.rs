@@ -4,6 +4,9 @@
 
 mod answers;
 mod files;
+mod heads;
+#[path = "../../../../tests/not_run.rs"]
+mod not_run;
 mod port;
 mod tiny;
 mod weights;

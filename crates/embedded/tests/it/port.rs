@@ -41,6 +41,7 @@ async fn a_whole_answer_and_a_stream_agree() {
     let mut deltas: Vec<Delta> =
         model.stream(&request("hello")).await.unwrap().map(Result::unwrap).collect().await;
     let Some(Delta::Finished(last)) = deltas.pop() else { panic!("no end") };
+    // The prompt was read for the answer before.
     let pieces: String = deltas
         .iter()
         .map(|delta| match delta {
@@ -69,7 +70,7 @@ async fn requests_wait_for_each_other() {
 async fn dropping_the_stream_stops_the_model() {
     let (_file, model) = tiny();
     let mut stream = model.stream(&endless()).await.unwrap();
-    assert!(matches!(stream.next().await, Some(Ok(Delta::Text(_)))));
+    while matches!(stream.next().await.unwrap().unwrap(), Delta::Reading(_)) {}
     drop(stream);
     assert!(model.generate(&request("next")).await.is_ok());
 }
@@ -117,6 +118,41 @@ async fn tokens_are_counted_once_the_model_is_loaded() {
     model.generate(&request("x")).await.unwrap();
     // "an", " ", "an", "t": a space before a word belongs to it, and only " t" has a merge.
     assert_eq!(model.count_tokens("an ant"), Some(4));
+}
+
+#[tokio::test]
+async fn reading_is_told_before_the_answer_and_only_then() {
+    let (_file, model) = tiny();
+    let mut long = request(&"an ant ".repeat(60));
+    long.config.max_tokens = Some(MaxTokens::new(40).unwrap());
+    let deltas: Vec<Delta> = model.stream(&long).await.unwrap().map(Result::unwrap).collect().await;
+    let is_reading = |delta: &&Delta| matches!(delta, Delta::Reading(_));
+    let reports = deltas.iter().take_while(is_reading).count();
+    assert!(reports > 1, "{deltas:?}");
+    assert_eq!(deltas.iter().filter(is_reading).count(), reports);
+}
+
+#[tokio::test]
+async fn what_is_read_ahead_never_holds_up_a_request() {
+    let (_file, model) = tiny();
+    let head = "Instruction. ".repeat(40);
+    let request = |user: &str| {
+        let mut request =
+            GenerateRequest::new(vec![Message::system(&head).unwrap(), Message::user(user).unwrap()]);
+        request.config.max_tokens = Some(MaxTokens::new(2).unwrap());
+        request
+    };
+    // Whether it comes to anything before the request does not matter, nor that it is asked for again and again.
+    for _ in 0..20 {
+        model.prepare(&request("…"));
+    }
+    assert!(model.generate(&request("one")).await.is_ok());
+    model.prepare(&request("…"));
+    let answer = model.generate(&request("two")).await.unwrap();
+    assert!(answer.usage.cached_tokens.unwrap() > 400, "{answer:?}");
+    // Nobody waits for a model that reads ahead.
+    model.prepare(&request("another head altogether"));
+    drop(model);
 }
 
 #[tokio::test]

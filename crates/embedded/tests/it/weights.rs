@@ -8,12 +8,13 @@ use std::time::Instant;
 use adjutant_embedded::{AnswerEnd, ChatTurn, DecodeError, Decoder, Listener, Speaker};
 
 use crate::answers::{action_schema, ask, assert_fits};
+use crate::not_run::not_run;
 
 #[expect(clippy::disallowed_methods, reason = "whoever has the weights says where by a variable")]
 fn model_file() -> Option<PathBuf> {
     let file = std::env::var_os("ADJUTANT_MODEL_FILE").map(PathBuf::from);
     if file.is_none() {
-        eprintln!("\n*** NOT RUN: set ADJUTANT_MODEL_FILE=FILE.gguf to test with real weights ***\n");
+        not_run(env!("CARGO_PKG_NAME"), "ADJUTANT_MODEL_FILE=FILE.gguf names no weights");
     }
     file
 }

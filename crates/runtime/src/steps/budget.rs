@@ -92,6 +92,9 @@ impl SetAside {
 /// How long a reservation outlives the step it is for, should its process die: clocks and commits take their time.
 const GRACE: Duration = Duration::from_secs(60);
 
+/// Time reserved for a model call without a bound. The time it really took is booked when it ends.
+const UNBOUNDED: Duration = Duration::from_secs(10 * 60);
+
 impl Steps<'_> {
     /// Sets aside what a model call may take at most: its request as it is counted here, and all of the output it may have.
     /// `Err`: it does not fit.
@@ -99,11 +102,12 @@ impl Steps<'_> {
         &self,
         request: &GenerateRequest,
         number: u32,
-        time: Duration,
+        time: Option<Duration>,
     ) -> Result<Result<SetAside, Exceeded>, RunError> {
         if self.inner.purse.budgets == Budgets::default() {
             return Ok(Ok(SetAside::nothing()));
         }
+        let time = time.unwrap_or(UNBOUNDED);
         let (most, unknown) = self.inner.most_of(request, time);
         let step = format!("{}/model/{number}", self.turn);
         self.set_aside(step, most, unknown, time).await
@@ -188,7 +192,7 @@ impl Inner {
         if self.purse.budgets == Budgets::default() {
             return Ok(Ok(SetAside::nothing()));
         }
-        let time = self.summary_time();
+        let time = self.summary_time().unwrap_or(UNBOUNDED);
         let most = self.most_of(request, time);
         self.set_aside(user, step, spent.unwrap_or_default(), most, time).await
     }

@@ -144,12 +144,14 @@ async fn a_call_that_failed_costs_nothing_and_one_that_was_stopped_is_booked() {
     let store = Arc::new(InMemory::new());
     let budgets = per_day(Allowance { tokens: Some(3000), ..NONE });
     let replies = [fault(Fault::Authentication), fault(Fault::Stall), text("Hi.")];
-    let limits = TurnLimits { turn_deadline: Duration::from_millis(30), ..TurnLimits::default() };
-    let agent = build(ScriptedModel::new(replies), &store, budgets).limits(limits).build().unwrap();
+    let limits = TurnLimits { turn_deadline: Some(Duration::from_millis(30)), ..TurnLimits::default() };
+    let model = ScriptedModel::new(replies);
+    let agent = build(model.clone(), &store, budgets).build().unwrap();
+    let impatient = build(model, &store, budgets).limits(limits).build().unwrap();
     assert_eq!(agent.run("hello").await.unwrap().outcome, OutcomeCategory::LlmFailure);
     let spent = store.spent(None, TODAY).await.unwrap();
     assert_eq!((spent.tokens, spent.model_calls), (0, 1));
-    assert_eq!(agent.run("hello").await.unwrap().outcome, OutcomeCategory::DeadlineLimit);
+    assert_eq!(impatient.run("hello").await.unwrap().outcome, OutcomeCategory::DeadlineLimit);
     let spent = store.spent(None, TODAY).await.unwrap();
     assert!(spent.tokens > u64::from(limits::OUTPUT_TOKENS_MAX) && spent.model_calls == 2, "{spent:?}");
     assert_eq!(key_of(&agent.run("hello").await.unwrap()), "budget.per_day_tokens");

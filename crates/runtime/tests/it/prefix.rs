@@ -1,9 +1,89 @@
 //! Prompt caches hit as long as requests grow only at their end.
 
+use std::sync::Mutex;
+
+use adjutant_core::port::DeltaStream;
+use adjutant_core::weak::WeakTools;
 use adjutant_providers::scripted::{call, text};
 use adjutant_runtime::RunContext;
 
 use super::*;
+
+/// A scripted model that remembers what it was prepared for.
+struct Prepared {
+    inner: ScriptedModel,
+    requests: Arc<Mutex<Vec<GenerateRequest>>>,
+}
+
+impl LanguageModel for Prepared {
+    fn id(&self) -> &ModelId {
+        self.inner.id()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn generate<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<GenerateResponse, ModelError>> {
+        self.inner.generate(request)
+    }
+
+    fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
+        self.inner.stream(request)
+    }
+
+    fn prepare(&self, request: &GenerateRequest) {
+        self.requests.lock().unwrap().push(request.clone());
+    }
+}
+
+/// The prepared request is, but for the last message, the one of every turn, also with tasks and a history.
+#[tokio::test]
+async fn what_is_read_ahead_is_the_head_of_every_request() {
+    for weak_tools in [true, false] {
+        let model = ScriptedModel::new((0..4).map(|_| text("Hello.")));
+        let capabilities = Capabilities { weak_tools, ..model.capabilities().clone() };
+        let model = model.with_capabilities(capabilities);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let prepared = Prepared { inner: model.clone(), requests: requests.clone() };
+        let tasks = Arc::new(InMemory::new());
+        let examples = r#"{"instruction":"You keep a list."}
+{"message":"hi","answer":[{"tool":"small-talk","args":{"text":"Hello."}}]}"#;
+        let agent = Agent::builder("test")
+            .model(prepared)
+            .instruction("Be brief.")
+            .weak_tools(WeakTools::from_jsonl(examples).unwrap())
+            .tools(task_tools(tasks.clone()))
+            .journal(tasks.clone(), "test")
+            .build()
+            .unwrap();
+        agent.prepare();
+        let mut context = RunContext::default();
+        agent.run_in(&mut context, "hello").await.unwrap();
+        let arguments = json!({ "description": "sharpen the saw" }).as_object().unwrap().clone();
+        agent.call_tool(&UserId::local(), "add_task", arguments, None).await.unwrap();
+        agent.run_in(&mut context, "hello again").await.unwrap();
+
+        let ahead = requests.lock().unwrap().clone();
+        let [ahead] = ahead.as_slice() else { panic!("{ahead:?}") };
+        let (_, head) = ahead.messages.split_last().unwrap();
+        let lines = |messages: &[Message]| {
+            messages.iter().map(|message| serde_json::to_string(message).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(head.len(), if weak_tools { 3 } else { 1 });
+        assert_eq!(model.requests().len(), 2);
+        for request in model.requests() {
+            assert!(lines(&request.messages).starts_with(&lines(head)), "{request:?}");
+            assert_eq!(
+                serde_json::to_string(&request.tools).unwrap(),
+                serde_json::to_string(&ahead.tools).unwrap()
+            );
+        }
+    }
+}
 
 #[tokio::test]
 async fn requests_of_a_conversation_grow_only_at_their_end_until_history_is_trimmed() {

@@ -1,6 +1,7 @@
 //! Long conversations with summaries: no dead end, nothing unsaid, the same after a crash, data stays data.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use adjutant_core::port::{DeltaStream, Journal as _};
 use adjutant_core::turn::{estimate_tokens, request_tokens};
@@ -375,8 +376,35 @@ async fn a_person_asks_for_it_says_what_matters_and_sees_how_full_it_is() {
     let broken = Reader { summary: |_| Ok(String::new()), ..model.clone() };
     let broken = self::agent(&broken, &store).build().unwrap();
     let failed = broken.compact(&context.key(), None).await.unwrap();
-    assert!(matches!(&failed, Compaction::Failed { reason } if reason.contains("no words")), "{failed:?}");
+    assert!(
+        matches!(&failed, Compaction::Failed { reason, .. } if reason.contains("no words")),
+        "{failed:?}"
+    );
     assert_eq!(agent.context_use(&context.key()).await.unwrap().summarized_at, Some(12));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_takes_the_time_it_takes_unless_a_turn_has_a_deadline() {
+    let an_hour = Duration::from_secs(3600);
+    for (deadline, is_done) in [(None, true), (Some(an_hour * 2), true), (Some(an_hour / 2), false)] {
+        let store = Arc::new(InMemory::new());
+        let agent = |model: ScriptedModel| {
+            let limits = TurnLimits { turn_deadline: deadline, ..TurnLimits::default() };
+            builder(model).journal(store.clone(), "test").limits(limits).build().unwrap()
+        };
+        let mut context = RunContext::default();
+        agent(ScriptedModel::new([text("Hi.")])).run_in(&mut context, "word ".repeat(600)).await.unwrap();
+        let slow = agent(ScriptedModel::new([text("A summary.").after(an_hour)]));
+        let done = slow.compact(&context.key(), None).await.unwrap();
+        match done {
+            Compaction::Done { .. } => assert!(is_done, "{deadline:?}"),
+            Compaction::Failed { error, .. } => {
+                assert!(!is_done, "{deadline:?}: {error:?}");
+                assert_eq!(error.unwrap().code(), "timeout");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[tokio::test]

@@ -185,7 +185,7 @@ async fn a_model_failure_is_a_response_with_a_typed_cause() {
 
 #[tokio::test]
 async fn the_deadline_ends_a_turn_whose_model_says_nothing() {
-    let limits = TurnLimits { turn_deadline: Duration::from_millis(30), ..TurnLimits::default() };
+    let limits = TurnLimits { turn_deadline: Some(Duration::from_millis(30)), ..TurnLimits::default() };
     let agent = builder(ScriptedModel::new([fault(Fault::Stall)])).limits(limits).build().unwrap();
     let response = agent.run("hello").await.unwrap();
     assert_eq!(response.outcome, OutcomeCategory::DeadlineLimit);
