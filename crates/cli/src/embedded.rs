@@ -73,7 +73,44 @@ pub(crate) async fn installed(
         }
         fetch(model, &dir, screen).await?;
     }
+    verified(model, &dir, screen).await?;
     Ok((model.name.to_owned(), model.path_in(&dir)))
+}
+
+/// Looks whether the file of an installed model has the right bytes: once, and again after it was changed.
+async fn verified(model: &'static KnownModel, dir: &Path, screen: &Screen) -> Result<(), CliError> {
+    if model.is_verified_in(dir) {
+        return Ok(());
+    }
+    let doing = format!("checking {} (once)", model.name);
+    // A line is enough where no bar can be shown.
+    let mut meter = screen.shows_progress().then(|| Meter::new(screen));
+    if meter.is_none() {
+        screen.note(&doing);
+    }
+    let (sender, mut progress) = tokio::sync::watch::channel(0);
+    let folder = dir.to_owned();
+    let verifying = tokio::task::spawn_blocking(move || {
+        model.verify_in(&folder, &mut |done| {
+            sender.send_replace(done);
+        })
+    });
+    while progress.changed().await.is_ok() {
+        let done = *progress.borrow_and_update();
+        if let Some(meter) = &mut meter {
+            meter.tell(doing.clone(), done, model.bytes);
+        }
+    }
+    if let Some(meter) = &meter {
+        meter.end();
+    }
+    let verified = verifying.await.map_err(|error| CliError::failed(error.to_string()))?;
+    verified.map_err(|error| {
+        CliError::configuration(format!("the file of {} is not the model", model.name))
+            .because(error.to_string())
+            .or_try(format!("adjutant models rm {0}, then adjutant models pull {0}", model.name))
+            .or_try("-m embedded:FILE.gguf    takes any file, unchecked")
+    })
 }
 
 /// The catalogue's entry of that name, or the usual one.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant_core::{AgentResponse, ModelError, OutcomeCategory, ProviderId, TurnError};
+use adjutant_core::{AgentResponse, ModelError, OutcomeCategory, ProviderId, TimeBound, TurnError};
 use adjutant_providers::Provider;
 use adjutant_runtime::{BuildError, RunError};
 
@@ -191,9 +191,16 @@ fn ways_out(error: &ModelError) -> Vec<String> {
     let way: &str = match error {
         ModelError::RateLimited { .. } => "wait a little, or use another model: adjutant -m embedded …",
         ModelError::Quota { .. } => "look at your plan with the provider, or use another model: -m embedded",
-        ModelError::Timeout { .. } => {
-            "try again, or give it more time: LLM_TIMEOUT (seconds), or llm.timeout"
+        ModelError::Timeout { provider, waited, bound: TimeBound::Silence } => {
+            return vec![more_time(provider, *waited)];
         }
+        ModelError::Timeout { provider, bound: TimeBound::Connect, .. } if local(provider) => {
+            "is the server running, and at this address? (adjutant config show --origin)"
+        }
+        ModelError::Timeout { bound: TimeBound::Connect, .. } => {
+            "look at your connection (proxy, firewall), or work offline: -m embedded"
+        }
+        ModelError::Timeout { .. } => "try again, or ask for less at once",
         ModelError::Network { provider, .. } if local(provider) => {
             "is the server running, and at this address? (adjutant config show --origin)"
         }
@@ -220,6 +227,18 @@ fn ways_out(error: &ModelError) -> Vec<String> {
         _ => return Vec::new(),
     };
     vec![way.to_owned()]
+}
+
+/// The setting that lets a model be silent for longer, with the number to use.
+fn more_time(provider: &ProviderId, waited: Duration) -> String {
+    /// Times that are easy to read, in seconds.
+    const STEPS: [u64; 11] = [2, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200];
+    let now = waited.as_secs().max(1);
+    let more = STEPS.into_iter().find(|step| *step >= now.saturating_mul(2)).unwrap_or(now.saturating_mul(2));
+    match Provider::find(provider.as_str()) {
+        Some(row) => format!("adjutant config set {}.timeout {more}s    (now {now}s)", row.name),
+        None => format!("LLM_TIMEOUT={more} adjutant …    (now {now})"),
+    }
 }
 
 /// Whether a provider is a server on the person's own machine.
@@ -291,7 +310,14 @@ mod tests {
         let errors = [
             (ModelError::RateLimited { provider: provider(), retry_after: None }, 5),
             (ModelError::Quota { provider: provider(), message: message() }, 5),
-            (ModelError::Timeout { provider: provider(), waited: Duration::from_secs(30) }, 5),
+            (
+                ModelError::Timeout {
+                    provider: provider(),
+                    waited: Duration::from_secs(30),
+                    bound: TimeBound::Silence,
+                },
+                5,
+            ),
             (ModelError::Network { provider: provider(), message: message() }, 5),
             (
                 ModelError::Server {

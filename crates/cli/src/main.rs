@@ -2,7 +2,6 @@
 
 mod args; // the command line
 mod ask; // one request
-mod bounded; // time-outs for models without
 mod call; // one raw model call
 mod chat; // many requests
 mod completions; // what shells need

@@ -7,7 +7,6 @@ use adjutant_core::{LanguageModel, ModelError, nearest};
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_providers::{Connection, FallbackModel, Provider, Transport};
 
-use crate::bounded::Bounded;
 use crate::config::{ProviderSettings, Settings};
 use crate::error::CliError;
 #[cfg(feature = "ollama")]
@@ -206,7 +205,7 @@ pub(crate) async fn open_choice(
     match choice {
         Choice::Vendor(provider, name) => vendor(settings, screen, provider, name, over).await,
         Choice::Embedded(name) => embedded(settings, screen, name, named).await,
-        Choice::EmbeddedFile(file) => embedded_file(settings, screen, file),
+        Choice::EmbeddedFile(file) => embedded_file(settings, file),
         Choice::Scripted(file) => scripted(settings, &file, over),
         Choice::Demo => {
             let model = ScriptedModel::demo().map_err(|error| CliError::failed(error.to_string()))?;
@@ -319,7 +318,7 @@ pub(crate) fn connection(
     Ok(Connection {
         api_key: key,
         base_url,
-        timeout: set.timeout.or(settings.llm.timeout).unwrap_or(provider.timeout),
+        timeout: set.timeout.or(settings.llm.timeout),
         retries: over.retries.or(set.retries).or(settings.llm.retries).unwrap_or(provider.retries),
         ..Connection::new(transport)
     })
@@ -378,7 +377,10 @@ fn scripted(
     if let Some(retries) = over.retries.or(settings.llm.retries) {
         model = model.with_retries(retries);
     }
-    Ok(Bounded::shared(model, settings.llm.timeout))
+    if let Some(timeout) = settings.llm.timeout {
+        model = model.with_timeout(timeout);
+    }
+    Ok(Arc::new(model))
 }
 
 #[cfg(feature = "embedded")]
@@ -390,15 +392,11 @@ async fn embedded(
 ) -> Result<Arc<dyn LanguageModel>, CliError> {
     let name = name.or_else(|| settings.embedded_model.clone());
     let (name, file) = crate::embedded::installed(settings, screen, name, named).await?;
-    in_process(settings, screen, &name, file)
+    in_process(settings, &name, file)
 }
 
 #[cfg(feature = "embedded")]
-fn embedded_file(
-    settings: &Settings,
-    screen: &Screen,
-    file: PathBuf,
-) -> Result<Arc<dyn LanguageModel>, CliError> {
+fn embedded_file(settings: &Settings, file: PathBuf) -> Result<Arc<dyn LanguageModel>, CliError> {
     let unusable = |cause: &str| {
         CliError::configuration(format!("{} cannot be used as a model", file.display())).because(cause)
     };
@@ -408,32 +406,17 @@ fn embedded_file(
         Ok(_) => {}
     }
     let name = file.file_stem().map_or_else(|| "file".to_owned(), |stem| stem.to_string_lossy().into_owned());
-    in_process(settings, screen, &name, file)
+    in_process(settings, &name, file)
 }
 
-/// How long the model in this process may take over one answer. Source: `DESIGN.md` 4.
 #[cfg(feature = "embedded")]
-const EMBEDDED_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(120);
-
-#[cfg(feature = "embedded")]
-fn in_process(
-    settings: &Settings,
-    screen: &Screen,
-    name: &str,
-    file: PathBuf,
-) -> Result<Arc<dyn LanguageModel>, CliError> {
+fn in_process(settings: &Settings, name: &str, file: PathBuf) -> Result<Arc<dyn LanguageModel>, CliError> {
     let cache = settings.dirs.cache.join("prefix");
-    let read_before = std::fs::read_dir(&cache).is_ok_and(|mut files| files.next().is_some());
-    if !read_before {
-        screen.note(
-            "the model reads its instructions for the first time: this answer takes longer than the next",
-        );
-    }
     let model = adjutant_embedded::EmbeddedModel::with_prefix_cache(name, file, cache)
         .map_err(|error| CliError::configuration(error.to_string()))?;
     // Reads the file while the database is opened and the person types.
     model.warm_up();
-    Ok(Bounded::shared(model, Some(settings.llm.timeout.unwrap_or(EMBEDDED_TIMEOUT))))
+    Ok(Arc::new(model))
 }
 
 #[cfg(not(feature = "embedded"))]
@@ -454,7 +437,7 @@ async fn embedded(
 }
 
 #[cfg(not(feature = "embedded"))]
-fn embedded_file(_: &Settings, _: &Screen, _: PathBuf) -> Result<Arc<dyn LanguageModel>, CliError> {
+fn embedded_file(_: &Settings, _: PathBuf) -> Result<Arc<dyn LanguageModel>, CliError> {
     Err(CliError::configuration("this adjutant was built without the embedded model")
         .or_try("cargo install with the feature embedded"))
 }

@@ -60,6 +60,7 @@ pub(crate) async fn run(
         }
         _ => wiring::agent_with(settings, model, store.clone(), servers.as_ref())?,
     };
+    agent.prepare();
     let model = agent.model().id().to_string();
     let mut config = ServiceConfig::new(bind, auth);
     config.hosts.clone_from(&settings.serve.hosts);

@@ -1,6 +1,6 @@
 //! `--stream-json`: what happens in a run, one JSON object a line. `docs/json-output.md` describes it.
 
-use adjutant_core::{Arguments, CallId, InputId, ToolResult, TurnId, Usage};
+use adjutant_core::{Arguments, CallId, InputId, PromptProgress, ToolResult, TurnId, Usage};
 use adjutant_runtime::RunEvent;
 use serde::Serialize;
 
@@ -31,6 +31,12 @@ enum Line<'a> {
     },
     ModelStarted {
         number: u32,
+    },
+    Reading {
+        done: u32,
+        total: u32,
+        kept: u32,
+        left_ms: Option<u64>,
     },
     Text {
         text: &'a str,
@@ -91,6 +97,12 @@ pub(crate) fn line(event: &RunEvent) -> Option<String> {
         },
         RunEvent::SummaryFailed { reason } => Line::SummaryFailed { reason },
         RunEvent::ModelStarted { number } => Line::ModelStarted { number: *number },
+        RunEvent::Reading(PromptProgress { done, total, kept, left }) => Line::Reading {
+            done: *done,
+            total: *total,
+            kept: *kept,
+            left_ms: left.and_then(|left| u64::try_from(left.as_millis()).ok()),
+        },
         RunEvent::Text(text) => Line::Text { text },
         RunEvent::Thinking(text) => Line::Thinking { text },
         RunEvent::Retrying { attempt, wait, reason } => Line::Retrying {
@@ -135,6 +147,11 @@ mod tests {
         check(
             &RunEvent::Text("a\nb\u{1b}[2J\u{202e}".to_owned()),
             json!({ "type": "text", "text": "a\nb\u{1b}[2J\u{202e}" }),
+        );
+        let left = Some(Duration::from_millis(2_500));
+        check(
+            &RunEvent::Reading(PromptProgress { done: 5, total: 9, kept: 4, left }),
+            json!({ "type": "reading", "done": 5, "total": 9, "kept": 4, "left_ms": 2500 }),
         );
         check(
             &RunEvent::Retrying {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adjutant_core::port::{ConversationFilter, ConversationStore};
-use adjutant_core::{AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, UserId};
+use adjutant_core::{
+    AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, PromptProgress, UserId,
+};
 use adjutant_mcp::client::Servers;
 use adjutant_runtime::{Agent, RunContext, RunStream};
 
@@ -14,7 +16,7 @@ use crate::display::clip;
 use crate::error::{CliError, Exit};
 use crate::lines::{Endings, Interrupts, Lines};
 use crate::memory::{self, Desk, Told};
-use crate::render::{Renderer, context_meter, footer};
+use crate::render::{Renderer, context_meter, footer, reading};
 use crate::screen::Screen;
 use crate::sessions::Start;
 use crate::store::{self, Store, Stores};
@@ -102,6 +104,7 @@ impl<'a> Talk<'a> {
                 ..error.because("in --yes")
             })?;
         }
+        agent.prepare();
         let interrupts = Interrupts::new()?;
         let endings = Endings::new()?;
         let user = UserId::local();
@@ -139,6 +142,7 @@ impl<'a> Talk<'a> {
         let servers = self.servers.as_ref().filter(|_| !model.capabilities().weak_tools);
         (self.agent, self.told) =
             wiring::diana(settings, Arc::clone(&model), &self.stores, servers, &self.desk)?;
+        self.agent.prepare();
         self.model = model;
         Ok(())
     }
@@ -284,16 +288,27 @@ impl<'a> Talk<'a> {
         } else {
             renderer.end_lines();
         }
-        self.after(&response, context, began).await;
+        self.after(&response, context, (began, renderer.unread())).await;
         Ok(response)
     }
 
     /// What is told about a turn beside its answer.
-    async fn after(&self, response: &AgentResponse, context: &RunContext, began: Instant) {
-        if self.prints
-            && let Some(error) = CliError::of_response(response)
-        {
-            self.screen.error(&error);
+    /// `unread`: how far the model had read the prompt, if the turn ended meanwhile.
+    async fn after(
+        &self,
+        response: &AgentResponse,
+        context: &RunContext,
+        (began, unread): (Instant, Option<PromptProgress>),
+    ) {
+        if self.prints {
+            match (CliError::of_response(response), unread) {
+                (Some(error), Some(unread)) => {
+                    self.screen.error(&reading::explained(response, error, unread, self.goes_on));
+                }
+                (Some(error), None) => self.screen.error(&error),
+                (None, Some(unread)) => self.screen.note(&reading::stopped(unread, self.goes_on)),
+                (None, None) => {}
+            }
         }
         // A question follows; the figures come with the answer.
         if self.screen.shows_work() && !self.will_be_decided(response) {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use adjutant_core::limits::TURN_DEADLINE_LOCAL;
 use adjutant_core::port::BudgetStore;
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
@@ -274,18 +273,13 @@ pub(crate) fn tool_names(agent: &Agent) -> Vec<&str> {
 }
 
 fn limits(settings: &Settings, capabilities: &Capabilities) -> TurnLimits {
-    let usual = TurnLimits::default();
+    let usual = TurnLimits::for_model(capabilities);
     let set = &settings.agent;
-    let for_model = match capabilities.turn_deadline {
-        Some(deadline) => deadline,
-        None if capabilities.local => TURN_DEADLINE_LOCAL,
-        None => usual.turn_deadline,
-    };
     TurnLimits {
         tool_iterations_max: set.max_tool_iterations.unwrap_or(usual.tool_iterations_max),
         identical_calls_max: set.identical_calls_max.unwrap_or(usual.identical_calls_max),
         tool_timeout: set.tool_timeout.unwrap_or(usual.tool_timeout),
-        turn_deadline: set.turn_deadline.unwrap_or(for_model),
+        turn_deadline: set.turn_deadline.or(usual.turn_deadline),
         confirmation_expiry: set.confirmation_expiry.unwrap_or(usual.confirmation_expiry),
         ..usual
     }

@@ -8,6 +8,7 @@ use super::{Chat, Next, PROMPT, greeting, outside};
 use crate::config::Settings;
 use crate::display::{clean_line, clip, tokens};
 use crate::error::CliError;
+use crate::render::live::Status;
 use crate::screen::dim;
 use crate::sessions::{self, Export};
 use crate::{doctor, log, tools};
@@ -161,17 +162,21 @@ impl Chat<'_> {
         let screen = self.talk.screen;
         let (key, focus) = (self.context.key(), Some(focus).filter(|focus| !focus.is_empty()));
         screen.note("putting the conversation so far into few words; Ctrl-C gives it up");
+        screen.live(&Status::new("summarising"), "");
         let done = {
             let agent = self.talk.agent.clone();
             tokio::select! {
-                done = agent.compact(&key, focus) => done?,
-                () = self.talk.interrupts.next() => {
-                    screen.note("given up; nothing has changed");
-                    return Ok(false);
-                }
-                () = self.talk.endings.next() => return Err(CliError::terminated()),
+                done = agent.compact(&key, focus) => Ok(Some(done)),
+                () = self.talk.interrupts.next() => Ok(None),
+                () = self.talk.endings.next() => Err(CliError::terminated()),
             }
         };
+        screen.end_live();
+        let Some(done) = done? else {
+            screen.note("given up; nothing has changed");
+            return Ok(false);
+        };
+        let done = done?;
         let is_shorter = matches!(done, Compaction::Done { .. });
         match done {
             Compaction::Done { messages, before, after, usage, .. } => {
@@ -183,10 +188,12 @@ impl Chat<'_> {
                 ));
             }
             Compaction::NothingToDo => screen.note("there is nothing to put into fewer words"),
-            Compaction::Failed { reason } => {
-                return Err(
-                    CliError::failed("there is no summary; the conversation is as it was").because(reason)
-                );
+            Compaction::Failed { reason, error } => {
+                let failed = CliError::failed("there is no summary; the conversation is as it was");
+                return Err(match error.as_ref().map(CliError::of_model_error) {
+                    Some(cause) => CliError { tries: cause.tries, ..failed.because(cause.message) },
+                    None => failed.because(reason),
+                });
             }
             // What else may come of it is no change.
             _ => screen.note("nothing has changed"),

@@ -145,7 +145,7 @@ fn common() -> Vec<Key> {
         Key {
             variable: Some("LLM_TIMEOUT"),
             project: true,
-            unset: "cloud 30s, on this machine 120s",
+            unset: "cloud 30s, own servers 120s; more before the answer begins",
             ..key("llm.timeout", Kind::Duration { min: SECOND, max: DAY })
         },
         Key { project: true, unset: "cloud 1, Ollama 3, embedded 0", ..key("llm.retries", RETRIES) },
@@ -162,7 +162,7 @@ fn common() -> Vec<Key> {
         },
         Key {
             project: true,
-            unset: "120s; on this machine's own models 600s",
+            unset: "cloud 120s; own models none",
             ..key("agent.turn_deadline", Kind::Duration { min: SECOND, max: DAY })
         },
         Key {

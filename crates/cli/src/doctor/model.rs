@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use adjutant_core::{GenerateRequest, LanguageModel as _, Message, ModelError};
+use adjutant_core::{GenerateRequest, LanguageModel as _, Message, ModelError, TimeBound};
 use adjutant_providers::Provider;
 use adjutant_providers::scripted::ScriptedModel;
 use anstream::ColorChoice;
@@ -202,7 +202,8 @@ async fn vendor(
     };
     let asked = GenerateRequest::new(vec![question]);
     let answer = tokio::time::timeout(PATIENCE, model.generate(&asked)).await.unwrap_or_else(|_| {
-        Err(ModelError::Timeout { provider: model.id().provider.clone(), waited: PATIENCE })
+        let (provider, bound) = (model.id().provider.clone(), TimeBound::Total);
+        Err(ModelError::Timeout { provider, waited: PATIENCE, bound })
     });
     let error = match answer {
         Ok(_) => return Check::ok(GROUP, NAME, format!("{spec} answers")),

@@ -29,28 +29,42 @@ pub(crate) struct Status {
     /// In a word or two: `waiting`, `⚙ add_task {…}`.
     pub(crate) words: String,
     pub(crate) since: Instant,
-    /// When it is over, if that is known.
-    pub(crate) until: Option<Instant>,
+    /// The seconds that are left, where they are known.
+    pub(crate) countdown: Option<Countdown>,
     /// Tokens that came so far, as they are estimated.
     pub(crate) tokens: u64,
 }
 
+/// Seconds that count down to an expected moment.
+#[derive(Debug, Clone)]
+pub(crate) struct Countdown {
+    pub(crate) until: Instant,
+    /// Stands before the seconds.
+    pub(crate) before: &'static str,
+    /// Stands after the seconds.
+    pub(crate) after: &'static str,
+    /// Replaces the words from that moment on, because no event may tell that it has come.
+    pub(crate) then: String,
+}
+
 impl Status {
     pub(crate) fn new(words: impl Into<String>) -> Self {
-        Self { words: words.into(), since: Instant::now(), until: None, tokens: 0 }
+        Self { words: words.into(), since: Instant::now(), countdown: None, tokens: 0 }
     }
 
-    /// `waiting · 3 s · ~80 tok`, `again in 4 s`.
+    /// `waiting · 3 s · ~80 tok`, `again in 4 s`, `reading the prompt · 43 % · 12 s left`.
     fn line(&self, now: Instant) -> String {
-        let mut line = self.words.clone();
-        if let Some(until) = self.until {
-            let left = until.saturating_duration_since(now).as_secs_f64().ceil();
-            line.push_str(&format!(" {left} s"));
-        } else {
-            let since = now.saturating_duration_since(self.since).as_secs();
-            if since > 0 {
-                line.push_str(&format!(" · {since} s"));
+        let (mut line, since) = match &self.countdown {
+            Some(Countdown { until, before, after, .. }) if now < *until => {
+                let left = until.saturating_duration_since(now).as_secs_f64().ceil();
+                (format!("{}{before}{left} s{after}", self.words), now)
             }
+            Some(Countdown { until, then, .. }) => (then.clone(), *until),
+            None => (self.words.clone(), self.since),
+        };
+        let seconds = now.saturating_duration_since(since).as_secs();
+        if seconds > 0 {
+            line.push_str(&format!(" · {seconds} s"));
         }
         if self.tokens > 0 {
             line.push_str(&format!(" · ~{} tok", tokens(self.tokens)));
@@ -134,7 +148,12 @@ mod tests {
             Status {
                 words: "waiting".to_owned(),
                 since: now,
-                until: until.map(|seconds| now + Duration::from_secs(seconds)),
+                countdown: until.map(|seconds| Countdown {
+                    until: now + Duration::from_secs(seconds),
+                    before: " ",
+                    after: "",
+                    then: "at work".to_owned(),
+                }),
                 tokens,
             }
             .line(now + Duration::from_secs(since))
@@ -142,7 +161,16 @@ mod tests {
         assert_eq!(status(0, None, 0), "waiting");
         assert_eq!(status(3, None, 1_234), "waiting · 3 s · ~1.2k tok");
         assert_eq!(status(1, Some(5), 0), "waiting 4 s");
-        assert_eq!(status(9, Some(5), 0), "waiting 0 s");
+        assert_eq!(status(5, Some(5), 0), "at work");
+        assert_eq!(status(9, Some(5), 0), "at work · 4 s");
+        let countdown = Countdown {
+            until: now + Duration::from_secs(12),
+            before: " · ",
+            after: " left",
+            then: "reading · 43 %".to_owned(),
+        };
+        let reading = Status { since: now, countdown: Some(countdown), ..Status::new("reading · 43 %") };
+        assert_eq!(reading.line(now), "reading · 43 % · 12 s left");
     }
 
     #[test]

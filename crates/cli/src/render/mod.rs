@@ -6,6 +6,7 @@ mod footer; // what a turn took
 pub(crate) mod live; // what is happening now
 mod look; // styles
 mod markdown; // blocks as lines
+pub(crate) mod reading; // what of a prompt is read
 mod tools; // lines of calls
 mod wrap; // words in lines
 
@@ -13,14 +14,14 @@ pub(crate) use footer::{context_meter, footer};
 
 use std::time::{Duration, Instant};
 
-use adjutant_core::{AgentResponse, CallId, OutcomeCategory, ToolCall, ToolResult};
+use adjutant_core::{AgentResponse, CallId, OutcomeCategory, PromptProgress, ToolCall, ToolResult};
 use adjutant_runtime::RunEvent;
 
 use crate::display::{clean, clip, millis};
 use crate::screen::{Screen, dim};
 use crate::stream_json;
 use blocks::{Block, Blocks};
-use live::Status;
+use live::{Countdown, Status};
 use look::Look;
 use tools::Running;
 
@@ -43,6 +44,8 @@ pub(crate) struct Renderer<'a> {
     /// The call whose line the cursor is on, where there is no live line.
     open_line: Option<CallId>,
     status: Status,
+    /// The progress of the prompt, while the model reads it.
+    reading: Option<PromptProgress>,
     /// Bytes the model said or thought in this run.
     bytes: u64,
 }
@@ -59,6 +62,7 @@ impl<'a> Renderer<'a> {
             running: Running::default(),
             open_line: None,
             status: Status::new("waiting"),
+            reading: None,
             bytes: 0,
         }
     }
@@ -69,7 +73,11 @@ impl<'a> Renderer<'a> {
         {
             self.screen.answer_line(&line);
         }
+        if !matches!(event, RunEvent::Reading(_) | RunEvent::Noticed(_) | RunEvent::Finished(_)) {
+            self.reading = None;
+        }
         match event {
+            RunEvent::Reading(progress) => self.reading(*progress),
             RunEvent::ModelStarted { .. } => {
                 self.end_text();
                 self.streamed.clear();
@@ -138,6 +146,11 @@ impl<'a> Renderer<'a> {
         self.put(&done);
     }
 
+    /// Returns the progress of the prompt if the run ended before all of it was read.
+    pub(crate) fn unread(&self) -> Option<PromptProgress> {
+        self.reading
+    }
+
     /// What is not final is shown as it is, the live line goes, and the cursor is at the beginning of a line.
     pub(crate) fn end_lines(&mut self) {
         self.close_line();
@@ -165,6 +178,20 @@ impl<'a> Renderer<'a> {
         self.go_on("answering");
     }
 
+    fn reading(&mut self, progress: PromptProgress) {
+        if progress.done >= progress.total {
+            self.reading = None;
+            self.happens(Status { since: self.status.since, ..Status::new("answering") });
+            return;
+        }
+        self.reading = Some(progress);
+        if self.screen.shows_live() {
+            self.happens(reading::status(progress, self.status.since));
+        } else if let Some(line) = reading::line(progress) {
+            self.screen.note_once("reading", &line);
+        }
+    }
+
     fn thinking(&mut self, text: &str) {
         self.count(text);
         self.go_on("thinking");
@@ -182,8 +209,15 @@ impl<'a> Renderer<'a> {
         let (again, reason) =
             (millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)), clip(reason, REASON_CHARS));
         self.screen.note(&format!("  ↻ attempt {attempt} failed: {reason}; again in {again}"));
-        let until = Instant::now().checked_add(wait);
-        self.happens(Status { until, ..Status::new("trying again in") });
+        // No event begins the next attempt: it begins when the wait is over.
+        let attempt = format!("waiting, attempt {}", attempt.saturating_add(1));
+        let countdown = Instant::now().checked_add(wait).map(|until| Countdown {
+            until,
+            before: " ",
+            after: "",
+            then: attempt,
+        });
+        self.happens(Status { countdown, ..Status::new("trying again in") });
     }
 
     fn tool_started(&mut self, call: &ToolCall) {

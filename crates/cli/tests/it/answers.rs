@@ -108,6 +108,19 @@ fn a_retry_is_told() {
 }
 
 #[test]
+fn a_server_of_ones_own_that_says_nothing_is_asked_once_and_the_error_has_the_number_to_set() {
+    let home = Home::new();
+    // Connections are made, and nobody answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    silent.set_nonblocking(true).unwrap();
+    let address = format!("http://{}", silent.local_addr().unwrap());
+    let mut command = home.command(&["ask", "-m", "llama-cpp/tiny", "hello"]);
+    let run = Run::of(command.env("LLAMA_CPP_BASE_URL", address).env("LLM_TIMEOUT", "1")).ends_with(5);
+    run.says("llama-cpp said nothing for 1 s").says("adjutant config set llama-cpp.timeout 2s    (now 1s)");
+    assert_eq!(std::iter::from_fn(|| silent.accept().ok()).count(), 1);
+}
+
+#[test]
 fn hostile_text_does_not_reach_the_terminal() {
     let home = Home::new();
     let model = home.script(&[

@@ -46,6 +46,8 @@ mod served_memory;
 mod server;
 mod service;
 mod sessions;
+#[path = "../../../../tests/size.rs"]
+mod size;
 mod tasks;
 #[cfg(unix)]
 mod terminal;

@@ -1,7 +1,7 @@
 //! A running turn as it is seen: at a terminal, in a pipe, and by a program.
 
 use std::num::NonZero;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use expectrl::process::unix::WaitStatus;
@@ -10,6 +10,7 @@ use expectrl::{Eof, Expect as _, Session};
 use serde_json::{Value, json};
 
 use crate::harness::{Home, arg};
+use crate::terminal::pty::in_terminal;
 
 /// What a model says, as a line of a script.
 fn says(text: &str) -> String {
@@ -44,15 +45,11 @@ struct Seen {
 impl Seen {
     /// Runs at a terminal, with variables of its own.
     fn run(home: &Home, columns: u16, rows: u16, variables: &[(&str, &str)], args: &[&str]) -> Self {
-        let binary = home.command(args);
-        // The size is there before anybody can ask for it.
-        let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(format!("stty cols {columns} rows {rows}; exec \"$0\" \"$@\""));
-        command.arg(binary.get_program()).args(args).env_clear().current_dir(home.path("project"));
-        command.envs(binary.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut command = home.command(args);
         command.env("PATH", "/usr/bin:/bin").env("TERM", "xterm-256color").envs(variables.iter().copied());
-        let mut session = Session::spawn(command).unwrap();
-        session.set_expect_timeout(Some(Duration::from_secs(60)));
+        let mut session = Session::spawn(in_terminal(&command, columns, rows)).unwrap();
+        session.send("\n").unwrap();
+        session.set_expect_timeout(Some(Duration::from_secs(300)));
         let raw = session.expect(Eof).unwrap().as_bytes().to_vec();
         assert!(
             matches!(session.get_process().wait().unwrap(), WaitStatus::Exited(_, 0)),
@@ -211,7 +208,7 @@ fn asked(home: &Home, model: &str, variables: &[(&str, &str)]) -> OsSession {
     let mut command = home.command(&["-m", model, "delete milk"]);
     command.stdin(Stdio::inherit()).env("TERM", "xterm-256color").envs(variables.iter().copied());
     let mut session = Session::spawn(command).unwrap();
-    session.set_expect_timeout(Some(Duration::from_secs(60)));
+    session.set_expect_timeout(Some(Duration::from_secs(300)));
     session
 }
 

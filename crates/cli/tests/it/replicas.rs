@@ -26,6 +26,8 @@ const CONVERSATIONS: usize = 2;
 /// Tasks that are added in each conversation; then the first is deleted, after a yes.
 const ADDS: usize = 10;
 const KILLS: usize = 6;
+/// Lease of a claim, milliseconds: shorter than the default, so that a killed replica's work is taken over soon.
+const LEASE_MS: &str = "5000";
 
 /// What all threads see.
 struct Replicas {
@@ -98,7 +100,7 @@ async fn two_replicas_lose_and_double_nothing_while_one_is_killed_again_and_agai
     let model = home.script(MODEL);
     let start = || {
         let args = ["serve", "--json", "--bind", "127.0.0.1:0", "-m", &model, "--database", &url];
-        Serving::start(&mut home.command(&args))
+        Serving::start(home.command(&args).env("ADJUTANT_LEASE_MS", LEASE_MS))
     };
     let tokens = USERS.map(|user| {
         let made = Run::of(&mut home.command(&["token", "create", "--user", user, "--database", &url]));

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Home, Run, arg};
 use crate::server::Server;
+use crate::terminal::pty::in_terminal;
 
 /// Says something to anything, adds and drops tasks.
 const TALK: &[&str] = &[
@@ -350,10 +351,10 @@ fn at_a_terminal_one_is_picked() {
     let (first, second) = (begin(&home, &model, "the older one"), begin(&home, &model, "the newer one"));
     let at = |terminal: &str, args: &[&str]| {
         let mut command = home.command(args);
-        command.env("TERM", terminal).stdin(Stdio::inherit());
-        let mut session = Session::spawn(command).unwrap();
-        session.get_process_mut().set_window_size(120, 40).unwrap();
-        session.set_expect_timeout(Some(std::time::Duration::from_secs(60)));
+        command.env("TERM", terminal);
+        let mut session = Session::spawn(in_terminal(&command, 120, 40)).unwrap();
+        session.send("\n").unwrap();
+        session.set_expect_timeout(Some(std::time::Duration::from_secs(300)));
         session
     };
     let at_terminal = |args: &[&str]| at("xterm-256color", args);

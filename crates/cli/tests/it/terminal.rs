@@ -83,6 +83,27 @@ fn ctrl_c_stops_a_tool_and_the_session_goes_on() {
     terminal.ends_with(0);
 }
 
+#[test]
+fn a_summary_shows_that_it_is_at_work_and_ctrl_c_gives_it_up() {
+    let home = Home::new();
+    let mut terminal = talking(&home, &[r#"{"text": "Hello there."}"#, r#"{"fault": "stall"}"#, ECHO]);
+    terminal.line("hello").prompts_after("Hello there.");
+    terminal.line("/compact").sees("Ctrl-C gives it up").sees("summarising · 1 s");
+    terminal.keys(CTRL_C).prompts_after("given up; nothing has changed");
+    terminal.line("still here?").prompts_after("You said: still here?");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+}
+
+#[test]
+fn the_next_attempt_is_told_when_it_begins() {
+    let home = Home::new();
+    let again = r#"{"fault": "rate_limit", "retry_after_s": 1}"#;
+    let mut terminal = talking(&home, &[again, r#"{"fault": "stall"}"#]);
+    terminal.line("hello").sees("attempt 1 failed").sees("trying again in 1 s");
+    terminal.sees("waiting, attempt 2 · 1 s").keys(CTRL_C).prompts_after("attempt 1 failed");
+}
+
 fn deleting(home: &Home, delay: &str) -> Vec<String> {
     home.add_task("buy milk");
     vec![

@@ -94,6 +94,11 @@ impl Encoder {
                 let value = json!({ "attempt": attempt, "wait_ms": wait_ms });
                 events.push(Event::Custom { name: "retrying", value });
             }
+            RunEvent::Reading(progress) => {
+                let left_ms = progress.left.and_then(|left| u64::try_from(left.as_millis()).ok());
+                let value = json!({ "done": progress.done, "total": progress.total, "left_ms": left_ms });
+                events.push(Event::Custom { name: "reading", value });
+            }
             RunEvent::ModelFinished { usage, .. } => {
                 self.usage = Some(self.usage.map_or(*usage, |sum| sum.plus(*usage)));
                 self.close(&mut events);

@@ -41,12 +41,12 @@ fn runs(pid: u32) -> bool {
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
 }
 
-/// Whoever kills it does not wait for it, so its end is looked for; a minute is for machines that stand still.
+/// Whoever kills it does not wait for it, so its end is looked for; five minutes are for machines that stand still.
 #[track_caller]
 fn is_gone(pid: u32) {
     let began = Instant::now();
     while runs(pid) {
-        assert!(began.elapsed() < Duration::from_secs(60), "the server {pid} outlived adjutant");
+        assert!(began.elapsed() < Duration::from_secs(300), "the server {pid} outlived adjutant");
         std::thread::yield_now();
     }
 }

@@ -14,7 +14,7 @@ use expectrl::process::unix::{PtyStream, Signal, UnixProcess, WaitStatus};
 use crate::harness::Home;
 
 /// For machines that stand still.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How a terminal answers what programs ask it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +68,19 @@ impl vt100::Callbacks for Answers {
     }
 }
 
+/// Wraps a command so that it begins on a terminal of this size that echoes, as terminals do.
+///
+/// `ptyprocess` gives a terminal another size and no echo, and does so when the process runs already. So the shell in between
+/// waits for a line, which the caller sends once the process is started, and then sets both before the program can ask.
+pub(crate) fn in_terminal(command: &Command, columns: u16, rows: u16) -> Command {
+    let begin = format!("read -r begin && stty echo cols {columns} rows {rows} && exec \"$0\" \"$@\"");
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &begin]).arg(command.get_program()).args(command.get_args());
+    shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.current_dir(command.get_current_dir().unwrap()).stdin(Stdio::inherit());
+    shell
+}
+
 impl Terminal {
     /// `adjutant` with these arguments, on a terminal of 80 columns and 50 rows.
     pub(crate) fn start(home: &Home, args: &[&str]) -> Self {
@@ -79,12 +92,10 @@ impl Terminal {
         if command.get_envs().all(|(name, _)| name != "TERM") {
             command.env("TERM", "xterm-256color");
         }
-        command.stdin(Stdio::inherit());
-        let mut process = UnixProcess::spawn_command(command).unwrap();
-        process.set_window_size(80, 50).unwrap();
-        process.set_echo(true, None).unwrap();
+        let mut process = UnixProcess::spawn_command(in_terminal(&command, 80, 50)).unwrap();
         let (mut output, mut answers) = (process.open_stream().unwrap(), process.open_stream().unwrap());
-        let keys = process.open_stream().unwrap();
+        let mut keys = process.open_stream().unwrap();
+        keys.write_all(b"\n").and_then(|()| keys.flush()).unwrap();
         let callbacks = Answers { kind, open: Vec::new() };
         let screen = vt100::Parser::new_with_callbacks(size(50), size(80), 1_000, callbacks);
         let seen = Arc::new((Mutex::new(Seen { raw: Vec::new(), screen, ended: false }), Condvar::new()));
