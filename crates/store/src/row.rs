@@ -9,8 +9,8 @@ use adjutant_core::{
     TaskId, ToolInvocationRecord, ToolResult, Usage, UserId,
 };
 use jiff::Timestamp;
+use ring::digest::{SHA256, digest};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use crate::status::{Status, Waiting};
 
@@ -435,7 +435,7 @@ pub(crate) fn scope_hash(scope: &MemoryScope) -> String {
 
 /// The name of a text that is looked for as a whole.
 pub(crate) fn hash(text: &str) -> String {
-    hex(&Sha256::digest(text.as_bytes()))
+    hex(digest(&SHA256, text.as_bytes()).as_ref())
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -14,6 +14,8 @@ mod model; // what the model answers
 mod scene; // what is said in a conversation
 #[path = "../../../store/tests/it/server.rs"]
 mod server; // PostgreSQL
+#[path = "../../../../tests/size.rs"]
+mod size;
 mod storm; // SIGKILL at any time, under load
 mod worker; // the process under test
 mod world; // the model and the tools

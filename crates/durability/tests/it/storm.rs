@@ -10,16 +10,18 @@ use adjutant_durability::{EFFECTS, Request};
 use crate::bench::{Bench, Kind};
 use crate::invariants;
 use crate::scene::{APPROVE, CHAIN, DENY, ONE, PLAIN, Scene, TWO, Talk};
+use crate::size;
 use crate::worker::{Gone, Harm, Worker};
 
 const CONVERSATIONS: u64 = 8;
-const TURNS: usize = 25;
+/// Of each conversation, in a long run and in a sample.
+const TURNS: [usize; 2] = [25, 8];
 const WORKERS: usize = 2;
 const SCENES: [Scene; 6] = [PLAIN, ONE, TWO, CHAIN, APPROVE, DENY];
 /// Long enough for a worker that lives and is slow, short enough to wait for after one that was killed.
 const HARM: Harm = Harm { kill_at: None, stop_at: None, lease_ms: Some(2000), disk_kib: None };
 /// All of it has to be done by then.
-const PATIENCE: Duration = Duration::from_secs(400);
+const PATIENCE: Duration = Duration::from_secs(1200);
 /// Between two attempts of a client who got no answer.
 const PAUSE: Duration = Duration::from_millis(25);
 
@@ -89,7 +91,7 @@ impl Replicas {
 fn converse(replicas: &Replicas, seed: u64) -> Talk {
     let mut dice = Dice(seed);
     let mut talk = Talk::new(&Scene { says: &[], ..PLAIN }, Effect::None);
-    for _ in 0..TURNS {
+    for _ in 0..size::cases(TURNS[0], TURNS[1]) {
         talk.then(&SCENES[dice.roll(SCENES.len())], EFFECTS[dice.roll(EFFECTS.len())]);
         while let Some(request) = talk.next() {
             replicas.ask(&mut talk, &request, &mut dice);
@@ -129,7 +131,7 @@ fn storm(kind: Kind) {
         talks.into_iter().collect::<Result<_, _>>().unwrap()
     });
     let kills = replicas.started.load(Ordering::SeqCst) - WORKERS;
-    assert!(kills >= 10, "only {kills} kills");
+    assert!(kills >= size::cases(10, 3), "only {kills} kills");
     let interruptions = kills + replicas.conflicts.load(Ordering::SeqCst);
     for talk in talks {
         let about = format!("{} after {kills} kills", talk.key.conversation);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::model;
 
 /// How long a test waits for something that must happen. Nothing depends on it while all is well.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A call somebody made.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,5 +12,7 @@ mod notes;
 mod paths;
 mod processes; // two writers, and one that is killed
 mod realistic; // a vault as people have them
+#[path = "../../../../tests/size.rs"]
+mod size; // how many cases
 mod tools;
 mod trouble; // what goes wrong

@@ -20,7 +20,7 @@ use crate::worker::{Setup, Worker, agent};
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What has not happened by itself by then does not.
-const NEVER: Duration = Duration::from_secs(120);
+const NEVER: Duration = Duration::from_secs(300);
 
 pub(crate) struct Bench {
     pub(crate) world: World,
