@@ -25,12 +25,12 @@ pub fn title(input: &InputBody) -> Option<String> {
     Some(format!("{}…", &head[..end]))
 }
 
-/// A title as a person gives it: on one line, without control characters and without blanks around it. `None`: there are
-/// no words in it, or more than [`TITLE_CHARS_MAX`] characters.
+/// Returns a title as a person gives it: on one line, without control characters and without blanks around it. `None`:
+/// there are no words in it, or `text` has more than [`TITLE_CHARS_MAX`] characters, with those that are taken out.
 #[must_use]
 pub fn given_title(text: &str) -> Option<String> {
-    let text = on_one_line(text);
-    (!text.is_empty() && text.chars().count() <= TITLE_CHARS_MAX).then_some(text)
+    let title = on_one_line(text);
+    (!title.is_empty() && text.chars().count() <= TITLE_CHARS_MAX).then_some(title)
 }
 
 fn on_one_line(text: &str) -> String {
@@ -76,7 +76,7 @@ mod tests {
     fn a_given_title_is_one_line_with_words_in_it() {
         assert_eq!(given_title(" Shop\u{1b}ping \n list\t").as_deref(), Some("Shop ping list"));
         assert_eq!(given_title(&"漢".repeat(200)), Some("漢".repeat(200)));
-        for unusable in [String::new(), " \r\n\u{7}".to_owned(), "x".repeat(201)] {
+        for unusable in [String::new(), " \r\n\u{7}".to_owned(), "x".repeat(201), "x".repeat(200) + "\n"] {
             assert_eq!(given_title(&unusable), None, "{unusable:?}");
         }
     }

@@ -17,6 +17,7 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::auth::User;
+use crate::length::at_most;
 use crate::object::Object;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
@@ -217,7 +218,8 @@ pub(crate) async fn chat(
 /// What the client calls its request, if it gives it a name.
 fn input_id(headers: &HeaderMap) -> Result<Option<InputId>, Problem> {
     let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
-    let name = value.to_str().ok().map(str::trim).filter(|name| name.len() <= THREAD_ID_MAX);
+    let name =
+        value.to_str().ok().map(str::trim).filter(|name| name.len() <= THREAD_ID_MAX && !name.contains('\t'));
     let id = name.and_then(|name| InputId::new(name).ok());
     let Some(id) = id else {
         return Err(Problem::invalid(format!("Idempotency-Key holds 1 to {THREAD_ID_MAX} ASCII characters")));
@@ -227,11 +229,9 @@ fn input_id(headers: &HeaderMap) -> Result<Option<InputId>, Problem> {
 
 /// The conversation a client means: by our id, or by a name of its own.
 pub(crate) fn conversation_of(thread: &str) -> Result<ConversationId, Problem> {
+    at_most("thread_id", thread, THREAD_ID_MAX)?;
     match thread.trim() {
         "" => Err(Problem::invalid("thread_id is empty; leave it out to begin a conversation")),
-        name if name.chars().count() > THREAD_ID_MAX => {
-            Err(Problem::invalid(format!("thread_id is longer than {THREAD_ID_MAX} characters")))
-        }
         name => Ok(ConversationId(
             Uuid::parse_str(name).unwrap_or_else(|_| Uuid::new_v5(&THREADS, name.as_bytes())),
         )),

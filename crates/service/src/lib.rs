@@ -10,6 +10,7 @@ mod chat; // a message in, a turn's response out
 mod decisions; // what was decided, and why
 mod guard; // which hosts and pages may ask
 mod health; // whether it lives, and whether it can work
+mod length; // of texts that clients send
 mod limits; // what one user may ask for
 mod mcp; // the tools for MCP clients
 mod me; // who asks, and whom

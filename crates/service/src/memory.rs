@@ -2,7 +2,9 @@
 //! no memory.
 
 use adjutant_core::{MemoryChange, MemoryEffect};
-use adjutant_memory::{Cause, FactChange, KeyFact, KeyFactStore, Memory, MemoryError, VaultError};
+use adjutant_memory::{
+    Cause, FACT_CHARS_MAX, FactChange, KeyFact, KeyFactStore, Memory, MemoryError, VaultError,
+};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -14,6 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::auth::User;
+use crate::length::{at_most, search_words};
 use crate::object::Object;
 use crate::problem::Problem;
 use crate::serve::{App, Shared};
@@ -81,7 +84,7 @@ struct Change {
 #[serde(deny_unknown_fields)]
 struct NewFact {
     /// One line. Words much like those of a known fact correct that one.
-    #[schema(min_length = 1, max_length = 500)]
+    #[schema(min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
     content: String,
     /// Whether the agent is always told.
     #[serde(default)]
@@ -92,7 +95,7 @@ struct NewFact {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct FactEdit {
-    #[schema(min_length = 1, max_length = 500)]
+    #[schema(min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
     content: Option<String>,
     important: Option<bool>,
 }
@@ -142,8 +145,9 @@ async fn list(
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<Facts>, Problem> {
     let Query(ListQuery { q }) = query?;
+    let words = search_words(q.as_deref(), FACT_CHARS_MAX)?;
     let facts = of_owner(&app, &user)?.facts();
-    let found = match q.as_deref().map(str::trim).filter(|words| !words.is_empty()) {
+    let found = match words {
         Some(words) => facts.search(words).await,
         None => facts.list().await,
     };
@@ -162,6 +166,7 @@ async fn remember(
     body: Result<Json<Object<NewFact>>, JsonRejection>,
 ) -> Result<Json<Changed>, Problem> {
     let Json(Object(NewFact { content, important })) = body?;
+    at_most("content", &content, FACT_CHARS_MAX)?;
     let facts = of_owner(&app, &user)?.facts();
     facts
         .add(&content, important, &Cause::person())
@@ -204,6 +209,7 @@ async fn edit(
     body: Result<Json<Object<FactEdit>>, JsonRejection>,
 ) -> Result<Json<Changed>, Problem> {
     let Json(Object(FactEdit { content, important })) = body?;
+    at_most("content", content.as_deref().unwrap_or_default(), FACT_CHARS_MAX)?;
     let (facts, id) = fact_of(&app, &user, id).await?;
     let change = facts.edit(&id, content.as_deref(), important, &Cause::person()).await;
     change.map(|change| Json(Changed::of(change))).map_err(problem)

@@ -17,6 +17,7 @@ use utoipa_axum::routes;
 
 use crate::auth::User;
 use crate::chat::conversation_of;
+use crate::length::search_words;
 use crate::object::Object;
 use crate::paging::{Limit, cursor, split};
 use crate::problem::Problem;
@@ -141,8 +142,8 @@ impl Message {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Rename {
-    /// 1 to 200 Unicode characters; control characters become spaces.
-    #[schema(min_length = 1, max_length = 200)]
+    /// 1 to 200 Unicode characters, at least one of them visible; control characters become spaces.
+    #[schema(min_length = 1, max_length = 200, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
     title: String,
 }
 
@@ -172,10 +173,7 @@ async fn list(
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<ThreadList>, Problem> {
     let Query(query) = query?;
-    let search = query.q.as_deref().map(str::trim).filter(|words| !words.is_empty());
-    if search.is_some_and(|words| words.chars().count() > SEARCH_CHARS_MAX) {
-        return Err(Problem::invalid(format!("q has at most {SEARCH_CHARS_MAX} characters")));
-    }
+    let search = search_words(query.q.as_deref(), SEARCH_CHARS_MAX)?;
     let limit = query.limit.unwrap_or_default();
     let filter = ConversationFilter {
         search: search.map(str::to_owned),

@@ -60,10 +60,14 @@ fn its_owner_sees_and_changes_what_is_remembered_and_the_agent_has_its_tools() {
         ("POST", "/v1/memory", &json!({"content": " "}), 422, "invalid_request"),
         ("POST", "/v1/memory", &json!([]), 422, "invalid_request"),
         ("POST", "/v1/memory", &json!({"content": "x".repeat(501)}), 422, "invalid_request"),
+        ("POST", "/v1/memory", &json!({"content": format!("x{}", " ".repeat(500))}), 422, "invalid_request"),
+        ("PATCH", &one, &json!({"content": format!("x{}", " ".repeat(500))}), 422, "invalid_request"),
+        ("GET", &format!("/v1/memory?q={}", "x".repeat(501)), &none, 422, "invalid_request"),
+        ("GET", &format!("/v1/memory?q=x{}", "%20".repeat(500)), &none, 422, "invalid_request"),
     ] {
         let reply = mine(method, path, body);
         assert_eq!(reply.status, status, "{method} {path}: {reply:?}");
-        reply.is_problem(code, path);
+        reply.is_problem(code, path.split_once('?').map_or(path, |(path, _)| path));
     }
     // The vault may go away while it is served.
     std::fs::rename(home.path("Notes"), home.path("Elsewhere")).unwrap();

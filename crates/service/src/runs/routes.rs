@@ -26,6 +26,7 @@ use super::sse;
 use crate::agui::{Encoder, RunAgentInput};
 use crate::auth::User;
 use crate::chat::{ChatResponse, THREAD_ID_MAX, conversation_of};
+use crate::length::at_most;
 use crate::object::Object;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
@@ -162,9 +163,8 @@ fn input_id() -> Result<InputId, Problem> {
 
 /// A client's name for a run.
 fn run_name(name: &str) -> Result<InputId, Problem> {
-    let name = Some(name.trim()).filter(|name| name.chars().count() <= THREAD_ID_MAX);
-    name.and_then(|name| InputId::new(name).ok())
-        .ok_or_else(|| Problem::invalid(format!("runId holds 1 to {THREAD_ID_MAX} characters")))
+    at_most("runId", name, THREAD_ID_MAX)?;
+    InputId::new(name.trim()).map_err(|_| Problem::invalid("runId is empty"))
 }
 
 /// Where the run is, for one that this process does not know by its name.

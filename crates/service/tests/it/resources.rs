@@ -80,8 +80,9 @@ async fn conversations_are_listed_read_renamed_and_deleted() {
     let path = format!("/v1/threads/{id}");
     let renamed = ask(&service, &anna, "PATCH", &path, &json!({"title": "  Groceries\n"})).await;
     assert_eq!((renamed.status, &renamed.body["title"]), (200, &json!("Groceries")), "{renamed:?}");
-    let too_long = "x".repeat(201);
-    for title in ["", "  ", too_long.as_str()] {
+    // What is taken away from a title counts towards its length, as the interface's description says.
+    let too_long = ["x".repeat(201), format!("{}\n", "x".repeat(200)), format!("\u{98}{}", "x".repeat(200))];
+    for title in ["", "  ", &too_long[0], &too_long[1], &too_long[2]] {
         let refused = ask(&service, &anna, "PATCH", &path, &json!({ "title": title })).await;
         assert_eq!((refused.status, &refused.body["code"]), (422, &json!("invalid_request")), "{refused:?}");
     }

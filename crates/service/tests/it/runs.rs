@@ -567,6 +567,8 @@ async fn bad_requests_begin_no_run() {
         (json!({"threadId": "t", "runId": "r"}), "messages"),
         (json!({"threadId": "t", "runId": " ", "messages": hello}), "runId"),
         (json!({"threadId": "t", "runId": "r".repeat(201), "messages": hello}), "runId"),
+        (json!({"threadId": "t", "runId": format!("{} ", "r".repeat(200)), "messages": hello}), "runId"),
+        (json!({"threadId": format!("{} ", "t".repeat(200)), "runId": "r", "messages": hello}), "thread"),
         (json!({"threadId": "", "runId": "r", "messages": hello}), "thread"),
         (json!({"threadId": "t", "runId": "r", "messages": []}), "message of the user"),
         (
