@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use crate::check::budget;
+use crate::check::{self, budget};
 use crate::metadata::{self, Package};
 use crate::not_run;
 use crate::steps::{Failure, Steps, cargo, output, root, run as run_command, target};
@@ -205,6 +205,9 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
             }
         }
     });
+    if runner.size == Size::Long {
+        steps.step("features of the program one by one", check::features_of_the_program);
+    }
     let Some(adjutant) = shipped else { return };
     steps.step("size of the release binary", || budget::size(&adjutant, budget::RELEASE_BYTES));
     thread::scope(|scope| {
@@ -212,7 +215,8 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
         let environment = runner.size.environment();
         scope.spawn(|| clients::ask_each(steps, &clients, &adjutant, Some(&built_examples()), environment));
         if let Some(weights) = weights {
-            model::suite(steps, &adjutant, &weights, &mut runner.commands(&WEIGHTS));
+            let tests = &mut runner.commands(&WEIGHTS);
+            model::suite(steps, &adjutant, &weights, tests, runner.size == Size::Long);
         }
     });
 }

@@ -12,6 +12,10 @@ use crate::steps::{Failure, Steps, cargo, output, run as run_command};
 use crate::test::SELECTION;
 use files::File;
 
+/// The program. It is built with all its features, with the usual ones, or with none; each alone takes minutes, and is for
+/// long runs. A library's are combined by whoever uses it.
+const PROGRAM: &str = "adjutant-cli";
+
 /// Runs every check.
 ///
 /// # Errors
@@ -37,7 +41,9 @@ pub(crate) fn run() -> Result<(), Failure> {
         let mut doc = cargo(["doc", "--no-deps", "--lib", "--bin", "xtask", "--examples", "--locked"]);
         run_command(doc.args(SELECTION).env("RUSTDOCFLAGS", "-D warnings"))
     });
-    steps.step("features one by one", || features_one_by_one(&workspace, &files));
+    steps.step("features one by one", || {
+        features_one_by_one(&workspace, &files, |package, feature| package != PROGRAM || feature.is_empty())
+    });
     steps.step("dependencies and licences", deny);
     steps.finish()
 }
@@ -47,11 +53,26 @@ fn none(found: Vec<String>) -> Result<(), Failure> {
     if found.is_empty() { Ok(()) } else { Err(found.join("\n")) }
 }
 
-/// Checks every package with no feature, and with each alone that changes its code.
-fn features_one_by_one(workspace: &[Package], files: &[File]) -> Result<(), Failure> {
+/// Checks the program with each feature alone that changes its code.
+///
+/// # Errors
+/// If it does not compile without a warning, or a file cannot be read.
+pub(crate) fn features_of_the_program() -> Result<(), Failure> {
+    let (workspace, files) = (metadata::packages()?, files::read()?);
+    features_one_by_one(&workspace, &files, |package, feature| package == PROGRAM && !feature.is_empty())
+}
+
+/// Checks those `wanted` of every package with no feature, and with each alone that changes its code.
+fn features_one_by_one(
+    workspace: &[Package],
+    files: &[File],
+    wanted: impl Fn(&str, &str) -> bool,
+) -> Result<(), Failure> {
     let mut failures = Vec::new();
     for (package, feature) in
         combinations(workspace, |package, feature| changes_code(files, package, feature))
+            .into_iter()
+            .filter(|(package, feature)| wanted(package, feature))
     {
         // Clippy, not check: its `-D warnings` reaches our packages only, so that dependencies are not built again.
         let arguments =

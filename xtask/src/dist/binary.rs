@@ -35,7 +35,10 @@ pub(super) fn build_for(triple: &str, linked: &str) -> Result<PathBuf, Failure> 
     zigbuild.env("ZIG_GLOBAL_CACHE_DIR", &caches).env("CARGO_ZIGBUILD_CACHE_DIR", &caches);
     // Messages of a panic name source files: without the folders of this machine. This also replaces flags of the
     // configuration, which are for another linker.
-    zigbuild.env("CARGO_ENCODED_RUSTFLAGS", remapped(&root(), &cargo_home()?));
+    zigbuild
+        .env("CARGO_ENCODED_RUSTFLAGS", remapped("--remap-path-prefix", '\u{1f}', &root(), &cargo_home()?));
+    // C's `__FILE__` too.
+    zigbuild.env("CFLAGS", remapped("-ffile-prefix-map", ' ', &root(), &cargo_home()?));
     run(&mut zigbuild)?;
     let file = target_folder().join(triple).join(PROFILE).join("adjutant");
     if file.is_file() { Ok(file) } else { Err(format!("{} was not made", file.display())) }
@@ -81,10 +84,10 @@ fn tools() -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-fn remapped(root: &Path, cargo_home: &Path) -> String {
-    let flag = |folder: &Path, name: &str| format!("--remap-path-prefix={}={name}", folder.display());
-    // Cargo separates flags by this character.
-    [flag(root, "adjutant"), flag(cargo_home, "cargo")].join("\u{1f}")
+/// Returns flags of a compiler that give both folders other names, `between` them.
+fn remapped(option: &str, between: char, root: &Path, cargo_home: &Path) -> String {
+    let flag = |folder: &Path, name: &str| format!("{option}={}={name}", folder.display());
+    [flag(root, "adjutant"), flag(cargo_home, "cargo")].join(&between.to_string())
 }
 
 fn cargo_home() -> Result<PathBuf, Failure> {
@@ -101,8 +104,8 @@ mod tests {
 
     #[test]
     fn folders_of_this_machine_have_other_names_in_the_program() {
-        let flags = remapped(Path::new("/a/source"), Path::new("/b/.cargo"));
-        assert_eq!(flags, "--remap-path-prefix=/a/source=adjutant\u{1f}--remap-path-prefix=/b/.cargo=cargo");
+        let flags = remapped("--map", ' ', Path::new("/a/source"), Path::new("/b/.cargo"));
+        assert_eq!(flags, "--map=/a/source=adjutant --map=/b/.cargo=cargo");
     }
 
     #[test]

@@ -150,6 +150,8 @@ fn render(crates: &[Crate], standard: &Standard<'_>) -> Result<String, Failure> 
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const STANDARD: Standard<'_> = Standard { mit: "MIT License\n\nPermission", apache: "Apache License" };
@@ -198,16 +200,24 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_of_this_build_is_read_with_its_texts() {
-        let said = output(&mut cargo(["metadata", "--format-version", "1", "--locked", "--offline"]));
-        let metadata: Value = serde_json::from_str(&said.expect("metadata")).expect("JSON");
-        let packages = metadata["packages"].as_array().expect("packages").iter();
-        let mut json = packages.filter(|package| package["name"] == "serde_json");
-        let version = json.next().expect("serde_json")["version"].as_str().expect("a version").to_owned();
-        let inside = BTreeSet::from([("serde_json".to_owned(), version)]);
+    fn a_crate_inside_is_read_with_its_texts() {
+        let package = |name: &str, source: Value| {
+            json!({
+                "name": name, "version": "1.0.0", "license": "MIT OR Apache-2.0", "repository": null,
+                "source": source, "manifest_path": root().join("Cargo.toml"),
+            })
+        };
+        let packages = [
+            package("inside", json!("a registry")),
+            package("outside", json!("a registry")),
+            package("ours", Value::Null),
+        ];
+        let metadata = json!({ "packages": packages });
+        let named = |name: &str| (name.to_owned(), "1.0.0".to_owned());
+        let inside = BTreeSet::from([named("inside"), named("ours")]);
         let found = crates(&metadata, &inside).expect("crates");
-        assert_eq!((found.len(), found[0].licence.as_str()), (1, "MIT OR Apache-2.0"));
-        assert_eq!(found[0].texts.len(), 2);
+        assert_eq!(found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["inside"]);
+        assert_eq!((found[0].licence.as_str(), found[0].texts.len()), ("MIT OR Apache-2.0", 2));
         assert!(crates(&metadata, &BTreeSet::new()).is_err());
     }
 }

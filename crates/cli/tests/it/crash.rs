@@ -83,13 +83,13 @@ fn a_turn_survives_a_kill_of_the_start_that_finishes_it() {
         let other = scope.spawn(count);
         count() + other.join().unwrap()
     });
-    assert!(pairs > size::cases(50, 10), "only {pairs} pairs of places to die at");
+    assert!(pairs > size::cases(50, 6), "only {pairs} pairs of places to die at");
 }
 
 /// Kills a turn at `first`, and the start after it at each of its boundaries in turn, or a sample of them. How many those
 /// are; `None` if the turn has no boundary `first`.
 fn second_kills(first: u32) -> Option<u32> {
-    let places = (1..).filter(|second| size::takes(first + second, 3));
+    let places = (1..).filter(|second| size::takes(first + second, 5));
     for (killed, second) in (0..).zip(places) {
         let home = Home::new();
         let model = home.script(SHOPPING);

@@ -17,6 +17,8 @@ mod rebuild; // what vendors were asked
 mod record; // our own recordings, made
 mod recordings; // what vendors did
 mod server; // a vendor for a test
+#[path = "../../../../tests/size.rs"]
+mod size; // how many cases
 #[cfg(all(feature = "anthropic", feature = "gemini", feature = "ollama", feature = "openai"))]
 #[path = "../wire/mod.rs"]
 #[expect(dead_code, reason = "the fault table of `adjutant` uses more of it")]
