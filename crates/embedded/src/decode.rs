@@ -11,7 +11,7 @@ use toktrie::TokenId;
 use crate::constrain::{Constraint, Constraints};
 use crate::engine::{self, GgufFile, KvCache, Network};
 use crate::error::{DecodeError, LoadError};
-use crate::pace::Pace;
+use crate::pace::{CHUNK_TOKENS, Pace, chunk_tokens};
 use crate::prefix::{HeadFile, Owner, PrefixStore, common_len};
 use crate::sample::{Sampler, Sampling};
 use crate::template::{self, ChatTurn};
@@ -83,8 +83,8 @@ pub trait Listener {
     /// Takes the next piece of text, never empty, never half a character.
     fn text(&mut self, piece: &str);
 
-    /// Takes how far the prompt was read: before each of its chunks but the last one, and once more at its end. Not
-    /// called for a prompt that is read in one chunk.
+    /// Takes how far the prompt was read: before each of its chunks while more than 32 tokens are left, and once more at
+    /// its end. Not called where no more than these are left to begin with.
     fn reading(&mut self, progress: PromptProgress) {
         let _ = progress;
     }
@@ -105,7 +105,7 @@ impl Listener for () {
 /// A loaded model. Answers one request at a time and keeps what it has read: a request that begins like the one
 /// before is answered without computing that beginning again.
 ///
-/// A prompt is read in chunks of about a second each, between which the listener is asked whether it is still wanted.
+/// A prompt is read in chunks of 32 tokens, between which the listener is asked whether it is still wanted.
 /// Whenever reading ends early, what was read until then is kept.
 pub struct Decoder {
     network: Box<dyn Network>,
@@ -119,6 +119,8 @@ pub struct Decoder {
     heads: Option<PrefixStore>,
     /// The file of the head.
     head: Option<HeadFile>,
+    /// Tokens of the head of the prompt that is read.
+    head_tokens: usize,
     pace: Pace,
 }
 
@@ -153,6 +155,7 @@ impl Decoder {
             owner,
             heads: None,
             head: None,
+            head_tokens: 0,
             pace: Pace::default(),
         })
     }
@@ -296,8 +299,8 @@ impl Decoder {
         let mut rest = tokens;
         let mut told = false;
         while !rest.is_empty() {
-            let (chunk, after) = rest.split_at(rest.len().min(self.pace.chunk_tokens()));
-            if !after.is_empty() && self.read.len() < prompt_tokens {
+            let (chunk, after) = rest.split_at(chunk_tokens(self.read.len(), self.head_tokens, rest.len()));
+            if rest.len() > CHUNK_TOKENS && self.read.len() < prompt_tokens {
                 listener.reading(self.progress(prompt_tokens));
                 told = true;
             }
@@ -332,8 +335,10 @@ impl Decoder {
         }
     }
 
-    /// Takes the first head that is long enough as the one to keep, and what a file holds of it into memory.
+    /// Notes where the head ends. Takes the first one that is long enough as the one to keep, and what a file holds of it into
+    /// memory.
     fn open_head(&mut self, head: &[TokenId]) {
+        self.head_tokens = head.len();
         if head.len() < HEAD_TOKENS_MIN || self.head.is_some() {
             return;
         }

@@ -76,10 +76,14 @@ impl KvCache {
 
     /// Writes keys and values, `(tokens, kv_heads, head_dim)`, of one layer behind what is remembered, and returns
     /// everything that layer has now. They count for good only after [`advance`](Self::advance).
+    ///
+    /// They are rounded to half floats, which is how files have them: what a process computed itself and what it reads from
+    /// a file are the same numbers, and lead to the same answer.
     pub(crate) fn extend(&self, layer: usize, keys: &Tensor, values: &Tensor) -> Computed<(Tensor, Tensor)> {
+        let rounded = |floats: &Tensor| floats.contiguous()?.to_dtype(DType::F16)?.to_dtype(DType::F32);
         let slot = &self.layers[layer];
-        slot.keys.slice_set(&keys.contiguous()?, 0, self.len)?;
-        slot.values.slice_set(&values.contiguous()?, 0, self.len)?;
+        slot.keys.slice_set(&rounded(keys)?, 0, self.len)?;
+        slot.values.slice_set(&rounded(values)?, 0, self.len)?;
         self.seen(layer, self.len + keys.dim(0)?)
     }
 

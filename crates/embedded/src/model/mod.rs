@@ -16,12 +16,12 @@ use adjutant_core::{
 use futures::StreamExt;
 
 use crate::decode::{ChatRequest, WINDOW_TOKENS_MAX};
-use crate::pace::CHUNK_TOKENS_MIN;
+use crate::pace::CHUNK_TOKENS;
 use crate::sample::Sampling;
 use worker::{Job, Worker};
 
-/// Reports of reading one prompt at most: one before each of the smallest chunks, and one at the end.
-const READING_DELTAS_MAX: usize = WINDOW_TOKENS_MAX / CHUNK_TOKENS_MIN + 2;
+/// Reports of reading one prompt at most: one before each chunk, of which two may be cut short, and one at the end.
+const READING_DELTAS_MAX: usize = WINDOW_TOKENS_MAX / CHUNK_TOKENS + 4;
 
 /// The adapter's name in a [`ModelId`].
 pub const PROVIDER: &str = "embedded";
