@@ -495,43 +495,53 @@ mod tests {
         assert_eq!(found(&OWNER, &[1, 2]), [1, 2]);
     }
 
-    #[test]
-    fn what_stands_before_a_torn_segment_is_used_and_the_file_grows_on_from_there() {
+    const HEAD: [TokenId; 6] = [1, 2, 3, 4, 5, 6];
+
+    /// A file of [`HEAD`] in three segments of one size.
+    struct Stored {
+        dir: tempfile::TempDir,
+        path: PathBuf,
+        whole: Vec<u8>,
+        header_len: usize,
+        segment_len: usize,
+    }
+
+    fn stored() -> Stored {
         let dir = tempfile::tempdir().unwrap();
-        let head = [1, 2, 3, 4, 5, 6];
-        let path = written(dir.path(), &head);
+        let path = written(dir.path(), &HEAD);
         let whole = fs::read(&path).unwrap();
         let header_len = OWNER.header().len();
         let segment_len = (whole.len() - header_len) / 3;
+        Stored { dir, path, whole, header_len, segment_len }
+    }
+
+    #[test]
+    fn what_stands_before_a_torn_segment_is_used_and_the_file_grows_on_from_there() {
+        let Stored { dir, path, whole, header_len, segment_len } = stored();
         for kept in 0..whole.len() {
             fs::write(&path, &whole[..kept]).unwrap();
             let segments = kept.saturating_sub(header_len) / segment_len;
-            assert_eq!(restored(dir.path(), &OWNER, &head).0, head[..2 * segments], "{kept}");
+            assert_eq!(restored(dir.path(), &OWNER, &HEAD).0, HEAD[..2 * segments], "{kept}");
             // The next process reads the rest in one go.
-            let mut file = head_file(dir.path(), &head);
-            file.grow(&head, &remembering(6)).unwrap();
+            let mut file = head_file(dir.path(), &HEAD);
+            file.grow(&HEAD, &remembering(6)).unwrap();
             drop(file);
-            let (tokens, cache) = restored(dir.path(), &OWNER, &head);
-            assert_eq!(tokens, head, "{kept}");
+            let (tokens, cache) = restored(dir.path(), &OWNER, &HEAD);
+            assert_eq!(tokens, HEAD, "{kept}");
             assert_eq!(numbers(&cache, 6), numbers(&remembering(6), 6), "{kept}");
         }
     }
 
     #[test]
     fn an_altered_byte_ends_the_file_there() {
-        let dir = tempfile::tempdir().unwrap();
-        let head = [1, 2, 3, 4, 5, 6];
-        let path = written(dir.path(), &head);
-        let whole = fs::read(&path).unwrap();
-        let header_len = OWNER.header().len();
-        let segment_len = (whole.len() - header_len) / 3;
+        let Stored { dir, path, whole, header_len, segment_len } = stored();
         for altered in header_len..whole.len() {
             let mut bytes = whole.clone();
             bytes[altered] ^= 1;
             fs::write(&path, &bytes).unwrap();
             let sound = (altered - header_len) / segment_len;
-            let (tokens, cache) = restored(dir.path(), &OWNER, &head);
-            assert!(tokens.len() <= 2 * sound && head.starts_with(&tokens), "{altered}: {tokens:?}");
+            let (tokens, cache) = restored(dir.path(), &OWNER, &HEAD);
+            assert!(tokens.len() <= 2 * sound && HEAD.starts_with(&tokens), "{altered}: {tokens:?}");
             assert_eq!(numbers(&cache, tokens.len()), numbers(&remembering(6), tokens.len()), "{altered}");
         }
     }

@@ -83,6 +83,12 @@ pub enum ServiceEvent {
         /// `x-request-id`.
         request_id: String,
     },
+    /// The service ended, as it was told to, before all that ran had ended: what was begun is in the journal, and goes on
+    /// with the next start or on another replica.
+    Unfinished {
+        /// How long it was waited for.
+        after: Duration,
+    },
 }
 
 impl std::fmt::Display for ServiceEvent {
@@ -93,6 +99,11 @@ impl std::fmt::Display for ServiceEvent {
                 let user = user.as_ref().map_or("-", UserId::as_str);
                 write!(f, "{method} {route} {status} {ms} ms user={user} request={request_id}")
             }
+            Self::Unfinished { after } => write!(
+                f,
+                "not all that ran had ended {} s after the stop; it goes on with the next start, or on another replica",
+                after.as_secs()
+            ),
         }
     }
 }
@@ -316,7 +327,10 @@ impl Service {
         };
         let served = tokio::select! {
             served = working => served,
-            () = out_of_patience => Ok(()),
+            () = out_of_patience => {
+                report(&ServiceEvent::Unfinished { after: PATIENCE });
+                Ok(())
+            }
             () = async {
                 while let Some(event) = self.events.recv().await {
                     report(&event);

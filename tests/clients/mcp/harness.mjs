@@ -68,10 +68,10 @@ export async function started(process) {
     process.kill('SIGTERM');
     await process.ended;
   });
-  let said = '';
-  process.stderr?.on('data', (data) => (said += data));
+  process.said = '';
+  process.stderr?.on('data', (data) => (process.said += data));
   for await (const line of createInterface({ input: process.stdout })) return JSON.parse(line);
-  throw new Error(`it ended: ${said}`);
+  throw new Error(`it ended: ${process.said}`);
 }
 
 /** A client of a process of its own. */

@@ -203,10 +203,9 @@ export async function sdk() {
   await check('http: a service that is told to end ends its sessions and itself', async () => {
     const client = await http(url, tokens.carl);
     assert.ok(client.transport.sessionId);
-    const begun = Date.now();
     process.kill('SIGTERM');
     assert.equal(await process.ended, 0);
-    assert.ok(Date.now() - begun < 20_000, 'it did not wait for the client to go, which takes half a minute');
+    assert.doesNotMatch(process.said, /not all that ran had ended/, 'it waited for the client to go');
   });
 }
 

@@ -365,12 +365,10 @@ def gone_in_the_middle(home):
 def it_stops_talking(home):
     with ollama() as server:
         server.answers = [Answer("One two three four five.", breaks="stall")]
-        began = time.monotonic()
         seen, code = home.at_a_terminal(*QWEN, "count", host=server.address, LLM_TIMEOUT="1")
         is_(code, 5, seen)
         assert "One two" in seen and "said nothing for 1 s" in seen and "ollama.timeout 2s" in seen, seen
         is_(len(server.bodies()), 1, "requests:")
-        assert time.monotonic() - began < 30, "it waited for longer than it was told"
 
 
 def a_chat_outlives_its_server(home):

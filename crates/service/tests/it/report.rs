@@ -1,5 +1,6 @@
 //! What is wrong on our side is told to whoever runs the service, and to nobody else.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use adjutant_core::CancellationToken;
@@ -10,46 +11,92 @@ use adjutant_store::sqlite::Store;
 use adjutant_store::worker_id;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 
-#[tokio::test]
-async fn a_store_that_is_gone_is_told_to_the_operator() {
-    let store = Arc::new(Store::in_memory().await.unwrap());
-    let agent = Agent::builder("adjutant")
-        .instruction("Be brief.")
-        .journal(store.clone(), worker_id())
-        .model(ScriptedModel::new([]))
-        .build()
-        .unwrap();
-    let config = ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::None);
-    let service = Service::bind(agent, config).await.unwrap();
-    let (address, stop) = (service.address(), CancellationToken::new());
-    store.close().await;
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let (telling, stopping) = (told.clone(), stop.clone());
-    let running = tokio::spawn(async move {
-        let report = |error: &_| telling.lock().unwrap().push(ToString::to_string(error));
-        service.run(stopping, report).await.unwrap();
-    });
-    let ask = async |request: String| {
-        let mut connection = TcpStream::connect(address).await.unwrap();
+/// A service that nobody but this machine reaches, and what it reports.
+struct Reporting {
+    address: SocketAddr,
+    stop: CancellationToken,
+    told: Arc<Mutex<Vec<String>>>,
+    running: JoinHandle<()>,
+}
+
+impl Reporting {
+    async fn start(store: &Arc<Store>, model: Arc<ScriptedModel>) -> Self {
+        let agent = Agent::builder("adjutant")
+            .instruction("Be brief.")
+            .journal(store.clone(), worker_id())
+            .model(model)
+            .build()
+            .unwrap();
+        let config = ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::None);
+        let service = Service::bind(agent, config).await.unwrap();
+        let (address, stop) = (service.address(), CancellationToken::new());
+        let told = Arc::<Mutex<Vec<String>>>::default();
+        let (telling, stopping) = (told.clone(), stop.clone());
+        let running = tokio::spawn(async move {
+            let report = |event: &_| telling.lock().unwrap().push(ToString::to_string(event));
+            service.run(stopping, report).await.unwrap();
+        });
+        Self { address, stop, told, running }
+    }
+
+    /// Asks, and returns the whole answer.
+    async fn ask(&self, method: &str, path: &str, body: &str) -> String {
+        let mut connection = TcpStream::connect(self.address).await.unwrap();
+        let (address, length) = (self.address, body.len());
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
         connection.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         connection.read_to_string(&mut answer).await.unwrap();
         answer
-    };
-    let head = format!("HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
-    let body = r#"{"message": "hi"}"#;
-    let length = body.len();
-    let answer = ask(format!(
-        "POST /v1/chat {head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-    ));
-    let answer = answer.await;
+    }
+
+    /// Stops it, and returns what it reported.
+    async fn stop(self) -> Vec<String> {
+        self.stop.cancel();
+        self.running.await.unwrap();
+        std::mem::take(&mut self.told.lock().unwrap())
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_gone_is_told_to_the_operator() {
+    let store = Arc::new(Store::in_memory().await.unwrap());
+    let service = Reporting::start(&store, Arc::new(ScriptedModel::new([]))).await;
+    store.close().await;
+    let answer = service.ask("POST", "/v1/chat", r#"{"message": "hi"}"#).await;
     assert!(answer.starts_with("HTTP/1.1 50") && !answer.contains("database"), "{answer}");
-    assert!(ask(format!("GET /readyz {head}\r\n")).await.starts_with("HTTP/1.1 503"));
-    assert!(ask(format!("GET /healthz {head}\r\n")).await.starts_with("HTTP/1.1 200"));
-    stop.cancel();
-    running.await.unwrap();
-    let told = told.lock().unwrap();
+    assert!(service.ask("GET", "/readyz", "").await.starts_with("HTTP/1.1 503"));
+    assert!(service.ask("GET", "/healthz", "").await.starts_with("HTTP/1.1 200"));
+    let told = service.stop().await;
     // Once by the request, and once at least by the look for work that was left behind.
     assert!(told.len() >= 2 && told.iter().all(|words| words.contains("database in memory")), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_stop_that_does_not_wait_for_the_end_of_a_turn_is_told_to_the_operator() {
+    let store = Arc::new(Store::in_memory().await.unwrap());
+    let script = r#"{"text": "Late.", "delay_ms": 3600000}"#;
+    let model = Arc::new(ScriptedModel::from_jsonl(script).unwrap().with_retries(0));
+    let service = Reporting::start(&store, model.clone()).await;
+    let begun = async {
+        while model.requests().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        answer = service.ask("POST", "/v1/chat", r#"{"message": "hi"}"#) => panic!("answered: {answer}"),
+        () = begun => {}
+    }
+    // What is waited for from here on is the end of time only.
+    tokio::time::pause();
+    let told = service.stop().await;
+    assert!(
+        told.len() == 1 && told[0].starts_with("not all that ran had ended 30 s after the stop"),
+        "{told:?}"
+    );
 }
