@@ -117,6 +117,16 @@ pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command
     // The one that runs us, so that `cargo +toolchain xtask` means that toolchain.
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root()).stdin(Stdio::null());
+    // What cargo says of the package whose program it runs, which is this one. Build scripts that look at it (`ring`'s) would
+    // run again whenever a command of ours follows one of cargo's own, and all that depends on them would be built again.
+    for (name, _) in std::env::vars_os() {
+        if name
+            .to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+        {
+            command.env_remove(name);
+        }
+    }
     command
 }
 
@@ -239,6 +249,13 @@ mod tests {
         assert!(output(&mut cargo(["no-such-command-of-cargo"])).is_err());
         assert!(run(Command::new("no-such-program-anywhere").arg("x")).is_err());
         assert!(run(Command::new("sh").args(["-c", "exit 3"])).is_err());
+    }
+
+    #[test]
+    fn what_cargo_says_of_this_package_is_not_handed_on() {
+        let command = cargo(["check"]);
+        let removed = |name| command.get_envs().any(|(given, value)| given == name && value.is_none());
+        assert!(removed("CARGO_MANIFEST_DIR") && removed("CARGO_PKG_VERSION_MAJOR"));
     }
 
     #[test]

@@ -178,13 +178,6 @@ impl Screen {
         }
     }
 
-    /// A note that is shown once in this process, whatever it says later. `about`: its name.
-    pub(crate) fn note_once(&self, about: &str, text: &str) {
-        if lock(&self.told).insert(about.to_owned()) {
-            self.note(text);
-        }
-    }
-
     /// Something the person should know, after a `!`. What stands for as long as its cause is told once.
     pub(crate) fn notice(&self, code: &str, text: &str) {
         if self.verbosity == Verbosity::Quiet {

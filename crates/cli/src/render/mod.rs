@@ -46,6 +46,8 @@ pub(crate) struct Renderer<'a> {
     status: Status,
     /// The progress of the prompt, while the model reads it.
     reading: Option<PromptProgress>,
+    /// The quarter of it that the last line told of, where no live line can be shown.
+    told_quarter: Option<u32>,
     /// Bytes the model said or thought in this run.
     bytes: u64,
 }
@@ -63,6 +65,7 @@ impl<'a> Renderer<'a> {
             open_line: None,
             status: Status::new("waiting"),
             reading: None,
+            told_quarter: None,
             bytes: 0,
         }
     }
@@ -79,6 +82,7 @@ impl<'a> Renderer<'a> {
         match event {
             RunEvent::Reading(progress) => self.reading(*progress),
             RunEvent::ModelStarted { .. } => {
+                self.told_quarter = None;
                 self.end_text();
                 self.streamed.clear();
                 self.happens(Status::new("waiting"));
@@ -187,8 +191,9 @@ impl<'a> Renderer<'a> {
         self.reading = Some(progress);
         if self.screen.shows_live() {
             self.happens(reading::status(progress, self.status.since));
-        } else if let Some(line) = reading::line(progress) {
-            self.screen.note_once("reading", &line);
+        } else if let Some(line) = reading::line(progress, self.told_quarter) {
+            self.screen.note(&line);
+            self.told_quarter = Some(reading::quarter(progress));
         }
     }
 

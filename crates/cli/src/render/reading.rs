@@ -28,8 +28,17 @@ pub(super) fn status(progress: PromptProgress, since: Instant) -> Status {
     Status { since, countdown, ..Status::new(words) }
 }
 
-/// The line where no live line can be shown. `None`: not worth one.
-pub(super) fn line(progress: PromptProgress) -> Option<String> {
+/// Returns the quarter of the prompt that is being read, from 0.
+pub(super) fn quarter(progress: PromptProgress) -> u32 {
+    progress.percent() / 25
+}
+
+/// The line where no live line can be shown: one as soon as it is known how long it takes, and one in each later quarter.
+/// `None`: not worth one. `told`: the quarter of the last one.
+pub(super) fn line(progress: PromptProgress, told: Option<u32>) -> Option<String> {
+    if told.is_some_and(|told| told >= quarter(progress)) {
+        return None;
+    }
     let left = progress.left.filter(|left| *left >= TOLD_FROM)?;
     let so_far = match progress.percent() {
         0 => String::new(),
@@ -109,10 +118,23 @@ mod tests {
 
     #[test]
     fn a_line_is_worth_it_for_seconds_only() {
-        assert_eq!(line(progress(0, 0, None)), None);
-        assert_eq!(line(progress(900, 0, Some(4))), None);
-        let told = line(progress(430, 0, Some(57))).unwrap();
+        assert_eq!(line(progress(0, 0, None), None), None);
+        assert_eq!(line(progress(900, 0, Some(4)), None), None);
+        let told = line(progress(430, 0, Some(57)), None).unwrap();
         assert_eq!(told, "the model reads the prompt (1000 tokens, 43 % so far): about 57 s more");
+    }
+
+    #[test]
+    fn a_long_reading_is_told_of_in_each_quarter() {
+        let mut told = None;
+        let lines = (0..100).map(|percent| progress(percent * 10, 0, Some(100 - u64::from(percent)))).filter(
+            |progress| {
+                let is_told = line(*progress, told).is_some();
+                told = if is_told { Some(quarter(*progress)) } else { told };
+                is_told
+            },
+        );
+        assert_eq!(lines.map(|progress| progress.percent()).collect::<Vec<_>>(), [0, 25, 50, 75]);
     }
 
     #[test]
