@@ -288,6 +288,9 @@ impl Runner {
                 // Most of them wait for a process, a server or a disk.
                 let threads = 2 * thread::available_parallelism().map_or(1, std::num::NonZero::get);
                 command.args(["--test-threads", &threads.to_string()]);
+                if self.size == Size::Long {
+                    command.args(["--profile", "long"]);
+                }
                 vec![command]
             }
             Kind::Cargo => {

@@ -164,7 +164,13 @@ async fn fetch(model: &'static KnownModel, dir: &Path, screen: &Screen) -> Resul
     let sources = pull::Sources::default();
     let result = {
         let mut tell = |progress: Progress| {
-            meter.tell(step(model.name, &progress), progress.done_bytes, progress.total_bytes);
+            let (name, source) = (model.name, progress.source);
+            let counted = match progress.step {
+                Step::Connecting => return meter.begin(format!("looking for {name} at {source}")),
+                Step::Downloading => format!("{name} from {source}"),
+                Step::Checking => format!("checking {name}"),
+            };
+            meter.tell(counted, progress.done_bytes, progress.total_bytes);
         };
         let pull = pull::pull(model.name, dir, &sources, &mut tell, &cancel);
         tokio::pin!(pull);
@@ -193,15 +199,6 @@ async fn fetch(model: &'static KnownModel, dir: &Path, screen: &Screen) -> Resul
         PullError::Busy { .. } => CliError::failed(error.to_string()).or_try("wait for it"),
         error => CliError::configuration(error.to_string()),
     })
-}
-
-/// What is done, for a person.
-fn step(name: &str, progress: &Progress) -> String {
-    match progress.step {
-        Step::Connecting => format!("looking for {name} at {}", progress.source),
-        Step::Downloading => format!("{name} from {}", progress.source),
-        Step::Checking => format!("checking {name}"),
-    }
 }
 
 /// What can be had and what is here, each as a line and as JSON.

@@ -29,6 +29,18 @@ impl<'a> Meter<'a> {
         Self { screen, bar, doing: String::new(), told_percent: 0 }
     }
 
+    /// A step of which nothing is counted.
+    pub(crate) fn begin(&mut self, doing: String) {
+        if doing == self.doing {
+            return;
+        }
+        match &self.bar {
+            Some(bar) => bar.set_message(doing.clone()),
+            None => self.screen.note(&doing),
+        }
+        self.doing = doing;
+    }
+
     /// `doing`: the step, in words; other words are a new step.
     pub(crate) fn tell(&mut self, doing: String, done_bytes: u64, total_bytes: u64) {
         let new_step = doing != self.doing;
