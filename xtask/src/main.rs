@@ -20,7 +20,7 @@ mod test; // the tests, in sizes
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask check     format, clippy, docs, a library's features one by one, arrows between crates, licences, files
+cargo xtask check     format, clippy, docs, features one by one, arrows between crates, licences, files
 cargo xtask test [SIZE]
     quick [-p PACKAGE]  units, core, runtime, tools, memory, service; or one package. No other process is started
     (no size)           everything that needs no download but crates: workspace, PostgreSQL, crash tests, doc tests, examples

@@ -206,7 +206,7 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
         }
     });
     if runner.size == Size::Long {
-        steps.step("features of the program one by one", check::features_of_the_program);
+        steps.step("the program with the engine alone", check::program_with_engine);
     }
     let Some(adjutant) = shipped else { return };
     steps.step("size of the release binary", || budget::size(&adjutant, budget::RELEASE_BYTES));

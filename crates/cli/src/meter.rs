@@ -30,6 +30,7 @@ impl<'a> Meter<'a> {
     }
 
     /// A step of which nothing is counted.
+    #[cfg(feature = "embedded")]
     pub(crate) fn begin(&mut self, doing: String) {
         if doing == self.doing {
             return;
