@@ -73,6 +73,12 @@ pub fn doubt_digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Argumen
     hex(hash(&SHA256, canonical.to_string().as_bytes()).as_ref())
 }
 
+/// Returns the SHA-256, in hex, of a JSON value, the same for every order of its keys.
+#[must_use]
+pub fn fingerprint(value: &Value) -> String {
+    hex(hash(&SHA256, sorted(value).to_string().as_bytes()).as_ref())
+}
+
 /// The same JSON with the keys of every object in order, so that equal means equal bytes.
 #[must_use]
 pub fn sorted(value: &Value) -> Value {

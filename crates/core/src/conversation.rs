@@ -68,6 +68,9 @@ pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
             _ => None,
         })
         .collect();
+    if is_queued(events, &input.id) {
+        notice("message_queued", words::MESSAGE_QUEUED).join(&mut notices);
+    }
     let InputBody::Answers { answers } = &input.body else { return notices };
     for answer in answers {
         let Some(shown) = asked(events, answer) else { continue };
@@ -108,10 +111,32 @@ fn answered_by<'a>(events: &'a [Recorded], shown: &PendingCall) -> Option<Option
     })
 }
 
-/// The turn that took an input.
+/// Returns the turn that took an input, or, while it waits for the end of a turn, that turn.
 #[must_use]
 pub fn turn_of_input(events: &[Recorded], input: &InputId) -> Option<TurnId> {
-    events.iter().rev().find(|recorded| recorded.event.takes_input() == Some(input))?.event.turn()
+    let concerns = |recorded: &&Recorded| match &recorded.event {
+        Event::InputQueued { input: queued, .. } => queued == input,
+        event => event.takes_input() == Some(input),
+    };
+    events.iter().rev().find(concerns)?.event.turn()
+}
+
+/// Returns how often the open turn was taken up since anything else was recorded of it.
+#[must_use]
+pub fn times_taken_up(events: &[Recorded]) -> u32 {
+    let Some(open) = open_turn(events) else { return 0 };
+    let of_turn = events.iter().rev().filter(|recorded| recorded.event.turn() == Some(open));
+    let taken_up = of_turn.take_while(|recorded| matches!(recorded.event, Event::TurnTakenUp { .. })).count();
+    u32::try_from(taken_up).unwrap_or(u32::MAX)
+}
+
+/// Returns whether an input waits for the end of the turn that is open.
+#[must_use]
+pub fn is_queued(events: &[Recorded], input: &InputId) -> bool {
+    let Some(open) = open_turn(events) else { return false };
+    events.iter().any(|recorded| {
+        matches!(&recorded.event, Event::InputQueued { turn, input: queued } if *turn == open && queued == input)
+    })
 }
 
 /// What a turn answered: its end, or, if it waits for a human, the question. `None` while it runs.

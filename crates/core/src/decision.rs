@@ -118,6 +118,8 @@ word_enum!(
         Cancelled = "CANCELLED:BY_USER",
         /// A crash left open whether a tool did its work.
         InDoubt = "INTERRUPTED:IN_DOUBT",
+        /// Its worker was lost again and again while it ran; it is not tried any more.
+        Poisoned = "ERROR:POISONED",
     }
 );
 
@@ -269,13 +271,20 @@ pub enum TurnError {
         #[serde(flatten)]
         error: ModelError,
     },
-    /// A tool failed, and nothing after it succeeded.
+    /// A tool failed or a call of it was refused, and that was not made good: the tool did not succeed in a later round, nor,
+    /// if it only reads, did any other.
     #[error("{tool}: {message}")]
     Tool {
         /// Which.
         tool: String,
         /// Its words.
         message: String,
+    },
+    /// The workers that ran it were lost, again and again.
+    #[error("its worker was lost {times} times while it ran; it is not tried again")]
+    Poisoned {
+        /// How often.
+        times: u32,
     },
     /// A bound was reached.
     #[error("{bound} reached: {value} (set {key})")]
@@ -290,12 +299,13 @@ pub enum TurnError {
 }
 
 impl TurnError {
-    /// A stable word: a model error's code, `tool_failure`, or `limit_reached`.
+    /// A stable word: a model error's code, `tool_failure`, `poisoned`, or `limit_reached`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::Model { error } => error.code(),
             Self::Tool { .. } => "tool_failure",
+            Self::Poisoned { .. } => "poisoned",
             Self::Limit { .. } => "limit_reached",
         }
     }

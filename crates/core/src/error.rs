@@ -135,8 +135,10 @@ pub enum TimeBound {
     Total,
     /// Opening a connection.
     Connect,
-    /// Nothing came for so long, before the answer or in the middle of it.
+    /// Nothing came for so long; from a server of the person's own also in the middle of an answer.
     Silence,
+    /// Nothing more came for so long from a vendor that had begun to answer: it was at work, and what it did may be charged.
+    Pause,
 }
 
 impl TimeBound {
@@ -146,6 +148,10 @@ impl TimeBound {
             Self::Total => format!("{provider} did not answer within {seconds} s"),
             Self::Connect => format!("{provider} could not be connected to within {seconds} s"),
             Self::Silence => format!("{provider} said nothing for {seconds} s"),
+            Self::Pause => format!(
+                "{provider} began to answer and then said nothing for {seconds} s; it was not asked again, because what it \
+                 did may be charged"
+            ),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::message::Message;
 use crate::model::{GenerateResponse, Usage};
 use crate::summary::Summary;
 use crate::tool::{Arguments, Effect, ToolInvocation, ToolResult};
+use crate::turn::cut;
 
 /// The version of the event format this code writes. Every stored event carries it.
 pub const EVENT_VERSION: u32 = 1;
@@ -28,9 +29,25 @@ pub struct Input {
     /// The HTTP request it came with, if it came with one: the log names it, so that what a client saw can be found there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// A hash of the request as its client sent it, where the client named the request itself: the same id with another
+    /// fingerprint is refused instead of being taken for a repeat. `None`: not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// The place of the conversation's last event when it was accepted: what the person can have seen. The store fills it
+    /// in. 0: there was none, or it was not written down.
+    #[serde(default)]
+    pub after: u64,
     /// What arrived.
     #[serde(flatten)]
     pub body: InputBody,
+}
+
+impl Input {
+    /// Makes an input that came with no HTTP request and has no fingerprint.
+    #[must_use]
+    pub fn new(id: InputId, at: Timestamp, body: InputBody) -> Self {
+        Self { id, at, request_id: None, fingerprint: None, after: 0, body }
+    }
 }
 
 /// What arrived.
@@ -55,6 +72,34 @@ pub enum InputBody {
     },
     /// The person wants the running or waiting turn to stop.
     Cancel,
+    /// A person, or a program for them, asks for a tool without a model.
+    Call(RequestedCall),
+}
+
+/// A call that a person asks for, before the gate has looked at it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestedCall {
+    /// The name of the tool.
+    pub tool: String,
+    /// Its arguments, as they were given.
+    pub arguments: Arguments,
+}
+
+impl RequestedCall {
+    /// Returns a hash of the call, the same for arguments in another order: see [`Input::fingerprint`].
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let arguments = Value::Object(self.arguments.clone());
+        crate::confirmation::fingerprint(&serde_json::json!([self.tool, arguments]))
+    }
+
+    /// Returns the call as one line, for logs: the tool and its arguments, at most 500 characters.
+    #[must_use]
+    pub fn line(&self) -> String {
+        const CHARS_MAX: usize = 500;
+        let line = format!("{} {}", self.tool, Value::Object(self.arguments.clone()));
+        cut(&line, CHARS_MAX).unwrap_or(line)
+    }
 }
 
 impl InputBody {
@@ -109,6 +154,9 @@ pub enum Event {
         /// JSON Schema its final answer must fit, if it must.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output_schema: Option<Value>,
+        /// The call a person asked for: the turn makes this one call and asks no model. `None`: the turn answers a message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<RequestedCall>,
     },
     /// A model call ended.
     ModelReplied {
@@ -206,7 +254,7 @@ pub enum Event {
         arguments: Arguments,
         /// What came out.
         result: ToolResult,
-        /// Words for the person about it, if the tool has some.
+        /// Words for the person about it: of a success the tool's own; of a call that broke off those in the place of its error.
         summary: Option<String>,
         /// How long it took.
         ms: u64,
@@ -286,6 +334,22 @@ pub enum Event {
         input: InputId,
         /// What was said.
         text: String,
+    },
+    /// A worker takes the turn up after the one that ran it was lost. Recorded before anything of it is done again, so that a
+    /// turn that takes its worker down each time can be told.
+    TurnTakenUp {
+        /// The turn.
+        turn: TurnId,
+        /// Who takes it up.
+        worker: String,
+    },
+    /// A message waits for the end of the turn, because it was accepted before the question that the turn waits with: it is
+    /// no answer to it. It stays in the inbox.
+    InputQueued {
+        /// The turn that waits.
+        turn: TurnId,
+        /// The input.
+        input: InputId,
     },
     /// An input that had nothing left to do: an answer to nothing, a cancel of nothing.
     InputIgnored {
@@ -421,6 +485,8 @@ impl Event {
             | Self::CallAnswered { turn, .. }
             | Self::AnswerRefused { turn, .. }
             | Self::AnswerUnclear { turn, .. }
+            | Self::InputQueued { turn, .. }
+            | Self::TurnTakenUp { turn, .. }
             | Self::TurnFinished { turn, .. } => Some(*turn),
             Self::ConversationSummarized { turn, .. } | Self::SummaryFailed { turn, .. } => *turn,
         }
@@ -446,6 +512,8 @@ impl Event {
             | Self::CallFinished { .. }
             | Self::CallInDoubt { .. }
             | Self::SessionEnded {}
+            | Self::InputQueued { .. }
+            | Self::TurnTakenUp { .. }
             | Self::TurnParked { .. } => None,
         }
     }
@@ -470,7 +538,9 @@ impl Event {
                 Some(attempt_step(call, doubt.as_ref().map_or(1, |doubt| doubt.attempt)))
             }
             Self::DoubtResolved { call, attempt, .. } => Some(attempt_step(call, *attempt)),
+            Self::InputQueued { input, .. } => Some(format!("queued/{input}")),
             Self::CallStarted { .. }
+            | Self::TurnTakenUp { .. }
             | Self::ConversationSummarized { turn: None, .. }
             | Self::SummaryFailed { turn: None, .. }
             | Self::AnswerRefused { .. }
@@ -501,6 +571,8 @@ impl Event {
             Self::AnswerRefused { .. } => "answer_refused",
             Self::AnswerUnclear { .. } => "answer_unclear",
             Self::InputIgnored { .. } => "input_ignored",
+            Self::InputQueued { .. } => "input_queued",
+            Self::TurnTakenUp { .. } => "turn_taken_up",
             Self::SessionEnded {} => "session_ended",
             Self::TurnFinished { .. } => "turn_finished",
         }

@@ -41,6 +41,15 @@ impl Policy {
         self
     }
 
+    /// Returns whether a rule allows this tool to this user by its name, and no later rule says otherwise.
+    fn allows_by_name(&self, user: &UserId, tool: &ToolDefinition) -> bool {
+        let last = self.rules.iter().rev().find(|rule| {
+            (rule.tool == "*" || rule.tool == tool.name.as_str())
+                && rule.user.as_ref().is_none_or(|wanted| wanted == user)
+        });
+        last.is_some_and(|rule| rule.tool != "*" && rule.permission == Permission::Allow)
+    }
+
     /// What it says to this user's call of this tool.
     #[must_use]
     pub fn permission(&self, user: &UserId, tool: &ToolDefinition) -> Permission {
@@ -65,6 +74,24 @@ pub struct Gate {
     pub policy: Policy,
 }
 
+/// What the person is told about a call that is confirmed because of what was read before it.
+const AFTER_OTHERS: &str = " (proposed after reading words of others)";
+
+/// Whether an argument holds a web address that is not among the person's own words: looking there tells whoever has it.
+fn names_an_address(arguments: &crate::tool::Arguments, said: &str) -> bool {
+    fn names(value: &serde_json::Value, said: &str) -> bool {
+        match value {
+            serde_json::Value::String(text) => text
+                .split(|c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>' | '(' | ')'))
+                .any(|word| (word.contains("://") || word.starts_with("www.")) && !said.contains(word)),
+            serde_json::Value::Array(values) => values.iter().any(|value| names(value, said)),
+            serde_json::Value::Object(values) => values.values().any(|value| names(value, said)),
+            serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => false,
+        }
+    }
+    arguments.values().any(|value| names(value, said))
+}
+
 /// The circumstances of a check.
 #[derive(Debug, Clone)]
 pub struct GateCheck<'a> {
@@ -76,6 +103,9 @@ pub struct GateCheck<'a> {
     pub denied: &'a [(String, crate::tool::Arguments)],
     /// The same of calls that were interrupted in this turn and may have been carried out.
     pub interrupted: &'a [(String, crate::tool::Arguments)],
+    /// What the person said, if words of others were read in this turn before the call was proposed
+    /// ([`Tool::reads_from_others`](crate::Tool::reads_from_others)): they may be who wants it.
+    pub said_before_others: Option<&'a str>,
 }
 
 impl Gate {
@@ -94,7 +124,7 @@ impl Gate {
             return refuse(Refusal::InvalidArguments, message);
         }
         if let Err(places) = self.registry.check_arguments(&call.name, &call.arguments) {
-            let message = format!("the arguments do not fit {}: {places}", call.name);
+            let message = format!("the arguments do not fit: {places}");
             return refuse(Refusal::InvalidArguments, message);
         }
         let (arguments, preview) = match tool.prepare(context, call.arguments.clone()).await {
@@ -113,15 +143,30 @@ impl Gate {
                     .to_owned();
             return refuse(Refusal::InDoubt, message);
         }
-        match self.policy.permission(&context.user, tool.definition()) {
+        let definition = tool.definition();
+        let mut permission = self.policy.permission(&context.user, definition);
+        let suspect = check.said_before_others.is_some_and(|said| {
+            let changes = !definition.annotations.read_only;
+            let reaches_out = !definition.annotations.closed_world && names_an_address(&arguments, said);
+            (changes || reaches_out) && !self.policy.allows_by_name(&context.user, definition)
+        });
+        if suspect && permission == Permission::Allow {
+            permission = Permission::Confirm;
+        }
+        match permission {
             Permission::Allow => GateVerdict::Run { arguments },
             Permission::Deny => {
                 refuse(Refusal::Forbidden, format!("{} is not allowed here; do not try again", call.name))
             }
             Permission::Confirm => {
-                let preview = preview.unwrap_or_else(|| {
+                // Whoever chose the arguments chose their order too, and with it what is read first.
+                let arguments = tool.definition().in_order(arguments);
+                let mut preview = preview.unwrap_or_else(|| {
                     format!("{} {}", call.name, serde_json::Value::Object(arguments.clone()))
                 });
+                if suspect {
+                    preview.push_str(AFTER_OTHERS);
+                }
                 GateVerdict::Confirm { pending: self.pending(context.turn, call, arguments, preview, check) }
             }
         }

@@ -99,17 +99,10 @@ impl CallId {
     }
 }
 
-impl CallId {
-    /// The id of a call a human makes without a model, in the turn minted for it.
-    #[must_use]
-    pub fn human(turn: TurnId) -> Self {
-        Self(format!("human_{turn}"))
-    }
-
-    /// The turn of [`CallId::human`].
-    #[must_use]
-    pub fn human_turn(&self) -> Option<TurnId> {
-        self.0.strip_prefix("human_")?.parse().ok()
+impl From<uuid::Uuid> for InputId {
+    /// Names an input by a UUID, for whoever has no name of their own for it.
+    fn from(id: uuid::Uuid) -> Self {
+        Self(id.to_string())
     }
 }
 
@@ -161,6 +154,12 @@ uuid_id!(
 );
 
 impl ConversationId {
+    /// Returns the id of a single request, made from these bytes but for the bits of the version.
+    #[must_use]
+    pub fn of_request(bytes: [u8; 16]) -> Self {
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+
     /// Whether it is a single request of a client that keeps the conversation itself: a UUID of version 8. Lists of
     /// conversations leave it out; its decision is in the log like any other.
     #[must_use]
@@ -189,6 +188,13 @@ pub struct ModelId {
 }
 
 impl ModelId {
+    /// Returns the id that stands where no model is asked: `none/none`.
+    #[must_use]
+    pub fn none() -> Self {
+        let none = || "none".to_owned();
+        Self { provider: ProviderId(none()), name: none() }
+    }
+
     /// # Errors
     /// [`Empty`] if either name is.
     pub fn new(provider: impl Into<String>, name: impl Into<String>) -> Result<Self, Empty> {

@@ -124,6 +124,8 @@ impl DecisionRecord {
             | Event::AnswerRefused { .. }
             | Event::AnswerUnclear { .. }
             | Event::InputIgnored { .. }
+            | Event::InputQueued { .. }
+            | Event::TurnTakenUp { .. }
             | Event::SessionEnded {}
             | Event::HistorySet { .. } => false,
         }
@@ -233,12 +235,6 @@ impl ToolInvocationRecord {
             attempt: *attempt,
             at,
         })
-    }
-
-    /// The same row with as much of what was said as is written down.
-    #[must_use]
-    pub fn redacted(&self, log: LogContent) -> Self {
-        Self { arguments: log.arguments(&self.arguments), result: log.result(&self.result), ..self.clone() }
     }
 }
 

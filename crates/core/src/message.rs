@@ -31,6 +31,9 @@ pub struct ProviderState {
     pub data: Value,
 }
 
+/// Marks, in the state of a refusal, that a provider explains it.
+const EXPLANATION: &str = "explanation";
+
 /// One piece of a message, with the provider state that rides on exactly this piece.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Part {
@@ -111,6 +114,24 @@ impl Part {
     #[must_use]
     pub fn from_provider(content: Content, state: Option<ProviderState>) -> Self {
         Self { content, state }
+    }
+
+    /// Makes a part of what a provider says about an answer it refused. The model said nothing of it: people are told and it
+    /// is logged, but it never goes back as the assistant's words.
+    #[must_use]
+    pub fn explanation(text: String, origin: ModelId) -> Self {
+        let data = Value::Object([(EXPLANATION.to_owned(), Value::Bool(true))].into_iter().collect());
+        Self { content: Content::Refusal { text }, state: Some(ProviderState { origin, data }) }
+    }
+
+    /// Whether it was made by [`Part::explanation`].
+    #[must_use]
+    pub fn is_explanation(&self) -> bool {
+        matches!(self.content, Content::Refusal { .. })
+            && self
+                .state
+                .as_ref()
+                .is_some_and(|state| state.data.get(EXPLANATION) == Some(&Value::Bool(true)))
     }
 }
 

@@ -150,6 +150,22 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
+    /// Returns arguments in the order in which the schema names them, and behind them those that it does not name, by name.
+    #[must_use]
+    pub fn in_order(&self, mut arguments: Arguments) -> Arguments {
+        let named = self.parameters.get("properties").and_then(Value::as_object);
+        let mut ordered = Arguments::new();
+        for name in named.into_iter().flat_map(|named| named.keys()) {
+            if let Some(value) = arguments.shift_remove(name) {
+                ordered.insert(name.clone(), value);
+            }
+        }
+        let mut rest: Vec<(String, Value)> = arguments.into_iter().collect();
+        rest.sort_by(|one, other| one.0.cmp(&other.0));
+        ordered.extend(rest);
+        ordered
+    }
+
     /// A definition without annotations: the tool counts as changing, not repeatable, not destructive.
     ///
     /// # Errors
@@ -422,7 +438,8 @@ impl ToolInvocation {
     }
 }
 
-/// Why a tool did not do it. `Display` is safe to show to the person and to the model.
+/// Why a tool did not do it. `Display` is for the model and the log; what the tool itself said in it is safe to show to the
+/// person, who reads [`words::broke_off`](crate::words::broke_off) of the rest.
 #[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -453,6 +470,9 @@ pub enum ToolError {
         /// What is known, in words without internals.
         message: String,
     },
+    /// It broke down in the middle: a bug in the tool.
+    #[error("the tool broke down; this is a bug in the tool")]
+    BrokeDown,
     /// It took longer than it may.
     #[error("the tool did not finish within {} s (tool_timeout)", .limit.as_secs_f64())]
     TimedOut {
@@ -593,6 +613,13 @@ pub trait Tool: Send + Sync + 'static {
     fn probe<'a>(&'a self, context: &'a ToolContext, arguments: &'a Arguments) -> BoxFuture<'a, Probe> {
         let _ = (context, arguments);
         Box::pin(std::future::ready(Probe::Unknown))
+    }
+
+    /// Returns whether its results hold words of others: a web page, a mail, another server's answer. They may try to act
+    /// through the model, so a change that is proposed after them in the same turn is confirmed by the person, unless the
+    /// policy allows the tool by name. Default: no.
+    fn reads_from_others(&self) -> bool {
+        false
     }
 
     /// Bound of one execution. Default: the turn's `tool_timeout`.

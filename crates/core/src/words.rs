@@ -8,6 +8,7 @@ use crate::budget::Exceeded;
 use crate::confirmation::PendingCall;
 use crate::error::{ModelError, TimeBound};
 use crate::limits::TurnLimits;
+use crate::tool::ToolError;
 
 /// The request was cut for the model's answer or the model's answer could not be read.
 pub const TROUBLE_PROCESSING: &str =
@@ -30,6 +31,8 @@ pub const TOO_LONG: &str =
 pub const FILTERED: &str = "I can't help with that request.";
 /// Denied, where no model writes the words.
 pub const NOTHING_CHANGED: &str = "Okay, I left it as it is.";
+/// A call that was refused, whatever the model says about it.
+pub const CALL_NOT_DONE: &str = "(One step did not work and was not carried out.)";
 /// The policy forbids it, where no model writes the words.
 pub const NOT_ALLOWED: &str = "That is not allowed here, so I did not do it.";
 /// Expired confirmation.
@@ -55,7 +58,7 @@ pub const SAY_MORE: &str = "Could you tell me a little more about what you want?
 pub fn for_model_error(error: &ModelError) -> Cow<'static, str> {
     let words = match error {
         // "In a moment" is no advice where the model is slow: what happened is said instead.
-        ModelError::Timeout { waited, bound: TimeBound::Silence, .. } => {
+        ModelError::Timeout { waited, bound: TimeBound::Silence | TimeBound::Pause, .. } => {
             return format!(
                 "The assistant is temporarily unavailable: nothing came from the model for {} s.",
                 waited.as_secs_f64()
@@ -87,6 +90,10 @@ pub fn summarized(messages: usize, before: u32, after: u32) -> String {
 /// What the person is told when that failed.
 pub const NOT_SUMMARIZED: &str = "The conversation is long, and its older part could not be summarised. If it does not fit, its oldest messages are left out.";
 
+/// What the person is told when their message came before a question they had not seen.
+pub const MESSAGE_QUEUED: &str =
+    "Your message came before this question. It is kept, and is the next one when this is answered.";
+
 /// The questions for calls that wait, one a line.
 #[must_use]
 pub fn questions(pending: &[PendingCall]) -> String {
@@ -94,7 +101,7 @@ pub fn questions(pending: &[PendingCall]) -> String {
         .iter()
         .map(|call| match &call.doubt {
             None => confirm(&call.preview),
-            Some(doubt) => doubtful(&call.tool, &call.preview, doubt.since),
+            Some(doubt) => doubtful(&call.preview, doubt.since),
         })
         .collect();
     lines.join("\n")
@@ -102,10 +109,10 @@ pub fn questions(pending: &[PendingCall]) -> String {
 
 /// The question for one call in doubt.
 #[must_use]
-pub fn doubtful(tool: &str, preview: &str, since: Timestamp) -> String {
+pub fn doubtful(preview: &str, since: Timestamp) -> String {
     let preview = preview.trim_end_matches(['?', '.']);
     format!(
-        "I was interrupted while running {tool} ({preview}, begun {}). It may or may not have been done; I have not \
+        "{preview}: I was interrupted while I did this (begun {}). It may or may not have been done; I have not \
          repeated it. Please answer: “it was done”, “not done, try again” or “leave it”.",
         since.strftime("%Y-%m-%d %H:%M UTC")
     )
@@ -124,12 +131,64 @@ pub fn confirm(preview: &str) -> String {
     format!("{preview}? Please answer yes or no.")
 }
 
-/// A call whose fate stays open: the person left it so, nobody answered, or the turn was stopped.
+/// A call whose fate stays open: the person left it so, nobody answered, or the turn was stopped. `preview`: what it would do.
 #[must_use]
-pub fn in_doubt(tool: &str) -> String {
+pub fn in_doubt(preview: Option<&str>) -> String {
+    let interrupted = match preview {
+        Some(preview) => {
+            format!("{}: I was interrupted while I did this", preview.trim_end_matches(['?', '.']))
+        }
+        None => "I was interrupted while I did one step".to_owned(),
+    };
+    format!("{interrupted}. {UNKNOWN}")
+}
+
+/// A call that broke off: its tool broke down, or did not end in time. `None`: it said itself why it failed.
+/// `preview`: what it would do. `unknown`: it may have been carried out.
+#[must_use]
+pub fn broke_off(error: &ToolError, preview: Option<&str>, unknown: bool) -> Option<String> {
+    let what = match error {
+        ToolError::TimedOut { limit } => {
+            format!("took longer than {} s, so I stopped waiting for it", limit.as_secs_f64())
+        }
+        ToolError::BrokeDown => "broke off because of a fault in this assistant".to_owned(),
+        ToolError::NotFound { .. }
+        | ToolError::Invalid { .. }
+        | ToolError::Failed { .. }
+        | ToolError::Unknown { .. } => return None,
+    };
+    let step = match preview {
+        Some(preview) => format!("{}: this", preview.trim_end_matches(['?', '.'])),
+        None => "One step".to_owned(),
+    };
+    let then = if unknown {
+        UNKNOWN
+    } else {
+        "Nothing was changed. Please try again; if it stays so, whoever runs this assistant can see why in its log."
+    };
+    Some(format!("{step} {what}. {then}"))
+}
+
+/// What follows from not knowing what became of a call.
+const UNKNOWN: &str = "It may or may not have been carried out; I have not repeated it. Please check before you ask for it again.";
+
+/// A turn whose workers were lost while they ran it.
+pub const POISONED: &str = "I had to give this up: each time I worked on it, I was interrupted. I am not trying it again. \
+     Whoever runs this assistant can see why in its log; please ask for it in another way.";
+/// A turn that whoever runs the assistant ended from outside.
+pub const DROPPED: &str = "This was ended by whoever runs this assistant; what had not begun was not done.";
+
+/// A call that may run, and its tool is not there.
+pub const TOOL_AWAY: &str = "What one step needs is not available at the moment, so it was not done: the program behind it may \
+     not be running. Ask for it again when it is back.";
+
+/// An answer that would have a call run whose tool is not there.
+#[must_use]
+pub fn tool_away_waits(preview: &str) -> String {
     format!(
-        "I was interrupted while running {tool}. It may or may not have been carried out; I have not repeated it. \
-         Please check before you ask for it again."
+        "{}: what this needs is not available at the moment, so nothing was done: the program behind it may not be running. \
+         It still waits for your answer.",
+        preview.trim_end_matches(['?', '.'])
     )
 }
 
@@ -157,12 +216,12 @@ pub fn edited_unusable(reason: &str) -> String {
 /// A verdict that does not fit what waits.
 #[must_use]
 pub fn wrong_verdict(call: &PendingCall) -> String {
+    let preview = call.preview.trim_end_matches(['?', '.']);
     match call.doubt {
-        None => format!("{} waits for a yes or a no.", call.tool),
+        None => format!("{preview}: this waits for a yes or a no."),
         Some(_) => format!(
-            "{} was interrupted: the answers are that it was done, that it was not done and is to be tried again, or \
-             that it is to be left as it is.",
-            call.tool
+            "{preview}: this was interrupted. The answers are that it was done, that it was not done and is to be tried \
+             again, or that it is to be left as it is."
         ),
     }
 }
@@ -176,7 +235,7 @@ pub fn message_cut(kept: usize, chars: usize) -> String {
 /// The answer was cut at its bound.
 #[must_use]
 pub fn answer_cut(max_tokens: u32) -> String {
-    format!("The answer was cut at the limit of {max_tokens} tokens (max_tokens).")
+    format!("The answer was cut at the limit of {max_tokens} tokens.")
 }
 
 /// Why the turn was ended by a bound, for the typed error: name, value and key of the bound.

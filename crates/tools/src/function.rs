@@ -32,6 +32,7 @@ use crate::arguments::read;
 pub struct FunctionTool {
     definition: ToolDefinition,
     timeout: Option<Duration>,
+    reads_from_others: bool,
     function: Box<Function>,
 }
 
@@ -56,6 +57,7 @@ impl FunctionTool {
         Ok(Self {
             definition: ToolDefinition::new(name, description, parameters)?,
             timeout: None,
+            reads_from_others: false,
             function: Box::new(move |context, arguments| Box::pin(function(context, arguments))),
         })
     }
@@ -75,6 +77,7 @@ impl FunctionTool {
         Ok(Self {
             definition: ToolDefinition::new(name, description, schema_of::<Args>())?,
             timeout: None,
+            reads_from_others: false,
             function: Box::new(move |context, arguments| {
                 let running = read(arguments).map(|args| function(context, args));
                 Box::pin(async move { to_value(&running?.await?) })
@@ -86,6 +89,13 @@ impl FunctionTool {
     #[must_use]
     pub fn annotated(mut self, annotations: Annotations) -> Self {
         self.definition = self.definition.annotated(annotations);
+        self
+    }
+
+    /// The same for a tool whose results hold words of others: see [`Tool::reads_from_others`].
+    #[must_use]
+    pub fn reading_from_others(mut self) -> Self {
+        self.reads_from_others = true;
         self
     }
 
@@ -117,6 +127,10 @@ impl Tool for FunctionTool {
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         (self.function)(context.clone(), arguments)
+    }
+
+    fn reads_from_others(&self) -> bool {
+        self.reads_from_others
     }
 
     fn timeout(&self) -> Option<Duration> {

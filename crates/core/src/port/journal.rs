@@ -15,7 +15,22 @@ pub enum StoreError {
     /// Somebody else has written to this conversation: drop everything and stop. Never retried.
     #[error("another process is writing to this conversation")]
     Conflict,
-    /// The place itself is unusable until somebody acts: no space, no permission, not a database.
+    /// The input's id was used before for another request ([`Input::fingerprint`]): choose another id.
+    #[error("this id was used before, for another request")]
+    Reused,
+    /// Nothing can be written until somebody makes room; the same then works. Reading goes on.
+    #[error("{message}")]
+    Full {
+        /// Where there is no space, and what to do.
+        message: String,
+    },
+    /// It can be read, and nobody here may write to it: read only, or choose another place.
+    #[error("{message}")]
+    ReadOnly {
+        /// Which place it is, and what to do.
+        message: String,
+    },
+    /// The place itself is unusable until somebody acts: no permission, not a database.
     #[error("{message}")]
     Unusable {
         /// What is wrong and what to do.
@@ -33,6 +48,25 @@ pub enum StoreError {
         /// What and where.
         message: String,
     },
+}
+
+/// What came of claiming a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// Somebody alive has it, or there is no such conversation.
+    Refused,
+    /// It was free, or this worker had it already.
+    Granted,
+    /// Another worker had it and did not give it back: it died, or stood still for longer than its claim.
+    TakenOver,
+}
+
+impl Claim {
+    /// Returns whether the worker has the conversation now.
+    #[must_use]
+    pub fn is_held(self) -> bool {
+        self != Self::Refused
+    }
 }
 
 /// What is known of a conversation.
@@ -58,7 +92,8 @@ pub trait Journal: Send + Sync + 'static {
     /// input.
     ///
     /// # Errors
-    /// [`StoreError`]; then the input was not accepted.
+    /// [`StoreError::Reused`] if both have a fingerprint and it differs; any other [`StoreError`] as usual. Then the input
+    /// was not accepted.
     fn submit<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -84,7 +119,7 @@ pub trait Journal: Send + Sync + 'static {
         events: &'a [Event],
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Says that `worker` runs the conversation for the next `ttl`. `false`: somebody alive already does. Renews a
+    /// Says that `worker` runs the conversation for the next `ttl`, unless somebody alive already does. Renews a
     /// claim of the same worker. A lost claim is a cost, never a danger: [`Journal::append`] is what excludes.
     ///
     /// # Errors
@@ -94,7 +129,7 @@ pub trait Journal: Send + Sync + 'static {
         key: &'a ConversationKey,
         worker: &'a str,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+    ) -> BoxFuture<'a, Result<Claim, StoreError>>;
 
     /// Gives the claim up.
     ///
@@ -137,13 +172,13 @@ pub trait Journal: Send + Sync + 'static {
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Option<InputId>, StoreError>>;
 
-    /// Turns of the user that wait for a human, oldest first: the conversation and the `TurnParked` event.
+    /// Turns of one user, or of all, that wait for a human, oldest first: the conversation and the `TurnParked` event.
     ///
     /// # Errors
     /// [`StoreError`].
     fn parked<'a>(
         &'a self,
-        user: &'a UserId,
+        user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>>;
 }
 
@@ -181,14 +216,4 @@ pub trait LogStore: Send + Sync + 'static {
         user: &'a UserId,
         decision: TurnId,
     ) -> BoxFuture<'a, Result<Vec<ToolInvocationRecord>, StoreError>>;
-
-    /// Writes the row of a call a human made without a model (a page button, `adjutant tasks ...`).
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    fn record_invocation<'a>(
-        &'a self,
-        user: &'a UserId,
-        row: &'a ToolInvocationRecord,
-    ) -> BoxFuture<'a, Result<(), StoreError>>;
 }

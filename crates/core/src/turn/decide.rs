@@ -101,7 +101,8 @@ pub(crate) fn is_control(call: &ToolCall) -> bool {
     matches!(call.name.as_str(), ASK_USER | DECLINE)
 }
 
-pub(super) fn decide(reply: &GenerateResponse) -> Result<Decision, Unusable> {
+/// Reads an answer. `tools`: those on offer, by which a call in the text is known.
+pub(super) fn decide(reply: &GenerateResponse, tools: &[ToolDefinition]) -> Result<Decision, Unusable> {
     let text = reply.text();
     let said = !text.trim().is_empty();
     let calls = reply.tool_calls().count();
@@ -111,6 +112,9 @@ pub(super) fn decide(reply: &GenerateResponse) -> Result<Decision, Unusable> {
         // The last of these calls may be half a call, and nothing tells which: none of them runs.
         (FinishReason::MaxTokens, 1.., _) => Err(Unusable::CutInCall),
         (FinishReason::MaxTokens, 0, true) => Ok(Decision::Respond { text, cut: true, output: None }),
+        (FinishReason::Stop | FinishReason::ToolCalls, 0, true) if is_call(&text, tools) => {
+            Err(Unusable::MalformedCall)
+        }
         (FinishReason::Stop | FinishReason::ToolCalls, 0, true) => {
             Ok(Decision::Respond { text, cut: false, output: None })
         }
@@ -131,6 +135,53 @@ pub(super) fn decide(reply: &GenerateResponse) -> Result<Decision, Unusable> {
     }
 }
 
+/// What opens a call in the templates of models.
+const CALL_TAGS: &[&str] = &[
+    "<tool_call>",
+    "<function_call>",
+    "<function_calls>",
+    "<function=",
+    "<invoke name=",
+    "<tools>",
+    "<|tool_call|>",
+    "<|python_tag|>",
+    "[TOOL_CALLS]",
+];
+
+/// Whether a text is a call that nobody could read: a line outside of code opens one, or the whole text is one of a known tool,
+/// as JSON or as code. Adapters take out of the text what they can read.
+fn is_call(text: &str, tools: &[ToolDefinition]) -> bool {
+    let mut fenced = false;
+    let opens = |line: &str| {
+        fenced ^= line.starts_with("```");
+        !fenced && CALL_TAGS.iter().any(|tag| line.starts_with(tag))
+    };
+    if tools.is_empty() {
+        return false;
+    }
+    if text.lines().map(str::trim_start).any(opens) {
+        return true;
+    }
+    let text = text.trim();
+    let fence = |text: &str| {
+        Some(text.strip_prefix("```")?.strip_suffix("```")?.split_once('\n')?.1.trim().to_owned())
+    };
+    let whole = fence(text).unwrap_or_else(|| text.to_owned());
+    let code = ["print(", "default_api.", "Action: "]
+        .iter()
+        .fold(&*whole, |code, lead| code.strip_prefix(lead).unwrap_or(code));
+    tools.iter().map(|tool| tool.name.as_str()).any(|name| {
+        let is_json = whole.starts_with(['{', '[']) && whole.contains(&format!("\"{name}\""));
+        let is_code =
+            code.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with(['(', '{', '[']));
+        let is_action =
+            whole.starts_with("Action:") && whole.contains("Action Input:") && code.starts_with(name);
+        (is_json && ["\"name\"", "\"function\"", "\"tool\""].iter().any(|key| whole.contains(key)))
+            || is_code
+            || is_action
+    })
+}
+
 /// What a control call says; without words of its own, the text beside it speaks.
 fn ending(call: &ToolCall, text: &str) -> Ending {
     let words = |key: &str| {
@@ -147,16 +198,4 @@ fn refusal(parts: &[Part]) -> String {
             |part| if let Content::Refusal { text } = &part.content { Some(text.as_str()) } else { None },
         )
         .collect()
-}
-
-/// Whether a text is one sentence and that sentence is a question.
-pub(crate) fn is_one_question(text: &str) -> bool {
-    let text = text.trim();
-    let Some(body) = text.strip_suffix('?') else { return false };
-    // A sentence ends where a mark is followed by white space: "v1.2?" and "e.g." in a word do not count.
-    !body.contains('\n')
-        && !body
-            .chars()
-            .zip(body.chars().skip(1))
-            .any(|(mark, next)| matches!(mark, '.' | '!' | '?') && next.is_whitespace())
 }

@@ -2,7 +2,7 @@
 
 use crate::budget::Exceeded;
 use crate::confirmation::PendingCall;
-use crate::event::{Refusal, TurnEnd};
+use crate::event::{Refusal, RequestedCall, TurnEnd};
 use crate::id::{ModelId, TurnId};
 use crate::limits::TurnLimits;
 use crate::model::{GenerateRequest, GenerationConfig, SchemaSupport};
@@ -30,12 +30,16 @@ pub struct TurnSetup {
     pub instruction: String,
     /// What it is given of the past.
     pub recalled: Recalled,
+    /// The call a person asks for. `Some`: the turn makes it and ends, without a model.
+    pub call: Option<RequestedCall>,
     /// What the person says now, cut to the bound.
     pub message: String,
     /// How many Unicode characters it had before.
     pub message_chars: usize,
     /// The tools on offer.
     pub tools: Vec<ToolDefinition>,
+    /// Whether the functions [`ASK_USER`](super::ASK_USER) and [`DECLINE`](super::DECLINE) are offered beside tools.
+    pub control_functions: bool,
     /// How answers are generated.
     pub config: GenerationConfig,
     /// The bounds.
@@ -76,7 +80,7 @@ pub enum CallEnd {
         arguments: Arguments,
         /// What came out.
         result: ToolResult,
-        /// Words for the person, if the tool has some.
+        /// Words for the person: the tool's own about a success, or what they read in the place of the result's error.
         summary: Option<String>,
     },
     /// The gate refused it.

@@ -12,7 +12,9 @@ mod calibration;
 mod context_window;
 mod decide;
 mod exchange;
+mod given_up;
 mod history;
+mod reading;
 mod replay;
 mod round;
 mod summarise;
@@ -27,11 +29,12 @@ pub use context_window::{
     request_tokens, text_of,
 };
 pub(crate) use decide::is_control;
-pub(crate) use decide::is_one_question;
 pub use decide::{ASK_USER, DECLINE};
 use decide::{Decision, Ending, Unusable, control_functions, decide};
 pub use exchange::{Action, CallEnd, OutOfOrder, StopReason, ToolStyle, TurnSetup};
+pub use given_up::given_up;
 pub use history::{cut, trim};
+use reading::{Reading, read};
 pub(crate) use replay::replay;
 pub use replay::said_in;
 use round::Round;
@@ -42,13 +45,13 @@ use crate::confirmation::{PendingCall, sorted};
 use crate::cost::Cost;
 use crate::decision::{AgentDecision, DecisionKind, Notice, OutcomeCategory, TurnError, UserIntent};
 use crate::error::ModelError;
-use crate::event::{Refusal, TurnEnd};
+use crate::event::{Refusal, RequestedCall, TurnEnd};
 use crate::id::CallId;
 use crate::limits::{OUTPUT_TOKENS_MAX, TurnLimits};
 use crate::message::{Content, InvalidMessage, Message, Part};
 use crate::model::{GenerateRequest, GenerateResponse, Usage};
 use crate::summary::{Recalled, Summary, put_block};
-use crate::tool::{Arguments, ToolCall, ToolInvocation, ToolResult};
+use crate::tool::{Arguments, ToolCall, ToolDefinition, ToolInvocation, ToolResult};
 use crate::words;
 
 /// Characters of an unusable answer that are kept for the log.
@@ -74,7 +77,8 @@ pub struct Turn {
     identical: HashMap<String, u32>,
     used: Vec<ToolInvocation>,
     summaries: Vec<String>,
-    failure: Option<(String, String)>,
+    /// What failed and was not made good.
+    failures: Vec<Failure>,
     succeeded: bool,
     approved: bool,
     denied: Vec<(String, Arguments)>,
@@ -87,6 +91,20 @@ pub struct Turn {
     was_too_long: bool,
     /// Old turns could not be put into few words in this turn.
     unsummarised: bool,
+}
+
+/// A call that failed or was refused.
+#[derive(Debug, Clone)]
+struct Failure {
+    tool: String,
+    /// What the log says.
+    message: String,
+    /// What the person reads, if the model does not say it.
+    told: String,
+    /// In which round of the turn.
+    round: u32,
+    /// There is no such tool, so nothing can have come of it.
+    is_unknown: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -146,7 +164,7 @@ impl Turn {
             identical: HashMap::new(),
             used: Vec::new(),
             summaries: Vec::new(),
-            failure: None,
+            failures: Vec::new(),
             succeeded: false,
             approved: false,
             denied: Vec::new(),
@@ -159,13 +177,16 @@ impl Turn {
         })
     }
 
-    /// Starts: the model is asked.
+    /// Starts: the model is asked, or the call is made that a person asks for.
     ///
     /// # Errors
     /// [`OutOfOrder`] if it was started before.
     pub fn start(&mut self) -> Result<Action, OutOfOrder> {
         match &self.state {
-            State::New => Ok(self.call_model()),
+            State::New => Ok(match self.setup.call.clone() {
+                Some(call) => self.call_requested(call),
+                None => self.call_model(),
+            }),
             state @ (State::AwaitingModel
             | State::AwaitingTools(_)
             | State::AwaitingUser(_)
@@ -250,20 +271,24 @@ impl Turn {
     /// Calls ended: those of [`Action::CallTools`], or, after the person answered, those of [`Action::AskUser`].
     ///
     /// # Errors
-    /// [`OutOfOrder`] unless the turn waits for them, or if one of them is missing.
+    /// [`OutOfOrder`] unless the turn waits for them, or if one of them is missing or of another turn; then nothing has
+    /// changed, and they can arrive again.
     pub fn on_call_ends(&mut self, ends: Vec<(CallId, CallEnd)>) -> Result<Action, OutOfOrder> {
-        let mut round = match std::mem::replace(&mut self.state, State::Finished) {
-            State::AwaitingTools(round) | State::AwaitingUser(round) => round,
+        let mut round = match &self.state {
+            State::AwaitingTools(round) | State::AwaitingUser(round) => round.clone(),
             state @ (State::New | State::AwaitingModel | State::Finished) => {
-                let name = state.name();
-                self.state = state;
-                return Err(OutOfOrder { input: "the end of calls", state: name });
+                return Err(OutOfOrder { input: "the end of calls", state: state.name() });
             }
         };
-        self.approved |= round.take(ends);
+        if !ends.iter().all(|(id, _)| round.has(id)) {
+            return Err(OutOfOrder { input: "the end of another call", state: self.state.name() });
+        }
+        let approved = round.take(ends);
         if !round.is_complete() {
             return Err(OutOfOrder { input: "the end of some calls only", state: "waiting for all of them" });
         }
+        self.approved |= approved;
+        self.state = State::Finished;
         let pending = round.pending();
         if pending.is_empty() {
             return Ok(self.after_round(round));
@@ -327,13 +352,30 @@ impl Turn {
         self.setup.style
     }
 
+    /// Makes the one call of a turn that a person began without a model.
+    fn call_requested(&mut self, requested: RequestedCall) -> Action {
+        self.calls_minted += 1;
+        let call = ToolCall {
+            id: CallId::minted(self.setup.turn, self.calls_minted),
+            ..ToolCall::from_object(0, None, requested.tool, requested.arguments)
+        };
+        let part = Part::ours(Content::ToolCall(call.clone()));
+        self.messages.extend(Message::assistant(vec![part]).ok());
+        self.asked_for.push(call.clone());
+        self.state = State::AwaitingTools(Round::new(vec![call.clone()], None));
+        Action::CallTools(vec![call])
+    }
+
     fn act_on(&mut self, mut reply: GenerateResponse) -> Action {
         self.usage = self.usage.plus(reply.usage);
         self.cost = Cost::sum(self.cost, reply.cost);
         for loss in std::mem::take(&mut reply.losses) {
             self.add_notice(Notice::not_sent(loss));
         }
-        let decision = match decide(&reply).and_then(|decision| self.in_form(decision)) {
+        // Where an answer has a form, that tells whether it can be used; one round of actions was read before.
+        let words_only = self.setup.output.is_some() || self.setup.style == ToolStyle::OneRound;
+        let tools = if words_only { &[] } else { self.setup.tools.as_slice() };
+        let decision = match decide(&reply, tools).and_then(|decision| self.in_form(decision)) {
             Ok(decision) => decision,
             Err(why) => return self.reask(&why, reply),
         };
@@ -379,29 +421,82 @@ impl Turn {
         if output.is_some() {
             return self.conclude(text, output);
         }
-        if self.used.is_empty() && is_one_question(&text) {
-            return self.finish(DecisionKind::AskClarification, OutcomeCategory::UnclearIntent, text, None);
+        match self.reading(&text) {
+            Reading::Question | Reading::Offer => {
+                return self.finish(
+                    DecisionKind::AskClarification,
+                    OutcomeCategory::UnclearIntent,
+                    text,
+                    None,
+                );
+            }
+            Reading::Refusal => {
+                return self.finish(self.plain_kind(), OutcomeCategory::OutOfScope, text, None);
+            }
+            Reading::Answer => {}
         }
         // A model may call a failed tool a success; the tool's own words stand beside its answer then.
-        let text = match &self.failure {
-            Some((_, message)) if !text.contains(message.as_str()) => {
-                format!("{}\n{message}", text.trim_end())
+        let text = match self.failures.last() {
+            Some(Failure { told, .. }) if !text.contains(told.as_str()) => {
+                format!("{}\n{told}", text.trim_end())
             }
             Some(_) | None => text,
         };
         self.conclude(text, None)
     }
 
+    /// What the words of the model amount to. After something was changed, was refused by the person or went wrong, that is what
+    /// the turn is; after something was looked up, an offer is a courtesy.
+    fn reading(&self, text: &str) -> Reading {
+        let only_read = self.used.iter().all(|used| used.result.success && !self.changes(&used.tool));
+        let went_well = self.failures.iter().all(|failure| failure.is_unknown);
+        if self.setup.style == ToolStyle::OneRound
+            || !only_read
+            || !went_well
+            || self.expired
+            || self.left_open
+        {
+            return Reading::Answer;
+        }
+        match read(text) {
+            Reading::Offer if !self.used.is_empty() => Reading::Answer,
+            reading => reading,
+        }
+    }
+
+    /// Whether a known tool does more than read.
+    fn changes(&self, tool: &str) -> bool {
+        self.knows(tool).is_some_and(|known| !known.annotations.read_only)
+    }
+
+    fn knows(&self, tool: &str) -> Option<&ToolDefinition> {
+        self.setup.tools.iter().find(|known| known.name.as_str() == tool)
+    }
+
     fn invoke(&mut self, calls: Vec<ToolCall>, ending: Option<Ending>) -> Action {
         for call in calls.iter().filter(|call| !is_control(call)) {
-            let key = format!("{} {}", call.name, sorted(&serde_json::Value::Object(call.arguments.clone())));
+            // Two that cannot be read are the same if their text is.
+            let unread = call.malformed.as_ref().map_or("", |malformed| malformed.text.as_str());
+            let key = format!(
+                "{} {unread} {}",
+                call.name,
+                sorted(&serde_json::Value::Object(call.arguments.clone()))
+            );
             let count = self.identical.entry(key).or_insert(0);
             *count += 1;
             if *count > self.setup.limits.identical_calls_max {
+                let malformed = call.malformed.as_ref().map(|malformed| malformed.text.clone());
                 self.close(
                     Round::new(calls, None),
                     "it was not run: the same call was made too often in this turn",
                 );
+                if let Some(raw) = malformed {
+                    return self.fail(ModelError::InvalidResponse {
+                        provider: self.setup.model.provider.clone(),
+                        reason: "the arguments of its call could not be read, again and again".to_owned(),
+                        raw: cut(&raw, RAW_CHARS_MAX).unwrap_or(raw),
+                    });
+                }
                 let value = self.setup.limits.identical_calls_max.to_string();
                 let error = limit("identical calls", value, "agent.identical_calls_max");
                 let text = self.with_done(words::TOO_COMPLEX);
@@ -425,7 +520,7 @@ impl Turn {
         self.close(round, "");
         match question.map(Ending::Ask).or(ending) {
             Some(ending) => self.end(ending),
-            None if self.setup.style == ToolStyle::OneRound => {
+            None if self.setup.style == ToolStyle::OneRound || self.setup.call.is_some() => {
                 let text = self.summaries.join("\n");
                 self.conclude(text, None)
             }
@@ -447,10 +542,13 @@ impl Turn {
             }
             let result = match end {
                 None if is_control(&call) => ToolResult::ok("shown to the person".into()),
-                Some(
-                    CallEnd::InDoubt { arguments }
-                    | CallEnd::Waiting(PendingCall { arguments, doubt: Some(_), .. }),
-                ) => self.note_left_open(&call.name, arguments),
+                Some(CallEnd::InDoubt { arguments }) => {
+                    let preview = round.doubted.iter().find(|(id, _)| *id == call.id);
+                    self.note_left_open(&call.name, arguments, preview.map(|(_, preview)| preview.as_str()))
+                }
+                Some(CallEnd::Waiting(PendingCall { arguments, preview, doubt: Some(_), .. })) => {
+                    self.note_left_open(&call.name, arguments, Some(&preview))
+                }
                 None | Some(CallEnd::Waiting(_)) => ToolResult::failed(unrun),
                 Some(CallEnd::Executed { arguments, result, summary }) => {
                     self.note_executed(&call.name, &result, summary);
@@ -472,16 +570,7 @@ impl Turn {
                     });
                     result
                 }
-                Some(CallEnd::Refused { refusal, message }) => {
-                    let result = ToolResult::failed(message);
-                    if refusal == Refusal::Forbidden || refusal == Refusal::DeniedBefore {
-                        self.summaries.push(words::NOT_ALLOWED.to_owned());
-                        let arguments = call.arguments.clone();
-                        let tool = call.name.clone();
-                        self.used.push(ToolInvocation { tool, arguments, result: result.clone() });
-                    }
-                    result
-                }
+                Some(CallEnd::Refused { refusal, message }) => self.note_refused(&call, refusal, message),
                 Some(CallEnd::Asked { question }) => {
                     ToolResult::failed(format!("not done; the person was asked: {question}"))
                 }
@@ -512,9 +601,9 @@ impl Turn {
         }
     }
 
-    fn note_left_open(&mut self, tool: &str, arguments: Arguments) -> ToolResult {
+    fn note_left_open(&mut self, tool: &str, arguments: Arguments, preview: Option<&str>) -> ToolResult {
         self.left_open = true;
-        let text = words::in_doubt(tool);
+        let text = words::in_doubt(preview);
         self.summaries.push(text.clone());
         self.add_notice(Notice { code: "in_doubt".to_owned(), text });
         let result = ToolResult::left_open();
@@ -522,16 +611,54 @@ impl Turn {
         result
     }
 
+    fn note_refused(&mut self, call: &ToolCall, refusal: Refusal, message: String) -> ToolResult {
+        let told = match refusal {
+            // The tool's own words are for the person too; the others are for the model.
+            Refusal::Failed => Some(message.clone()),
+            Refusal::UnknownTool | Refusal::InvalidArguments => Some(words::CALL_NOT_DONE.to_owned()),
+            Refusal::Forbidden => Some(words::NOT_ALLOWED.to_owned()),
+            // The call that was made before says how the turn ended.
+            Refusal::DeniedBefore | Refusal::InDoubt => None,
+        };
+        if let Some(told) = told {
+            self.summaries.push(told.clone());
+            self.note_failure(&call.name, message.clone(), told, refusal == Refusal::UnknownTool);
+        }
+        let result = ToolResult::failed(message);
+        if matches!(refusal, Refusal::Forbidden | Refusal::DeniedBefore | Refusal::Failed) {
+            let (tool, arguments) = (call.name.clone(), call.arguments.clone());
+            self.used.push(ToolInvocation { tool, arguments, result: result.clone() });
+        }
+        result
+    }
+
+    fn note_failure(&mut self, tool: &str, message: String, told: String, is_unknown: bool) {
+        let (tool, round) = (tool.to_owned(), self.iterations);
+        self.failures.push(Failure { tool, message, told, round, is_unknown });
+    }
+
+    /// Forgets what a success of this tool makes good: what failed in earlier rounds, of this tool, or of tools that only
+    /// read. Another change does not stand in for one that failed.
+    fn make_good(&mut self, tool: &str) {
+        let round = self.iterations;
+        let mut failures = std::mem::take(&mut self.failures);
+        failures.retain(|failure| {
+            failure.round == round || (failure.tool != tool && self.changes(&failure.tool))
+        });
+        self.failures = failures;
+    }
+
     fn note_executed(&mut self, tool: &str, result: &ToolResult, summary: Option<String>) {
         if result.success {
             self.succeeded = true;
-            self.failure = None;
+            self.make_good(tool);
             let data = result.data.as_ref().map(ToString::to_string).unwrap_or_default();
             self.summaries.push(summary.unwrap_or(data));
         } else {
             let message = result.error.clone().unwrap_or_default();
-            self.summaries.push(message.clone());
-            self.failure = Some((tool.to_owned(), message));
+            let told = summary.unwrap_or_else(|| message.clone());
+            self.summaries.push(told.clone());
+            self.note_failure(tool, message, told, false);
         }
     }
 
@@ -557,7 +684,10 @@ impl Turn {
                 raw: text,
             });
         }
-        let error = self.failure.clone().map(|(tool, message)| TurnError::Tool { tool, message });
+        let error = self
+            .failures
+            .last()
+            .map(|failure| TurnError::Tool { tool: failure.tool.clone(), message: failure.message.clone() });
         let outcome = if self.left_open {
             OutcomeCategory::InDoubt
         } else if error.is_some() {
@@ -642,7 +772,7 @@ impl Turn {
     pub fn request(&self) -> GenerateRequest {
         let setup = &self.setup;
         let mut tools = setup.tools.clone();
-        if !tools.is_empty() {
+        if setup.control_functions && !tools.is_empty() {
             tools.extend(control_functions());
         }
         let (native, prompted) = match &setup.output {
@@ -700,7 +830,7 @@ impl Turn {
             DecisionKind::ExecutePending
         } else if !self.denied.is_empty() || self.expired || self.left_open {
             DecisionKind::CancelPending
-        } else if self.succeeded || self.failure.is_some() {
+        } else if self.succeeded || !self.used.is_empty() {
             DecisionKind::InvokeTool
         } else {
             DecisionKind::RespondOnly
@@ -717,7 +847,12 @@ impl Turn {
                 self.used
                     .first()
                     .map(|used| UserIntent::of_tool(&used.tool))
-                    .or_else(|| self.asked_for.first().map(|call| UserIntent::of_tool(&call.name)))
+                    .or_else(|| {
+                        // What a model makes up is nothing that the person wanted.
+                        let is_known =
+                            |call: &&ToolCall| self.setup.call.is_some() || self.knows(&call.name).is_some();
+                        self.asked_for.iter().find(is_known).map(|call| UserIntent::of_tool(&call.name))
+                    })
                     .unwrap_or(UserIntent::GeneralChat)
             }
         }

@@ -3,11 +3,12 @@
 use super::round::Round;
 use super::{Action, CallEnd, State, ToolStyle, Turn, TurnSetup};
 use crate::confirmation::{PendingCall, Verdict};
+use crate::decision::OutcomeCategory;
 use crate::error::ModelError;
 use crate::event::{Event, GateVerdict, Recorded, ResolvedBy};
 use crate::id::{CallId, TurnId};
 use crate::message::Message;
-use crate::model::{GenerateResponse, GenerationConfig, SchemaSupport};
+use crate::model::{FinishReason, GenerateResponse, GenerationConfig, SchemaSupport};
 use crate::output::OutputSchema;
 use crate::summary::recalled;
 use crate::tool::{ToolCall, ToolResult};
@@ -36,7 +37,7 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
     let (before, of_turn) = events.split_at(at);
     let of_turn: Vec<&Event> =
         of_turn.iter().map(|recorded| &recorded.event).filter(|event| event.turn() == Some(id)).collect();
-    let Some(Event::TurnStarted { message, message_chars, model, limits, output_schema, .. }) =
+    let Some(Event::TurnStarted { message, message_chars, model, limits, output_schema, call, .. }) =
         of_turn.first()
     else {
         return None;
@@ -46,9 +47,11 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
         model: model.clone(),
         instruction: String::new(),
         recalled: recalled(before, limits.history_messages_max),
+        call: call.clone(),
         message: message.clone(),
         message_chars: *message_chars,
         tools: Vec::new(),
+        control_functions: true,
         config: GenerationConfig::default(),
         limits: limits.clone(),
         style: ToolStyle::Native,
@@ -66,6 +69,12 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
                 requests.push(if changed { turn.request() } else { request }.messages);
                 match reply(&of_turn, number) {
                     Some((Err(error), 0)) => turn.on_unsendable(error).ok(),
+                    Some((Ok(mut said), _)) => {
+                        if output_schema.is_none() && was_unread(&of_turn, &said, number) {
+                            said.finish = FinishReason::MalformedCall;
+                        }
+                        turn.on_model_result(Ok(said)).ok()
+                    }
                     Some((reply, _)) => turn.on_model_result(reply).ok(),
                     None => None,
                 }
@@ -97,6 +106,21 @@ fn reply(events: &[&Event], wanted: usize) -> Option<(Result<GenerateResponse, M
         }
         _ => None,
     })
+}
+
+/// Whether words were taken for a call that could not be read. Which tools there were is not recorded; that the model was asked
+/// again, or that the turn failed, is.
+fn was_unread(events: &[&Event], said: &GenerateResponse, number: usize) -> bool {
+    let answers = said.finish == FinishReason::Stop || said.finish == FinishReason::ToolCalls;
+    let in_words = answers && said.tool_calls().next().is_none() && !said.text().trim().is_empty();
+    let went_on = |event: &&Event| match event {
+        Event::ModelReplied { number: other, .. } => {
+            usize::try_from(*other).is_ok_and(|other| other > number)
+        }
+        Event::TurnFinished { end, .. } => end.outcome == OutcomeCategory::LlmFailure,
+        _ => false,
+    };
+    in_words && events.iter().any(went_on)
 }
 
 /// How a call of the model ended at first: that it waits is an end, too.

@@ -13,13 +13,16 @@ pub(super) struct Round {
     pub(super) calls: Vec<(ToolCall, Option<CallEnd>)>,
     /// Calls whose arguments the person changed before they ran.
     pub(super) edited: Vec<CallId>,
+    /// What calls would do whose end nobody saw, in the person's words.
+    pub(super) doubted: Vec<(CallId, String)>,
     pub(super) ending: Option<Ending>,
 }
 
 impl Round {
     /// Calls of which nothing is known yet.
     pub(super) fn new(calls: Vec<ToolCall>, ending: Option<Ending>) -> Self {
-        Self { calls: calls.into_iter().map(|call| (call, None)).collect(), edited: Vec::new(), ending }
+        let calls = calls.into_iter().map(|call| (call, None)).collect();
+        Self { calls, edited: Vec::new(), doubted: Vec::new(), ending }
     }
 
     /// Notes how calls ended. True if one of them had waited for a human and ran.
@@ -30,12 +33,20 @@ impl Round {
             if let (Some(CallEnd::Waiting(shown)), Some(arguments)) = (&*slot, end.began_with()) {
                 approved |= matches!(end, CallEnd::Executed { .. });
                 if shown.arguments != *arguments && !self.edited.contains(&id) {
-                    self.edited.push(id);
+                    self.edited.push(id.clone());
                 }
+            }
+            if let CallEnd::Waiting(PendingCall { preview, doubt: Some(_), .. }) = &end {
+                self.doubted.push((id.clone(), preview.clone()));
             }
             *slot = Some(end);
         }
         approved
+    }
+
+    /// Whether the call is one of it.
+    pub(super) fn has(&self, id: &CallId) -> bool {
+        self.calls.iter().any(|(call, _)| call.id == *id)
     }
 
     /// Whether something is known of every call.

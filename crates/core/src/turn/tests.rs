@@ -13,7 +13,7 @@ use crate::error::TimeBound;
 use crate::id::{ModelId, ProviderId, TurnId};
 use crate::limits::TurnLimits;
 use crate::model::{FinishReason, GenerationConfig, MaxTokens, SchemaSupport};
-use crate::tool::{MalformedArguments, ToolDefinition};
+use crate::tool::{Annotations, MalformedArguments, ToolDefinition};
 
 /// What arrives.
 #[derive(Clone)]
@@ -42,8 +42,10 @@ fn setup() -> TurnSetup {
         model: ModelId::new("test", "model").unwrap(),
         instruction: "Be brief.".to_owned(),
         recalled: Recalled::default(),
+        call: None,
         message: "hello".to_owned(),
         message_chars: 5,
+        control_functions: true,
         tools: vec![ToolDefinition::new("add", "Adds.", json!({"type": "object"})).unwrap()],
         config: GenerationConfig::default(),
         limits: TurnLimits::default(),
@@ -192,15 +194,6 @@ fn a_reply_that_is_one_question_is_a_clarification() {
         finish ASK_CLARIFICATION AMBIGUOUS AMBIGUITY:UNCLEAR_INTENT: Which task do you mean?
     "#]],
     );
-    for (words, question) in [
-        ("Is it v1.2?", true),
-        ("Hello! How can I help?", false),
-        ("Yes.", false),
-        ("Milk?\nBread?", false),
-        ("What, e.g. tomorrow?", false),
-    ] {
-        assert_eq!(is_one_question(words), question, "{words}");
-    }
 }
 
 #[test]
@@ -260,7 +253,8 @@ fn refusals_of_the_gate_go_back_to_the_model() {
         call model (2 messages, last: hello)
         call tools: ad{}
         call model (4 messages, last: ad {"success":false,"error":"no such tool"})
-        finish RESPOND_ONLY ad SUCCESS:RESPONSE_GIVEN: Sorry.
+        finish RESPOND_ONLY GENERAL_CHAT ERROR:TOOL_FAILURE [tool_failure]: Sorry.
+        (One step did not work and was not carried out.)
     "#]],
     );
 }
@@ -281,6 +275,138 @@ fn a_failed_tool_is_said_even_if_the_model_calls_it_a_success() {
             the disk is full
         "#]],
     );
+}
+
+#[test]
+fn what_was_done_weighs_more_than_a_question_behind_it() {
+    let read_only = Annotations { read_only: true, ..Annotations::default() };
+    let look = ToolDefinition::new("look", "Looks.", json!({"type": "object"})).unwrap().annotated(read_only);
+    let mut setup = setup();
+    setup.tools.push(look);
+    let unknown = || CallEnd::Refused { refusal: Refusal::UnknownTool, message: "no such tool".to_owned() };
+    let (which, offer) = ("You have two. Which one do you mean?", "You have one. Shall I remove it?");
+    let decline = "I'm sorry, I can't send e-mails.";
+    for (tool, end, words, outcome) in [
+        ("add", ran(json!(1), "Added."), which, OutcomeCategory::TaskCompleted),
+        ("add", broke("the disk is full"), which, OutcomeCategory::ToolFailure),
+        ("add", ran(json!(1), "Added."), decline, OutcomeCategory::TaskCompleted),
+        ("look", ran(json!(1), "Two."), which, OutcomeCategory::UnclearIntent),
+        ("look", ran(json!(1), "One."), offer, OutcomeCategory::TaskCompleted),
+        ("look", ran(json!(1), "None."), decline, OutcomeCategory::OutOfScope),
+        ("send", unknown(), decline, OutcomeCategory::OutOfScope),
+        ("send", unknown(), which, OutcomeCategory::UnclearIntent),
+    ] {
+        let arrivals = [In::Calls(vec![(tool, json!({}))]), In::Ends(vec![end]), In::Says(words)];
+        let (_, end) = run(Turn::new(setup.clone()).unwrap(), &arrivals);
+        let end = end.unwrap();
+        assert_eq!(end.outcome, outcome, "{tool}: {words}");
+        assert!(end.decision.text.starts_with(words), "{tool}: {}", end.decision.text);
+    }
+}
+
+#[test]
+fn a_call_in_the_text_that_nobody_could_read_is_asked_for_again() {
+    check(
+        &[In::Says("<tool_call>\n{\"name\": \"add\", \"arguments\": {"), In::Says("add(1)")],
+        expect![[r#"
+            call model (2 messages, last: hello)
+            call model (3 messages, last: [Your last call could not be read. Make it again.])
+            finish RESPOND_ONLY GENERAL_CHAT ERROR:LLM_FAILURE [invalid_response]: I had trouble processing that. Please try again, perhaps in other words.
+        "#]],
+    );
+    // Talked about, in a fence, or of no tool there is: an answer.
+    for words in [
+        "Write `add(1)` for that.",
+        "Like this:\n```\n<tool_call>\n```\nThat is all.",
+        "sub(1)",
+        "{\"name\": \"Ada\"}",
+    ] {
+        let (_, end) = run(Turn::new(setup()).unwrap(), &[In::Says(words)]);
+        assert_eq!(end.unwrap().outcome, OutcomeCategory::ResponseGiven, "{words}");
+    }
+}
+
+#[test]
+fn control_functions_can_be_left_out() {
+    let offered = |control_functions| {
+        let turn = Turn::new(TurnSetup { control_functions, ..setup() }).unwrap();
+        turn.request().tools.iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(offered(true), ["add", ASK_USER, DECLINE]);
+    assert_eq!(offered(false), ["add"]);
+}
+
+/// A call that cannot be read is no limit of the person's: it is an answer that cannot be read.
+#[test]
+fn the_same_unreadable_call_again_and_again_is_an_unreadable_answer() {
+    let unreadable = || {
+        let call = ToolCall {
+            malformed: Some(MalformedArguments {
+                text: r#"{"half": "#.to_owned(),
+                reason: "line 1".to_owned(),
+            }),
+            ..ToolCall::from_object(0, None, "add".to_owned(), Arguments::new())
+        };
+        In::Reply(FinishReason::ToolCalls, vec![Content::ToolCall(call)])
+    };
+    let refused = || {
+        In::Ends(vec![CallEnd::Refused {
+            refusal: Refusal::InvalidArguments,
+            message: "not JSON".to_owned(),
+        }])
+    };
+    let arrivals = [unreadable(), refused(), unreadable(), refused(), unreadable(), refused(), unreadable()];
+    let end = run(Turn::new(setup()).unwrap(), &arrivals).1.unwrap();
+    assert_eq!(end.outcome, OutcomeCategory::LlmFailure);
+    assert!(end.decision.text.contains(words::TROUBLE_PROCESSING), "{}", end.decision.text);
+    let Some(TurnError::Model { error }) = end.error else { panic!("{:?}", end.error) };
+    assert_eq!(error.raw(), Some(r#"{"half": "#));
+}
+
+#[test]
+fn a_refused_call_is_no_success_whatever_the_model_says() {
+    for (refusal, message, told) in [
+        (Refusal::InvalidArguments, "/description: is blank", words::CALL_NOT_DONE),
+        (Refusal::UnknownTool, "no such tool", words::CALL_NOT_DONE),
+        (Refusal::Failed, "The task list did not answer.", "The task list did not answer."),
+        (Refusal::Forbidden, "not allowed", words::NOT_ALLOWED),
+    ] {
+        let refused = CallEnd::Refused { refusal, message: message.to_owned() };
+        let lie = "I added “buy milk” to your list!";
+        let arrivals = [In::Calls(vec![("add", json!({}))]), In::Ends(vec![refused]), In::Says(lie)];
+        let (_, end) = run(Turn::new(setup()).unwrap(), &arrivals);
+        let end = end.unwrap();
+        assert_eq!(end.outcome, OutcomeCategory::ToolFailure, "{refusal:?}");
+        assert_eq!(end.decision.text, format!("{lie}\n{told}"), "{refusal:?}");
+        let error = Some(TurnError::Tool { tool: "add".to_owned(), message: message.to_owned() });
+        assert_eq!(end.error, error, "{refusal:?}");
+    }
+}
+
+/// A change that failed is made good by the same tool only, and not in the same round; reading makes nothing good.
+#[test]
+fn another_call_does_not_stand_in_for_a_change_that_failed() {
+    let outcome = |arrivals: &[In]| {
+        let tool = |name: &str| ToolDefinition::new(name, "Works.", json!({"type": "object"})).unwrap();
+        let read_only = crate::tool::Annotations { read_only: true, ..Default::default() };
+        let tools = vec![tool("add"), tool("drop"), tool("list").annotated(read_only)];
+        run(Turn::new(TurnSetup { tools, ..setup() }).unwrap(), arrivals).1.unwrap().outcome
+    };
+    let call = |name: &'static str| In::Calls(vec![(name, json!({}))]);
+    let (failed, worked) = (|| In::Ends(vec![broke("busy")]), || In::Ends(vec![ran(json!(1), "Did it.")]));
+    let ends = [
+        (["add", "add"], OutcomeCategory::TaskCompleted),
+        (["add", "list"], OutcomeCategory::ToolFailure),
+        (["add", "drop"], OutcomeCategory::ToolFailure),
+        (["list", "add"], OutcomeCategory::TaskCompleted),
+    ];
+    for ([fails, works], expected) in ends {
+        let got = outcome(&[call(fails), failed(), call(works), worked(), In::Says("Done.")]);
+        assert_eq!(got, expected, "{fails}, then {works}");
+    }
+    let both = In::Calls(vec![("add", json!({"n": 1})), ("add", json!({"n": 2}))]);
+    let got = outcome(&[both, In::Ends(vec![broke("busy"), ran(json!(2), "Did it.")]), In::Says("Done.")]);
+    assert_eq!(got, OutcomeCategory::ToolFailure, "the other one of the same round");
 }
 
 #[test]
@@ -438,7 +564,7 @@ fn a_cut_inside_a_call_is_never_executed_and_a_cut_text_survives() {
     let (_, end) = run(Turn::new(small).unwrap(), &[cut_text]);
     let end = end.unwrap();
     assert_eq!((end.decision.text.as_str(), end.outcome), ("Once upon", OutcomeCategory::MaxTokensLimit));
-    assert_eq!(end.notices[0].text, "The answer was cut at the limit of 7 tokens (max_tokens).");
+    assert_eq!(end.notices[0].text, "The answer was cut at the limit of 7 tokens.");
 }
 
 #[test]
@@ -673,6 +799,25 @@ fn what_arrives_out_of_order_is_refused() {
     turn.on_model_result(Ok(reply(FinishReason::Stop, vec![text("Hi.")]))).unwrap();
     let error = turn.on_model_result(Ok(reply(FinishReason::Stop, vec![]))).unwrap_err();
     assert_eq!(error.to_string(), "a model reply arrived while the turn was finished");
+}
+
+/// What is refused changes nothing: it can arrive again, whole.
+#[test]
+fn an_incomplete_arrival_leaves_the_turn_as_it_was() {
+    let mut turn = Turn::new(setup()).unwrap();
+    turn.start().unwrap();
+    let call =
+        |name: &str| Content::ToolCall(ToolCall::from_object(0, None, name.to_owned(), Arguments::new()));
+    let asked = reply(FinishReason::ToolCalls, vec![call("add"), call("drop")]);
+    let Action::CallTools(calls) = turn.on_model_result(Ok(asked)).unwrap() else { panic!("no calls") };
+    let ends: Vec<_> = calls.iter().map(|call| (call.id.clone(), ran(json!(1), "Did it."))).collect();
+    let some = turn.on_call_ends(ends[..1].to_vec()).unwrap_err();
+    assert!(some.to_string().contains("some calls only"), "{some}");
+    let other = vec![(CallId::new("call_other").unwrap(), ran(json!(1), "Did it."))];
+    assert!(
+        turn.on_call_ends([ends.clone(), other].concat()).unwrap_err().to_string().contains("another call")
+    );
+    assert!(matches!(turn.on_call_ends(ends).unwrap(), Action::CallModel(_)));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::message::{Content, Part};
 use crate::model::{FinishReason, GenerateResponse};
 use crate::tool::{Arguments, Reference, ToolCall, ToolDefinition};
-use crate::turn::{ASK_USER, is_one_question};
+use crate::turn::ASK_USER;
 
 use super::actions::{self, ACTIONS_MAX, Control};
 use super::doubt::Doubt;
@@ -119,8 +119,6 @@ fn said(control: &Control, args: &Arguments, guard: &Guard<'_>) -> Content {
     }
     match control.function {
         Some(name) => call(0, name, [(control.argument.to_owned(), json!(words))].into_iter().collect()),
-        // A reply that is one question would count as asking for clarification, which has its own action.
-        None if is_one_question(words) => Content::Text { text: format!("All right. {words}") },
         None => Content::Text { text: words.to_owned() },
     }
 }

@@ -16,6 +16,8 @@ pub(super) enum Doubt<'a> {
     NoSuch { kind: &'a str, id: String },
     /// Several fit, or none: these are the nearest.
     Which { kind: &'a str, candidates: Vec<&'a Reference> },
+    /// None was named; these are open.
+    Unnamed { kind: &'a str, open: Vec<&'a Reference> },
     /// The person may have meant something else than doing this to it.
     Sure { tool: &'a ToolDefinition, what: String },
     /// Something was named, and not what to do with it.
@@ -43,6 +45,11 @@ impl Doubt<'_> {
                 }
                 Some(_) => format!("Which {kind} do you mean? More than one fits."),
             },
+            Self::Unnamed { kind, open } if open.len() > CANDIDATES_MAX => {
+                let some: Vec<String> = open.iter().take(CANDIDATES_MAX).map(|thing| listed(thing)).collect();
+                format!("Which {kind} do you mean: {}, or another one?", some.join(", "))
+            }
+            Self::Unnamed { kind, open } => Self::Which { kind, candidates: open.clone() }.question(),
             Self::Sure { tool, what } => format!("Do you want me to {} \u{201c}{what}\u{201d}?", verb(tool)),
             Self::WhatWith { what } => format!("What should I do with \u{201c}{what}\u{201d}?"),
             Self::Again { tool, what } => {

@@ -285,6 +285,13 @@ pub(super) fn asks_for_a_fact(text: &str) -> bool {
     begins(QUESTION_WORDS) || (text.trim_end().ends_with('?') && begins(QUESTION_VERBS))
 }
 
+/// Whether the text asks what the listener is or does, and names nothing: "What can you do?"
+pub(super) fn asks_about_the_listener(text: &str) -> bool {
+    const ASKS: &[&str] = &["what can you do", "what do you do", "what are you", "who are you"];
+    let words = tokens(text).join(" ");
+    ASKS.iter().any(|ask| format!(" {words} ").contains(&format!(" {ask} "))) && content(text).is_empty()
+}
+
 /// Whether the text has a word for saying something in other words.
 pub(super) fn rewords(text: &str) -> bool {
     tokens(text).iter().any(|word| word.ends_with("n't") || is_in(REWORDS, word))

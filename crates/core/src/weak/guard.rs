@@ -166,9 +166,7 @@ impl<'a> Guard<'a> {
         match meant {
             Some(meant) if !quoted && all.iter().all(|call| call.tool.name != meant.name) => {
                 match (meant.references.first(), nature(call.tool)) {
-                    (Some(reference), _) => {
-                        Err(Doubt::Which { kind: &reference.kind, candidates: Vec::new() })
-                    }
+                    (Some(reference), _) => Err(self.unnamed(&reference.kind)),
                     (None, _) => Err(Doubt::Words { tool: meant, of: None }),
                 }
             }

@@ -13,6 +13,7 @@ impl Guard<'_> {
     pub(super) fn offers(&self, tool: &ToolDefinition) -> bool {
         match nature(tool) {
             _ if self.says_nothing() || self.ordered_instead(tool) => false,
+            _ if english::asks_about_the_listener(&self.said.message) => false,
             Nature::Looks => !self.orders_a_change() && !self.names_by_number(tool),
             Nature::Makes | Nature::Rewords | Nature::Settles | Nature::Destroys => !self.wants_a_fact(),
         }

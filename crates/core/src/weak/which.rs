@@ -17,9 +17,11 @@ impl<'a> Guard<'a> {
         text: Option<&str>,
     ) -> Result<usize, Doubt<'a>> {
         let of_kind: Vec<usize> = (0..self.things.len()).filter(|&at| self.things[at].kind == kind).collect();
-        let which = |candidates: Vec<usize>| Doubt::Which {
-            kind,
-            candidates: candidates.into_iter().map(|at| self.things[at]).collect(),
+        let which = |candidates: Vec<usize>| match candidates[..] {
+            [] => self.unnamed(kind),
+            _ => {
+                Doubt::Which { kind, candidates: candidates.into_iter().map(|at| self.things[at]).collect() }
+            }
         };
         let mut chosen: Vec<usize> =
             of_kind.iter().copied().filter(|&at| things::name(self.things[at]) == name).collect();
@@ -99,6 +101,12 @@ impl<'a> Guard<'a> {
             }
         }
         Err(which(Vec::new()))
+    }
+
+    /// The question which thing is meant, where nothing that was said speaks for any of them.
+    pub(super) fn unnamed(&self, kind: &'a str) -> Doubt<'a> {
+        let open = self.things.iter().copied().filter(|thing| thing.kind == kind && !thing.done).collect();
+        Doubt::Unnamed { kind, open }
     }
 
     pub(super) fn place(&self, kind: &str) -> Option<Option<usize>> {

@@ -63,7 +63,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-fn check(gate: &Gate, name: &str, arguments: &str, denied: &[(String, Arguments)]) -> GateVerdict {
+pub(crate) fn check(gate: &Gate, name: &str, arguments: &str, denied: &[(String, Arguments)]) -> GateVerdict {
     let turn = TurnId(Uuid::from_u128(1));
     let call = ToolCall {
         id: CallId::new("call_1").unwrap(),
@@ -82,6 +82,7 @@ fn check(gate: &Gate, name: &str, arguments: &str, denied: &[(String, Arguments)
         confirmation_expiry: std::time::Duration::from_secs(60),
         denied,
         interrupted: &[],
+        said_before_others: None,
     };
     now(gate.check(&context, &call, &circumstances))
 }

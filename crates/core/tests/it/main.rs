@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail a test by panicking")]
 
+mod answers;
 mod confirmation;
 mod gate;
 mod session;

@@ -91,7 +91,7 @@ fn it_is_closed_by_its_person_or_by_a_day_without_anything_and_open_with_the_nex
     check(&known(&left), at(4), SessionState::Closed);
     let mut back = known(&left);
     let body = InputBody::message("again");
-    back.inbox.push(Input { id: InputId::new("i2").unwrap(), at: at(9), request_id: None, body });
+    back.inbox.push(Input::new(InputId::new("i2").unwrap(), at(9), body));
     check(&back, at(10), SessionState::Active);
     assert_eq!(at_once(&back).last_activity, Some(at(9)));
     check(

@@ -168,6 +168,27 @@ fn a_turn_that_was_stopped_shows_what_it_was_at() {
 }
 
 #[test]
+fn words_that_were_taken_for_a_call_are_asked_for_again_in_the_trace_too() {
+    let said = |words: &str| json!([{"type": "text", "text": words}]);
+    let steps = trace(
+        &events(&[
+            (1, started()),
+            (10, replied(1, 5, &said("<tool_call>{\"name\": \"add_task\""))),
+            (20, replied(2, 5, &said("Added."))),
+        ]),
+        turn(),
+        LogContent::Full,
+    );
+    let asked: Vec<String> = steps
+        .iter()
+        .filter(|step| step.kind == StepKind::Model)
+        .map(|step| step.request.as_ref().map(Value::to_string).unwrap_or_default())
+        .collect();
+    assert_eq!(asked.len(), 2);
+    assert!(!asked[0].contains("could not be read") && asked[1].contains("could not be read"), "{asked:?}");
+}
+
+#[test]
 fn a_trace_says_no_more_than_the_log_may() {
     let drops = json!([{"type": "thinking", "text": "It is Erika."}, call("delete_task", &json!({"task_id": "Erika"}))]);
     let refuse = json!({"gate": "refuse", "refusal": "invalid_arguments", "message": "no Erika"});

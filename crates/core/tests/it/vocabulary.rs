@@ -156,7 +156,7 @@ fn words_of_decisions_and_outcomes_are_those_of_the_design() {
         assert_eq!(OutcomeCategory::from_str(outcome.as_str()).as_ref(), Ok(outcome));
         assert_eq!(serde_json::to_value(outcome).unwrap(), json!(outcome.as_str()));
     }
-    assert_eq!(OutcomeCategory::ALL.len(), 19);
+    assert_eq!(OutcomeCategory::ALL.len(), 20);
     for (tool, intent) in [
         ("add_task", "CREATE_TASK"),
         ("list_tasks", "LIST_TASKS"),

@@ -157,7 +157,12 @@ fn read_head(note: &Walked) -> Option<String> {
 }
 
 fn read(note: &Walked) -> Option<String> {
-    let bytes = fs::read(&note.real).ok().filter(|bytes| bytes.len() as u64 <= NOTE_BYTES_MAX)?;
+    let mut bytes = Vec::new();
+    // No more than is looked at: a file of any size may lie there.
+    fs::File::open(&note.real).ok()?.take(NOTE_BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
+    if bytes.len() as u64 > NOTE_BYTES_MAX {
+        return None;
+    }
     Some(
         String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),

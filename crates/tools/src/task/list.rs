@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_core::port::TaskStore;
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, TaskFilter, Tool, ToolContext, ToolDefinition, ToolError,
+    Annotations, Arguments, BoxFuture, Prepared, TaskFilter, Tool, ToolContext, ToolDefinition, ToolError,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -48,6 +48,15 @@ impl ListTasks {
 impl Tool for ListTasks {
     fn definition(&self) -> &ToolDefinition {
         &self.definition
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        _context: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Prepared, ToolError>> {
+        let preview = Some("Show the tasks".to_owned());
+        Box::pin(std::future::ready(Ok(Prepared::Ready { arguments, preview })))
     }
 
     fn call<'a>(

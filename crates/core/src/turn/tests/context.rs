@@ -32,6 +32,7 @@ fn started() -> Event {
         model: ModelId::new("test", "model").unwrap(),
         limits: TurnLimits::default(),
         output_schema: None,
+        call: None,
     }
 }
 
