@@ -88,7 +88,7 @@ fn conversation(number: u32) -> ConversationKey {
 /// A turn with one tool call: the input, then what is appended, one commit each.
 async fn journaled(store: &impl Journal, number: u32) {
     let (key, body) = (conversation(number), InputBody::message("add buy milk to my list"));
-    let input = Input { id: InputId::new("i1").unwrap(), at: at(), request_id: None, body };
+    let input = Input::new(InputId::new("i1").unwrap(), at(), body);
     store.submit(&key, &input).await.unwrap();
     let mut next = 1;
     for events in commits(number) {

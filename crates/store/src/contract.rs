@@ -48,6 +48,7 @@ pub async fn task_store<T: TaskStore>(make: impl AsyncFn() -> T) {
 /// Everything a journal, with its logs and its list of conversations, must do.
 pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl AsyncFn() -> J) {
     inputs_wait_in_order_and_once(&make().await).await;
+    an_id_of_another_request_is_refused(&make().await).await;
     only_the_next_place_is_free(&make().await).await;
     a_step_has_one_event_of_a_kind(&make().await).await;
     every_kind_of_event_comes_back_as_it_was(&make().await).await;
@@ -67,7 +68,6 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     an_unreadable_answer_is_kept_in_the_decision(&make().await).await;
     decisions_are_filtered(&make().await).await;
     decisions_are_paged(&make().await).await;
-    calls_without_a_model_are_logged_too(&make().await).await;
     logs_belong_to_their_user(&make().await).await;
     logs_hold_what_they_may(&make().await).await;
     a_decision_names_its_request(&make().await).await;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
-use adjutant_core::BoxFuture;
 use adjutant_core::port::StoreError;
+use adjutant_core::{BoxFuture, UserId};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -22,6 +22,12 @@ pub trait Maintenance: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError`] if it could not even look. Damage is a finding and not an error.
     fn check(&self) -> BoxFuture<'_, Result<Vec<Finding>, StoreError>>;
+
+    /// Returns every user who has a task, a conversation or a change of a memory, in the order of their names' bytes.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it cannot be read.
+    fn users(&self) -> BoxFuture<'_, Result<Vec<UserId>, StoreError>>;
 
     /// Writes a copy of the whole database to a file, while others go on working. The file is there when it is whole and
     /// was found to be sound, or not at all.

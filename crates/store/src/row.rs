@@ -146,6 +146,8 @@ pub(crate) struct InputRow {
     pub(crate) body: String,
     pub(crate) at: String,
     pub(crate) request_id: Option<String>,
+    pub(crate) fingerprint: Option<String>,
+    pub(crate) after: Option<i64>,
 }
 
 impl InputRow {
@@ -160,6 +162,8 @@ impl InputRow {
             body: Self::body_of(&input.body)?,
             at: time_text(input.at),
             request_id: input.request_id.clone(),
+            fingerprint: input.fingerprint.clone(),
+            after: None,
         })
     }
 
@@ -169,7 +173,8 @@ impl InputRow {
         let body: InputBody = serde_json::from_str(&self.body).map_err(|error| unreadable(&what, error))?;
         let at = read_time(&self.at, &what)?;
         let id = InputId::new(self.id).map_err(|error| unreadable(&what, error))?;
-        Ok(Input { id, at, request_id: self.request_id, body })
+        let after = self.after.map_or(Ok(0), u64::try_from).map_err(|error| unreadable(&what, error))?;
+        Ok(Input { id, at, request_id: self.request_id, fingerprint: self.fingerprint, after, body })
     }
 }
 

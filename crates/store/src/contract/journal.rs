@@ -1,7 +1,7 @@
 use adjutant_core::port::{
     ConversationFilter, ConversationStore, Cursor, Deleted, Journal, Loaded, LogStore, StoreError,
 };
-use adjutant_core::{ConversationKey, DecisionFilter, Event};
+use adjutant_core::{ConversationKey, DecisionFilter, Event, Input};
 
 use super::sample::*;
 
@@ -19,6 +19,24 @@ pub async fn inputs_wait_in_order_and_once(store: &impl Journal) {
     store.append(&key, 1, at(10), &[started(1, "z")]).await.unwrap();
     store.submit(&key, &inputs[0]).await.unwrap();
     assert_eq!(store.load(&key).await.unwrap().inbox, inputs[1..]);
+}
+
+/// The same id with another fingerprint is refused, also after the input was taken; without one it is a repeat.
+pub async fn an_id_of_another_request_is_refused(store: &impl Journal) {
+    let key = conversation("anna", 1);
+    let named = |print: Option<&str>| Input {
+        fingerprint: print.map(str::to_owned),
+        ..message("i1", 0, "drop the milk")
+    };
+    store.submit(&key, &named(Some("a"))).await.unwrap();
+    assert_eq!(store.load(&key).await.unwrap().inbox, [named(Some("a"))]);
+    assert_eq!(store.submit(&key, &named(Some("b"))).await, Err(StoreError::Reused));
+    store.append(&key, 1, at(10), &[started(1, "i1")]).await.unwrap();
+    assert_eq!(store.submit(&key, &named(Some("b"))).await, Err(StoreError::Reused));
+    for same in [Some("a"), None] {
+        store.submit(&key, &named(same)).await.unwrap();
+    }
+    assert_eq!(store.load(&key).await.unwrap().inbox, []);
 }
 
 /// Appending anywhere but at the next free place is a conflict and writes nothing, nor does a conversation that is not
@@ -100,7 +118,7 @@ pub async fn large_bodies_come_back_as_they_were(store: &impl Journal) {
     ];
     store.append(&key, 1, at(1), &events).await.unwrap();
     assert_eq!(store.load(&key).await.unwrap().events, recorded(1, at(1), &events));
-    assert_eq!(store.parked(&key.user).await.unwrap()[0].1.seq, 5);
+    assert_eq!(store.parked(Some(&key.user)).await.unwrap()[0].1.seq, 5);
     let elsewhere = conversation("bert", 1);
     store.submit(&elsewhere, &message("i1", 0, "read it all")).await.unwrap();
     store.append(&elsewhere, 1, at(1), &events).await.unwrap();
@@ -139,7 +157,7 @@ pub async fn conversations_belong_to_their_user(store: &(impl Journal + Conversa
     for seq in [1, 2] {
         assert_eq!(store.append(&berts, seq, at(2), &[failed(1, 1)]).await, Err(StoreError::Conflict));
     }
-    assert!(!store.claim(&berts, "b", std::time::Duration::from_secs(60)).await.unwrap());
+    assert!(!store.claim(&berts, "b", std::time::Duration::from_secs(60)).await.unwrap().is_held());
     assert!(!store.rename(&berts, "mine").await.unwrap());
     assert_eq!(store.delete(&berts).await.unwrap(), Deleted::NoSuchConversation);
     assert_eq!(store.list(&berts.user, &ConversationFilter::newest(10)).await.unwrap(), []);
@@ -289,7 +307,7 @@ pub async fn conversations_are_paged_and_searched(store: &(impl Journal + Conver
 pub async fn a_conversation_that_runs_is_not_deleted(store: &(impl Journal + ConversationStore)) {
     let key = conversation("anna", 1);
     store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
-    assert!(store.claim(&key, "a", std::time::Duration::from_secs(3600)).await.unwrap());
+    assert!(store.claim(&key, "a", std::time::Duration::from_secs(3600)).await.unwrap().is_held());
     assert_eq!(store.delete(&key).await.unwrap(), Deleted::Running);
     let berts = conversation("bert", 1);
     assert_eq!(store.delete(&berts).await.unwrap(), Deleted::NoSuchConversation);
@@ -298,7 +316,7 @@ pub async fn a_conversation_that_runs_is_not_deleted(store: &(impl Journal + Con
     assert!(store.summary(&key).await.unwrap().unwrap().pending);
     assert_eq!(store.summary(&berts).await.unwrap(), None);
     assert_eq!(store.delete(&key).await.unwrap(), Deleted::Yes);
-    assert_eq!(store.parked(&key.user).await.unwrap(), []);
+    assert_eq!(store.parked(Some(&key.user)).await.unwrap(), []);
     assert_eq!(store.summary(&key).await.unwrap(), None);
 }
 

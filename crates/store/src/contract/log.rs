@@ -1,9 +1,8 @@
 use adjutant_core::port::{Cursor, Journal, LogStore};
 use adjutant_core::{
-    CallId, Cost, DecisionFilter, DecisionKind, DecisionRecord, Event, Input, LogContent, Notice,
-    OutcomeCategory, ToolInvocationRecord, ToolResult, UserIntent,
+    Cost, DecisionFilter, DecisionKind, DecisionRecord, Event, Input, LogContent, Notice, OutcomeCategory,
+    ToolInvocationRecord, ToolResult, UserIntent,
 };
-use serde_json::json;
 
 use super::sample::*;
 
@@ -142,59 +141,21 @@ pub async fn decisions_are_paged(store: &(impl Journal + LogStore)) {
     assert_eq!(seen, [5, 4, 3, 2, 1].map(turn));
 }
 
-/// A button's call has a row although no turn made it; the same row again is one row.
-pub async fn calls_without_a_model_are_logged_too(store: &impl LogStore) {
-    let anna = user("anna");
-    let row = ToolInvocationRecord {
-        id: CallId::new("button_1").unwrap(),
-        decision: turn(7),
-        tool: "add_task".to_owned(),
-        arguments: json!({"z": "ä", "a": [1.5, null]}).as_object().unwrap().clone(),
-        result: ToolResult::ok(json!(null)),
-        ms: 3,
-        attempt: 1,
-        at: at(1),
-    };
-    store.record_invocation(&anna, &row).await.unwrap();
-    store.record_invocation(&anna, &row).await.unwrap();
-    assert_eq!(store.tool_invocations(&anna, turn(7)).await.unwrap(), std::slice::from_ref(&row));
-    assert_eq!(store.tool_invocations(&user("bert"), turn(7)).await.unwrap(), []);
-    // Another user's row of the same name is another row.
-    let berts = ToolInvocationRecord { ms: 4, ..row.clone() };
-    store.record_invocation(&user("bert"), &berts).await.unwrap();
-    assert_eq!(store.tool_invocations(&user("bert"), turn(7)).await.unwrap(), [berts]);
-    assert_eq!(store.tool_invocations(&anna, turn(7)).await.unwrap(), [row]);
-}
-
 /// What was said is in the logs as far as the store lets it in, however it came there; the journal has all of it.
 pub async fn logs_hold_what_they_may(store: &(impl Journal + LogStore)) {
     let (key, content) = (conversation("anna", 1), store.content());
     store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
     let events = [started(1, "i1"), failed(1, 1), call_finished(1, "call_1"), parked(1, &["call_2"])];
     store.append(&key, 1, at(1), &events).await.unwrap();
-    let by_hand = ToolInvocationRecord {
-        id: CallId::new("button_1").unwrap(),
-        decision: turn(7),
-        tool: "add_task".to_owned(),
-        arguments: json!({"description": "buy milk", "count": 7}).as_object().unwrap().clone(),
-        result: ToolResult::failed("no more milk"),
-        ms: 3,
-        attempt: 1,
-        at: at(1),
-    };
-    store.record_invocation(&key.user, &by_hand).await.unwrap();
 
     let row = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
     let calls = store.tool_invocations(&key.user, turn(1)).await.unwrap();
-    let button = store.tool_invocations(&key.user, turn(7)).await.unwrap();
-    let written = serde_json::to_string(&(&row, &calls, &button)).unwrap();
-    for words in ["drop the milk", "Delete \\\"milk\\\"?", "<html>", "buy milk", "no more milk"] {
+    let written = serde_json::to_string(&(&row, &calls)).unwrap();
+    for words in ["drop the milk", "Delete \\\"milk\\\"?", "<html>"] {
         assert_eq!(written.contains(words), content == LogContent::Full, "{content}: {words}: {written}");
     }
     assert_eq!((row.message_chars, row.error_code.as_deref()), (13, Some("invalid_response")));
     assert_eq!((calls[0].tool.as_str(), calls[0].result.success), ("delete_task", true));
-    assert_eq!(button[0].arguments.get("count").is_some(), content != LogContent::None);
-    assert_eq!(button, [by_hand.redacted(content)]);
     assert_eq!(row.message, content.text("drop the milk"));
     // Row by row it is what core makes of the events, also when each is read again to follow the next.
     assert_eq!(row.raw_response.is_some(), content != LogContent::None);
@@ -207,8 +168,9 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
     let input = Input { request_id: Some("req-1".to_owned()), ..message("i1", 0, "hi") };
     store.submit(&key, &input).await.unwrap();
     assert_eq!(store.load(&key).await.unwrap().inbox, [input]);
-    let Event::TurnStarted { turn, input, message, message_chars, model, limits, output_schema, .. } =
-        started(1, "i1")
+    let Event::TurnStarted {
+        turn, input, message, message_chars, model, limits, output_schema, call, ..
+    } = started(1, "i1")
     else {
         panic!("a sample of another kind")
     };
@@ -224,6 +186,7 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
         model,
         limits,
         output_schema,
+        call,
     };
     store.append(&key, 1, at(1), &[begun]).await.unwrap();
     let row = store.decision(&key.user, turn).await.unwrap().unwrap();

@@ -30,7 +30,7 @@ pub(crate) fn fact(number: u32, before: Option<&str>, after: Option<&str>) -> Me
         source: Some(MemorySource {
             conversation: conversation("anna", number).conversation,
             turn,
-            call: CallId::human(turn),
+            call: CallId::new("call_1").unwrap(),
         }),
         key: Some(key(&format!("k{number}"))),
         effect: MemoryEffect::Fact { before: before.map(line), after: after.map(line) },

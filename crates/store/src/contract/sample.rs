@@ -31,11 +31,11 @@ pub(crate) fn at(seconds: i64) -> Timestamp {
 }
 
 pub(crate) fn message(id: &str, seconds: i64, text: &str) -> Input {
-    Input { id: input_id(id), at: at(seconds), request_id: None, body: InputBody::message(text) }
+    Input::new(input_id(id), at(seconds), InputBody::message(text))
 }
 
 pub(crate) fn cancel(id: &str, seconds: i64) -> Input {
-    Input { id: input_id(id), at: at(seconds), request_id: None, body: InputBody::Cancel }
+    Input::new(input_id(id), at(seconds), InputBody::Cancel)
 }
 
 pub(crate) fn input_id(id: &str) -> InputId {

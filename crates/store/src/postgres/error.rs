@@ -36,12 +36,12 @@ fn explain(error: &sqlx::Error, place: &dyn fmt::Display) -> StoreError {
                 "{place} has tables of another program ({}); give Adjutant a database of its own",
                 error.message()
             )),
-            "25006" => {
-                unusable(format!("{place} is read-only, perhaps a standby; give the address of the primary"))
-            }
-            "53100" => {
-                unusable(format!("there is no space left for {place}; free some, then the same works"))
-            }
+            "25006" => StoreError::ReadOnly {
+                message: format!("{place} is read-only, perhaps a standby; give the address of the primary"),
+            },
+            "53100" => StoreError::Full {
+                message: format!("there is no space left for {place}; free some, then the same works"),
+            },
             // Deadlock, could not serialise, too many connections, shutting down, starting up.
             "40P01" | "40001" | "53300" | "57P01" | "57P02" | "57P03" => {
                 unavailable(format!("{place}: {}; try again", error.message()))

@@ -20,6 +20,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (3, "budget", include_str!("migrations/0003_budget.sql")),
     (4, "trace", include_str!("migrations/0004_trace.sql")),
     (5, "memory", include_str!("migrations/0005_memory.sql")),
+    (6, "fingerprint", include_str!("migrations/0006_fingerprint.sql")),
 ];
 
 /// Where it is, and how to get there.

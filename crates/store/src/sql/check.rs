@@ -107,7 +107,7 @@ async fn inbox<C: Connection>(
 ) -> Result<(), Failure> {
     let inputs = rows
         .fetch(
-            "SELECT id, v, body, at, request_id, taken_seq FROM inbox WHERE conversation = $1 ORDER BY accepted",
+            "SELECT id, v, body, at, request_id, fingerprint, after_seq, taken_seq FROM inbox WHERE conversation = $1 ORDER BY accepted",
             values![number],
         )
         .await?;
@@ -119,13 +119,19 @@ async fn inbox<C: Connection>(
             body: columns.text()?,
             at: columns.text()?,
             request_id: columns.maybe_text()?,
+            fingerprint: columns.maybe_text()?,
+            after: columns.maybe_int()?,
         };
         let id = input.id.clone();
-        if let Err(error) = input.read(key) {
-            problems.push(error.to_string());
-        }
+        let is_queued = match input.read(key) {
+            Ok(input) => adjutant_core::conversation::is_queued(events, &input.id),
+            Err(error) => {
+                problems.push(error.to_string());
+                false
+            }
+        };
         let Some(seq) = columns.maybe_int()? else {
-            untaken += 1;
+            untaken += i64::from(!is_queued);
             continue;
         };
         let taker = events.iter().find(|recorded| i64::try_from(recorded.seq) == Ok(seq));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant_core::port::{Journal, Loaded, StoreError};
+use adjutant_core::port::{Claim, Journal, Loaded, StoreError};
 use adjutant_core::{
     BoxFuture, ConversationKey, Event, Input, InputBody, InputId, LogContent, Recorded, UserId,
 };
@@ -13,7 +13,7 @@ use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
 
 /// Inputs that were not taken, in the order they were accepted.
-pub(crate) const INBOX: &str = "SELECT id, v, body, at, request_id FROM inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted";
+pub(crate) const INBOX: &str = "SELECT id, v, body, at, request_id, fingerprint, after_seq FROM inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted";
 
 /// What has work to do, claimed or not.
 pub(crate) const UNSETTLED: &str = "SELECT user_id, id, lease_by, lease_until FROM conversation
@@ -31,11 +31,11 @@ pub(crate) const CANCELLATION: &str =
 
 /// What each of a user's turns that wait was parked with.
 pub(crate) const PARKED: &str =
-    "SELECT conversation.id, event.seq, event.v, event.kind, event.turn, event.step,
+    "SELECT conversation.user_id, conversation.id, event.seq, event.v, event.kind, event.turn, event.step,
             COALESCE(blob.body, event.body), event.at
      FROM conversation JOIN event ON event.conversation = conversation.key AND event.seq = parked_seq
      LEFT JOIN blob ON blob.conversation = event.conversation AND blob.hash = event.blob
-     WHERE user_id = $1 AND parked_seq IS NOT NULL";
+     WHERE (CAST($1 AS TEXT) IS NULL OR user_id = $1) AND parked_seq IS NOT NULL";
 
 impl<B: Backend> Journal for SqlStore<B> {
     fn submit<'a>(
@@ -75,6 +75,8 @@ impl<B: Backend> Journal for SqlStore<B> {
                     body: columns.text()?,
                     at: columns.text()?,
                     request_id: columns.maybe_text()?,
+                    fingerprint: columns.maybe_text()?,
+                    after: columns.maybe_int()?,
                 };
                 loaded.inbox.push(row.read(key)?);
             }
@@ -101,7 +103,7 @@ impl<B: Backend> Journal for SqlStore<B> {
         key: &'a ConversationKey,
         worker: &'a str,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    ) -> BoxFuture<'a, Result<Claim, StoreError>> {
         self.run(async move {
             let mut rows = self.0.write().await?;
             let claimed = claim(&*self.0, &mut *rows, key, worker, ttl).await?;
@@ -170,13 +172,13 @@ impl<B: Backend> Journal for SqlStore<B> {
 
     fn parked<'a>(
         &'a self,
-        user: &'a UserId,
+        user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>> {
         self.run(async move {
-            let rows = self.0.read().await?.fetch(PARKED, values![user.as_str()]).await?;
+            let rows = self.0.read().await?.fetch(PARKED, values![user.map(UserId::as_str)]).await?;
             let mut parked = Vec::with_capacity(rows.len());
             for mut columns in rows {
-                let key = row::conversation_key(user.to_string(), &columns.text()?)?;
+                let key = row::conversation_key(columns.text()?, &columns.text()?)?;
                 let event = event(columns)?.read(&key)?;
                 parked.push((key, event));
             }
@@ -195,13 +197,23 @@ async fn submit<C: Connection>(rows: &mut C, key: &ConversationKey, input: &Inpu
     let row = InputRow::of(input)?;
     let inserted = rows
         .execute(
-            "INSERT INTO inbox (conversation, id, v, body, at, request_id) VALUES ($1, $2, $3, $4, $5, $6)
+            "INSERT INTO inbox (conversation, id, v, body, at, request_id, fingerprint, after_seq)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
              ON CONFLICT (conversation, id) DO NOTHING",
-            values![conversation.key, &row.id, row.v, &row.body, &row.at, row.request_id.as_deref()],
+            values![
+                conversation.key,
+                &row.id,
+                row.v,
+                &row.body,
+                &row.at,
+                row.request_id.as_deref(),
+                row.fingerprint.as_deref(),
+                conversation.next_seq - 1
+            ],
         )
         .await?;
     if inserted == 0 {
-        return Ok(());
+        return is_repeat(rows, conversation.key, &row).await;
     }
     conversation.untaken += 1;
     conversation.updated_at = conversation.updated_at.max(input.at);
@@ -209,6 +221,21 @@ async fn submit<C: Connection>(rows: &mut C, key: &ConversationKey, input: &Inpu
         conversation.title = adjutant_core::title(&input.body).unwrap_or_default();
     }
     save_conversation(rows, &conversation).await
+}
+
+/// Fails with [`StoreError::Reused`] if the input of this id was made from another request.
+async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRow) -> Result<(), Failure> {
+    let Some(fingerprint) = &row.fingerprint else { return Ok(()) };
+    let known = rows
+        .fetch_first(
+            "SELECT fingerprint FROM inbox WHERE conversation = $1 AND id = $2",
+            values![conversation, &row.id],
+        )
+        .await?;
+    match known.map(|mut columns| columns.maybe_text()).transpose()?.flatten() {
+        Some(known) if known != *fingerprint => Err(StoreError::Reused.into()),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Adds events, takes their inputs, fills both logs. The caller commits; after an error it must not.
@@ -235,6 +262,12 @@ async fn append<C: Connection>(
         {
             conversation.untaken -= 1;
         }
+        match event {
+            // While the turn waits, there is nothing to do with it.
+            Event::InputQueued { .. } => conversation.untaken -= 1,
+            Event::TurnFinished { .. } => conversation.untaken = untaken(rows, conversation.key).await?,
+            _ => {}
+        }
         log::follow(rows, conversation.key, key, at, event, content).await?;
         conversation.status.follow(seq, event);
         conversation.next_seq += 1;
@@ -248,15 +281,18 @@ async fn claim<B: Backend, C: Connection>(
     key: &ConversationKey,
     worker: &str,
     ttl: Duration,
-) -> Result<bool, Failure> {
-    let statement =
-        locking!(C, "SELECT key, lease_by, lease_until FROM conversation WHERE user_id = $1 AND id = $2");
+) -> Result<Claim, Failure> {
+    let statement = locking!(
+        C,
+        "SELECT key, lease_by, lease_by, lease_until FROM conversation WHERE user_id = $1 AND id = $2"
+    );
     let lease =
         rows.fetch_first(statement, values![key.user.as_str(), &key.conversation.to_string()]).await?;
-    let Some(mut lease) = lease else { return Ok(false) };
+    let Some(mut lease) = lease else { return Ok(Claim::Refused) };
     let (conversation, now) = (lease.int()?, rows.now().await?);
+    let holder = lease.maybe_text()?;
     if !is_free(backend, &mut lease, Some(worker), now)? {
-        return Ok(false);
+        return Ok(Claim::Refused);
     }
     // A claim nobody could outwait ends with time itself.
     let until = now.checked_add(ttl).unwrap_or(Timestamp::MAX);
@@ -265,7 +301,8 @@ async fn claim<B: Backend, C: Connection>(
         values![worker, &row::time_text(until), conversation],
     )
     .await?;
-    Ok(true)
+    let is_anothers = holder.is_some_and(|holder| holder != worker);
+    Ok(if is_anothers { Claim::TakenOver } else { Claim::Granted })
 }
 
 /// Those of the conversations that nobody alive has. The columns are `user_id`, `id`, `lease_by`, `lease_until`.
@@ -359,6 +396,17 @@ async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -
     )
     .await?;
     Ok(())
+}
+
+/// How many inputs nobody has taken, with those that waited for the end of a turn.
+async fn untaken<C: Connection>(rows: &mut C, conversation: i64) -> Result<i64, Failure> {
+    let counted = rows
+        .fetch_first(
+            "SELECT count(*) FROM inbox WHERE conversation = $1 AND taken_seq IS NULL",
+            values![conversation],
+        )
+        .await?;
+    Ok(counted.map(|mut columns| columns.int()).transpose()?.unwrap_or_default())
 }
 
 /// `false`: it was taken before, or never accepted.

@@ -124,18 +124,6 @@ impl<B: Backend> LogStore for SqlStore<B> {
             Ok(invocations)
         })
     }
-
-    fn record_invocation<'a>(
-        &'a self,
-        user: &'a UserId,
-        row: &'a ToolInvocationRecord,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.run(async move {
-            let mut rows = self.0.write().await?;
-            insert_invocation(&mut *rows, None, user, &InvocationRow::of(&row.redacted(self.1))?).await?;
-            Ok(rows.commit().await?)
-        })
-    }
 }
 
 /// Writes into both logs what an event says.

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use adjutant_core::BoxFuture;
 use adjutant_core::port::StoreError;
+use adjutant_core::{BoxFuture, UserId};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Backend, Connection, Failure, SqlStore, check, values};
@@ -89,6 +89,26 @@ impl<B: Backend> Maintenance for SqlStore<B> {
                 done => done?,
             }
             Ok(findings)
+        })
+    }
+
+    fn users(&self) -> BoxFuture<'_, Result<Vec<UserId>, StoreError>> {
+        self.run(async move {
+            let mut rows = self.0.read().await?;
+            let names = rows
+                .fetch(
+                    "SELECT user_id FROM task UNION SELECT user_id FROM conversation UNION SELECT user_id FROM memory_change",
+                    &[],
+                )
+                .await?;
+            let mut users = Vec::new();
+            for mut name in names {
+                // One that is no name is what `check` finds.
+                users.extend(UserId::new(name.text()?).ok());
+            }
+            // Databases have orders of their own.
+            users.sort();
+            Ok(users)
         })
     }
 

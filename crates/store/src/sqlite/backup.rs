@@ -10,7 +10,6 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
 use super::error;
-use super::open::BUSY_TIMEOUT;
 use crate::sql::Failure;
 
 /// At most so many damages of one kind are told.
@@ -32,7 +31,7 @@ pub(super) async fn damages(connection: &mut SqliteConnection) -> Result<Vec<Str
 }
 
 /// Writes a copy that is whole and sound, or nothing. What is there already is left alone.
-pub(super) async fn write(from: &Path, to: &Path) -> Result<(), Failure> {
+pub(super) async fn write(from: &SqliteConnectOptions, to: &Path) -> Result<(), Failure> {
     let about_copy =
         |failure: Failure| Failure::Store(error::at(failure, &format!("the copy {}", to.display())));
     let to = std::path::absolute(to).map_err(|error| unusable(to, error))?;
@@ -42,7 +41,7 @@ pub(super) async fn write(from: &Path, to: &Path) -> Result<(), Failure> {
     let partial = Partial::create(&to)?;
     let name = partial.path.to_str().ok_or_else(|| unusable(&to, "SQLite takes only names in Unicode"))?;
     // A connection of its own: those that read may write nowhere, and others wait for the one that writes.
-    let mut source = SqliteConnectOptions::new().filename(from).busy_timeout(BUSY_TIMEOUT).connect().await?;
+    let mut source = from.connect().await?;
     let copied = sqlx::query("VACUUM INTO ?1").bind(name).execute(&mut source).await;
     source.close().await?;
     copied.map_err(|error| about_copy(error.into()))?;

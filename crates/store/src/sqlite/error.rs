@@ -21,6 +21,12 @@ pub(super) fn is_busy(failure: &Failure) -> bool {
     matches!(error.as_database_error().and_then(primary_code), Some(code::BUSY | code::LOCKED))
 }
 
+/// SQLite could not open the file, or one of those that it makes beside it.
+pub(super) fn is_not_openable(failure: &Failure) -> bool {
+    let Failure::Sql(error) = failure else { return false };
+    error.as_database_error().and_then(primary_code) == Some(code::CANTOPEN)
+}
+
 /// Primary result codes. Source: sqlite.org/rescode.html (checked 2026-11).
 mod code {
     pub(super) const PERM: i32 = 3;
@@ -43,15 +49,17 @@ fn explain(error: &sqlx::Error, place: &dyn fmt::Display) -> StoreError {
             Some(code::BUSY | code::LOCKED) => {
                 unavailable(format!("{place} is locked by another process; try again, or stop that process"))
             }
-            Some(code::PERM | code::READONLY) => unusable(format!(
-                "{place} may not be written to; make the file and its folder writable, or choose another place"
-            )),
+            Some(code::PERM | code::READONLY) => StoreError::ReadOnly {
+                message: format!(
+                    "{place} may not be written to; make the file and its folder writable, or choose another place"
+                ),
+            },
             Some(code::CANTOPEN) => unusable(format!(
                 "{place} cannot be opened; check that its folder exists and that you may read and write there"
             )),
-            Some(code::FULL) => {
-                unusable(format!("there is no space left for {place}; free some, then the same again works"))
-            }
+            Some(code::FULL) => StoreError::Full {
+                message: format!("there is no space left for {place}; free some, then the same again works"),
+            },
             Some(code::IOERR) => unusable(format!(
                 "{place} cannot be read or written ({error}); check the disk and its free space"
             )),

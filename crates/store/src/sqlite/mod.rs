@@ -51,7 +51,8 @@ impl fmt::Display for Place {
 
 impl Store {
     /// Opens the file, making it if it is not there: for its owner's eyes only, as is its folder if that is new.
-    /// A schema of an older version is brought up to date.
+    /// A schema of an older version is brought up to date. A database that may only be read is opened all the same: whatever
+    /// would write to it fails with [`StoreError::ReadOnly`].
     ///
     /// # Errors
     /// [`StoreError::Unusable`]: no permission, no space, not a database, another program's database.
@@ -159,7 +160,7 @@ impl Backend for SqliteFile {
 
     async fn backup(&self, to: &Path) -> Result<(), Failure> {
         match &self.place {
-            Place::File(path) => backup::write(path, to).await,
+            Place::File(_) => backup::write(&self.pools.writer.connect_options(), to).await,
             Place::Memory => {
                 let message = "it is gone with this process and cannot be copied to a file".to_owned();
                 Err(StoreError::Unusable { message }.into())

@@ -29,6 +29,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (5, "budget", include_str!("migrations/0005_budget.sql")),
     (6, "trace", include_str!("migrations/0006_trace.sql")),
     (7, "memory", include_str!("migrations/0007_memory.sql")),
+    (8, "fingerprint", include_str!("migrations/0008_fingerprint.sql")),
 ];
 
 /// The connections of a store.
@@ -44,9 +45,18 @@ pub(super) struct Pools {
 /// Opens a file, making it and its folder if they are not there.
 pub(super) async fn file(path: &Path, busy_timeout: Duration) -> Result<Pools, Failure> {
     create(path)?;
-    let plain = SqliteConnectOptions::new().filename(path).busy_timeout(busy_timeout);
+    let mut plain = SqliteConnectOptions::new().filename(path).busy_timeout(busy_timeout);
     // Whatever is wrong with the file is found before anything could be written to it.
-    if inspect(&plain).await? == Schema::Old {
+    let schema = match inspect(&plain).await {
+        // In WAL mode SQLite needs two files beside the database, even to read it. Where they are not there and may not be
+        // made, the database can only be read as one that nobody changes (sqlite.org/wal.html, "Read-Only Databases").
+        Err(failure) if error::is_not_openable(&failure) && path.is_file() && holds_everything(path) => {
+            plain = plain.read_only(true).immutable(true);
+            inspect(&plain).await?
+        }
+        found => found?,
+    };
+    if schema == Schema::Old {
         migrate(&plain, busy_timeout).await?;
     }
     let options = plain.synchronous(SqliteSynchronous::Full);
@@ -116,6 +126,16 @@ fn create(path: &Path) -> Result<(), StoreError> {
         Ok(_) => Ok(()),
         Err(_) if path.exists() => Ok(()),
         Err(error) => Err(unusable("it", error)),
+    }
+}
+
+/// Whether the file alone is the whole database: no other file has what was written last.
+fn holds_everything(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    match std::fs::metadata(log) {
+        Ok(log) => log.len() == 0,
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }
 }
 

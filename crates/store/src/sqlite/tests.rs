@@ -17,12 +17,7 @@ use crate::sql::{conversation, journal, log};
 fn input(number: usize) -> Input {
     let text = format!("{number} {}", "long ".repeat(2000));
     let at = jiff::Timestamp::UNIX_EPOCH;
-    Input {
-        id: InputId::new(format!("i{number}")).unwrap(),
-        at,
-        request_id: None,
-        body: InputBody::message(text),
-    }
+    Input::new(InputId::new(format!("i{number}")).unwrap(), at, InputBody::message(text))
 }
 
 fn one_conversation() -> ConversationKey {
@@ -47,7 +42,7 @@ async fn a_full_disk_refuses_and_keeps_what_was_accepted() {
             Err(error) => break error,
         }
     };
-    let StoreError::Unusable { message } = &refused else { panic!("{refused:?}") };
+    let StoreError::Full { message } = &refused else { panic!("{refused:?}") };
     assert!(message.contains("no space left") && message.contains("adjutant.db"), "{message}");
     assert!(!accepted.is_empty());
     assert_eq!(store.load(&one_conversation()).await.unwrap().inbox, accepted);
@@ -116,7 +111,7 @@ async fn a_refusal_to_write_is_told_by_every_port() {
         store.release(&key, "a").await,
     ];
     for refused in refusals {
-        let Err(StoreError::Unusable { message }) = &refused else { panic!("{refused:?}") };
+        let Err(StoreError::ReadOnly { message }) = &refused else { panic!("{refused:?}") };
         assert!(message.contains("may not be written to"), "{message}");
     }
     assert_eq!(store.decisions(&user, &DecisionFilter::default()).await.unwrap(), []);

@@ -24,12 +24,7 @@ fn key(number: usize) -> ConversationKey {
 
 fn input(number: usize) -> Input {
     let body = InputBody::message(format!("message {number}"));
-    Input {
-        id: InputId::new(format!("i{number}")).unwrap(),
-        at: jiff::Timestamp::UNIX_EPOCH,
-        request_id: None,
-        body,
-    }
+    Input::new(InputId::new(format!("i{number}")).unwrap(), jiff::Timestamp::UNIX_EPOCH, body)
 }
 
 fn change(number: usize) -> (TaskChange, IdempotencyKey) {
@@ -47,7 +42,7 @@ async fn child(path: &Path) -> ! {
     writeln!(out, "\nworker {}", worker_id()).unwrap();
     for number in 1.. {
         store.submit(&key(number), &input(number)).await.unwrap();
-        assert!(store.claim(&key(number), worker_id(), Duration::from_secs(3600)).await.unwrap());
+        assert!(store.claim(&key(number), worker_id(), Duration::from_secs(3600)).await.unwrap().is_held());
         let (change, key) = change(number);
         store.apply(&UserId::local(), &change, Some(&key)).await.unwrap();
         writeln!(out, "done {number}").unwrap();

@@ -43,8 +43,7 @@ async fn tampered() -> (TempDir, Store, SqliteConnection) {
     let (folder, path) = place();
     let store = Store::open(&path).await.unwrap();
     let body = InputBody::message("hello");
-    let input =
-        Input { id: InputId::new("i1").unwrap(), at: jiff::Timestamp::UNIX_EPOCH, request_id: None, body };
+    let input = Input::new(InputId::new("i1").unwrap(), jiff::Timestamp::UNIX_EPOCH, body);
     store.submit(&key(), &input).await.unwrap();
     let hand = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
     (folder, store, hand)
@@ -163,12 +162,8 @@ async fn a_large_body_is_kept_by_its_content_and_goes_with_its_conversation() {
     assert!(matches!(&error, StoreError::Unreadable { message } if message.contains("event 2")), "{error:?}");
 
     let other = ConversationKey { user: UserId::new("bert").unwrap(), ..key() };
-    let input = Input {
-        id: InputId::new("i1").unwrap(),
-        at: jiff::Timestamp::UNIX_EPOCH,
-        request_id: None,
-        body: InputBody::message("hello"),
-    };
+    let input =
+        Input::new(InputId::new("i1").unwrap(), jiff::Timestamp::UNIX_EPOCH, InputBody::message("hello"));
     store.submit(&other, &input).await.unwrap();
     store.append(&other, 1, jiff::Timestamp::UNIX_EPOCH, &events).await.unwrap();
     let count: i64 = sqlx::query_scalar(bodies).fetch_one(&mut hand).await.unwrap();
@@ -182,12 +177,11 @@ async fn a_large_body_is_kept_by_its_content_and_goes_with_its_conversation() {
 async fn what_is_said_where_nothing_can_be_read_waits_for_a_version_that_can() {
     let (_folder, store, mut hand) = tampered().await;
     insert(&mut hand, 1, 2, "mind_changed", r#"{"event":"mind_changed"}"#).await;
-    let input = Input {
-        id: InputId::new("i2").unwrap(),
-        at: jiff::Timestamp::UNIX_EPOCH,
-        request_id: None,
-        body: InputBody::message("are you there?"),
-    };
+    let input = Input::new(
+        InputId::new("i2").unwrap(),
+        jiff::Timestamp::UNIX_EPOCH,
+        InputBody::message("are you there?"),
+    );
     store.submit(&key(), &input).await.unwrap();
     assert!(matches!(store.load(&key()).await, Err(StoreError::Unreadable { .. })));
     let waiting: i64 = sqlx::query_scalar("SELECT count(*) FROM inbox WHERE taken_seq IS NULL")

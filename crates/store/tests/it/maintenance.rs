@@ -43,6 +43,7 @@ async fn a_file_is_looked_after() {
     contract::many_old_conversations_go(&memory().await).await;
     contract::why_a_fact_is_there_stays(&memory().await).await;
     contract::the_status_counts_what_is_there(&memory().await).await;
+    contract::users_are_those_who_have_something(&memory().await).await;
     let (folder, path) = place();
     let store = sqlite::Store::open(&path).await.unwrap();
     let status = store.status().await.unwrap();
@@ -81,6 +82,7 @@ async fn a_server_is_looked_after() {
     contract::many_old_conversations_go(&fresh().await.0).await;
     contract::why_a_fact_is_there_stays(&fresh().await.0).await;
     contract::the_status_counts_what_is_there(&fresh().await.0).await;
+    contract::users_are_those_who_have_something(&fresh().await.0).await;
     let (store, url) = fresh().await;
     contract::a_change_is_remembered_while_it_may_be_repeated(&store, async || hand(&url, AGE).await).await;
     let refused = store.backup(Path::new("copy.dump")).await.unwrap_err().to_string();

@@ -17,12 +17,7 @@ fn key() -> ConversationKey {
 
 fn input(number: usize) -> Input {
     let body = InputBody::message(format!("message {number} \0 end"));
-    Input {
-        id: InputId::new(format!("i{number}")).unwrap(),
-        at: jiff::Timestamp::UNIX_EPOCH,
-        request_id: None,
-        body,
-    }
+    Input::new(InputId::new(format!("i{number}")).unwrap(), jiff::Timestamp::UNIX_EPOCH, body)
 }
 
 fn add(words: &str) -> TaskChange {
