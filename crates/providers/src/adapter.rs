@@ -21,7 +21,7 @@ use url::Url;
 
 use crate::connection::Connection;
 use crate::decode::{self, Asked, EventsOrWhole, StreamDecoder};
-use crate::encode::Encoded;
+use crate::encode::{Encoded, without_explanations};
 use crate::error::Vendor;
 use crate::http::Call;
 use crate::patience::Patience;
@@ -138,7 +138,7 @@ impl LanguageModel for HttpModel {
         request: &'a GenerateRequest,
     ) -> BoxFuture<'a, Result<GenerateResponse, ModelError>> {
         Box::pin(async move {
-            let inner = &self.0;
+            let (inner, request) = (&self.0, &*without_explanations(request));
             let time_left = inner.prepare(request).await;
             // A stream, so that silence can be told from work. Somebody else's request stays what it is.
             let streamed = !request.config.verbatim;
@@ -149,10 +149,10 @@ impl LanguageModel for HttpModel {
                 let transport = &inner.connection.transport;
                 if streamed {
                     let decoder = inner.decoder(&asked, &losses);
-                    return decode::to_the_end(transport.send_stream(call).await?, decoder).await;
+                    return Ok(decode::to_the_end(transport.send_stream(call).await?, decoder).await?);
                 }
                 let answer = transport.send_json(call).await?;
-                inner.decode(&asked, &answer, losses.clone())
+                Ok(inner.decode(&asked, &answer, losses.clone())?)
             });
             answer.await.map_err(|error| inner.wire.explain(error))
         })
@@ -160,7 +160,7 @@ impl LanguageModel for HttpModel {
 
     fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
         Box::pin(async move {
-            let inner = self.0.clone();
+            let (inner, request) = (self.0.clone(), &*without_explanations(request));
             let time_left = inner.prepare(request).await;
             let Encoded { body, losses } = inner.wire.encode(request, true)?;
             let (asked, headers) = (inner.wire.asked(request), inner.headers(request));

@@ -119,6 +119,11 @@ impl Assembly {
         !self.calls.is_empty()
     }
 
+    /// Whether anything was said.
+    pub(crate) fn has_text(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(&piece.what, What::Text(text) if !text.trim().is_empty()))
+    }
+
     /// The parts, in order. What can only go back to the model it came from says which that was.
     pub(crate) fn finish(mut self, origin: &ModelId) -> Vec<Part> {
         let state = |data| ProviderState { origin: origin.clone(), data };

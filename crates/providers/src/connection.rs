@@ -19,8 +19,8 @@ pub struct Connection {
     /// Longest silence of the server, before its answer begins as well as in the middle of it. An answer of any length
     /// may take any time as long as something comes.
     ///
-    /// Default `None`: what suits the server. A vendor over the network: 30 s, and 10 minutes before the first piece if the
-    /// model thinks. A server of one's own (Ollama, or an OpenAI- or Anthropic-shaped one on this machine or a private
+    /// Default `None`: what suits the server. A vendor over the network: 15 minutes if the model thinks or may, else 30 s. A
+    /// server of one's own (Ollama, or an OpenAI- or Anthropic-shaped one on this machine or a private
     /// network): 120 s, and 10 minutes before the first piece, while it reads the prompt.
     pub timeout: Option<Duration>,
     /// Attempts after the first. Default 1.

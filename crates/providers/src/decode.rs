@@ -10,11 +10,25 @@ use crate::http::ByteStream;
 use crate::ndjson::LineParser;
 use crate::sse::{Frame, SseParser};
 
+/// How near its end a stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// More has to come.
+    Begun,
+    /// The answer lacks nothing, but counts, or a mark of the end, may follow.
+    Complete,
+    /// The mark of the end was there: nothing that follows belongs to the answer.
+    Over,
+}
+
 /// Turns the bytes of one answer into deltas. Knows no socket and no clock.
 pub(crate) trait StreamDecoder: Send + 'static {
     /// Takes bytes as they come, cut anywhere. Deltas of the bytes before a failure are in `deltas` all the same, so that
     /// the cuts make no difference.
     fn push(&mut self, bytes: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), ModelError>;
+
+    /// How near its end the stream is.
+    fn progress(&self) -> Progress;
 
     /// The stream is over. Fails if it stopped before its last event.
     fn finish(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError>;
@@ -27,6 +41,9 @@ pub(crate) trait Answer: Send + 'static {
 
     /// The usual mark of the end, `[DONE]`. Default: it says nothing the answer does not say itself.
     fn done(&mut self) {}
+
+    /// How near its end the answer is.
+    fn progress(&self) -> Progress;
 
     /// The stream is over; `stray` is what was in it besides events. Fails if it stopped before its last event.
     fn finish(&mut self, stray: &str, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError>;
@@ -54,11 +71,13 @@ pub(crate) struct Length {
 pub(crate) struct SseStream<A> {
     frames: SseParser,
     answer: A,
+    /// The usual mark of the end was there.
+    done: bool,
 }
 
 impl<A: Answer> SseStream<A> {
     pub(crate) fn boxed(answer: A) -> Box<dyn StreamDecoder> {
-        Box::new(Self { frames: SseParser::default(), answer })
+        Box::new(Self { frames: SseParser::default(), answer, done: false })
     }
 
     fn frame(&mut self, frame: &Frame, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
@@ -66,6 +85,7 @@ impl<A: Answer> SseStream<A> {
             "" => Ok(()),
             // Servers in front of a vendor add it where the vendor does not.
             "[DONE]" => {
+                self.done = true;
                 self.answer.done();
                 Ok(())
             }
@@ -76,14 +96,26 @@ impl<A: Answer> SseStream<A> {
 
 impl<A: Answer> StreamDecoder for SseStream<A> {
     fn push(&mut self, bytes: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        for frame in self.frames.push(bytes) {
-            self.frame(&frame, deltas)?;
+        // Line by line, so that what is behind the end is left out however the bytes are cut.
+        for line in bytes.split_inclusive(|byte| matches!(byte, b'\r' | b'\n')) {
+            if self.progress() == Progress::Over {
+                return Ok(());
+            }
+            for frame in self.frames.push(line) {
+                self.frame(&frame, deltas)?;
+            }
         }
         Ok(())
     }
 
+    fn progress(&self) -> Progress {
+        if self.done { Progress::Over } else { self.answer.progress() }
+    }
+
     fn finish(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
-        if let Some(frame) = self.frames.finish() {
+        if self.progress() != Progress::Over
+            && let Some(frame) = self.frames.finish()
+        {
             self.frame(&frame, deltas)?;
         }
         self.answer.finish(&self.frames.stray(), deltas)
@@ -105,13 +137,22 @@ impl<A: Answer> LineStream<A> {
 impl<A: Answer> StreamDecoder for LineStream<A> {
     fn push(&mut self, bytes: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         for line in self.lines.push(bytes) {
+            if self.progress() == Progress::Over {
+                return Ok(());
+            }
             self.answer.event(&line, deltas)?;
         }
         Ok(())
     }
 
+    fn progress(&self) -> Progress {
+        self.answer.progress()
+    }
+
     fn finish(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
-        if let Some(line) = self.lines.finish() {
+        if self.progress() != Progress::Over
+            && let Some(line) = self.lines.finish()
+        {
             self.answer.event(&line, deltas)?;
         }
         self.answer.finish("", deltas)
@@ -172,6 +213,13 @@ impl StreamDecoder for EventsOrWhole {
         }
     }
 
+    fn progress(&self) -> Progress {
+        match self.form {
+            Form::Events => self.events.progress(),
+            Form::Unknown(_) | Form::Whole(_) => Progress::Begun,
+        }
+    }
+
     fn finish(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
         match (&self.form, self.whole.take()) {
             (Form::Whole(body), Some(whole)) => {
@@ -219,7 +267,8 @@ pub(crate) fn drained(
     decoder.finish(&mut unseen)
 }
 
-/// Reads to the end of the stream, not only to the reason to stop: counts and errors may come behind it.
+/// Reads to the mark of the end, not only to the reason to stop: counts and errors may come behind that. Without a mark, a
+/// complete answer is waited for to end, but not for long: some servers keep the connection open.
 pub(crate) fn deltas(bytes: ByteStream, decoder: Box<dyn StreamDecoder>) -> DeltaStream {
     let state = Reading { bytes, decoder, ready: VecDeque::new(), end: None };
     Box::pin(stream::unfold(Some(state), async |state| {
@@ -259,18 +308,24 @@ impl Reading {
             if let Some(end) = self.end.take() {
                 return end;
             }
-            match self.bytes.next().await {
-                Ok(Some(bytes)) => {
-                    if let Err(error) = self.decoder.push(&bytes, &mut self.ready) {
-                        self.end = Some(Err(error));
-                    }
-                    if !self.ready.is_empty() {
-                        self.bytes.begin();
-                    }
-                }
-                Ok(None) => self.end = Some(self.decoder.finish(&mut self.ready).map(Delta::Finished)),
+            let complete = self.decoder.progress() == Progress::Complete;
+            let bytes = if complete { self.bytes.rest().await } else { self.bytes.next().await };
+            match bytes {
+                Ok(Some(bytes)) => match self.decoder.push(&bytes, &mut self.ready) {
+                    Ok(()) if self.decoder.progress() == Progress::Over => self.finish(),
+                    Ok(()) if !self.ready.is_empty() => self.bytes.begin(),
+                    Ok(()) => {}
+                    Err(error) => self.end = Some(Err(error)),
+                },
+                Ok(None) => self.finish(),
+                // Nothing is missing: what was said, and paid for, is kept.
+                Err(ModelError::Timeout { .. }) if complete => self.finish(),
                 Err(error) => self.end = Some(Err(error)),
             }
         }
+    }
+
+    fn finish(&mut self) {
+        self.end = Some(self.decoder.finish(&mut self.ready).map(Delta::Finished));
     }
 }

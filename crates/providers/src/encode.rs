@@ -1,16 +1,18 @@
 //! What every vendor's encoder needs: settings by family, what could not be said, whose state a part carries.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use adjutant_core::limits::{OUTPUT_TOKENS_MAX, TEMPERATURE};
 use adjutant_core::{
-    Arguments, Content, GenerateRequest, GenerationConfig, ImageSource, ModelError, ModelId, Part, ToolCall,
+    Arguments, Content, GenerateRequest, GenerationConfig, ImageSource, Message, ModelError, ModelId, Part,
+    ToolCall,
 };
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::family::{Family, Images, Setting};
+use crate::family::{Common, Images, Setting, UNKNOWN_OUTPUT};
 
 /// A request as bytes, and what could not be said in it.
 #[derive(Debug, Clone)]
@@ -23,7 +25,7 @@ pub(crate) struct Encoded {
 #[derive(Debug)]
 pub(crate) struct Encoder<'a> {
     pub(crate) model: &'a ModelId,
-    pub(crate) family: &'a Family,
+    pub(crate) family: &'a Common,
     config: &'a GenerationConfig,
     losses: Vec<String>,
 }
@@ -38,6 +40,23 @@ pub(crate) struct Settings {
     pub(crate) max_tokens: Option<u32>,
 }
 
+/// The request without what a vendor said about an answer it refused: nobody said that in the conversation, and sent back as
+/// the assistant's words it would prime the next answer.
+pub(crate) fn without_explanations(request: &GenerateRequest) -> Cow<'_, GenerateRequest> {
+    let explains = |message: &Message| message.parts().iter().any(Part::is_explanation);
+    if !request.messages.iter().any(explains) {
+        return Cow::Borrowed(request);
+    }
+    let mut request = request.clone();
+    let without = |message: Message| {
+        let said = message.parts().iter().filter(|part| !part.is_explanation()).cloned().collect();
+        // Of a message that was nothing else nothing is left.
+        if explains(&message) { Message::new(message.role(), said).ok() } else { Some(message) }
+    };
+    request.messages = request.messages.into_iter().filter_map(without).collect();
+    Cow::Owned(request)
+}
+
 /// Whether a part may carry provider state to a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum State<'a> {
@@ -48,7 +67,7 @@ pub(crate) enum State<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    pub(crate) fn new(model: &'a ModelId, family: &'a Family, request: &'a GenerateRequest) -> Self {
+    pub(crate) fn new(model: &'a ModelId, family: &'a Common, request: &'a GenerateRequest) -> Self {
         Self { model, family, config: &request.config, losses: Vec::new() }
     }
 
@@ -119,6 +138,12 @@ impl<'a> Encoder<'a> {
         let family = self.family;
         Ok(Settings {
             temperature: match (explicit.temperature, family.temperature) {
+                (None, _) if family.unknown => {
+                    self.lose(format!(
+                        "temperature {TEMPERATURE} was left out: it is not known whether this model takes it"
+                    ));
+                    None
+                }
                 (None, Setting::Taken) => Some(TEMPERATURE),
                 (None, Setting::AdvisedAgainst | Setting::Refused) => {
                     self.lose(format!(
@@ -135,7 +160,7 @@ impl<'a> Encoder<'a> {
             },
             top_p: self.explicit(explicit.top_p, family.top_p, "top_p")?,
             top_k: self.explicit(explicit.top_k, family.top_k, "top_k")?,
-            max_tokens: Some(self.max_tokens(explicit.max_tokens.unwrap_or(OUTPUT_TOKENS_MAX))),
+            max_tokens: Some(self.max_tokens(explicit.max_tokens)),
         })
     }
 
@@ -153,7 +178,16 @@ impl<'a> Encoder<'a> {
     }
 
     /// `max_tokens` bounds what is seen; where thinking counts inside it, that gets room on top.
-    fn max_tokens(&mut self, visible: u32) -> u32 {
+    fn max_tokens(&mut self, explicit: Option<u32>) -> u32 {
+        let visible = explicit.unwrap_or(OUTPUT_TOKENS_MAX);
+        if self.family.unknown {
+            return explicit.unwrap_or_else(|| {
+                self.lose(format!(
+                    "max_tokens {visible} was sent as {UNKNOWN_OUTPUT}: it is not known whether this model thinks inside it"
+                ));
+                UNKNOWN_OUTPUT
+            });
+        }
         let (allowance, most) = (self.family.thinking_allowance, self.family.output_max);
         let sent = visible.saturating_add(allowance).min(most.max(visible));
         if sent > visible {
@@ -214,6 +248,20 @@ impl<'a> Encoder<'a> {
         }
     }
 
+    /// The same for a vendor that takes nothing but pictures there: other files fail where nobody can tell why.
+    ///
+    /// # Errors
+    /// [`ModelError::BadRequest`] if the family does not take it, or it is no picture.
+    pub(crate) fn picture(&mut self, source: &'a ImageSource) -> Result<Option<Image<'a>>, ModelError> {
+        match self.image(source)? {
+            Some(Image::Bytes { media_type, .. }) if !media_type.starts_with("image/") => {
+                self.unsupported(&format!("{media_type} as an image"), "send a picture (image/...)")?;
+                Ok(None)
+            }
+            image => Ok(image),
+        }
+    }
+
     /// The bytes.
     ///
     /// # Errors
@@ -255,7 +303,7 @@ mod tests {
 
     use super::*;
 
-    const THINKER: Family = Family {
+    const THINKER: Common = Common {
         context_window: 1000,
         output_max: 500,
         thinking_allowance: 400,
@@ -264,13 +312,14 @@ mod tests {
         top_k: Setting::Refused,
         schema: SchemaSupport::Native,
         images: Images::Bytes,
+        unknown: false,
     };
 
     fn request(config: GenerationConfig) -> GenerateRequest {
         GenerateRequest { config, ..GenerateRequest::new(vec![Message::user("?").unwrap()]) }
     }
 
-    fn settings(family: Family, config: GenerationConfig) -> (Result<Settings, ModelError>, Vec<String>) {
+    fn settings(family: Common, config: GenerationConfig) -> (Result<Settings, ModelError>, Vec<String>) {
         let (model, request) = (ModelId::new("acme", "m1").unwrap(), request(config));
         let mut encoder = Encoder::new(&model, &family, &request);
         (encoder.settings(), encoder.losses)
@@ -289,10 +338,31 @@ mod tests {
         assert_eq!(sent.unwrap().max_tokens, Some(450));
         assert_eq!(losses[1], "max_tokens 50 was sent as 450: the vendor counts thinking inside it");
         let (sent, losses) = settings(
-            Family { temperature: Setting::Taken, thinking_allowance: 0, ..THINKER },
+            Common { temperature: Setting::Taken, thinking_allowance: 0, ..THINKER },
             GenerationConfig::default(),
         );
         assert_eq!((sent.unwrap().temperature, losses.len()), (Some(0.0), 0));
+    }
+
+    #[test]
+    fn a_model_nobody_knows_gets_room_and_no_settings_of_ours() {
+        let family = Common { temperature: Setting::Taken, unknown: true, ..THINKER };
+        let (sent, losses) = settings(family, GenerationConfig::default());
+        assert_eq!(
+            sent.unwrap(),
+            Settings { temperature: None, top_p: None, top_k: None, max_tokens: Some(16_384) }
+        );
+        assert_eq!(losses.len(), 2);
+        // What was set goes out as it was set.
+        let config = GenerationConfig {
+            temperature: Some(Temperature::new(0.5).unwrap()),
+            max_tokens: Some(MaxTokens::new(50).unwrap()),
+            ..GenerationConfig::default()
+        };
+        let (sent, losses) = settings(family, config);
+        let sent = sent.unwrap();
+        assert_eq!((sent.temperature, sent.max_tokens, losses.len()), (Some(0.5), Some(50), 0));
+        assert_eq!(family.capabilities().thinking_allowance, 16_384 - OUTPUT_TOKENS_MAX);
     }
 
     #[test]
@@ -312,7 +382,7 @@ mod tests {
             Settings { temperature: Some(0.5), top_p: None, top_k: Some(3), max_tokens: None }
         );
         assert!(losses.is_empty());
-        let advised = Family { temperature: Setting::AdvisedAgainst, top_k: Setting::Taken, ..THINKER };
+        let advised = Common { temperature: Setting::AdvisedAgainst, top_k: Setting::Taken, ..THINKER };
         assert_eq!(settings(advised, config).0.unwrap().temperature, Some(0.5));
     }
 
@@ -333,6 +403,31 @@ mod tests {
     }
 
     #[test]
+    fn what_a_vendor_explains_is_not_said_again() {
+        let model = ModelId::new("acme", "m1").unwrap();
+        let text = |text: &str| Part::ours(Content::Text { text: text.into() });
+        let refused = |parts: Vec<Part>| {
+            let explanation = Part::explanation("This was refused.".into(), model.clone());
+            Message::assistant(parts.into_iter().chain([explanation]).collect()).unwrap()
+        };
+        let ask = || Message::user("?").unwrap();
+        let request = |messages| GenerateRequest::new(messages);
+        let own_words = Part::from_provider(Content::Refusal { text: "I will not.".into() }, None);
+        let sent = without_explanations(&request(vec![
+            ask(),
+            refused(vec![text("Well")]),
+            ask(),
+            refused(Vec::new()),
+            ask(),
+            Message::assistant(vec![own_words.clone()]).unwrap(),
+        ]))
+        .into_owned();
+        let said = Message::assistant(vec![text("Well")]).unwrap();
+        let own = Message::assistant(vec![own_words]).unwrap();
+        assert_eq!(sent.messages, [ask(), said, ask(), ask(), own]);
+    }
+
+    #[test]
     fn a_picture_the_model_cannot_take_says_so() {
         let (model, request) = (ModelId::new("acme", "m1").unwrap(), request(GenerationConfig::default()));
         let mut encoder = Encoder::new(&model, &THINKER, &request);
@@ -344,5 +439,10 @@ mod tests {
         let url = ImageSource::Url("https://a.example/cat.png".into());
         let error = encoder.image(&url).unwrap_err().to_string();
         assert!(error.contains("ImageSource::Base64"), "{error}");
+        let file = ImageSource::Base64 { media_type: "application/pdf".into(), data: "AAAA".into() };
+        assert!(encoder.image(&file).unwrap().is_some());
+        let error = encoder.picture(&file).unwrap_err().to_string();
+        assert!(error.contains("does not take application/pdf as an image; send a picture"), "{error}");
+        assert!(encoder.picture(&data).unwrap().is_some());
     }
 }

@@ -99,6 +99,8 @@ impl Vendor {
             (Some(Kind::RateLimited), _) | (None, 429) => {
                 ModelError::RateLimited { provider, retry_after: wait }
             }
+            // A time-out in between, a conflict that passes, too early: the vendors' own SDKs send the first two again.
+            (None, 408 | 409 | 425) => ModelError::Server { provider, status, message, retry_after: wait },
             (Some(Kind::Impossible), _) | (None, 400..=499) => ModelError::BadRequest { provider, message },
             (None, 300..=399) => ModelError::BadRequest {
                 provider,
@@ -215,9 +217,10 @@ mod tests {
         check(402, Some(Kind::Quota), expect!["quota: acme: quota exhausted: Its words."]);
         check(403, None, expect!["auth: acme refused the credentials: Its words. Set ACME_KEY."]);
         check(404, None, expect![[r#"not_found: acme has no model "m1": Its words. Look at acme models."#]]);
-        for status in [408, 409, 413, 425] {
-            check(status, None, expect!["bad_request: acme rejected the request: Its words."]);
-        }
+        check(408, None, expect!["server: acme failed (HTTP 408): Its words."]);
+        check(409, None, expect!["server: acme failed (HTTP 409): Its words."]);
+        check(413, None, expect!["bad_request: acme rejected the request: Its words."]);
+        check(425, None, expect!["server: acme failed (HTTP 425): Its words."]);
         check(422, None, expect!["bad_request: acme rejected the request: Its words."]);
         check(429, None, expect!["rate_limit: rate limited by acme; asks to wait 3 s"]);
         check(429, Some(Kind::Quota), expect!["quota: acme: quota exhausted: Its words."]);

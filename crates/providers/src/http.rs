@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adjutant_core::{ModelError, TimeBound};
 use bytes::Bytes;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response};
 use rustls::{ClientConfig, RootCertStore};
@@ -18,6 +18,7 @@ use url::Url;
 use crate::connection::is_on_this_machine;
 use crate::error::Vendor;
 use crate::patience::Patience;
+use crate::retry::Failure;
 use crate::wait;
 
 /// How long opening a connection may take, name lookup and TLS included.
@@ -28,6 +29,10 @@ const ANSWER_MAX: usize = 32 * 1024 * 1024;
 const COMPLAINT_MAX: usize = 64 * 1024;
 /// Headers that hold a vendor's name of a request, which it asks for when one asks it what went wrong.
 const REQUEST_IDS: [&str; 4] = ["request-id", "x-request-id", "x-goog-request-id", "x-ms-request-id"];
+/// The beginning of a body in gzip.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+/// The header in which OpenAI and Anthropic say whether to send a request again; their own SDKs obey it.
+const SHOULD_RETRY: &str = "x-should-retry";
 
 /// Connections to vendors. Built once and shared: a clone uses the same pool.
 ///
@@ -103,7 +108,7 @@ impl Transport {
     }
 
     /// Sends a request and reads the answer, which comes as a whole.
-    pub(crate) async fn send_json(&self, call: Call) -> Result<String, ModelError> {
+    pub(crate) async fn send_json(&self, call: Call) -> Result<String, Failure> {
         let patience = Patience { first: call.patience.whole, ..call.patience };
         let mut stream = self.send_stream(Call { patience, ..call }).await?;
         let mut body = Vec::new();
@@ -111,41 +116,46 @@ impl Transport {
             body.extend_from_slice(&bytes);
         }
         check_beginning(&stream.vendor, &body)?;
-        String::from_utf8(body).map_err(|error| not_utf8(&stream.vendor, error.as_bytes()))
+        // A byte that is no text costs a character, not the answer.
+        Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
     /// Has something deleted; what is answered besides that it went well does not matter.
     #[cfg(feature = "ollama")]
     pub(crate) async fn delete(&self, call: Call) -> Result<(), ModelError> {
         let (vendor, clock) = (call.vendor.clone(), Clock::start(&call));
-        clock.wait(&vendor, call.patience.first, self.open_with(Method::DELETE, call)).await?.map(|_| ())
+        let silence = (call.patience.first, TimeBound::Silence);
+        clock.wait(&vendor, silence, self.open_with(Method::DELETE, call)).await??;
+        Ok(())
     }
 
     /// Sends a request and returns the answer's bytes as they come.
-    pub(crate) async fn send_stream(&self, call: Call) -> Result<ByteStream, ModelError> {
+    pub(crate) async fn send_stream(&self, call: Call) -> Result<ByteStream, Failure> {
         let (vendor, patience, clock) = (call.vendor.clone(), call.patience, Clock::start(&call));
-        let response = clock.wait(&vendor, patience.first, self.open(call)).await??;
-        Ok(ByteStream { response, vendor, patience, begun: false, clock, received: 0, cut: Vec::new() })
+        let response = clock.wait(&vendor, (patience.first, TimeBound::Silence), self.open(call)).await??;
+        Ok(ByteStream { response, vendor, patience, begun: false, clock, received: 0 })
     }
 
     /// Sends a request; answers other than 2xx are errors.
-    async fn open(&self, call: Call) -> Result<Response, ModelError> {
+    async fn open(&self, call: Call) -> Result<Response, Failure> {
         let method = if call.body.is_some() { Method::POST } else { Method::GET };
         self.open_with(method, call).await
     }
 
-    async fn open_with(&self, method: Method, call: Call) -> Result<Response, ModelError> {
+    async fn open_with(&self, method: Method, call: Call) -> Result<Response, Failure> {
         let vendor = call.vendor;
         if let (Some(reason), "https") = (&self.no_tls, call.url.scheme()) {
-            return Err(vendor.network(format!(
+            let words = format!(
                 "https needs CA certificates and this machine has none ({reason}); install ca-certificates or set SSL_CERT_FILE"
-            )));
+            );
+            return Err(vendor.network(words).into());
         }
         let client = if is_on_this_machine(&call.url) { &self.direct } else { &self.client };
         let mut request = client.request(method, call.url);
         if let Some(body) = call.body {
             request = request.header(CONTENT_TYPE, "application/json").body(body);
         }
+        let secrets: Vec<SecretString> = call.headers.iter().map(|(_, value)| value.clone()).collect();
         for (name, value) in call.headers {
             let mut value =
                 HeaderValue::from_str(value.expose_secret()).map_err(|_| ModelError::Authentication {
@@ -157,15 +167,35 @@ impl Transport {
         }
         let mut response = request.send().await.map_err(|error| unreachable(&vendor, error))?;
         let status = response.status();
+        let encoding = encoding(response.headers());
         if status.is_success() {
-            return Ok(response);
+            return match encoding {
+                Some(encoding) => Err(compressed(&vendor, &encoding).into()),
+                None => Ok(response),
+            };
         }
         let (wait, request) = (wait::asked(response.headers()), request_id(response.headers()));
+        let again = should_retry(response.headers());
         // An error without a readable body is still that error.
-        let body = read(&mut response, COMPLAINT_MAX).await;
-        let complaint = (vendor.complaint)(status.as_u16(), &String::from_utf8_lossy(&body));
-        Err(vendor.answered(status.as_u16(), wait, request.as_deref(), complaint))
+        let body = match encoding {
+            Some(_) => Vec::new(),
+            None => read(&mut response, COMPLAINT_MAX).await,
+        };
+        let body = without(&String::from_utf8_lossy(&body), &secrets);
+        let complaint = (vendor.complaint)(status.as_u16(), &body);
+        Err(Failure { error: vendor.answered(status.as_u16(), wait, request.as_deref(), complaint), again })
     }
+}
+
+/// Takes secrets out of what a server says: some repeat the key that they refuse, and errors are shown and logged.
+fn without(body: &str, secrets: &[SecretString]) -> String {
+    /// What is shorter is no key, and may stand in any text.
+    const SECRET_MIN: usize = 8;
+    secrets.iter().fold(body.to_owned(), |body, secret| {
+        let secret = secret.expose_secret();
+        let bare = secret.rsplit(' ').next().unwrap_or(secret);
+        if bare.len() < SECRET_MIN { body } else { body.replace(bare, "[key]") }
+    })
 }
 
 /// The caller's time.
@@ -183,16 +213,17 @@ impl Clock {
     }
 
     /// Waits for something to come, at most for as long as the server may be silent, and no longer than the caller does.
+    /// `silence` is its length and what it is called.
     async fn wait<T>(
         self,
         vendor: &Vendor,
-        silence: Duration,
+        (silence, kind): (Duration, TimeBound),
         coming: impl Future<Output = T>,
     ) -> Result<T, ModelError> {
         let left = self.deadline.map(|(at, whole)| (at.saturating_duration_since(Instant::now()), whole));
         let (bound, waited, reached) = match left {
             Some((left, whole)) if left < silence => (left, whole, TimeBound::Total),
-            Some(_) | None => (silence, silence, TimeBound::Silence),
+            Some(_) | None => (silence, silence, kind),
         };
         timeout(bound, coming).await.map_err(|_| vendor.timeout(waited, reached))
     }
@@ -207,8 +238,6 @@ pub(crate) struct ByteStream {
     begun: bool,
     clock: Clock,
     received: usize,
-    /// The beginning of a character whose end is yet to come.
-    cut: Vec<u8>,
 }
 
 impl ByteStream {
@@ -220,7 +249,18 @@ impl ByteStream {
 
     /// The next bytes; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ModelError> {
-        let silence = if self.begun { self.patience.between } else { self.patience.first };
+        self.within(if self.begun { self.patience.between } else { self.patience.first }).await
+    }
+
+    /// The next bytes behind an answer that lacks nothing; `None` at the end.
+    pub(crate) async fn rest(&mut self) -> Result<Option<Bytes>, ModelError> {
+        self.within(self.patience.behind).await
+    }
+
+    async fn within(&mut self, silence: Duration) -> Result<Option<Bytes>, ModelError> {
+        // The status of a vendor is there: whatever is paid for an answer may be paid by now.
+        let kind = if self.patience.asks_again { TimeBound::Pause } else { TimeBound::Silence };
+        let silence = (silence, kind);
         let chunk = self.clock.wait(&self.vendor, silence, self.response.chunk()).await?;
         let chunk = chunk.map_err(|error| broken(&self.vendor, error, self.received))?;
         if let Some(chunk) = &chunk {
@@ -231,20 +271,8 @@ impl ByteStream {
             if self.received > ANSWER_MAX {
                 return Err(too_long(&self.vendor));
             }
-            self.check_characters(chunk)?;
         }
         Ok(chunk)
-    }
-
-    fn check_characters(&mut self, chunk: &Bytes) -> Result<(), ModelError> {
-        self.cut.extend_from_slice(chunk);
-        let begun = match str::from_utf8(&self.cut) {
-            Ok(_) => self.cut.len(),
-            Err(error) if error.error_len().is_none() => error.valid_up_to(),
-            Err(_) => return Err(not_utf8(&self.vendor, &self.cut)),
-        };
-        self.cut.drain(..begun);
-        Ok(())
     }
 }
 
@@ -267,11 +295,24 @@ fn check_beginning(vendor: &Vendor, bytes: &[u8]) -> Result<(), ModelError> {
         let reason = "it is a web page; check the base URL, and what is between here and there";
         return Err(vendor.unreadable(reason, &String::from_utf8_lossy(bytes)));
     }
+    if bytes.starts_with(GZIP) {
+        return Err(compressed(vendor, "gzip"));
+    }
     Ok(())
 }
 
-fn not_utf8(vendor: &Vendor, bytes: &[u8]) -> ModelError {
-    vendor.unreadable("it is not UTF-8", &String::from_utf8_lossy(bytes))
+/// An answer was asked for as it is; somebody in between compressed it all the same.
+fn compressed(vendor: &Vendor, encoding: &str) -> ModelError {
+    let reason = format!(
+        "it is compressed ({encoding}), which was not asked for; check what is between here and there"
+    );
+    vendor.unreadable(reason, "")
+}
+
+/// The encoding of a body that cannot be read as it is.
+fn encoding(headers: &HeaderMap) -> Option<String> {
+    let encoding = headers.get(CONTENT_ENCODING)?.to_str().ok()?.trim().to_lowercase();
+    Some(encoding).filter(|encoding| !matches!(encoding.as_str(), "" | "identity"))
 }
 
 fn too_long(vendor: &Vendor) -> ModelError {
@@ -281,6 +322,10 @@ fn too_long(vendor: &Vendor) -> ModelError {
 fn request_id(headers: &HeaderMap) -> Option<String> {
     let id = REQUEST_IDS.iter().find_map(|name| headers.get(*name))?.to_str().ok()?;
     Some(id.to_owned()).filter(|id| !id.trim().is_empty())
+}
+
+fn should_retry(headers: &HeaderMap) -> Option<bool> {
+    headers.get(SHOULD_RETRY)?.to_str().ok()?.trim().parse().ok()
 }
 
 fn unreachable(vendor: &Vendor, error: reqwest::Error) -> ModelError {

@@ -11,11 +11,17 @@ use url::{Host, Url};
 
 use crate::connection::{Connection, is_on_this_machine};
 
-/// Silence of a vendor over the network.
+/// Silence of a vendor over the network whose model does not think.
 const VENDOR: Duration = Duration::from_secs(30);
+/// Silence of a vendor's model that thinks, or may, before it says something and in between: most are silent meanwhile. The
+/// vendors' own SDKs wait for 10 minutes, xAI's guide asks for at least 15 (checked 2026-11-22). Where the network is gone,
+/// the system's probes of the connection notice that earlier.
+const THOUGHT: Duration = Duration::from_secs(15 * 60);
+/// Silence behind an answer that is complete as far as it tells, where nothing tells that no more comes.
+const AFTERMATH: Duration = Duration::from_secs(5);
 /// Silence of a server of one's own in the middle of an answer.
 const OWN: Duration = Duration::from_secs(120);
-/// Silence while work goes on that cannot be seen: a prompt is read, a model thinks, a whole answer is written.
+/// Silence while work goes on that cannot be seen: a prompt is read, a whole answer is written.
 const UNSEEN_WORK: Duration = Duration::from_secs(10 * 60);
 
 /// Bounds on a server's silence.
@@ -27,6 +33,8 @@ pub(crate) struct Patience {
     pub(crate) between: Duration,
     /// Before an answer that comes as a whole: all of the work is unseen.
     pub(crate) whole: Duration,
+    /// Behind a streamed answer that lacks nothing but its mark of the end.
+    pub(crate) behind: Duration,
     /// Allows to send the same request again after a silence. A server of one's own would read it from the start, and
     /// may still be at work on the first.
     pub(crate) asks_again: bool,
@@ -36,15 +44,14 @@ impl Patience {
     /// As set, else what suits the server. `own`: it is one of the person's own. `thinks`: the model may think unseen before
     /// it answers.
     pub(crate) fn of(set: Option<Duration>, own: bool, thinks: bool) -> Self {
-        let (first, between) = match (own, thinks) {
-            (true, _) => (UNSEEN_WORK, OWN),
-            (false, true) => (UNSEEN_WORK, VENDOR),
-            (false, false) => (VENDOR, VENDOR),
+        let (first, between, whole) = match (own, thinks) {
+            (true, _) => (UNSEEN_WORK, OWN, UNSEEN_WORK),
+            (false, true) => (THOUGHT, THOUGHT, THOUGHT),
+            (false, false) => (VENDOR, VENDOR, UNSEEN_WORK),
         };
-        let usual = Self { first, between, whole: UNSEEN_WORK, asks_again: !own };
         match set {
-            Some(set) => Self { first: set, between: set, whole: set, ..usual },
-            None => usual,
+            Some(set) => Self { asks_again: !own, ..Self::fixed(set) },
+            None => Self { first, between, whole, behind: AFTERMATH, asks_again: !own },
         }
     }
 
@@ -65,7 +72,7 @@ impl Patience {
 
     /// The same bound for every silence.
     pub(crate) fn fixed(bound: Duration) -> Self {
-        Self { first: bound, between: bound, whole: bound, asks_again: false }
+        Self { first: bound, between: bound, whole: bound, behind: AFTERMATH.min(bound), asks_again: false }
     }
 }
 
@@ -97,7 +104,8 @@ mod tests {
     #[test]
     fn work_that_cannot_be_seen_is_waited_for() {
         assert_eq!(seconds(Patience::of(None, false, false)), (30, 30, 600));
-        assert_eq!(seconds(Patience::of(None, false, true)), (600, 30, 600));
+        // A thought takes minutes, also behind the first words.
+        assert_eq!(seconds(Patience::of(None, false, true)), (900, 900, 900));
         assert_eq!(seconds(Patience::of(None, true, false)), (600, 120, 600));
         assert!(Patience::of(None, false, true).asks_again && !Patience::of(None, true, true).asks_again);
     }

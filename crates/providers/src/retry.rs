@@ -11,6 +11,26 @@ use tokio::time::{Instant, sleep};
 /// The longest a provider's wait is followed when the caller set no time of its own.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
+/// A failed attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Failure {
+    pub(crate) error: ModelError,
+    /// The server's own word on whether to send the request again.
+    pub(crate) again: Option<bool>,
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        Self { error, again: None }
+    }
+}
+
+impl From<Failure> for ModelError {
+    fn from(failure: Failure) -> Self {
+        failure.error
+    }
+}
+
 /// How often and how fast a failed request is sent again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Policy {
@@ -55,11 +75,16 @@ impl Attempts {
         self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// How long to wait before the next attempt, or `None` to give up with `error`.
-    fn after(&mut self, error: &ModelError) -> Option<Duration> {
+    /// How long to wait before the next attempt, or `None` to give up with its error.
+    fn after(&mut self, Failure { error, again }: &Failure) -> Option<Duration> {
         self.failed += 1;
-        let was_silent = matches!(error, ModelError::Timeout { bound: TimeBound::Silence, .. });
-        if !error.is_transient() || was_silent && !self.after_silence {
+        let may_help = match error {
+            ModelError::Timeout { bound: TimeBound::Silence, .. } => self.after_silence,
+            // It was at work: asked again it would begin anew, and charge for both.
+            ModelError::Timeout { bound: TimeBound::Pause, .. } => false,
+            error => error.is_transient(),
+        };
+        if !again.unwrap_or(may_help) {
             return None;
         }
         let pause = self.delays.next()?;
@@ -75,24 +100,24 @@ pub(crate) async fn generate<T, F>(
     send: impl Fn(Option<Duration>) -> F,
 ) -> Result<T, ModelError>
 where
-    F: Future<Output = Result<T, ModelError>>,
+    F: Future<Output = Result<T, Failure>>,
 {
     let mut attempts = policy.start(time_left);
     loop {
-        let error = match send(attempts.time_left()).await {
+        let failure = match send(attempts.time_left()).await {
             Ok(answer) => return Ok(answer),
-            Err(error) => error,
+            Err(failure) => failure,
         };
-        match attempts.after(&error) {
+        match attempts.after(&failure) {
             Some(wait) => sleep(wait).await,
-            None => return Err(error),
+            None => return Err(failure.error),
         }
     }
 }
 
 /// Opens one attempt of a stream; told how long it may take.
 pub(crate) type Open =
-    Box<dyn Fn(Option<Duration>) -> BoxFuture<'static, Result<DeltaStream, ModelError>> + Send + Sync>;
+    Box<dyn Fn(Option<Duration>) -> BoxFuture<'static, Result<DeltaStream, Failure>> + Send + Sync>;
 
 /// Asks for an answer piece by piece. Waits are announced as [`Delta::Retrying`]; once a piece was emitted, a failure is
 /// final.
@@ -134,7 +159,7 @@ fn attempts(attempts: Attempts, open: Open) -> impl Stream<Item = Result<Delta, 
                         step = Step::Read { deltas, emitted: false };
                         continue;
                     }
-                    Err(error) => (error, false),
+                    Err(failure) => (failure, false),
                 },
                 Step::Read { mut deltas, emitted } => match deltas.next().await {
                     Some(Ok(delta)) => {
@@ -142,19 +167,19 @@ fn attempts(attempts: Attempts, open: Open) -> impl Stream<Item = Result<Delta, 
                         let next = if last { Step::Done } else { Step::Read { deltas, emitted: true } };
                         return Some((Ok(delta), (attempts, open, next)));
                     }
-                    Some(Err(error)) => (error, emitted),
+                    Some(Err(error)) => (error.into(), emitted),
                     None => return None,
                 },
             };
-            let (error, emitted) = failure;
-            let wait = if emitted { None } else { attempts.after(&error) };
+            let (failure, emitted) = failure;
+            let wait = if emitted { None } else { attempts.after(&failure) };
             let (item, next) = match wait {
                 Some(wait) => {
                     let retrying =
-                        Delta::Retrying { attempt: attempts.failed, wait, reason: error.to_string() };
+                        Delta::Retrying { attempt: attempts.failed, wait, reason: failure.error.to_string() };
                     (Ok(retrying), Step::Wait(wait))
                 }
-                None => (Err(error), Step::Done),
+                None => (Err(failure.error), Step::Done),
             };
             return Some((item, (attempts, open, next)));
         }
@@ -199,13 +224,13 @@ mod tests {
     async fn blocking(
         policy: Policy,
         left: Option<u64>,
-        outcomes: Vec<Result<u8, ModelError>>,
+        outcomes: Vec<Result<u8, impl Into<Failure>>>,
     ) -> (Result<u8, ModelError>, usize) {
         let total = outcomes.len();
         let queue = Mutex::new(outcomes.into_iter());
         let result = generate(policy, left.map(Duration::from_secs), |_| {
             let next = queue.lock().unwrap().next().expect("no further attempt is made");
-            async { next }
+            async { next.map_err(Into::into) }
         })
         .await;
         let used = total - queue.lock().unwrap().len();
@@ -219,7 +244,10 @@ mod tests {
         let queue = Mutex::new(script.into_iter());
         let open: Open = Box::new(move |_| {
             let next = queue.lock().unwrap().next().expect("no further attempt is made");
-            Box::pin(async move { next.map(|items| Box::pin(stream::iter(items)) as DeltaStream) })
+            Box::pin(async move {
+                let items = next?;
+                Ok(Box::pin(stream::iter(items)) as DeltaStream)
+            })
         });
         match super::stream(policy, None, open).await {
             Err(error) => vec![format!("refused: {}", error.code())],
@@ -261,10 +289,23 @@ mod tests {
             (TimeBound::Silence, false, 1),
             (TimeBound::Connect, false, 2),
             (TimeBound::Total, false, 2),
+            (TimeBound::Pause, true, 1),
         ] {
             let policy = Policy { after_silence, ..PATIENT };
             let (_, used) = blocking(policy, None, vec![Err(timeout(bound)), Ok(7)]).await;
             assert_eq!(used, expected, "{bound:?} {after_silence}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_server_has_the_last_word_on_asking_again() {
+        let refused = ModelError::BadRequest { provider: provider(), message: "not yet".into() };
+        for (error, again, expected) in
+            [(refused.clone(), true, 2), (refused, false, 1), (network(), true, 2), (network(), false, 1)]
+        {
+            let failure = Failure { error, again: Some(again) };
+            let (_, used) = blocking(PATIENT, None, vec![Err(failure.clone()), Ok(7)]).await;
+            assert_eq!(used, expected, "{failure:?}");
         }
     }
 

@@ -34,6 +34,8 @@ fn turn(message: &Message, losses: &mut Losses) -> ChatTurn {
     let mut pieces: Vec<String> = Vec::new();
     for part in message.parts() {
         match &part.content {
+            // A provider's words about an answer it refused, which the assistant did not say.
+            Content::Refusal { .. } if part.is_explanation() => {}
             Content::Text { text } | Content::Refusal { text } => pieces.push(text.clone()),
             Content::ToolCall(_) => {}
             Content::ToolResult { name, result, .. } => {

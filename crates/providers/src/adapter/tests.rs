@@ -2,6 +2,7 @@
 
 mod seeds; // a good answer in each language
 
+use std::collections::VecDeque;
 use std::sync::LazyLock;
 
 use adjutant_core::{Delta, Message, ToolDefinition};
@@ -10,6 +11,7 @@ use proptest::sample::{Index, select};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::decode::Progress;
 use crate::http::Transport;
 use crate::pieces::{Outcome, read};
 use crate::provider::Provider;
@@ -124,6 +126,64 @@ fn pointers(value: &Value, here: &str, places: &mut Vec<String>) {
                 .for_each(|(at, value): (usize, _)| pointers(value, &format!("{here}/{at}"), places));
         }
         _ => {}
+    }
+}
+
+/// A vendor's model that thinks, or may, is silent for minutes, before it says something and in between.
+#[test]
+fn thought_is_waited_for_wherever_a_model_may_think() {
+    let transport = Transport::new().unwrap();
+    let patience = |provider: &str, model: &str| {
+        let mut connection = Connection::new(transport.clone()).with_key("key".to_owned().into());
+        connection.base_url = Some("https://gateway.example".parse().unwrap());
+        let row = Provider::find(provider)?;
+        let patience = row.model(model, connection).unwrap().0.patience;
+        Some((patience.first.as_secs(), patience.between.as_secs(), patience.asks_again))
+    };
+    for (provider, model, seconds) in [
+        ("openai", "gpt-6.2-sol", 900),
+        ("openai-chat", "gpt-6-sol", 900),
+        ("openai-compatible", "any", 900),
+        ("azure", "prod-chat", 900),
+        ("openrouter", "google/gemini-3.8-flash", 900),
+        ("xai", "grok-4.7", 900),
+        ("anthropic", "claude-sonnet-5-5", 900),
+        ("anthropic", "kimi-k3", 900),
+        ("gemini", "gemini-3.8-flash", 900),
+        ("openai", "gpt-4.1", 30),
+        ("groq", "llama-3.3-70b-versatile", 30),
+    ] {
+        // Not every build has every vendor.
+        if let Some(patience) = patience(provider, model) {
+            assert_eq!(patience, (seconds, seconds, true), "{provider}/{model}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_tells_when_nothing_more_is_to_come() {
+    for subject in SUBJECTS.iter() {
+        let progress = |bytes: &[u8]| {
+            let mut decoder = subject.model.0.decoder(&subject.asked, &[]);
+            decoder.push(bytes, &mut VecDeque::new()).unwrap();
+            decoder.progress()
+        };
+        let stream = subject.seed.stream();
+        assert_eq!(progress(&stream.as_bytes()[..stream.len() / 2]), Progress::Begun, "{subject:?}");
+        let expected = match subject.model.0.vendor.model.provider.as_str() {
+            "anthropic" | "ollama" | "openai" => Progress::Over,
+            // Gemini has no mark of the end, and not every server of Chat Completions sends it.
+            _ => Progress::Complete,
+        };
+        let end = progress(stream.as_bytes());
+        assert!(end == expected || end == Progress::Over, "{subject:?}: {end:?}");
+        if subject.model.0.wire.framing() == Framing::Events {
+            assert_eq!(
+                progress(format!("{stream}data: [DONE]\n\n").as_bytes()),
+                Progress::Over,
+                "{subject:?}"
+            );
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use adjutant_core::SchemaSupport;
 
-use crate::family::{Family as Common, Images, Setting};
+use crate::family::{Common, Images, Setting};
 
 /// One row: a family of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,12 +28,13 @@ const THREE: Family = Family {
         top_k: Setting::Taken,
         schema: SchemaSupport::Prompted,
         images: Images::BytesOrUrl,
+        unknown: false,
     },
     binds_thinking: false,
 };
 
 /// Names that say no number: servers of others with this API.
-const OTHER: Family = THREE;
+const OTHER: Family = Family { common: Common { unknown: true, ..THREE.common }, ..THREE };
 
 /// Claude 3.7 and 4.
 const FOUR: Family = Family { common: Common { output_max: 64_000, ..THREE.common }, ..THREE };

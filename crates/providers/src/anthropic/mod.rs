@@ -66,9 +66,12 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
     let vendor = Arc::new(vendor(row, name)?);
     let provider = &vendor.model.provider;
     let key = connection.key(provider, row.key_advice)?;
-    let family = family::of(&vendor.model.name);
     let base = row.base(&connection)?;
-    let capabilities = Capabilities { self_hosted: is_on_own_network(&base), ..family.common.capabilities() };
+    let (self_hosted, mut family) = (is_on_own_network(&base), family::of(&vendor.model.name));
+    if self_hosted {
+        family.common = family.common.at_home();
+    }
+    let capabilities = Capabilities { self_hosted, ..family.common.capabilities() };
     let patience = Patience::by_address(&connection, &base, &capabilities);
     let wire = Anthropic {
         family,

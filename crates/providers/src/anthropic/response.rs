@@ -136,8 +136,10 @@ impl Reading {
         let finish = self.reason(&reason, calls > 0)?;
         if finish == FinishReason::ContentFilter {
             // Also without words it is the model that declined, not a filter.
-            let text = self.refusal().unwrap_or_default();
-            parts.push(Part::from_provider(Content::Refusal { text }, None));
+            parts.push(match self.refusal() {
+                Some(text) => Part::explanation(text, self.vendor.model.clone()),
+                None => Part::from_provider(Content::Refusal { text: String::new() }, None),
+            });
         }
         if self.thinking_dropped > 0 {
             let count = self.thinking_dropped;

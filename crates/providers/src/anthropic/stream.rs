@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::error;
 use super::response::{Block, Reading};
 use super::wire;
-use crate::decode::Answer;
+use crate::decode::{Answer, Progress};
 
 impl Answer for Reading {
     fn event(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
@@ -48,6 +48,10 @@ impl Answer for Reading {
             _ => {}
         }
         Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        if self.over { Progress::Over } else { Progress::Begun }
     }
 
     fn finish(&mut self, stray: &str, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {

@@ -283,9 +283,9 @@ fn a_refusal_has_the_vendors_words() {
         assert_eq!(whole, streamed);
         whole
     };
-    expect![[r#"ContentFilter: [{"type":"refusal","text":"No."}]"#]]
+    expect![[r#"ContentFilter: [{"type":"refusal","text":"No.","state":{"origin":{"provider":"anthropic","name":"claude-sonnet-5-5"},"data":{"explanation":true}}}]"#]]
         .assert_eq(&refused(json!({"type": "refusal", "category": "bio", "explanation": "No."})));
-    expect![[r#"ContentFilter: [{"type":"refusal","text":"refused (bio)"}]"#]]
+    expect![[r#"ContentFilter: [{"type":"refusal","text":"refused (bio)","state":{"origin":{"provider":"anthropic","name":"claude-sonnet-5-5"},"data":{"explanation":true}}}]"#]]
         .assert_eq(&refused(json!({"type": "refusal", "category": "bio", "explanation": null})));
     expect![[r#"ContentFilter: [{"type":"refusal","text":""}]"#]].assert_eq(&refused(json!(null)));
 }

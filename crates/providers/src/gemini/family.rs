@@ -2,7 +2,7 @@
 
 use adjutant_core::SchemaSupport;
 
-use crate::family::{Family as Common, Images, Setting};
+use crate::family::{Common, Images, Setting};
 
 /// One row: a family of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,7 @@ const CLASSIC: Family = Family {
         top_k: Setting::Taken,
         schema: SchemaSupport::WithoutTools,
         images: Images::BytesOrUrl,
+        unknown: false,
     },
     checks_signatures: false,
 };

@@ -23,7 +23,10 @@ pub(super) fn decode(
     match serde_json::from_str::<Vec<Value>>(body) {
         // A stream that was asked for without `alt=sse` is a list of its pieces (recorded).
         Ok(pieces) => pieces.iter().try_for_each(|piece| reading.add(&piece.to_string(), unseen))?,
-        Err(_) => reading.add(body, unseen)?,
+        Err(_) => {
+            reading.add(body, unseen)?;
+            reading.is_whole = true;
+        }
     }
     reading.end()
 }
@@ -40,6 +43,10 @@ pub(super) struct Reading {
     began: bool,
     answered: bool,
     finish: Option<Finish>,
+    /// Nothing was said behind the reason to stop.
+    ended: bool,
+    /// It came in one piece.
+    is_whole: bool,
     usage: wire::UsageMetadata,
     model: Option<String>,
     last: String,
@@ -62,10 +69,17 @@ impl Reading {
             began: false,
             answered: false,
             finish: None,
+            ended: false,
+            is_whole: false,
             usage: wire::UsageMetadata::default(),
             model: None,
             last: String::new(),
         }
+    }
+
+    /// Whether the last that was said is a reason to stop.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
     }
 
     pub(super) fn vendor(&self) -> &Vendor {
@@ -101,10 +115,12 @@ impl Reading {
         };
         self.answered = true;
         for part in candidate.content.and_then(|content| content.parts).unwrap_or_default() {
+            self.ended = false;
             deltas.extend(self.part(part)?);
         }
         // Some models give a reason in the middle, after code they ran themselves; the last one counts.
         if let Some(reason) = said(candidate.finish_reason) {
+            self.ended = true;
             self.finish = Some(Finish { reason, message: candidate.finish_message.unwrap_or_default() });
         }
         Ok(())
@@ -118,10 +134,13 @@ impl Reading {
         if !self.answered {
             return Err(self.vendor.unreadable("no candidates", &self.last));
         }
-        let Some(finish) = self.finish.take() else {
-            return Err(self.vendor.truncated("it ended without a finishReason"));
+        let finish = match self.finish.take() {
+            Some(finish) => self.reason(&finish)?,
+            // A server in between leaves it out; a body that is JSON has its end.
+            None if self.is_whole && self.assembly.has_calls() => FinishReason::ToolCalls,
+            None if self.is_whole && self.assembly.has_text() => FinishReason::Stop,
+            None => return Err(self.vendor.truncated("it ended without a finishReason")),
         };
-        let finish = self.reason(&finish)?;
         if let Some(call) = self.open_call.take() {
             if finish != FinishReason::MaxTokens {
                 return Err(self.vendor.truncated("it ended inside a call"));
@@ -218,8 +237,13 @@ impl Reading {
         self.assembly.call(fragment, state)
     }
 
-    /// Counts are totals so far: the last report of each holds.
+    /// Counts are totals so far: the last report holds. One that leaves something out is filled up from those before it; one
+    /// that adds up is not, or rounds of the vendor's own tools would be mixed.
     fn count(&mut self, report: &wire::UsageMetadata) {
+        if report.adds_up() {
+            self.usage = *report;
+            return;
+        }
         let usage = &mut self.usage;
         usage.prompt_token_count = report.prompt_token_count.or(usage.prompt_token_count);
         usage.candidates_token_count = report.candidates_token_count.or(usage.candidates_token_count);
@@ -244,13 +268,15 @@ impl Reading {
         }
     }
 
-    /// Source: `FinishReason` in the vendor's published types. What is not listed there fails closed.
-    fn reason(&self, finish: &Finish) -> Result<FinishReason, ModelError> {
+    /// Source: `FinishReason` in the vendor's published types.
+    fn reason(&mut self, finish: &Finish) -> Result<FinishReason, ModelError> {
         let Finish { reason, message } = finish;
+        let has_calls = self.assembly.has_calls();
+        let ended = if has_calls { FinishReason::ToolCalls } else { FinishReason::Stop };
         Ok(match reason.as_str() {
-            "STOP" if self.assembly.has_calls() => FinishReason::ToolCalls,
-            "STOP" => FinishReason::Stop,
-            "MAX_TOKENS" => FinishReason::MaxTokens,
+            "STOP" => ended,
+            // The second is a pause, which only a token of the vendor's own resumes: the answer is cut like another.
+            "MAX_TOKENS" | "CONTINUATION" => FinishReason::MaxTokens,
             "SAFETY"
             | "RECITATION"
             | "LANGUAGE"
@@ -260,7 +286,23 @@ impl Reading {
             | "MODEL_ARMOR"
             | "IMAGE_SAFETY"
             | "IMAGE_PROHIBITED_CONTENT"
-            | "IMAGE_RECITATION" => FinishReason::ContentFilter,
+            | "IMAGE_RECITATION"
+            | "ESCALATION"
+            | "PUP_LIMITED_DISABLED" => FinishReason::ContentFilter,
+            // Its own tools went round in circles, or a picture nobody asked for was not made: what was said stays.
+            "TOO_MANY_TOOL_CALLS" | "NO_IMAGE" | "IMAGE_OTHER" => {
+                self.lose_the_rest(reason, message);
+                ended
+            }
+            // "Model failed to generate content due to internal error" (recorded), and an answer it could not read itself.
+            "OTHER" | "MALFORMED_RESPONSE" => {
+                return Err(ModelError::Server {
+                    provider: self.vendor.model.provider.clone(),
+                    status: 200,
+                    retry_after: None,
+                    message: format!("finishReason {reason} {message}").trim_end().to_owned(),
+                });
+            }
             // A call where none was possible is asked for again like one that cannot be parsed.
             "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => FinishReason::MalformedCall,
             "MISSING_THOUGHT_SIGNATURE" => {
@@ -269,11 +311,21 @@ impl Reading {
                     message: format!("the transcript lacks a thought signature: {message}"),
                 });
             }
+            // A call is made only for a reason that is known.
+            _ if !has_calls && self.assembly.has_text() => {
+                self.lose_the_rest(reason, message);
+                ended
+            }
             other => {
                 let words = format!("finishReason {other}, which is no end of an answer we know {message}");
                 return Err(self.vendor.unreadable(words.trim_end(), &self.last));
             }
         })
+    }
+
+    fn lose_the_rest(&mut self, reason: &str, message: &str) {
+        let words = format!("the vendor stopped ({reason} {message}");
+        self.losses.push(format!("{}): the answer may not be whole", words.trim_end()));
     }
 }
 

@@ -137,7 +137,8 @@ fn nulls_and_what_is_around_an_answer_do_not_matter() {
     let unsaid = r#"{"promptFeedback": {"blockReason": "BLOCK_REASON_UNSPECIFIED"}, "candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "FINISH_REASON_UNSPECIFIED"}]}"#;
     let done = r#"{"candidates": [{"finishReason": "STOP"}, {"finishReason": ""}]}"#;
     expect![[r#"Stop: [{"type":"text","text":"a"}]"#]].assert_eq(&line(&streamed(&[unsaid, done], 9).1));
-    check(unsaid, expect!["truncated: the answer of gemini ended early: it ended without a finishReason"]);
+    let cut = "truncated: the answer of gemini ended early: it ended without a finishReason";
+    assert_eq!(line(&streamed(&[unsaid], 7).1), cut);
 }
 
 /// Events that hold one function call each, and a last one.
@@ -242,21 +243,32 @@ fn reasons_to_stop() {
         ("IMAGE_SAFETY", FinishReason::ContentFilter),
         ("IMAGE_PROHIBITED_CONTENT", FinishReason::ContentFilter),
         ("IMAGE_RECITATION", FinishReason::ContentFilter),
+        ("ESCALATION", FinishReason::ContentFilter),
+        ("PUP_LIMITED_DISABLED", FinishReason::ContentFilter),
+        ("CONTINUATION", FinishReason::MaxTokens),
+        ("TOO_MANY_TOOL_CALLS", FinishReason::Stop),
+        ("NO_IMAGE", FinishReason::Stop),
+        ("IMAGE_OTHER", FinishReason::Stop),
         ("MALFORMED_FUNCTION_CALL", FinishReason::MalformedCall),
         ("UNEXPECTED_TOOL_CALL", FinishReason::MalformedCall),
     ] {
         assert_eq!(decoded(&finished_with(reason)).unwrap().finish, finish, "{reason}");
     }
+    for reason in ["OTHER", "MALFORMED_RESPONSE"] {
+        let error = decoded(&finished_with(reason)).unwrap_err();
+        assert_eq!(error.to_string(), format!("gemini answered with a failure: finishReason {reason} Why."));
+        assert!(error.is_transient());
+    }
+    // What was said stays said, whatever the reason is yet to mean; without words, or with a call, it is no answer.
+    let invented = decoded(&finished_with("TO_BE_INVENTED")).unwrap();
+    assert_eq!((invented.text().as_str(), invented.finish), ("x", FinishReason::Stop));
+    assert_eq!(invented.losses, ["the vendor stopped (TO_BE_INVENTED Why.): the answer may not be whole"]);
+    let call = r#"{"candidates": [{"content": {"parts": [{"text": "x"}, {"functionCall": {"name": "t"}}]}, "finishReason": "TO_BE_INVENTED"}]}"#;
+    assert_eq!(decoded(call).unwrap_err().code(), "invalid_response");
     check(
-        &finished_with("OTHER"),
+        r#"{"candidates": [{"finishReason": "TO_BE_INVENTED"}]}"#,
         expect![
-            "invalid_response: gemini sent a response we cannot read: finishReason OTHER, which is no end of an answer we know Why."
-        ],
-    );
-    check(
-        &finished_with("TO_BE_INVENTED"),
-        expect![
-            "invalid_response: gemini sent a response we cannot read: finishReason TO_BE_INVENTED, which is no end of an answer we know Why."
+            "invalid_response: gemini sent a response we cannot read: finishReason TO_BE_INVENTED, which is no end of an answer we know"
         ],
     );
     check(
@@ -276,8 +288,14 @@ fn what_is_no_answer_is_an_error() {
         r#"{"promptFeedback": {"blockReason": "SAFETY", "blockReasonMessage": "Rude."}}"#,
         expect!["refused: gemini refused to answer: the prompt was blocked: SAFETY: Rude."],
     );
+    let unfinished = r#"{"candidates": [{"content": {"parts": [{"text": "Hal"}]}}]}"#;
+    // One JSON value has its end; a list of pieces may lack the last.
+    assert_eq!(decoded(unfinished).unwrap().text(), "Hal");
+    let cut = "truncated: the answer of gemini ended early: it ended without a finishReason";
+    assert_eq!(line(&decoded(&format!("[{unfinished}]"))), cut);
+    assert_eq!(line(&streamed(&[unfinished], 7).1), cut);
     check(
-        r#"{"candidates": [{"content": {"parts": [{"text": "Hal"}]}}]}"#,
+        r#"{"candidates": [{"content": {"parts": [{"text": "Hm", "thought": true}]}}]}"#,
         expect!["truncated: the answer of gemini ended early: it ended without a finishReason"],
     );
     check(
@@ -334,6 +352,17 @@ fn streams_add_up_and_are_read_to_the_end() {
     for size in [2, 3, 1000] {
         assert_eq!(streamed(&events, size), (deltas.clone(), Ok(response.clone())));
     }
+}
+
+#[test]
+fn rounds_of_the_vendors_own_tools_are_not_mixed() {
+    let rounds = [
+        r#"{"candidates": [{"content": {"parts": [{"text": "a"}]}}], "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 30, "thoughtsTokenCount": 21, "totalTokenCount": 61}}"#,
+        r#"{"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 40, "candidatesTokenCount": 78, "totalTokenCount": 118}}"#,
+    ];
+    let response = decoded(&format!("[{}]", rounds.join(","))).unwrap();
+    assert_eq!((response.usage.input_tokens, response.usage.output_tokens), (Some(40), Some(78)));
+    assert_eq!(response.usage.thinking_tokens, None);
 }
 
 #[test]

@@ -156,7 +156,7 @@ pub(super) struct PromptFeedback {
     pub(super) block_reason_message: Option<String>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageMetadata {
     pub(super) prompt_token_count: Option<u64>,
@@ -165,6 +165,21 @@ pub(super) struct UsageMetadata {
     pub(super) cached_content_token_count: Option<u64>,
     /// What tools of the vendor's own added to the prompt; not in the prompt's count.
     pub(super) tool_use_prompt_token_count: Option<u64>,
+    pub(super) total_token_count: Option<u64>,
+}
+
+impl UsageMetadata {
+    /// Whether its parts are its total, so that nothing of it is missing.
+    pub(super) fn adds_up(&self) -> bool {
+        let parts = [
+            self.prompt_token_count,
+            self.candidates_token_count,
+            self.thoughts_token_count,
+            self.tool_use_prompt_token_count,
+        ];
+        let sum = parts.into_iter().flatten().fold(0, u64::saturating_add);
+        self.total_token_count == Some(sum)
+    }
 }
 
 /// The body of an error answer; some endpoints wrap it in a list.

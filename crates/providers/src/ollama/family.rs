@@ -4,7 +4,7 @@ use adjutant_core::SchemaSupport;
 use serde_json::Value;
 
 use super::server::ModelInfo;
-use crate::family::{Family as Common, Images, Setting};
+use crate::family::{Common, Images, Setting};
 
 /// Tokens of room for the thinking of a model that thinks, on top of the visible output: `num_predict` counts both.
 const THINKING_ALLOWANCE: u32 = 8_192;
@@ -110,6 +110,7 @@ impl Family {
             // A schema binds every token, so that no tool can be called (`ollama#11037`).
             schema: SchemaSupport::WithoutTools,
             images: if sees { Images::Bytes } else { Images::None },
+            unknown: false,
         }
     }
 }

@@ -134,7 +134,7 @@ impl<'a> OllamaEncoder<'a> {
         match &part.content {
             Content::Text { text } | Content::Refusal { text } => wire.content.push_str(text),
             Content::Thinking { text } if own => wire.thinking.push_str(text),
-            Content::Image { source } => match self.common.image(source)? {
+            Content::Image { source } => match self.common.picture(source)? {
                 Some(Image::Bytes { data, .. }) => wire.images.push(data),
                 Some(Image::Url(_)) | None => {}
             },

@@ -100,6 +100,11 @@ impl Reading {
         Ok(())
     }
 
+    /// Whether the server said that this was all.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
     /// The whole answer, if it is one.
     pub(super) fn end(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
         if !self.began {

@@ -141,7 +141,7 @@ impl Server {
         body: Option<Bytes>,
     ) -> Result<T, ModelError> {
         let call = Call { time_left: Some(self.timeout), ..self.call(path, model, body)? };
-        let answer = self.transport.send_json(call).await.map_err(|error| match error {
+        let answer = self.transport.send_json(call).await.map_err(|failure| match failure.error {
             ModelError::NotFound { message, .. } if model.is_empty() => self.not_ollama(&message),
             error => explain(error, &self.base),
         })?;
@@ -172,7 +172,8 @@ impl Server {
     ) -> Result<(Arc<Vendor>, ByteStream), ModelError> {
         let call = self.call(path, model, Some(body))?;
         let vendor = call.vendor.clone();
-        let stream = self.transport.send_stream(call).await.map_err(|error| explain(error, &self.base))?;
+        let stream = self.transport.send_stream(call).await;
+        let stream = stream.map_err(|failure| explain(failure.error, &self.base))?;
         Ok((vendor, stream))
     }
 

@@ -6,7 +6,7 @@
 
 use adjutant_core::SchemaSupport;
 
-use crate::family::{Family as Common, Images, Setting};
+use crate::family::{Common, Images, Setting};
 
 /// One row: a family of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,12 +15,24 @@ pub(super) struct Family {
     pub(super) common: Common,
     /// It may think before it answers. Responses hands that out as encrypted items, if asked.
     pub(super) reasons: bool,
-    /// Chat Completions takes functions only with `reasoning_effort` `none`: the vendor's error says so, also where no
-    /// effort was sent (checked 2026-11-22, `BerriAI/litellm#34569`).
-    pub(super) functions_without_effort: bool,
+    /// Whether Chat Completions takes functions.
+    pub(super) functions: Functions,
 }
 
-/// GPT-4o, and names we do not know (fine-tuned models, deployments, what is yet to come outside the `gpt-5` line).
+/// Whether Chat Completions takes a model's functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Functions {
+    /// As they are.
+    Taken,
+    /// Only with `reasoning_effort` `none`: the vendor's error says so, also where no effort was sent (checked 2026-11-22,
+    /// `BerriAI/litellm#34569`), and so does the page of `gpt-6-sol`.
+    WithoutEffort,
+    /// Not at all: the same error, and no `none` among the efforts (checked 2026-11-23, `bolna-ai/bolna#1019` and the page of
+    /// `gpt-6.2-sol`).
+    Refused,
+}
+
+/// GPT-4o, and at the vendor itself names we do not know (what is yet to come outside the `gpt-5` line).
 const FOUR_O: Family = Family {
     common: Common {
         context_window: 128_000,
@@ -31,9 +43,10 @@ const FOUR_O: Family = Family {
         top_k: Setting::Refused,
         schema: SchemaSupport::Native,
         images: Images::BytesOrUrl,
+        unknown: false,
     },
     reasons: false,
-    functions_without_effort: false,
+    functions: Functions::Taken,
 };
 
 const FOUR_ONE: Family =
@@ -65,7 +78,7 @@ const O_SERIES: Family = Family {
         ..FOUR_O.common
     },
     reasons: true,
-    functions_without_effort: false,
+    functions: Functions::Taken,
 };
 
 const O3_MINI: Family = Family { common: Common { images: Images::None, ..O_SERIES.common }, ..O_SERIES };
@@ -96,6 +109,15 @@ const MILLION: u32 = 1_050_000;
 
 /// The row of a model by its name. A name we do not know is passed on as it is, with the row of GPT-4o.
 pub(super) fn of(model: &str) -> Family {
+    known(model).unwrap_or(FOUR_O)
+}
+
+/// The row of a deployment, which may have any name: one that is no model's says nothing.
+pub(super) fn of_deployment(name: &str) -> Family {
+    known(name).unwrap_or(Family { common: Common { unknown: true, ..FOUR_O.common }, ..FOUR_O })
+}
+
+fn known(model: &str) -> Option<Family> {
     let model = model.strip_prefix("ft:").unwrap_or(model);
     // Some servers put the maker in front.
     let model = model.strip_prefix("openai/").unwrap_or(model);
@@ -104,8 +126,9 @@ pub(super) fn of(model: &str) -> Family {
         let number: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
         let mut digits = number.split('.').map(|digits| digits.parse::<u32>().unwrap_or(0));
         let version = (digits.next().unwrap_or(0), digits.next().unwrap_or(0));
-        return match version {
-            (3, _) => THREE_FIVE,
+        return Some(match version {
+            // The second is Azure's way to write 3.5.
+            (3 | 35, _) => THREE_FIVE,
             // "Model incompatible request arguments supplied: temperature, top_p" (`charmbracelet/mods#480`).
             (4, 0) if rest.starts_with("4o") => with_sampling(FOUR_O, !has("search")),
             (4, 0) if has("turbo") => FOUR_TURBO,
@@ -118,14 +141,18 @@ pub(super) fn of(model: &str) -> Family {
             (5, 4) if has("pro") || has("codex") => with_window(FIVE, MILLION),
             (5, 4) => with_window(FIVE_QUIET, MILLION),
             (5, 5) => with_window(FIVE, MILLION),
-            (5.., _) => Family { functions_without_effort: true, ..with_window(FIVE, MILLION) },
-            (_, _) => FOUR_O,
-        };
+            (5, 6) => Family { functions: Functions::WithoutEffort, ..with_window(FIVE, MILLION) },
+            (6, 0) if has("sol") || has("luna") => of("gpt-5.6"),
+            // Their efforts begin with `low`; what comes is taken to be like them.
+            (5.., _) => Family { functions: Functions::Refused, ..with_window(FIVE, MILLION) },
+            (_, _) => return None,
+        });
     }
     match model.split('-').next() {
-        Some("o3") if has("mini") => O3_MINI,
-        Some("o1" | "o3" | "o4" | "codex") => O_SERIES,
-        _ => FOUR_O,
+        Some("o3") if has("mini") => Some(O3_MINI),
+        Some("o1" | "o3" | "o4" | "codex") => Some(O_SERIES),
+        Some("chatgpt") => Some(FOUR_O),
+        _ => None,
     }
 }
 
@@ -169,13 +196,28 @@ mod tests {
     }
 
     #[test]
+    fn a_deployment_has_any_name() {
+        let (named, other) = (of_deployment("gpt-4.1-mini"), of_deployment("prod-chat"));
+        assert_eq!((named, of_deployment("gpt-35-turbo")), (FOUR_ONE, THREE_FIVE));
+        assert!(other.common.unknown && !of("prod-chat").common.unknown);
+    }
+
+    #[test]
     fn the_newest_need_room_and_say_how_they_take_functions() {
         let sol = of("gpt-5.6-sol");
         assert_eq!((sol.common.context_window, sol.common.output_max), (MILLION, 128_000));
         assert_eq!((sol.common.temperature, sol.common.thinking_allowance), (Setting::Refused, 25_000));
         assert_eq!(
-            ["gpt-5.4", "gpt-5.5", "gpt-5.6", "gpt-6"].map(|name| of(name).functions_without_effort),
-            [false, false, true, true]
+            ["gpt-5.4", "gpt-5.5", "gpt-5.6", "gpt-6-sol", "gpt-6-astra", "gpt-6.2-sol"]
+                .map(|name| of(name).functions),
+            [
+                Functions::Taken,
+                Functions::Taken,
+                Functions::WithoutEffort,
+                Functions::WithoutEffort,
+                Functions::Refused,
+                Functions::Refused
+            ]
         );
         assert_eq!(
             ["gpt-5-chat-latest", "gpt-5.2-chat-latest", "gpt-4o-mini-search-preview"]

@@ -11,17 +11,20 @@ mod responses; // Responses
 mod schema; // JSON Schema as OpenAI takes it
 mod vendors; // who speaks Chat Completions
 
-use adjutant_core::ModelError;
+use adjutant_core::{Cost, ModelError};
 use reqwest::header::{AUTHORIZATION, HeaderName};
 use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
 
 use crate::adapter::HttpModel;
 use crate::connection::{Connection, model_id};
 use crate::error::Vendor;
 use crate::provider::Provider;
 
-/// The vendor's current model for most work (checked 2026-11-22).
-pub const DEFAULT_MODEL: &str = "gpt-5.6";
+/// The vendor's "go-to model for everyday work" (its page, checked 2026-11-23: released 2026-11-17).
+pub const DEFAULT_MODEL: &str = "gpt-6.2-sol";
+/// The newest whose functions Chat Completions takes, without thinking (its page, checked 2026-11-23).
+const DEFAULT_CHAT_MODEL: &str = "gpt-6-sol";
 
 const VERSION: &str = "v1";
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
@@ -73,6 +76,12 @@ fn vendor(row: &Provider, name: &str, model_advice: &str) -> Result<Vendor, Mode
         model_advice: model_advice.to_owned(),
         complaint: error::complaint,
     })
+}
+
+/// What xAI charges, which it counts in ticks, of which a dollar has 10^10. Source: "Cost tracking" in the vendor's guide (checked
+/// 2026-11-23).
+fn cost_of_ticks(ticks: &Value) -> Option<Cost> {
+    Cost::from_usd(ticks.as_f64()? / 1e10)
 }
 
 fn bearer(key: &SecretString) -> (HeaderName, SecretString) {

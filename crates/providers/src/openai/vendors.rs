@@ -5,11 +5,11 @@
 
 use adjutant_core::{ModelError, SchemaSupport};
 
-use super::family::{self, Family};
-use super::{BASE_URL, BASE_URL_VARIABLE, DEFAULT_MODEL, KEY_ADVICE, KEY_VARIABLE, VERSION, chat};
+use super::family::{self, Family, Functions};
+use super::{BASE_URL, BASE_URL_VARIABLE, DEFAULT_CHAT_MODEL, KEY_ADVICE, KEY_VARIABLE, VERSION, chat};
 use crate::adapter::HttpModel;
 use crate::connection::Connection;
-use crate::family::{Family as Common, Images, Setting};
+use crate::family::{Common, Images, Setting};
 use crate::provider::Provider;
 
 /// A row of the table.
@@ -26,6 +26,8 @@ pub(super) struct Dialect {
     pub(super) address: Address,
     /// What its models take.
     pub(super) family: fn(&str) -> Family,
+    /// It is any server, perhaps one of the person's own.
+    pub(super) may_be_at_home: bool,
     /// The name of the bound of the output.
     pub(super) output_bound: OutputBound,
     /// Which ids of calls it takes.
@@ -76,6 +78,7 @@ pub(super) enum CallIds {
 const OPENAI: Dialect = Dialect {
     address: Address::Version(VERSION),
     family: family::of,
+    may_be_at_home: false,
     output_bound: OutputBound::MaxCompletionTokens,
     call_ids: CallIds::UpTo40,
     counts_streams_if_asked: true,
@@ -88,7 +91,7 @@ const OPENAI: Dialect = Dialect {
 };
 
 const OTHERS: Dialect = Dialect {
-    family: |model| open_model(model, HOSTED),
+    family: |model| any_model(model, HOSTED),
     output_bound: OutputBound::MaxTokens,
     takes_thinking: true,
     takes_refusals: false,
@@ -101,7 +104,7 @@ const LOCAL: Dialect =
 pub(super) const OPENAI_CHAT: Row = Row {
     provider: Provider {
         model_variable: Some("OPENAI_MODEL"),
-        default_model: Some(DEFAULT_MODEL),
+        default_model: Some(DEFAULT_CHAT_MODEL),
         ..hosted("openai-chat", &[], KEY_VARIABLE, KEY_ADVICE, BASE_URL_VARIABLE, BASE_URL)
     },
     dialect: OPENAI,
@@ -120,7 +123,8 @@ pub(super) const COMPATIBLE: Row = Row {
         )
     },
     dialect: Dialect {
-        family: |model| open_model(model, Common { top_k: Setting::Taken, ..HOSTED }),
+        family: |model| any_model(model, Common { top_k: Setting::Taken, ..HOSTED }),
+        may_be_at_home: true,
         ..OTHERS
     },
 };
@@ -140,6 +144,7 @@ pub(super) const ROWS: &[Row] = &[
         ),
         dialect: Dialect {
             address: Address::Azure,
+            family: family::of_deployment,
             model_advice: "On Azure the model's name is the deployment's.",
             ..OPENAI
         },
@@ -153,8 +158,13 @@ pub(super) const ROWS: &[Row] = &[
             "GROQ_BASE_URL",
             "https://api.groq.com/openai/v1",
         ),
-        // Refuses fields of an assistant message that it does not know (`janhq/jan#8136`).
-        dialect: Dialect { output_bound: OutputBound::MaxCompletionTokens, takes_thinking: false, ..OTHERS },
+        dialect: Dialect {
+            family: of_few_models,
+            output_bound: OutputBound::MaxCompletionTokens,
+            // Refuses fields of an assistant message that it does not know (`janhq/jan#8136`).
+            takes_thinking: false,
+            ..OTHERS
+        },
     },
     Row {
         provider: hosted(
@@ -178,7 +188,7 @@ pub(super) const ROWS: &[Row] = &[
             "https://api.mistral.ai",
         ),
         dialect: Dialect {
-            family: |model| open_model(model, Common { schema: SchemaSupport::WithoutTools, ..HOSTED }),
+            family: |model| any_model(model, Common { schema: SchemaSupport::WithoutTools, ..HOSTED }),
             call_ids: CallIds::Nine,
             // Counts come unasked, and the question is refused (`openai/openai-agents-python#442`).
             counts_streams_if_asked: false,
@@ -196,7 +206,7 @@ pub(super) const ROWS: &[Row] = &[
         ),
         dialect: Dialect {
             family: |model| {
-                open_model(model, Common { context_window: 256_000, schema: SchemaSupport::Native, ..HOSTED })
+                any_model(model, Common { context_window: 256_000, schema: SchemaSupport::Native, ..HOSTED })
             },
             output_bound: OutputBound::MaxCompletionTokens,
             // Chat Completions there has no place for it; Responses has.
@@ -214,7 +224,7 @@ pub(super) const ROWS: &[Row] = &[
             "https://openrouter.ai/api/v1",
         ),
         dialect: Dialect {
-            family: |model| open_model(model, Common { top_k: Setting::Taken, ..HOSTED }),
+            family: |model| any_model(model, Common { top_k: Setting::Taken, ..HOSTED }),
             // Counts always come; the question is deprecated.
             counts_streams_if_asked: false,
             // "Usage accounting": cost in credits, which are dollars.
@@ -258,8 +268,13 @@ pub(super) const ROWS: &[Row] = &[
             "CEREBRAS_BASE_URL",
             "https://api.cerebras.ai",
         ),
-        // As strict as Groq (`Kilo-Org/kilocode#10375`).
-        dialect: Dialect { output_bound: OutputBound::MaxCompletionTokens, takes_thinking: false, ..OTHERS },
+        dialect: Dialect {
+            family: of_few_models,
+            output_bound: OutputBound::MaxCompletionTokens,
+            // As strict as Groq (`Kilo-Org/kilocode#10375`).
+            takes_thinking: false,
+            ..OTHERS
+        },
     },
     Row {
         provider: hosted(
@@ -398,6 +413,7 @@ const HOSTED: Common = Common {
     top_k: Setting::Refused,
     schema: SchemaSupport::Prompted,
     images: Images::BytesOrUrl,
+    unknown: false,
 };
 
 /// An open model at home. The window is what the server was started with, which it does not say here. All three servers
@@ -433,11 +449,19 @@ fn open_model(model: &str, common: Common) -> Family {
     let name = model.to_lowercase();
     let thinks = THINKERS.iter().any(|thinker| name.contains(thinker));
     let thinking_allowance = if thinks { ALLOWANCE } else { common.thinking_allowance };
-    Family {
-        common: Common { thinking_allowance, ..common },
-        reasons: thinks,
-        functions_without_effort: false,
-    }
+    Family { common: Common { thinking_allowance, ..common }, reasons: thinks, functions: Functions::Taken }
+}
+
+/// A model of anybody's: what is not on the list of thinkers is not known at all.
+fn any_model(model: &str, common: Common) -> Family {
+    let family = open_model(model, common);
+    Family { common: Common { unknown: !family.reasons, ..family.common }, ..family }
+}
+
+/// Groq and Cerebras host a few open models, whose thinkers are on the list, and count the whole bound of the output against
+/// the minute's tokens, used or not (`zeeyado/koassistant.koplugin#106`): 16,384 would be more than a free plan has.
+fn of_few_models(model: &str) -> Family {
+    open_model(model, HOSTED)
 }
 
 /// "Models & pricing" and "Thinking mode": it thinks unless told not to, and then settings for sampling have no effect.

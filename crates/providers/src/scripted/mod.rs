@@ -203,7 +203,7 @@ impl LanguageModel for ScriptedModel {
         Box::pin(retry::generate(self.policy(), request.time_left, async |left| {
             let reply = self.next_reply(request)?;
             let time = play::Time::starts(left, self.silence);
-            time.bounds(&self.id, play::whole(reply, &self.id)).await
+            Ok(time.bounds(&self.id, play::whole(reply, &self.id)).await?)
         }))
     }
 
@@ -213,7 +213,7 @@ impl LanguageModel for ScriptedModel {
         let open: retry::Open = Box::new(move |left| {
             let time = play::Time::starts(left, model.silence);
             let opened = model.next_reply(&asked).map(|reply| play::pieces(reply, model.id.clone(), time));
-            Box::pin(std::future::ready(opened))
+            Box::pin(std::future::ready(opened.map_err(Into::into)))
         });
         Box::pin(retry::stream(self.policy(), request.time_left, open))
     }

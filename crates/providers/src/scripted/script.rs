@@ -81,6 +81,8 @@ struct Latest {
     input: String,
     /// What the tools returned, if they are what is answered.
     result: String,
+    /// The same as data.
+    data: Vec<Value>,
 }
 
 impl Latest {
@@ -92,9 +94,10 @@ impl Latest {
             .unwrap_or_default();
         let results: Vec<&Message> =
             messages.iter().rev().take_while(|message| message.role() == Role::Tool).collect();
-        let (mut words, mut result) = (Vec::new(), Vec::new());
+        let (mut words, mut result, mut data) = (Vec::new(), Vec::new(), Vec::new());
         for (_, _, answer) in results.iter().rev().filter_map(|message| message.tool_result()) {
             words.push(answer.to_json().to_string());
+            data.extend(answer.data.clone());
             result.push(match (&answer.data, &answer.error) {
                 (_, Some(error)) => error.clone(),
                 (Some(Value::String(text)), None) => text.clone(),
@@ -103,7 +106,7 @@ impl Latest {
             });
         }
         let words = if words.is_empty() { input.clone() } else { words.join("\n") };
-        Self { words, input, result: result.join("\n") }
+        Self { words, input, result: result.join("\n"), data }
     }
 
     fn holds(&self, words: &str) -> bool {
@@ -116,7 +119,7 @@ impl Latest {
         let values =
             [("{{input}}", self.input.as_str()), ("{{rest}}", rest), ("{{result}}", self.result.as_str())];
         if let Some(text) = &mut reply.text {
-            *text = replace(text, &values);
+            *text = replace(&self.with_members(text), &values);
         }
         for call in &mut reply.calls {
             if let ScriptedArguments::Json(arguments) = &mut call.arguments {
@@ -124,6 +127,37 @@ impl Latest {
             }
         }
         reply
+    }
+}
+
+impl Latest {
+    /// Puts members of what the tools returned in the places of `{{result.NAME}}`; a dot goes deeper, and of a list each element
+    /// is meant.
+    fn with_members(&self, text: &str) -> String {
+        let mut pieces = text.split("{{result.");
+        let mut filled = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            match piece.split_once("}}") {
+                Some((path, rest)) => {
+                    let path: Vec<&str> = path.split('.').collect();
+                    let found: Vec<String> = self.data.iter().flat_map(|data| members(data, &path)).collect();
+                    filled.push_str(&found.join(", "));
+                    filled.push_str(rest);
+                }
+                None => filled.extend(["{{result.", piece]),
+            }
+        }
+        filled
+    }
+}
+
+/// What stands in a value at a path, as text.
+fn members(value: &Value, path: &[&str]) -> Vec<String> {
+    match (value, path) {
+        (Value::Array(items), _) => items.iter().flat_map(|item| members(item, path)).collect(),
+        (Value::String(text), []) => vec![text.clone()],
+        (value, []) => vec![value.to_string()],
+        (value, [name, rest @ ..]) => value.get(name).map(|value| members(value, rest)).unwrap_or_default(),
     }
 }
 

@@ -309,11 +309,28 @@ async fn the_demo_says_what_it_is_and_does_what_it_can() {
         ask(vec![user("add a shopping list")]).await,
         r#"ToolCalls: add_task({"description":"a shopping list"})"#
     );
+    assert_eq!(
+        ask(vec![user("Add task to buy groceries")]).await,
+        r#"ToolCalls: add_task({"description":"buy groceries"})"#
+    );
     assert_eq!(ask(vec![user("list my tasks")]).await, "ToolCalls: list_tasks({})");
     assert_eq!(ask(vec![user("delete buy milk")]).await, r#"ToolCalls: delete_task({"task_id":"buy milk"})"#);
-    let [asked, done] = called("add_task", ToolResult::ok(json!({"id": "1"})));
-    let answer = ask(vec![user("add buy milk"), asked, done]).await;
-    assert!(answer.contains("[demo] Done.") && answer.contains(r#"{\"id\":\"1\"}"#), "{answer}");
+    let answers = [
+        (json!({"id": "1"}), r#"[demo] Done. The tool returned: {\"id\":\"1\"}"#),
+        (json!({"description": "buy milk", "completed": false}), "[demo] Added “buy milk”."),
+        (json!({"description": "buy milk", "completed": true}), "[demo] Completed “buy milk”."),
+        (json!({"description": "x", "completed": false, "deleted": true}), "[demo] Deleted “x”."),
+        (json!({"tasks": [], "count": 0}), "[demo] You have no tasks."),
+        (
+            json!({"tasks": [{"description": "a", "completed": true}, {"description": "b"}]}),
+            "[demo] Your tasks: a, b.",
+        ),
+    ];
+    for (data, words) in answers {
+        let [asked, done] = called("add_task", ToolResult::ok(data));
+        let answer = ask(vec![user("add buy milk"), asked, done]).await;
+        assert!(answer.contains(words), "{answer}");
+    }
     assert!(ask(vec![user("What is love?")]).await.contains("not a language model"));
 }
 

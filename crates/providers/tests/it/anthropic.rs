@@ -1,12 +1,13 @@
 //! Anthropic: recordings and faults.
 
-use adjutant_core::FinishReason;
+use adjutant_core::{FinishReason, GenerateRequest, LanguageModel, Message};
+use adjutant_providers::{Connection, Provider, Transport};
 use serde_json::{Value, json};
 
 use crate::cassette::{Framing, test_name};
 use crate::faults::{self, Faults, Mode, ask, check};
 use crate::recordings::{self, Recordings};
-use crate::server::Answer;
+use crate::server::{Answer, Server};
 
 const RECORDED: Recordings = Recordings {
     folder: "anthropic",
@@ -59,6 +60,7 @@ const FAULTS: Faults = Faults {
         r#"{"type": "message_stop"}"#,
     ],
     begun: 6,
+    end: "",
     key_header: "x-api-key: ",
     paths: ["/v1/messages", "/v1/messages"],
     complaint: |_, words| {
@@ -132,6 +134,25 @@ async fn refusals_and_empty_answers_are_named() {
         "asked 1: invalid_response: anthropic sent a response we cannot read: stop_reason to_be_invented, which is no end of an answer we know",
     )
     .await;
+}
+
+#[tokio::test]
+async fn the_vendors_explanation_of_a_refusal_is_not_sent_back() {
+    let refusal = json!({
+        "content": [{"type": "text", "text": "Well"}],
+        "stop_reason": "refusal",
+        "stop_details": {"type": "refusal", "explanation": "This request triggered restrictions."}
+    });
+    let server = Server::start(vec![Answer::new(200, refusal.to_string()), FAULTS.fine(Mode::Drained)]).await;
+    let connection = Connection::new(Transport::new().unwrap()).with_key("key".to_owned().into());
+    let connection = Connection { base_url: Some(server.url.clone()), ..connection };
+    let model = Provider::find(FAULTS.provider).unwrap().model(FAULTS.model, connection).unwrap();
+    let ask = || Message::user("?").unwrap();
+    let refused = model.generate(&GenerateRequest::new(vec![ask()])).await.unwrap();
+    let said = Message::assistant(refused.parts).unwrap();
+    model.generate(&GenerateRequest::new(vec![ask(), said, ask()])).await.unwrap();
+    let body = server.asked().remove(1).body;
+    assert!(body.contains("Well") && !body.contains("triggered"), "{body}");
 }
 
 #[tokio::test]

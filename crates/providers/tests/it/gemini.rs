@@ -55,6 +55,7 @@ const FAULTS: Faults = Faults {
         r#"{"candidates": [{"content": {"parts": [{"text": ""}]}, "finishReason": "STOP"}]}"#,
     ],
     begun: 1,
+    end: "",
     key_header: "x-goog-api-key: ",
     paths: [
         "/v1beta/models/gemini-3.8-flash:generateContent",
@@ -209,6 +210,10 @@ async fn an_error_inside_a_200_is_an_error() {
     let late = r#"{"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE"}}"#;
     // Before anything was said, it is asked again.
     check_content(late, r#"asked 2: Stop "Fine.""#).await;
+    for reason in ["OTHER", "MALFORMED_RESPONSE"] {
+        let failed = format!(r#"{{"candidates": [{{"finishReason": "{reason}"}}]}}"#);
+        check_content(&failed, r#"asked 2: Stop "Fine.""#).await;
+    }
     let answers =
         vec![Answer::events(Framing::Events, &[FAULTS.events[0], late]), FAULTS.fine(Mode::Streaming)];
     let seen = ask(&FAULTS, Mode::Streaming, answers, None, |_| {}).await;

@@ -44,6 +44,7 @@ const FAULTS: Faults = Faults {
         r#"{"model": "qwen3:4b", "message": {"role": "assistant", "content": ""}, "done": true, "done_reason": "stop"}"#,
     ],
     begun: 1,
+    end: "",
     key_header: "authorization: Bearer ",
     paths: ["/api/chat", "/api/chat"],
     complaint: |_, words| json!({ "error": words }).to_string(),

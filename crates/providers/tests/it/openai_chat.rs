@@ -98,6 +98,7 @@ const FAULTS: Faults = Faults {
         r#"{"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}"#,
     ],
     begun: 1,
+    end: "[DONE]",
     key_header: "authorization: Bearer ",
     paths: ["/v1/chat/completions", "/v1/chat/completions"],
     complaint: |status, words| {

@@ -89,6 +89,7 @@ const FAULTS: Faults = Faults {
         r#"{"type": "response.completed", "response": {"object": "response", "status": "completed", "output": [{"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": "Fine.", "annotations": []}]}]}}"#,
     ],
     begun: 3,
+    end: "",
     key_header: "authorization: Bearer ",
     paths: ["/v1/responses", "/v1/responses"],
     complaint: |_, words| {

@@ -29,7 +29,7 @@ use std::path::Path;
 
 use adjutant_core::{
     Content, Delta, FinishReason, GenerateRequest, GenerateResponse, LanguageModel, Message, ModelError,
-    ToolDefinition, ToolName, ToolResult,
+    Part, ToolDefinition, ToolName, ToolResult,
 };
 use adjutant_providers::{Connection, HttpModel, Provider, Transport};
 use futures::StreamExt;
@@ -165,7 +165,8 @@ async fn follow_up_set(
     let (mut sent, mut wrong) = (0, Vec::new());
     for exchange in cassette::exchanges(folder, vendor.folder).into_iter().filter(wanted) {
         let Ok(answer) = read_as_it_is(vendor, &exchange, &transport).await else { continue };
-        if answer.parts.is_empty() {
+        // What a vendor explains is not said again.
+        if answer.parts.iter().all(Part::is_explanation) {
             continue;
         }
         let server = Server::start(vec![Answer::reset()]).await;

@@ -37,6 +37,8 @@ enum End {
     Stalled,
     /// The connection closes before anything was said.
     Unanswered,
+    /// Nothing is said at all.
+    Mute,
 }
 
 impl Answer {
@@ -57,6 +59,10 @@ impl Answer {
         Self { end: End::Unanswered, ..Self::new(0, "") }
     }
 
+    pub(crate) fn mute() -> Self {
+        Self { end: End::Mute, ..Self::new(0, "") }
+    }
+
     pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
@@ -68,10 +74,18 @@ impl Answer {
         self
     }
 
-    /// With other bytes where these are.
+    /// With other bytes wherever these are.
     pub(crate) fn replace(&mut self, these: &[u8], others: &[u8]) {
-        let at = self.body.windows(these.len()).position(|window| window == these).unwrap();
-        self.body.splice(at..at + these.len(), others.iter().copied());
+        let find = |body: &[u8]| body.windows(these.len()).position(|window| window == these);
+        while let Some(at) = find(&self.body) {
+            self.body.splice(at..at + these.len(), others.iter().copied());
+        }
+    }
+
+    /// With more bytes behind it.
+    pub(crate) fn and(mut self, bytes: &[u8]) -> Self {
+        self.body.extend_from_slice(bytes);
+        self
     }
 
     pub(crate) fn then_break(mut self) -> Self {
@@ -164,8 +178,10 @@ async fn serve(
         seen.lock().unwrap().push(asked);
         answers.lock().unwrap().next().unwrap_or_else(Answer::reset)
     };
-    if answer.end == End::Unanswered {
-        return Ok(());
+    match answer.end {
+        End::Unanswered => return Ok(()),
+        End::Mute => std::future::pending().await,
+        End::Properly | End::Broken | End::Stalled => {}
     }
     let mut head =
         format!("HTTP/1.1 {} X\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n", answer.status);
@@ -183,7 +199,7 @@ async fn serve(
     match answer.end {
         End::Properly => connection.write_all(b"0\r\n\r\n").await,
         End::Broken | End::Unanswered => Ok(()),
-        End::Stalled => std::future::pending().await,
+        End::Stalled | End::Mute => std::future::pending().await,
     }
 }
 

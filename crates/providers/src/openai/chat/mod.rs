@@ -54,10 +54,14 @@ pub(super) fn open(
         }
         Address::Azure => (azure(&base, &vendor)?, key.map(api_key)),
     };
-    let family = (dialect.family)(&id.name);
+    let self_hosted = row.local || is_on_own_network(&base);
+    let mut family = (dialect.family)(&id.name);
+    if self_hosted && dialect.may_be_at_home {
+        family.common = family.common.at_home();
+    }
     let capabilities = Capabilities {
         local: row.local && is_on_this_machine(&base),
-        self_hosted: row.local || is_on_own_network(&base),
+        self_hosted,
         ..family.common.capabilities()
     };
     let patience = match row.local {

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use adjutant_core::{Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolDefinition};
 use serde_json::{Map, Value, json};
 
-use super::super::family::Family;
+use super::super::family::{Family, Functions};
 use super::super::schema;
-use super::super::vendors::{Dialect, OutputBound};
+use super::super::vendors::{Address, Dialect, OutputBound};
 use super::ids::Ids;
 use super::thinking;
 use super::wire;
@@ -34,7 +34,11 @@ pub(super) fn encode(
         OutputBound::MaxCompletionTokens => (settings.max_tokens, None),
         OutputBound::MaxTokens => (None, settings.max_tokens),
     };
-    let silent = family.functions_without_effort && !request.tools.is_empty() && !request.config.verbatim;
+    let has_functions = !request.tools.is_empty() && !request.config.verbatim;
+    if has_functions && family.functions == Functions::Refused {
+        return Err(encoder.common.refuse(elsewhere(model, dialect)));
+    }
+    let silent = has_functions && family.functions == Functions::WithoutEffort;
     if silent {
         encoder.common.lose(
             "thinking was switched off: this model takes functions in Chat Completions only without (Responses has both)",
@@ -56,6 +60,18 @@ pub(super) fn encode(
         messages,
     };
     encoder.common.finish(&wire)
+}
+
+/// Where functions of a model are taken that Chat Completions takes none of.
+fn elsewhere(model: &ModelId, dialect: &Dialect) -> String {
+    let name = &model.name;
+    let address = match dialect.address {
+        Address::Version(_) => "",
+        Address::Azure => {
+            ", with OPENAI_BASE_URL=https://RESOURCE.openai.azure.com/openai/v1 and the resource's key as OPENAI_API_KEY"
+        }
+    };
+    format!("Chat Completions takes no functions of {name}; use the Responses API: openai/{name}{address}")
 }
 
 struct ChatEncoder<'a> {
@@ -89,7 +105,7 @@ impl<'a> ChatEncoder<'a> {
             match &part.content {
                 Content::Text { text } => parts.push(text_part(text)),
                 Content::Image { source } => {
-                    let Some(image) = self.common.image(source)? else { continue };
+                    let Some(image) = self.common.picture(source)? else { continue };
                     let url = match image {
                         Image::Bytes { media_type, data } => format!("data:{media_type};base64,{data}"),
                         Image::Url(url) => url.to_owned(),

@@ -277,6 +277,11 @@ impl Reading {
         }
     }
 
+    /// Whether a reason to stop was given.
+    pub(super) fn has_reason_to_stop(&self) -> bool {
+        self.finish.is_some()
+    }
+
     /// The whole answer, if it is one.
     pub(super) fn end(&mut self, deltas: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {
         self.flush(deltas);
@@ -289,7 +294,7 @@ impl Reading {
             finish,
             usage: self.counts.usage(),
             counters: self.counts.counters(),
-            cost: self.counts.cost().filter(|_| self.dialect.costs_in_dollars),
+            cost: self.counts.cost(self.dialect.costs_in_dollars),
             model: self.vendor.answered_by(self.model.take()),
             losses: std::mem::take(&mut self.losses),
         })

@@ -552,7 +552,8 @@ fn settings_go_out_under_each_servers_names() {
         format!("{} {losses:?}", body.join(" "))
     };
     expect![[r#"max_completion_tokens=25050 ["temperature 0 was left out: this model refuses it", "max_tokens 50 was sent as 25050: the vendor counts thinking inside it"]"#]].assert_eq(&settings("openai-chat", "gpt-5.6"));
-    expect![[r#"max_tokens=50 temperature=0.0 []"#]].assert_eq(&settings("together", "meta-llama/Llama-4"));
+    expect![[r#"max_tokens=50 ["temperature 0 was left out: it is not known whether this model takes it"]"#]]
+        .assert_eq(&settings("together", "meta-llama/Llama-4"));
     expect![[r#"max_tokens=16434 temperature=0.0 ["max_tokens 50 was sent as 16434: the vendor counts thinking inside it"]"#]].assert_eq(&settings("vllm", "Qwen/Qwen3-8B"));
     expect![[r#"max_completion_tokens=16434 ["temperature 0 was left out: this model refuses it", "max_tokens 50 was sent as 16434: the vendor counts thinking inside it"]"#]].assert_eq(&settings("moonshot", "kimi-k2.6"));
     let explicit = |row: &str, model: &str, top_k: bool| {
@@ -573,12 +574,52 @@ fn settings_go_out_under_each_servers_names() {
 }
 
 #[test]
+fn a_model_nobody_knows_gets_room_and_no_temperature_behind_a_gateway() {
+    let request = GenerateRequest::new(vec![Message::user("?").unwrap()]);
+    let sent = |row: &str, model: &str| {
+        let body = body(row, model, &request);
+        let tokens = ["max_tokens", "max_completion_tokens"].iter().find_map(|name| body[*name].as_u64());
+        (tokens.unwrap(), body["temperature"].as_f64())
+    };
+    for (row, model) in [
+        ("openrouter", "google/gemini-3.8-flash"),
+        ("azure", "prod-chat"),
+        ("together", "meta-llama/Llama-4"),
+        ("mistral", "mistral-large-latest"),
+        ("xai", "grok-4.7"),
+        ("nvidia", "nemotron"),
+        ("openai-compatible", "any"),
+    ] {
+        assert_eq!(sent(row, model), (16_384, None), "{row}/{model}");
+    }
+    // What is known stays as it is, and so does what is at home or counts the bound against a minute's tokens.
+    for (row, model, expected) in [
+        ("openrouter", "qwen/qwen3-32b", 1_024 + 16_384),
+        ("azure", "gpt-4.1", 1_024),
+        ("deepseek", "deepseek-chat", 1_024),
+        ("vllm", "any", 1_024),
+        ("groq", "llama-3.3-70b-versatile", 1_024),
+    ] {
+        assert_eq!(sent(row, model), (expected, Some(0.0)), "{row}/{model}");
+    }
+}
+
+#[test]
 fn the_newest_models_take_functions_without_thinking_only() {
     let request = GenerateRequest { tools: vec![tool()], ..GenerateRequest::new(conversation()) };
     let (body, losses) = encoded("openai-chat", "gpt-5.6", &request);
     assert_eq!(body["reasoning_effort"], "none");
     assert!(losses.iter().any(|loss| loss.starts_with("thinking was switched off")), "{losses:?}");
     assert_eq!(self::body("openai-chat", "gpt-5.4", &request).get("reasoning_effort"), None);
+    for (row, words) in [
+        ("openai-chat", "use the Responses API: openai/gpt-6-astra"),
+        ("azure", "with OPENAI_BASE_URL=https://RESOURCE.openai.azure.com/openai/v1"),
+    ] {
+        let error = chat(row, "gpt-6-astra").encode(&request, false).unwrap_err();
+        assert!(error.code() == "bad_request" && error.to_string().contains(words), "{error}");
+        let talk = GenerateRequest { tools: Vec::new(), ..request.clone() };
+        assert_eq!(self::body(row, "gpt-6-astra", &talk).get("reasoning_effort"), None);
+    }
     let verbatim = GenerationConfig { verbatim: true, ..GenerationConfig::default() };
     let (body, losses) = encoded("openai-chat", "gpt-5.6", &GenerateRequest { config: verbatim, ..request });
     assert_eq!(
@@ -658,7 +699,7 @@ fn what_another_model_said_becomes_plain_and_ids_fit() {
     assert!(ids(&body).iter().all(|id| id.len() == 9), "{body}");
     assert_eq!(body["messages"][1]["content"], "No.");
     assert_eq!(body["messages"][1]["tool_calls"][1]["function"]["arguments"], "{}");
-    expect![[r#"["state of anthropic/claude on thinking was left out", "thinking of another model was left out", "web_search was left out: Chat Completions does not take it back", "arguments that are no JSON object were sent as an empty one"]"#]]
+    expect![[r#"["state of anthropic/claude on thinking was left out", "thinking of another model was left out", "web_search was left out: Chat Completions does not take it back", "arguments that are no JSON object were sent as an empty one", "temperature 0 was left out: it is not known whether this model takes it", "max_tokens 1024 was sent as 16384: it is not known whether this model thinks inside it"]"#]]
         .assert_eq(&format!("{losses:?}"));
     let openai = self::body("openai-chat", "gpt-4.1", &request);
     assert_eq!(openai["messages"][1]["refusal"], "No.");

@@ -3,6 +3,8 @@
 use adjutant_core::{Cost, Counters, Usage};
 use serde_json::Value;
 
+use crate::openai::cost_of_ticks;
+
 /// The counts so far. Reports are totals: the last one of each holds.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
@@ -13,6 +15,7 @@ pub(super) struct Counts {
     cache_written: Option<u64>,
     thinking: Option<u64>,
     cost: Option<Cost>,
+    billed: Option<Cost>,
 }
 
 impl Counts {
@@ -28,6 +31,7 @@ impl Counts {
         self.cache_written = count(&["/prompt_tokens_details/cache_write_tokens"]).or(self.cache_written);
         let thinking = ["/completion_tokens_details/reasoning_tokens", "/reasoning_tokens"];
         self.thinking = count(&thinking).or(self.thinking);
+        self.billed = report.get("cost_in_usd_ticks").and_then(cost_of_ticks).or(self.billed);
         self.cost = report.get("cost").and_then(Value::as_f64).and_then(Cost::from_usd).or(self.cost);
     }
 
@@ -54,9 +58,9 @@ impl Counts {
         }
     }
 
-    /// In dollars, where that is what the server reports.
-    pub(super) fn cost(&self) -> Option<Cost> {
-        self.cost
+    /// What the server charges: xAI says so itself; others may count in dollars.
+    pub(super) fn cost(&self, in_dollars: bool) -> Option<Cost> {
+        self.billed.or(self.cost.filter(|_| in_dollars))
     }
 }
 
@@ -107,6 +111,15 @@ mod tests {
         );
         assert_eq!(usage(json!("none")), Usage::default());
         assert_eq!(usage(json!({"prompt_tokens": -1, "completion_tokens": "3"})), Usage::default());
+    }
+
+    #[test]
+    fn ticks_are_parts_of_a_dollar() {
+        let mut counts = Counts::default();
+        counts.add(&json!({"cost_in_usd_ticks": 1_641_500, "cost": 7}));
+        assert_eq!(counts.cost(false), Cost::from_usd(0.000_164_15));
+        counts.add(&json!({"cost_in_usd_ticks": "none"}));
+        assert_eq!(counts.cost(true), Cost::from_usd(0.000_164_15));
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl<'a> ResponsesEncoder<'a> {
             match &part.content {
                 Content::Text { text } => content.push(json!({ "type": "input_text", "text": text })),
                 Content::Image { source } => {
-                    if let Some(image) = self.common.image(source)? {
+                    if let Some(image) = self.common.picture(source)? {
                         content.push(picture(image));
                     }
                 }

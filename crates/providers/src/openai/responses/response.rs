@@ -8,7 +8,7 @@ use super::item;
 use super::wire::{self, Reply};
 use crate::assembly::Assembly;
 use crate::error::Vendor;
-use crate::openai::error;
+use crate::openai::{cost_of_ticks, error};
 
 /// Reads a whole answer.
 pub(super) fn decode(
@@ -80,13 +80,15 @@ pub(super) fn conclude(
             );
         }
     };
-    let (counters, usage) = usage(reply.usage.unwrap_or_default());
+    let sent = reply.usage.unwrap_or_default();
+    let cost = sent.cost_in_usd_ticks.as_ref().and_then(cost_of_ticks);
+    let (counters, usage) = usage(sent);
     Ok(GenerateResponse {
         parts: assembly.finish(&vendor.model),
         finish,
         usage,
         counters,
-        cost: None,
+        cost,
         model: vendor.answered_by(reply.model),
         losses,
     })

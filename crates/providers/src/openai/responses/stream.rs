@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::item::{self, BETWEEN_THOUGHTS, Thought};
 use super::response;
 use super::wire::{Item, Reply};
-use crate::decode::Answer;
+use crate::decode::{Answer, Progress};
 use crate::error::Vendor;
 use crate::openai::error;
 
@@ -250,6 +250,10 @@ impl Answer for Reading {
             _ => {}
         }
         Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        if self.end.is_some() { Progress::Over } else { Progress::Begun }
     }
 
     fn finish(&mut self, stray: &str, _: &mut VecDeque<Delta>) -> Result<GenerateResponse, ModelError> {

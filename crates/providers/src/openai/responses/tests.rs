@@ -105,6 +105,11 @@ fn everything_of_an_answer_is_kept() {
         [Some(1200), Some(300), Some(1024), Some(100), Some(250)]
     );
     assert_eq!((response.counters.input, response.counters.output), (Some(1200), Some(300)));
+    // xAI, which speaks the same language, says what it charges.
+    let mut billed: Value = serde_json::from_str(EVERYTHING).unwrap();
+    billed["usage"]["cost_in_usd_ticks"] = json!(37_756_000);
+    let billed = decoded(&billed.to_string()).unwrap();
+    assert_eq!((response.cost, billed.cost.map(|cost| cost.nano_usd())), (None, Some(3_775_600)));
 }
 
 #[test]

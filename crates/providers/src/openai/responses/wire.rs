@@ -79,6 +79,8 @@ pub(super) struct Usage {
     /// Reasoning included.
     pub(super) output_tokens: Option<u64>,
     pub(super) output_tokens_details: Option<OutputDetails>,
+    /// xAI's.
+    pub(super) cost_in_usd_ticks: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
