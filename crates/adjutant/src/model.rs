@@ -251,6 +251,27 @@ mod tests {
         assert!(matches!(Model::named("scripted:nowhere.jsonl"), Err(ModelFromEnvError::Script { .. })));
     }
 
+    /// A budget of money refuses a model whose price is not known.
+    #[cfg(feature = "_http")]
+    #[test]
+    fn every_default_model_has_a_price() {
+        let prices = adjutant_runtime::Prices::builtin();
+        let defaults =
+            adjutant_providers::Provider::all().filter_map(|row| Some((row.name, row.default_model?)));
+        let usage = adjutant_core::Usage {
+            input_tokens: Some(1_000),
+            output_tokens: Some(1_000),
+            ..adjutant_core::Usage::default()
+        };
+        for (provider, name) in defaults {
+            let model = adjutant_core::ModelId::new(provider, name).unwrap();
+            for (cached, day) in [(500, "2026-11-23"), (0, "2099-01-01")] {
+                let usage = adjutant_core::Usage { cached_tokens: Some(cached), ..usage };
+                assert!(prices.cost(&model, &usage, day.parse().unwrap()).is_some(), "{model} on {day}");
+            }
+        }
+    }
+
     #[cfg(feature = "openai")]
     #[test]
     fn a_row_of_the_table_is_opened_by_its_name() {

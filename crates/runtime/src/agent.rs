@@ -8,11 +8,10 @@ use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
-    AgentName, AgentResponse, Answer, Arguments, CallId, CancellationToken, ConversationId, ConversationKey,
-    Cost, Effect, Event, Gate, GateCheck, GateVerdict, GenerateResponse, GenerationConfig, IdempotencyKey,
-    Input, InputBody, InputId, LanguageModel, OutputSchema, PendingCall, Permission, Recorded, ToolCall,
-    ToolContext, ToolDefinition, ToolError, ToolInvocation, ToolInvocationRecord, ToolRegistry, ToolResult,
-    TurnId, TurnLimits, UserId, conversation, schema_of,
+    AgentName, AgentResponse, Answer, CancellationToken, ConversationKey, Cost, Event, Gate,
+    GenerateResponse, GenerationConfig, Input, InputBody, InputId, LanguageModel, OutcomeCategory,
+    OutputSchema, Permission, Recorded, ToolDefinition, ToolRegistry, TurnId, TurnLimits, UserId,
+    conversation, schema_of,
 };
 use futures::StreamExt as _;
 use jiff::Timestamp;
@@ -26,7 +25,6 @@ use crate::builder::{AgentBuilder, usable_output};
 use crate::compact::{Compaction, compact};
 use crate::dispatch::{Dispatch, Sent, seen_to_elsewhere};
 use crate::event::{Emitter, RunEvent, RunStream};
-use crate::execute::{Execution, execute};
 use crate::fresh::TurnInstruction;
 use crate::prices::Prices;
 use crate::run::{advance, opening};
@@ -61,11 +59,14 @@ pub(crate) struct Inner {
     pub(crate) purse: Purse,
     pub(crate) gate: Gate,
     pub(crate) weak_tools: WeakTools,
+    pub(crate) control_functions: bool,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) logs: Arc<dyn LogStore>,
     pub(crate) conversations: Arc<dyn ConversationStore>,
     pub(crate) worker: String,
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    /// Held while a turn runs whose workers were lost before.
+    pub(crate) suspects: Mutex<()>,
     pub(crate) locks: StdMutex<HashMap<ConversationKey, Weak<Mutex<()>>>>,
 }
 
@@ -234,6 +235,7 @@ impl Agent {
             pending: conversation::pending(&loaded.events),
             cancelled: CancellationToken::new(),
             request_id: None,
+            fingerprint: None,
         })
     }
 
@@ -317,7 +319,11 @@ impl Agent {
         let mut swept = Swept::default();
         while let Some((key, end)) = ends.next().await {
             match end {
-                Ok(response) => swept.responses.extend(response),
+                Ok(response) => {
+                    let gave_up = response.as_ref().filter(|end| end.outcome == OutcomeCategory::Poisoned);
+                    swept.given_up.extend(gave_up.map(|end| (key, end.turn)));
+                    swept.responses.extend(response);
+                }
                 // Somebody else is at it, or was quicker.
                 Err(RunError::Busy | RunError::Store(StoreError::Conflict)) => {}
                 Err(error) => swept.left.push((key, error)),
@@ -344,101 +350,6 @@ impl Agent {
         Ok(last.and_then(|turn| conversation::response(key.conversation, &loaded.events, turn)))
     }
 
-    /// Calls a tool for a human without a model, through the same gate. What needs a confirmation comes back as
-    /// [`HumanCall::Confirm`]; called again with it as `approved`, it runs, once. What ran is in the tool-invocation log.
-    ///
-    /// # Errors
-    /// [`StoreError`] if it ran and the log could not be written.
-    pub async fn call_tool(
-        &self,
-        user: &UserId,
-        name: &str,
-        arguments: Arguments,
-        approved: Option<&PendingCall>,
-    ) -> Result<HumanCall, StoreError> {
-        self.call_tool_until(user, name, arguments, approved, CancellationToken::new()).await
-    }
-
-    /// [`Agent::call_tool`] for callers that may lose interest: once `cancelled` fires, a call without effects is stopped,
-    /// and another is told and waited for.
-    ///
-    /// # Errors
-    /// As [`Agent::call_tool`].
-    pub async fn call_tool_until(
-        &self,
-        user: &UserId,
-        name: &str,
-        arguments: Arguments,
-        approved: Option<&PendingCall>,
-        cancelled: CancellationToken,
-    ) -> Result<HumanCall, StoreError> {
-        // A human's call has no turn and no conversation; its id carries the one minted for it, which binds the digest.
-        let turn = TurnId(approved.map_or_else(Uuid::now_v7, turn_of));
-        let conversation = ConversationId(Uuid::nil());
-        let call = ToolCall {
-            id: CallId::human(turn),
-            ..ToolCall::from_object(0, None, name.to_owned(), arguments)
-        };
-        let context = ToolContext {
-            user: user.clone(),
-            conversation,
-            turn,
-            call: call.id.clone(),
-            key: IdempotencyKey::of(conversation, turn, &call.id),
-            cancelled,
-        };
-        let check = GateCheck {
-            now: self.inner.now(),
-            confirmation_expiry: self.inner.limits.confirmation_expiry,
-            denied: &[],
-            interrupted: &[],
-        };
-        let arguments = match self.inner.gate.check(&context, &call, &check).await {
-            GateVerdict::Run { arguments } => arguments,
-            GateVerdict::Confirm { pending } => match approved {
-                Some(approved) if approved.digest == pending.digest && approved.expires_at > check.now => {
-                    if !self.inner.logs.tool_invocations(user, turn).await?.is_empty() {
-                        let message = "this confirmation has been used; nothing was done again".to_owned();
-                        return Ok(HumanCall::Refused(message));
-                    }
-                    pending.arguments
-                }
-                Some(_) | None => return Ok(HumanCall::Confirm(pending)),
-            },
-            GateVerdict::Ask { question } => return Ok(HumanCall::Ask(question)),
-            GateVerdict::Refuse { message, .. } => return Ok(HumanCall::Refused(message)),
-        };
-        let Some(tool) = self.inner.gate.registry.get(name) else {
-            return Ok(HumanCall::Refused(self.inner.gate.registry.unknown(name)));
-        };
-        let Execution { outcome, broke_off } =
-            execute(tool, &context, arguments.clone(), self.inner.limits.tool_timeout).await;
-        let summary = outcome.as_ref().ok().and_then(|data| tool.describe(&arguments, data));
-        let changes = tool.definition().annotations.effect() != Effect::None;
-        let result = match outcome {
-            Ok(data) => ToolResult::ok(data),
-            Err(error) if changes && (broke_off || matches!(error, ToolError::Unknown { .. })) => {
-                ToolResult::broke_off(error)
-            }
-            Err(error) => ToolResult::failed(error.to_string()),
-        };
-        let at = self.inner.now();
-        let ms = u64::try_from(at.as_millisecond() - check.now.as_millisecond()).unwrap_or(0);
-        let row = ToolInvocationRecord {
-            id: call.id,
-            decision: turn,
-            tool: name.to_owned(),
-            arguments: arguments.clone(),
-            result: result.clone(),
-            ms,
-            attempt: 1,
-            at,
-        };
-        self.inner.logs.record_invocation(user, &row).await?;
-        let invocation = ToolInvocation { tool: name.to_owned(), arguments, result };
-        Ok(HumanCall::Done { invocation, summary })
-    }
-
     /// Has the model begin to read what all requests of this agent begin with: instruction, tools and examples. For
     /// programs that start and then wait for somebody to say something. Returns at once; see [`LanguageModel::prepare`].
     pub fn prepare(&self) {
@@ -446,6 +357,10 @@ impl Agent {
         if let Ok(request) = opening(&self.inner) {
             self.inner.model.prepare(&request);
         }
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
     }
 
     /// What it is called.
@@ -513,7 +428,7 @@ impl Agent {
         InputBody::Message { text: text.into(), output_schema, limits: None }
     }
 
-    async fn drained(
+    pub(crate) async fn drained(
         &self,
         context: &mut RunContext,
         id: Option<InputId>,
@@ -552,11 +467,9 @@ async fn respond(
         }
     }
     let key = context.key();
-    let id = match id {
-        Some(id) => id,
-        None => InputId::new(Uuid::now_v7().to_string()).map_err(|_| RunError::EmptyMessage)?,
-    };
-    let input = Input { id, at: inner.now(), request_id: context.request_id.clone(), body };
+    let id = id.unwrap_or_else(|| InputId::from(Uuid::now_v7()));
+    let (request_id, fingerprint) = (context.request_id.clone(), context.fingerprint.clone());
+    let input = Input { id, at: inner.now(), request_id, fingerprint, after: 0, body };
     crate::faults::boundary("before the input is accepted");
     inner.journal.submit(&key, &input).await?;
     let seen_to = match dispatch.as_deref().filter(|_| context.history.is_empty()) {
@@ -599,35 +512,14 @@ fn turn_of_answers(events: &[Recorded], body: &InputBody) -> Option<TurnId> {
     })
 }
 
-/// The id minted for a human's call, read back from its call id.
-fn turn_of(pending: &PendingCall) -> Uuid {
-    pending.call_id.human_turn().map_or_else(Uuid::now_v7, |turn| turn.0)
-}
-
 /// What came of looking for work.
 #[derive(Debug, Default)]
 pub struct Swept {
     /// The response of each turn that got further here.
     pub responses: Vec<AgentResponse>,
+    /// Turns that were ended because their workers were lost again and again ([`OutcomeCategory::Poisoned`]).
+    pub given_up: Vec<(ConversationKey, TurnId)>,
     /// What could not go on, and why: what a newer version wrote waits for that version; a store that is gone is asked
     /// again next time. Nothing of it is lost.
     pub left: Vec<(ConversationKey, RunError)>,
-}
-
-/// What became of a human's call of a tool.
-#[derive(Debug, Clone, PartialEq)]
-pub enum HumanCall {
-    /// It ran.
-    Done {
-        /// The call and its result.
-        invocation: ToolInvocation,
-        /// Words about it, if the tool has some.
-        summary: Option<String>,
-    },
-    /// It has to be confirmed; nothing was done.
-    Confirm(PendingCall),
-    /// It is not clear what is meant; nothing was done.
-    Ask(String),
-    /// The gate refused it; nothing was done.
-    Refused(String),
 }

@@ -37,6 +37,7 @@ pub struct AgentBuilder {
     prices: Option<Prices>,
     purse: Purse,
     weak_tools: WeakTools,
+    control_functions: bool,
     journal: Arc<dyn Journal>,
     logs: Arc<dyn LogStore>,
     conversations: Arc<dyn ConversationStore>,
@@ -68,6 +69,7 @@ impl AgentBuilder {
             prices: None,
             purse: Purse { budgets: Budgets::default(), store: None },
             weak_tools: WeakTools::default(),
+            control_functions: true,
             journal: memory.clone(),
             logs: memory.clone(),
             conversations: memory,
@@ -209,6 +211,15 @@ impl AgentBuilder {
         self
     }
 
+    /// Whether a model with tools is also offered [`ASK_USER`](adjutant_core::turn::ASK_USER) and
+    /// [`DECLINE`](adjutant_core::turn::DECLINE), with which it says that an answer is a question or a refusal. Without, that is
+    /// read from its words, as it is where it does not call them. Default: yes.
+    #[must_use]
+    pub fn control_functions(mut self, offered: bool) -> Self {
+        self.control_functions = offered;
+        self
+    }
+
     /// Where turns are journaled and logged, and the name of this process there. Default: in memory, gone with the
     /// agent.
     #[must_use]
@@ -282,11 +293,13 @@ impl AgentBuilder {
             purse: self.purse,
             gate: Gate { registry, policy: self.policy },
             weak_tools: self.weak_tools,
+            control_functions: self.control_functions,
             journal: self.journal,
             logs: self.logs,
             conversations: self.conversations,
             worker: self.worker,
             clock: self.clock,
+            suspects: tokio::sync::Mutex::default(),
             locks: StdMutex::new(HashMap::new()),
         }))
     }

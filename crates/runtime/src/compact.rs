@@ -155,7 +155,7 @@ pub(crate) async fn compact(
     if plan(inner, &loaded.events).is_none() {
         return Ok(Compaction::NothingToDo);
     }
-    holding(inner, key, async {
+    holding(inner, key, async |_| {
         let loaded = inner.journal.load(key).await?;
         let mut log = Log { events: loaded.events, inbox: loaded.inbox };
         let Some((plan, room)) = plan(inner, &log.events) else { return Ok(Compaction::NothingToDo) };

@@ -1,4 +1,6 @@
-use adjutant_core::{CancellationToken, ConversationId, ConversationKey, Message, PendingCall, UserId};
+use adjutant_core::{
+    CancellationToken, ConversationId, ConversationKey, InputId, Message, PendingCall, UserId,
+};
 use uuid::Uuid;
 
 /// Everything a turn knows beside its input: who asks, in which conversation, what was said, what waits.
@@ -19,7 +21,13 @@ pub struct RunContext {
     pub cancelled: CancellationToken,
     /// The HTTP request the input comes with, if it comes with one. It is written into the decision log.
     pub request_id: Option<String>,
+    /// A hash of the request the input comes with, where its client names the request: see
+    /// [`Input::fingerprint`](adjutant_core::Input::fingerprint).
+    pub fingerprint: Option<String>,
 }
+
+/// Calls that their callers name have their conversations in this namespace.
+const CALLS: Uuid = Uuid::from_u128(0x4f0e_2a6d_7b1c_4e83_9d55_c80a_61f2_3e97);
 
 impl RunContext {
     /// A new conversation of `user`.
@@ -32,7 +40,20 @@ impl RunContext {
             pending: Vec::new(),
             cancelled: CancellationToken::new(),
             request_id: None,
+            fingerprint: None,
         }
+    }
+
+    /// Returns the context of one call without a model ([`crate::Agent::call_tool`]): a conversation of its own, which lists
+    /// of conversations leave out. The same `name` of the same user is the same conversation.
+    #[must_use]
+    pub fn for_call(user: UserId, name: Option<&InputId>) -> Self {
+        let unique = match name {
+            Some(name) => Uuid::new_v5(&CALLS, name.as_str().as_bytes()),
+            None => Uuid::now_v7(),
+        };
+        let conversation = ConversationId::of_request(unique.into_bytes());
+        Self { conversation, ..Self::new(user) }
     }
 
     /// The same with a history from elsewhere.

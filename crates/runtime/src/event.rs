@@ -94,7 +94,7 @@ pub enum RunEvent {
         tool: String,
         /// What came out.
         result: ToolResult,
-        /// Words for the person, if the tool has some.
+        /// Words for the person, if there are some: the tool's own, or those in the place of the error of a call that broke off.
         summary: Option<String>,
         /// How long it took, in milliseconds.
         ms: u64,

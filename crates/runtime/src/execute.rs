@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::{Arguments, Effect, Probe, Tool, ToolContext, ToolError};
+use adjutant_core::{Arguments, Effect, Prepared, Probe, Tool, ToolContext, ToolError};
 use futures::FutureExt as _;
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ pub(crate) async fn execute(
         let broke_off = |error| Execution { outcome: Err(error), broke_off: true };
         match tokio::time::timeout(limit, call).await {
             Ok(Ok(outcome)) => Execution { outcome, broke_off: false },
-            Ok(Err(_panic)) => broke_off(ToolError::failed("the tool broke down; this is a bug in the tool")),
+            Ok(Err(_panic)) => broke_off(ToolError::BrokeDown),
             Err(_elapsed) => broke_off(ToolError::TimedOut { limit }),
         }
     };
@@ -62,5 +62,21 @@ pub(crate) async fn probe(
     match tokio::time::timeout(limit, look).await {
         Ok(Ok(probe)) => probe,
         Ok(Err(_)) | Err(_) => Probe::Unknown,
+    }
+}
+
+/// What a call would do, in the person's words, as its tool has it now; `None` if the tool has no such words, cannot look, or
+/// takes too long.
+pub(crate) async fn preview(
+    tool: &Arc<dyn Tool>,
+    context: &ToolContext,
+    arguments: &Arguments,
+    default_timeout: Duration,
+) -> Option<String> {
+    let limit = tool.timeout().unwrap_or(default_timeout);
+    let look = AssertUnwindSafe(async { tool.prepare(context, arguments.clone()).await }).catch_unwind();
+    match tokio::time::timeout(limit, look).await {
+        Ok(Ok(Ok(Prepared::Ready { preview, .. }))) => preview,
+        Ok(Ok(Ok(Prepared::Ask { .. }) | Err(_)) | Err(_)) | Err(_) => None,
     }
 }

@@ -13,7 +13,7 @@ use adjutant_core::port::{
 use adjutant_core::{
     BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input, InputBody,
     InputId, LogContent, Recorded, Task, TaskChange, TaskChanged, TaskFilter, TaskId, ToolInvocationRecord,
-    TurnId, UserId, conversation, title,
+    TurnId, UserId, conversation, port, title,
 };
 use jiff::Timestamp;
 
@@ -107,7 +107,8 @@ impl Conversation {
 
     fn is_settled(&self) -> bool {
         let open = conversation::open_turn(&self.events).is_some();
-        self.inbox().is_empty() && (!open || self.is_parked())
+        let queued = |input: &Input| conversation::is_queued(&self.events, &input.id);
+        self.inbox().iter().all(queued) && (!open || self.is_parked())
     }
 }
 
@@ -177,11 +178,17 @@ impl Journal for InMemory {
             events: Vec::new(),
             decisions: Vec::new(),
         });
-        if !conversation.inputs.iter().any(|known| known.id == input.id) {
+        if let Some(known) = conversation.inputs.iter().find(|known| known.id == input.id) {
+            let differs = |known: &String| input.fingerprint.as_ref().is_some_and(|new| new != known);
+            if known.fingerprint.as_ref().is_some_and(differs) {
+                return ready(Err(StoreError::Reused));
+            }
+        } else {
             if conversation.title.is_empty() {
                 conversation.title = title(&input.body).unwrap_or_default();
             }
-            conversation.inputs.push(input.clone());
+            let after = conversation.events.last().map_or(0, |recorded| recorded.seq);
+            conversation.inputs.push(Input { after, ..input.clone() });
             conversation.updated_at = conversation.updated_at.max(input.at);
             conversation.touched = touched;
         }
@@ -237,18 +244,18 @@ impl Journal for InMemory {
         key: &'a ConversationKey,
         worker: &'a str,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    ) -> BoxFuture<'a, Result<port::Claim, StoreError>> {
         let mut state = self.state();
-        let granted = state.conversations.get_mut(key).is_some_and(|conversation| {
-            let free =
-                conversation.claim.as_ref().is_none_or(|claim| claim.worker == worker || !claim.holds());
-            if free {
-                let until = Instant::now().checked_add(ttl);
-                conversation.claim = Some(Claim { worker: worker.to_owned(), until });
+        let claim = state.conversations.get_mut(key).map_or(port::Claim::Refused, |conversation| {
+            let is_anothers = conversation.claim.as_ref().is_some_and(|claim| claim.worker != worker);
+            if is_anothers && conversation.is_claimed() {
+                return port::Claim::Refused;
             }
-            free
+            let until = Instant::now().checked_add(ttl);
+            conversation.claim = Some(Claim { worker: worker.to_owned(), until });
+            if is_anothers { port::Claim::TakenOver } else { port::Claim::Granted }
         });
-        ready(Ok(granted))
+        ready(Ok(claim))
     }
 
     fn release<'a>(
@@ -320,13 +327,14 @@ impl Journal for InMemory {
 
     fn parked<'a>(
         &'a self,
-        user: &'a UserId,
+        user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>> {
         let state = self.state();
         let mut parked: Vec<(ConversationKey, Recorded)> = state
             .conversations
             .iter()
-            .filter(|(key, conversation)| key.user == *user && conversation.is_parked())
+            .filter(|(key, _)| user.is_none_or(|user| key.user == *user))
+            .filter(|(_, conversation)| conversation.is_parked())
             .filter_map(|(key, conversation)| {
                 let last = conversation
                     .events
@@ -406,18 +414,6 @@ impl LogStore for InMemory {
             .map(|(_, row)| row.clone())
             .collect();
         ready(Ok(rows))
-    }
-
-    fn record_invocation<'a>(
-        &'a self,
-        user: &'a UserId,
-        row: &'a ToolInvocationRecord,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let mut state = self.state();
-        if !state.invocations.iter().any(|(owner, known)| owner == user && known.id == row.id) {
-            state.invocations.push((user.clone(), row.redacted(self.log)));
-        }
-        ready(Ok(()))
     }
 }
 

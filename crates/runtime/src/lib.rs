@@ -7,6 +7,7 @@
 
 mod agent; // what a developer runs
 mod builder; // and builds
+mod call; // a tool without a model
 mod compact; // old turns in few words
 mod context; // what a turn knows
 mod dispatch; // who has a conversation go on, if not this process
@@ -15,14 +16,16 @@ mod event; // what a listener sees
 mod execute; // one tool execution: time, panic, cancellation
 mod faults; // crash tests
 mod fresh; // what is said anew every turn
+mod give_up; // ending a turn from outside
 mod in_memory; // the default store
 mod prices; // what a model call costs
 mod run; // the driver
 mod steps;
 mod window; // how full it is
 
-pub use agent::{Agent, HumanCall, Swept};
+pub use agent::{Agent, Swept};
 pub use builder::AgentBuilder;
+pub use call::CallOutcome;
 pub use compact::Compaction;
 pub use context::RunContext;
 pub use dispatch::{Dispatch, NotDispatched, Sent};

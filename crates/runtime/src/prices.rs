@@ -26,6 +26,7 @@ const BUILTIN: &str = include_str!("prices.json");
 /// until = "2026-12-31"               # optional: the last day it holds
 /// as_of = "2026-11-01"               # optional: when it was looked up
 /// source = "https://..."             # optional: and where
+/// note = "an alias of ..."           # optional: why the row is there
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,6 +49,7 @@ struct Price {
     until: Option<Date>,
     as_of: Option<Date>,
     source: Option<String>,
+    note: Option<String>,
 }
 
 /// US dollars per million tokens, from 0 to a million.
@@ -167,7 +169,15 @@ mod tests {
         assert_eq!(cost("gemini", "gemini-2.5-pro", usage(200_000, 0, 0, 0)), "$0.25");
         assert_eq!(cost("gemini", "gemini-2.5-pro", usage(200_001, 0, 0, 0)), "$0.50");
         // That price is known to be another one, and not known.
-        assert_eq!(cost("openai", "gpt-6-sol", usage(272_001, 0, 0, 0)), "$?");
+        assert_eq!(cost("openai", "gpt-6.1-sol", usage(272_001, 0, 0, 0)), "$?");
+    }
+
+    #[test]
+    fn an_alias_costs_what_its_model_does() {
+        let some = usage(100_000, 10_000, 10_000, 1_000);
+        assert_eq!(cost("openai", "gpt-5.6", some), cost("openai", "gpt-5.6-sol", some));
+        assert_eq!(cost("openai", "gpt-5.6", usage(1_000_000, 0, 0, 0)), "$?");
+        assert_eq!(cost("openai", "gpt-5.6", usage(200_000, 0, 0, 0)), "$0.80");
     }
 
     #[test]

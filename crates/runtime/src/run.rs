@@ -1,14 +1,18 @@
 //! The driver: takes what arrived for a conversation and runs its turn until it ends or waits for a human.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
-use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut};
+use adjutant_core::port::{Claim, Journal};
+use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, given_up};
 use adjutant_core::{
     CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, InputBody, InputId,
-    MaxTokens, Message, OutputSchema, Recalled, TurnId, TurnLimits, conversation, recalled,
+    MaxTokens, Message, ModelId, OutcomeCategory, OutputSchema, Recalled, TurnError, TurnId, TurnLimits,
+    conversation, recalled, words,
 };
 use serde_json::Value;
+use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -21,9 +25,11 @@ use crate::steps::{Answered, Log, Replied, Step, Steps};
 /// The instruction of turns that are words and nothing else.
 const WORDS_ONLY: &str = include_str!("../../../prompts/words_only.md");
 /// A claim is good for this long without a sign of life. Source: `durability.md` 3.3.
-const LEASE: Duration = Duration::from_secs(15);
+pub(crate) const LEASE: Duration = Duration::from_secs(15);
 /// A running turn gives so many signs of life in that time.
 const HEARTBEATS: u32 = 3;
+/// A turn whose worker was lost so often, without a step in between, is not tried again.
+const WORKERS_LOST_MAX: u32 = 3;
 /// How often we look whether another process has let go of the conversation.
 const LEASE_POLL: Duration = Duration::from_millis(200);
 
@@ -44,7 +50,9 @@ pub(crate) async fn advance(
     emitter: &Emitter,
     cancelled: &CancellationToken,
 ) -> Result<(), RunError> {
-    holding(inner, key, async {
+    holding(inner, key, async |claim| {
+        // Whoever had it was lost; what was open then is suspect until it gets further.
+        let mut taken_over = claim == Claim::TakenOver;
         loop {
             let loaded = inner.journal.load(key).await?;
             let mut log = Log { events: loaded.events, inbox: loaded.inbox };
@@ -52,6 +60,20 @@ pub(crate) async fn advance(
                 log.append(inner, key, vec![Event::HistorySet { messages: history.to_vec() }]).await?;
             }
             let turn = match conversation::open_turn(&log.events) {
+                Some(turn) if std::mem::take(&mut taken_over) => {
+                    match take_up(inner, key, turn, &mut log).await? {
+                        TakenUp::GivenUp => continue,
+                        TakenUp::GoesOn => turn,
+                        TakenUp::Suspect => {
+                            // One at a time: if this process is lost too, it is known which of them did it.
+                            let _alone = inner.suspects.lock().await;
+                            match drive(inner, key, turn, log, (emitter, cancelled)).await? {
+                                Advance::Finished => continue,
+                                Advance::Parked => return Ok(()),
+                            }
+                        }
+                    }
+                }
                 Some(turn) => turn,
                 None => match start(inner, key, &mut log).await? {
                     Some(turn) => turn,
@@ -68,15 +90,56 @@ pub(crate) async fn advance(
     .await
 }
 
-/// Does something with a conversation that nobody else works on meanwhile. What is running is waited for.
-pub(crate) async fn holding<T>(
+/// How a turn goes on whose worker was lost.
+enum TakenUp {
+    /// As usual.
+    GoesOn,
+    /// Its workers were lost before, and it got no further since.
+    Suspect,
+    /// Not at all: it was ended.
+    GivenUp,
+}
+
+/// Counts in the journal that a turn is taken up, before anything of it is done again. One that was no further each time its
+/// worker was lost is ended instead.
+async fn take_up(
     inner: &Inner,
     key: &ConversationKey,
-    work: impl Future<Output = Result<T, RunError>>,
+    turn: TurnId,
+    log: &mut Log,
+) -> Result<TakenUp, RunError> {
+    if !conversation::pending(&log.events).is_empty() {
+        // It waits for a person: nothing of it ran.
+        return Ok(TakenUp::GoesOn);
+    }
+    let before = conversation::times_taken_up(&log.events);
+    let lost = before + 1;
+    if lost >= WORKERS_LOST_MAX {
+        let error = Some(TurnError::Poisoned { times: lost });
+        let end = given_up(&log.events, turn, OutcomeCategory::Poisoned, words::POISONED, error);
+        log.append(inner, key, vec![Event::TurnFinished { turn, input: None, end }]).await?;
+        return Ok(TakenUp::GivenUp);
+    }
+    let worker = inner.worker.clone();
+    log.append(inner, key, vec![Event::TurnTakenUp { turn, worker }]).await?;
+    Ok(if before == 0 { TakenUp::GoesOn } else { TakenUp::Suspect })
+}
+
+/// Does something with a conversation that nobody else works on meanwhile. The work is told whether the conversation was taken
+/// from a worker that was lost.
+///
+/// What runs in this process is waited for to its end: each turn in front has a deadline of its own, and one of them is the
+/// caller's. What runs in another process is waited for as long as one turn may take.
+///
+/// # Errors
+/// [`RunError::Busy`] if another process still works on it by then, the store's errors, and those of the work.
+pub(crate) async fn holding<T, F: Future<Output = Result<T, RunError>>>(
+    inner: &Inner,
+    key: &ConversationKey,
+    work: impl FnOnce(Claim) -> F,
 ) -> Result<T, RunError> {
-    let lock = inner.lock_of(key);
-    let _alone_in_this_process = lock.lock().await;
-    claim(inner, key).await?;
+    let alone_in_this_process = inner.lock_of(key).lock_owned().await;
+    let (claimed, held) = claim(inner, key, alone_in_this_process).await?;
     let beat = async {
         loop {
             tokio::time::sleep(lease(LEASE) / HEARTBEATS).await;
@@ -85,26 +148,75 @@ pub(crate) async fn holding<T>(
         }
     };
     let result = tokio::select! {
-        result = work => result,
+        result = work(claimed) => result,
         never = beat => never,
     };
-    // Best effort: an unreleased claim runs out by itself.
-    let _ = inner.journal.release(key, &inner.worker).await;
+    held.release().await;
     result
+}
+
+/// The claim on a conversation, and the lock that keeps others in this process from it.
+///
+/// Dropped, it is released in the background: whoever is cancelled half-way does not keep others waiting until the claim
+/// runs out.
+struct Held {
+    journal: Arc<dyn Journal>,
+    key: ConversationKey,
+    worker: String,
+    alone_in_this_process: Option<OwnedMutexGuard<()>>,
+}
+
+impl Held {
+    async fn release(mut self) {
+        Self::give_back(&*self.journal, &self.key, &self.worker, self.alone_in_this_process.take()).await;
+    }
+
+    /// The lock goes last: the next one in this process claims under the same name, and its claim must not be released.
+    async fn give_back(
+        journal: &dyn Journal,
+        key: &ConversationKey,
+        worker: &str,
+        alone_in_this_process: Option<OwnedMutexGuard<()>>,
+    ) {
+        // Best effort: a claim that is not released runs out by itself.
+        let _ = journal.release(key, worker).await;
+        drop(alone_in_this_process);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(alone) = self.alone_in_this_process.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let (journal, key, worker) = (self.journal.clone(), self.key.clone(), self.worker.clone());
+            runtime.spawn(async move { Self::give_back(&*journal, &key, &worker, Some(alone)).await });
+        }
+    }
 }
 
 /// Takes the first input of the inbox. `None`: it started no turn.
 async fn start(inner: &Inner, key: &ConversationKey, log: &mut Log) -> Result<Option<TurnId>, RunError> {
     let Some(input) = log.inbox.first().cloned() else { return Ok(None) };
-    let InputBody::Message { text, output_schema, limits } = input.body else {
-        let reason = "nothing waits for it".to_owned();
-        log.append(inner, key, vec![Event::InputIgnored { input: input.id, reason }]).await?;
-        return Ok(None);
+    let (text, output_schema, limits, call) = match input.body {
+        InputBody::Message { text, output_schema, limits } => {
+            let own = || inner.output.as_ref().map(|schema| schema.as_json().clone());
+            (text, output_schema.or_else(own), limits, None)
+        }
+        InputBody::Call(call) => (call.line(), None, None, Some(call)),
+        InputBody::Answers { .. } | InputBody::Cancel => {
+            let reason = "nothing waits for it".to_owned();
+            log.append(inner, key, vec![Event::InputIgnored { input: input.id, reason }]).await?;
+            return Ok(None);
+        }
     };
     let turn = TurnId(Uuid::now_v7());
     let message_chars = text.chars().count();
     let limits = limits.map_or_else(|| inner.limits.clone(), |limits| *limits);
-    let message = limits.message_chars_max.and_then(|max| cut(&text, max)).unwrap_or(text);
+    let message = match &call {
+        Some(_) => text,
+        None => limits.message_chars_max.and_then(|max| cut(&text, max)).unwrap_or(text),
+    };
     let started = Event::TurnStarted {
         turn,
         input: input.id,
@@ -112,9 +224,10 @@ async fn start(inner: &Inner, key: &ConversationKey, log: &mut Log) -> Result<Op
         request_id: input.request_id,
         message,
         message_chars,
-        model: inner.model.id().clone(),
+        model: if call.is_some() { ModelId::none() } else { inner.model.id().clone() },
         limits,
-        output_schema: output_schema.or_else(|| inner.output.as_ref().map(|schema| schema.as_json().clone())),
+        output_schema,
+        call,
     };
     crate::faults::boundary("input accepted, turn not started");
     log.append(inner, key, vec![started]).await?;
@@ -129,9 +242,12 @@ async fn drive(
     log: Log,
     (emitter, cancelled): (&Emitter, &CancellationToken),
 ) -> Result<Advance, RunError> {
-    let (instruction, notices) = inner.instruction_for(&key.user).await;
+    // A turn that asks no model needs no instruction, and reads nothing to make one.
+    let asks_model = !makes_requested_call(&log, id);
+    let (instruction, notices) =
+        if asks_model { inner.instruction_for(&key.user).await } else { Default::default() };
     let (mut turn, limits, taken) = rebuild(inner, id, &log, instruction)?;
-    if !limits.words_only {
+    if asks_model && !limits.words_only {
         notices.into_iter().for_each(|notice| turn.add_notice(notice));
     }
     let runs = conversation::pending(&log.events).is_empty();
@@ -176,6 +292,13 @@ async fn follow(steps: &Steps<'_>, mut turn: Turn) -> Result<Advance, RunError> 
     }
 }
 
+/// Whether the turn makes a call that a person asked for, instead of answering a message.
+fn makes_requested_call(log: &Log, id: TurnId) -> bool {
+    log.events.iter().any(
+        |recorded| matches!(&recorded.event, Event::TurnStarted { turn, call: Some(_), .. } if *turn == id),
+    )
+}
+
 /// The turn as it was when it started: from its first event, the history before it, and this agent.
 fn rebuild(
     inner: &Inner,
@@ -190,8 +313,9 @@ fn rebuild(
         .position(|recorded| matches!(&recorded.event, Event::TurnStarted { turn, .. } if *turn == id))
         .ok_or_else(missing)?;
     let (before, rest) = log.events.split_at(at);
-    let Some(Event::TurnStarted { input, message, message_chars, model, limits, output_schema, .. }) =
-        rest.first().map(|recorded| &recorded.event)
+    let Some(Event::TurnStarted {
+        input, message, message_chars, model, limits, output_schema, call, ..
+    }) = rest.first().map(|recorded| &recorded.event)
     else {
         return Err(missing());
     };
@@ -199,6 +323,7 @@ fn rebuild(
         turn: id,
         model: model.clone(),
         recalled: recalled(before, limits.history_messages_max),
+        call: call.clone(),
         output: output_schema.as_ref().map(|schema| compiled(inner, schema)).transpose()?,
         ..setup(inner, limits, instruction, (message.clone(), *message_chars))
     })?;
@@ -223,9 +348,11 @@ fn setup(
         model: inner.model.id().clone(),
         instruction,
         recalled: Recalled::default(),
+        call: None,
         message,
         message_chars,
         tools,
+        control_functions: inner.control_functions,
         config: config_within(inner, limits),
         limits: limits.clone(),
         style: if one_round { ToolStyle::OneRound } else { ToolStyle::Native },
@@ -268,15 +395,29 @@ fn compiled(inner: &Inner, schema: &Value) -> Result<OutputSchema, RunError> {
     }
 }
 
-/// Waits for the conversation to be ours. Somebody else's turn is waited for as long as a turn may take; without a deadline,
-/// as long as its claim is renewed.
-async fn claim(inner: &Inner, key: &ConversationKey) -> Result<(), RunError> {
+/// Waits for the conversation to be ours. Another worker's turn is waited for as long as a turn may take; without a deadline, as
+/// long as its claim is renewed.
+async fn claim(
+    inner: &Inner,
+    key: &ConversationKey,
+    alone_in_this_process: OwnedMutexGuard<()>,
+) -> Result<(Claim, Held), RunError> {
     let until = inner.limits.turn_deadline.map(|time| Instant::now() + time);
-    while !inner.journal.claim(key, &inner.worker, lease(LEASE)).await? {
+    // Made before the first claim: whoever is cancelled in the middle of one may have it.
+    let held = Held {
+        journal: inner.journal.clone(),
+        key: key.clone(),
+        worker: inner.worker.clone(),
+        alone_in_this_process: Some(alone_in_this_process),
+    };
+    loop {
+        let claim = inner.journal.claim(key, &inner.worker, lease(LEASE)).await?;
+        if claim.is_held() {
+            return Ok((claim, held));
+        }
         if until.is_some_and(|until| Instant::now() >= until) {
             return Err(RunError::Busy);
         }
         tokio::time::sleep(LEASE_POLL).await;
     }
-    Ok(())
 }

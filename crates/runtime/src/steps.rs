@@ -345,6 +345,7 @@ impl<'a> Steps<'a> {
         group: &[ToolCall],
         interrupted: &[(String, Arguments)],
     ) -> Result<Vec<(CallId, CallEnd)>, RunError> {
+        let said = self.said_before_others().await;
         let mut verdicts = Vec::new();
         let mut intents = Vec::new();
         for call in group {
@@ -356,6 +357,7 @@ impl<'a> Steps<'a> {
                         confirmation_expiry: turn.limits().confirmation_expiry,
                         denied: turn.denied(),
                         interrupted,
+                        said_before_others: said.as_deref(),
                     };
                     let verdict = self.inner.gate.check(&self.tool_context(&call.id), call, &check).await;
                     let (turn, call_id) = (self.turn, call.id.clone());
@@ -388,6 +390,26 @@ impl<'a> Steps<'a> {
             Ok((call.id.clone(), end))
         });
         futures::future::join_all(runs).await.into_iter().collect()
+    }
+
+    /// The person's words, if the model had read words of others in this turn when it proposed its last calls.
+    async fn said_before_others(&self) -> Option<String> {
+        let log = self.log.lock().await;
+        let of_turn = || log.events.iter().filter(|recorded| recorded.event.turn() == Some(self.turn));
+        let proposed =
+            of_turn().rev().find(|recorded| matches!(recorded.event, Event::ModelReplied { .. }))?.seq;
+        let reads = |tool: &str| {
+            // One that is not there any more was a server's.
+            self.inner.gate.registry.get(tool).is_none_or(|tool| tool.reads_from_others())
+        };
+        let has_read = of_turn()
+            .take_while(|recorded| recorded.seq < proposed)
+            .any(|recorded| matches!(&recorded.event, Event::CallFinished { tool, .. } if reads(tool)));
+        let said = |recorded: &Recorded| match &recorded.event {
+            Event::TurnStarted { message, .. } => Some(message.clone()),
+            _ => None,
+        };
+        has_read.then(|| of_turn().find_map(said)).flatten()
     }
 
     fn tool_context(&self, call: &CallId) -> ToolContext {

@@ -8,6 +8,7 @@
 
 #[cfg(any(feature = "anthropic", feature = "gemini", feature = "ollama", feature = "openai"))]
 mod faults; // what a faulty model answer leads to
+mod plain_words; // what a person reads when something goes wrong
 mod scripted; // faults on request
 #[cfg(any(feature = "anthropic", feature = "gemini", feature = "ollama", feature = "openai"))]
 #[path = "../../../providers/tests/it/server.rs"]

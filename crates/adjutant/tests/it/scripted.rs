@@ -47,7 +47,7 @@ async fn spoilt_answers_are_asked_for_again_and_nothing_is_executed() {
     let call = r#""calls": [{"name": "add_note", "args": {"text": "milk"}}]"#;
     for spoilt in ["truncated_json", "unknown_tool", "wrong_type"] {
         let line = format!("{{\"fault\": \"{spoilt}\", {call}}}");
-        check(&line, OutcomeCategory::ResponseGiven, None, 2).await;
+        check(&line, OutcomeCategory::ToolFailure, "tool_failure", 2).await;
     }
     for spoilt in ["empty", "thinking_only"] {
         let line = format!("{{\"fault\": \"{spoilt}\", \"text\": \"Hm.\"}}");

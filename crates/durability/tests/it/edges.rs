@@ -7,7 +7,7 @@ use adjutant_durability::{EFFECTS, Request, Setup};
 
 use crate::bench::{Bench, Kind, Played, open_calls};
 use crate::invariants;
-use crate::scene::{APPROVE, ONE, PLAIN, Scene, TWO, Talk};
+use crate::scene::{APPROVE, CALL_APPROVED, ONE, PLAIN, Scene, TWO, Talk};
 use crate::worker::{Harm, Worker, hear};
 use crate::world::{Manner, Seen};
 
@@ -81,6 +81,41 @@ fn a_message_that_is_sent_twice_at_once_is_one_message() {
             let played = played(&bench, talk);
             assert_eq!(played.calls(effect).len(), 2);
             check(&played, &format!("{kind:?}, {effect:?}"));
+        }
+    }
+}
+
+/// A hundred answers to one confirmation, each an input of its own, at two workers at once.
+#[test]
+fn of_a_hundred_uses_of_one_confirmation_one_has_an_effect() {
+    for kind in KINDS {
+        let bench = Bench::new(kind);
+        let workers = [bench.start_as("one", Harm::default()), bench.start_as("two", Harm::default())];
+        for (scene, model_calls) in [(APPROVE, 2), (CALL_APPROVED, 0)] {
+            let mut talk = Talk::new(&scene, Effect::Once);
+            let asks = talk.next().unwrap();
+            talk.hear(workers[0].ask(&asks).unwrap().unwrap());
+            let approves = talk.next().unwrap();
+            let answers: Vec<_> = (0..100_u64)
+                .map(|number| {
+                    let input = match number {
+                        0 => approves.input.clone(),
+                        _ => InputId::new(format!("race-{number}")).unwrap(),
+                    };
+                    let request = Request { number: 1000 + number, input, ..approves.clone() };
+                    workers[usize::from(number % 2 == 1)].say(&request).unwrap()
+                })
+                .collect();
+            for answer in answers {
+                let heard = hear(&answer).unwrap().unwrap();
+                assert_eq!(heard.outcome, OutcomeCategory::TaskCompleted, "{kind:?}");
+                talk.hear(heard);
+            }
+            let played = played(&bench, talk);
+            let calls = played.calls(Effect::Once);
+            assert_eq!(calls.iter().map(|(_, times, _)| *times).collect::<Vec<_>>(), [1], "{kind:?}");
+            assert_eq!(played.model_calls(), model_calls, "{kind:?}");
+            check(&played, &format!("{kind:?}, {scene:?}"));
         }
     }
 }
@@ -170,7 +205,14 @@ fn cancelled_at(bench: &Bench, effect: Effect, boundary: u32) -> Option<bool> {
     let id = InputId::new("cancel").unwrap();
     bench.submit(
         &talk.key,
-        &Input { id, at: jiff::Timestamp::UNIX_EPOCH, body: InputBody::Cancel, request_id: None },
+        &Input {
+            id,
+            at: jiff::Timestamp::UNIX_EPOCH,
+            body: InputBody::Cancel,
+            request_id: None,
+            fingerprint: None,
+            after: 0,
+        },
     );
     worker.signal("-CONT");
     let heard = hear(&answer).unwrap().unwrap_or_else(|error| panic!("{words}: {error}"));
@@ -215,7 +257,14 @@ fn a_tool_that_works_while_the_turn_is_stopped_is_not_forgotten() {
             let id = InputId::new("cancel").unwrap();
             bench.submit(
                 &talk.key,
-                &Input { id, at: jiff::Timestamp::UNIX_EPOCH, body: InputBody::Cancel, request_id: None },
+                &Input {
+                    id,
+                    at: jiff::Timestamp::UNIX_EPOCH,
+                    body: InputBody::Cancel,
+                    request_id: None,
+                    fingerprint: None,
+                    after: 0,
+                },
             );
             bench.world.set(conversation, Manner::Prompt);
             talk.hear(hear(&answer).unwrap().unwrap());

@@ -4,7 +4,7 @@ use adjutant_core::{Effect, Verdict};
 
 use crate::bench::{Bench, Kind};
 use crate::invariants;
-use crate::scene::{APPROVE, ONE, SCENES, Scene, TWO, Talk};
+use crate::scene::{APPROVE, CALL_APPROVED, ONE, SCENES, Scene, TWO, Talk};
 use crate::size;
 
 /// Of so many pairs of boundaries one is in the sample.
@@ -15,7 +15,7 @@ const ONE_OF: u32 = 5;
 fn twice(effect: Effect) -> &'static [Scene] {
     match effect {
         Effect::None | Effect::Keyed => &[ONE],
-        Effect::Once => &[ONE, APPROVE],
+        Effect::Once => &[ONE, APPROVE, CALL_APPROVED],
     }
 }
 
@@ -74,8 +74,8 @@ fn single_kills(kind: Kind, effect: Effect) {
     let bench = Bench::new(kind);
     for scene in SCENES.iter().filter(|scene| scene.effects().contains(&effect)) {
         let boundaries = at_every_boundary(&bench, scene, effect);
-        // Input, turn, model, answer, end: at least.
-        let least = if scene.tools { 15 } else { 8 };
+        // Input, turn, model or call, answer, end: at least.
+        let least = if scene.tools && scene.model { 15 } else { 8 };
         assert!(boundaries >= least, "{scene:?}: only {boundaries} places to die at");
     }
 }

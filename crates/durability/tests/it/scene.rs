@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use adjutant_core::{
-    ConversationId, ConversationKey, Effect, InputBody, InputId, OutcomeCategory, PendingCall, UserId,
-    Verdict,
+    ConversationId, ConversationKey, Effect, InputBody, InputId, OutcomeCategory, PendingCall, RequestedCall,
+    UserId, Verdict,
 };
-use adjutant_durability::{EFFECTS, Heard, Request};
+use adjutant_durability::{EFFECTS, Heard, Request, tool_name};
 use uuid::Uuid;
 
 /// One thing somebody says.
@@ -16,6 +16,8 @@ pub(crate) enum Say {
     Play(&'static str),
     /// Words that are no concern of the model.
     Words(&'static str),
+    /// A call of the tool without a model; `careful`: of the one that asks first.
+    Call { careful: bool },
     /// Yes to what waits, as it was shown.
     Approve,
 }
@@ -28,10 +30,12 @@ pub(crate) struct Scene {
     pub(crate) long: bool,
     /// Whether tools are called in it.
     pub(crate) tools: bool,
+    /// Whether a model is asked in it.
+    pub(crate) model: bool,
 }
 
 const fn scene(says: &'static [Say]) -> Scene {
-    Scene { says, long: false, tools: true }
+    Scene { says, long: false, tools: true, model: true }
 }
 
 const fn without_tools(says: &'static [Say]) -> Scene {
@@ -44,12 +48,16 @@ pub(crate) const TWO: Scene = scene(&[Say::Play("two")]);
 pub(crate) const CHAIN: Scene = scene(&[Say::Play("chain")]);
 pub(crate) const APPROVE: Scene = scene(&[Say::Play("careful"), Say::Approve]);
 pub(crate) const DENY: Scene = scene(&[Say::Play("careful"), Say::Words("no")]);
+pub(crate) const CALL: Scene = Scene { model: false, ..scene(&[Say::Call { careful: false }]) };
+pub(crate) const CALL_APPROVED: Scene =
+    Scene { model: false, ..scene(&[Say::Call { careful: true }, Say::Approve]) };
 pub(crate) const CLARIFY: Scene = without_tools(&[Say::Play("ask"), Say::Play("that")]);
 pub(crate) const LIMITED: Scene = without_tools(&[Say::Play("limited")]);
 pub(crate) const LONG: Scene = Scene { long: true, ..without_tools(&[Say::Play("plain")]) };
 
 /// All of them.
-pub(crate) const SCENES: [Scene; 9] = [PLAIN, ONE, TWO, CHAIN, APPROVE, DENY, CLARIFY, LIMITED, LONG];
+pub(crate) const SCENES: [Scene; 11] =
+    [PLAIN, ONE, TWO, CHAIN, APPROVE, DENY, CALL, CALL_APPROVED, CLARIFY, LIMITED, LONG];
 
 impl Scene {
     /// The classes of effect that make a difference to it.
@@ -134,6 +142,10 @@ impl Talk {
                 InputBody::message(format!("{scene} {:?} {}", self.effect, self.key.conversation))
             }
             Say::Words(words) => InputBody::message(words),
+            Say::Call { careful } => InputBody::Call(RequestedCall {
+                tool: tool_name(self.effect, careful),
+                arguments: [("n".to_owned(), 1.into())].into_iter().collect(),
+            }),
             Say::Approve => InputBody::Answers {
                 answers: self.pending.iter().map(|call| call.answer(Verdict::Approved)).collect(),
             },

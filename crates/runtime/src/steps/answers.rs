@@ -3,10 +3,9 @@
 use adjutant_core::turn::{CallEnd, StopReason, Turn};
 use adjutant_core::{
     Answer, Arguments, CallId, EditedCall, Event, GateCheck, GateVerdict, Input, InputBody, PendingCall,
-    ResolvedBy, ToolCall, ToolResult, Verdict, digest, read_message, words,
+    Recorded, ResolvedBy, ToolCall, ToolResult, Verdict, digest, read_message, words,
 };
 
-use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::calls::Call;
@@ -44,8 +43,7 @@ impl Steps<'_> {
                 self.append(late).await?;
                 continue;
             }
-            let input = self.log.lock().await.inbox.first().cloned();
-            match input {
+            match self.next_answer(&waiting).await? {
                 Some(Input { id, body: InputBody::Cancel, .. }) => {
                     self.stop(id);
                     return Ok(Answered::Stopped(StopReason::Cancelled, Vec::new()));
@@ -65,6 +63,28 @@ impl Steps<'_> {
                 }
             }
         }
+    }
+
+    /// Takes the first input that can be an answer to what waits. A message that was accepted before the person could see the
+    /// question stays in the inbox: it is the next message.
+    async fn next_answer(&self, waiting: &[PendingCall]) -> Result<Option<Input>, RunError> {
+        let inbox = self.log.lock().await.inbox.clone();
+        for input in inbox {
+            let can_answer = match &input.body {
+                InputBody::Answers { .. } | InputBody::Cancel => true,
+                InputBody::Message { .. } => self.was_shown(waiting, &input).await,
+                InputBody::Call(_) => false,
+            };
+            if can_answer {
+                return Ok(Some(input));
+            }
+            let queued = Event::InputQueued { turn: self.turn, input: input.id };
+            let known = self.find(|event| (*event == queued).then_some(())).await;
+            if known.is_none() {
+                self.append(vec![queued]).await?;
+            }
+        }
+        Ok(None)
     }
 
     /// Everything was answered: approved calls run, and those that are to be tried again.
@@ -130,7 +150,7 @@ impl Steps<'_> {
     async fn read_input(&self, turn: &Turn, waiting: &[PendingCall], input: Input) -> Vec<Event> {
         let mut events = Vec::new();
         match &input.body {
-            InputBody::Cancel => {}
+            InputBody::Cancel | InputBody::Call(_) => {}
             InputBody::Answers { answers } => {
                 for (at, answer) in answers.iter().enumerate() {
                     // Said twice at once is said once: the first counts.
@@ -144,8 +164,7 @@ impl Steps<'_> {
                 }
             }
             InputBody::Message { text, .. } => {
-                let heard = if self.was_shown(waiting, input.at).await { waiting } else { &[] };
-                for (call, verdict) in read_message(heard, text) {
+                for (call, verdict) in read_message(waiting, text) {
                     events.extend(self.take_answer(turn, call, &call.answer(verdict), &input).await);
                 }
                 if events.is_empty() {
@@ -162,14 +181,19 @@ impl Steps<'_> {
     }
 
     /// Whether the person was asked about all of these before they said something: words that were on their way already
-    /// are no answer to a question that came behind them.
-    async fn was_shown(&self, waiting: &[PendingCall], said_at: Timestamp) -> bool {
+    /// are no answer to a question that came behind them. Places in the journal decide it, and times only for inputs
+    /// whose place was not written down.
+    async fn was_shown(&self, waiting: &[PendingCall], said: &Input) -> bool {
+        let before = |recorded: &Recorded| match said.after {
+            0 => recorded.at <= said.at,
+            after => recorded.seq <= after,
+        };
         let log = self.log.lock().await;
         waiting.iter().all(|call| {
             log.events.iter().any(|recorded| match &recorded.event {
                 Event::TurnParked { turn, pending, .. } => {
                     *turn == self.turn
-                        && recorded.at <= said_at
+                        && before(recorded)
                         && pending.iter().any(|shown| shown.digest == call.digest)
                 }
                 _ => false,
@@ -191,6 +215,11 @@ impl Steps<'_> {
         };
         if !call.takes(answer.verdict) {
             return refused(words::wrong_verdict(call));
+        }
+        let runs = matches!(answer.verdict, Verdict::Approved | Verdict::Retry);
+        if runs && self.inner.gate.registry.get(&call.tool).is_none() {
+            // A yes that cannot be carried out now is not kept for later: nobody would be there to see it done.
+            return refused(words::tool_away_waits(&call.preview));
         }
         let edited = match &answer.edited {
             None => None,
@@ -224,6 +253,8 @@ impl Steps<'_> {
             confirmation_expiry: turn.limits().confirmation_expiry,
             denied: turn.denied(),
             interrupted: turn.interrupted(),
+            // What the person writes is the person's.
+            said_before_others: None,
         };
         let arguments = match self.inner.gate.check(&self.tool_context(&call.call_id), &asked, &check).await {
             GateVerdict::Run { arguments } => arguments,

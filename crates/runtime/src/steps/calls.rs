@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use adjutant_core::turn::{CallEnd, Turn};
 use adjutant_core::{
-    Arguments, CallId, Doubt, Effect, Event, GateVerdict, IdempotencyKey, PendingCall, Prepared, Probe,
-    ResolvedBy, Tool, ToolCall, ToolContext, ToolError, ToolResult, Verdict, doubt_digest,
+    Arguments, CallId, Doubt, Effect, Event, GateVerdict, IdempotencyKey, PendingCall, Probe, ResolvedBy,
+    Tool, ToolCall, ToolContext, ToolError, ToolResult, Verdict, doubt_digest, words,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use super::{Steps, millis};
 use crate::RunError;
 use crate::event::RunEvent;
-use crate::execute::{Execution, execute, probe};
+use crate::execute::{Execution, execute, preview, probe};
 use crate::faults::boundary;
 
 /// A call that may run.
@@ -68,7 +68,7 @@ impl Steps<'_> {
             return Ok(end);
         }
         let Some(tool) = self.inner.gate.registry.get(call.tool).cloned() else {
-            return Err(RunError::CannotContinue(format!("this agent has no tool {}", call.tool)));
+            return self.end_without_tool(turn, call).await;
         };
         let effect = self.effect(call.id, &tool).await;
         let mut attempt = self.times_started(call.id).await;
@@ -79,7 +79,7 @@ impl Steps<'_> {
                 match self.ask_tool(turn, &tool, call, attempt).await? {
                     Probed::Done(end) => return Ok(*end),
                     Probed::NotDone => self.resolve_not_done(call, attempt, true).await?,
-                    Probed::Unknown => return self.ask_person(turn, &tool, call, attempt).await,
+                    Probed::Unknown => return self.ask_person(turn, Some(&tool), call, attempt).await,
                 }
             } else {
                 self.append(self.intent(call.id, call.tool, call.arguments).into_iter().collect()).await?;
@@ -95,9 +95,9 @@ impl Steps<'_> {
                     return self.finished(call, ToolResult::ok(data), summary, began, attempt).await;
                 }
                 Outcome::Known(Err(error)) => {
-                    return self
-                        .finished(call, ToolResult::failed(error.to_string()), None, began, attempt)
-                        .await;
+                    let told = self.told(turn, &tool, call, &error, false).await;
+                    let result = ToolResult::failed(error.to_string());
+                    return self.finished(call, result, told, began, attempt).await;
                 }
                 Outcome::Lost(error) => (error, true),
                 Outcome::BrokeOff(error) => (error, false),
@@ -112,18 +112,58 @@ impl Steps<'_> {
                     Probed::NotDone if again => self.resolve_not_done(call, attempt, true).await?,
                     Probed::NotDone => {
                         self.resolve_not_done(call, attempt, false).await?;
+                        let told = self.told(turn, &tool, call, &error, false).await;
                         let result = ToolResult::failed(error.to_string());
-                        return self.finished(call, result, None, began, attempt).await;
+                        return self.finished(call, result, told, began, attempt).await;
                     }
-                    Probed::Unknown if lost => return self.ask_person(turn, &tool, call, attempt).await,
+                    Probed::Unknown if lost => {
+                        return self.ask_person(turn, Some(&tool), call, attempt).await;
+                    }
                     // The model goes on with an error; that the call may have been done is in it.
                     Probed::Unknown => {
-                        return self.finished(call, ToolResult::broke_off(error), None, began, attempt).await;
+                        let told = self.told(turn, &tool, call, &error, true).await;
+                        return self.finished(call, ToolResult::broke_off(error), told, began, attempt).await;
                     }
                 }
             }
             attempt += 1;
         }
+    }
+
+    /// Ends a call whose tool is not there: its server does not run, or the agent was changed. What was not begun is not done;
+    /// of what may have had an effect, only a person can say what became of it.
+    async fn end_without_tool(&self, turn: &Turn, call: Call<'_>) -> Result<CallEnd, RunError> {
+        let attempt = self.times_started(call.id).await;
+        let effect = self.find(|event| match event {
+            Event::CallStarted { call: started, effect, .. } if started == call.id => Some(*effect),
+            _ => None,
+        });
+        let may_be_done = effect.await.is_some_and(|effect| effect != Effect::None);
+        if may_be_done && !self.is_to_be_repeated(call.id, attempt).await {
+            return self.ask_person(turn, None, call, attempt).await;
+        }
+        let result = ToolResult::failed(format!(
+            "{} is not available at the moment, so it was not done: its server may not be running",
+            call.tool
+        ));
+        let told = Some(words::TOOL_AWAY.to_owned());
+        self.finished(call, result, told, Instant::now(), attempt.max(1)).await
+    }
+
+    /// What the person reads of a call that broke off, where the words of the error are not for them.
+    async fn told(
+        &self,
+        turn: &Turn,
+        tool: &Arc<dyn Tool>,
+        call: Call<'_>,
+        error: &ToolError,
+        unknown: bool,
+    ) -> Option<String> {
+        if !matches!(error, ToolError::TimedOut { .. } | ToolError::BrokeDown) {
+            return None;
+        }
+        let preview = self.known_preview(turn, Some(tool), &self.tool_context(call.id), call).await;
+        words::broke_off(error, preview.as_deref(), unknown)
     }
 
     /// Whether something of the call has begun that has no end yet.
@@ -199,11 +239,11 @@ impl Steps<'_> {
         }
     }
 
-    /// Nor does the tool know: the person is asked.
+    /// Nor does the tool know, if it is there: the person is asked.
     async fn ask_person(
         &self,
         turn: &Turn,
-        tool: &Arc<dyn Tool>,
+        tool: Option<&Arc<dyn Tool>>,
         call: Call<'_>,
         attempt: u32,
     ) -> Result<CallEnd, RunError> {
@@ -232,7 +272,7 @@ impl Steps<'_> {
     async fn doubt(
         &self,
         turn: &Turn,
-        tool: &Arc<dyn Tool>,
+        tool: Option<&Arc<dyn Tool>>,
         context: &ToolContext,
         call: Call<'_>,
         attempt: u32,
@@ -244,7 +284,7 @@ impl Steps<'_> {
             call_id: call.id.clone(),
             tool: call.tool.to_owned(),
             arguments: call.arguments.clone(),
-            preview: self.preview(tool, context, call).await,
+            preview: self.preview(turn, tool, context, call).await,
             digest: doubt_digest(self.turn, call.id, call.tool, call.arguments, attempt),
             requested_at: now,
             expires_at: now.checked_add(expiry).unwrap_or(Timestamp::MAX),
@@ -252,20 +292,34 @@ impl Steps<'_> {
         }
     }
 
-    /// What the call touches, in the person's words: as it was confirmed, else as the tool has it now, else its arguments.
-    async fn preview(&self, tool: &Arc<dyn Tool>, context: &ToolContext, call: Call<'_>) -> String {
+    /// What the call touches, in the person's words; of a tool without such words, its name and the arguments.
+    async fn preview(
+        &self,
+        turn: &Turn,
+        tool: Option<&Arc<dyn Tool>>,
+        context: &ToolContext,
+        call: Call<'_>,
+    ) -> String {
+        let known = self.known_preview(turn, tool, context, call).await;
+        known.unwrap_or_else(|| format!("{} {}", call.tool, Value::Object(call.arguments.clone())))
+    }
+
+    /// What the call touches, in the person's words: as it was confirmed, else as the tool has it now.
+    async fn known_preview(
+        &self,
+        turn: &Turn,
+        tool: Option<&Arc<dyn Tool>>,
+        context: &ToolContext,
+        call: Call<'_>,
+    ) -> Option<String> {
         let confirmed = self.recorded_verdict(call.id).await.and_then(|verdict| match verdict {
             GateVerdict::Confirm { pending } if pending.arguments == *call.arguments => Some(pending.preview),
             _ => None,
         });
-        if let Some(preview) = confirmed {
-            return preview;
-        }
-        match tool.prepare(context, call.arguments.clone()).await {
-            Ok(Prepared::Ready { preview: Some(preview), .. }) => preview,
-            Ok(Prepared::Ready { preview: None, .. } | Prepared::Ask { .. }) | Err(_) => {
-                Value::Object(call.arguments.clone()).to_string()
-            }
+        match (confirmed, tool) {
+            (Some(preview), _) => Some(preview),
+            (None, Some(tool)) => preview(tool, context, call.arguments, turn.limits().tool_timeout).await,
+            (None, None) => None,
         }
     }
 

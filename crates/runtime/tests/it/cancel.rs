@@ -108,10 +108,7 @@ async fn a_cancellation_at_every_place_a_turn_can_die_at() {
                 // The yes is there only if it was taken: the cancellation came before a later one.
                 if happened.iter().any(|event| event.takes_input() == Some(id)) {
                     let body = InputBody::message(if number == 0 { "go" } else { "yes" });
-                    store
-                        .submit(&key, &Input { id: (*id).clone(), at, request_id: None, body })
-                        .await
-                        .unwrap();
+                    store.submit(&key, &Input::new((*id).clone(), at, body)).await.unwrap();
                 }
             }
             store.append(&key, 1, at, happened).await.unwrap();

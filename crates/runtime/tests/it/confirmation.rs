@@ -2,7 +2,7 @@
 
 use adjutant_core::port::Journal as _;
 use adjutant_providers::scripted::{call, text};
-use adjutant_runtime::{HumanCall, RunContext};
+use adjutant_runtime::RunContext;
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
@@ -97,25 +97,6 @@ async fn an_answer_after_the_expiry_runs_nothing() {
         _ => None,
     });
     assert_eq!(ended, Some(OutcomeCategory::ConfirmationExpired));
-}
-
-#[tokio::test]
-async fn a_human_passes_the_same_gate() {
-    let tasks = with_task("Buy milk").await;
-    let (agent, _) = task_agent(&tasks, []);
-    let user = UserId::local();
-    let object = |value: Value| value.as_object().cloned().unwrap();
-    let bad = agent.call_tool(&user, "add_task", object(json!({"description": ""})), None).await.unwrap();
-    assert!(matches!(bad, HumanCall::Refused(_)), "{bad:?}");
-    let arguments = object(json!({"task_id": "milk"}));
-    let HumanCall::Confirm(pending) =
-        agent.call_tool(&user, "delete_task", arguments.clone(), None).await.unwrap()
-    else {
-        panic!("a delete is confirmed")
-    };
-    let done = agent.call_tool(&user, "delete_task", arguments, Some(&pending)).await.unwrap();
-    assert!(matches!(done, HumanCall::Done { invocation, .. } if invocation.result.success));
-    assert!(descriptions(&tasks).await.is_empty());
 }
 
 /// A tool that keeps what it was called with, and has to be confirmed.
@@ -264,11 +245,8 @@ async fn a_yes_that_was_said_before_the_question_is_none() {
     let tasks = with_task("Buy milk").await;
     let (agent, _) = task_agent(&tasks, delete_milk());
     let context = RunContext::default();
-    let said = |id: &str, words: &str| Input {
-        id: InputId::new(id).unwrap(),
-        at: Timestamp::UNIX_EPOCH,
-        request_id: None,
-        body: InputBody::message(words),
+    let said = |id: &str, words: &str| {
+        Input::new(InputId::new(id).unwrap(), Timestamp::UNIX_EPOCH, InputBody::message(words))
     };
     // Both are accepted before anybody works on them: sent in haste, or one replica was slow.
     tasks.submit(&context.key(), &said("1", "delete the milk one")).await.unwrap();
@@ -278,4 +256,66 @@ async fn a_yes_that_was_said_before_the_question_is_none() {
     let mut waits = agent.context(&context.key()).await.unwrap();
     assert_eq!(waits.pending.len(), 1);
     assert_eq!(agent.run_in(&mut waits, "yes").await.unwrap().decision.kind, DecisionKind::ExecutePending);
+}
+
+/// It is the next message, whatever it says, and whoever sent it hears so.
+#[tokio::test]
+async fn a_message_that_came_before_the_question_is_the_next_one() {
+    for answer in ["no", "yes"] {
+        let tasks = with_task("Buy milk").await;
+        let replies = delete_milk().into_iter().take(1).chain(match answer {
+            "no" => {
+                vec![text("Kept."), call("add_task", json!({"description": "Make bread"})), text("Added.")]
+            }
+            _ => vec![text("Gone."), call("add_task", json!({"description": "Make bread"})), text("Added.")],
+        });
+        let (agent, _) = task_agent(&tasks, replies);
+        let context = RunContext::default();
+        let input = |id: &str, words: &str| {
+            Input::new(InputId::new(id).unwrap(), Timestamp::UNIX_EPOCH, InputBody::message(words))
+        };
+        tasks.submit(&context.key(), &input("1", "delete the milk one")).await.unwrap();
+        tasks.submit(&context.key(), &input("2", "make bread")).await.unwrap();
+        // Whoever sent it hears that it is kept, also when it is sent again.
+        let bread = Some(InputId::new("2").unwrap());
+        for _ in 0..2 {
+            let body = InputBody::message("make bread");
+            let queued = agent.run_input(&mut context.clone(), bread.clone(), body).await.unwrap();
+            assert_eq!(queued.outcome, OutcomeCategory::PendingConfirmation);
+            assert!(queued.content.contains(words::MESSAGE_QUEUED), "{}", queued.content);
+        }
+        assert!(
+            tasks.unsettled(None).await.unwrap().is_empty(),
+            "while the turn waits there is nothing to do"
+        );
+
+        let mut waits = agent.context(&context.key()).await.unwrap();
+        agent.run_in(&mut waits, answer).await.unwrap();
+        let left = if answer == "no" { vec!["Buy milk", "Make bread"] } else { vec!["Make bread"] };
+        assert_eq!(descriptions(&tasks).await, left);
+        let body = InputBody::message("make bread");
+        let done = agent.run_input(&mut waits, bread, body).await.unwrap();
+        assert_eq!((done.content.as_str(), done.outcome), ("Added.", OutcomeCategory::TaskCompleted));
+        assert_eq!(descriptions(&tasks).await, left, "once");
+    }
+}
+
+/// Places in the journal decide what was seen, not clocks.
+#[tokio::test]
+async fn a_yes_counts_also_when_the_clock_was_set_back() {
+    let tasks = with_task("Buy milk").await;
+    let clock = Arc::new(std::sync::Mutex::new(Timestamp::from_second(1_800_000_000).unwrap()));
+    let time = Arc::clone(&clock);
+    let agent = builder(ScriptedModel::new(delete_milk()))
+        .tools(task_tools(tasks.clone()))
+        .journal(tasks.clone(), "test")
+        .clock(move || *time.lock().unwrap())
+        .build()
+        .unwrap();
+    let mut context = RunContext::default();
+    agent.run_in(&mut context, "delete the milk one").await.unwrap();
+    *clock.lock().unwrap() -= SignedDuration::from_hours(3 * 24);
+    let done = agent.run_in(&mut context, "yes").await.unwrap();
+    assert_eq!(done.decision.kind, DecisionKind::ExecutePending);
+    assert!(descriptions(&tasks).await.is_empty());
 }

@@ -102,7 +102,7 @@ async fn what_is_left_is_asked_for_and_done_here_only_if_nothing_came_of_asking(
     for (does, here) in [(Does::Hear(Sent::Now), 0), (Does::Hear(Sent::Before), 1), (Does::Refuse, 1)] {
         let (agent, other, models, store) = pair(does);
         let (id, body) = message("i1");
-        let input = Input { id: id.unwrap(), at: Timestamp::UNIX_EPOCH, request_id: None, body };
+        let input = Input::new(id.unwrap(), Timestamp::UNIX_EPOCH, body);
         store.submit(&RunContext::default().key(), &input).await.unwrap();
         assert_eq!(agent.resume(None).await.unwrap().len(), here);
         assert_eq!(*other.asked.lock().unwrap(), ["send local"]);

@@ -189,7 +189,7 @@ async fn a_call_that_may_have_happened_is_put_to_the_person_who_says_what_became
             assert_eq!(asked.decision.kind, DecisionKind::RequestConfirmation);
             let shown = &asked.decision.pending[0];
             assert!(shown.doubt.is_some() && shown.preview == "Send a letter to Anna", "{shown:?}");
-            for words in ["running send", "Send a letter to Anna", "may or may not", "try again"] {
+            for words in ["Send a letter to Anna: I was interrupted", "may or may not", "try again"] {
                 assert!(asked.content.contains(words), "{words:?} is not in {}", asked.content);
             }
             assert!(store.unsettled(None).await.unwrap().is_empty(), "it waits, and holds nobody");
@@ -215,6 +215,91 @@ async fn a_call_that_may_have_happened_is_put_to_the_person_who_says_what_became
             let keys = post.begun.lock().unwrap().clone();
             assert!(keys.iter().all(|key| *key == keys[0]), "tried again with the same key: {keys:?}");
         }
+    }
+}
+
+/// A process whose server with the tool does not run.
+fn without_tool(store: &Arc<sqlite::Store>, replies: Vec<Reply>) -> (Agent, ScriptedModel) {
+    let model = ScriptedModel::new(replies);
+    let agent = builder(model.clone()).journal(store.clone(), adjutant_store::worker_id()).build().unwrap();
+    (agent, model)
+}
+
+#[tokio::test]
+async fn a_yes_while_the_tool_is_away_waits_for_the_person_and_runs_nothing_later() {
+    let careful = Annotations { destructive: true, ..ONCE };
+    let (store, post) = (store().await, Post::new(careful, &[], Probe::Unknown));
+    let (agent, _) = process(&store, &post, letter());
+    let mut context = RunContext::default();
+    let asked = agent.run_in(&mut context, "write to Anna").await.unwrap();
+    assert_eq!(asked.outcome, OutcomeCategory::PendingConfirmation);
+
+    let (away, model) = without_tool(&store, letter());
+    let yes = asked.decision.pending[0].answer(Verdict::Approved);
+    for _ in 0..2 {
+        let refused = away.answer(&mut context.clone(), vec![yes.clone()]).await.unwrap();
+        assert_eq!(refused.outcome, OutcomeCategory::PendingConfirmation);
+        assert!(
+            refused.content.contains("Send a letter to Anna: what this needs is not available"),
+            "{refused:?}"
+        );
+        assert_eq!(refused.notices[0].code, "answer_refused");
+    }
+    let refused = say(&away, &context.key(), "yes").await;
+    assert_eq!(refused.decision.pending, asked.decision.pending, "it still waits");
+    assert_eq!((post.times(), model.calls_made()), (0, 0));
+
+    // The server is back: nothing runs until the person says so.
+    let (back, _) = process(&store, &post, letter());
+    assert!(back.resume(None).await.unwrap().is_empty());
+    assert_eq!(post.times(), 0);
+    assert_eq!(say(&back, &context.key(), "yes").await.outcome, OutcomeCategory::TaskCompleted);
+    assert_eq!(post.times(), 1);
+}
+
+#[tokio::test]
+async fn a_call_in_doubt_is_put_to_the_person_also_while_its_tool_is_away() {
+    for (annotations, asks) in [
+        (ONCE, true),
+        (Annotations { keyed: true, ..ONCE }, true),
+        (Annotations { read_only: true, ..ONCE }, false),
+    ] {
+        let (store, post) = (store().await, Post::new(annotations, &[], Probe::Unknown));
+        let (agent, _) = process(&store, &post, letter());
+        let mut context = RunContext::default();
+        agent.run_in(&mut context, "write to Anna").await.unwrap();
+        // As a process leaves it that dies between the effect and its end.
+        let events = store.load(&context.key()).await.unwrap().events;
+        let until = events.iter().position(|recorded| recorded.event.kind() == "call_started").unwrap();
+        let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
+        let key = RunContext::default().key();
+        let input = Input::new(
+            InputId::new("i1").unwrap(),
+            Timestamp::UNIX_EPOCH,
+            InputBody::message("write to Anna"),
+        );
+        store.submit(&key, &input).await.unwrap();
+        let mut cut: Vec<Event> = events[..=until].iter().map(|recorded| recorded.event.clone()).collect();
+        if let Event::TurnStarted { input, .. } = &mut cut[0] {
+            *input = InputId::new("i1").unwrap();
+        }
+        store.append(&key, 1, Timestamp::UNIX_EPOCH, &cut).await.unwrap();
+
+        let (away, _) = without_tool(&store, letter());
+        let swept = away.resume(None).await.unwrap();
+        assert_eq!(swept.len(), 1);
+        if !asks {
+            assert_eq!(swept[0].outcome, OutcomeCategory::ToolFailure, "{annotations:?}");
+            continue;
+        }
+        assert_eq!(swept[0].outcome, OutcomeCategory::InDoubt, "{annotations:?}");
+        let waits = away.context(&key).await.unwrap();
+        assert_eq!(waits.pending.len(), 1);
+        // To try again takes the tool; what became of it can be said without.
+        let again = say(&away, &key, "not done, try again").await;
+        assert!(again.content.contains("what this needs is not available"), "{}", again.content);
+        assert_eq!(say(&away, &key, "it was done").await.outcome, OutcomeCategory::TaskCompleted);
+        assert_eq!(post.times(), 1);
     }
 }
 

@@ -3,18 +3,22 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail a test by panicking")]
 
 mod budget;
+mod call;
 mod cancel;
 mod confirmation;
 mod context;
 mod dispatch;
 mod doubt;
 mod fresh;
+mod held;
 mod in_memory;
+mod others;
 mod output;
 mod prefix;
 mod resume;
 mod stream;
 mod summary;
+mod taken_up;
 mod turn;
 mod vendor;
 

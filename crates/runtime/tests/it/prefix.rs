@@ -64,7 +64,8 @@ async fn what_is_read_ahead_is_the_head_of_every_request() {
         let mut context = RunContext::default();
         agent.run_in(&mut context, "hello").await.unwrap();
         let arguments = json!({ "description": "sharpen the saw" }).as_object().unwrap().clone();
-        agent.call_tool(&UserId::local(), "add_task", arguments, None).await.unwrap();
+        let call = RequestedCall { tool: "add_task".to_owned(), arguments };
+        agent.call_tool(&mut RunContext::for_call(UserId::local(), None), None, call).await.unwrap();
         agent.run_in(&mut context, "hello again").await.unwrap();
 
         let ahead = requests.lock().unwrap().clone();

@@ -13,12 +13,7 @@ use super::*;
 async fn stopped_after(events: Vec<Event>) -> (Arc<sqlite::Store>, ConversationKey) {
     let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
     let key = RunContext::default().key();
-    let input = Input {
-        id: InputId::new("i1").unwrap(),
-        at: Timestamp::UNIX_EPOCH,
-        request_id: None,
-        body: InputBody::message("go"),
-    };
+    let input = Input::new(InputId::new("i1").unwrap(), Timestamp::UNIX_EPOCH, InputBody::message("go"));
     store.submit(&key, &input).await.unwrap();
     if !events.is_empty() {
         store.append(&key, 1, Timestamp::UNIX_EPOCH, &events).await.unwrap();
@@ -41,6 +36,7 @@ fn started() -> Event {
         model: ModelId::new("scripted", "script").unwrap(),
         limits: TurnLimits::default(),
         output_schema: None,
+        call: None,
     }
 }
 
@@ -188,16 +184,38 @@ async fn a_waiting_turn_survives_its_process() {
 
 #[tokio::test]
 async fn what_cannot_go_on_stops_no_other_conversation_and_loses_nothing() {
-    // A call of a tool that this agent has not got.
-    let begun = [vec![started(), replied("count")], intent("count", Effect::Keyed).to_vec()].concat();
-    let (store, key) = stopped_after(begun).await;
-    let other = RunContext::default().key();
-    let input = Input {
-        id: InputId::new("i1").unwrap(),
-        at: Timestamp::UNIX_EPOCH,
-        request_id: None,
-        body: InputBody::message("go"),
+    // The answer would have to fit what is no JSON Schema.
+    let Event::TurnStarted {
+        turn,
+        input,
+        accepted_at,
+        request_id,
+        message,
+        message_chars,
+        model,
+        limits,
+        call,
+        ..
+    } = started()
+    else {
+        panic!("a sample of another kind")
     };
+    let output_schema = Some(json!({"type": "nothing"}));
+    let begun = Event::TurnStarted {
+        turn,
+        input,
+        accepted_at,
+        request_id,
+        message,
+        message_chars,
+        model,
+        limits,
+        output_schema,
+        call,
+    };
+    let (store, key) = stopped_after(vec![begun]).await;
+    let other = RunContext::default().key();
+    let input = Input::new(InputId::new("i1").unwrap(), Timestamp::UNIX_EPOCH, InputBody::message("go"));
     store.submit(&other, &input).await.unwrap();
     let agent = builder(ScriptedModel::new([text("Hi.")]))
         .journal(store.clone(), adjutant_store::worker_id())
@@ -207,6 +225,6 @@ async fn what_cannot_go_on_stops_no_other_conversation_and_loses_nothing() {
     let swept = agent.sweep(None, &CancellationToken::new()).await.unwrap();
     assert_eq!(swept.responses[0].content, "Hi.");
     let [(left, RunError::CannotContinue(why))] = swept.left.as_slice() else { panic!("{:?}", swept.left) };
-    assert!(*left == key && why.contains("count"), "{why}");
+    assert!(*left == key && why.contains("schema"), "{why}");
     assert_eq!(store.load(&key).await.unwrap(), before, "it waits for an agent that can");
 }

@@ -480,12 +480,7 @@ async fn after_a_crash_at_any_event_a_summary_is_not_made_again() {
         let said = if turn % 4 == 3 { "page".to_owned() } else { format!("{turn} {}", "word ".repeat(300)) };
         let id = InputId::new(format!("i{turn}")).unwrap();
         let body = InputBody::message(said);
-        inputs.push(Input {
-            id: id.clone(),
-            at: Timestamp::UNIX_EPOCH,
-            request_id: None,
-            body: body.clone(),
-        });
+        inputs.push(Input::new(id.clone(), Timestamp::UNIX_EPOCH, body.clone()));
         first.run_input(&mut context, Some(id), body).await.unwrap();
     }
     let key = context.key();

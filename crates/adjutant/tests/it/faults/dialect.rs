@@ -88,6 +88,7 @@ pub(super) fn render(dialect: &dyn Dialect, wire: Wire, reply: &Reply) -> Answer
             }
         }
         Reply::Reset => Answer::reset(),
+        Reply::Mute => Answer::mute(),
         Reply::Body(body) => fine((*body).to_owned()),
         Reply::Own { whole, events } => match wire {
             Wire::Streamed | Wire::Drained => fine(framed(events)),

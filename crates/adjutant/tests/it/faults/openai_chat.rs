@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::dialect::Dialect;
 use super::said::Reply;
-use super::table::{Row, add_milk, ends, fine, recovers};
+use super::table::{Row, add_milk, ends, fine, recovers, undone};
 use super::wire::said::{End, Said, Trouble, text};
 use super::wire::{Form, openai_chat};
 
@@ -69,7 +69,7 @@ impl Dialect for OpenAiChat {
                 Row::new(
                     "a cut call that comes as text",
                     [text(cut).into(), fine()],
-                    recovers().told(&["not a JSON object"]),
+                    undone().told(&["not a JSON object"]),
                 ),
                 Row::new(
                     "max_tokens inside a call that comes as text",

@@ -15,6 +15,8 @@ pub(super) enum Reply {
     Breaks(Said),
     /// The same, and then says nothing more. `None`: nothing at all behind the status.
     Stalls(Option<Said>),
+    /// Takes the request and says nothing, not even a status.
+    Mute,
     /// An error inside a 200, behind what was said.
     ErrorInside(Option<Said>),
     /// A page of a proxy in between.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use adjutant::OutcomeCategory::{self, *};
+use adjutant::words::CALL_NOT_DONE;
 
 use super::said::{Reply, slow_down, status, trouble};
 use super::wire::said::{End, Said, Trouble, call, text};
@@ -136,6 +137,11 @@ pub(super) fn recovers() -> Expected {
     ends(ResponseGiven, None).asked(2).says(&[FINE])
 }
 
+/// A call was refused and not made well: whatever the second answer says, that is no success.
+pub(super) fn undone() -> Expected {
+    ends(ToolFailure, "tool_failure").asked(2).says(&[FINE, CALL_NOT_DONE])
+}
+
 const FINE: &str = "Fine, schön.";
 const ADD: &str = r#"{"text": "milk"}"#;
 
@@ -186,7 +192,7 @@ fn recovers_with(effects: usize) -> Expected {
 
 fn calls() -> Vec<Row> {
     let bad = |name, arguments: &'static str, told| {
-        Row::new(name, [call("add_note", arguments).into(), fine()], recovers().told(told))
+        Row::new(name, [call("add_note", arguments).into(), fine()], undone().told(told))
     };
     vec![
         bad("arguments cut in a text", r#"{"text": "mi"#, &["not a JSON object", "line 1 column 12"]),
@@ -199,12 +205,12 @@ fn calls() -> Vec<Row> {
         Row::new(
             "an unknown tool",
             [call("ad_note", ADD).into(), fine()],
-            recovers().told(&["no tool \"ad_note\"", "did you mean \"add_note\"?"]),
+            undone().told(&["no tool \"ad_note\"", "did you mean \"add_note\"?"]),
         ),
         Row::new(
             "a good call beside a bad one",
             [add_milk().and_call("add_note", r#"{"text": []}"#).into(), fine()],
-            recovers_with(1).told(&["milk added", "/text"]),
+            undone().effects(1).told(&["milk added", "/text"]),
         ),
         Row::new(
             "a bad call that is then made well",
@@ -244,7 +250,7 @@ fn unusable_answers() -> Vec<Row> {
         ),
         Row::new(
             "a reason to stop that nobody knows",
-            [text("All is well.").end(End::Unheard).into(), fine()],
+            [Said::default().end(End::Unheard).into(), fine()],
             ends(LlmFailure, "invalid_response").says(&["trouble processing"]),
         ),
         Row::new(
@@ -316,16 +322,15 @@ fn broken_answers() -> Vec<Row> {
         Row::new("a reset", [Reply::Reset, fine()], recovers()),
         Row::new("resets for ever", [Reply::Reset, Reply::Reset, fine()], unavailable("network").asked(2)),
         Row::new("a break before the first word", [Reply::Breaks(Said::default()), fine()], recovers()),
-        Row::new("silence from the start", [Reply::Stalls(None), fine()], recovers())
+        Row::new("silence from the start", [Reply::Mute, fine()], recovers())
             .own_server(silent())
             .impatient(),
-        Row::new("silence for ever", [Reply::Stalls(None), Reply::Stalls(None), fine()], silent().asked(2))
+        Row::new("silence for ever", [Reply::Mute, Reply::Mute, fine()], silent().asked(2))
             .own_server(silent())
             .impatient(),
-        Row::new("silence in the middle", [Reply::Stalls(Some(half())), fine()], silent())
-            .whole(recovers())
-            .own_server(silent())
-            .impatient(),
+        // It was at work, and what it did may be paid for: it is not asked twice.
+        Row::new("silence behind the status", [Reply::Stalls(None), fine()], silent()).impatient(),
+        Row::new("silence in the middle", [Reply::Stalls(Some(half())), fine()], silent()).impatient(),
         Row::new(
             "silence beyond the turn's time",
             [Reply::Stalls(None), fine()],
@@ -381,7 +386,11 @@ fn endless_turns() -> Vec<Row> {
         ),
         Row::new("the same call without end", same(add_milk()), identical().effects(3)),
         Row::new("an unknown tool without end", same(call("ad_note", ADD)), identical()),
-        Row::new("cut arguments without end", same(call("add_note", r#"{"text": "mi"#)), identical()),
+        Row::new(
+            "cut arguments without end",
+            same(call("add_note", r#"{"text": "mi"#)),
+            ends(LlmFailure, "invalid_response").asked(4).says(&["trouble processing"]),
+        ),
     ]
 }
 

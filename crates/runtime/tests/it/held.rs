@@ -1,0 +1,56 @@
+//! Whose turn it is: a conversation is one worker's at a time, and is given back whatever becomes of that worker's call.
+
+use std::time::Duration;
+
+use adjutant_core::port::{Claim, Journal as _};
+use adjutant_providers::scripted::{call, text};
+use adjutant_runtime::RunContext;
+use tokio::sync::Notify;
+
+use super::*;
+
+/// A tool that says when it was begun, and then waits for ever.
+fn endless(begun: &Arc<Notify>) -> FunctionTool {
+    let begun = begun.clone();
+    let tool = FunctionTool::new("wait", "Waits.", json!({"type": "object"}), move |_, _| {
+        let begun = begun.clone();
+        async move {
+            begun.notify_one();
+            std::future::pending().await
+        }
+    });
+    tool.unwrap().with_timeout(Duration::from_secs(3_600))
+}
+
+fn waiting(store: &Arc<InMemory>, begun: &Arc<Notify>) -> Agent {
+    builder(ScriptedModel::new([call("wait", json!({})), text("Never said.")]))
+        .tools([Arc::new(endless(begun)) as Arc<dyn Tool>])
+        .journal(store.clone(), "one")
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_gives_the_conversation_back() {
+    let (store, begun) = (Arc::new(InMemory::default()), Arc::new(Notify::new()));
+    let agent = waiting(&store, &begun);
+    let context = RunContext::default();
+    let key = context.key();
+    let input = Input::new(InputId::new("i").unwrap(), agent.now(), InputBody::message("wait"));
+    store.submit(&key, &input).await.unwrap();
+    tokio::select! {
+        _ = agent.advance(&key) => panic!("the tool never ends"),
+        () = begun.notified() => {}
+    }
+    let lease = Duration::from_secs(15);
+    let mut claim = Claim::Refused;
+    // It is given back by a task of its own, which runs when this one lets it.
+    for _ in 0..100 {
+        claim = store.claim(&key, "two", lease).await.unwrap();
+        if claim.is_held() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(claim, Claim::Granted);
+}
