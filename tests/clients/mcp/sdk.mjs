@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict';
 import { call, check, home, http, run, serve, stdio, tasks } from './harness.mjs';
 
-/** What holds over any transport. `connect(person)` gives a client of one and the same user. */
-async function conversation(name, connect) {
+/** What holds over any transport. `connect(person)` gives a client of one and the same user, and `approve` is that user
+ * saying yes where they see what waits. */
+async function conversation(name, connect, approve) {
   const client = await connect();
   await check(`${name}: who it is, and a ping`, async () => {
     assert.equal(client.getServerVersion().name, 'adjutant');
@@ -26,7 +27,7 @@ async function conversation(name, connect) {
       idempotentHint: true,
       openWorldHint: false,
     });
-    assert.ok(remove.inputSchema.properties.confirmation_token);
+    assert.ok(remove.inputSchema.properties.confirmation_id);
     assert.ok(client.known.every((tool) => tool.outputSchema.required.includes('success')));
   });
   await check(`${name}: add, list, rename, complete; every result fits its schema`, async () => {
@@ -46,24 +47,24 @@ async function conversation(name, connect) {
     await assert.rejects(client.callTool({ name: 'drop_tasks' }), { code: -32602 });
     await assert.rejects(client.listTools({ cursor: 'nowhere' }), { code: -32602 });
   });
-  await check(`${name}: without a way to ask, a deletion takes two steps`, async () => {
+  await check(`${name}: without a way to ask, a deletion waits for the person elsewhere`, async () => {
     const asked = await call(client, 'delete_task', { task_id: 'oat milk' });
     assert.equal(asked.status, 'confirmation_required');
     assert.equal(asked.preview, 'Delete “Buy oat milk”');
-    assert.ok(Math.abs(Date.parse(asked.expires_at) - Date.now() - 120_000) < 60_000, asked.expires_at);
-    const confirmation_token = asked.confirmation_token;
+    assert.ok(Date.parse(asked.expires_at) > Date.now(), asked.expires_at);
+    const confirmation_id = asked.confirmation_id;
     for (const args of [
-      { task_id: 'oat milk', confirmation_token: `${confirmation_token.slice(0, -1)}!` },
-      { task_id: 'oat milk', confirmation_token: 'A'.repeat(confirmation_token.length) },
-      { task_id: 'Bob', confirmation_token },
+      { task_id: 'oat milk', confirmation_id: 'yes' },
+      { task_id: 'Bob', confirmation_id },
     ]) {
       assert.ok((await call(client, 'delete_task', args)).isError);
     }
+    const still = await call(client, 'delete_task', { task_id: 'oat milk', confirmation_id });
+    assert.equal(still.status, 'confirmation_required');
     assert.deepEqual(await tasks(client), ['Buy oat milk', 'Call Bob']);
-    const done = await call(client, 'delete_task', { task_id: 'oat milk', confirmation_token });
+    await approve(confirmation_id);
+    const done = await call(client, 'delete_task', { task_id: 'oat milk', confirmation_id });
     assert.equal(done.data.deleted, true);
-    const again = await call(client, 'delete_task', { task_id: '1', confirmation_token });
-    assert.ok(again.isError);
     assert.deepEqual(await tasks(client), ['Call Bob']);
   });
   await check(`${name}: a client that can ask is asked, and only a plain yes counts`, async () => {
@@ -73,7 +74,7 @@ async function conversation(name, connect) {
       questions.push(question);
       return answer;
     });
-    assert.equal(asking.known.at(-1).inputSchema.properties.confirmation_token, undefined);
+    assert.equal(asking.known.at(-1).inputSchema.properties.confirmation_id, undefined);
     for (answer of [
       { action: 'decline' },
       { action: 'cancel' },
@@ -116,7 +117,12 @@ async function conversation(name, connect) {
 
 export async function sdk() {
   const env = home();
-  await conversation('stdio', (person) => stdio(env, [], person));
+  const inTerminal = () => {
+    const [waits] = JSON.parse(run(['pending', 'list', '--json'], env).stdout);
+    const said = run(['pending', 'approve', waits.id], env);
+    assert.equal(said.status, 0, said.stdout + said.stderr);
+  };
+  await conversation('stdio', (person) => stdio(env, [], person), inTerminal);
   await check('stdio: --user has tasks of its own, and the terminal shares those of local', async () => {
     const ana = await stdio(env, ['--user', 'ana']);
     assert.deepEqual(await tasks(ana), []);
@@ -124,15 +130,26 @@ export async function sdk() {
   });
 
   const { url, tokens, process } = await serve(['ana', 'ben', 'carl']);
-  await conversation('http', (person) => http(url, tokens.ana, person));
-  await check('http: another user has other tasks, and no use for the session or the token', async () => {
+  const overHttp = async (thread_id) => {
+    const ask = async (method, path, body) => {
+      const init = { method, body: body && JSON.stringify(body), headers: headers(tokens.ana) };
+      const answer = await fetch(new URL(path, url), init);
+      assert.equal(answer.status, 200, path);
+      return answer.json();
+    };
+    const { pending } = await ask('GET', '/v1/pending');
+    const { interrupt_id } = pending.find((waiting) => waiting.thread_id === thread_id);
+    await ask('POST', '/v1/chat', { thread_id, resume: [{ interrupt_id, approved: true }] });
+  };
+  await conversation('http', (person) => http(url, tokens.ana, person), overHttp);
+  await check('http: another user has other tasks, and no use for the session or the id', async () => {
     const [ana, ben] = [await http(url, tokens.ana), await http(url, tokens.ben)];
     assert.deepEqual(await tasks(ben), []);
     await call(ben, 'add_task', { description: 'Buy milk' });
     const asked = await call(ben, 'delete_task', { task_id: '1' });
     const stolen = await call(ana, 'delete_task', {
       task_id: 'Feed cat',
-      confirmation_token: asked.confirmation_token,
+      confirmation_id: asked.confirmation_id,
     });
     assert.ok(stolen.isError);
     assert.deepEqual(await tasks(ben), ['Buy milk']);
@@ -185,20 +202,26 @@ export async function sdk() {
     const deletion = { name: 'delete_task', arguments: { task_id } };
     const plain = await one(deletion, {});
     assert.equal(plain.structuredContent.status, 'confirmation_required');
-    const asked = await one(deletion, { elicitation: { form: {} } });
-    assert.equal(asked.resultType, 'input_required');
-    assert.equal(asked.inputRequests.confirm.method, 'elicitation/create');
-    const answer = (action, content) => ({
-      ...deletion,
-      requestState: asked.requestState,
-      inputResponses: { confirm: { action, content } },
-    });
-    const no = await one(answer('decline'), { elicitation: {} });
-    assert.equal(no.structuredContent.status, 'declined');
-    const yes = await one(answer('accept', { confirm: true }), { elicitation: {} });
-    assert.equal(yes.structuredContent.data.deleted, true);
-    const again = await one(answer('accept', { confirm: true }), { elicitation: {} });
-    assert.equal(again.isError, true);
+    const ask = async () => {
+      const asked = await one(deletion, { elicitation: { form: {} } });
+      assert.equal(asked.resultType, 'input_required');
+      assert.equal(asked.inputRequests.confirm.method, 'elicitation/create');
+      return (action, content) => ({
+        ...deletion,
+        requestState: asked.requestState,
+        inputResponses: { confirm: { action, content } },
+      });
+    };
+    const refused = await ask();
+    for (const answer of [refused('decline'), refused('accept', { confirm: true })]) {
+      const no = await one(answer, { elicitation: {} });
+      assert.equal(no.structuredContent.status, 'declined', 'a no is a no');
+    }
+    const agreed = await ask();
+    for (let times = 0; times < 2; times += 1) {
+      const yes = await one(agreed('accept', { confirm: true }), { elicitation: {} });
+      assert.equal(yes.structuredContent.data.deleted, true, 'sent again, it is told again');
+    }
   });
   await check('http: a service that is told to end ends its sessions and itself', async () => {
     const client = await http(url, tokens.carl);

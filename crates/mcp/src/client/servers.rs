@@ -200,11 +200,8 @@ impl Entry {
             }
         }
         self.warnings.extend(self.unmatched(&offered));
-        if let Via::Remote(remote) = &config.via
-            && remote.bearer.is_some()
-            && !safe(&remote.url)
-        {
-            self.warnings.push("its token travels unencrypted: the url is not https".to_owned());
+        if let Via::Remote(remote) = &config.via {
+            self.warnings.extend(exposed(remote.bearer.is_some(), &remote.url).map(str::to_owned));
         }
     }
 
@@ -259,6 +256,11 @@ impl Entry {
     }
 }
 
+/// What is to be known about where a token is sent, if others can read it there.
+fn exposed(has_token: bool, url: &str) -> Option<&'static str> {
+    (has_token && !safe(url)).then_some("its token travels unencrypted: the url is not https")
+}
+
 /// Whether what is sent there can be read by nobody else.
 fn safe(url: &str) -> bool {
     let Ok(url) = reqwest::Url::parse(url) else { return false };
@@ -267,4 +269,22 @@ fn safe(url: &str) -> bool {
         host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
     });
     url.scheme() == "https" || here
+}
+
+#[cfg(test)]
+mod tests {
+    use super::exposed;
+
+    #[test]
+    fn a_token_in_the_open_is_warned_of() {
+        for url in ["http://10.0.0.1/mcp", "http://mcp.example.com", "http://localhost.example.com/mcp"] {
+            assert!(exposed(true, url).is_some_and(|words| words.contains("unencrypted")), "{url}");
+            assert_eq!(exposed(false, url), None, "{url}");
+        }
+        for url in
+            ["https://mcp.example.com", "http://localhost:1/mcp", "http://127.0.0.9", "http://[::1]:80/"]
+        {
+            assert_eq!(exposed(true, url), None, "{url}");
+        }
+    }
 }

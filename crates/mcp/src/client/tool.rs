@@ -9,9 +9,6 @@ use serde_json::Value;
 use super::definition::Joining;
 use super::server::Server;
 
-/// Characters of a call's arguments that a person is shown before saying yes.
-const PREVIEW_MAX: usize = 2_000;
-
 /// A tool that a server has.
 pub(super) struct ForeignTool {
     pub(super) server: Arc<Server>,
@@ -19,17 +16,16 @@ pub(super) struct ForeignTool {
 }
 
 impl ForeignTool {
-    /// `github: create_issue “Create an issue” {"title":"…"}`: the person sees the server's own name of it.
+    /// `github: create_issue “Create an issue” {"title":"…"}`: the person sees the server's own name of it, and all of its
+    /// arguments: a yes is to everything that runs.
     fn preview(&self, arguments: &Arguments) -> String {
         let name = super::definition::one_line(&self.joined.original);
         let title = match &self.joined.title {
             Some(title) if *title != name => format!(" “{title}”"),
             Some(_) | None => String::new(),
         };
-        let arguments = Value::Object(arguments.clone()).to_string();
-        let shown: String = arguments.chars().take(PREVIEW_MAX).collect();
-        let cut = if shown.len() < arguments.len() { " … (cut)" } else { "" };
-        format!("{}: {name}{title} {shown}{cut}", self.server.config.name)
+        let arguments = Value::Object(self.joined.definition.in_order(arguments.clone()));
+        format!("{}: {name}{title} {arguments}", self.server.config.name)
     }
 }
 
@@ -49,6 +45,10 @@ impl Tool for ForeignTool {
         }
         let harmless = self.joined.definition.annotations.effect() == Effect::None;
         Box::pin(self.server.call(&self.joined.original, arguments, harmless, &context.cancelled))
+    }
+
+    fn reads_from_others(&self) -> bool {
+        true
     }
 
     fn prepare<'a>(

@@ -1,5 +1,5 @@
-//! Whether the person agrees, and how they can be asked: by the client, if it says that it can, else by showing the model a
-//! preview and a token to send back.
+//! Whether the person agrees, and how they can be asked: by the client, if it says that it can, else where they see what waits
+//! for them (the page, `adjutant pending`). The model cannot agree for them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use serde_json::Value;
 
-/// The argument in which a confirmation token comes back.
-pub(super) const TOKEN: &str = "confirmation_token";
+/// The argument that names a call that waits for a person, to learn what became of it. It confirms nothing.
+pub(super) const CONFIRMATION_ID: &str = "confirmation_id";
 /// The one field of the form, and the name of the one question.
 const CONFIRM: &str = "confirm";
 
@@ -25,7 +25,7 @@ pub(super) enum Way {
     Elicitation,
     /// The call ends with the question, and comes again with the answer (2026-07-28).
     InputRequired,
-    /// The call ends with a token, and comes again with it.
+    /// The call ends and waits for the person elsewhere; it comes again to learn what they said.
     TwoSteps,
 }
 
@@ -80,9 +80,9 @@ pub(super) async fn ask(
 }
 
 /// The question as the end of a call.
-pub(super) fn input_required(pending: &PendingCall, token: String) -> InputRequiredResult {
+pub(super) fn input_required(pending: &PendingCall, state: String) -> InputRequiredResult {
     let question = InputRequest::Elicitation(ElicitRequest::new(form(pending)));
-    InputRequiredResult::new(Some(BTreeMap::from([(CONFIRM.to_owned(), question)])), Some(token))
+    InputRequiredResult::new(Some(BTreeMap::from([(CONFIRM.to_owned(), question)])), Some(state))
 }
 
 /// The answer in a call that came again.

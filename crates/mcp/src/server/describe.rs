@@ -4,14 +4,14 @@ use adjutant_core::ToolDefinition;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-use super::ask::{TOKEN, Way};
+use super::ask::{CONFIRMATION_ID, Way};
 
 /// The declaration of a tool. `way`: how the person is asked before it runs, if they are.
 pub(super) fn describe(definition: &ToolDefinition, way: Option<Way>) -> Tool {
     let title = title(definition.name.as_str());
     let mut input = object(definition.parameters.clone());
     if way == Some(Way::TwoSteps) {
-        add_token(&mut input);
+        add_id(&mut input);
     }
     let hints = definition.annotations;
     let annotations = ToolAnnotations::with_title(title.clone())
@@ -38,16 +38,16 @@ fn title(name: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The token is one argument more.
-fn add_token(input: &mut Map<String, Value>) {
+/// The id of a call that waits is one argument more.
+fn add_id(input: &mut Map<String, Value>) {
     let properties = input.entry("properties").or_insert_with(|| json!({}));
     if let Some(properties) = properties.as_object_mut() {
         properties.insert(
-            TOKEN.to_owned(),
+            CONFIRMATION_ID.to_owned(),
             json!({
                 "type": "string",
-                "description": "Leave it out at first. The answer has a preview and a token: when the person has agreed to \
-                                the preview, send the same call again with the token",
+                "description": "Leave it out. If the answer says confirmation_required, the person is asked elsewhere: when \
+                                they have answered, send the same call again with the confirmation_id of that answer",
             }),
         );
     }
@@ -67,7 +67,7 @@ fn output_schema(data: Option<&Value>, way: Option<Way>) -> Value {
         properties["message"] = json!({ "type": "string", "description": "What to do now" });
     }
     if way == Some(Way::TwoSteps) {
-        properties["confirmation_token"] = json!({ "type": "string" });
+        properties[CONFIRMATION_ID] = json!({ "type": "string" });
         properties["preview"] = json!({ "type": "string", "description": "What would be touched" });
         properties["expires_at"] = json!({ "type": "string", "format": "date-time" });
     }

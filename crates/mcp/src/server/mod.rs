@@ -1,10 +1,10 @@
 //! An agent's tools for MCP clients, over any transport.
 //!
-//! A call passes the same gate, validation and log as one of `Agent::call_tool`: the client is the human of it. Who that is
-//! is settled when the session is opened, and nothing in a message can change it.
+//! A call is one of `Agent::call_tool`: it passes the same gate and journal as a model's. For whom is settled when the session
+//! is opened, and nothing in a message can change it. What a person has to confirm is confirmed by a person: through the
+//! client, if it can ask them, else on the page or with `adjutant pending`.
 
 mod ask; // whether the person agrees, and how they can be asked
-mod confirmation; // tokens that stand for one shown call
 mod describe; // a tool as MCP declares it
 mod result; // what came of a call, as MCP says it
 mod session; // one client
@@ -13,14 +13,11 @@ mod stdio; // over standard input and output
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::port::StoreError;
 use adjutant_core::{ToolDefinition, UserId};
-use adjutant_runtime::Agent;
+use adjutant_runtime::{Agent, RunError};
 use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
 use tokio_util::task::TaskTracker;
 
-use confirmation::Confirmations;
-pub use confirmation::{NoRandomness, Secret};
 pub use session::Session;
 pub use stdio::{StdioError, serve_stdio};
 
@@ -29,8 +26,7 @@ const CONFIRMATION: Duration = Duration::from_secs(120);
 /// How many tools `tools/list` gives at once.
 const PAGE: usize = 50;
 
-/// An agent as an MCP server. Cheap to clone; one for all sessions of a process, because a confirmation may be asked for in
-/// one session and given in another.
+/// An agent as an MCP server. Cheap to clone; one for all sessions of a process.
 #[derive(Clone)]
 pub struct McpServer {
     shared: Arc<Shared>,
@@ -38,20 +34,19 @@ pub struct McpServer {
 
 struct Shared {
     agent: Agent,
-    confirmations: Confirmations,
+    expiry: Duration,
     calls: TaskTracker,
     page: usize,
-    report: Box<dyn Fn(&StoreError) + Send + Sync>,
+    report: Box<dyn Fn(&RunError) + Send + Sync>,
 }
 
 /// What of [`McpServer`] can be otherwise than usual.
 pub struct McpServerBuilder {
     agent: Agent,
-    secret: Option<Secret>,
     expiry: Duration,
     calls: TaskTracker,
     page: usize,
-    report: Box<dyn Fn(&StoreError) + Send + Sync>,
+    report: Box<dyn Fn(&RunError) + Send + Sync>,
 }
 
 impl std::fmt::Debug for McpServerBuilder {
@@ -61,15 +56,8 @@ impl std::fmt::Debug for McpServerBuilder {
 }
 
 impl McpServerBuilder {
-    /// What confirmation tokens are signed with. Replicas that share it, and the database, take each other's tokens.
-    /// Default: random, so that a token is good for the process that made it.
-    #[must_use]
-    pub fn secret(self, secret: Secret) -> Self {
-        Self { secret: Some(secret), ..self }
-    }
-
-    /// How long a person has to confirm a call. Default 2 minutes; never longer than the agent's own
-    /// `confirmation_expiry`.
+    /// Sets how long a client may take to ask its person. Default 2 minutes. What waits for a person elsewhere waits as long as
+    /// the agent's own `confirmation_expiry`.
     #[must_use]
     pub fn confirmation_expiry(self, expiry: Duration) -> Self {
         Self { expiry, ..self }
@@ -89,27 +77,21 @@ impl McpServerBuilder {
 
     /// Hears what is wrong with the store. Clients are told that something is, and not what.
     #[must_use]
-    pub fn report(self, report: impl Fn(&StoreError) + Send + Sync + 'static) -> Self {
+    pub fn report(self, report: impl Fn(&RunError) + Send + Sync + 'static) -> Self {
         Self { report: Box::new(report), ..self }
     }
 
     /// The server.
-    ///
-    /// # Errors
-    /// [`NoRandomness`] if a secret had to be made.
-    pub fn build(self) -> Result<McpServer, NoRandomness> {
-        let secret = match self.secret {
-            Some(secret) => secret,
-            None => Secret::random()?,
-        };
+    #[must_use]
+    pub fn build(self) -> McpServer {
         let shared = Shared {
             agent: self.agent,
-            confirmations: Confirmations::new(&secret, self.expiry),
+            expiry: self.expiry,
             calls: self.calls,
             page: self.page,
             report: self.report,
         };
-        Ok(McpServer { shared: Arc::new(shared) })
+        McpServer { shared: Arc::new(shared) }
     }
 }
 
@@ -119,7 +101,6 @@ impl McpServer {
     pub fn builder(agent: Agent) -> McpServerBuilder {
         McpServerBuilder {
             agent,
-            secret: None,
             expiry: CONFIRMATION,
             calls: TaskTracker::new(),
             page: PAGE,
@@ -159,8 +140,7 @@ impl McpServer {
             .with_description(self.agent().description());
         let instructions = format!(
             "{} Every result is {{success, data?, error?}}. What destroys something is confirmed by the person first: \
-             if a result says confirmation_required, nothing was done yet; show its preview to the person and do as its \
-             message says.",
+             if a result says confirmation_required, nothing was done yet, and its message says what to do.",
             self.agent().description()
         );
         ServerConfig::new(capabilities)

@@ -1,11 +1,11 @@
 //! What came of a call, as MCP says it: `{success, data?, error?}` as structured content, and the same as text for clients
 //! that read only that.
 
-use adjutant_core::{PendingCall, ToolResult};
+use adjutant_core::{ConversationId, PendingCall, ToolResult};
 use rmcp::model::CallToolResult;
 use serde_json::json;
 
-use super::ask::TOKEN;
+use super::ask::CONFIRMATION_ID;
 
 /// It ran.
 pub(super) fn done(result: &ToolResult) -> CallToolResult {
@@ -21,17 +21,18 @@ pub(super) fn failed(error: &str) -> CallToolResult {
     CallToolResult::structured_error(json!({ "success": false, "error": error }))
 }
 
-/// It runs when it comes again with the token.
-pub(super) fn confirmation_required(pending: &PendingCall, token: &str) -> CallToolResult {
+/// It waits until a person agrees elsewhere. With the id it can be asked again what became of it.
+pub(super) fn confirmation_required(pending: &PendingCall, id: ConversationId) -> CallToolResult {
     let message = format!(
-        "Nothing was done yet. Show the preview to the person. If they agree, call {} again with the same arguments and \
-         this {TOKEN}, before expires_at; if they do not, leave it.",
+        "Nothing was done yet, and you cannot confirm it. Tell the person what the preview says, and that it waits for their \
+         yes on the agent's web page or with `adjutant pending`. When they say that they have answered, call {} again with \
+         the same arguments and this {CONFIRMATION_ID} to learn what became of it.",
         pending.tool
     );
     CallToolResult::structured(json!({
         "success": false,
         "status": "confirmation_required",
-        TOKEN: token,
+        CONFIRMATION_ID: id.to_string(),
         "preview": pending.preview,
         "expires_at": pending.expires_at,
         "message": message,

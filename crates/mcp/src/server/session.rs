@@ -6,8 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use adjutant_core::port::StoreError;
-use adjutant_core::{Arguments, PendingCall, Permission, ToolDefinition, ToolName, UserId};
-use adjutant_runtime::HumanCall;
+use adjutant_core::{
+    Arguments, ConversationKey, InputId, PendingCall, Permission, RequestedCall, ToolDefinition, ToolName,
+    UserId, Verdict,
+};
+use adjutant_runtime::{Agent, CallOutcome, RunContext, RunError};
+use jiff::SignedDuration;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ListToolsResult, LoggingLevel,
     LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam, ServerConfig,
@@ -18,13 +22,16 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 
 use super::McpServer;
-use super::ask::{Answer, TOKEN, Way, answer_in, ask, input_required};
-use super::confirmation::{NotConfirmed, Token};
+use super::ask::{Answer, CONFIRMATION_ID, Way, answer_in, ask, input_required};
 use super::describe::{describe, has_argument};
 use super::result::{confirmation_required, declined, done, failed};
 
 /// How often a client that wants to know is told that a call still runs.
 const PROGRESS: Duration = Duration::from_secs(1);
+/// The member of a request's `_meta` with which a client names it.
+const IDEMPOTENCY_KEY: &str = "idempotencyKey";
+/// A client's own name for a request may be this long, in bytes.
+const IDEMPOTENCY_KEY_MAX: usize = 200;
 
 /// What answers one client, as one user.
 #[derive(Debug)]
@@ -58,8 +65,8 @@ impl Session {
     fn way(&self, definition: &ToolDefinition, context: &RequestContext<RoleServer>) -> Option<Way> {
         (self.server.agent().permission(&self.user, definition) == Permission::Confirm)
             .then(|| Way::of(context))
-            // A tool with such an argument of its own would get the token.
-            .filter(|way| *way != Way::TwoSteps || !has_argument(definition, TOKEN))
+            // A tool with such an argument of its own would get the id.
+            .filter(|way| *way != Way::TwoSteps || !has_argument(definition, CONFIRMATION_ID))
     }
 
     /// The tools this user may use; those that never run are not shown.
@@ -177,73 +184,155 @@ impl Call<'_> {
     async fn respond(mut self, again: Option<(String, rmcp::model::InputResponses)>) -> CallToolResponse {
         let way = self.session.way(self.definition, self.context);
         match (way, again) {
-            (Some(Way::TwoSteps), _) => match self.arguments.shift_remove(TOKEN) {
+            (Some(Way::TwoSteps), _) => match self.arguments.shift_remove(CONFIRMATION_ID) {
                 None => self.first(way).await,
-                Some(Value::String(token)) => self.confirmed_by(&token).await.into(),
-                Some(_) => failed(&format!("{TOKEN} is text; nothing was done")).into(),
+                Some(Value::String(id)) => self.looked_up(&id).await.into(),
+                Some(_) => failed(&format!("{CONFIRMATION_ID} is text; nothing was done")).into(),
             },
-            (Some(Way::InputRequired), Some((state, responses))) => match answer_in(&responses) {
-                Answer::Yes => self.confirmed_by(&state).await.into(),
-                answer => not_agreed(answer).into(),
-            },
+            (Some(Way::InputRequired), Some((state, responses))) => {
+                self.answered(&state, answer_in(&responses)).await.into()
+            }
             (_, _) => self.first(way).await,
         }
     }
 
     /// A call nobody has agreed to yet.
     async fn first(&self, way: Option<Way>) -> CallToolResponse {
-        let pending = match self.through_the_gate(None).await {
-            Ok(HumanCall::Confirm(pending)) => self.confirmations().shown(pending),
+        let id = match self.idempotency_key() {
+            Ok(id) => id,
+            Err(reason) => return failed(reason).into(),
+        };
+        let mut context = RunContext::for_call(self.session.user.clone(), id.as_ref());
+        context.cancelled = self.context.ct.clone();
+        let arguments = self.arguments.clone();
+        let requested = RequestedCall { tool: self.definition.name.to_string(), arguments };
+        if id.is_some() {
+            context.fingerprint = Some(requested.fingerprint());
+        }
+        let pending = match self.agent().call_tool(&mut context, id, requested).await {
+            Ok(CallOutcome::Confirm(pending)) => pending,
             other => return self.ended(other).into(),
         };
         match way {
             None => {
+                self.withdraw(&context.key()).await;
                 failed("nothing was done: a person has to confirm it, and this client cannot ask one").into()
             }
-            Some(Way::TwoSteps) => confirmation_required(&pending, &self.token(&pending)).into(),
-            Some(Way::InputRequired) => input_required(&pending, self.token(&pending)).into(),
+            Some(Way::TwoSteps) => confirmation_required(&pending, context.conversation).into(),
+            Some(Way::InputRequired) => input_required(&pending, context.conversation.to_string()).into(),
             Some(Way::Elicitation) => {
-                match ask(self.context, &pending, self.confirmations().expiry()).await {
-                    Answer::Yes => self.ended(self.through_the_gate(Some(&pending)).await),
-                    answer => not_agreed(answer),
-                }
-                .into()
+                let answer = ask(self.context, &pending, self.session.server.shared.expiry).await;
+                self.answer(&context.key(), &pending, answer).await.into()
             }
         }
     }
 
-    /// A call that somebody has agreed to, if the token is its own.
-    async fn confirmed_by(&self, token: &str) -> CallToolResult {
-        let Some(token) = Token::read(token) else { return refused(NotConfirmed::Unknown) };
-        let named = token.named(self.definition.name.as_str());
-        let pending = match self.through_the_gate(Some(&named)).await {
-            Ok(HumanCall::Confirm(pending)) => pending,
-            other => return self.ended(other),
-        };
-        match self.confirmations().confirm(&token, &self.session.user, pending) {
-            Ok(pending) => self.ended(self.through_the_gate(Some(&pending)).await),
-            Err(reason) => refused(reason),
+    /// What became of a call that waits for a person elsewhere. Nothing a client sends here can confirm it.
+    async fn looked_up(&self, id: &str) -> CallToolResult {
+        match self.known(id).await {
+            Ok(Some((key, CallOutcome::Confirm(pending)))) => {
+                confirmation_required(&pending, key.conversation)
+            }
+            Ok(Some((_, outcome))) => self.ended(Ok(outcome)),
+            Ok(None) => not_for_this_call(CONFIRMATION_ID),
+            Err(error) => self.ended(Err(error)),
         }
     }
 
-    async fn through_the_gate(&self, approved: Option<&PendingCall>) -> Result<HumanCall, StoreError> {
-        let (name, cancelled) = (self.definition.name.as_str(), self.context.ct.clone());
-        let arguments = self.arguments.clone();
-        self.session
-            .server
-            .agent()
-            .call_tool_until(&self.session.user, name, arguments, approved, cancelled)
-            .await
+    /// A call that came again with what its person answered.
+    async fn answered(&self, state: &str, answer: Answer) -> CallToolResult {
+        let (key, pending) = match self.known(state).await {
+            Ok(Some((key, CallOutcome::Confirm(pending)))) => (key, pending),
+            // Sent again: what became of it.
+            Ok(Some((_, outcome))) => return self.ended(Ok(outcome)),
+            Ok(None) => return not_for_this_call("request state"),
+            Err(error) => return self.ended(Err(error)),
+        };
+        let patience = SignedDuration::try_from(self.session.server.shared.expiry);
+        let until = pending.requested_at.checked_add(patience.unwrap_or(SignedDuration::MAX));
+        if until.is_ok_and(|until| until <= self.agent().now()) {
+            self.withdraw(&key).await;
+            return failed(
+                "nothing was done: the answer came too late. Call again, and ask the person again",
+            );
+        }
+        match answer {
+            // The client may still ask its person.
+            Answer::Nothing => not_agreed(answer),
+            Answer::Yes | Answer::No => self.answer(&key, &pending, answer).await,
+        }
     }
 
-    /// What became of a call that needs no answer of a person any more.
-    fn ended(&self, came: Result<HumanCall, StoreError>) -> CallToolResult {
+    /// Carries out what the person said about a call that waits.
+    async fn answer(&self, key: &ConversationKey, pending: &PendingCall, answer: Answer) -> CallToolResult {
+        if answer != Answer::Yes {
+            self.withdraw(key).await;
+            return not_agreed(answer);
+        }
+        let mut context = self.again(key);
+        let outcome = self.agent().answer_call(&mut context, None, pending.answer(Verdict::Approved)).await;
+        self.ended(outcome)
+    }
+
+    /// The call that a conversation of this user is about, if it is this tool with these arguments.
+    async fn known(&self, conversation: &str) -> Result<Option<(ConversationKey, CallOutcome)>, RunError> {
+        let Ok(conversation) = conversation.parse() else { return Ok(None) };
+        let key = ConversationKey { user: self.session.user.clone(), conversation };
+        if !key.conversation.is_of_a_request() {
+            return Ok(None);
+        }
+        // What has expired ends before it is looked at.
+        self.agent().advance(&key).await?;
+        let Some((requested, outcome)) = self.agent().requested_call(&key).await? else { return Ok(None) };
+        let resolved = match &outcome {
+            CallOutcome::Confirm(pending) | CallOutcome::InDoubt(pending) => Some(&pending.arguments),
+            CallOutcome::Done { invocation, .. } => Some(&invocation.arguments),
+            CallOutcome::Ask(_) | CallOutcome::Refused(_) | CallOutcome::Declined(_) => None,
+        };
+        let is_same = requested.tool == self.definition.name.as_str()
+            && (requested.arguments == self.arguments || resolved == Some(&self.arguments));
+        Ok(is_same.then_some((key, outcome)))
+    }
+
+    /// Nothing of a call that waits is to be done any more.
+    async fn withdraw(&self, key: &ConversationKey) {
+        // Somebody else may have answered it meanwhile; then there is nothing left to withdraw.
+        if let Err(error @ RunError::Store(_)) = self.agent().cancel(&mut self.again(key)).await {
+            (self.session.server.shared.report)(&error);
+        }
+    }
+
+    fn again(&self, key: &ConversationKey) -> RunContext {
+        RunContext { conversation: key.conversation, ..RunContext::new(key.user.clone()) }
+    }
+
+    /// What the client calls its request, in `_meta`: sent again with the same one, it is the same call.
+    fn idempotency_key(&self) -> Result<Option<InputId>, &'static str> {
+        let Some(key) = self.context.meta.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+        let key = key.as_str().filter(|key| key.len() <= IDEMPOTENCY_KEY_MAX);
+        match key.and_then(|key| InputId::new(key).ok()) {
+            Some(id) => Ok(Some(id)),
+            None => Err("nothing was done: idempotencyKey in _meta is text of 1 to 200 bytes"),
+        }
+    }
+
+    /// What became of a call.
+    fn ended(&self, came: Result<CallOutcome, RunError>) -> CallToolResult {
         match came {
-            Ok(HumanCall::Done { invocation, .. }) => done(&invocation.result),
-            Ok(HumanCall::Ask(question)) => failed(&question),
-            Ok(HumanCall::Refused(message)) => failed(&message),
-            // It was agreed to too late, or what it would touch has changed since.
-            Ok(HumanCall::Confirm(_)) => refused(NotConfirmed::Expired),
+            Ok(CallOutcome::Done { invocation, .. }) => done(&invocation.result),
+            Ok(CallOutcome::Ask(question)) => failed(&question),
+            Ok(CallOutcome::Refused(message)) => failed(&message),
+            Ok(CallOutcome::Declined(_)) => not_agreed(Answer::No),
+            Ok(CallOutcome::InDoubt(pending)) => failed(&format!(
+                "{}: it was begun, and nobody saw how it ended. A person has to say whether it was done, on the agent's \
+                 web page or with `adjutant pending`; do not call it again",
+                pending.preview
+            )),
+            // Somebody else answered for it between the question and the answer, and it is asked again.
+            Ok(CallOutcome::Confirm(_)) => failed("nothing was done: it still waits for a person"),
+            Err(RunError::Store(StoreError::Reused)) => {
+                failed("nothing was done: this idempotencyKey was used before, for another call")
+            }
             Err(error) => {
                 (self.session.server.shared.report)(&error);
                 failed(
@@ -253,12 +342,8 @@ impl Call<'_> {
         }
     }
 
-    fn token(&self, pending: &PendingCall) -> String {
-        self.confirmations().token(&self.session.user, pending)
-    }
-
-    fn confirmations(&self) -> &super::Confirmations {
-        &self.session.server.shared.confirmations
+    fn agent(&self) -> &Agent {
+        self.session.server.agent()
     }
 }
 
@@ -269,14 +354,10 @@ fn not_agreed(answer: Answer) -> CallToolResult {
     })
 }
 
-fn refused(reason: NotConfirmed) -> CallToolResult {
-    let reason = match reason {
-        NotConfirmed::Unknown => "is not for this call with these arguments",
-        NotConfirmed::Expired => "came too late, or what it was for has changed",
-        NotConfirmed::Used => "has been used",
-    };
+fn not_for_this_call(what: &str) -> CallToolResult {
     failed(&format!(
-        "nothing was done: the {TOKEN} {reason}. Call without it for a new preview, and ask the person again"
+        "nothing was done: the {what} is not for this call with these arguments. Call without it, and the person is asked \
+         again"
     ))
 }
 

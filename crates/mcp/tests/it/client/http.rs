@@ -185,7 +185,7 @@ async fn nothing_is_sent_after_a_redirect() {
 }
 
 #[tokio::test]
-async fn a_token_in_the_open_is_warned_of() {
+async fn a_token_for_this_machine_is_not_warned_of_and_a_disabled_server_is_left_alone() {
     let counter = Counter::default();
     let (address, serving) = counter.serve().await;
     let servers = started(remote(address, "t0ken-9")).await;

@@ -23,7 +23,7 @@ fn tool(
     annotations: Annotations,
     answer: impl Fn() -> Value + Send + Sync + 'static,
 ) -> Arc<dyn Tool> {
-    let schema = json!({"type": "object", "properties": {"confirmation_token": {"type": "string"}}});
+    let schema = json!({"type": "object", "properties": {"confirmation_id": {"type": "string"}}});
     let tool = FunctionTool::new(name, "Does it.", schema, move |_, _| std::future::ready(Ok(answer())));
     Arc::new(tool.unwrap().annotated(annotations))
 }
@@ -55,13 +55,13 @@ async fn tools_are_declared_with_hints_and_schemas() {
         let delete = json!(tools.iter().find(|tool| tool.name == "delete_task").unwrap());
         assert_eq!(delete["title"], "Delete task");
         assert_eq!(delete["inputSchema"]["required"], json!(["task_id"]));
-        assert_eq!(delete["inputSchema"]["properties"]["confirmation_token"]["type"], "string");
+        assert_eq!(delete["inputSchema"]["properties"]["confirmation_id"]["type"], "string");
         assert_eq!(
             delete["outputSchema"]["properties"]["data"]["properties"]["deleted"],
             json!({"const": true})
         );
         let add = json!(tools.iter().find(|tool| tool.name == "add_task").unwrap());
-        assert!(add["inputSchema"]["properties"].get("confirmation_token").is_none());
+        assert!(add["inputSchema"]["properties"].get("confirmation_id").is_none());
     }
 }
 
@@ -81,9 +81,15 @@ async fn every_task_tool_gives_what_its_schema_says_and_is_logged() {
         let (failed, listed) = client.call("list_tasks", json!({ "status": status })).await;
         assert!(!failed && listed["data"]["status"] == status);
     }
-    // Calls of a person stand in the log of invocations; there is no decision of a model.
+    // Each stands in the log, as a turn that asked no model.
     let ana = super::harness::user("ana");
-    assert!(world.store.decisions(&ana, &DecisionFilter::default()).await.unwrap().is_empty());
+    let decisions = world.store.decisions(&ana, &DecisionFilter::default()).await.unwrap();
+    let logged: Vec<&str> = decisions.iter().map(|row| row.message.as_str()).collect();
+    assert_eq!(
+        (logged.len(), logged[6], logged[4]),
+        (7, r#"add_task {"description":"Buy milk"}"#, r#"complete_task {"task_id":"1"}"#)
+    );
+    assert!(decisions.iter().all(|row| row.model_calls == 0 && row.model.to_string() == "none/none"));
 }
 
 #[tokio::test]
@@ -98,7 +104,7 @@ async fn what_is_wrong_with_a_call_is_told_to_the_model() {
         ("list_tasks", json!({ "status": "open" }), "status"),
         ("complete_task", json!({ "task_id": "cheese" }), "cheese"),
         ("complete_task", json!({ "task_id": "buy" }), "?"),
-        ("add_task", json!({ "description": "x", "confirmation_token": "t" }), "confirmation_token"),
+        ("add_task", json!({ "description": "x", "confirmation_id": "t" }), "confirmation_id"),
     ] {
         let (failed, content) = client.call(tool, arguments.clone()).await;
         let error = content["error"].as_str().unwrap();
@@ -130,7 +136,7 @@ async fn users_do_not_see_each_other() {
 #[tokio::test]
 async fn lists_come_in_pages() {
     let world = World::new();
-    let server = world.builder(Vec::new(), Policy::default()).page(2).build().unwrap();
+    let server = world.builder(Vec::new(), Policy::default()).page(2).build();
     let client = Client::plain(&server, "ana").await;
     let mut cursor = None;
     let mut pages = Vec::new();
@@ -156,7 +162,7 @@ async fn the_policy_says_which_tools_there_are_and_which_ask() {
         .rule("update_task", None, Permission::Deny)
         .rule("add_task", Some(super::harness::user("ana")), Permission::Confirm)
         .rule("delete_task", None, Permission::Allow);
-    let server = world.builder(Vec::new(), policy).build().unwrap();
+    let server = world.builder(Vec::new(), policy).build();
     let (ana, ben) = (Client::plain(&server, "ana").await, Client::plain(&server, "ben").await);
     let names: Vec<_> = ana.peer.list_all_tools().await.unwrap().into_iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["add_task", "list_tasks", "complete_task", "delete_task"]);
@@ -171,18 +177,18 @@ async fn the_policy_says_which_tools_there_are_and_which_ask() {
 }
 
 #[tokio::test]
-async fn an_argument_of_the_tools_own_is_not_taken_for_a_token() {
+async fn an_argument_of_the_tools_own_is_not_taken_for_an_id() {
     let world = World::new();
     let destructive = Annotations { destructive: true, ..Annotations::default() };
     let tools = vec![
         tool("issue", Annotations::default(), || json!("issued")),
         tool("revoke", destructive, || panic!("nobody agreed")),
     ];
-    let server = world.builder(tools, Policy::default()).build().unwrap();
+    let server = world.builder(tools, Policy::default()).build();
     let client = Client::plain(&server, "ana").await;
-    let (failed, issued) = client.call("issue", json!({ "confirmation_token": "mine" })).await;
+    let (failed, issued) = client.call("issue", json!({ "confirmation_id": "mine" })).await;
     assert_eq!((failed, issued), (false, json!({"success": true, "data": "issued"})));
-    let (failed, refused) = client.call("revoke", json!({ "confirmation_token": "mine" })).await;
+    let (failed, refused) = client.call("revoke", json!({ "confirmation_id": "mine" })).await;
     assert!(failed && refused["error"].as_str().unwrap().contains("nothing was done"), "{refused}");
 }
 
@@ -190,7 +196,7 @@ async fn an_argument_of_the_tools_own_is_not_taken_for_a_token() {
 async fn a_tool_that_breaks_down_is_an_error_and_the_session_lives() {
     let world = World::new();
     let tools = vec![tool("crash", Annotations::default(), || panic!("on purpose"))];
-    let server = world.builder(tools, Policy::default()).build().unwrap();
+    let server = world.builder(tools, Policy::default()).build();
     let client = Client::plain(&server, "ana").await;
     let (failed, content) = client.call("crash", json!({})).await;
     assert!(failed && content["error"].as_str().unwrap().contains("may or may not"), "{content}");
@@ -211,7 +217,7 @@ async fn a_cancelled_call_is_told_to_its_tool() {
             Ok(Value::Null)
         }
     });
-    let server = world.builder(vec![Arc::new(wait.unwrap())], Policy::default()).build().unwrap();
+    let server = world.builder(vec![Arc::new(wait.unwrap())], Policy::default()).build();
     let client = Client::plain(&server, "ana").await;
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params("wait", json!({}))));
     let handle =
@@ -229,7 +235,7 @@ async fn a_client_that_wants_to_know_is_told_that_a_call_still_runs() {
         tokio::time::sleep(Duration::from_millis(2500)).await;
         Ok(json!("done"))
     });
-    let server = world.builder(vec![Arc::new(slow.unwrap())], Policy::default()).build().unwrap();
+    let server = world.builder(vec![Arc::new(slow.unwrap())], Policy::default()).build();
     let mut client = Client::plain(&server, "ana").await;
     let mut asked = params("slow", json!({}));
     let mut meta = RequestMetaObject::new();

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use adjutant_core::{Policy, Schema, Tool, UserId};
-use adjutant_mcp::server::{McpServer, McpServerBuilder, Secret};
+use adjutant_core::port::Journal as _;
+use adjutant_core::{Policy, Schema, Tool, UserId, Verdict};
+use adjutant_mcp::server::{McpServer, McpServerBuilder};
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::{Agent, InMemory};
 use adjutant_tools::task_tools;
@@ -32,7 +33,6 @@ pub(super) const SESSIONLESS: ProtocolVersion = ProtocolVersion::V_2026_07_28;
 pub(super) struct World {
     pub(super) store: Arc<InMemory>,
     now: Arc<Mutex<Timestamp>>,
-    secret: Secret,
 }
 
 impl World {
@@ -40,7 +40,6 @@ impl World {
         Self {
             store: Arc::new(InMemory::default()),
             now: Arc::new(Mutex::new("2026-11-22T10:00:00Z".parse().unwrap())),
-            secret: Secret::new([7; 32]),
         }
     }
 
@@ -51,13 +50,27 @@ impl World {
     }
 
     pub(super) fn server(&self) -> McpServer {
-        self.builder(Vec::new(), Policy::default()).secret(self.secret.clone()).build().unwrap()
+        self.builder(Vec::new(), Policy::default()).build()
     }
 
     /// A server with more tools than those for tasks.
     pub(super) fn builder(&self, tools: Vec<Arc<dyn Tool>>, policy: Policy) -> McpServerBuilder {
+        McpServer::builder(self.agent(tools, policy))
+    }
+
+    /// What waits for a person, answered where they see it, which is not the client.
+    pub(super) async fn answer(&self, user_id: &str, verdict: Verdict) {
+        let agent = self.agent(Vec::new(), Policy::default());
+        for (key, _) in self.store.parked(Some(&user(user_id))).await.unwrap() {
+            let mut context = agent.context(&key).await.unwrap();
+            let answers = context.pending.iter().map(|call| call.answer(verdict)).collect();
+            agent.answer(&mut context, answers).await.unwrap();
+        }
+    }
+
+    fn agent(&self, tools: Vec<Arc<dyn Tool>>, policy: Policy) -> Agent {
         let now = self.now.clone();
-        let agent = Agent::builder("adjutant")
+        Agent::builder("adjutant")
             .description("Manages a person's tasks.")
             .instruction("Be brief.")
             .tools(task_tools(self.store.clone()))
@@ -67,8 +80,7 @@ impl World {
             .clock(move || *now.lock().unwrap())
             .model(ScriptedModel::new([]))
             .build()
-            .unwrap();
-        McpServer::builder(agent)
+            .unwrap()
     }
 }
 
