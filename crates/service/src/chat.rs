@@ -1,8 +1,8 @@
 //! `POST /v1/chat`: a message or answers in, the turn's response out.
 
 use adjutant_core::{
-    AgentResponse, Answer, Arguments, ConversationId, DecisionKind, InputBody, InputId, Notice,
-    OutcomeCategory, PendingCall, TurnId, UserIntent, Verdict,
+    AgentResponse, Answer, Arguments, ConversationId, DecisionKind, InputBody, Notice, OutcomeCategory,
+    PendingCall, TurnId, UserIntent, Verdict, fingerprint,
 };
 use adjutant_runtime::RunContext;
 use axum::Json;
@@ -10,13 +10,14 @@ use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::auth::User;
+use crate::idempotency::request_name;
 use crate::length::at_most;
 use crate::object::Object;
 use crate::problem::Problem;
@@ -26,9 +27,6 @@ use crate::wire::{Cause, Pending, Timing, ToolUsed, Usage};
 
 /// A client's own name for a conversation may be this long, in characters.
 pub(crate) const THREAD_ID_MAX: usize = 200;
-
-/// A client's own name for a request: sent again with the same one, it is the same request.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// Names of clients' own become UUIDs in this namespace.
 const THREADS: Uuid = Uuid::from_u128(0x5b1c_0f5e_6d1a_4b0e_9a57_5a1f_3a8b_2c11);
@@ -53,7 +51,7 @@ pub(crate) struct ChatRequest {
 }
 
 /// The answer to one pending call.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Resume {
     /// As the pending call was shown.
@@ -69,7 +67,7 @@ pub(crate) struct Resume {
 }
 
 /// What became of a call in doubt, as the person has it.
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Became {
     /// It was done.
@@ -148,6 +146,17 @@ pub(crate) struct ChatResponse {
     output: Option<Value>,
 }
 
+/// The problem that a turn ended with, and all members of its response but `error`: what was done before, and what is said
+/// to the person.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what `ChatResponse::beside` makes")]
+pub(crate) struct FailedTurn {
+    #[serde(flatten)]
+    problem: Problem,
+    #[serde(flatten)]
+    turn: ChatResponse,
+}
+
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(chat))
 }
@@ -161,8 +170,15 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     responses(
         (status = 200, description = "What the turn came to.", body = ChatResponse),
         (status = 404, description = "What was answered does not wait (any more)."),
-        (status = 502, description = "The model did not give a usable answer."),
-        (status = 504, description = "The model did not answer in time."),
+        (status = 422, description = "The request cannot be understood, or its Idempotency-Key was used for another one."),
+        (status = 429, description = "The user's own bound is reached (`limit_reached`); or the provider's (`rate_limit`, \
+            `quota`) or a budget's in a turn, which has a `run_id` and all that 502 has."),
+        (status = 502, description = "The model did not give a usable answer.", body = FailedTurn,
+            content_type = "application/problem+json"),
+        (status = 503, description = "The service cannot reach its data or its keys right now; or its model in a turn, which \
+            has a `run_id` and all that 502 has."),
+        (status = 504, description = "The model did not answer in time.", body = FailedTurn,
+            content_type = "application/problem+json"),
     ))]
 pub(crate) async fn chat(
     State(app): State<Shared>,
@@ -172,8 +188,10 @@ pub(crate) async fn chat(
     body: Result<Json<Object<ChatRequest>>, JsonRejection>,
 ) -> Result<Json<ChatResponse>, Problem> {
     let Json(Object(request)) = body?;
-    let id = input_id(&headers)?;
-    let mut context = RunContext { request_id, ..RunContext::new(user) };
+    let id = request_name(&headers)?;
+    // The conversation is named beside it: the same request in another one is another request anyway.
+    let fingerprint = id.as_ref().map(|_| fingerprint(&json!([request.message, request.resume])));
+    let mut context = RunContext { request_id, fingerprint, ..RunContext::new(user) };
     match (&request.thread_id, &id) {
         (Some(thread), _) => context.conversation = conversation_of(thread)?,
         // Sent again, it must not begin a second conversation.
@@ -209,22 +227,25 @@ pub(crate) async fn chat(
         response.inspect(|response| running.ended(response))
     });
     let response = turn.await.map_err(|_| Problem::internal())?.map_err(|error| Problem::run(&error))?;
-    match Problem::of_turn(&response).or_else(|| Problem::of_answers(&response, answered)) {
-        Some(problem) => Err(problem),
-        None => Ok(Json(ChatResponse::of(response, request.thread_id, app.agent.model().id().to_string()))),
-    }
+    answer(&app, response, answered, request.thread_id)
 }
 
-/// What the client calls its request, if it gives it a name.
-fn input_id(headers: &HeaderMap) -> Result<Option<InputId>, Problem> {
-    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
-    let name =
-        value.to_str().ok().map(str::trim).filter(|name| name.len() <= THREAD_ID_MAX && !name.contains('\t'));
-    let id = name.and_then(|name| InputId::new(name).ok());
-    let Some(id) = id else {
-        return Err(Problem::invalid(format!("Idempotency-Key holds 1 to {THREAD_ID_MAX} ASCII characters")));
-    };
-    Ok(Some(id))
+/// What whoever asked gets: the turn's response, or the problem that the turn or its answers came to.
+pub(crate) fn answer(
+    app: &Shared,
+    response: AgentResponse,
+    answered: usize,
+    thread: Option<String>,
+) -> Result<Json<ChatResponse>, Problem> {
+    let failed = Problem::of_turn(&response);
+    if let (None, Some(refused)) = (&failed, Problem::of_answers(&response, answered)) {
+        return Err(refused);
+    }
+    let response = ChatResponse::of(response, thread, app.agent.model().id().to_string());
+    match failed {
+        None => Ok(Json(response)),
+        Some(problem) => Err(response.beside(problem)),
+    }
 }
 
 /// The conversation a client means: by our id, or by a name of its own.
@@ -271,6 +292,16 @@ impl ChatResponse {
             error: response.error.as_ref().map(Cause::of),
             output: response.output,
         }
+    }
+
+    /// The problem that the turn ended with, and beside its own members those of the response: a client reads the decision in
+    /// the same place, whatever came of the turn. What exactly failed is for whoever runs the service.
+    fn beside(self, problem: Problem) -> Problem {
+        let members = serde_json::to_value(Self { error: None, ..self }).unwrap_or_default();
+        let members = members.as_object().cloned().unwrap_or_default();
+        // The problem has it already.
+        let others = members.into_iter().filter(|(name, _)| name != "run_id");
+        others.fold(problem, |problem, (name, value)| problem.with(&name, value))
     }
 }
 

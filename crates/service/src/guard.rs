@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
@@ -13,14 +13,30 @@ use crate::serve::Shared;
 
 /// Refuses what does not come from a host we are, or from a page that is not ours.
 pub(crate) async fn check(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    match allowed(&app.hosts, request.method(), request.headers()) {
+    let asked = allowed(&app.hosts, request.method(), request.headers())
+        .and_then(|()| same_host(request.uri(), request.headers()));
+    match asked {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }
 }
 
+/// Refuses a request that names one host in its first line and another in its header: whoever stands in front of us may have
+/// looked at the other one.
+fn same_host(target: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(authority) = target.authority() else { return Ok(()) };
+    let host = headers.get(HOST).map_or(&b""[..], |host| host.as_bytes());
+    if authority.as_str().as_bytes().eq_ignore_ascii_case(host) {
+        return Ok(());
+    }
+    Err(Problem::malformed("the request's target names another host than the header Host does"))
+}
+
 fn allowed(hosts: &[String], method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    if headers.get_all(HOST).iter().nth(1).is_some() {
+        return Err(Problem::malformed("the request has more than one header Host"));
+    }
     let host = text(HOST).ok_or_else(|| Problem::forbidden("the request names no host"))?;
     if !is_ours(hosts, host) {
         return Err(Problem::forbidden(
@@ -86,6 +102,24 @@ mod tests {
         for host in ["evil.example", "localhost.evil.example:8080", "127.0.0.1.evil.example", ""] {
             assert!(!check(Method::POST, host, None), "{host}");
         }
+    }
+
+    #[test]
+    fn a_request_names_one_host() {
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, "localhost:8080".parse().unwrap());
+        let same = |target: &str| same_host(&target.parse().unwrap(), &headers).is_ok();
+        assert!(same("/v1/me") && same("http://localhost:8080/v1/me") && same("http://LOCALHOST:8080/"));
+        for other in [
+            "http://evil.example/",
+            "http://localhost/",
+            "http://localhost:8080@evil.example/",
+            "http://a@localhost:8080/",
+        ] {
+            assert!(!same(other), "{other}");
+        }
+        headers.append(HOST, "localhost:8080".parse().unwrap());
+        assert!(allowed(&[], &Method::GET, &headers).is_err());
     }
 
     #[test]

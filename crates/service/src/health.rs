@@ -59,6 +59,9 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
     if app.agent.context(&nobody).await.is_err() {
         reasons.push("the store does not answer");
     }
+    if app.is_full() {
+        reasons.push("there is no space to store anything");
+    }
     if let Auth::Jwt(jwt) = &app.auth
         && !jwt.is_usable()
     {

@@ -8,8 +8,11 @@ mod agui; // AG-UI: what a turn is on its wire
 mod auth; // who asks
 mod chat; // a message in, a turn's response out
 mod decisions; // what was decided, and why
+mod door; // who is let in, and for how long
+mod events; // what whoever runs it is told
 mod guard; // which hosts and pages may ask
 mod health; // whether it lives, and whether it can work
+mod idempotency; // what a client calls its request
 mod length; // of texts that clients send
 mod limits; // what one user may ask for
 mod mcp; // the tools for MCP clients
@@ -23,6 +26,7 @@ mod openai; // the agent for clients of OpenAI's API
 mod openapi; // the description, and a page to read it
 mod page; // the web page
 mod paging; // lists that are read page by page
+mod pending; // everything that waits for an answer
 mod problem; // errors as people and programs read them
 mod request_id; // what a request is called by
 mod router; // every address
@@ -34,7 +38,10 @@ mod token; // secrets that stand for a user
 mod tools; // a tool in a person's own hand
 mod wire; // what a turn came to, in the words of the wire
 
-pub use auth::{Auth, InvalidJwt, InvalidProxy, Jwt, KeysError, TrustedProxy};
+pub use auth::{Auth, InvalidJwt, InvalidProxy, Jwt, KeysError, TrustedProxy, networks};
+pub use door::ConnectionLimits;
+pub use ipnet::IpNet;
 pub use limits::UserLimits;
+pub use metrics::MetricsAccess;
 pub use serve::{Readiness, ServeError, Service, ServiceConfig, ServiceEvent};
 pub use token::{NewToken, NoRandomness, new_token};

@@ -28,10 +28,15 @@ impl Default for UserLimits {
     }
 }
 
+/// How often a minute one reason for refusing requests is told.
+const TOLD: NonZeroU32 = NonZeroU32::new(6).unwrap();
+
 /// Keeps count. Per process: with several replicas, each counts what it gets.
 pub(crate) struct Limits {
     bounds: UserLimits,
     rate: DefaultKeyedRateLimiter<UserId>,
+    /// Reasons that are told to whoever runs the service: clients must not fill the log with them.
+    told: DefaultKeyedRateLimiter<&'static str>,
     running: Arc<Running>,
 }
 
@@ -47,7 +52,8 @@ pub(crate) struct RunningTurn {
 impl Limits {
     pub(crate) fn new(bounds: UserLimits) -> Self {
         let rate = RateLimiter::keyed(Quota::per_minute(bounds.requests_per_minute));
-        Self { bounds, rate, running: Arc::default() }
+        let told = RateLimiter::keyed(Quota::per_minute(TOLD));
+        Self { bounds, rate, told, running: Arc::default() }
     }
 
     /// Counts a request.
@@ -59,6 +65,11 @@ impl Limits {
                 format!("{bound} requests a minute are taken from one user (serve.requests_per_minute)");
             Problem::limit_reached(detail, wait)
         })
+    }
+
+    /// Returns whether whoever runs the service is told this reason once more.
+    pub(crate) fn may_tell(&self, reason: &'static str) -> bool {
+        self.told.check_key(&reason).is_ok()
     }
 
     /// Counts a turn until what it gives is dropped.

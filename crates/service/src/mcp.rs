@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use adjutant_core::{CancellationToken, UserId};
 use adjutant_mcp::server::{McpServer, Session};
-use adjutant_runtime::{Agent, RunError};
+use adjutant_runtime::Agent;
 use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, Method};
@@ -17,14 +17,14 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::any;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::task::TaskTracker;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::auth::User;
+use crate::events::Events;
 use crate::problem::Problem;
 use crate::router::BODY_MAX;
-use crate::serve::{ServeError, ServiceEvent, Shared};
+use crate::serve::{ServiceEvent, Shared};
 
 /// How many sessions a user may have open at once. One nobody uses ends after five minutes.
 const SESSIONS_MAX: usize = 100;
@@ -53,30 +53,24 @@ struct Sessions {
 }
 
 impl Mcp {
-    /// Sessions end when `stopping` fires; calls that run then are in `calls`.
-    ///
-    /// # Errors
-    /// [`ServeError::Serve`] if the system gives no randomness.
+    /// `sessions`: whether clients of versions that have them get one. They end when `stopping` fires; calls that run then are in `calls`.
     pub(crate) fn new(
         agent: Agent,
-        stopping: CancellationToken,
-        calls: TaskTracker,
-        events: UnboundedSender<ServiceEvent>,
-    ) -> Result<Self, ServeError> {
+        sessions: bool,
+        (stopping, calls): (CancellationToken, TaskTracker),
+        events: Events,
+    ) -> Self {
         let server = McpServer::builder(agent)
             .calls(calls)
-            .report(move |error| {
-                // Nobody hears it any more once the service ends.
-                let _ = events.send(ServiceEvent::Failed(RunError::Store(error.clone())));
-            })
-            .build()
-            .map_err(|error| ServeError::Serve(error.to_string()))?;
+            .report(move |error| events.tell(ServiceEvent::Failed(error.clone())))
+            .build();
         // The guard has looked at the host, with the names that are configured.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
+            .with_legacy_session_mode(sessions)
             .with_max_request_body_bytes(BODY_MAX)
             .with_cancellation_token(stopping);
-        Ok(Self { server, config, users: Mutex::default() })
+        Self { server, config, users: Mutex::default() }
     }
 
     fn of(&self, user: &UserId) -> Sessions {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant_core::{AgentResponse, ToolResult};
+use adjutant_core::{AgentResponse, ToolResult, UserId};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -12,6 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::auth::User;
+use crate::problem::Problem;
 use crate::serve::Shared;
 
 const REQUESTS: &str = "adjutant_http_requests_total";
@@ -20,7 +21,20 @@ const TURNS: &str = "adjutant_turns_total";
 const TURN_TIME: &str = "adjutant_turn_duration_seconds";
 const TURNS_RUNNING: &str = "adjutant_turns_running";
 const TOKENS: &str = "adjutant_tokens_total";
+const CONNECTIONS: &str = "adjutant_connections";
+const CONNECTIONS_CLOSED: &str = "adjutant_connections_closed_total";
 const TOOL_CALLS: &str = "adjutant_tool_calls_total";
+
+/// Who reads the figures where they are beside the rest. They say how much everybody does together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricsAccess {
+    /// The user of the machine, [`UserId::local`].
+    Operator,
+    /// Whoever may ask anything.
+    Users,
+    /// Nobody: they are not there.
+    Off,
+}
 
 /// Upper bounds of the histograms' buckets, in seconds: from a look-up to a model that thinks.
 const SECONDS: [f64; 12] = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0];
@@ -51,6 +65,21 @@ impl Metrics {
                 [("method", method.clone()), ("route", route.clone()), ("status", status.to_string())];
             counter!(REQUESTS, &labels).increment(1);
             histogram!(REQUEST_TIME, "method" => method, "route" => route).record(took.as_secs_f64());
+        });
+    }
+
+    pub(crate) fn connection_opened(&self) {
+        metrics::with_local_recorder(&self.recorder, || gauge!(CONNECTIONS).increment(1));
+    }
+
+    pub(crate) fn connection_ended(&self) {
+        metrics::with_local_recorder(&self.recorder, || gauge!(CONNECTIONS).decrement(1));
+    }
+
+    /// A connection was closed by us, because it took too long or there was no room.
+    pub(crate) fn connection_closed(&self, why: &'static str) {
+        metrics::with_local_recorder(&self.recorder, || {
+            counter!(CONNECTIONS_CLOSED, "why" => why).increment(1);
         });
     }
 
@@ -111,18 +140,30 @@ fn describe() {
     describe_gauge!(TURNS_RUNNING, "Turns that clients have running right now.");
     describe_counter!(TOKENS, "Tokens of ended turns, by kind; input includes cached, output thinking.");
     describe_counter!(TOOL_CALLS, "Tool calls of ended turns, by tool and result.");
+    describe_gauge!(CONNECTIONS, "Connections that are open.");
+    describe_counter!(
+        CONNECTIONS_CLOSED,
+        "Connections that were closed for taking too long, or for want of room, by reason."
+    );
     gauge!(TURNS_RUNNING).set(0);
+    gauge!(CONNECTIONS).set(0);
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(metrics_))
 }
 
-/// Figures about everybody's requests together, as Prometheus reads them. Not here if they have an address of their own
-/// (`serve.metrics_bind`).
+/// Figures about everybody's requests together, as Prometheus reads them: for the user of the machine, unless
+/// `serve.metrics` says otherwise. Not here if they have an address of their own (`serve.metrics_bind`).
 #[utoipa::path(get, path = "/metrics", tag = "operations", operation_id = "metrics", responses(
     (status = 200, description = "The figures.", body = String, content_type = "text/plain"),
 ))]
-async fn metrics_(State(app): State<Shared>, _: User) -> Response {
-    app.metrics.render()
+async fn metrics_(State(app): State<Shared>, User(user): User) -> Result<Response, Problem> {
+    if app.metrics_access == MetricsAccess::Users || user == UserId::local() {
+        return Ok(app.metrics.render());
+    }
+    Err(Problem::forbidden(
+        "the figures are for the user of the machine; whoever runs the service can open them to all users (serve.metrics), or \
+         give them an address of their own (serve.metrics_bind)",
+    ))
 }

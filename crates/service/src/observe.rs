@@ -28,8 +28,7 @@ pub(crate) async fn observe(State(app): State<Shared>, mut request: Request, nex
     if app.tell_requests {
         let user = asker.known().cloned();
         let ms = millis(took);
-        // Nobody hears it any more once the service ends.
-        let _ = app.events.send(ServiceEvent::Answered { method, route, status, ms, user, request_id });
+        app.events.tell(ServiceEvent::Answered { method, route, status, ms, user, request_id });
     }
     response
 }

@@ -21,7 +21,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::openai;
 use crate::router::BODY_MAX;
-use crate::serve::Shared;
+use crate::serve::{FULL_FOR, Shared};
 
 /// What every problem is sent as.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
@@ -47,6 +47,8 @@ struct Rest {
     more: Map<String, Value>,
     /// What exactly it was, for whoever runs the service and nobody else.
     cause: Option<RunError>,
+    /// What whoever runs the service should know of a request that was refused.
+    note: Option<&'static str>,
 }
 
 /// What did not work (RFC 9457).
@@ -131,6 +133,13 @@ impl Problem {
     /// Because of something that is ours to mend.
     fn caused_by(mut self, error: &RunError) -> Self {
         self.rest.cause = Some(error.clone());
+        self
+    }
+
+    /// With words for whoever runs the service, and nobody else.
+    #[must_use]
+    pub(crate) fn noting(mut self, note: &'static str) -> Self {
+        self.rest.note = Some(note);
         self
     }
 
@@ -221,6 +230,16 @@ impl Problem {
         )
     }
 
+    /// The body came too slowly, or not at all.
+    pub(crate) fn too_slow() -> Self {
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "too_slow",
+            "The request came too slowly",
+            "the body did not come in time; nothing was done",
+        )
+    }
+
     pub(crate) fn unknown(what: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "unknown", "Not found", format!("there is no such {what}"))
     }
@@ -232,6 +251,11 @@ impl Problem {
             "The request cannot be understood",
             detail,
         )
+    }
+
+    /// Not what HTTP says a request is.
+    pub(crate) fn malformed(detail: &str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request", "The request cannot be understood", detail)
     }
 
     pub(crate) fn internal() -> Self {
@@ -255,6 +279,24 @@ impl Problem {
                     "the service cannot reach its data right now; try again",
                 )
             },
+            StoreError::Full { .. } => Self {
+                retry_after: Some(whole_seconds(FULL_FOR)),
+                ..Self::new(
+                    StatusCode::INSUFFICIENT_STORAGE,
+                    "storage_full",
+                    "Nothing can be stored",
+                    "the service cannot store anything right now, because its storage is full; whoever runs it has been told",
+                )
+            },
+            StoreError::Reused => {
+                return Self::new(
+                    StatusCode::UNPROCESSABLE_ENTITY,
+                    "idempotency_key_reused",
+                    "The Idempotency-Key belongs to another request",
+                    "this Idempotency-Key was used before, for another request; nothing was done. Send each request with a \
+                     key of its own",
+                );
+            }
             _ => Self::internal(),
         };
         problem.caused_by(&RunError::Store(error.clone()))
@@ -404,6 +446,9 @@ pub(crate) async fn name_request(State(app): State<Shared>, request: Request, ne
     if let Some(cause) = problem.take_cause() {
         app.tell(cause);
     }
+    if let Some(note) = problem.rest.note.take() {
+        app.tell_refused(note);
+    }
     let mut named = if openai::speaks_at(&path) {
         openai::error_response(&problem)
     } else {
@@ -411,7 +456,7 @@ pub(crate) async fn name_request(State(app): State<Shared>, request: Request, ne
         problem.rest.request_id = id;
         problem.into_response()
     };
-    if named.status() == StatusCode::PAYLOAD_TOO_LARGE {
+    if matches!(named.status(), StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
         // What was not read would stand in front of the next request on this connection.
         named.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -440,4 +485,20 @@ fn unnamed(response: &Response) -> Option<Problem> {
         status if status.is_client_error() => said("invalid_request", "The request cannot be understood"),
         _ => said("internal", "Internal error"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_to_each_in_their_words() {
+        let words = "there is no space left for /var/lib/adjutant.db; free some";
+        let error = RunError::Store(StoreError::Full { message: words.to_owned() });
+        let mut problem = Problem::run(&error);
+        assert_eq!((problem.status(), problem.code()), (StatusCode::INSUFFICIENT_STORAGE, "storage_full"));
+        assert!(problem.detail().contains("cannot store") && !problem.detail().contains("adjutant.db"));
+        assert_eq!(problem.retry_after(), Some(30));
+        assert!(problem.take_cause().unwrap().to_string().contains(words));
+    }
 }

@@ -23,8 +23,8 @@ use crate::auth::session;
 use crate::problem::Problem;
 use crate::serve::Shared;
 use crate::{
-    chat, decisions, guard, health, mcp, me, metrics, observe, openai, openapi, page, problem, runs, tasks,
-    threads, tools,
+    chat, decisions, door, guard, health, mcp, me, metrics, observe, openai, openapi, page, pending, problem,
+    runs, tasks, threads, tools,
 };
 
 /// A request's body, in bytes. Source: `DESIGN.md` 4.
@@ -39,6 +39,19 @@ const PAGES: HeaderValue = HeaderValue::from_static(
      base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 );
 
+/// Windows and pages of other origins have nothing to do with ours.
+const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
+
+/// What a browser could give a page: ours wants none of it, and copies text only when somebody presses a button.
+const NOTHING: HeaderValue = HeaderValue::from_static(
+    "accelerometer=(), ambient-light-sensor=(), attribution-reporting=(), autoplay=(), bluetooth=(), browsing-topics=(), camera=(), clipboard-read=(), clipboard-write=(self), \
+     compute-pressure=(), display-capture=(), encrypted-media=(), fullscreen=(), gamepad=(), geolocation=(), gyroscope=(), hid=(), \
+     identity-credentials-get=(), idle-detection=(), interest-cohort=(), join-ad-interest-group=(), keyboard-map=(), local-fonts=(), \
+     magnetometer=(), microphone=(), midi=(), otp-credentials=(), payment=(), picture-in-picture=(), publickey-credentials-create=(), \
+     publickey-credentials-get=(), run-ad-auction=(), screen-wake-lock=(), serial=(), speaker-selection=(), storage-access=(), usb=(), \
+     web-share=(), window-management=(), xr-spatial-tracking=()",
+);
+
 /// Every address. Each module that has some says which, with what they take and answer.
 pub(crate) fn router(state: Shared) -> Router {
     let (router, description) = OpenApiRouter::with_openapi(openapi::beginning())
@@ -47,6 +60,7 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(openai::routes())
         .merge(me::routes())
         .merge(mcp::routes())
+        .merge(pending::routes())
         .merge(threads::routes())
         .merge(tasks::routes())
         .merge(tools::routes())
@@ -54,7 +68,7 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(memory())
         .merge(session::routes())
         .merge(health::routes())
-        .merge(if state.metrics_elsewhere { OpenApiRouter::new() } else { metrics::routes() })
+        .merge(if state.has_metrics() { metrics::routes() } else { OpenApiRouter::new() })
         .split_for_parts();
     let router = router.merge(openapi::routes(&description));
     let router = if state.page { router.merge(page::routes()) } else { router };
@@ -84,6 +98,7 @@ fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
         .layer(from_fn_with_state(state.clone(), session::by_link))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(not_too_large))
+        .layer(from_fn_with_state(state.clone(), door::in_time))
         .layer(from_fn_with_state(state.clone(), guard::check))
         .layer(CatchPanicLayer::custom(|_: Box<dyn Any + Send>| Problem::internal().into_response()))
         .layer(from_fn_with_state(state.clone(), problem::name_request))
@@ -92,6 +107,9 @@ fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
         .layer(header(CONTENT_SECURITY_POLICY, PAGES))
         .layer(header(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")))
         .layer(header(REFERRER_POLICY, HeaderValue::from_static("no-referrer")))
+        .layer(header(HeaderName::from_static("cross-origin-opener-policy"), SAME_ORIGIN))
+        .layer(header(HeaderName::from_static("cross-origin-resource-policy"), SAME_ORIGIN))
+        .layer(header(HeaderName::from_static("permissions-policy"), NOTHING))
         .layer(header(CACHE_CONTROL, HeaderValue::from_static("no-store")))
         .layer(from_fn_with_state(state.clone(), observe::observe))
         .layer(PropagateRequestIdLayer::new(id.clone()))

@@ -2,20 +2,23 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use adjutant_core::port::TaskStore;
-use adjutant_core::{CancellationToken, UserId};
+use adjutant_core::port::{StoreError, TaskStore};
+use adjutant_core::{CancellationToken, ConversationId, TurnId, UserId};
 use adjutant_runtime::{Agent, RunError};
+use ipnet::IpNet;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::Auth;
+use crate::door::{self, ConnectionLimits, Guests};
+use crate::events::{self, Events, Unread};
 use crate::limits::{Limits, RunningTurn, UserLimits};
 use crate::mcp::Mcp;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, MetricsAccess};
 use crate::problem::Problem;
 use crate::router::{self, router};
 use crate::runs::Runs;
@@ -24,6 +27,10 @@ use crate::runs::Runs;
 const SWEEP: Duration = Duration::from_secs(5);
 /// How long what runs may take to end when the service is stopped.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long the service is not ready after a write failed for want of space. Then it is tried again by whoever asks next: it
+/// cannot be known otherwise whether there is some.
+pub(crate) const FULL_FOR: Duration = Duration::from_secs(30);
 
 /// How the service is reached, and by whom.
 #[derive(Debug, Clone)]
@@ -37,13 +44,23 @@ pub struct ServiceConfig {
     pub hosts: Vec<String>,
     /// What one user may ask for. Default 60 requests a minute and 4 turns at once.
     pub limits: UserLimits,
-    /// Where the figures for Prometheus are, for everybody who reaches it. Default: `/metrics` beside the rest, for whoever
-    /// may ask the rest.
+    /// What clients may hold open, and for how long.
+    pub connections: ConnectionLimits,
+    /// Addresses and networks that speak for many: their connections are not counted one address at a time. Those of this
+    /// machine are not either. Default none.
+    pub proxies: Vec<IpNet>,
+    /// Who reads `/metrics` beside the rest. Default [`MetricsAccess::Operator`].
+    pub metrics: MetricsAccess,
+    /// Where the figures for Prometheus are, for everybody who reaches it. Default: `/metrics` beside the rest.
     pub metrics_bind: Option<SocketAddr>,
     /// Whether there is a web page at `/`. Default yes.
     pub page: bool,
     /// Whether [`ServiceEvent::Answered`] is told. Default no.
     pub tell_requests: bool,
+    /// Whether MCP clients of versions that have sessions get one. A session is known to the process that began it; behind a
+    /// load balancer there should be none. Without, such clients cannot ask their person, so what has to be confirmed waits
+    /// elsewhere. Default yes.
+    pub mcp_sessions: bool,
 }
 
 impl ServiceConfig {
@@ -55,9 +72,13 @@ impl ServiceConfig {
             auth,
             hosts: Vec::new(),
             limits: UserLimits::default(),
+            connections: ConnectionLimits::default(),
+            proxies: Vec::new(),
+            metrics: MetricsAccess::Operator,
             metrics_bind: None,
             page: true,
             tell_requests: false,
+            mcp_sessions: true,
         }
     }
 }
@@ -68,6 +89,9 @@ impl ServiceConfig {
 pub enum ServiceEvent {
     /// Something is wrong that is ours to mend: with the store, or with a conversation that cannot go on.
     Failed(RunError),
+    /// A request was refused for a reason that is to be mended in front of the service. Told now and then, however many there
+    /// are.
+    Refused(&'static str),
     /// A request was answered. Nothing of what was said is in it.
     Answered {
         /// `GET`, `POST` and so on.
@@ -83,11 +107,25 @@ pub enum ServiceEvent {
         /// `x-request-id`.
         request_id: String,
     },
+    /// A turn was ended because the processes that ran it were lost, one after the other.
+    GaveUp {
+        /// Whose turn it was.
+        user: UserId,
+        /// Where.
+        conversation: ConversationId,
+        /// Which.
+        turn: TurnId,
+    },
     /// The service ended, as it was told to, before all that ran had ended: what was begun is in the journal, and goes on
     /// with the next start or on another replica.
     Unfinished {
         /// How long it was waited for.
         after: Duration,
+    },
+    /// Events were dropped, because thousands waited to be read.
+    Missed {
+        /// Their number.
+        count: u64,
     },
 }
 
@@ -95,15 +133,24 @@ impl std::fmt::Display for ServiceEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Failed(error) => write!(f, "{error}"),
+            Self::Refused(reason) => f.write_str(reason),
             Self::Answered { method, route, status, ms, user, request_id } => {
                 let user = user.as_ref().map_or("-", UserId::as_str);
                 write!(f, "{method} {route} {status} {ms} ms user={user} request={request_id}")
             }
+            Self::GaveUp { user, conversation, turn } => write!(
+                f,
+                "turn {turn} of {user} was given up (ERROR:POISONED): each process that ran it was lost; conversation \
+                 {conversation}"
+            ),
             Self::Unfinished { after } => write!(
                 f,
                 "not all that ran had ended {} s after the stop; it goes on with the next start, or on another replica",
                 after.as_secs()
             ),
+            Self::Missed { count } => {
+                write!(f, "{count} further events were not told: they were not read fast enough")
+            }
         }
     }
 }
@@ -142,7 +189,7 @@ pub struct Service {
     /// Where the figures are, if not beside the rest.
     metrics: Option<TcpListener>,
     state: Shared,
-    events: UnboundedReceiver<ServiceEvent>,
+    unread: Unread,
 }
 
 /// Why a service cannot take a request at this moment, in words for everybody; `None`: it can. Asked at every `/readyz`.
@@ -170,7 +217,13 @@ pub(crate) struct App {
     pub(crate) readiness: OnceLock<Readiness>,
     /// What one user may ask for.
     pub(crate) limits: Limits,
+    /// When a write failed for want of space.
+    pub(crate) full: Mutex<Option<Instant>>,
+    pub(crate) connections: ConnectionLimits,
+    /// Who is connected.
+    pub(crate) guests: Arc<Guests>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) metrics_access: MetricsAccess,
     /// Whether they are at an address of their own.
     pub(crate) metrics_elsewhere: bool,
     pub(crate) page: bool,
@@ -179,7 +232,7 @@ pub(crate) struct App {
     pub(crate) memory: OnceLock<adjutant_memory::Memory>,
     pub(crate) tell_requests: bool,
     /// What happens, for whoever runs the service.
-    pub(crate) events: UnboundedSender<ServiceEvent>,
+    pub(crate) events: Events,
 }
 
 impl App {
@@ -191,10 +244,30 @@ impl App {
         self.limits.turn(user, &self.metrics)
     }
 
+    /// Returns whether the figures are beside the rest.
+    pub(crate) fn has_metrics(&self) -> bool {
+        !self.metrics_elsewhere && self.metrics_access != MetricsAccess::Off
+    }
+
+    /// Returns whether a write failed for want of space, a moment ago.
+    pub(crate) fn is_full(&self) -> bool {
+        let full = self.full.lock().unwrap_or_else(PoisonError::into_inner);
+        full.is_some_and(|since| since.elapsed() < FULL_FOR)
+    }
+
     /// Tells whoever runs the service what is wrong.
     pub(crate) fn tell(&self, error: RunError) {
-        // Nobody hears it any more once the service ends.
-        let _ = self.events.send(ServiceEvent::Failed(error));
+        if matches!(error, RunError::Store(StoreError::Full { .. })) {
+            *self.full.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
+        self.events.tell(ServiceEvent::Failed(error));
+    }
+
+    /// Tells why requests are refused, unless that was told a moment ago.
+    pub(crate) fn tell_refused(&self, reason: &'static str) {
+        if self.limits.may_tell(reason) {
+            self.events.tell(ServiceEvent::Refused(reason));
+        }
     }
 }
 
@@ -232,9 +305,11 @@ impl Service {
             ),
             None => None,
         };
-        let (sender, events) = mpsc::unbounded_channel();
+        let (events, unread) = events::queue();
         let (stopping, turns) = (CancellationToken::new(), TaskTracker::new());
-        let mcp = Mcp::new(agent.clone(), stopping.clone(), turns.clone(), sender.clone())?;
+        let (figures, connections) = (Arc::new(Metrics::new()), config.connections.fitting());
+        let mcp =
+            Mcp::new(agent.clone(), config.mcp_sessions, (stopping.clone(), turns.clone()), events.clone());
         let state = Shared(Arc::new(App {
             agent,
             auth: config.auth,
@@ -246,15 +321,19 @@ impl Service {
             tasks: OnceLock::new(),
             readiness: OnceLock::new(),
             limits: Limits::new(config.limits),
-            metrics: Arc::new(Metrics::new()),
+            full: Mutex::default(),
+            connections,
+            guests: Guests::new(connections, config.proxies, figures.clone()),
+            metrics: figures,
+            metrics_access: config.metrics,
             metrics_elsewhere: metrics.is_some(),
             page: config.page,
             #[cfg(feature = "memory")]
             memory: OnceLock::new(),
             tell_requests: config.tell_requests,
-            events: sender,
+            events,
         }));
-        Ok(Self { listener, address, metrics, state, events })
+        Ok(Self { listener, address, metrics, state, unread })
     }
 
     /// The same service, which also tells the tasks of whoever asks. The first store given is the one.
@@ -304,14 +383,20 @@ impl Service {
         report: impl Fn(&ServiceEvent) + Send + Sync,
     ) -> Result<(), ServeError> {
         let state = self.state.clone();
-        let router = router(state.clone()).into_make_service_with_connect_info::<SocketAddr>();
-        let stopping = stop.clone();
-        let serving = axum::serve(self.listener, router)
-            .with_graceful_shutdown(async move { stopping.cancelled().await });
+        let told = state.clone();
+        let serving = door::serve(
+            self.listener,
+            router(state.clone()),
+            state.guests.clone(),
+            stop.clone(),
+            move |no_room| told.tell_refused(no_room.words()),
+        );
         let sweeping = state.turns.spawn(sweep(state.clone()));
         let figures = self.metrics.map(|listener| {
             let router = router::figures(state.clone());
-            tokio::spawn(async move { axum::serve(listener, router).await })
+            // Bounded by themselves: whoever fills the one door finds the other open.
+            let guests = Guests::new(state.connections.of_figures(), Vec::new(), state.metrics.clone());
+            tokio::spawn(door::serve(listener, router, guests, stop.clone(), |_| {}))
         });
         let working = async {
             let served = serving.await.map_err(|error| ServeError::Serve(error.to_string()));
@@ -331,20 +416,14 @@ impl Service {
                 report(&ServiceEvent::Unfinished { after: PATIENCE });
                 Ok(())
             }
-            () = async {
-                while let Some(event) = self.events.recv().await {
-                    report(&event);
-                }
-            } => Ok(()),
+            () = async { while self.unread.report_next(&report).await {} } => Ok(()),
         };
         sweeping.abort();
         if let Some(figures) = figures {
             figures.abort();
         }
         // What the last requests left.
-        while let Ok(event) = self.events.try_recv() {
-            report(&event);
-        }
+        self.unread.report_rest(&report);
         served
     }
 }
@@ -358,6 +437,13 @@ async fn sweep(state: Shared) {
         match state.agent.sweep(None, &state.stopping).await {
             Ok(swept) => {
                 swept.responses.iter().for_each(|response| state.metrics.turn_ended(response));
+                for (key, turn) in swept.given_up {
+                    state.events.tell(ServiceEvent::GaveUp {
+                        user: key.user,
+                        conversation: key.conversation,
+                        turn,
+                    });
+                }
                 let left = swept.left.into_iter().collect::<HashMap<_, _>>();
                 for (_, error) in left.iter().filter(|(key, error)| told.get(*key) != Some(*error)) {
                     report(error);
@@ -373,5 +459,38 @@ async fn sweep(state: Shared) {
             () = tokio::time::sleep(SWEEP) => {}
             () = state.stopping.cancelled() => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use adjutant_providers::scripted::ScriptedModel;
+    use axum::body::Body;
+    use axum::http::{Request, StatusCode};
+    use hyper::service::Service as _;
+    use hyper_util::service::TowerToHyperService;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn it_is_not_ready_while_nothing_can_be_stored() {
+        tokio::time::pause();
+        let agent =
+            Agent::builder("a").instruction("x").model(ScriptedModel::demo().unwrap()).build().unwrap();
+        let config = ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::None);
+        let service = Service::bind(agent, config).await.unwrap();
+        let state = service.state.clone();
+        let router = TowerToHyperService::new(router(state.clone()));
+        let ready = async || {
+            let asked = Request::get("/readyz").header("host", "localhost").body(Body::empty()).unwrap();
+            router.call(asked).await.unwrap().status()
+        };
+        assert_eq!(ready().await, StatusCode::OK);
+        state.tell(RunError::Store(StoreError::Unavailable { message: String::new() }));
+        assert_eq!(ready().await, StatusCode::OK);
+        state.tell(RunError::Store(StoreError::Full { message: String::new() }));
+        assert_eq!(ready().await, StatusCode::SERVICE_UNAVAILABLE);
+        tokio::time::advance(FULL_FOR).await;
+        assert_eq!(ready().await, StatusCode::OK);
     }
 }

@@ -62,9 +62,21 @@ export async function loadThreads({ more = false } = {}) {
     setIn("threads", { list, cursor: page.next_cursor, loaded: true, problem: null });
     const here = list.find((thread) => thread.thread_id === state.threadId);
     if (here) set({ title: here.title });
+    await loadWaits();
   } catch (problem) {
     if (problem.status === 401) troubled(problem);
     else setIn("threads", { loaded: true, problem });
+  }
+}
+
+/** What waits in conversations that the list leaves out. */
+export async function loadWaits() {
+  try {
+    const { pending } = await call("GET", "/v1/pending");
+    const listed = new Set(state.threads.list.map((thread) => thread.thread_id));
+    set({ waits: pending.filter((waiting) => !listed.has(waiting.thread_id)) });
+  } catch (problem) {
+    if (problem.status === 401) troubled(problem);
   }
 }
 
@@ -369,12 +381,23 @@ export async function loadTasks() {
   }
 }
 
-/** Calls a tool as the person; gives its result, or throws a `Problem` (a failed tool is one too). */
-export async function invoke(tool, args, confirm = false) {
-  const { result } = await call("POST", path("v1", "tools", tool, "invoke"), { body: confirm ? { args, confirm } : { args } });
-  if (!result.success) throw new Problem({ code: "tool_failed", title: "That did not work", detail: result.error });
+/** Calls a tool as the person; gives its result, or throws a `Problem` (a failed tool is one too). `confirm`: that of the
+ * problem which said what the call would touch. */
+export async function invoke(tool, args, confirm) {
+  const { result, summary } = await call("POST", path("v1", "tools", tool, "invoke"), { body: { args, confirm } });
+  const detail = summary ?? result.error;
+  if (!result.success) throw new Problem({ code: "tool_failed", title: "That did not work", detail });
   await loadTasks();
   return result;
+}
+
+/** The person does not want what a call would do: it waits no more. */
+export async function withdraw({ thread_id, confirm }) {
+  try {
+    await call("POST", "/v1/chat", { body: { thread_id, resume: [{ interrupt_id: confirm, approved: false }] } });
+  } catch (problem) {
+    troubled(problem);
+  }
 }
 
 // --- trace -----------------------------------------------------------------------------------------------------------

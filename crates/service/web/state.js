@@ -9,6 +9,8 @@ export const state = {
   /** A problem that stops everything, such as nobody being signed in. */
   fatal: null,
   threads: { list: [], cursor: null, query: "", loaded: false, problem: null },
+  /** What waits for an answer outside of the listed conversations: calls of other programs. */
+  waits: [],
   /** The conversation that is open; `null`: a new one. */
   threadId: null,
   title: null,

@@ -51,6 +51,9 @@ pub enum InvalidJwt {
 #[derive(Deserialize)]
 struct Claims {
     sub: String,
+    /// One, if any (RFC 7519, 4.1.1): a list that ours is in is not from us alone. What it has to be is checked before.
+    #[serde(rename = "iss")]
+    _issuer: Option<String>,
 }
 
 impl fmt::Debug for Jwt {
@@ -267,6 +270,29 @@ mod tests {
             json!({}),
         ] {
             assert_eq!(user(header.clone(), claims(json!({}))).await, None, "{header}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_subject_is_taken_byte_for_byte_and_the_machines_own_never() {
+        let header = json!({"alg": "HS256"});
+        for sub in
+            ["ana", " ana", "ana ", "ana\u{a0}", "\u{2003}ana", "Ana", " local", "Зоя", "李雷", "ana, eve"]
+        {
+            let named = user(header.clone(), claims(json!({ "sub": sub }))).await;
+            assert_eq!(named.as_deref(), Some(sub), "{sub:?}");
+        }
+        for sub in ["local", " ", "\u{a0}", "a\u{85}b"] {
+            assert_eq!(user(header.clone(), claims(json!({ "sub": sub }))).await, None, "{sub:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_issuer_is_one() {
+        let any = Jwt::with_secret(SECRET, None, Vec::new()).unwrap();
+        for issuers in [json!(["issuer"]), json!(["issuer", "another"]), json!({"issuer": 1})] {
+            let token = token(&json!({"alg": "HS256"}), &claims(json!({ "iss": issuers })));
+            assert!(jwt().user(&token).await.is_err() && any.user(&token).await.is_err(), "{issuers}");
         }
     }
 

@@ -18,7 +18,7 @@ use axum::http::request::Parts;
 
 pub use jwks::KeysError;
 pub use jwt::{InvalidJwt, Jwt};
-pub use proxy::{InvalidProxy, TrustedProxy};
+pub use proxy::{InvalidProxy, TrustedProxy, networks};
 
 use crate::problem::Problem;
 use crate::serve::{App, Shared};
@@ -26,6 +26,10 @@ use crate::token::digest;
 
 /// A user's name from outside may have this many bytes.
 const USER_ID_MAX: usize = 255;
+
+/// What whoever runs the service is told of a name that is not taken.
+const LOCAL_REFUSED: &str = "a proxy or an issuer named the user \"local\", who is whoever works on this machine: refused. Give \
+                             that account another name there";
 
 /// How a client says who it is.
 #[derive(Clone)]
@@ -132,11 +136,16 @@ fn peer(parts: &Parts) -> Option<IpAddr> {
     parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip())
 }
 
-/// A name that somebody else gave a user.
+/// Returns the user whom somebody else named, byte for byte: two names that differ in anything are two users. The user of
+/// this machine is nobody's to name but its own tokens'.
 fn user_id(name: &str) -> Result<UserId, Problem> {
-    let name = name.trim();
     if name.len() > USER_ID_MAX || name.chars().any(char::is_control) {
         return Err(Problem::unauthorized("the user's name is too long or no text"));
     }
-    UserId::new(name).map_err(|_| Problem::unauthorized("the user's name is empty"))
+    let user = UserId::new(name).map_err(|_| Problem::unauthorized("the user's name is empty"))?;
+    if user == UserId::local() {
+        let detail = "no proxy and no issuer may name the user of the machine itself";
+        return Err(Problem::unauthorized(detail).noting(LOCAL_REFUSED));
+    }
+    Ok(user)
 }

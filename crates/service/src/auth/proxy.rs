@@ -9,6 +9,10 @@ use ipnet::IpNet;
 use super::user_id;
 use crate::problem::Problem;
 
+/// What whoever runs the service is told of a header that may be partly the client's.
+const SEVERAL: &str = "the proxy's header was there twice, or held a comma: refused, because one of the names may be the \
+                       client's own. Let the proxy set the header, not append to it";
+
 /// A proxy that knows its users, and where it is. What anybody else says in its header is not believed.
 #[derive(Debug, Clone)]
 pub struct TrustedProxy {
@@ -38,7 +42,7 @@ impl TrustedProxy {
     /// [`InvalidProxy`].
     pub fn new(header: &str, peers: &[String]) -> Result<Self, InvalidProxy> {
         let name = header.trim().parse().map_err(|_| InvalidProxy::Header(header.to_owned()))?;
-        let peers = peers.iter().map(|peer| network(peer)).collect::<Result<Vec<_>, _>>()?;
+        let peers = networks(peers)?;
         if peers.is_empty() { Err(InvalidProxy::NoPeers) } else { Ok(Self { header: name, peers }) }
     }
 
@@ -50,13 +54,28 @@ impl TrustedProxy {
         if !trusted {
             return Err(Problem::forbidden("the service answers to its proxy only"));
         }
-        // One that the client sent must not stand beside the proxy's own.
+        // One that the client sent must not stand beside the proxy's own, nor in it: proxies append what they find.
         let mut names = headers.get_all(&self.header).iter();
-        match (names.next().and_then(|name| name.to_str().ok()), names.next()) {
-            (Some(name), None) => user_id(name),
-            _ => Err(Problem::unauthorized("the proxy named no user")),
+        let (first, second) = (names.next(), names.next());
+        let name = first.ok_or_else(|| Problem::unauthorized("the proxy named no user"))?;
+        if second.is_some() {
+            return Err(Problem::unauthorized("the proxy named its user twice").noting(SEVERAL));
         }
+        let name = std::str::from_utf8(name.as_bytes())
+            .map_err(|_| Problem::unauthorized("the user's name is not UTF-8"))?;
+        if name.contains(',') {
+            return Err(Problem::unauthorized("the proxy named several users").noting(SEVERAL));
+        }
+        user_id(name)
     }
+}
+
+/// Reads addresses and networks, such as `10.0.0.7` or `10.0.0.0/24`.
+///
+/// # Errors
+/// [`InvalidProxy::Peer`]: the first that is neither.
+pub fn networks(peers: &[String]) -> Result<Vec<IpNet>, InvalidProxy> {
+    peers.iter().map(|peer| network(peer)).collect()
 }
 
 fn network(peer: &str) -> Result<IpNet, InvalidProxy> {
@@ -68,13 +87,14 @@ fn network(peer: &str) -> Result<IpNet, InvalidProxy> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::HeaderValue;
 
     fn user(peer: &str, values: &[&str]) -> Option<String> {
         let peers = ["10.0.0.0/24".to_owned(), "::1".to_owned(), "192.0.2.7".to_owned()];
         let proxy = TrustedProxy::new("X-Forwarded-User", &peers).unwrap();
         let mut headers = HeaderMap::new();
         for value in values {
-            headers.append("x-forwarded-user", value.parse().unwrap());
+            headers.append("x-forwarded-user", HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
         proxy.user(Some(peer.parse().unwrap()), &headers).ok().map(String::from)
     }
@@ -91,9 +111,37 @@ mod tests {
 
     #[test]
     fn it_names_exactly_one_user() {
-        for values in [&[][..], &["ana", "eve"], &[""], &["  "]] {
+        for values in [
+            &[][..],
+            &["ana", "eve"],
+            &["ana", "ana"],
+            &[""],
+            &["  "],
+            &["\u{a0}\u{2003}"],
+            &["ana, eve"],
+            &["ana,"],
+            &["a\u{85}b"],
+        ] {
             assert_eq!(user("10.0.0.1", values), None, "{values:?}");
         }
+    }
+
+    #[test]
+    fn a_name_is_taken_byte_for_byte_and_the_machines_own_never() {
+        let own = ["local\u{a0}", "Local", "local."];
+        for name in ["ana\u{a0}", "\u{2003}ana", "Ana", "Зоя", "李雷", "e\u{301}va", "éva"].iter().chain(&own)
+        {
+            assert_eq!(user("10.0.0.1", &[name]).as_deref(), Some(*name), "{name:?}");
+        }
+        assert_eq!(user("10.0.0.1", &["local"]), None);
+    }
+
+    #[test]
+    fn what_is_no_text_is_nobody() {
+        let proxy = TrustedProxy::new("x-user", &["::1".to_owned()]).unwrap();
+        let headers =
+            HeaderMap::from_iter([(proxy.header.clone(), HeaderValue::from_bytes(b"an\xe1").unwrap())]);
+        assert!(proxy.user("::1".parse().ok(), &headers).is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use adjutant_core::limits::CONFIRMATION_EXPIRY_STATELESS;
-use adjutant_core::{AgentResponse, InputBody, InputId, TurnLimits, read_message};
+use adjutant_core::{AgentResponse, InputBody, TurnLimits, read_message};
 use adjutant_runtime::{RunContext, RunStream};
 use axum::Json;
 use axum::extract::State;
@@ -29,6 +29,7 @@ use super::request::{CompletionRequest, Wishes};
 use super::stateless::{self, Belongs};
 use super::wire::{Completion, Delta, Envelope};
 use crate::auth::User;
+use crate::idempotency::request_name;
 use crate::limits::RunningTurn;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
@@ -39,8 +40,6 @@ use crate::serve::Shared;
 const BEGINNING: Duration = Duration::from_secs(5);
 /// How often a silent stream shows that it lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// A client's own name for a request may be this long, in bytes.
-const IDEMPOTENCY_KEY_MAX: usize = 200;
 /// Clients of this API send some failed requests again by themselves, unless they are told not to.
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
@@ -108,7 +107,7 @@ pub(super) async fn completions(
             .with_output_schema(schema.clone())
             .map_err(|error| invalid("response_format", error.to_string()))?;
     }
-    let name = request_name(&headers)?;
+    let name = request_name(&headers).map_err(|problem| about("idempotency-key", problem))?;
     let belongs = match words_only {
         true => Belongs::New,
         false => stateless::belongs(&app.agent, &user, &said).await?,
@@ -154,19 +153,6 @@ pub(super) async fn completions(
         }
     };
     if stream { pieces(app, passed, envelope).await } else { whole(passed, envelope).await }
-}
-
-/// What the client calls its request, if it gives it a name.
-fn request_name(headers: &HeaderMap) -> Result<Option<InputId>, Problem> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
-    let name = value.to_str().ok().map(str::trim).filter(|name| name.len() <= IDEMPOTENCY_KEY_MAX);
-    match name.and_then(|name| InputId::new(name).ok()) {
-        Some(id) => Ok(Some(id)),
-        None => Err(about(
-            "idempotency-key",
-            Problem::invalid(format!("Idempotency-Key holds 1 to {IDEMPOTENCY_KEY_MAX} ASCII characters")),
-        )),
-    }
 }
 
 /// Follows a turn to its end, whether anybody listens or not.

@@ -16,7 +16,7 @@ use adjutant_core::{
 use adjutant_runtime::Agent;
 use jiff::SignedDuration;
 use sha2::{Digest as _, Sha256};
-use uuid::{Builder, Uuid};
+use uuid::Uuid;
 
 use super::history::Said;
 use crate::problem::Problem;
@@ -53,7 +53,7 @@ pub(super) fn new_id(user: &UserId, said: &[Said], fresh: Uuid, name: Option<&In
     }
     let hash = prefixes(user, said).last().map(|(_, hash)| *hash).unwrap_or_default();
     bytes.iter_mut().rev().zip(hash.iter().rev()).for_each(|(byte, hashed)| *byte = *hashed);
-    ConversationId(Builder::from_custom_bytes(bytes).into_uuid())
+    ConversationId::of_request(bytes)
 }
 
 /// What the last message of a conversation is to.
@@ -63,7 +63,7 @@ pub(super) async fn belongs(agent: &Agent, user: &UserId, said: &[Said]) -> Resu
         return Ok(Belongs::New);
     }
     let failed = |error: StoreError| Problem::store(&error);
-    let waiting = agent.journal().parked(user).await.map_err(failed)?;
+    let waiting = agent.journal().parked(Some(user)).await.map_err(failed)?;
     // The newest first: of two conversations with the same words it is the one on the screen.
     for (key, recorded) in waiting.iter().rev() {
         let Event::TurnParked { pending, content, .. } = &recorded.event else { continue };

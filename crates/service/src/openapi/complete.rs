@@ -8,6 +8,7 @@ use crate::problem::MEDIA_TYPE;
 
 /// What stands in front of every handler answers like this.
 const EVERYWHERE: &[(&str, &str)] = &[
+    ("400", "The request names two hosts."),
     ("403", "The host name or the page's origin is not one that may ask."),
     ("500", "Something is wrong on the service's side."),
 ];
@@ -16,9 +17,11 @@ const IDENTIFIED: &[(&str, &str)] = &[
     ("401", "Nobody knows who asks."),
     ("429", "The user's own bound is reached (`limit_reached`), or the provider's (`rate_limit`, `quota`)."),
     ("503", "The service cannot reach its data, its model or its keys right now."),
+    ("507", "The service has no space to store anything."),
 ];
 /// Where something is sent.
 const WITH_BODY: &[(&str, &str)] = &[
+    ("408", "The body came too slowly."),
     ("413", "The body is larger than 1 MiB."),
     ("415", "The body is not said to be JSON."),
     ("422", "The request cannot be understood."),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_core::port::Loaded;
 use adjutant_core::{
-    AgentResponse, ConversationId, ConversationKey, Input, InputBody, InputId, TurnId, UserId, conversation,
+    ConversationId, ConversationKey, Input, InputBody, InputId, TurnId, UserId, conversation,
 };
 use adjutant_runtime::{RunContext, RunError};
 use axum::Json;
@@ -25,7 +25,7 @@ use super::recorded::{self, Names, Of, has_input};
 use super::sse;
 use crate::agui::{Encoder, RunAgentInput};
 use crate::auth::User;
-use crate::chat::{ChatResponse, THREAD_ID_MAX, conversation_of};
+use crate::chat::{ChatResponse, FailedTurn, THREAD_ID_MAX, answer, conversation_of};
 use crate::length::at_most;
 use crate::object::Object;
 use crate::problem::Problem;
@@ -46,8 +46,10 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         (ChatResponse = "application/json"), (String = "text/event-stream"))),
     (status = 404, description = "What was answered does not wait (any more)."),
     (status = 409, description = "Something waits for an answer first."),
-    (status = 502, description = "The model did not give a usable answer."),
-    (status = 504, description = "The model did not answer in time."),
+    (status = 502, description = "The model did not give a usable answer.", body = FailedTurn,
+        content_type = "application/problem+json"),
+    (status = 504, description = "The model did not answer in time.", body = FailedTurn,
+        content_type = "application/problem+json"),
 ))]
 pub(crate) async fn start(
     State(app): State<Shared>,
@@ -80,8 +82,14 @@ pub(crate) async fn start(
             let running = app.begin_turn(&key.user)?;
             if let Some(body) = asked.body.clone() {
                 // Whoever is told that the run has begun can rely on its end, also if this process does not live to see it.
-                let input =
-                    Input { id: id.clone(), at: app.agent.now(), request_id: request_id.clone(), body };
+                let input = Input {
+                    id: id.clone(),
+                    at: app.agent.now(),
+                    request_id: request_id.clone(),
+                    fingerprint: None,
+                    after: 0,
+                    body,
+                };
                 let accepted = app.agent.journal().submit(&key, &input).await;
                 accepted.map_err(|error| Problem::store(&error))?;
             }
@@ -101,7 +109,7 @@ pub(crate) async fn start(
         Some(Err(error)) => return Err(Problem::run(error)),
         None => return Err(Problem::internal()),
     };
-    json(&app, response, input.thread_id, answers)
+    Ok(answer(&app, response, answers, Some(input.thread_id))?.into_response())
 }
 
 /// The same run again, after this process forgot it, or from another one.
@@ -129,22 +137,7 @@ async fn again(
         response
     });
     let response = turn.await.map_err(|_| Problem::internal())?.map_err(|error| Problem::run(&error))?;
-    json(app, response, input.thread_id, input.resume.len())
-}
-
-fn json(
-    app: &Shared,
-    response: AgentResponse,
-    thread_id: String,
-    answers: usize,
-) -> Result<Response, Problem> {
-    match Problem::of_turn(&response).or_else(|| Problem::of_answers(&response, answers)) {
-        Some(problem) => Err(problem),
-        None => {
-            let model = app.agent.model().id().to_string();
-            Ok(Json(ChatResponse::of(response, Some(thread_id), model)).into_response())
-        }
-    }
+    Ok(answer(app, response, input.resume.len(), Some(input.thread_id))?.into_response())
 }
 
 /// A run that fails before it begins.
@@ -154,11 +147,6 @@ fn refused(app: &Shared, key: ConversationKey, input: &RunAgentInput, problem: &
     let run = Run::new(key, input.run_id.clone());
     run.tell([encoder.failed(problem)]);
     sse::response(Arc::new(run), 0, None)
-}
-
-/// A name for an input that has none of a client's.
-fn input_id() -> Result<InputId, Problem> {
-    InputId::new(Uuid::now_v7().to_string()).map_err(|_| Problem::internal())
 }
 
 /// A client's name for a run.
@@ -271,8 +259,8 @@ pub(crate) async fn cancel(
     }
     if conversation::pending(&loaded.events).is_empty() {
         // Whoever runs it looks for this about once a second.
-        let (id, at) = (input_id()?, app.agent.now());
-        let input = Input { id, at, request_id, body: InputBody::Cancel };
+        let (id, at) = (InputId::from(Uuid::now_v7()), app.agent.now());
+        let input = Input { id, at, request_id, fingerprint: None, after: 0, body: InputBody::Cancel };
         app.agent.journal().submit(&key, &input).await.map_err(|error| Problem::store(&error))?;
         return Ok(answer(CancelStatus::Stopping));
     }

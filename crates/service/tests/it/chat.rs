@@ -103,6 +103,41 @@ async fn a_model_that_fails_has_the_status_of_its_failure() {
     service.stop().await;
 }
 
+/// Whatever came of a turn, its decision stands in the same members.
+#[tokio::test]
+async fn a_turn_that_failed_is_a_problem_with_the_decision_and_what_was_done() {
+    let faults = [
+        (r#"{"fault": "timeout", "repeat": true}"#, 504, "ERROR:LLM_FAILURE"),
+        (r#"{"fault": "server", "repeat": true}"#, 503, "ERROR:LLM_FAILURE"),
+        (r#"{"fault": "invalid_response", "repeat": true}"#, 502, "ERROR:LLM_FAILURE"),
+        (r#"{"fault": "rate_limit", "repeat": true}"#, 429, "REFUSAL:RATE_LIMITED"),
+    ];
+    for (fault, status, outcome) in faults {
+        let add = r#"{"calls": [{"name": "add_task", "args": {"description": "buy milk"}}]}"#;
+        let service = Running::start(&format!("{add}\n{fault}")).await;
+        let anna = service.token("anna").await;
+        let failed = service.chat(&anna, &json!({"message": "add buy milk", "thread_id": "t_1"})).await;
+        assert_eq!(failed.status, status, "{failed:?}");
+        assert!(failed.head.contains("application/problem+json"), "{}", failed.head);
+        let body = &failed.body;
+        assert_eq!(
+            (&body["decision"], &body["intent"], &body["outcome"], &body["thread_id"]),
+            (&json!("INVOKE_TOOL"), &json!("CREATE_TASK"), &json!(outcome), &json!("t_1")),
+            "{failed:?}"
+        );
+        assert_eq!(body["content"], body["detail"]);
+        assert!(body["content"].as_str().unwrap().starts_with("Added “buy milk”.\n"), "{failed:?}");
+        assert_eq!((&body["tools_used"][0]["tool"], &body["pending"]), (&json!("add_task"), &json!([])));
+        // What exactly failed is for whoever runs the service.
+        assert!(body.get("error").is_none() && !failed.text.contains("scripted "), "{failed:?}");
+        let bearer = [("Authorization", format!("Bearer {anna}"))];
+        let path = format!("/v1/decisions/{}", body["run_id"].as_str().unwrap());
+        let row = service.ask("GET", &path, &bearer, "").await;
+        assert_eq!((row.status, &row.body["outcome"]), (200, &body["outcome"]), "{row:?}");
+        service.stop().await;
+    }
+}
+
 #[tokio::test]
 async fn a_request_with_a_name_sent_again_is_the_same_request() {
     let script = concat!(

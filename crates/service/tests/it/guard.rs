@@ -1,6 +1,7 @@
 //! Who may ask.
 
 use adjutant_core::port::TokenStore as _;
+use adjutant_service::{Auth, TrustedProxy};
 use serde_json::json;
 
 use crate::harness::Running;
@@ -36,6 +37,33 @@ async fn other_hosts_and_other_pages_are_refused() {
     let headers = [("Authorization", format!("Bearer {token}")), ("Host", "tasks.example".to_owned())];
     assert_eq!(service.ask("POST", "/v1/chat", &headers, &body).await.status, 200);
     service.stop().await;
+}
+
+#[tokio::test]
+async fn no_proxy_names_the_machines_own_user_nor_several() {
+    let service = Running::start_set(r#"{"text": "Hello."}"#, |config| {
+        config.auth = Auth::Proxy(TrustedProxy::new("X-User", &["127.0.0.1".to_owned()]).unwrap());
+    })
+    .await;
+    let me = async |names: &[&str]| {
+        let headers: Vec<_> = names.iter().map(|name| ("X-User", (*name).to_owned())).collect();
+        service.ask("GET", "/v1/me", &headers, "").await
+    };
+    for name in ["ana", "Зоя", "Local", "\u{2003}ana"] {
+        assert_eq!(me(&[name]).await.body["user"], name);
+    }
+    // White space around a header's value is none of it.
+    assert_eq!(me(&[" ana "]).await.body["user"], "ana");
+    for names in
+        [&["local"][..], &[" local "], &["ana, eve"], &["ana", "eve"], &["ana", "ana"], &["\u{a0}"], &[]]
+    {
+        let refused = me(names).await;
+        assert_eq!((refused.status, &refused.body["code"]), (401, &json!("unauthorized")), "{names:?}");
+        assert!(refused.body["detail"].is_string(), "{names:?}");
+    }
+    let told = service.stop().await;
+    assert!(told.iter().any(|words| words.contains("named the user \"local\"")), "{told:?}");
+    assert!(told.iter().any(|words| words.contains("held a comma")), "{told:?}");
 }
 
 #[tokio::test]

@@ -1,14 +1,14 @@
 //! A running service, and a client of few words.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use adjutant_core::port::TokenStore as _;
 use adjutant_core::{Budgets, CancellationToken, ToolError, UserId};
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::{Agent, AgentBuilder};
-use adjutant_service::{Auth, Service, ServiceConfig, new_token};
+use adjutant_service::{Auth, Service, ServiceConfig, ServiceEvent, new_token};
 use adjutant_store::sqlite::Store;
 use adjutant_store::worker_id;
 use adjutant_tools::{FunctionTool, task_tools};
@@ -22,6 +22,7 @@ pub(crate) struct Running {
     pub(crate) store: Arc<Store>,
     stop: CancellationToken,
     task: JoinHandle<()>,
+    told: Arc<Mutex<Vec<String>>>,
 }
 
 /// An answer as it came.
@@ -65,6 +66,27 @@ impl Running {
         script: &str,
         with: impl FnOnce(AgentBuilder) -> AgentBuilder,
     ) -> Self {
+        Self::start_as(store, script, with, |_| {}).await
+    }
+
+    /// One of several replicas behind a load balancer.
+    pub(crate) async fn start_replica(store: Arc<Store>) -> Self {
+        let script = r#"{"text": "Done.", "repeat": true}"#;
+        Self::start_as(store, script, |builder| builder, |config| config.mcp_sessions = false).await
+    }
+
+    /// A service of other settings.
+    pub(crate) async fn start_set(script: &str, set: impl FnOnce(&mut ServiceConfig)) -> Self {
+        let store = Arc::new(Store::in_memory().await.unwrap());
+        Self::start_as(store, script, |builder| builder, set).await
+    }
+
+    async fn start_as(
+        store: Arc<Store>,
+        script: &str,
+        with: impl FnOnce(AgentBuilder) -> AgentBuilder,
+        set: impl FnOnce(&mut ServiceConfig),
+    ) -> Self {
         let builder = Agent::builder("adjutant")
             .instruction("Be brief.")
             .tools(task_tools(store.clone()))
@@ -74,11 +96,17 @@ impl Running {
         let agent = with(builder).build().unwrap();
         let mut config = ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::Token(store.clone()));
         config.hosts = vec!["tasks.example".to_owned()];
+        set(&mut config);
         let service = Service::bind(agent, config).await.unwrap().with_tasks(store.clone());
         let (address, stop) = (service.address(), CancellationToken::new());
         let stopping = stop.clone();
-        let task = tokio::spawn(async move { service.run(stopping, |_| {}).await.unwrap() });
-        Self { address, store, stop, task }
+        let told = Arc::<Mutex<Vec<String>>>::default();
+        let hearing = told.clone();
+        let task = tokio::spawn(async move {
+            let report = |event: &ServiceEvent| hearing.lock().unwrap().push(event.to_string());
+            service.run(stopping, report).await.unwrap();
+        });
+        Self { address, store, stop, task, told }
     }
 
     /// A token of a user.
@@ -124,9 +152,10 @@ impl Running {
         Answer { status, head, body: serde_json::from_str(body).unwrap_or(Value::Null), text }
     }
 
-    /// Ends the service in order.
-    pub(crate) async fn stop(self) {
+    /// Ends the service in order, and gives what it told whoever runs it.
+    pub(crate) async fn stop(self) -> Vec<String> {
         self.stop.cancel();
         self.task.await.unwrap();
+        std::mem::take(&mut self.told.lock().unwrap())
     }
 }

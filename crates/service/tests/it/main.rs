@@ -2,8 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "panicking is how a test fails, in its helpers too")]
 
 mod chat;
+mod door;
 mod guard;
 mod harness;
+mod mcp;
 mod openai;
 mod report;
 mod resources;

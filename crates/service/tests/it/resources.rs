@@ -152,14 +152,50 @@ async fn a_person_calls_tools_through_the_same_gate() {
     let asked = invoke("delete_task", json!({"args": {"task_id": "milk"}})).await;
     assert_eq!((asked.status, &asked.body["code"]), (409, &json!("pending_confirmation")), "{asked:?}");
     assert!(asked.body["preview"].as_str().unwrap().contains("buy milk"), "{asked:?}");
-    for body in
-        [json!({"args": {"task_id": "1"}, "confirm": "yes"}), json!({"args": {"task_id": "1"}, "confirm": 1})]
+    let shown = &asked.body["confirm"];
+    for (confirm, status) in
+        [(json!(true), 422), (json!(1), 422), (json!("yes"), 404), (json!("0".repeat(64)), 404)]
     {
-        assert_eq!(invoke("delete_task", body).await.status, 422, "only true is a yes");
+        let body = json!({"args": {"task_id": "milk"}, "confirm": confirm});
+        let refused = invoke("delete_task", body).await;
+        assert_eq!(refused.status, status, "only what was shown is a yes");
+        if !confirm.is_string() {
+            let detail = refused.body["detail"].as_str().unwrap();
+            assert!(
+                detail.contains("pending_confirmation") && detail.contains("nothing was done"),
+                "{detail}"
+            );
+        }
     }
-    assert_eq!(get(&service, &anna, "/v1/tasks").await["tasks"].as_array().unwrap().len(), 1);
-    let gone = invoke("delete_task", json!({"args": {"task_id": "1"}, "confirm": true})).await;
-    assert_eq!((gone.status, &gone.body["result"]["success"]), (200, &json!(true)), "{gone:?}");
+    // Nor does it confirm anything else.
+    invoke("add_task", json!({"args": {"description": "pay the rent"}})).await;
+    for (tool, args) in [
+        ("delete_task", json!({"task_id": "2"})),
+        ("update_task", json!({"task_id": "1", "description": "x"})),
+    ] {
+        assert_eq!(invoke(tool, json!({"args": args, "confirm": shown})).await.status, 422, "{tool}");
+    }
+    // What runs is what was shown, whatever its words stand for by now.
+    invoke("update_task", json!({"args": {"task_id": "1", "description": "buy bread"}})).await;
+    invoke("update_task", json!({"args": {"task_id": "2", "description": "buy milk"}})).await;
+    let waits = get(&service, &anna, "/v1/pending").await;
+    assert_eq!(waits["pending"][0]["interrupt_id"], *shown);
+    assert_eq!(waits["pending"][0]["thread_id"], asked.body["thread_id"]);
+    let gone = invoke("delete_task", json!({"args": {"task_id": "milk"}, "confirm": shown})).await;
+    assert_eq!((gone.status, &gone.body["args"]["task_id"]), (200, &json!("1")), "{gone:?}");
+    assert_eq!(get(&service, &anna, "/v1/pending").await, json!({"pending": []}));
+    let left = get(&service, &anna, "/v1/tasks").await;
+    assert_eq!((left["tasks"].as_array().unwrap().len(), &left["tasks"][0]["id"]), (1, &json!("2")));
+    // A call that waits is answered like any other.
+    let asked = invoke("delete_task", json!({"args": {"task_id": "2"}})).await;
+    let no = json!({
+        "thread_id": asked.body["thread_id"],
+        "resume": [{"interrupt_id": asked.body["confirm"], "approved": false}],
+    });
+    let kept = ask(&service, &anna, "POST", "/v1/chat", &no).await;
+    assert_eq!(kept.body["outcome"], "REFUSAL:CONFIRMATION_DENIED", "{kept:?}");
+    let asked = invoke("delete_task", json!({"args": {"task_id": "2"}})).await;
+    invoke("delete_task", json!({"args": {"task_id": "2"}, "confirm": asked.body["confirm"]})).await;
     assert_eq!(get(&service, &anna, "/v1/tasks").await, json!({"tasks": []}));
 
     for (tool, body, status) in [
@@ -169,13 +205,50 @@ async fn a_person_calls_tools_through_the_same_gate() {
         ("add_task", json!({"args": {"description": "x", "user_id": "bert"}}), 422),
         ("add_task", json!({"args": {"description": "x"}, "user_id": "bert"}), 422),
         ("add_task", json!({"args": []}), 422),
-        ("delete_task", json!({"args": {"task_id": "no such words"}, "confirm": true}), 422),
+        ("delete_task", json!({"args": {"task_id": "no such words"}}), 422),
     ] {
         let refused = invoke(tool, body.clone()).await;
         assert_eq!(refused.status, status, "{tool} {body}: {refused:?}");
         assert!(refused.head.contains("application/problem+json"));
     }
     assert_eq!(ask(&service, &anna, "GET", "/v1/tasks?status=some", &Value::Null).await.status, 422);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_with_a_name_is_one_request() {
+    let service = Running::start(MILK).await;
+    let anna = service.token("anna").await;
+    let send = async |path: &str, key: &str, body: Value| {
+        let headers = [("Authorization", format!("Bearer {anna}")), ("Idempotency-Key", key.to_owned())];
+        service.ask("POST", path, &headers, &body.to_string()).await
+    };
+    let add = json!({"args": {"description": "buy milk"}});
+    let first = send("/v1/tools/add_task/invoke", "k1", add.clone()).await;
+    let again = send("/v1/tools/add_task/invoke", "k1", add.clone()).await;
+    assert_eq!((first.status, &first.body), (200, &again.body), "{again:?}");
+    for (tool, args) in [
+        ("add_task", json!({"description": "buy bread"})),
+        ("list_tasks", json!({})),
+        ("complete_task", json!({"task_id": "1"})),
+    ] {
+        let other = send(&format!("/v1/tools/{tool}/invoke"), "k1", json!({ "args": args })).await;
+        assert_eq!((other.status, &other.body["code"]), (422, &json!("idempotency_key_reused")), "{other:?}");
+    }
+    // With a name, also the answer to a question can be sent again.
+    let asked = send("/v1/tools/delete_task/invoke", "k2", json!({"args": {"task_id": "milk"}})).await;
+    assert_eq!(asked.status, 409);
+    let yes = json!({"args": {"task_id": "milk"}, "confirm": asked.body["confirm"]});
+    let gone = send("/v1/tools/delete_task/invoke", "k2", yes.clone()).await;
+    assert_eq!(gone.status, 200, "{gone:?}");
+    assert_eq!(send("/v1/tools/delete_task/invoke", "k2", yes).await.body, gone.body);
+    assert_eq!(get(&service, &anna, "/v1/tasks").await, json!({"tasks": []}));
+
+    let said = send("/v1/chat", "k3", json!({"message": "hello"})).await;
+    assert_eq!(said.status, 200, "{said:?}");
+    assert_eq!(send("/v1/chat", "k3", json!({"message": "hello"})).await.body, said.body);
+    let other = send("/v1/chat", "k3", json!({"message": "something else"})).await;
+    assert_eq!((other.status, &other.body["code"]), (422, &json!("idempotency_key_reused")), "{other:?}");
     service.stop().await;
 }
 

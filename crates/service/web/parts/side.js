@@ -29,6 +29,12 @@ export function Side() {
     <label class="search"><${Icon} name="search" /><span class="only-heard">Search conversations</span>
       <input type="search" placeholder="Search" autocomplete="off" onInput=${search} /></label>
     <div class="threads">
+      ${state.waits.length
+        ? html`<section>
+            <h2>Waits for you</h2>
+            <ul>${state.waits.map((call) => html`<${Wait} key=${call.interrupt_id} call=${call} isOpen=${call.thread_id === state.threadId} />`)}</ul>
+          </section>`
+        : null}
       ${[...groups].map(([name, list]) => html`<section key=${name}>
         <h2>${name}</h2>
         <ul>${list.map((thread) => html`<${Thread} key=${thread.thread_id} thread=${thread} isOpen=${thread.thread_id === state.threadId} />`)}</ul>
@@ -45,6 +51,19 @@ export function Side() {
       ${me.auth === "token" ? html`<${IconButton} icon="out" name="Sign out" onClick=${signOut} />` : null}
     </footer>
   </nav>`;
+}
+
+/** A call of another program that waits for an answer. */
+function Wait({ call, isOpen }) {
+  const open = (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    openThread(call.thread_id);
+  };
+  return html`<li class=${classes("thread", isOpen && "is-open")}>
+    <a href=${`#/t/${call.thread_id}`} aria-current=${isOpen ? "page" : undefined} title=${`${call.preview} – ${call.tool}`} dir="auto" onClick=${open}>${call.preview}</a>
+    <span class="dot" role="img" aria-label="waits for your answer" title="Waits for your answer" />
+  </li>`;
 }
 
 function Thread({ thread, isOpen }) {

@@ -1,6 +1,6 @@
 // The tasks: live from the runs, changed through the same tools the model uses, with the person as caller.
 
-import { invoke, loadTasks } from "../actions.js";
+import { invoke, loadTasks, withdraw } from "../actions.js";
 import { taskChanges } from "../conversation.js";
 import { moment, when } from "../format.js";
 import { setIn, state } from "../state.js";
@@ -67,7 +67,7 @@ function Add({ act }) {
 }
 
 function Task({ task, act, change }) {
-  const [mode, setMode] = useState(null); // null | "rename" | { preview }
+  const [mode, setMode] = useState(null); // null | "rename" | { preview, thread_id, confirm }
   const [isBusy, setBusy] = useState(false);
   const row = useRef(null);
   useEffect(() => {
@@ -97,13 +97,17 @@ function Task({ task, act, change }) {
       await act("Deleted", "delete_task", { task_id: task.id }, confirm);
       setMode(null);
     } catch (problem) {
-      setMode({ preview: problem.preview ?? problem.message });
+      setMode({ preview: problem.preview ?? problem.message, thread_id: problem.thread_id, confirm: problem.confirm });
     }
   });
+  const keep = () => {
+    if (mode?.confirm) withdraw(mode);
+    setMode(null);
+  };
   const key = (event) => {
     if (event.key === "Escape" && mode) {
       event.stopPropagation();
-      setMode(null);
+      keep();
     }
   };
   return html`<li ref=${row} class=${classes("task", task.completed && "is-done", change && "is-changed")} onKeyDown=${key} data-task=${task.id}>
@@ -117,15 +121,15 @@ function Task({ task, act, change }) {
         : html`<span class="task-words" dir="auto" title=${`Added ${moment(task.created_at)}`} onDblClick=${() => setMode("rename")}>${task.description}</span>
             <span class="task-tools">
               <${IconButton} icon="edit" name=${`Rename ${task.description}`} disabled=${isBusy} onClick=${() => setMode("rename")} />
-              <${IconButton} icon="trash" name=${`Delete ${task.description}`} disabled=${isBusy} onClick=${() => remove(false)} />
+              <${IconButton} icon="trash" name=${`Delete ${task.description}`} disabled=${isBusy} onClick=${() => remove()} />
             </span>`}
     </div>
     ${mode?.preview
       ? html`<div class="ask" role="group" aria-label="Confirm">
           <p dir="auto">${mode.preview}?</p>
           <div class="row">
-            <button data-first type="button" class="button is-plain" onClick=${() => setMode(null)}>Keep</button>
-            <button type="button" class="button is-danger" disabled=${isBusy} onClick=${() => remove(true)}>Delete</button>
+            <button data-first type="button" class="button is-plain" onClick=${keep}>Keep</button>
+            <button type="button" class="button is-danger" disabled=${isBusy} onClick=${() => remove(mode.confirm)}>Delete</button>
           </div>
         </div>`
       : null}
