@@ -200,8 +200,13 @@ pub(crate) enum Command {
         schema: Option<PathBuf>,
     },
     /// See and change tasks, without a language model
-    #[command(subcommand)]
-    Tasks(Tasks),
+    Tasks {
+        #[command(subcommand)]
+        command: Tasks,
+        /// A name for this change, for scripts: the same command with the same name again does nothing twice
+        #[arg(long, global = true, value_name = "KEY")]
+        idempotency_key: Option<String>,
+    },
     /// What the assistant can do: its own tools, those of MCP servers, and what is asked before they run
     Tools,
     /// See and change what is remembered of you, in your vault
@@ -210,6 +215,9 @@ pub(crate) enum Command {
     /// Answer what waits for a yes or no, or for what became of it
     #[command(subcommand)]
     Pending(Pending),
+    /// Open turns of all users, for whoever runs a service: which wait or are left, and ending one that cannot go on
+    #[command(subcommand)]
+    Turns(Turns),
     /// Conversations: find, read, name, export or delete them
     #[command(subcommand)]
     Sessions(crate::sessions::Sessions),
@@ -336,6 +344,22 @@ pub(crate) enum Token {
     List,
     /// Refuse one from now on
     Revoke {
+        /// Its id, or a part of its beginning or end that fits no other
+        id: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Turns {
+    /// Those that wait for a person, and those that nobody works on
+    List,
+    /// The steps of one, without what was said
+    Show {
+        /// Its id, or a part of its beginning or end that fits no other
+        id: String,
+    },
+    /// End one: what has not begun is not done; asks first, or needs -y
+    Drop {
         /// Its id, or a part of its beginning or end that fits no other
         id: String,
     },
@@ -578,7 +602,7 @@ impl Cli {
         match &self.command {
             Some(Command::Models(command)) => matches!(command, Models::Test { .. } | Models::Call(_)),
             Some(
-                Command::Tasks(_)
+                Command::Tasks { .. }
                 | Command::Memory(_)
                 | Command::Mcp(_)
                 | Command::Log(_)
@@ -586,6 +610,7 @@ impl Cli {
                 | Command::Token(_)
                 | Command::Tools
                 | Command::Db(_)
+                | Command::Turns(_)
                 | Command::Doctor
                 | Command::Init(_)
                 | Command::Completions { .. }

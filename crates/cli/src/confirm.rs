@@ -3,7 +3,7 @@
 mod keys; // one key, or a line
 mod question; // what is asked
 
-pub(crate) use question::preview;
+pub(crate) use question::{preview, whole};
 
 use adjutant_core::{
     Answer, Arguments, DoubtReading, PendingCall, Reading, Verdict, read_doubt_words, read_words,
@@ -13,13 +13,13 @@ use crate::chat::outside;
 use crate::display::json_line;
 use crate::lines::{Interrupts, Lines};
 use crate::screen::Screen;
-use crate::tty::Mode;
 use keys::Typed;
 use question::question;
 
 /// Keys that are an answer by themselves.
 const YES_NO_EDIT: &[char] = &['y', 'n', 'e'];
 const DONE_RETRY_LEAVE: &[char] = &['d', 'r', 'l'];
+const VIEW_NO: &[char] = &['v', 'n'];
 
 /// What came of asking.
 #[derive(Debug, PartialEq)]
@@ -62,12 +62,34 @@ impl Approver<'_> {
     async fn ask(&mut self, call: &PendingCall) -> Asked {
         // Nothing draws while somebody types.
         self.screen.end_live();
-        let question = question(call);
+        // All of what a yes is to is shown before there is one.
+        let mut folded = whole(call);
         loop {
-            let line = match self.answer(&question, call.doubt.is_some()).await {
+            let question = question(call, folded.is_some());
+            let keys = match (&folded, call.doubt.is_some()) {
+                (Some(_), _) => VIEW_NO,
+                (None, true) => DONE_RETRY_LEAVE,
+                (None, false) => YES_NO_EDIT,
+            };
+            let line = match self.answer(&question, keys).await {
                 Ok(line) => line,
                 Err(asked) => return asked,
             };
+            if let Some(whole) = &folded {
+                match line.trim() {
+                    "v" | "V" | "view" => {
+                        self.screen.side_line(&format!("  {whole}"));
+                        folded = None;
+                    }
+                    words
+                        if call.doubt.is_none() && (words.is_empty() || read_words(words) == Reading::No) =>
+                    {
+                        return Asked::Answer(call.answer(Verdict::Denied));
+                    }
+                    _ => self.screen.side_line("  Please look at all of it first: v. Or answer n."),
+                }
+                continue;
+            }
             let read = match (call.doubt.is_some(), line.trim()) {
                 (true, words) => doubt(words).ok_or("Please answer d, r or l."),
                 // Enter alone keeps things as they are.
@@ -94,8 +116,7 @@ impl Approver<'_> {
     }
 
     /// A key or a line; a line where keys cannot be read one by one.
-    async fn answer(&mut self, question: &str, doubt: bool) -> Result<String, Asked> {
-        let single = if doubt { DONE_RETRY_LEAVE } else { YES_NO_EDIT };
+    async fn answer(&mut self, question: &str, single: &'static [char]) -> Result<String, Asked> {
         match keys::ask(question, single, self.interrupts).await {
             Ok(Typed::Words(words)) => Ok(words),
             Ok(Typed::Interrupted) => Err(Asked::Interrupted),
@@ -108,16 +129,12 @@ impl Approver<'_> {
     async fn edited(&mut self, call: &PendingCall) -> Result<Option<Arguments>, Asked> {
         let text = if outside::editor().is_some() {
             let shown = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();
-            let mode = Mode::line();
-            let edited = tokio::task::spawn_blocking(move || outside::edited(&shown)).await;
-            drop(mode);
-            match edited {
-                Ok(Ok(text)) => text,
-                Ok(Err(error)) => {
+            match outside::edited(&shown).await {
+                Ok(text) => text,
+                Err(error) => {
                     self.screen.error(&error);
                     return Ok(None);
                 }
-                Err(_) => return Ok(None),
             }
         } else {
             self.line(&format!("  {}\n  instead, as JSON: ", json_line(&call.arguments))).await?

@@ -1,5 +1,7 @@
 //! `adjutant db`: how the database is, whether it is whole, and a copy of it; and what is old goes.
 
+mod users; // whose names could be taken for each other
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -62,6 +64,10 @@ pub(crate) async fn run(
         }
         Db::Check => {
             let findings = store.check().await?;
+            // Where the database is damaged, reading them may fail: that is among the findings.
+            for notice in users::notices(&store.users().await.unwrap_or_default()) {
+                screen.note(&notice);
+            }
             if json {
                 screen.answer_line(&json_line(&findings));
             } else if findings.is_empty() {

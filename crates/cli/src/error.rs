@@ -100,6 +100,9 @@ pub(crate) struct CliError {
     pub(crate) retry_after: Option<Duration>,
 }
 
+/// The code of [`CliError::read_only`].
+pub(crate) const READ_ONLY: &str = "read_only";
+
 impl CliError {
     fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
@@ -114,6 +117,11 @@ impl CliError {
     /// A setting, a key, a model's name or a place on disk has to be changed first.
     pub(crate) fn configuration(message: impl Into<String>) -> Self {
         Self::new(Exit::Configuration, "configuration", message)
+    }
+
+    /// Something had to be written where nothing may be.
+    pub(crate) fn read_only(message: impl Into<String>) -> Self {
+        Self::new(Exit::Configuration, READ_ONLY, message)
     }
 
     /// A provider needs a key, and there is none.
@@ -191,7 +199,7 @@ fn ways_out(error: &ModelError) -> Vec<String> {
     let way: &str = match error {
         ModelError::RateLimited { .. } => "wait a little, or use another model: adjutant -m embedded …",
         ModelError::Quota { .. } => "look at your plan with the provider, or use another model: -m embedded",
-        ModelError::Timeout { provider, waited, bound: TimeBound::Silence } => {
+        ModelError::Timeout { provider, waited, bound: TimeBound::Silence | TimeBound::Pause } => {
             return vec![more_time(provider, *waited)];
         }
         ModelError::Timeout { provider, bound: TimeBound::Connect, .. } if local(provider) => {
@@ -299,6 +307,7 @@ mod tests {
                 ("LIMIT:CONTEXT", 6),
                 ("CANCELLED:BY_USER", 130),
                 ("INTERRUPTED:IN_DOUBT", 1),
+                ("ERROR:POISONED", 1),
             ]
         );
     }

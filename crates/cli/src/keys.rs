@@ -149,7 +149,7 @@ fn list(sources: &Sources, screen: &Screen, json: bool) -> Result<Exit, CliError
             continue;
         }
         let origin = settings.shown.iter().find(|shown| shown.name == variable).map(|shown| &shown.origin);
-        let key = settings.provider(provider).key;
+        let key = settings.provider(provider).any_key().cloned();
         if let (Some(origin), Some(key)) = (origin, key) {
             rows.push((variable, vec![provider.name], origin, crate::config::end_of(&key)));
         }

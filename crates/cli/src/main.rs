@@ -47,10 +47,11 @@ mod threads; // how many the model uses
 mod token; // who may ask a service
 mod tools; // what the assistant can do
 mod tty; // how the terminal treats what is typed
+mod turns; // open turns of all users
+mod usage; // what was typed wrong
 mod wiring; // the pieces put together
 
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -67,7 +68,7 @@ fn main() -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return not_parsed(&error),
+        Err(error) => return not_parsed(error),
     };
     let verbosity = match (cli.global.quiet, cli.global.verbose) {
         (true, _) => Verbosity::Quiet,
@@ -132,11 +133,9 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     let take_up = sessions::TakeUp::of(continues, resume);
     // Both leave standard output to programs.
     let json = json || stream_json;
-    // Whoever serves chose the folder; `ask` and `chat` may stand in one that somebody else filled.
     let serves = matches!(command, Some(Command::Serve(_)));
-    let env_file = env_file.or_else(|| serves.then(|| PathBuf::from(".env")).filter(|file| file.is_file()));
     let place = mcp::Place { config: config.clone(), env_file: env_file.clone(), database: database.clone() };
-    let sources = Sources::of_process(config, env_file, model, database, vault)?;
+    let sources = Sources { serves, ..Sources::of_process(config, env_file, model, database, vault)? };
     let stdin = std::io::stdin();
     let in_chat = match &command {
         None => prompt.is_empty() && stdin.is_terminal() && !json,
@@ -158,8 +157,11 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         Some(Command::Mcp(options)) => return mcp::run(load(), screen, options, place).await,
         Some(Command::Tools) => return tools::run(&load()?, screen, json).await,
         Some(Command::Token(command)) => return token::run(&load()?, screen, command, json).await,
-        Some(Command::Tasks(command)) => return tasks::run(&load()?, screen, command, &yes, json).await,
+        Some(Command::Tasks { command, idempotency_key }) => {
+            return tasks::run(&load()?, screen, (command, idempotency_key), &yes, json).await;
+        }
         Some(Command::Memory(command)) => return memory::run(&load()?, screen, command, &yes, json).await,
+        Some(Command::Turns(command)) => return turns::run(&load()?, screen, command, &yes, json).await,
         Some(Command::Pending(command)) => return pending::run(&load()?, screen, command, yes, json).await,
         Some(Command::Sessions(command)) => {
             return sessions::run(&load()?, screen, command, &yes, json).await;
@@ -203,7 +205,8 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
 }
 
 /// Help and version are answers; anything else is a usage error, as JSON too if that was asked for.
-fn not_parsed(error: &clap::Error) -> ExitCode {
+fn not_parsed(error: clap::Error) -> ExitCode {
+    let error = usage::harmless(error);
     // A closed pipe is nobody's error.
     let _ = error.print();
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {

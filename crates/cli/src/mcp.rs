@@ -65,8 +65,7 @@ async fn opened(
             // Standard error may be closed; then nobody wants to know.
             let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{error}\n").as_bytes());
         })
-        .build()
-        .map_err(|error| CliError::failed(error.to_string()))?;
+        .build();
     Ok((server, user))
 }
 

@@ -1,5 +1,7 @@
 //! Which model answers: what was named, else what there is. Never another one silently.
 
+mod consent; // whether a key may go where the working directory says
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -104,7 +106,7 @@ impl Choice {
         if let Some(spec) = &settings.model {
             return Ok((Self::parse(spec)?, Named::Yes));
         }
-        let with_key = || Provider::by_preference().filter(|row| settings.provider(row).key.is_some());
+        let with_key = || Provider::by_preference().filter(|row| settings.provider(row).any_key().is_some());
         let has_model =
             |row: &&Provider| row.default_model.is_some() || settings.provider(row).model.is_some();
         if let Some(provider) = with_key().find(has_model) {
@@ -134,6 +136,7 @@ async fn running(settings: &Settings, screen: &Screen) -> Result<Option<Choice>,
     if set.model.is_some() {
         return Ok(Some(Choice::Vendor(provider, set.model)));
     }
+    consent::ask(settings, screen, provider, &Override::default()).await?;
     let connection = connection(settings, provider, &Override::default())?;
     Ok(match ollama::discover(&connection, ollama::PATIENCE).await {
         Found::Model(name) => Some(Choice::Vendor(provider, Some(name))),
@@ -222,6 +225,7 @@ async fn vendor(
     name: Option<String>,
     over: &Override,
 ) -> Result<Arc<dyn LanguageModel>, CliError> {
+    consent::ask(settings, screen, provider, over).await?;
     let connection = connection(settings, provider, over)?;
     let set = settings.provider(provider);
     let name = match name.or(set.model).or_else(|| provider.default_model.map(str::to_owned)) {
@@ -292,7 +296,8 @@ async fn installed(provider: &Provider, connection: &Connection) -> Result<Strin
 /// The way to a provider. The more specific setting wins: command, the provider's section, `llm`, the provider's own.
 ///
 /// # Errors
-/// It needs a key and has none, or its address is none.
+/// It needs a key and has none, or its address is none; or the working directory names the address, and nobody has agreed
+/// that the key may go there.
 pub(crate) fn connection(
     settings: &Settings,
     provider: &'static Provider,
@@ -300,7 +305,14 @@ pub(crate) fn connection(
 ) -> Result<Connection, CliError> {
     let set = settings.provider(provider);
     let base_url = base_url(settings, provider, over)?;
-    let key = match (set.key, &base_url) {
+    let key = match &set.withheld {
+        Some(withheld) if over.base_url.is_some() || withheld.agreed.get().is_some() => {
+            Some(withheld.key.clone())
+        }
+        Some(withheld) => return Err(consent::refused(provider, withheld)),
+        None => set.key,
+    };
+    let key = match (key, &base_url) {
         (Some(key), _) => Some(key),
         // A host of the person's own may need none, and the vendor's header is sent anyway.
         (None, Some(_)) if provider.needs_key => Some("none".to_owned().into()),

@@ -161,7 +161,7 @@ fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<(), CliError
                     "model": set.model.as_deref().or(provider.default_model),
                     "base_url": set.base_url.as_deref().or(Some(provider.base_url)).filter(|url| !url.is_empty()),
                     "key_variable": provider.key_variable,
-                    "key_set": set.key.is_some(),
+                    "key_set": set.any_key().is_some(),
                     "key_needed": provider.needs_key,
                     "local": provider.local,
                 })
@@ -173,7 +173,7 @@ fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<(), CliError
     }
     for provider in Provider::all() {
         let set = settings.provider(provider);
-        let key = match (provider.key_variable, &set.key) {
+        let key = match (provider.key_variable, set.any_key()) {
             (Some(variable), Some(_)) => format!("{variable} is set"),
             (Some(variable), None) if provider.needs_key => format!("needs {variable}"),
             (_, None) | (None, _) if provider.local => "on this machine".to_owned(),

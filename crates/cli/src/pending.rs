@@ -1,19 +1,20 @@
 //! `adjutant pending`: what waits for a yes or no, and answering it later.
 
-use adjutant_core::{Arguments, ConversationKey, PendingCall, UserId, Verdict, conversation};
+use adjutant_core::{Arguments, ConversationKey, ModelId, PendingCall, UserId, Verdict, conversation};
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::args::Pending;
 use crate::config::Settings;
-use crate::confirm::{preview, short_id};
-use crate::display::{json_line, rough};
+use crate::confirm::{preview, short_id, whole};
+use crate::display::{clean, json_line, rough};
 use crate::error::{CliError, Exit};
 use crate::meant::{Kind, the_one};
 use crate::report::{self, Report};
 use crate::screen::Screen;
 use crate::store::{self, Store};
 use crate::talk::Talk;
+use crate::wiring;
 
 const WAITING: Kind = Kind { one: "waiting call", many: "waiting calls", list: "adjutant pending list" };
 
@@ -56,6 +57,17 @@ pub(crate) async fn run(
     }
     let mut answer = call.answer(verdict);
     answer.edited = edited;
+    // A call that no model asked for needs none to go on, if its tool is one of our own.
+    let own = wiring::agent_without_model(settings, store)?;
+    if own.tools().get(&call.tool).is_some() && own.requested_call(&key).await?.is_some() {
+        let response = own.answer(&mut own.context(&key).await?, vec![answer]).await?;
+        let text = match json {
+            true => json_line(&Report::of(&response, ModelId::none().to_string())),
+            false => clean(&response.content),
+        };
+        screen.answer_line(&text);
+        return Ok(Exit::of(&response));
+    }
     let mut talk = Talk::start(screen, settings, yes, !json).await?;
     let mut context = talk.agent.context(&key).await?;
     let response = talk.answer(&mut context, vec![answer]).await?;
@@ -103,6 +115,9 @@ async fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<Exit, 
             }
         };
         screen.answer_line(&format!("{}  {}  ({}, {state})", short_id(call), preview(call), call.tool));
+        if let Some(whole) = whole(call) {
+            screen.answer_line(&format!("          all of it: {whole}"));
+        }
         screen.answer_line(&format!("          conversation {}", key.conversation));
     }
     Ok(Exit::Ok)
@@ -130,7 +145,7 @@ fn other_answer(call: &PendingCall) -> CliError {
 async fn waiting(store: &dyn Store) -> Result<Vec<Waiting>, CliError> {
     let user = UserId::local();
     let mut all = Vec::new();
-    for (key, _) in store.parked(&user).await? {
+    for (key, _) in store.parked(Some(&user)).await? {
         let loaded = store.load(&key).await?;
         let calls = conversation::pending(&loaded.events);
         all.extend(calls.into_iter().map(|call| Waiting { key: key.clone(), call }));

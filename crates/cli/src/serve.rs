@@ -15,7 +15,7 @@ use clap::ValueEnum as _;
 use serde_json::json;
 
 use crate::args::Serve;
-use crate::config::{Authentication, Settings};
+use crate::config::{Authentication, Database, Settings};
 use crate::display::json_line;
 use crate::error::{CliError, Exit};
 use crate::lines::Stops;
@@ -64,7 +64,12 @@ pub(crate) async fn run(
     let model = agent.model().id().to_string();
     let mut config = ServiceConfig::new(bind, auth);
     config.hosts.clone_from(&settings.serve.hosts);
+    // A database that is shared may have any number of replicas, and a session is known to one of them.
+    config.mcp_sessions = matches!(settings.database, Database::Sqlite(_));
     config.limits = settings.serve.limits;
+    config.connections = settings.serve.connections;
+    config.proxies = access::proxies(&settings.serve)?;
+    config.metrics = settings.serve.metrics;
     config.metrics_bind = settings.serve.metrics_bind;
     config.page = !options.no_ui;
     config.tell_requests = screen.verbose();

@@ -55,7 +55,7 @@ pub(crate) enum Config {
     Path,
     /// JSON Schema of the file, for editors
     Schema,
-    /// Trust adjutant.toml, AGENTS.md and CLAUDE.md of a folder as they are now; changed, they are not trusted any more
+    /// Trust adjutant.toml, .env, AGENTS.md and CLAUDE.md of a folder as they are now; changed, they are not trusted any more
     Trust {
         /// Which; without: this one
         dir: Option<PathBuf>,

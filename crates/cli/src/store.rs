@@ -50,6 +50,16 @@ pub(crate) struct Stores {
     pub(crate) kept: Arc<dyn Store>,
 }
 
+impl Stores {
+    /// The same, with conversations that are gone with the process.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub(crate) async fn leaving_nothing_behind(self) -> Result<Self, CliError> {
+        Ok(Self { conversation: Arc::new(sqlite::Store::in_memory().await?), ..self })
+    }
+}
+
 /// Opens the stores of a conversation. A temporary one is kept in memory and is gone with the process; the database is only
 /// opened if it is there or a budget has to be kept, and then nothing but what was spent is written into it.
 ///
@@ -87,18 +97,27 @@ pub(crate) fn worker(settings: &Settings) -> String {
     }
 }
 
+/// What to do about a place that does not serve.
+const ELSEWHERE: &str =
+    "see where it is: adjutant config path; another place: ADJUTANT_STORE_PATH=FILE, or --database";
+
 /// A person's words for a store's error.
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         let message = error.to_string();
         match error {
-            StoreError::Unusable { .. } | StoreError::Unreadable { .. } => {
-                Self::configuration("the data cannot be used").because(message).or_try(
-                    "see where it is: adjutant config path; another place: ADJUTANT_STORE_PATH=FILE, or --database",
-                )
+            StoreError::ReadOnly { .. } => {
+                Self::read_only("the data can only be read").because(message).or_try(ELSEWHERE)
+            }
+            StoreError::Full { .. } | StoreError::Unusable { .. } | StoreError::Unreadable { .. } => {
+                Self::configuration("the data cannot be used").because(message).or_try(ELSEWHERE)
             }
             StoreError::Conflict | StoreError::Unavailable { .. } => {
                 Self::failed(message).or_try("try again; another adjutant may be busy with the same data")
+            }
+            StoreError::Reused => {
+                Self::usage("this --idempotency-key was used before, for another call; nothing was done")
+                    .or_try("another --idempotency-key, or none")
             }
             _ => Self::failed(message),
         }

@@ -1,18 +1,22 @@
-//! `adjutant tasks`: the task tools in a person's own hand, through the same gate as a model's calls.
+//! `adjutant tasks`: the task tools in a person's own hand, through the same gate and journal as a model's calls.
 
-use adjutant_core::{Arguments, PendingCall, TaskFilter, ToolInvocation, UserId};
-use adjutant_runtime::{Agent, HumanCall};
+use adjutant_core::{
+    Arguments, InputId, PendingCall, RequestedCall, TaskDescription, TaskFilter, ToolInvocation, UserId,
+    Verdict,
+};
+use adjutant_runtime::{Agent, CallOutcome, RunContext};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::args::Tasks;
 use crate::config::Settings;
-use crate::confirm::{approved, preview};
+use crate::confirm::{approved, preview, short_id, whole};
 use crate::display::{clean, clean_line, json_line};
-use crate::error::{CliError, Exit};
+use crate::error::{CliError, Exit, READ_ONLY};
 use crate::lines::says_yes;
 use crate::report::Problem;
 use crate::screen::Screen;
+use crate::store::Stores;
 use crate::{store, wiring};
 
 /// What `--json` prints.
@@ -31,16 +35,32 @@ struct Outcome {
 pub(crate) async fn run(
     settings: &Settings,
     screen: &Screen,
-    command: Tasks,
+    (command, key): (Tasks, Option<String>),
     yes: &[String],
     json: bool,
 ) -> Result<Exit, CliError> {
     let (tool, arguments) = call(command);
-    let store = store::open(settings).await?;
-    let agent = wiring::agent_without_model(settings, store)?;
-    let done = carry_out(&agent, screen, tool, arguments.clone(), yes).await;
+    let id = key.map(InputId::new).transpose();
+    let id = id.map_err(|_| CliError::usage("--idempotency-key must not be empty"))?;
+    let kept = store::open(settings).await?;
+    let mut stores = Stores { conversation: kept.clone(), kept };
+    let agent = wiring::agent_without_model_in(settings, &stores)?;
+    let mut done = match fits(&arguments) {
+        Ok(()) => carry_out(&agent, screen, tool, arguments.clone(), (yes, id.clone())).await,
+        Err(error) => Err(error),
+    };
+    let reads = agent.tools().get(tool).is_some_and(|tool| tool.definition().annotations.read_only);
+    if reads && matches!(&done, Err(error) if error.code == READ_ONLY) {
+        // Nothing was done: a look that cannot be recorded is taken without a record.
+        stores = stores.leaving_nothing_behind().await?;
+        let agent = wiring::agent_without_model_in(settings, &stores)?;
+        done = carry_out(&agent, screen, tool, arguments.clone(), (yes, id)).await;
+    }
     let error = match &done {
-        Ok((invocation, _)) => invocation.outcome().err().map(|error| CliError::failed(error.to_owned())),
+        Ok((invocation, told)) => {
+            let failed = |error: &str| CliError::failed(told.as_deref().unwrap_or(error).to_owned());
+            invocation.outcome().err().map(failed)
+        }
         Err(error) => Some(error.clone()),
     };
     if json {
@@ -79,35 +99,46 @@ fn call(command: Tasks) -> (&'static str, Arguments) {
     (tool, arguments.as_object().cloned().unwrap_or_default())
 }
 
+/// Whether the words can be a task's: what the tool's schema says of them is for programs.
+fn fits(arguments: &Arguments) -> Result<(), CliError> {
+    let words = arguments.get("description").and_then(Value::as_str);
+    let checked = words.map(TaskDescription::new).transpose();
+    checked.map(drop).map_err(|error| CliError::failed(error.to_string()))
+}
+
 async fn carry_out(
     agent: &Agent,
     screen: &Screen,
     tool: &str,
     arguments: Arguments,
-    yes: &[String],
+    (yes, id): (&[String], Option<InputId>),
 ) -> Result<(ToolInvocation, Option<String>), CliError> {
-    let user = UserId::local();
-    let mut confirmed: Option<PendingCall> = None;
-    loop {
-        match agent.call_tool(&user, tool, arguments.clone(), confirmed.as_ref()).await? {
-            HumanCall::Done { invocation, summary } => return Ok((invocation, summary)),
-            // The task changed between the question and the answer: what was confirmed is not what would run now.
-            HumanCall::Confirm(_) if confirmed.is_some() => {
-                return Err(
-                    CliError::failed("it changed while it was confirmed; nothing was done").or_try("again")
-                );
-            }
-            HumanCall::Confirm(pending) => {
-                agrees(screen, &pending, yes).await?;
-                confirmed = Some(pending);
-            }
-            HumanCall::Ask(question) => {
-                return Err(
-                    CliError::unknown(clean_line(&question)).or_try("adjutant tasks list, then the number")
-                );
-            }
-            HumanCall::Refused(message) => return Err(CliError::failed(message)),
+    let mut context = RunContext::for_call(UserId::local(), id.as_ref());
+    let call = RequestedCall { tool: tool.to_owned(), arguments };
+    context.fingerprint = id.as_ref().map(|_| call.fingerprint());
+    let mut outcome = agent.call_tool(&mut context, id, call).await?;
+    if let CallOutcome::Confirm(pending) = &outcome {
+        if let Err(error) = agrees(screen, pending, yes).await {
+            // Nobody is to say yes to it later: who wants it done says so again.
+            agent.cancel(&mut context).await?;
+            return Err(error);
         }
+        outcome = agent.answer_call(&mut context, None, pending.answer(Verdict::Approved)).await?;
+    }
+    match outcome {
+        CallOutcome::Done { invocation, summary } => Ok((invocation, summary)),
+        CallOutcome::Confirm(pending) => {
+            Err(CliError::confirmation_needed(format!("{} still waits for a yes", preview(&pending)))
+                .or_try(format!("adjutant pending approve {}", short_id(&pending))))
+        }
+        CallOutcome::InDoubt(pending) => {
+            Err(CliError::failed(format!("{}: it was begun, and nobody saw how it ended", preview(&pending)))
+                .or_try(format!("adjutant pending resolve {} done|retry|leave", short_id(&pending))))
+        }
+        CallOutcome::Ask(question) => {
+            Err(CliError::unknown(clean_line(&question)).or_try("adjutant tasks list, then the number"))
+        }
+        CallOutcome::Refused(message) | CallOutcome::Declined(message) => Err(CliError::failed(message)),
     }
 }
 
@@ -116,7 +147,7 @@ async fn agrees(screen: &Screen, pending: &PendingCall, yes: &[String]) -> Resul
     if approved(yes, &pending.tool) {
         return Ok(());
     }
-    let preview = preview(pending);
+    let preview = whole(pending).unwrap_or_else(|| preview(pending));
     if !screen.asks() {
         return Err(CliError::confirmation_needed(format!("{preview} needs a yes, and nobody can be asked"))
             .or_try("the same with -y"));

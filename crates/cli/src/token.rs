@@ -29,7 +29,7 @@ pub(crate) async fn run(
     let store = store::open(settings).await?;
     match command {
         Token::Create { user, name } => {
-            let user = UserId::new(user.trim())
+            let user = UserId::new(user)
                 .map_err(|error| CliError::usage(format!("--user cannot be that: {error}")))?;
             let token = new_token().map_err(|error| CliError::failed(error.to_string()))?;
             let kept = store.create_token(&user, name.trim(), &token.digest).await?;

@@ -13,7 +13,7 @@ use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::{Agent, AgentBuilder, Prices};
 use adjutant_tools::{ReadResult, task_tools};
 
-use crate::config::{RunBounds, Settings};
+use crate::config::{NAMELESS, RunBounds, Settings};
 use crate::error::CliError;
 use crate::instructions::Places;
 use crate::memory::{self, Desk, Told};
@@ -60,10 +60,21 @@ pub(crate) fn agent_with(
     store: Arc<dyn Work>,
     servers: Option<&Servers>,
 ) -> Result<Agent, CliError> {
+    task_assistant(settings, model, store.clone(), store, servers)
+}
+
+/// The task assistant over the tasks of one store, whose conversations are kept in another.
+fn task_assistant(
+    settings: &Settings,
+    model: Arc<dyn LanguageModel>,
+    tasks: Arc<dyn Work>,
+    work: Arc<dyn Work>,
+    servers: Option<&Servers>,
+) -> Result<Agent, CliError> {
     let foreign = servers.map(Servers::tools).unwrap_or_default();
     let joined = if foreign.is_empty() { "" } else { FOREIGN_TOOLS };
     let instruction = instruction(settings, &[CONSTITUTION], joined)?;
-    let tools = with_foreign(task_tools(store.clone()), foreign, &store);
+    let tools = with_foreign(task_tools(tasks), foreign, &work);
     let policy = policy(settings, &names_of(&tools), servers)?;
     let limits = limits(settings, model.capabilities());
     let parts = Parts {
@@ -74,7 +85,7 @@ pub(crate) fn agent_with(
         policy,
         limits,
     };
-    Ok(builder(settings, model, parts, store.clone(), store)?.build()?)
+    Ok(builder(settings, model, parts, work.clone(), work)?.build()?)
 }
 
 /// The assistant of the terminal: one person, their tasks, their notes, their memory. A model that cannot be trusted with free
@@ -166,6 +177,7 @@ fn builder(
         .instruction(instruction)
         .tools(tools)
         .weak_tools(examples)
+        .control_functions(settings.agent.control_functions)
         .policy(policy)
         .config(config)
         .prices(prices(settings)?)
@@ -202,6 +214,14 @@ fn names_of(tools: &[Arc<dyn Tool>]) -> Vec<&str> {
 /// As [`agent`].
 pub(crate) fn agent_without_model(settings: &Settings, store: Arc<dyn Work>) -> Result<Agent, CliError> {
     agent(settings, no_model(), store)
+}
+
+/// The same over stores that may be two.
+///
+/// # Errors
+/// As [`agent`].
+pub(crate) fn agent_without_model_in(settings: &Settings, stores: &Stores) -> Result<Agent, CliError> {
+    task_assistant(settings, no_model(), stores.kept.clone(), stores.conversation.clone(), None)
 }
 
 /// A model that is never asked.
@@ -308,5 +328,9 @@ fn instruction(settings: &Settings, built_in: &[&str], added: &str) -> Result<St
                 .or_try("system_prompt_path in the configuration (adjutant config show --origin)")
         })?,
     };
-    Ok(text.replace(USER_NAME, &settings.user_name) + added)
+    let name = match settings.user_name.as_str() {
+        NAMELESS => "the person at this terminal",
+        name => name,
+    };
+    Ok(text.replace(USER_NAME, name) + added)
 }

@@ -1,3 +1,5 @@
+//! Carries out the commands of a conversation in the terminal (`/model`, `/edit`, `/export`, ...).
+
 use std::path::Path;
 
 use adjutant_core::ConversationKey;
@@ -42,7 +44,7 @@ impl Chat<'_> {
                 screen.side_line(&dim(&format!("{PROMPT}{}", clip(&text, 160))));
                 self.say(text).await?;
             }
-            Action::Edit => self.edit(rest),
+            Action::Edit => self.edit(rest).await?,
             Action::Copy => {
                 let Some(answer) = &self.answer else {
                     return Err(CliError::usage("there is no answer yet"));
@@ -93,11 +95,14 @@ impl Chat<'_> {
     }
 
     /// What comes back from the editor stands at the next prompt; where nothing can stand there, it is sent.
-    pub(super) fn edit(&mut self, text: &str) {
-        // The editor gets a terminal as programs expect it.
-        let mode = crate::tty::Mode::line();
-        let edited = outside::edited(text);
-        drop(mode);
+    ///
+    /// # Errors
+    /// The process was asked to end meanwhile.
+    pub(super) async fn edit(&mut self, text: &str) -> Result<(), CliError> {
+        let edited = tokio::select! {
+            edited = outside::edited(text) => edited,
+            () = self.talk.endings.next() => return Err(CliError::terminated()),
+        };
         match edited {
             Ok(text) => self.fill = Some(text).filter(|text| !text.trim().is_empty()),
             Err(error) => {
@@ -105,6 +110,7 @@ impl Chat<'_> {
                 self.fill = Some(text.to_owned()).filter(|text| self.editor.is_some() && !text.is_empty());
             }
         }
+        Ok(())
     }
 
     fn words(&self) -> String {

@@ -179,7 +179,7 @@ impl<'a> Chat<'a> {
                     continue;
                 }
                 Heard::Edit(text) => {
-                    self.edit(&text);
+                    self.edit(&text).await?;
                     continue;
                 }
                 Heard::TooLong => {

@@ -1,14 +1,15 @@
 //! What is outside the terminal's lines: the person's editor, and the clipboard.
 
 use std::io::Write as _;
-use std::process::Command;
 
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use tokio::process::Command;
 
 use crate::error::CliError;
 use crate::screen::Screen;
+use crate::tty::Mode;
 
 /// The longest text that terminals take into the clipboard: xterm and tmux forget sequences beyond about 100 kB.
 const CLIPBOARD_BYTES_MAX: usize = 74_000;
@@ -24,11 +25,12 @@ pub(crate) fn editor() -> Option<String> {
     })
 }
 
-/// Opens a text in `$VISUAL` or `$EDITOR`, and gives what it was when the editor ended.
+/// Opens a text in `$VISUAL` or `$EDITOR`, and returns what it was when the editor ended. Dropped before that, it kills the
+/// editor.
 ///
 /// # Errors
 /// No editor is named or it failed; then the text is as it was.
-pub(crate) fn edited(text: &str) -> Result<String, CliError> {
+pub(crate) async fn edited(text: &str) -> Result<String, CliError> {
     let editor = editor().ok_or_else(|| {
         CliError::usage("no editor is named").or_try("export EDITOR=nano    before adjutant is started")
     })?;
@@ -39,14 +41,19 @@ pub(crate) fn edited(text: &str) -> Result<String, CliError> {
     let mut file =
         builder.prefix("adjutant-").suffix(".md").tempfile().map_err(|error| unusable(error.to_string()))?;
     file.write_all(text.as_bytes()).map_err(|error| unusable(error.to_string()))?;
+    // The editor gets a terminal as programs expect it.
+    let mode = Mode::line();
     // As git and others do it: a command with options is one too.
     let status = Command::new("sh")
         .arg("-c")
         .arg(format!("{editor} \"$1\""))
         .arg("adjutant")
         .arg(file.path())
+        .kill_on_drop(true)
         .status()
+        .await
         .map_err(|error| unusable(error.to_string()))?;
+    drop(mode);
     if !status.success() {
         return Err(unusable(format!("it ended with {status}")));
     }

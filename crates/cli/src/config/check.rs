@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::layers::{self, Owner};
-use super::{Credentials, Sources, env_variables, mcp, read};
+use super::{Credentials, Sources, mcp, read};
 use crate::error::CliError;
 
 /// What was found at one source.
@@ -64,8 +64,8 @@ impl Sources {
 
     fn check_env_file(&self) -> Checked {
         let path = self.env_file();
-        let found = read(&path, self.env_file.is_some()).and_then(|text| {
-            let variables = env_variables(&text.unwrap_or_default(), &path)?;
+        let found = self.read_env_file().and_then(|file| {
+            let variables = file.variables;
             layers::variables(&variables, Some(&path))?;
             let mut warnings = layers::misspelt(&variables);
             if super::write::others_can_read(&path) && variables.keys().any(|name| name.ends_with("_KEY")) {

@@ -7,6 +7,9 @@ use etcetera::base_strategy::{BaseStrategy as _, Xdg};
 
 use crate::error::CliError;
 
+/// The person's name where nobody says one.
+pub(crate) const NAMELESS: &str = "you";
+
 /// The folders of one user. None of them needs to exist.
 #[derive(Debug, Clone)]
 pub(crate) struct Dirs {
@@ -39,7 +42,7 @@ impl Dirs {
             data: base.data_dir().join("adjutant"),
             cache: base.cache_dir().join("adjutant"),
             state: base.state_dir().unwrap_or_else(|| base.data_dir()).join("adjutant"),
-            os_user: user.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "you".to_owned()),
+            os_user: user.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| NAMELESS.to_owned()),
         })
     }
 

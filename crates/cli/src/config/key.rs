@@ -133,19 +133,19 @@ fn common() -> Vec<Key> {
         Key {
             variable: Some("LLM_TEMPERATURE"),
             project: true,
-            unset: "0.0, where the model takes it",
+            unset: "0.0, where the model is known to take it",
             ..key("llm.temperature", Kind::Number { min: 0.0, max: 2.0 })
         },
         Key {
             variable: Some("LLM_MAX_TOKENS"),
             project: true,
-            unset: "1024",
+            unset: "1024; 16384 for a model nobody knows behind a gateway",
             ..key("llm.max_tokens", Kind::Integer { min: 1, max: 1_000_000 })
         },
         Key {
             variable: Some("LLM_TIMEOUT"),
             project: true,
-            unset: "cloud 30s, own servers 120s; more before the answer begins",
+            unset: "cloud 30s, or 15m if the model may think; own servers 120s, and 10m before the answer begins",
             ..key("llm.timeout", Kind::Duration { min: SECOND, max: DAY })
         },
         Key { project: true, unset: "cloud 1, Ollama 3, embedded 0", ..key("llm.retries", RETRIES) },
@@ -184,6 +184,7 @@ fn common() -> Vec<Key> {
                 Kind::Duration { min: SECOND, max: Duration::from_secs(365 * 86_400) },
             )
         },
+        Key { default: |_| Some(Value::Truth(true)), ..key("agent.control_functions", Kind::Truth) },
         Key { project: true, unset: "destructive tools", ..key("agent.confirm", Kind::List) },
         Key { unset: "tools that are not destructive", ..key("agent.allow", Kind::List) },
         Key { project: true, unset: "none", ..key("agent.deny", Kind::List) },

@@ -29,6 +29,16 @@ pub(crate) enum Origin {
     Flag(&'static str),
 }
 
+impl Origin {
+    /// Returns the file it is from, if it is from one.
+    pub(super) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File { path, .. } | Self::Variable { file: Some(path), .. } => Some(path),
+            Self::Default | Self::Variable { file: None, .. } | Self::Flag(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

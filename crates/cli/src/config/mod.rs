@@ -8,6 +8,7 @@ mod credentials; // keys that are kept for their person
 mod database; // where everything is kept
 mod dirs; // where things are
 mod edit; // the person's file, changed
+mod env; // variables and keys in files
 mod key; // which settings there are
 mod layers; // one source at a time
 mod mcp; // other people's tools
@@ -15,6 +16,7 @@ mod memory; // a person's notes, and what is remembered
 mod schema; // the file, for editors
 mod serve; // how the service is reached
 pub(crate) mod trust; // whose project files count
+mod withheld; // keys that do not go where a folder says
 mod write; // files that are the person's
 
 use std::borrow::Cow;
@@ -30,8 +32,10 @@ use secrecy::SecretString;
 pub(crate) use check::Checked;
 pub(crate) use credentials::{Credentials, end_of};
 pub(crate) use database::Database;
-pub(crate) use dirs::Dirs;
+pub(crate) use dirs::{Dirs, NAMELESS};
 pub(crate) use edit::{Draft, setting};
+pub(crate) use env::ENV_FILE;
+use env::Secrets;
 pub(crate) use key::OF_PROVIDER;
 use key::{DATABASE, KEYS, Kind, MODEL, Value};
 pub(crate) use layers::home;
@@ -40,6 +44,7 @@ pub(crate) use mcp::FIELDS as OF_MCP_SERVER;
 pub(crate) use memory::MemorySettings;
 pub(crate) use schema::schema;
 pub(crate) use serve::{Authentication, Serve};
+pub(crate) use withheld::Withheld;
 pub(crate) use write::write_kept;
 
 use crate::error::CliError;
@@ -65,6 +70,8 @@ pub(crate) struct Sources {
     pub(crate) database: Option<String>,
     /// `--vault`.
     pub(crate) vault: Option<PathBuf>,
+    /// Whether the command serves: it takes the working directory's `.env`, if that is trusted.
+    pub(crate) serves: bool,
 }
 
 /// Every setting as it applies.
@@ -124,6 +131,7 @@ pub(crate) struct AgentSettings {
     /// `None`: never.
     pub(crate) summarize_at: Option<WindowShare>,
     pub(crate) confirmation_expiry: Option<Duration>,
+    pub(crate) control_functions: bool,
     pub(crate) confirm: Vec<String>,
     pub(crate) allow: Vec<String>,
     pub(crate) deny: Vec<String>,
@@ -148,6 +156,8 @@ pub(crate) struct ProviderSettings {
     pub(crate) timeout: Option<Duration>,
     pub(crate) retries: Option<u32>,
     pub(crate) key: Option<SecretString>,
+    /// A key in its place that the working directory's address does not get unasked.
+    pub(crate) withheld: Option<Withheld>,
 }
 
 /// What `[ollama]` has besides a provider's usual settings.
@@ -199,18 +209,13 @@ impl Sources {
             model,
             database,
             vault,
+            serves: false,
         })
     }
 
     /// The user's file: the named one, or the usual one.
     pub(crate) fn user_file(&self) -> PathBuf {
         self.config.clone().unwrap_or_else(|| self.dirs.config.join("config.toml"))
-    }
-
-    /// The `.env` file: the named one, or the usual one. The working directory's counts for `serve` only: a cloned repository
-    /// must not redirect a key.
-    pub(crate) fn env_file(&self) -> PathBuf {
-        self.env_file.clone().unwrap_or_else(|| self.dirs.config.join(".env"))
     }
 
     /// The project's file, unless it is the user's anyway.
@@ -247,12 +252,9 @@ impl Sources {
             warnings.extend(parsed.not_trusted(file));
             values.lay(stricter(parsed.layer, &values));
         }
-        let env_path = self.env_file();
-        let env_file = match read(&env_path, self.env_file.is_some())? {
-            Some(text) => env_variables(&text, &env_path)?,
-            None => BTreeMap::new(),
-        };
-        values.lay(layers::variables(&env_file, Some(&env_path))?);
+        let env_file = self.read_env_file()?;
+        warnings.extend(env_file.not_trusted.clone());
+        values.lay(layers::variables(&env_file.variables, Some(&env_file.path))?);
         values.lay(layers::variables(&self.variables, None)?);
         if let Some(model) = &self.model {
             let value =
@@ -269,12 +271,14 @@ impl Sources {
             values.set(memory::VAULT, Value::Path(vault.clone()), Origin::Flag("--vault"));
         }
         let credentials = Credentials::read(&self.dirs.config)?;
+        let of_folder = project.iter().map(|(file, ..)| file.clone());
+        let of_folder = of_folder.chain(env_file.of_folder.then(|| env_file.path.clone())).collect();
         let secrets =
-            Secrets { process: &self.variables, file: &env_file, path: &env_path, credentials: &credentials };
+            Secrets { process: &self.variables, file: &env_file, credentials: &credentials, of_folder };
         warnings.extend(credentials.warnings.iter().cloned());
-        warnings.extend(layers::misspelt(&env_file));
+        warnings.extend(layers::misspelt(&env_file.variables));
         warnings.extend(layers::misspelt(&self.variables));
-        let variables = mcp::Variables { process: &self.variables, file: &env_file };
+        let variables = mcp::Variables { process: &self.variables, file: &env_file.variables };
         let (mut servers, mut lines) =
             mcp::servers(user_text.as_deref().unwrap_or_default(), &user_file, &variables)?;
         if let Some((file, text, Owner::Trusted)) = &project {
@@ -318,14 +322,6 @@ fn read(path: &Path, needed: bool) -> Result<Option<String>, CliError> {
                 .because(error.to_string()))
         }
     }
-}
-
-fn env_variables(text: &str, path: &Path) -> Result<BTreeMap<String, String>, CliError> {
-    // The error's own words quote the line, and the line may hold a key.
-    dotenvy::from_read_iter(text.as_bytes()).collect::<Result<_, _>>().map_err(|_| {
-        CliError::configuration(format!("{} has a line that is not NAME=VALUE", path.display()))
-            .or_try("put a value with spaces or # into quotes")
-    })
 }
 
 /// Settings by name while they are collected.
@@ -395,12 +391,14 @@ impl Values {
 
     fn provider(&self, provider: &Provider, secrets: &Secrets<'_>) -> ProviderSettings {
         let name = |setting: &str| format!("{}.{setting}", provider.name);
+        let (key, withheld) = self.key(provider, secrets);
         ProviderSettings {
             model: self.text(&name("model")),
             base_url: self.text(&name("base_url")),
             timeout: self.time(&name("timeout")),
             retries: self.integer(&name("retries")),
-            key: provider.key_variable.and_then(|variable| secrets.get(variable)).map(|(key, _)| key),
+            key,
+            withheld,
         }
     }
 
@@ -427,7 +425,7 @@ impl Values {
                 value: key.as_ref().map(|_| "set, not shown".to_owned()),
                 unset: "none",
                 quiet: true,
-                origin: key.map_or_else(|| Origin::Default.to_string(), |(_, origin)| origin),
+                origin: key.map_or_else(|| Origin::Default.to_string(), |found| found.origin),
             });
         }
         Settings {
@@ -451,6 +449,7 @@ impl Values {
                     .filter(|at| *at > 0.0)
                     .and_then(|at| WindowShare::new(at.max(0.1)).ok()),
                 confirmation_expiry: self.time("agent.confirmation_expiry"),
+                control_functions: self.truth("agent.control_functions"),
                 confirm: self.list("agent.confirm"),
                 allow: self.list("agent.allow"),
                 deny: self.list("agent.deny"),
@@ -478,32 +477,6 @@ impl Values {
             dirs: dirs.clone(),
             shown,
             warnings,
-        }
-    }
-}
-
-/// Where keys are: the process's variables, then the `.env` file, then the credentials.
-struct Secrets<'a> {
-    credentials: &'a Credentials,
-    process: &'a BTreeMap<String, String>,
-    file: &'a BTreeMap<String, String>,
-    path: &'a Path,
-}
-
-impl Secrets<'_> {
-    /// A key and where it was found.
-    fn get(&self, variable: &str) -> Option<(SecretString, String)> {
-        let of = |variables: &BTreeMap<String, String>| {
-            variables.get(variable).map(|key| key.trim().to_owned()).filter(|key| !key.is_empty())
-        };
-        let in_file = |path: &Path| format!("{variable} in {}", path.display());
-        match (of(self.process), of(self.file)) {
-            (Some(key), _) => Some((key.into(), format!("variable {variable}"))),
-            (None, Some(key)) => Some((key.into(), in_file(self.path))),
-            (None, None) => {
-                let key = self.credentials.keys.get(variable)?;
-                Some((key.clone(), in_file(&self.credentials.path)))
-            }
         }
     }
 }

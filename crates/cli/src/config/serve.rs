@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use adjutant_service::UserLimits;
+use adjutant_service::{ConnectionLimits, MetricsAccess, UserLimits};
 use secrecy::SecretString;
 
 use super::key::{Key, Kind, Value, key};
@@ -33,6 +34,8 @@ pub(crate) struct Serve {
     pub(crate) proxy_header: Option<String>,
     pub(crate) proxy_peers: Vec<String>,
     pub(crate) limits: UserLimits,
+    pub(crate) connections: ConnectionLimits,
+    pub(crate) metrics: MetricsAccess,
     pub(crate) metrics_bind: Option<SocketAddr>,
 }
 
@@ -52,6 +55,12 @@ const WORDS: [(&str, Authentication); 4] = [
     ("proxy", Authentication::Proxy),
     ("none", Authentication::None),
 ];
+
+const READERS: [(&str, MetricsAccess); 3] =
+    [("operator", MetricsAccess::Operator), ("users", MetricsAccess::Users), ("off", MetricsAccess::Off)];
+
+/// How long a client may be waited for.
+const PATIENCE: Kind = Kind::Duration { min: Duration::from_secs(1), max: Duration::from_secs(3_600) };
 
 /// The settings of the section. None of them may stand in a project's file: they say who may ask.
 pub(super) fn keys() -> Vec<Key> {
@@ -80,6 +89,34 @@ pub(super) fn keys() -> Vec<Key> {
             default: |_| Some(number(UserLimits::default().turns_at_once)),
             ..key("serve.turns_at_once", Kind::Integer { min: 1, max: 10_000 })
         },
+        Key {
+            default: |_| Some(number(ConnectionLimits::default().connections)),
+            ..key("serve.connections", Kind::Integer { min: 1, max: 1_000_000 })
+        },
+        Key {
+            default: |_| Some(number(ConnectionLimits::default().per_address)),
+            ..key("serve.connections_per_address", Kind::Integer { min: 1, max: 1_000_000 })
+        },
+        Key {
+            default: |_| Some(Value::Duration(ConnectionLimits::default().header_timeout)),
+            ..key("serve.header_timeout", PATIENCE)
+        },
+        Key {
+            default: |_| Some(Value::Duration(ConnectionLimits::default().body_silence)),
+            ..key("serve.body_silence", PATIENCE)
+        },
+        Key {
+            default: |_| Some(Value::Duration(ConnectionLimits::default().body_timeout)),
+            ..key("serve.body_timeout", PATIENCE)
+        },
+        Key {
+            default: |_| Some(Value::Duration(ConnectionLimits::default().idle_timeout)),
+            ..key("serve.idle_timeout", PATIENCE)
+        },
+        Key {
+            default: |_| Some(Value::Text("operator".to_owned())),
+            ..key("serve.metrics", Kind::Word(&["operator", "users", "off"]))
+        },
         Key { unset: "/metrics beside the rest", ..key("serve.metrics_bind", Kind::Address) },
         Key {
             variable: Some("DATABASE_URL"),
@@ -96,6 +133,10 @@ fn number(number: NonZeroU32) -> Value {
 /// What the section says.
 pub(super) fn serve(values: &Values) -> Serve {
     let usual = UserLimits::default();
+    let door = ConnectionLimits::default();
+    let time = |name: &str, usual: Duration| values.time(name).unwrap_or(usual);
+    let readers = values.text("serve.metrics").unwrap_or_default();
+    let readers = READERS.iter().find(|(known, _)| *known == readers).map(|(_, readers)| *readers);
     let address = |name: &str| values.text(name).and_then(|bind| bind.parse().ok());
     let bound = |name: &str| values.integer(name).and_then(NonZeroU32::new);
     let word = values.text("serve.auth").unwrap_or_default();
@@ -117,6 +158,15 @@ pub(super) fn serve(values: &Values) -> Serve {
             requests_per_minute: bound("serve.requests_per_minute").unwrap_or(usual.requests_per_minute),
             turns_at_once: bound("serve.turns_at_once").unwrap_or(usual.turns_at_once),
         },
+        connections: ConnectionLimits {
+            connections: bound("serve.connections").unwrap_or(door.connections),
+            per_address: bound("serve.connections_per_address").unwrap_or(door.per_address),
+            header_timeout: time("serve.header_timeout", door.header_timeout),
+            body_silence: time("serve.body_silence", door.body_silence),
+            body_timeout: time("serve.body_timeout", door.body_timeout),
+            idle_timeout: time("serve.idle_timeout", door.idle_timeout),
+        },
+        metrics: readers.unwrap_or(MetricsAccess::Operator),
         metrics_bind: address("serve.metrics_bind"),
     }
 }

@@ -30,6 +30,7 @@ impl Place {
             model: None,
             database: None,
             vault: None,
+            serves: false,
         };
         Self { root, sources }
     }
@@ -109,6 +110,75 @@ fn the_projects_env_file_is_not_read() {
 }
 
 #[test]
+fn whoever_serves_takes_the_projects_env_file_once_it_is_trusted() {
+    let mut place = Place::new()
+        .file("project/.env", "MAX_TOOL_ITERATIONS=2\n")
+        .file("config/.env", "MAX_TOOL_ITERATIONS=3\n");
+    place.sources.serves = true;
+    let iterations = |place: &Place| place.load().agent.max_tool_iterations;
+    assert_eq!(iterations(&place), Some(3));
+    let told = place.load().warnings.join(" ");
+    assert!(told.contains("project/.env is not trusted") && told.contains("adjutant config trust"), "{told}");
+    trust::trust(&place.sources.dirs.state, &place.sources.project).unwrap();
+    assert_eq!((iterations(&place), place.load().warnings), (Some(2), Vec::new()));
+    place.sources.serves = false;
+    assert_eq!((iterations(&place), place.load().warnings), (Some(3), Vec::new()));
+    place.sources.serves = true;
+    let place = place.file("project/.env", "MAX_TOOL_ITERATIONS=4\n");
+    assert_eq!(iterations(&place), Some(3), "it has changed since");
+}
+
+#[test]
+fn an_address_of_the_folder_gets_no_key_from_elsewhere() {
+    let trusted = |toml: &str, env: &str| {
+        let mut place = Place::new().file("project/adjutant.toml", toml).file("project/.env", env);
+        place.sources.serves = true;
+        trust::trust(&place.sources.dirs.state, &place.sources.project).unwrap();
+        place
+    };
+    let of = |place: &Place, provider: &str| {
+        let set = place.load().providers[provider].clone();
+        (set.key.is_some(), set.withheld.map(|withheld| withheld.address))
+    };
+    let there = |address: &str| (false, Some(address.to_owned()));
+    let evil = "http://evil.example/v1";
+    let [in_toml, in_env] = [
+        trusted(&format!("[gemini]\nbase_url = \"{evil}\"\n"), ""),
+        trusted("", &format!("GEMINI_BASE_URL={evil}\n")),
+    ];
+    for place in [in_toml, in_env] {
+        assert_eq!(of(&place, "gemini"), (false, None));
+        let place = place.file("config/credentials.toml", "GEMINI_API_KEY = \"kept\"\n");
+        assert_eq!(of(&place, "gemini"), there(evil));
+        let place = place.variable("GEMINI_API_KEY", "of the process");
+        assert_eq!(of(&place, "gemini"), there(evil));
+        // What the person says themselves is said last.
+        let place = place.variable("GEMINI_BASE_URL", "http://own.example");
+        assert_eq!(of(&place, "gemini"), (true, None));
+    }
+    let both = trusted("", &format!("GEMINI_BASE_URL={evil}\nGEMINI_API_KEY=its-own\n"));
+    assert_eq!(of(&both, "gemini"), (true, None));
+    let named = Place::new().file("own.env", &format!("GEMINI_BASE_URL={evil}\n"));
+    let mut named = named.variable("GEMINI_API_KEY", "of the process");
+    named.sources.env_file = Some(named.root.path().join("own.env"));
+    assert_eq!(of(&named, "gemini"), (true, None));
+}
+
+#[cfg(feature = "ollama")]
+#[test]
+fn a_host_of_the_folder_gets_no_key_from_elsewhere() {
+    for (line, address) in [("host = \"evil.example\"", "evil.example:11434"), ("port = 77", "localhost:77")]
+    {
+        let place = Place::new()
+            .file("project/adjutant.toml", &format!("[ollama]\n{line}\n"))
+            .variable("OLLAMA_API_KEY", "of the process");
+        trust::trust(&place.sources.dirs.state, &place.sources.project).unwrap();
+        let set = place.load().providers["ollama"].clone();
+        assert_eq!((set.key.is_some(), set.withheld.unwrap().address), (false, address.to_owned()));
+    }
+}
+
+#[test]
 fn the_key_is_taken_from_the_environment_and_never_shown() {
     let place = Place::new().file("config/.env", "GEMINI_API_KEY=from-file\n");
     assert!(place.load().providers["gemini"].key.is_some());
@@ -157,6 +227,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "vault.path" => ("/some/folder", "\"/some/folder\""),
         "vault.daily" | "vault.conversations" | "memory.path" | "memory.heading" => ("word", "\"word\""),
         "vault.log_conversations" => ("true", "true"),
+        "agent.control_functions" => ("false", "false"),
         "memory.max_facts" => ("7", "7"),
         "serve.jwt_secret" => ("0123456789", "\"0123456789\""),
         "serve.jwt_jwks_file" => ("/some/file", "\"/some/file\""),
@@ -164,6 +235,8 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "serve.proxy_header" => ("x-user", "\"x-user\""),
         "serve.proxy_peers" | "serve.jwt_audience" => ("one,two", "[\"one\", \"two\"]"),
         "serve.requests_per_minute" | "serve.turns_at_once" => ("7", "7"),
+        "serve.connections" | "serve.connections_per_address" => ("7", "7"),
+        "serve.metrics" => ("off", "\"off\""),
         "serve.auth" => ("none", "\"none\""),
         "serve.hosts" => ("tasks.example,team.example", "[\"tasks.example\", \"team.example\"]"),
         "serve.database_url" => ("postgres://db/team", "\"postgres://db/team\""),

@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use super::PROJECT_FILE;
 use super::write::write_private;
+use super::{ENV_FILE, PROJECT_FILE};
 use crate::error::CliError;
 
 /// The list, in the state folder.
 const LIST: &str = "trusted.json";
 
-/// What of a folder is trusted or not: its settings and its instructions.
-pub(crate) const FILES: [&str; 3] = [PROJECT_FILE, "AGENTS.md", "CLAUDE.md"];
+/// What of a folder is trusted or not: its settings, its variables and its instructions.
+pub(crate) const FILES: [&str; 4] = [PROJECT_FILE, ENV_FILE, "AGENTS.md", "CLAUDE.md"];
 
 /// Digests by file.
 type Digests = BTreeMap<PathBuf, String>;

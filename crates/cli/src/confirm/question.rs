@@ -2,22 +2,41 @@
 
 use adjutant_core::PendingCall;
 
-use crate::display::clip;
+use crate::display::{clean_line, clip};
 
 /// The longest preview that is shown, in characters.
 const PREVIEW_CHARS: usize = 200;
 
+/// Verbs that say what a yes does.
+const PLAIN_VERBS: &[&str] = &["add", "create", "update", "send", "write", "complete", "move", "rename"];
+
 /// The longest name of a tool, in characters.
 const NAME_CHARS: usize = 64;
 
-/// What a call would touch, on one line: the tool's own preview, which names the thing.
+/// Returns what a call would touch, on one line: the tool's own preview, which names the thing. A long one is cut: see
+/// [`whole`].
 pub(crate) fn preview(call: &PendingCall) -> String {
     clip(&call.preview, PREVIEW_CHARS)
 }
 
-/// `? delete_task “buy milk tomorrow”  [y] delete  [n] keep  [e] edit `
-pub(super) fn question(call: &PendingCall) -> String {
+/// Returns the whole preview on one line, if [`preview`] cuts it.
+pub(crate) fn whole(call: &PendingCall) -> Option<String> {
+    let line = clean_line(&call.preview);
+    let line = line.trim();
+    (line.chars().count() > PREVIEW_CHARS).then(|| line.to_owned())
+}
+
+/// `? delete_task “buy milk tomorrow”  [y] delete  [n] keep  [e] edit `. `is_folded`: a part of it was not shown yet, so there
+/// is no yes to it.
+pub(super) fn question(call: &PendingCall, is_folded: bool) -> String {
     let preview = preview(call);
+    if is_folded {
+        let hidden = whole(call).map_or(0, |whole| whole.chars().count().saturating_sub(PREVIEW_CHARS - 1));
+        return format!(
+            "? {} {preview} ({hidden} more characters)  [v] view all  [n] no ",
+            clip(&call.tool, NAME_CHARS)
+        );
+    }
     if call.doubt.is_some() {
         return format!(
             "? {} was interrupted; it may or may not have been done: {preview}\n  \
@@ -32,7 +51,8 @@ pub(super) fn question(call: &PendingCall) -> String {
         _ => preview.as_str(),
     };
     let no = if verb.is_some_and(takes_away) { "keep" } else { "no" };
-    let yes = verb.unwrap_or("yes");
+    // Names of tools are a server's: only words that mean what they say stand for a yes.
+    let yes = verb.filter(|verb| takes_away(verb) || PLAIN_VERBS.contains(verb)).unwrap_or("yes");
     format!("? {} {what}  [y] {yes}  [n] {no}  [e] edit ", clip(&call.tool, NAME_CHARS))
 }
 
@@ -61,7 +81,7 @@ mod tests {
 
     #[track_caller]
     fn check(tool: &str, preview: &str, expected: &str) {
-        assert_eq!(question(&waiting(tool, preview)), expected);
+        assert_eq!(question(&waiting(tool, preview), false), expected);
     }
 
     #[test]
@@ -82,6 +102,17 @@ mod tests {
             r#"? github__create_issue {"title":"x"}  [y] create  [n] no  [e] edit "#,
         );
         check("shell", "rm -r", "? shell rm -r  [y] yes  [n] no  [e] edit ");
+        check("keep_all", "everything", "? keep_all everything  [y] yes  [n] no  [e] edit ");
+    }
+
+    #[test]
+    fn what_was_not_shown_has_no_yes() {
+        let call = waiting("fx__destroy", &format!("{} and drop the database", "x".repeat(300)));
+        let folded = question(&call, true);
+        assert!(folded.contains("[v] view all") && !folded.contains("[y]"), "{folded}");
+        assert!(folded.contains("(123 more characters)"), "{folded}");
+        assert!(whole(&call).unwrap().ends_with("drop the database"));
+        assert_eq!(whole(&waiting("fx__destroy", "short")), None);
     }
 
     #[test]
@@ -92,7 +123,7 @@ mod tests {
             "? delete[2K_task Keep ? eteled [y] no  [y] yes  [n] no  [e] edit ",
         );
         for text in crate::display::hostile::texts() {
-            let question = question(&waiting(&text, &text));
+            let question = question(&waiting(&text, &text), false);
             assert!(
                 !question.contains('\n') && !question.chars().any(crate::display::is_control),
                 "{question:?}"

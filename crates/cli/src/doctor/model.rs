@@ -175,7 +175,7 @@ async fn vendor(
         }
         _ => format!("adjutant keys set {}", provider.name),
     };
-    if let Some(key) = &settings.provider(provider).key
+    if let Some(key) = settings.provider(provider).any_key()
         && let Some(cause) = crate::keys::malformed(secrecy::ExposeSecret::expose_secret(key).trim())
     {
         return Check::fail(GROUP, NAME, format!("the key for {} cannot be one", provider.name))

@@ -35,8 +35,9 @@ pub(super) async fn models(settings: &Settings, screen: &Screen) -> Vec<Found> {
     let cloud = || {
         Provider::by_preference().filter_map(|provider| {
             let set = settings.provider(provider);
+            let has_key = set.any_key().is_some();
             let model = set.model.or_else(|| provider.default_model.map(str::to_owned))?;
-            Some((provider, format!("{}/{model}", provider.name), set.key.is_some(), provider.key_variable?))
+            Some((provider, format!("{}/{model}", provider.name), has_key, provider.key_variable?))
         })
     };
     let mut all: Vec<Found> = cloud()

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use adjutant_core::UserId;
 use adjutant_core::port::TokenStore;
-use adjutant_service::{Auth, InvalidJwt, InvalidProxy, Jwt, KeysError, ServeError, TrustedProxy, new_token};
+use adjutant_service::{
+    Auth, InvalidJwt, InvalidProxy, IpNet, Jwt, KeysError, ServeError, TrustedProxy, networks, new_token,
+};
 use secrecy::ExposeSecret as _;
 
 use super::session::Session;
@@ -121,12 +123,22 @@ fn proxy(settings: &Serve) -> Result<TrustedProxy, CliError> {
         CliError::configuration("serve.auth is proxy, and nothing says in which header it names the user")
             .or_try("serve.proxy_header = \"X-Forwarded-User\", if that is the one your proxy sets")
     })?;
-    TrustedProxy::new(header, &settings.proxy_peers).map_err(|error| {
-        let shown = CliError::configuration(error.to_string());
-        match error {
-            InvalidProxy::Header(_) => shown.because("serve.proxy_header"),
-            InvalidProxy::NoPeers => shown.or_try("serve.proxy_peers = [\"127.0.0.1\"], where your proxy is"),
-            _ => shown.because("serve.proxy_peers"),
-        }
-    })
+    TrustedProxy::new(header, &settings.proxy_peers).map_err(unusable_proxy)
+}
+
+/// Returns where proxies are, whether they say who asks or not.
+///
+/// # Errors
+/// One of them is no address and no network.
+pub(super) fn proxies(settings: &Serve) -> Result<Vec<IpNet>, CliError> {
+    networks(&settings.proxy_peers).map_err(unusable_proxy)
+}
+
+fn unusable_proxy(error: InvalidProxy) -> CliError {
+    let shown = CliError::configuration(error.to_string());
+    match error {
+        InvalidProxy::Header(_) => shown.because("serve.proxy_header"),
+        InvalidProxy::NoPeers => shown.or_try("serve.proxy_peers = [\"127.0.0.1\"], where your proxy is"),
+        _ => shown.because("serve.proxy_peers"),
+    }
 }

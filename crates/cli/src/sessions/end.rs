@@ -17,7 +17,7 @@ const CLAIM: Duration = Duration::from_secs(15);
 /// The store cannot be written to.
 pub(crate) async fn end(store: &dyn Store, key: &ConversationKey) -> Result<(), CliError> {
     let worker = format!("{}-{}", adjutant_store::worker_id(), uuid::Uuid::now_v7());
-    if !store.claim(key, &worker, CLAIM).await? {
+    if !store.claim(key, &worker, CLAIM).await?.is_held() {
         return Ok(());
     }
     let ended = append(store, key).await;

@@ -180,6 +180,12 @@ fn a_signed_token_names_its_user_and_nothing_else_does() {
     ] {
         assert_eq!(user(&service, &bad), Err(401), "{bad}");
     }
+    // Whoever works on the machine is nobody's to name.
+    assert_eq!(user(&service, &token(&hs256, &claims("local"), with_secret(SECRET))), Err(401));
+    assert_eq!(
+        user(&service, &token(&hs256, &claims(" local"), with_secret(SECRET))),
+        Ok(" local".to_owned())
+    );
     // The browser's way works too; the cookie is the token, and ends with it.
     let body = json!({ "token": ana }).to_string();
     let headers = [("Content-Type", "application/json")];

@@ -260,6 +260,27 @@ fn the_instruction_can_be_replaced() {
     home.run(&["hello"]).succeeds();
 }
 
+/// It reaches the model, with the person's name.
+#[cfg(feature = "gemini")]
+#[test]
+fn a_replaced_instruction_is_what_the_model_reads() {
+    use crate::vendor::{Reply, Vendor};
+
+    let home = Home::new();
+    home.config("system_prompt_path = \"me.md\"\nuser_name = \"Ana\"\n");
+    home.file("config/adjutant/me.md", "You help {{user_name}}.");
+    let answer = serde_json::json!({"candidates": [
+        {"content": {"role": "model", "parts": [{"text": "Hello."}]}, "finishReason": "STOP"}
+    ]});
+    let vendor = Vendor::answering(vec![Reply::events(&[answer])]);
+    let mut command = home.command(&["ask", "-m", "gemini/m", "hello"]);
+    Run::of(command.env("GEMINI_API_KEY", "k").env("GEMINI_BASE_URL", vendor.url())).succeeds();
+    let asked = vendor.asked();
+    let instruction = asked[0].body["systemInstruction"]["parts"][0]["text"].as_str().unwrap();
+    assert!(instruction.contains("You help Ana."), "{instruction}");
+    assert!(!instruction.contains("Diana"), "{instruction}");
+}
+
 #[test]
 fn a_misspelt_variable_is_told_and_stops_nothing() {
     let home = Home::new();

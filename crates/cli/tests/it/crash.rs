@@ -74,6 +74,23 @@ fn a_turn_with_two_calls_survives_a_kill_at_every_boundary() {
     assert!(kills >= 10, "only {kills} places to die at");
 }
 
+/// A command whose end nobody saw is sent again with the same name.
+#[test]
+fn a_task_command_survives_a_kill_at_every_boundary() {
+    let mut kills = 0;
+    for boundary in 1.. {
+        let home = Home::new();
+        let add = ["tasks", "add", "buy milk", "--idempotency-key", "once"];
+        let Some(killed) = kill_at(&home, boundary, &add) else { break };
+        kills += 1;
+        home.run(&add).succeeds();
+        assert_eq!(home.tasks(), ["buy milk"], "{}", killed.stderr);
+        assert_eq!(decisions(&home, "add_task").len(), 1, "{}", killed.stderr);
+    }
+    // Input, turn, intent, effect, result, end.
+    assert!(kills >= 6, "only {kills} places to die at");
+}
+
 #[test]
 fn a_turn_survives_a_kill_of_the_start_that_finishes_it() {
     let next = AtomicU32::new(1);

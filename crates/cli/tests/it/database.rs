@@ -28,7 +28,7 @@ async fn every_command_works_over_postgresql() {
     let id = waiting[0]["id"].as_str().unwrap().to_owned();
     run(&["pending", "approve", &id, "-m", &model]).succeeds();
     let log = run(&["log", "list", "--json"]).succeeds().json();
-    assert_eq!(log.as_array().unwrap().len(), 2, "{log}");
+    assert_eq!(log.as_array().unwrap().len(), 3, "{log}");
     run(&["log", "show"]).succeeds();
     run(&["token", "create", "--user", "anna"]).succeeds();
     // By option, and not in the usual file.

@@ -21,10 +21,10 @@ fn home_with_data() -> (Home, String) {
 }
 
 /// Changes the file as no program of ours would.
-async fn tamper(home: &Home, statement: &'static str) {
+async fn tamper(home: &Home, statement: &str) {
     let file = home.path("data/adjutant/adjutant.db");
     let mut connection = SqliteConnectOptions::new().filename(file).connect().await.unwrap();
-    sqlx::query(statement).execute(&mut connection).await.unwrap();
+    sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
 }
 
@@ -40,7 +40,7 @@ async fn a_database_is_described_checked_and_copied() {
         let tables = status["tables"].as_array().unwrap();
         tables.iter().find(|row| row["name"] == table).unwrap()["rows"].as_u64().unwrap()
     };
-    assert_eq!((code, rows(&status, "task"), rows(&status, "conversation")), (0, 1, 2), "{status}");
+    assert_eq!((code, rows(&status, "task"), rows(&status, "conversation")), (0, 1, 3), "{status}");
     home.run(&["db", "migrate"]).succeeds();
     assert_eq!(home.run(&["db", "check"]).succeeds().stdout, "All is well.\n");
 
@@ -56,6 +56,26 @@ async fn a_database_is_described_checked_and_copied() {
     assert_eq!(code, 1);
     assert!(!findings.as_array().unwrap().is_empty(), "{findings}");
     home.run(&["db", "check"]).ends_with(1).says("nothing was changed");
+}
+
+#[tokio::test]
+async fn users_that_could_be_taken_for_each_other_are_told_and_are_no_findings() {
+    let (home, _) = home_with_data();
+    assert!(!home.run(&["db", "check"]).succeeds().stderr.contains("local"));
+    let columns = "description, created_at, updated_at";
+    for name in ["'ana'", "'ana '"] {
+        tamper(
+            &home,
+            &format!(
+                "INSERT INTO task (user_id, id, {columns}) SELECT {name}, id, {columns} FROM task LIMIT 1"
+            ),
+        )
+        .await;
+        tamper(&home, &format!("INSERT INTO task_counter VALUES ({name}, 1)")).await;
+    }
+    let checked =
+        home.run(&["db", "check"]).succeeds().says("\"ana\", \"ana \" differ").says("beside 2 others");
+    assert_eq!(checked.stdout, "All is well.\n");
 }
 
 #[test]
@@ -90,7 +110,7 @@ async fn what_is_old_goes_once_a_day_and_what_waits_or_is_a_task_stays() {
     let chat = || home.run(&["chat", "-v", "-m", &model]).succeeds();
     tamper(&home, "UPDATE event SET at = '2020' || substr(at, 5)").await;
     tamper(&home, "UPDATE conversation SET updated_at = '2020' || substr(updated_at, 5)").await;
-    chat().says("removed what is older than").says("1 conversations");
+    chat().says("removed what is older than").says("2 conversations");
     let (_, log) = home.json(&["log", "list"]);
     assert_eq!(log.as_array().unwrap().len(), 1, "{log}");
     assert_eq!(home.json(&["pending", "list"]).1.as_array().unwrap().len(), 1);

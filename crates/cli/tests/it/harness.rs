@@ -50,7 +50,12 @@ impl Home {
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_adjutant"));
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_adjutant")), args)
+    }
+
+    /// The same for a copy of the binary.
+    pub(crate) fn command_of(&self, program: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(args)
             .env_clear()

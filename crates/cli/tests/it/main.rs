@@ -31,7 +31,12 @@ mod manual;
 mod mcp;
 mod mcp_servers;
 mod memory;
+#[cfg(unix)]
+#[path = "../../../../tests/not_run.rs"]
+mod not_run;
 mod operations;
+#[cfg(unix)]
+mod read_only;
 mod rendering;
 mod replicas;
 #[cfg(feature = "restate")]
@@ -51,4 +56,5 @@ mod size;
 mod tasks;
 #[cfg(unix)]
 mod terminal;
+mod turns;
 mod vendor;

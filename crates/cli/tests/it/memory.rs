@@ -53,6 +53,8 @@ fn contents(list: &Value) -> Vec<&str> {
 /// A model that answers in Gemini's format and keeps every request.
 #[cfg(feature = "gemini")]
 mod told {
+    use std::process::Command;
+
     use super::*;
 
     pub(super) fn says(text: &str) -> Reply {
@@ -70,8 +72,12 @@ mod told {
 
     /// One request of the person, and what the model was sent for it.
     pub(super) fn ask(home: &Home, replies: Vec<Reply>, args: &[&str]) -> (Run, Vec<Request>) {
+        run(home.command(&[&["ask", "-m", "gemini/m"], args].concat()), replies)
+    }
+
+    /// The same for a command of any kind.
+    pub(super) fn run(mut command: Command, replies: Vec<Reply>) -> (Run, Vec<Request>) {
         let vendor = Vendor::answering(replies);
-        let mut command = home.command(&[&["ask", "-m", "gemini/m"], args].concat());
         let run = Run::of(command.env("GEMINI_API_KEY", "k").env("GEMINI_BASE_URL", vendor.url()));
         (run, vendor.asked().into_iter().map(|asked| Request(asked.body)).collect())
     }
@@ -119,6 +125,17 @@ fn what_a_model_remembers_is_in_the_file_and_in_the_next_instruction() {
     // Nothing of it is kept with the conversation.
     let kept = home.run(&["log", "export"]).succeeds();
     assert!(!kept.stdout.contains("Key facts"));
+}
+
+#[cfg(feature = "gemini")]
+#[test]
+fn whoever_the_system_has_no_name_for_is_spoken_of_as_a_person() {
+    let home = Home::new();
+    let mut command = home.command(&["ask", "-m", "gemini/m", "hello"]);
+    command.env_remove("USER");
+    let (_, requests) = told::run(command, vec![told::says("Hello.")]);
+    let instruction = requests[0].instruction();
+    assert!(instruction.contains("the personal assistant of the person at this terminal."), "{instruction}");
 }
 
 #[cfg(feature = "gemini")]
@@ -190,7 +207,7 @@ fn a_temporary_conversation_leaves_every_byte_as_it_was() {
     let (run, requests) = told::ask(&home, replies, &["--temp", "a secret"]);
     let run = run.succeeds();
     assert_eq!(folders.each_ref().map(|folder| bytes(folder)), before);
-    assert_eq!(run.stdout, "I cannot.\n");
+    assert_eq!(run.stdout, "I cannot.\n(One step did not work and was not carried out.)\n");
     assert!(requests[0].instruction().contains("dark mode"), "reading is allowed");
     let tools = requests[0].tools();
     assert!(tools.contains(&"read_note") && tools.contains(&"list_tasks"), "{tools:?}");
@@ -204,7 +221,7 @@ fn a_temporary_conversation_leaves_every_byte_as_it_was() {
     let (_, requests) = told::ask(&home, replies, &["--temp", "what is open?"]);
     assert!(requests[1].whole().contains("buy milk"));
     let (_, log) = home.json(&["log", "list"]);
-    assert_eq!(log, json!([]), "{log}");
+    assert_eq!(log.as_array().unwrap().len(), 1, "only the task that was added by hand: {log}");
     let _ = vault;
 
     home.run(&["--temp", "-c", "x"]).ends_with(2);

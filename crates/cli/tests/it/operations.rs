@@ -113,6 +113,15 @@ fn the_figures_say_what_happened_and_not_to_whom() {
 }
 
 #[test]
+fn silent_connections_do_not_keep_anybody_out() {
+    let home = Home::new();
+    let service = serve(&home, &[("CONNECTIONS", "8"), ("HEADER_TIMEOUT", "1h"), ("METRICS", "off")]);
+    let _held: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(&service.address).unwrap()).collect();
+    assert_eq!(ask(&service, "GET", "/healthz", "").status, 200);
+    assert_eq!(ask(&service, "GET", "/metrics", "").status, 404);
+}
+
+#[test]
 fn the_figures_can_have_an_address_of_their_own() {
     let home = Home::new();
     let service = serve(&home, &[("METRICS_BIND", "127.0.0.1:0")]);
@@ -154,12 +163,12 @@ fn it_is_described_and_the_description_can_be_read() {
     let description = get("/openapi.json", &[]).json();
     assert!(description["openapi"].as_str().unwrap().starts_with("3."), "{description}");
     let chat = &description["paths"]["/v1/chat"]["post"]["responses"];
-    for status in ["401", "403", "413", "415", "422", "429", "500", "502", "503", "504"] {
-        assert_eq!(
-            chat[status]["content"]["application/problem+json"]["schema"]["$ref"],
-            "#/components/schemas/Problem",
-            "{status}"
-        );
+    let schema = |status: &str| &chat[status]["content"]["application/problem+json"]["schema"]["$ref"];
+    for status in ["401", "403", "413", "415", "422", "429", "500", "503"] {
+        assert_eq!(schema(status), "#/components/schemas/Problem", "{status}");
+    }
+    for status in ["502", "504"] {
+        assert_eq!(schema(status), "#/components/schemas/FailedTurn", "{status}");
     }
     check_references(&description, &description);
     for path in ["/docs", "/docs/docs.js", "/docs/docs.css"] {

@@ -119,11 +119,79 @@ fn without_restate_it_says_how_to_get_it() {
 }
 
 #[test]
-fn the_folder_it_is_started_in_may_hold_its_variables_and_nobody_elses() {
+fn the_folder_it_is_started_in_may_hold_its_variables_once_they_are_trusted() {
     let home = Home::new();
     home.file("project/.env", format!("ADJUTANT_MODEL={}\n", home.script(ADDING)));
+    let serving =
+        || Serving::start(&mut home.command(&["serve", "--json", "-m", "demo", "--bind", "127.0.0.1:0"]));
+    let without = ["serve", "-m", "nothing", "--bind", "127.0.0.1:0"];
+    home.run(&without).ends_with(3).says("project/.env is not trusted").says("adjutant config trust");
+    assert_eq!(serving().announced["model"], "scripted/demo");
+    home.run(&["config", "trust"]).succeeds();
     let service = Serving::start(&mut home.command(&["serve", "--json", "--bind", "127.0.0.1:0"]));
     assert_eq!(service.announced["model"], "scripted/script");
     let shown = home.run(&["config", "show", "--json"]).succeeds().json();
     assert_eq!(shown["model"]["value"], Value::Null, "{shown}");
+}
+
+#[cfg(feature = "openai")]
+#[test]
+fn a_folder_does_not_get_the_persons_key() {
+    let home = Home::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let nobody_came = || {
+        let came = listener.accept().err().map(|error| error.kind());
+        assert_eq!(came, Some(std::io::ErrorKind::WouldBlock));
+    };
+    const CALL: &[u8] = br#"{"model": "openai/gpt-x", "messages": [{"role": "user", "content": "hi"}]}"#;
+    home.config("model = \"openai/gpt-x\"\n");
+    home.pipe(&["keys", "set", "openai"], b"sk-proj-0123456789abcdef\n").succeeds();
+    home.file("project/.env", format!("OPENAI_BASE_URL=http://{address}/v1\n"));
+    home.file("project/adjutant.toml", format!("[openai]\nbase_url = \"http://{address}/v1\"\n"));
+    home.run(&["config", "trust"]).succeeds();
+    for args in [
+        &["serve", "--bind", "127.0.0.1:0"][..],
+        &["ask", "hello"],
+        &["models", "test", "-m", "openai/gpt-x"],
+        &["models", "call"],
+        &["ask", "-y", "hello"],
+    ] {
+        let refused = home.pipe(args, CALL).ends_with(3).says(&format!("is not sent to http://{address}"));
+        assert!(!refused.stderr.contains("sk-proj"), "{refused:?}");
+        nobody_came();
+    }
+    // What the person says themselves is theirs to say.
+    let own = format!("http://{address}/v1");
+    let mut command = home.command(&["serve", "--json", "--bind", "127.0.0.1:0"]);
+    let service = Serving::start(command.env("OPENAI_BASE_URL", &own));
+    assert_eq!(service.announced["model"], "openai/gpt-x");
+    let env_file = home.path("project/.env");
+    let args = ["serve", "--json", "--bind", "127.0.0.1:0", "--env-file", crate::harness::arg(&env_file)];
+    assert_eq!(Serving::start(&mut home.command(&args)).announced["model"], "openai/gpt-x");
+}
+
+#[cfg(all(unix, feature = "openai"))]
+#[test]
+fn the_person_is_asked_for_the_address_by_its_name() {
+    use crate::terminal::pty::{Kind, Terminal};
+    let home = Home::new();
+    home.config("model = \"openai/gpt-x\"\n");
+    let address = "http://api.openai.com@127.0.0.1:1";
+    home.file("project/adjutant.toml", format!("[openai]\nbase_url = \"{address}/v1\"\n"));
+    home.run(&["config", "trust"]).succeeds();
+    let talk = |args: &[&str]| {
+        let mut command = home.command(args);
+        command.env("OPENAI_API_KEY", "sk-proj-0123456789abcdef");
+        Terminal::of(command, Kind::Usual)
+    };
+    for args in [&[][..], &["-y"]] {
+        let mut terminal = talk(args);
+        terminal.sees("openai is at http://127.0.0.1:1 ").sees("[N] no").line("");
+        assert!(terminal.ends_with(3).contains("is not sent to"));
+    }
+    let mut terminal = talk(&[]);
+    terminal.sees("[N] no").line("y").prompts_after("/help").keys("\x04");
+    terminal.ends_with(0);
 }

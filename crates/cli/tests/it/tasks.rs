@@ -21,6 +21,30 @@ fn tasks_live_and_die_without_a_model() {
 }
 
 #[test]
+fn words_that_are_no_task_are_told_by_what_is_wrong_with_them() {
+    let home = Home::new();
+    let long = "x".repeat(1001);
+    for args in [&["tasks", "add", &long][..], &["tasks", "update", "1", &long]] {
+        let run = home
+            .run(args)
+            .ends_with(1)
+            .says("a task description has at most 1000 characters, this one has 1001");
+        assert!(!run.stderr.contains("xxx") && !run.stderr.contains("_task"), "{run:?}");
+    }
+    let (code, told) = home.json(&["tasks", "add", &long]);
+    assert_eq!((code, &told["error"]["code"]), (1, &serde_json::json!("failed")));
+}
+
+#[test]
+fn the_demo_says_what_was_done_and_no_json() {
+    let home = Home::new();
+    let ask = |words: &str| home.run(&["-m", "demo", words]).succeeds().stdout;
+    assert_eq!(ask("Add task to buy groceries"), "[demo] Added “buy groceries”.\n");
+    assert_eq!(ask("show my tasks"), "[demo] Your tasks: buy groceries.\n");
+    assert_eq!(ask("complete buy groceries"), "[demo] Completed “buy groceries”.\n");
+}
+
+#[test]
 fn deleting_needs_a_yes() {
     let home = Home::new();
     home.add_task("buy milk");

@@ -136,6 +136,28 @@ fn ctrl_c_in_a_question_leaves_the_question_and_nothing_else() {
     assert!(home.tasks().is_empty());
 }
 
+/// All of what a yes is to is shown before it can be given.
+#[test]
+fn what_is_folded_is_looked_at_before_it_is_agreed_to() {
+    let home = Home::new();
+    home.add_task(&format!("{} and drop the database", "remove the temporary files ".repeat(10)));
+    let mut terminal = talking(
+        &home,
+        &[
+            r#"{"match": "success", "text": "It is gone."}"#,
+            r#"{"match": "delete", "calls": [{"name": "delete_task", "args": {"task_id": "1"}}]}"#,
+        ],
+    );
+    terminal.line("delete it").sees("[v] view all");
+    terminal.line("y").sees("Please look at all of it first");
+    assert_eq!(home.tasks().len(), 1);
+    terminal.line("v").sees("drop the database").sees("[y] delete");
+    terminal.line("y").prompts_after("It is gone.");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert!(home.tasks().is_empty());
+}
+
 #[test]
 fn keys_pressed_ahead_answer_no_question() {
     let home = Home::new();
@@ -269,6 +291,19 @@ fn an_editor_of_ones_own_writes_the_message() {
     terminal.keys(CTRL_D);
     terminal.ends_with(0);
     assert_eq!(messages(&home), ["begun and\nmore"]);
+}
+
+#[test]
+fn the_process_ends_when_it_is_told_to_while_the_editor_is_open() {
+    let home = Home::new();
+    let model = home.script(&[ECHO]);
+    let editor = home.file("editor.sh", "echo open\nexec sleep 1000\n");
+    let mut command = home.command(&["-m", &model]);
+    command.env("EDITOR", format!("sh {}", arg(&editor))).env("PATH", "/usr/bin:/bin");
+    let mut terminal = Terminal::of(command, Kind::Usual);
+    terminal.prompts_after("/help");
+    terminal.line("/edit").sees("open").signal(Signal::SIGTERM);
+    terminal.ends_with(143);
 }
 
 #[test]

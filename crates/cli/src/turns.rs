@@ -1,0 +1,155 @@
+//! `adjutant turns`: turns of any user that are open, for whoever runs the service, and ending one that cannot go on.
+
+use adjutant_core::port::Loaded;
+use adjutant_core::{ConversationKey, Event, Recorded, TurnId, UserId, conversation};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::args::Turns;
+use crate::config::Settings;
+use crate::display::{clean_line, json_line, rough};
+use crate::error::{CliError, Exit};
+use crate::lines::says_yes;
+use crate::meant::{Kind, the_one};
+use crate::screen::Screen;
+use crate::store::{self, Store};
+use crate::wiring;
+
+const TURN: Kind = Kind { one: "open turn", many: "open turns", list: "adjutant turns list" };
+
+/// An open turn.
+#[derive(Serialize)]
+struct Open {
+    turn: TurnId,
+    conversation: String,
+    user: UserId,
+    /// `waiting` for a person, or `left`: nobody works on it, and it is taken up next.
+    state: &'static str,
+    started_at: Timestamp,
+    /// How often it was taken up from a worker that was lost, without a step since.
+    taken_up: u32,
+    #[serde(skip)]
+    key: ConversationKey,
+    #[serde(skip)]
+    events: Vec<Recorded>,
+}
+
+/// Lists open turns, shows the steps of one, or ends one.
+///
+/// # Errors
+/// The database cannot be opened, no such turn is open, or somebody alive works on it.
+pub(crate) async fn run(
+    settings: &Settings,
+    screen: &Screen,
+    command: Turns,
+    yes: &[String],
+    json: bool,
+) -> Result<Exit, CliError> {
+    let store = store::open(settings).await?;
+    match command {
+        Turns::List => list(screen, &open(&*store).await?, json),
+        Turns::Show { id } => show(screen, &find(open(&*store).await?, &id)?, json),
+        Turns::Drop { id } => {
+            let turn = find(open(&*store).await?, &id)?;
+            if yes.is_empty() {
+                let question = format!("End turn {} of {}", turn.turn, clean_line(turn.user.as_str()));
+                if !screen.asks() {
+                    return Err(CliError::confirmation_needed(format!("{question}: it needs a yes"))
+                        .or_try("the same with -y"));
+                }
+                if !says_yes(screen, &format!("? {question}  [y] yes  [N] no: "), false).await {
+                    return Err(CliError::failed("kept; nothing was ended"));
+                }
+            }
+            let agent = wiring::agent_without_model(settings, store)?;
+            match agent.drop_turn(&turn.key).await? {
+                Some(ended) if json => screen.answer_line(&json_line(&json!({ "dropped": ended }))),
+                Some(_) => screen.answer_line("It is ended. Its conversation goes on with the next message."),
+                None => screen.answer_line("It had ended meanwhile."),
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn find(all: Vec<Open>, id: &str) -> Result<Open, CliError> {
+    the_one(all, id, |open| open.turn.to_string(), &TURN)
+}
+
+/// What waits for a person, and what nobody alive works on.
+async fn open(store: &dyn Store) -> Result<Vec<Open>, CliError> {
+    let mut keys = store.unsettled(None).await?;
+    for (key, _) in store.parked(None).await? {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let mut all = Vec::new();
+    for key in keys {
+        let Loaded { events, .. } = store.load(&key).await?;
+        let Some(turn) = conversation::open_turn(&events) else { continue };
+        let started = events.iter().find(
+            |recorded| matches!(&recorded.event, Event::TurnStarted { turn: started, .. } if *started == turn),
+        );
+        let Some(started_at) = started.map(|recorded| recorded.at) else { continue };
+        all.push(Open {
+            turn,
+            conversation: key.conversation.to_string(),
+            user: key.user.clone(),
+            state: if conversation::pending(&events).is_empty() { "left" } else { "waiting" },
+            started_at,
+            taken_up: conversation::times_taken_up(&events),
+            key,
+            events,
+        });
+    }
+    all.sort_by_key(|open| open.started_at);
+    Ok(all)
+}
+
+fn list(screen: &Screen, all: &[Open], json: bool) {
+    if json {
+        return screen.answer_line(&json_line(&all));
+    }
+    if all.is_empty() {
+        return screen.answer_line("No turn is open that waits or that nobody works on.");
+    }
+    #[expect(clippy::disallowed_methods, reason = "a list that says how long ago is the clock's own edge")]
+    let now = Timestamp::now();
+    for open in all {
+        let age = rough(now.as_second() - open.started_at.as_second());
+        let taken_up = match open.taken_up {
+            0 => String::new(),
+            times => format!(", taken up {times} times since its last step"),
+        };
+        let user = clean_line(open.user.as_str());
+        screen.answer_line(&format!("{}  {user}  {}, begun {age} ago{taken_up}", open.turn, open.state));
+    }
+}
+
+/// The steps of a turn, without what was said in it.
+fn show(screen: &Screen, open: &Open, json: bool) {
+    let of_turn = open.events.iter().filter(|recorded| recorded.event.turn() == Some(open.turn));
+    let steps = of_turn.map(|recorded| {
+        let tool = match &recorded.event {
+            Event::CallStarted { tool, .. }
+            | Event::CallFinished { tool, .. }
+            | Event::CallInDoubt { tool, .. } => Some(tool.as_str()),
+            _ => None,
+        };
+        (recorded, tool)
+    });
+    if json {
+        let steps: Vec<_> = steps
+            .map(|(recorded, tool)| json!({ "at": recorded.at, "step": recorded.event.kind(), "tool": tool }))
+            .collect();
+        return screen.answer_line(&json_line(&json!({ "turn": open, "steps": steps })));
+    }
+    screen.answer_line(&format!("{} of {}, {}", open.turn, clean_line(open.user.as_str()), open.state));
+    screen.answer_line(&format!("conversation {}", open.conversation));
+    for (recorded, tool) in steps {
+        let tool = tool.map(|tool| format!("  {}", clean_line(tool))).unwrap_or_default();
+        screen.answer_line(&format!("  {}  {}{tool}", recorded.at, recorded.event.kind()));
+    }
+}

@@ -1,0 +1,79 @@
+//! A command line that cannot be used: what was typed stands in the error, and a terminal must not obey it.
+
+use std::error::Error as _;
+
+use clap::error::{ContextKind, ContextValue};
+
+use crate::display::{clean, clean_line};
+
+/// Returns the same error, with nothing of what was typed that a terminal would obey.
+pub(crate) fn harmless(mut error: clap::Error) -> clap::Error {
+    // What a value's own reader says cannot be taken apart: it is said without colours.
+    if error.source().is_some_and(|source| is_obeyed(&source.to_string())) {
+        let text = clean(&error.to_string());
+        let text = text.strip_prefix("error: ").unwrap_or(&text).to_owned();
+        return clap::Error::raw(error.kind(), text);
+    }
+    let typed: Vec<(ContextKind, ContextValue)> = error
+        .context()
+        .filter_map(|(kind, value)| {
+            let cleaned = match value {
+                ContextValue::String(text) => ContextValue::String(clean_line(text)),
+                ContextValue::Strings(texts) => {
+                    ContextValue::Strings(texts.iter().map(|text| clean_line(text)).collect())
+                }
+                _ => return None,
+            };
+            Some((kind, cleaned))
+        })
+        .collect();
+    let mut obeyed = false;
+    for (kind, value) in typed {
+        obeyed |= error.get(kind) != Some(&value);
+        error.insert(kind, value);
+    }
+    if obeyed {
+        // It repeats what was typed, in colours that cannot be told from it.
+        error.remove(ContextKind::Suggested);
+    }
+    error
+}
+
+fn is_obeyed(text: &str) -> bool {
+    clean(text) != text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::Cli;
+
+    #[test]
+    fn what_was_typed_is_not_obeyed() {
+        let hostile = "\u{1b}]0;owned\u{7}\u{1b}]52;c;aGk=\u{7}\u{202e}x\u{9b}2J";
+        for args in [
+            &["tasks", hostile][..],
+            &["tasks", "list", "--status", hostile],
+            &[&format!("--{hostile}")],
+            &["serve", "--bind", hostile],
+            &["serve", "--auth", hostile],
+            &["eval", "x", "--min-pass", hostile],
+            &["tasks", "list", hostile],
+        ] {
+            let args = [&["adjutant"], args].concat();
+            // A word may be a prompt.
+            let Err(error) = Cli::try_parse_from(&args) else { continue };
+            let kind = error.kind();
+            let error = harmless(error);
+            assert_eq!(error.kind(), kind);
+            let text = error.render().to_string();
+            assert!(!is_obeyed(&text) && text.contains("owned"), "{args:?}: {text:?}");
+            let coloured = error.render().ansi().to_string();
+            for typed in ["\u{1b}]", "\u{7}", "\u{202e}", "\u{9b}"] {
+                assert!(!coloured.contains(typed), "{args:?}: {coloured:?}");
+            }
+        }
+    }
+}
