@@ -21,13 +21,15 @@ pub(super) fn is_busy(failure: &Failure) -> bool {
     matches!(error.as_database_error().and_then(primary_code), Some(code::BUSY | code::LOCKED))
 }
 
-/// SQLite could not open the file, or one of those that it makes beside it.
+/// SQLite could not open the file, or one of those that it makes beside it: it says the one of a file system that is mounted
+/// for reading, and the other of a folder that may not be written to.
 pub(super) fn is_not_openable(failure: &Failure) -> bool {
     let Failure::Sql(error) = failure else { return false };
-    error.as_database_error().and_then(primary_code) == Some(code::CANTOPEN)
+    let code = error.as_database_error().and_then(extended_code);
+    code.is_some_and(|code| code & 0xff == code::CANTOPEN || code == code::READONLY_DIRECTORY)
 }
 
-/// Primary result codes. Source: sqlite.org/rescode.html (checked 2026-11).
+/// Primary result codes, and one extended code. Source: sqlite.org/rescode.html (checked 2026-11).
 mod code {
     pub(super) const PERM: i32 = 3;
     pub(super) const BUSY: i32 = 5;
@@ -38,6 +40,7 @@ mod code {
     pub(super) const FULL: i32 = 13;
     pub(super) const CANTOPEN: i32 = 14;
     pub(super) const NOTADB: i32 = 26;
+    pub(super) const READONLY_DIRECTORY: i32 = 1544;
 }
 
 fn explain(error: &sqlx::Error, place: &dyn fmt::Display) -> StoreError {
@@ -83,5 +86,9 @@ fn explain(error: &sqlx::Error, place: &dyn fmt::Display) -> StoreError {
 }
 
 fn primary_code(error: &dyn DatabaseError) -> Option<i32> {
-    error.code()?.parse::<i32>().ok().map(|extended| extended & 0xff)
+    extended_code(error).map(|extended| extended & 0xff)
+}
+
+fn extended_code(error: &dyn DatabaseError) -> Option<i32> {
+    error.code()?.parse().ok()
 }
