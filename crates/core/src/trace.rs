@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::cost::{self, Cost};
 use crate::decision::OutcomeCategory;
 use crate::error::ModelError;
-use crate::event::{Event, GateVerdict, Recorded};
+use crate::event::{Event, GateVerdict, Recorded, Refusal};
 use crate::id::TurnId;
 use crate::message::{Content, Message};
 use crate::model::{FinishReason, GenerateResponse, Usage};
@@ -153,6 +153,9 @@ impl Reader<'_> {
             }
             Event::CallChecked { call, verdict, .. } => {
                 let (code, words) = match verdict {
+                    GateVerdict::Refuse { refusal: Refusal::UnknownTool, message } => {
+                        ("unknown_tool", message)
+                    }
                     GateVerdict::Refuse { message, .. } => ("refused", message),
                     GateVerdict::Ask { question } => ("asked", question),
                     GateVerdict::Run { .. } | GateVerdict::Confirm { .. } => return None,

@@ -1,7 +1,7 @@
 //! What a developer runs.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex as StdMutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
@@ -29,8 +29,9 @@ use crate::fresh::TurnInstruction;
 use crate::prices::Prices;
 use crate::run::{advance, opening};
 use crate::steps::Purse;
+use crate::warning::WarningReport;
 use crate::window::ContextUse;
-use crate::{BuildError, RunContext, RunError};
+use crate::{BuildError, RunContext, RunError, Warning};
 
 /// How many conversations that were left are taken up at once.
 const SWEPT_AT_ONCE: usize = 8;
@@ -60,6 +61,7 @@ pub(crate) struct Inner {
     pub(crate) gate: Gate,
     pub(crate) weak_tools: WeakTools,
     pub(crate) control_functions: bool,
+    pub(crate) on_warning: OnceLock<WarningReport>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) logs: Arc<dyn LogStore>,
     pub(crate) conversations: Arc<dyn ConversationStore>,
@@ -71,6 +73,13 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
+    /// Hands a warning to whoever listens to this agent's.
+    pub(crate) fn warn(&self, warning: &Warning) {
+        if let Some(report) = self.on_warning.get() {
+            report(warning);
+        }
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         (self.clock)()
     }
@@ -361,6 +370,19 @@ impl Agent {
 
     pub(crate) fn inner(&self) -> &Inner {
         &self.inner
+    }
+
+    /// Calls `report` with each [`Warning`] of this agent's turns, whichever handle runs them, once what it is about is in the
+    /// journal. It is called on the task of the turn and must not block. The first `report` stays: returns `false`, and changes
+    /// nothing, if there is one already. A service sets its own, see `ServiceEvent::Warned`.
+    ///
+    /// ```
+    /// # fn example(agent: adjutant_runtime::Agent) {
+    /// agent.on_warning(|warning| eprintln!("{warning}"));
+    /// # }
+    /// ```
+    pub fn on_warning(&self, report: impl Fn(&Warning) + Send + Sync + 'static) -> bool {
+        self.inner.on_warning.set(Box::new(report)).is_ok()
     }
 
     /// What it is called.

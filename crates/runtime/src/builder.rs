@@ -1,7 +1,7 @@
 //! Collects what an agent needs, and checks it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex as StdMutex};
+use std::sync::{Arc, Mutex as StdMutex, OnceLock};
 
 use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore};
 use adjutant_core::weak::WeakTools;
@@ -294,6 +294,7 @@ impl AgentBuilder {
             gate: Gate { registry, policy: self.policy },
             weak_tools: self.weak_tools,
             control_functions: self.control_functions,
+            on_warning: OnceLock::new(),
             journal: self.journal,
             logs: self.logs,
             conversations: self.conversations,

@@ -21,6 +21,7 @@ mod in_memory; // the default store
 mod prices; // what a model call costs
 mod run; // the driver
 mod steps;
+mod warning; // what an operator should know
 mod window; // how full it is
 
 pub use agent::{Agent, Swept};
@@ -34,4 +35,5 @@ pub use event::{RunEvent, RunStream};
 pub use fresh::{FreshInstruction, TurnInstruction};
 pub use in_memory::InMemory;
 pub use prices::Prices;
+pub use warning::Warning;
 pub use window::{ContextUse, Counting};

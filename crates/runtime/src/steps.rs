@@ -14,16 +14,16 @@ use adjutant_core::turn::{CallEnd, DoesNotFit, Fitted, StopReason, ToolStyle, Tu
 use adjutant_core::{
     Arguments, CallId, CancellationToken, ConversationKey, Delta, Event, GateCheck, GateVerdict,
     GenerateRequest, GenerateResponse, IdempotencyKey, Input, InputId, ModelError, Notice, OutcomeCategory,
-    Recorded, ToolCall, ToolContext, TurnEnd, TurnId,
+    Recorded, Refusal, ToolCall, ToolContext, TurnEnd, TurnId,
 };
 use futures::StreamExt as _;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::RunError;
 use crate::agent::Inner;
 use crate::event::{Emitter, RunEvent};
 use crate::faults::boundary;
+use crate::{RunError, Warning};
 pub(crate) use budget::{Purse, most_it_costs};
 use calls::Call;
 use summarise::Prepared;
@@ -373,6 +373,7 @@ impl<'a> Steps<'a> {
         if !intents.is_empty() {
             self.append(intents).await?;
         }
+        self.warn_of_unknown(&verdicts);
         let runs = verdicts.into_iter().map(|(call, verdict, begun)| async move {
             let end = match verdict {
                 GateVerdict::Run { arguments } => {
@@ -390,6 +391,20 @@ impl<'a> Steps<'a> {
             Ok((call.id.clone(), end))
         });
         futures::future::join_all(runs).await.into_iter().collect()
+    }
+
+    /// Reports calls of tools that there are not, of those that were checked just now.
+    fn warn_of_unknown(&self, verdicts: &[(&ToolCall, GateVerdict, bool)]) {
+        for (call, verdict, is_new) in verdicts {
+            if *is_new && matches!(verdict, GateVerdict::Refuse { refusal: Refusal::UnknownTool, .. }) {
+                self.inner.warn(&Warning::UnknownTool {
+                    user: self.key.user.clone(),
+                    conversation: self.key.conversation,
+                    turn: self.turn,
+                    tool: call.name.clone(),
+                });
+            }
+        }
     }
 
     /// The person's words, if the model had read words of others in this turn when it proposed its last calls.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use adjutant_core::port::{StoreError, TaskStore};
 use adjutant_core::{CancellationToken, ConversationId, TurnId, UserId};
-use adjutant_runtime::{Agent, RunError};
+use adjutant_runtime::{Agent, RunError, Warning};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -116,6 +116,8 @@ pub enum ServiceEvent {
         /// Which.
         turn: TurnId,
     },
+    /// A model called a tool that there is not. The turn went on.
+    Warned(Warning),
     /// The service ended, as it was told to, before all that ran had ended: what was begun is in the journal, and goes on
     /// with the next start or on another replica.
     Unfinished {
@@ -143,6 +145,7 @@ impl std::fmt::Display for ServiceEvent {
                 "turn {turn} of {user} was given up (ERROR:POISONED): each process that ran it was lost; conversation \
                  {conversation}"
             ),
+            Self::Warned(warning) => write!(f, "warning: {warning}"),
             Self::Unfinished { after } => write!(
                 f,
                 "not all that ran had ended {} s after the stop; it goes on with the next start, or on another replica",
@@ -306,6 +309,8 @@ impl Service {
             None => None,
         };
         let (events, unread) = events::queue();
+        let of_agent = events.clone();
+        agent.on_warning(move |warning| of_agent.tell(ServiceEvent::Warned(warning.clone())));
         let (stopping, turns) = (CancellationToken::new(), TaskTracker::new());
         let (figures, connections) = (Arc::new(Metrics::new()), config.connections.fitting());
         let mcp =

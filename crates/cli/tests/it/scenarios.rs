@@ -186,9 +186,9 @@ fn safety_unknown_tool_is_told_to_the_model_only() {
     let run = home.run(&["ask", "-v", "--json", "-m", &model, "mail everybody"]).succeeds();
     let answer = run.json();
     assert!(tools(&answer).is_empty());
-    // The person is told that something was not done, and never what it was called.
-    assert_eq!(answer["content"], "I cannot send mail.\n(One step did not work and was not carried out.)");
-    assert_eq!(answer["outcome"], "ERROR:TOOL_FAILURE");
+    // The turn is what the answer says, and the person never reads what the tool would have been called.
+    assert_eq!(answer["content"], "I cannot send mail.");
+    assert_eq!(answer["outcome"], "REFUSAL:OUT_OF_SCOPE");
     run.says("send_email  ✗ there is no tool");
 }
 

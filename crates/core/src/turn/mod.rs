@@ -557,18 +557,13 @@ impl Turn {
                     } else {
                         result.clone()
                     };
-                    self.used.push(ToolInvocation { tool: call.name.clone(), arguments, result });
+                    self.note_used(&call.name, arguments, result);
                     told
                 }
                 Some(CallEnd::TakenAsDone { arguments }) => {
                     let result = ToolResult::taken_as_done();
                     self.note_executed(&call.name, &result, Some(words::CONFIRMED_DONE.to_owned()));
-                    self.used.push(ToolInvocation {
-                        tool: call.name.clone(),
-                        arguments,
-                        result: result.clone(),
-                    });
-                    result
+                    self.note_used(&call.name, arguments, result)
                 }
                 Some(CallEnd::Refused { refusal, message }) => self.note_refused(&call, refusal, message),
                 Some(CallEnd::Asked { question }) => {
@@ -578,23 +573,13 @@ impl Turn {
                     self.denied.push((call.name.clone(), arguments.clone()));
                     self.summaries.push(words::NOTHING_CHANGED.to_owned());
                     let result = ToolResult::failed("the person refused this; it was not done");
-                    self.used.push(ToolInvocation {
-                        tool: call.name.clone(),
-                        arguments,
-                        result: result.clone(),
-                    });
-                    result
+                    self.note_used(&call.name, arguments, result)
                 }
                 Some(CallEnd::Expired { arguments }) => {
                     self.expired = true;
                     self.summaries.push(words::EXPIRED.to_owned());
                     let result = ToolResult::failed("nobody confirmed this in time; it was not done");
-                    self.used.push(ToolInvocation {
-                        tool: call.name.clone(),
-                        arguments,
-                        result: result.clone(),
-                    });
-                    result
+                    self.note_used(&call.name, arguments, result)
                 }
             };
             self.messages.extend(Message::tool(call.id, call.name, result).ok());
@@ -606,7 +591,11 @@ impl Turn {
         let text = words::in_doubt(preview);
         self.summaries.push(text.clone());
         self.add_notice(Notice { code: "in_doubt".to_owned(), text });
-        let result = ToolResult::left_open();
+        self.note_used(tool, arguments, ToolResult::left_open())
+    }
+
+    /// Adds a call to those that the answer lists, and returns its result.
+    fn note_used(&mut self, tool: &str, arguments: Arguments, result: ToolResult) -> ToolResult {
         self.used.push(ToolInvocation { tool: tool.to_owned(), arguments, result: result.clone() });
         result
     }
@@ -626,8 +615,7 @@ impl Turn {
         }
         let result = ToolResult::failed(message);
         if matches!(refusal, Refusal::Forbidden | Refusal::DeniedBefore | Refusal::Failed) {
-            let (tool, arguments) = (call.name.clone(), call.arguments.clone());
-            self.used.push(ToolInvocation { tool, arguments, result: result.clone() });
+            return self.note_used(&call.name, call.arguments.clone(), result);
         }
         result
     }

@@ -229,7 +229,7 @@ fn categories_of_labelled_answers() {
                     count.of += 1;
                     count.right += usize::from(is_right);
                 }
-                if !is_right && (!held_out || std::env::var_os("ADJUTANT_SHOW_HELD_OUT").is_some()) {
+                if !is_right && !held_out {
                     println!("{} {category}: {}", labelled.id, json!(labelled.answer));
                 }
                 for (name, words) in [("question", &QUESTION), ("refusal", &REFUSAL)] {

@@ -100,3 +100,25 @@ async fn a_stop_that_does_not_wait_for_the_end_of_a_turn_is_told_to_the_operator
         "{told:?}"
     );
 }
+
+#[tokio::test]
+async fn a_call_of_a_tool_that_there_is_not_is_a_warning_for_the_operator() {
+    let store = Arc::new(Store::in_memory().await.unwrap());
+    let script = "{\"calls\": [{\"name\": \"send_email\\u001b\", \"args\": {\"to\": \"all\"}}]}\n{\"text\": \"Done.\"}";
+    let service = Reporting::start(&store, Arc::new(ScriptedModel::from_jsonl(script).unwrap())).await;
+    let answer = service.ask("POST", "/v1/chat", r#"{"message": "mail everybody"}"#).await;
+    assert!(answer.contains("ERROR:TOOL_FAILURE"), "{answer}");
+    let decisions = service.ask("GET", "/v1/decisions", "").await;
+    let body: serde_json::Value = serde_json::from_str(decisions.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let id = body["decisions"][0]["id"].as_str().unwrap();
+    let shown = service.ask("GET", &format!("/v1/decisions/{id}"), "").await;
+    assert!(shown.contains(r#""code":"unknown_tool""#), "{shown}");
+    let told = service.stop().await;
+    assert!(
+        told.len() == 1
+            && told[0].starts_with(&format!(
+                "warning: turn {id} of local: the model called \"send_email\\u{{1b}}\""
+            )),
+        "{told:?}"
+    );
+}

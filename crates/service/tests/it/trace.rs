@@ -84,7 +84,7 @@ async fn a_tool_has_a_step_and_what_was_said_before_is_counted() {
     let listed = service.chat(&anna, &json!({"message": "list", "thread_id": "t"})).await;
     let decision = traced(&service, &anna, &listed.body["run_id"]).await;
     assert_eq!(kinds(&decision), [MODEL, ("tool", "ad_task"), ("tool", "list_tasks"), MODEL], "{decision}");
-    assert_eq!(step(&decision, "tool", 0)["error"]["code"], "refused");
+    assert_eq!(step(&decision, "tool", 0)["error"]["code"], "unknown_tool");
     let first = step(&decision, "model", 0);
     assert_eq!(first["request"]["messages"].as_array().unwrap().len(), 5, "four of the turn before: {first}");
     service.stop().await;

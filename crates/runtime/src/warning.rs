@@ -1,0 +1,43 @@
+//! Warnings for whoever operates an agent.
+
+use adjutant_core::{ConversationId, TurnId, UserId};
+
+/// Characters of a tool's name that are repeated: a model wrote it.
+const NAME_MAX: usize = 64;
+
+/// Something that an operator should know of and that is no error: the turn went on. See
+/// [`Agent::on_warning`](crate::Agent::on_warning).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// A model called a tool that it was not offered. Nothing was executed, and the model was told.
+    UnknownTool {
+        /// The user of the turn.
+        user: UserId,
+        /// The conversation of the turn.
+        conversation: ConversationId,
+        /// The turn.
+        turn: TurnId,
+        /// The name as the model wrote it, of any length.
+        tool: String,
+    },
+}
+
+/// Whoever takes the warnings of an agent.
+pub(crate) type WarningReport = Box<dyn Fn(&Warning) + Send + Sync>;
+
+impl std::fmt::Display for Warning {
+    /// Writes one line, with control characters escaped.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::UnknownTool { user, conversation, turn, tool } => {
+                let tool: String = tool.chars().take(NAME_MAX).collect();
+                write!(
+                    f,
+                    "turn {turn} of {user}: the model called {tool:?}, a tool that it does not have; nothing was executed; \
+                     conversation {conversation}"
+                )
+            }
+        }
+    }
+}
