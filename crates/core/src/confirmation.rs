@@ -22,6 +22,10 @@ pub struct PendingCall {
     pub preview: String,
     /// Hash over turn, call, tool and arguments. Only an answer that carries it counts.
     pub digest: String,
+    /// [`ToolDefinition::fingerprint`](crate::ToolDefinition::fingerprint) of the tool as it was when it was asked: a yes is to
+    /// that tool. `None` in journals of versions that did not keep it, and for a tool that was not there: any definition counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
     /// When it was asked.
     pub requested_at: Timestamp,
     /// From when on an answer is too late.

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::confirmation::{PendingCall, digest};
 use crate::event::{GateVerdict, Refusal};
-use crate::id::{TurnId, UserId};
+use crate::id::UserId;
 use crate::registry::ToolRegistry;
 use crate::tool::{Prepared, ToolCall, ToolContext, ToolDefinition};
 
@@ -190,36 +190,28 @@ impl Gate {
             }
             Permission::Confirm => {
                 // Whoever chose the arguments chose their order too, and with it what is read first.
-                let arguments = tool.definition().in_order(arguments);
+                let arguments = definition.in_order(arguments);
                 let mut preview = preview.unwrap_or_else(|| {
                     format!("{} {}", call.name, serde_json::Value::Object(arguments.clone()))
                 });
                 if suspect {
                     preview.push_str(AFTER_OTHERS);
                 }
-                GateVerdict::Confirm { pending: self.pending(context.turn, call, arguments, preview, check) }
+                let expiry = SignedDuration::try_from(check.confirmation_expiry);
+                let expires_at = check.now.checked_add(expiry.unwrap_or(SignedDuration::MAX));
+                let pending = PendingCall {
+                    digest: digest(context.turn, &call.id, &call.name, &arguments),
+                    call_id: call.id.clone(),
+                    tool: call.name.clone(),
+                    arguments,
+                    preview,
+                    definition: Some(definition.fingerprint()),
+                    requested_at: check.now,
+                    expires_at: expires_at.unwrap_or(Timestamp::MAX),
+                    doubt: None,
+                };
+                GateVerdict::Confirm { pending }
             }
-        }
-    }
-
-    fn pending(
-        &self,
-        turn: TurnId,
-        call: &ToolCall,
-        arguments: crate::tool::Arguments,
-        preview: String,
-        check: &GateCheck<'_>,
-    ) -> PendingCall {
-        let expiry = SignedDuration::try_from(check.confirmation_expiry).unwrap_or(SignedDuration::MAX);
-        PendingCall {
-            digest: digest(turn, &call.id, &call.name, &arguments),
-            call_id: call.id.clone(),
-            tool: call.name.clone(),
-            arguments,
-            preview,
-            requested_at: check.now,
-            expires_at: check.now.checked_add(expiry).unwrap_or(Timestamp::MAX),
-            doubt: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
+use crate::confirmation::fingerprint;
 use crate::id::{CallId, ConversationId, Empty, IdempotencyKey, TurnId, UserId};
 
 /// Arguments of a call: always a JSON object.
@@ -182,6 +183,14 @@ impl ToolDefinition {
             references: Vec::new(),
             output_schema: None,
         })
+    }
+
+    /// Returns the SHA-256, in hex, of what a person or a model knows the tool by: name, description, parameters with sorted keys,
+    /// annotations.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let Self { name, description, parameters, annotations, .. } = self;
+        fingerprint(&serde_json::json!([name, description, parameters, annotations]))
     }
 
     /// The same with a JSON Schema of what a successful call gives back.

@@ -192,6 +192,15 @@ pub fn tool_away_waits(preview: &str) -> String {
     )
 }
 
+/// A call that a person agreed to, of a tool that is another by now.
+#[must_use]
+pub fn tool_changed(preview: &str) -> String {
+    format!(
+        "{}: the tool for this is another one than when you were asked, so nothing was done. Ask for it again to see what it does now.",
+        preview.trim_end_matches(['?', '.'])
+    )
+}
+
 /// A person says that an interrupted call was done, where no model writes the words.
 pub const CONFIRMED_DONE: &str = "Okay, I take it as done.";
 /// An answer to something whose time had run out.

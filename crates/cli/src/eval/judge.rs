@@ -177,6 +177,7 @@ mod tests {
             arguments: serde_json::from_value(json!({ "task_id": id })).expect("arguments"),
             preview: String::new(),
             digest: String::new(),
+            definition: None,
             requested_at: Timestamp::UNIX_EPOCH,
             expires_at: Timestamp::UNIX_EPOCH,
             doubt: None,

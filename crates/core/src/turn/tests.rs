@@ -101,6 +101,7 @@ fn waits(preview: &str) -> CallEnd {
         arguments: Arguments::new(),
         preview: preview.to_owned(),
         digest: "d".to_owned(),
+        definition: None,
         requested_at: Timestamp::UNIX_EPOCH,
         expires_at: Timestamp::MAX,
         doubt: None,

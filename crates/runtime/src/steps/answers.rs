@@ -143,7 +143,10 @@ impl Steps<'_> {
             return Ok(None);
         }
         let call = Call { id: &shown.call_id, tool: &shown.tool, arguments };
-        self.run(turn, call, seen, false).await.map(Some)
+        match self.end_with_changed_tool(shown, call).await? {
+            Some(end) => Ok(Some(end)),
+            None => self.run(turn, call, seen, false).await.map(Some),
+        }
     }
 
     /// What an input says while calls wait. Never empty: every input is taken.

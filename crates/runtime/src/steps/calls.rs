@@ -150,6 +150,27 @@ impl Steps<'_> {
         self.finished(call, result, told, Instant::now(), attempt.max(1)).await
     }
 
+    /// Ends a call that a person agreed to, of a tool that is another by now. Nothing is executed. `None`: it is the same tool, or
+    /// the call began before.
+    pub(super) async fn end_with_changed_tool(
+        &self,
+        shown: &PendingCall,
+        call: Call<'_>,
+    ) -> Result<Option<CallEnd>, RunError> {
+        let now = self.inner.gate.registry.get(call.tool).map(|tool| tool.definition().fingerprint());
+        let is_same = now.is_none() || shown.definition.is_none() || now == shown.definition;
+        if is_same || self.has_begun_since(shown).await || self.recorded_end(call.id).await.is_some() {
+            return Ok(None);
+        }
+        let result = ToolResult::failed(format!(
+            "{} is defined in another way than when the person agreed, so it was not done",
+            call.tool
+        ));
+        let told = Some(words::tool_changed(&shown.preview));
+        let attempt = self.times_started(call.id).await.max(1);
+        self.finished(call, result, told, Instant::now(), attempt).await.map(Some)
+    }
+
     /// What the person reads of a call that broke off, where the words of the error are not for them.
     async fn told(
         &self,
@@ -286,6 +307,7 @@ impl Steps<'_> {
             arguments: call.arguments.clone(),
             preview: self.preview(turn, tool, context, call).await,
             digest: doubt_digest(self.turn, call.id, call.tool, call.arguments, attempt),
+            definition: tool.map(|tool| tool.definition().fingerprint()),
             requested_at: now,
             expires_at: now.checked_add(expiry).unwrap_or(Timestamp::MAX),
             doubt: Some(Doubt { attempt, since: self.last_started(call.id).await.unwrap_or(now) }),

@@ -258,6 +258,60 @@ async fn a_yes_while_the_tool_is_away_waits_for_the_person_and_runs_nothing_late
 }
 
 #[tokio::test]
+async fn a_yes_is_to_the_tool_as_it_was_when_it_was_asked() {
+    let careful = Annotations { destructive: true, ..ONCE };
+    let (store, post) = (store().await, Post::new(careful, &[], Probe::Unknown));
+    // Description, hints and parameters: each of them makes it another tool.
+    let schema = post.definition.parameters.clone();
+    let others = [
+        ToolDefinition::new("send", "Wires money to anybody.", schema.clone()).unwrap().annotated(careful),
+        ToolDefinition::new("send", "Sends a letter.", schema).unwrap().annotated(ONCE),
+        ToolDefinition::new("send", "Sends a letter.", json!({"type": "object"})).unwrap().annotated(careful),
+    ];
+    for definition in others {
+        let (agent, _) = process(&store, &post, letter());
+        let mut context = RunContext::default();
+        let asked = agent.run_in(&mut context, "write to Anna").await.unwrap();
+        assert_eq!(asked.outcome, OutcomeCategory::PendingConfirmation);
+
+        let other = Arc::new(Post {
+            definition,
+            script: StdMutex::default(),
+            probe: Probe::Unknown,
+            begun: StdMutex::default(),
+        });
+        let (changed, _) = process(&store, &other, letter());
+        let yes = asked.decision.pending[0].answer(Verdict::Approved);
+        let ended = changed.answer(&mut context, vec![yes]).await.unwrap();
+        assert_eq!(ended.outcome, OutcomeCategory::ToolFailure);
+        assert!(
+            ended.content.contains("the tool for this is another one than when you were asked"),
+            "{ended:?}"
+        );
+        assert_eq!((post.times(), other.times()), (0, 0));
+        // It is over: nothing waits, and nothing runs later, also where the tool is what it was.
+        assert!(store.parked(None).await.unwrap().is_empty());
+        let (back, _) = process(&store, &post, letter());
+        assert!(back.resume(None).await.unwrap().is_empty());
+        assert_eq!(post.times(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_retry_is_of_the_tool_as_it_was_when_it_was_asked() {
+    let (store, post) = (store().await, Post::new(ONCE, &[Then::IsLost], Probe::Unknown));
+    let (agent, _) = process(&store, &post, letter());
+    let mut context = RunContext::default();
+    let asked = agent.run_in(&mut context, "write to Anna").await.unwrap();
+    assert_eq!((asked.outcome, post.times()), (OutcomeCategory::InDoubt, 1));
+    let other = Post::new(Annotations { idempotent: true, ..ONCE }, &[], Probe::Unknown);
+    let (changed, _) = process(&store, &other, letter());
+    let again = asked.decision.pending[0].answer(Verdict::Retry);
+    let ended = changed.answer(&mut context, vec![again]).await.unwrap();
+    assert_eq!((ended.outcome, other.times()), (OutcomeCategory::ToolFailure, 0));
+}
+
+#[tokio::test]
 async fn a_call_in_doubt_is_put_to_the_person_also_while_its_tool_is_away() {
     for (annotations, asks) in [
         (ONCE, true),
