@@ -208,7 +208,10 @@ pub(crate) enum Command {
         idempotency_key: Option<String>,
     },
     /// What the assistant can do: its own tools, those of MCP servers, and what is asked before they run
-    Tools,
+    Tools {
+        #[command(subcommand)]
+        command: Option<Tools>,
+    },
     /// See and change what is remembered of you, in your vault
     #[command(subcommand)]
     Memory(crate::memory::Command),
@@ -398,6 +401,15 @@ pub(crate) enum Tasks {
         /// Its number, or some of its words
         #[arg(required = true)]
         task: Vec<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tools {
+    /// Show what an MCP server changed since its tools were agreed to, and agree to it; asks first, or needs -y
+    Accept {
+        /// The server's name in the configuration
+        server: String,
     },
 }
 
@@ -608,7 +620,7 @@ impl Cli {
                 | Command::Log(_)
                 | Command::Sessions(_)
                 | Command::Token(_)
-                | Command::Tools
+                | Command::Tools { .. }
                 | Command::Db(_)
                 | Command::Turns(_)
                 | Command::Doctor

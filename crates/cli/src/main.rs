@@ -31,6 +31,7 @@ mod models; // who can answer
 #[cfg(feature = "ollama")]
 mod ollama; // a server on this machine
 mod pending; // what waits for an answer
+mod pins; // the tools of others that the person agreed to
 mod render; // a running turn
 mod report; // an answer as JSON
 mod screen; // where output goes
@@ -58,7 +59,7 @@ use std::sync::Arc;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 
-use args::{Cli, Command, Global, Models, OnFailure};
+use args::{Cli, Command, Global, Models, OnFailure, Tools};
 use config::{RunBounds, Settings, Sources};
 use error::{CliError, Exit};
 use screen::{Screen, Verbosity};
@@ -155,7 +156,10 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         Some(Command::Serve(options)) => return serve::run(&load()?, screen, options, json).await,
         Some(Command::Db(command)) => return db::run(&load()?, screen, command, json).await,
         Some(Command::Mcp(options)) => return mcp::run(load(), screen, options, place).await,
-        Some(Command::Tools) => return tools::run(&load()?, screen, json).await,
+        Some(Command::Tools { command: None }) => return tools::run(&load()?, screen, json).await,
+        Some(Command::Tools { command: Some(Tools::Accept { server }) }) => {
+            return tools::accept(&load()?, screen, &server, !yes.is_empty(), json).await;
+        }
         Some(Command::Token(command)) => return token::run(&load()?, screen, command, json).await,
         Some(Command::Tasks { command, idempotency_key }) => {
             return tasks::run(&load()?, screen, (command, idempotency_key), &yes, json).await;

@@ -44,6 +44,10 @@ pub(crate) async fn run(
     let Access { auth, secret } = Access::of(how, bind, &settings.serve, store.clone(), screen).await?;
     let model = model_choice::open(settings, screen).await?;
     let servers = servers::start_for(model.capabilities(), settings, screen).await?;
+    if let Some(servers) = &servers {
+        servers.settled().await;
+        servers::tell_news(servers, screen);
+    }
     // The service does its work without the vault too.
     let desk = match Desk::open(settings, store.clone()).await {
         Ok(desk) => Some(desk),

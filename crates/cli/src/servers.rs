@@ -4,12 +4,13 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use adjutant_core::Capabilities;
-use adjutant_mcp::client::{Health, Log, Servers, StartError, Surroundings, Via};
+use adjutant_mcp::client::{Health, Log, ServerConfig, Servers, StartError, Surroundings, Via};
 use adjutant_providers::Transport;
 
 use crate::config::Settings;
 use crate::display::clean_line;
 use crate::error::CliError;
+use crate::pins::PinFiles;
 use crate::screen::Screen;
 
 /// Starts what is configured for this model, and says which of it did not come, and which tools are left out.
@@ -32,19 +33,13 @@ pub(crate) async fn start_for(
     start(settings, screen).await.map(Some)
 }
 
-/// Starts what is configured, and says which of it did not come, and which tools are left out.
+/// Starts what is configured, and says which of it did not come, and which tools are left out. Servers whose tools the person
+/// agreed to before are not waited for ([`Servers::settled`]).
 ///
 /// # Errors
 /// A server that is required did not start.
 pub(crate) async fn start(settings: &Settings, screen: &Screen) -> Result<Servers, CliError> {
-    let remote = settings.mcp.iter().any(|server| matches!(server.via, Via::Remote(_)) && !server.disabled);
-    let http = if remote {
-        let transport = Transport::new().map_err(|error| CliError::failed(error.to_string()))?;
-        Some(transport.client().clone())
-    } else {
-        None
-    };
-    let surroundings = Surroundings { http, log: log(screen.verbose()) };
+    let surroundings = surroundings(&settings.mcp, log(screen.verbose()), PinFiles::agreeing(settings))?;
     let servers = Servers::start(settings.mcp.clone(), surroundings).await?;
     for server in servers.report() {
         let name = &server.name;
@@ -61,11 +56,38 @@ pub(crate) async fn start(settings: &Settings, screen: &Screen) -> Result<Server
             ));
         }
     }
+    tell_news(&servers, screen);
     Ok(servers)
 }
 
+/// What servers are started with.
+///
+/// # Errors
+/// There is nothing to reach remote servers with.
+pub(crate) fn surroundings(
+    servers: &[ServerConfig],
+    log: Log,
+    pins: Arc<PinFiles>,
+) -> Result<Surroundings, CliError> {
+    let remote = servers.iter().any(|server| matches!(server.via, Via::Remote(_)) && !server.disabled);
+    let http = if remote {
+        let transport = Transport::new().map_err(|error| CliError::failed(error.to_string()))?;
+        Some(transport.client().clone())
+    } else {
+        None
+    };
+    Ok(Surroundings { http, log, pins: Some(pins) })
+}
+
+/// Tells what changed at the servers since it was told last.
+pub(crate) fn tell_news(servers: &Servers, screen: &Screen) {
+    for (name, news) in servers.news() {
+        screen.note(&format!("MCP server {name}: {news}"));
+    }
+}
+
 /// Where the servers' own words go: to standard error with `-v`, else nowhere. Never to standard output.
-fn log(tells: bool) -> Log {
+pub(crate) fn log(tells: bool) -> Log {
     Arc::new(move |server, words| {
         if tells {
             let line = clean_line(&format!("{server}: {words}"));

@@ -244,6 +244,10 @@ impl<'a> Talk<'a> {
                 }
             }
         }
+        // Servers that started beside the model have something to say by now.
+        if let Some(servers) = &self.servers {
+            servers::tell_news(servers, self.screen);
+        }
         Ok(response)
     }
 

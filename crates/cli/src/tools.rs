@@ -1,15 +1,23 @@
 //! `adjutant tools`: what the assistant can do, whose tools these are, and what happens when it wants to.
 
-use adjutant_core::{Annotations, Effect, Permission, UserId};
-use adjutant_mcp::client::{Health, JoinedTool, ServerReport, Servers};
+use std::sync::Arc;
+
+use adjutant_core::{Annotations, Effect, Permission, UserId, nearest};
+use adjutant_mcp::client::{
+    ChangedTool, Health, JoinedTool, PinnedTools, Pins, ServerConfig, ServerName, ServerReport, Servers,
+    Surroundings,
+};
 use adjutant_runtime::Agent;
 use serde_json::{Value, json};
 
 use crate::config::Settings;
 use crate::display::{clean_line, clip, json_line};
 use crate::error::{CliError, Exit};
+use crate::lines::says_yes;
 use crate::memory::Desk;
+use crate::pins::PinFiles;
 use crate::screen::Screen;
+use crate::servers::{log, surroundings};
 use crate::{servers, store, wiring};
 
 /// Lists every tool and every server.
@@ -20,6 +28,8 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen, json: bool) -> Res
     let stores = store::for_talk(settings).await?;
     let desk = Desk::open(settings, stores.kept.clone()).await?;
     let servers = servers::start(settings, screen).await?;
+    servers.settled().await;
+    servers::tell_news(&servers, screen);
     let (agent, _) = wiring::diana(settings, wiring::no_model(), &stores, Some(&servers), &desk)?;
     let reports = servers.report();
     let listed = listed(&agent, settings, Some(&servers), &reports)?;
@@ -34,6 +44,125 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen, json: bool) -> Res
     }
     servers.stop().await;
     Ok(Exit::Ok)
+}
+
+/// Shows what a server changed since its tools were agreed to, asks, and keeps what it has now as agreed to.
+///
+/// # Errors
+/// There is no such server, it does not start, nobody can be asked, or the agreement cannot be kept.
+pub(crate) async fn accept(
+    settings: &Settings,
+    screen: &Screen,
+    server: &str,
+    yes: bool,
+    json: bool,
+) -> Result<Exit, CliError> {
+    let names = || settings.mcp.iter().map(|config| config.name.as_str());
+    let config = settings.mcp.iter().find(|config| config.name.as_str() == server).cloned();
+    let config = config.ok_or_else(|| {
+        let error = CliError::unknown(format!("there is no MCP server {server:?} in the configuration"));
+        match nearest(server, names()) {
+            Some(near) => error.or_try(format!("adjutant tools accept {near}, if that is what you mean")),
+            None => error.or_try("adjutant tools    lists them"),
+        }
+    })?;
+    let config = ServerConfig { required: false, ..config };
+    let (name, pins) = (config.name.clone(), PinFiles::looking(settings));
+    let known = pins.load(&name);
+    // What cannot be read is agreed to anew, and nothing of it is compared.
+    let looking = known.as_ref().map_or_else(|_| None, |_| Some(Arc::clone(&pins) as Arc<dyn Pins>));
+    let surroundings = Surroundings {
+        pins: looking,
+        ..surroundings(&[config.clone()], log(screen.verbose()), pins.clone())?
+    };
+    let servers = Servers::start(vec![config], surroundings).await?;
+    servers.settled().await;
+    let (health, found) = (servers.report().pop().map(|report| report.health), servers.changes(&name));
+    servers.stop().await;
+    let Some((changes, now)) = found else {
+        let health = health.map(|health| health.to_string()).unwrap_or_default();
+        return Err(
+            CliError::failed(format!("the MCP server {name} does not list its tools")).because(health)
+        );
+    };
+    let is_known =
+        known.as_ref().is_ok_and(|known| known.as_ref().is_some_and(|known| known.place == now.place));
+    let changes = if is_known { changes } else { all_new(&now) };
+    if !json {
+        tell_changes(screen, &name, &changes);
+    }
+    let accepted = !changes.is_empty();
+    if accepted && !yes {
+        if !screen.asks() {
+            return Err(CliError::confirmation_needed("agreeing to changed tools needs a yes")
+                .or_try("the same with -y"));
+        }
+        if !says_yes(screen, "Agree to them as they are now? [y/N] ", false).await {
+            screen.note("nothing was agreed to");
+            return Ok(Exit::Ok);
+        }
+    }
+    if accepted || !is_known {
+        let kept = pins.write(&name, &now);
+        kept.map_err(|reason| CliError::failed("what was agreed to cannot be kept").because(reason))?;
+    }
+    if json {
+        let changes: Vec<Value> = changes.iter().map(change_json).collect();
+        let (name, tools) = (name.as_str(), now.tools.len());
+        screen.answer_line(&json_line(
+            &json!({ "server": name, "changes": changes, "tools": tools, "accepted": true }),
+        ));
+    } else if accepted {
+        screen.note(&format!(
+            "agreed; MCP server {name} has {} tools. What waited for a yes to a changed one is cancelled.",
+            now.tools.len()
+        ));
+    }
+    Ok(Exit::Ok)
+}
+
+fn all_new(now: &PinnedTools) -> Vec<ChangedTool> {
+    let tools = now.tools.iter().map(|tool| ChangedTool {
+        name: tool["name"].as_str().unwrap_or_default().to_owned(),
+        before: None,
+        now: Some(tool.clone()),
+    });
+    tools.collect()
+}
+
+fn change_json(change: &ChangedTool) -> Value {
+    json!({ "name": change.name, "before": change.before, "now": change.now })
+}
+
+/// Tells each change whole: a yes is to all of it.
+fn tell_changes(screen: &Screen, server: &ServerName, changes: &[ChangedTool]) {
+    let tell = |line: String| screen.answer_line(&clean_line(&line));
+    if changes.is_empty() {
+        tell(format!("MCP server {server} has the tools that were agreed to."));
+    }
+    let word = |value: &Value| match value {
+        Value::Null => "nothing".to_owned(),
+        Value::String(text) => text.clone(),
+        value => json_line(value),
+    };
+    for ChangedTool { name, before, now } in changes {
+        let kind = match (before, now) {
+            (None, _) => "new",
+            (_, None) => "gone",
+            (Some(_), Some(_)) => "changed",
+        };
+        tell(format!("{kind}: {name}"));
+        for field in ["title", "description", "annotations", "inputSchema"] {
+            match (before.as_ref().map(|tool| &tool[field]), now.as_ref().map(|tool| &tool[field])) {
+                (Some(before), Some(now)) if before != now => {
+                    tell(format!("  {field} was: {}", word(before)));
+                    tell(format!("  {field} now: {}", word(now)));
+                }
+                (None, Some(now)) if !now.is_null() => tell(format!("  {field}: {}", word(now))),
+                _ => {}
+            }
+        }
+    }
 }
 
 /// The tools of an agent that runs, as [`run`] tells them.
@@ -147,6 +276,7 @@ fn server_json(report: &ServerReport) -> Value {
         .map(|tool| json!({ "original_name": tool.original, "reason": tool.reason, "by_configuration": tool.by_rule }))
         .collect();
     let (health, reason) = match &report.health {
+        Health::Starting => ("starting", None),
         Health::Connected => ("connected", None),
         Health::Restarting { reason } => ("restarting", Some(reason.as_str())),
         Health::Failed { reason } => ("failed", Some(reason.as_str())),
@@ -174,6 +304,14 @@ fn tell_server(screen: &Screen, report: &ServerReport) {
     };
     let line = format!("MCP server {}: {}, {tools}, {}{software}", report.name, report.health, report.place);
     screen.answer_line(&clean_line(&line));
+    if !report.changed.is_empty() {
+        let changed = format!(
+            "  changed, and not used until you agree: {} (adjutant tools accept {})",
+            report.changed.join(", "),
+            report.name
+        );
+        screen.answer_line(&clean_line(&changed));
+    }
     for tool in &report.left_out {
         screen.answer_line(&clean_line(&format!("  left out: {} ({})", tool.original, tool.reason)));
     }

@@ -45,7 +45,7 @@ pub(crate) use memory::MemorySettings;
 pub(crate) use schema::schema;
 pub(crate) use serve::{Authentication, Serve};
 pub(crate) use withheld::Withheld;
-pub(crate) use write::write_kept;
+pub(crate) use write::{write_kept, write_private};
 
 use crate::error::CliError;
 

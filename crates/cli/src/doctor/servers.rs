@@ -1,12 +1,11 @@
 //! Other people's tools: does each server start, and what does it bring?
 
-use std::sync::Arc;
-
-use adjutant_mcp::client::{Health, ServerConfig, Servers, Surroundings, Via};
-use adjutant_providers::Transport;
+use adjutant_mcp::client::{Health, ServerConfig, Servers};
 
 use super::Check;
 use crate::config::Settings;
+use crate::pins::PinFiles;
+use crate::servers::{log, surroundings};
 
 const GROUP: &str = "tools";
 
@@ -18,21 +17,28 @@ pub(super) async fn look(settings: &Settings) -> Vec<Check> {
     // Each is told by itself, so none stops the others.
     let configs: Vec<ServerConfig> =
         settings.mcp.iter().cloned().map(|server| ServerConfig { required: false, ..server }).collect();
-    let remote = configs.iter().any(|server| matches!(server.via, Via::Remote(_)) && !server.disabled);
-    let http = remote.then(Transport::new).and_then(Result::ok).map(|transport| transport.client().clone());
-    let surroundings = Surroundings { http, log: Arc::new(|_, _| {}) };
+    let surroundings = match surroundings(&configs, log(false), PinFiles::looking(settings)) {
+        Ok(surroundings) => surroundings,
+        Err(error) => return vec![Check::fail(GROUP, "mcp", error.message)],
+    };
     let servers = match Servers::start(configs, surroundings).await {
         Ok(servers) => servers,
         Err(error) => {
             return vec![Check::fail(GROUP, error.server.as_str(), error.reason).mend("adjutant -v tools")];
         }
     };
+    servers.settled().await;
     let checks = servers.report().into_iter().map(|report| {
         let name = format!("mcp {}", report.name);
         match report.health {
             Health::Connected => {
                 let left_out = report.left_out.iter().filter(|tool| !tool.by_rule).count();
                 let shown = format!("{} · {} tools", report.place, report.tools.len());
+                if !report.changed.is_empty() {
+                    return Check::warn(GROUP, name, shown)
+                        .because(format!("changed since they were agreed to: {}", report.changed.join(", ")))
+                        .mend(format!("adjutant tools accept {}", report.name));
+                }
                 match (left_out, report.warnings.first()) {
                     (0, None) => Check::ok(GROUP, name, shown),
                     (0, Some(warning)) => Check::warn(GROUP, name, shown)
@@ -54,7 +60,9 @@ pub(super) async fn look(settings: &Settings) -> Vec<Check> {
                 "correct [mcp.servers.{}] (adjutant config edit), or switch it off there: disabled = true",
                 report.name
             )),
-            Health::Stopped => Check::fail(GROUP, name, "it has ended").mend("adjutant -v tools"),
+            Health::Starting | Health::Stopped => {
+                Check::fail(GROUP, name, "it has ended").mend("adjutant -v tools")
+            }
         }
     });
     let checks = checks.collect();

@@ -13,6 +13,7 @@ mod definition; // what a server says of a tool
 mod failure; // what a failed request means
 mod handler; // what a server asks of us
 mod names; // what a tool is called here
+mod pins; // what a person agreed to
 mod process; // a server in a child process
 mod report; // how it is
 mod result; // what a tool answered
@@ -22,5 +23,6 @@ mod tool; // one tool
 
 pub use backoff::Backoff;
 pub use config::{Child, Injected, InvalidServerName, Remote, ServerConfig, ServerName, ToolRules, Via};
+pub use pins::{ChangedTool, PinnedTools, Pins};
 pub use report::{Health, JoinedTool, LeftOut, ServerReport};
 pub use servers::{Log, Servers, StartError, Surroundings};

@@ -9,6 +9,8 @@ use super::ServerName;
 /// How a server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
+    /// It is being started, and its tools are those that were agreed to before. A call waits for it.
+    Starting,
     /// It answers.
     Connected,
     /// It was lost and is being brought back.
@@ -30,6 +32,7 @@ pub enum Health {
 impl fmt::Display for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Starting => f.write_str("starting"),
             Self::Connected => f.write_str("connected"),
             Self::Restarting { reason } => write!(f, "restarting: {reason}"),
             Self::Failed { reason } => write!(f, "failed: {reason}"),
@@ -54,8 +57,8 @@ pub struct ServerReport {
     pub tools: Vec<JoinedTool>,
     /// Tools that did not.
     pub left_out: Vec<LeftOut>,
-    /// Tools that came, went or changed since: the agent learns of them when it is started again. One that joined and is
-    /// another by now is not called any more.
+    /// Tools that came, went or changed since they were agreed to, or since the start if nothing is kept ([`Pins`](super::Pins)).
+    /// One that is another by now is not called, and one that came does not join.
     pub changed: Vec<String>,
     /// What looks like a mistake in its configuration.
     pub warnings: Vec<String>,

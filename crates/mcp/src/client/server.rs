@@ -16,11 +16,15 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 use super::connection::{Connection, Greeting, Means, list};
+use super::definition::one_line;
 use super::failure::{certainly_not_sent, transport_words, words};
-use super::{Health, ServerConfig, Via, result};
+use super::pins::face;
+use super::{ChangedTool, Health, PinnedTools, Pins, ServerConfig, Via, result};
 
 /// How long an answer is waited for after the person stopped the call and the server was told so.
 const AFTER_CANCEL: Duration = Duration::from_secs(2);
+/// Changed tools whose names are told.
+const NAMED_MAX: usize = 10;
 /// The turn's `tool_timeout`, if it is the usual one: a call that waits for its server must not wait that long.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -29,8 +33,9 @@ pub(super) struct Server {
     pub(super) config: ServerConfig,
     means: Means,
     state: watch::Sender<State>,
-    /// What it offered when the agent was built.
+    /// What it offered when its tools joined, and what it offers now.
     offered: Mutex<Offered>,
+    pins: Option<Arc<dyn Pins>>,
     /// A call wants it, though it was given up.
     wanted: Notify,
     stop: CancellationToken,
@@ -45,41 +50,151 @@ enum State {
 #[derive(Default)]
 struct Offered {
     software: Option<String>,
+    /// Those that joined: as they were agreed to, if that is kept.
     tools: Vec<Tool>,
+    /// Those of the last list. `None`: it has not listed any yet.
+    now: Option<Vec<Tool>>,
     /// Names of tools that came, went or changed since.
     changed: BTreeSet<String>,
+    /// What a person should know, and was not told yet.
+    news: Vec<String>,
 }
 
 impl Server {
-    pub(super) fn new(config: ServerConfig, means: Means, stop: CancellationToken) -> Arc<Self> {
+    pub(super) fn new(
+        config: ServerConfig,
+        means: Means,
+        pins: Option<Arc<dyn Pins>>,
+        stop: CancellationToken,
+    ) -> Arc<Self> {
         let (state, _) = watch::channel(State::Down(Health::Disabled));
-        Arc::new(Self { config, means, state, offered: Mutex::default(), wanted: Notify::new(), stop })
+        let (offered, wanted) = (Mutex::default(), Notify::new());
+        Arc::new(Self { config, means, state, offered, pins, wanted, stop })
     }
 
-    /// Connects for the first time, and keeps it from then on. Returns what it offers.
+    /// Starts it, and keeps it from then on. Returns the tools that join, and whether it has more than are looked at. One whose
+    /// tools were agreed to before, and that is not required, is not waited for: those join.
     ///
     /// # Errors
     /// Why it is not there.
-    pub(super) async fn start(self: &Arc<Self>) -> Result<Greeting, String> {
-        let opened = match &self.config.unusable {
-            None => Connection::open(&self.config, &self.means).await,
+    pub(super) async fn start(self: &Arc<Self>) -> Result<(Vec<Tool>, bool), String> {
+        let pinned = match &self.config.unusable {
             Some(reason) => Err(reason.clone()),
+            None => self.pinned(),
         };
-        match opened {
-            Ok((connection, greeting)) => {
-                let mut offered = self.offered();
-                offered.software.clone_from(&greeting.software);
-                offered.tools.clone_from(&greeting.tools);
-                drop(offered);
-                self.state.send_replace(State::Connected(connection.peer.clone()));
-                tokio::spawn(Arc::clone(self).keep(connection));
-                Ok(greeting)
-            }
-            Err(reason) => {
-                self.state.send_replace(State::Down(Health::Failed { reason: reason.clone() }));
-                Err(reason)
+        let pinned = pinned.inspect_err(|reason| self.failed(reason))?;
+        if let Some(tools) = &pinned {
+            self.offered().tools.clone_from(tools);
+            if !self.config.required {
+                self.state.send_replace(State::Down(Health::Starting));
+                tokio::spawn(Arc::clone(self).start_behind());
+                return Ok((tools.clone(), false));
             }
         }
+        let opened = Connection::open(&self.config, &self.means).await;
+        let (connection, greeting) = opened.inspect_err(|reason| self.failed(reason))?;
+        let (tools, more) = match pinned {
+            Some(pinned) => (pinned, false),
+            None => {
+                self.offered().tools.clone_from(&greeting.tools);
+                self.agree(&greeting.tools);
+                (greeting.tools.clone(), greeting.more)
+            }
+        };
+        self.greeted(greeting);
+        self.state.send_replace(State::Connected(connection.peer.clone()));
+        tokio::spawn(Arc::clone(self).keep(connection));
+        Ok((tools, more))
+    }
+
+    /// Connects for the first time while its tools are offered already.
+    async fn start_behind(self: Arc<Self>) {
+        let opened = tokio::select! {
+            opened = Connection::open(&self.config, &self.means) => opened,
+            () = self.stop.cancelled() => {
+                self.state.send_replace(State::Down(Health::Stopped));
+                return;
+            }
+        };
+        let connection = match opened {
+            Ok((connection, greeting)) => {
+                self.greeted(greeting);
+                Some(connection)
+            }
+            Err(reason) => {
+                self.offered().news.push(format!("did not start, its tools cannot be used: {reason}"));
+                let mut attempts = self.config.backoff.attempts_max;
+                self.bring_back(reason, &mut attempts).await
+            }
+        };
+        match connection {
+            Some(connection) => {
+                self.state.send_replace(State::Connected(connection.peer.clone()));
+                self.keep(connection).await;
+            }
+            None => drop(self.state.send_replace(State::Down(Health::Stopped))),
+        }
+    }
+
+    fn failed(&self, reason: &str) {
+        self.state.send_replace(State::Down(Health::Failed { reason: reason.to_owned() }));
+    }
+
+    /// The tools that were agreed to; `None`: nothing is kept of this server.
+    ///
+    /// # Errors
+    /// What is kept cannot be read.
+    fn pinned(&self) -> Result<Option<Vec<Tool>>, String> {
+        let Some(pins) = &self.pins else { return Ok(None) };
+        let unreadable = |reason| {
+            let how = pins.how_to_accept(&self.config.name);
+            format!("what was agreed to of its tools cannot be read ({reason}); to agree to them anew: {how}")
+        };
+        let pinned = pins.load(&self.config.name).map_err(unreadable)?;
+        pinned.map_or(Ok(None), |pinned| pinned.of(&self.config).map_err(unreadable))
+    }
+
+    /// Keeps what it offers at its first start.
+    fn agree(&self, tools: &[Tool]) {
+        let Some(pins) = &self.pins else { return };
+        let news = match pins.save(&self.config.name, &PinnedTools::new(&self.config, tools)) {
+            Ok(()) => format!("its {} are agreed to as they are now", count(tools.len())),
+            Err(reason) => {
+                format!(
+                    "that its tools were agreed to cannot be kept, and a change of them will not be noticed: {reason}"
+                )
+            }
+        };
+        self.offered().news.push(news);
+    }
+
+    fn greeted(&self, greeting: Greeting) {
+        self.offered().software = greeting.software;
+        self.compare(greeting.tools);
+    }
+
+    /// Takes what a person should know and was not told yet.
+    pub(super) fn news(&self) -> Vec<String> {
+        std::mem::take(&mut self.offered().news)
+    }
+
+    /// What it offers now, to be agreed to. `None`: it has not listed its tools.
+    pub(super) fn offer(&self) -> Option<PinnedTools> {
+        self.offered().now.as_ref().map(|now| PinnedTools::new(&self.config, now))
+    }
+
+    /// Tools that are others than those that joined.
+    pub(super) fn changes(&self) -> Vec<ChangedTool> {
+        let offered = self.offered();
+        let find = |tools: &[Tool], name: &str| {
+            tools.iter().find(|tool| tool.name == name).map(|tool| serde_json::json!(tool))
+        };
+        let changed = offered.changed.iter().map(|name| ChangedTool {
+            name: name.clone(),
+            before: find(&offered.tools, name),
+            now: find(offered.now.as_deref().unwrap_or_default(), name),
+        });
+        changed.collect()
     }
 
     pub(super) fn health(&self) -> Health {
@@ -141,17 +256,14 @@ impl Server {
         cancelled: &CancellationToken,
     ) -> Result<Value, ToolError> {
         let server = &self.config.name;
-        if self.offered().changed.contains(tool) {
-            return Err(ToolError::failed(format!(
-                "the MCP server {server} has changed or removed its tool {tool} since this agent was started; \
-                 the agent has to be started again to use it"
-            )));
-        }
+        self.is_unchanged(tool)?;
         let peer = self.peer().await.map_err(|reason| {
             ToolError::failed(format!(
                 "the MCP server {server} is not there ({reason}); nothing was sent to it"
             ))
         })?;
+        // It may have been waited for until here, and may have listed its tools since.
+        self.is_unchanged(tool)?;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
@@ -188,6 +300,26 @@ impl Server {
         }
     }
 
+    /// # Errors
+    /// The tool is another by now than the one that joined.
+    fn is_unchanged(&self, tool: &str) -> Result<(), ToolError> {
+        if !self.offered().changed.contains(tool) {
+            return Ok(());
+        }
+        let server = &self.config.name;
+        Err(ToolError::failed(match &self.pins {
+            Some(pins) => format!(
+                "the MCP server {server} has changed or removed its tool {tool} since it was agreed to, so it was not called; \
+                 the person can look at the change and agree to it: {}",
+                pins.how_to_accept(server)
+            ),
+            None => format!(
+                "the MCP server {server} has changed or removed its tool {tool} since this agent was started; \
+                 the agent has to be started again to use it"
+            ),
+        }))
+    }
+
     fn answered(
         &self,
         tool: &str,
@@ -211,7 +343,7 @@ impl Server {
                     .lost(&format!("the MCP server {server} gave {tool} an answer that is none"), harmless))
             }
             Ok(Err(ServiceError::McpError(error))) => {
-                let message = super::definition::one_line(&error.message);
+                let message = one_line(&error.message);
                 let message: String = message.chars().take(1_000).collect();
                 Err(if error.code == ErrorCode::INVALID_PARAMS {
                     ToolError::invalid(format!("the MCP server {server} refuses the arguments: {message}"))
@@ -261,7 +393,7 @@ impl Server {
             states
                 .wait_for(|state| match state {
                     State::Connected(peer) => !peer.is_transport_closed(),
-                    State::Down(health) => !matches!(health, Health::Restarting { .. }),
+                    State::Down(health) => !matches!(health, Health::Restarting { .. } | Health::Starting),
                 })
                 .await
                 .map(|state| state.clone())
@@ -326,7 +458,7 @@ impl Server {
             tokio::select! {
                 opened = opened => match opened {
                     Ok((connection, greeting)) => {
-                        self.compare(&greeting.tools);
+                        self.greeted(greeting);
                         return Some(connection);
                     }
                     Err(error) => reason = error,
@@ -343,25 +475,43 @@ impl Server {
             () = self.stop.cancelled() => return,
         };
         match listed {
-            Ok(Ok((tools, _))) => self.compare(&tools),
+            Ok(Ok((tools, _))) => self.compare(tools),
             Ok(Err(error)) => (self.means.handler.log)(&self.config.name, &words(&error)),
             Err(_) => (self.means.handler.log)(&self.config.name, "does not list its tools any more"),
         }
     }
 
-    fn compare(&self, now: &[Tool]) {
+    /// Finds out which tools are others than those that joined.
+    fn compare(&self, now: Vec<Tool>) {
         let mut offered = self.offered();
-        let then = &offered.tools;
-        let other = |tool: &Tool, list: &[Tool]| !list.contains(tool);
-        let gone = then.iter().filter(|tool| other(tool, now));
-        let come = now.iter().filter(|tool| other(tool, then));
-        let changed = gone.chain(come).map(|tool| tool.name.to_string()).collect();
+        let faces = |tools: &[Tool]| -> BTreeSet<(String, String)> {
+            tools.iter().map(|tool| (tool.name.to_string(), face(tool))).collect()
+        };
+        let (then, today) = (faces(&offered.tools), faces(&now));
+        let changed: BTreeSet<String> =
+            then.symmetric_difference(&today).map(|(name, _)| name.clone()).collect();
+        if let Some(pins) = self.pins.as_ref().filter(|_| !changed.is_empty() && changed != offered.changed) {
+            let names: Vec<String> = changed.iter().take(NAMED_MAX).map(|name| one_line(name)).collect();
+            let more = if changed.len() > NAMED_MAX { ", …" } else { "" };
+            offered.news.push(format!(
+                "has changed {} since they were agreed to, and they are not used: {}{more}; to look at the change and agree \
+                 to it: {}",
+                count(changed.len()),
+                names.join(", "),
+                pins.how_to_accept(&self.config.name)
+            ));
+        }
         offered.changed = changed;
+        offered.now = Some(now);
     }
 
     fn offered(&self) -> std::sync::MutexGuard<'_, Offered> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn count(tools: usize) -> String {
+    if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") }
 }
 
 /// A request nobody waits for any more: the server is told, once.

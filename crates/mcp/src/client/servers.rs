@@ -15,7 +15,7 @@ use super::process::Children;
 use super::report::{Health, JoinedTool, LeftOut, ServerReport};
 use super::server::Server;
 use super::tool::ForeignTool;
-use super::{ServerConfig, ServerName, Via, names};
+use super::{ChangedTool, PinnedTools, Pins, ServerConfig, ServerName, Via, names};
 
 /// Where a server's own words go: its standard error, and what it logs. Never standard output.
 pub type Log = Arc<dyn Fn(&ServerName, &str) + Send + Sync>;
@@ -27,6 +27,8 @@ pub struct Surroundings {
     pub http: Option<reqwest::Client>,
     /// For their words.
     pub log: Log,
+    /// What a person agreed to of their tools. `None`: nothing is kept, and each start takes the tools as they are.
+    pub pins: Option<Arc<dyn Pins>>,
 }
 
 /// A server that is required is not there.
@@ -49,6 +51,9 @@ pub struct Servers {
     stop: CancellationToken,
 }
 
+/// The tools that join, and whether there are more; or why it is not there.
+type Started = Result<(Vec<rmcp::model::Tool>, bool), String>;
+
 struct Entry {
     server: Arc<Server>,
     joined: Vec<Arc<ForeignTool>>,
@@ -58,7 +63,8 @@ struct Entry {
 
 impl Servers {
     /// Starts all that are not disabled, at the same time; each has its own bound. One that does not come has no tools, and
-    /// its [`ServerReport`] says why.
+    /// its [`ServerReport`] says why. One whose tools were agreed to before ([`Pins`]) has those, is started behind this call,
+    /// and a call of a tool waits for it; see [`Servers::settled`].
     ///
     /// # Errors
     /// [`StartError`] for the first that is required and does not come. The others are stopped again.
@@ -73,7 +79,7 @@ impl Servers {
         for (server, greeting) in started {
             let mut entry = Entry { server, joined: Vec::new(), left_out: Vec::new(), warnings: Vec::new() };
             match greeting {
-                Some(Ok(greeting)) => entry.join(greeting.tools, greeting.more, &mut taken),
+                Some(Ok((tools, more))) => entry.join(tools, more, &mut taken),
                 Some(Err(reason)) if entry.server.config.required => {
                     return Err(StartError { server: entry.server.config.name.clone(), reason });
                 }
@@ -88,8 +94,7 @@ impl Servers {
         &self,
         config: ServerConfig,
         surroundings: &Surroundings,
-    ) -> impl Future<Output = (Arc<Server>, Option<Result<super::connection::Greeting, String>>)> + use<>
-    {
+    ) -> impl Future<Output = (Arc<Server>, Option<Started>)> + use<> {
         let handler = Handler {
             server: config.name.clone(),
             log: surroundings.log.clone(),
@@ -97,7 +102,7 @@ impl Servers {
         };
         let means = Means { http: surroundings.http.clone(), handler, children: self.children.clone() };
         let disabled = config.disabled;
-        let server = Server::new(config, means, self.stop.clone());
+        let server = Server::new(config, means, surroundings.pins.clone(), self.stop.clone());
         async move {
             let greeting = if disabled { None } else { Some(server.start().await) };
             (server, greeting)
@@ -138,6 +143,30 @@ impl Servers {
             let missing = required.iter().filter(|server| server.health() != Health::Connected);
             missing.map(|server| server.config.name.clone()).collect()
         }
+    }
+
+    /// Waits until every server that is started behind [`Servers::start`] has come or failed, each within its `start_timeout`.
+    pub async fn settled(&self) {
+        let all = self.all.iter().map(|entry| entry.server.wait_for(|health| *health != Health::Starting));
+        join_all(all.collect::<Vec<_>>()).await;
+    }
+
+    /// Takes what a person should know of the servers and was not told yet: what was agreed to, what changed, which did not come.
+    #[must_use]
+    pub fn news(&self) -> Vec<(ServerName, String)> {
+        let of = |entry: &Entry| {
+            let name = entry.server.config.name.clone();
+            entry.server.news().into_iter().map(move |news| (name.clone(), news)).collect::<Vec<_>>()
+        };
+        self.all.iter().flat_map(of).collect()
+    }
+
+    /// Returns the tools of a server that are others than those that joined, and all that it has now, to be kept by
+    /// [`Pins::save`] once a person has agreed to them. `None`: there is no such server, or it has not listed its tools.
+    #[must_use]
+    pub fn changes(&self, name: &ServerName) -> Option<(Vec<ChangedTool>, PinnedTools)> {
+        let server = &self.all.iter().find(|entry| entry.server.config.name == *name)?.server;
+        Some((server.changes(), server.offer()?))
     }
 
     /// Waits until a server is in a state like that. Returns at once if there is no such server.

@@ -1,5 +1,7 @@
 //! Other people's tools in the real binary: configured, listed, called, confirmed, lost.
 
+mod pins; // what the person agreed to
+
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};

@@ -64,7 +64,7 @@ pub(crate) fn surroundings() -> (Surroundings, Said) {
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .unwrap();
-    (Surroundings { http: Some(http), log }, said)
+    (Surroundings { http: Some(http), log, pins: None }, said)
 }
 
 pub(crate) async fn start(config: ServerConfig) -> Result<Servers, StartError> {
