@@ -12,6 +12,7 @@ mod doubt;
 mod fresh;
 mod held;
 mod in_memory;
+mod injected;
 mod others;
 mod output;
 mod prefix;

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""Writes agentdojo.json: the calls of AgentDojo's tasks that the tests of injected calls replay.
+
+    python3 -m venv venv && venv/bin/pip install agentdojo==0.1.35 && venv/bin/python extract.py
+
+Kept of each suite: the words and the first reading call of every user task, and the ground-truth calls of every injection task that
+has some. Environments, attack texts and scores are left out.
+"""
+
+import json
+from pathlib import Path
+
+from agentdojo.task_suite.load_suites import get_suites
+
+READS = ("get_", "read_", "search_", "list_", "check_")
+
+
+def call(function_call):
+    return {"name": function_call.function, "args": dict(function_call.args)}
+
+
+def first_read(calls):
+    return next((call(c) for c in calls if c.function.startswith(READS)), None)
+
+
+suites = {}
+for name, suite in get_suites("v1.2.2").items():
+    users = []
+    for id, task in suite.user_tasks.items():
+        calls = task.ground_truth(suite.load_and_inject_default_environment({}))
+        users.append({"id": id, "prompt": task.PROMPT, "call": first_read(calls)})
+    injections = []
+    for id, task in suite.injection_tasks.items():
+        calls = task.ground_truth(suite.load_and_inject_default_environment({}))
+        if calls:
+            injections.append({"id": id, "goal": task.GOAL, "calls": [call(c) for c in calls]})
+    suites[name] = {"users": users, "injections": injections}
+
+lines = json.dumps(suites, ensure_ascii=False, indent=1, default=str)
+Path(__file__).with_name("agentdojo.json").write_text(lines + "\n")
