@@ -5,7 +5,7 @@ use crate::cost::Cost;
 use crate::decision::{
     AgentDecision, AgentResponse, DecisionKind, Notice, OutcomeCategory, Timing, UserIntent,
 };
-use crate::event::{Event, Input, InputBody, Recorded, TurnEnd};
+use crate::event::{Event, Input, InputBody, Recorded, ResolvedBy, TurnEnd};
 use crate::id::{ConversationId, InputId, TurnId};
 use crate::message::Message;
 use crate::model::Usage;
@@ -121,12 +121,23 @@ pub fn turn_of_input(events: &[Recorded], input: &InputId) -> Option<TurnId> {
     events.iter().rev().find(concerns)?.event.turn()
 }
 
-/// Returns how often the open turn was taken up since anything else was recorded of it.
+/// Returns how often the open turn was taken up since it got any further. That a call was begun, begun again, or is known not to
+/// have been done is no step further: it may be what takes each worker down.
 #[must_use]
 pub fn times_taken_up(events: &[Recorded]) -> u32 {
     let Some(open) = open_turn(events) else { return 0 };
-    let of_turn = events.iter().rev().filter(|recorded| recorded.event.turn() == Some(open));
-    let taken_up = of_turn.take_while(|recorded| matches!(recorded.event, Event::TurnTakenUp { .. })).count();
+    let is_step = |event: &Event| match event {
+        Event::TurnTakenUp { .. }
+        | Event::CallStarted { .. }
+        | Event::SummaryFailed { .. }
+        | Event::InputQueued { .. } => false,
+        Event::DoubtResolved { by, .. } => *by != ResolvedBy::Probe,
+        _ => true,
+    };
+    let of_turn =
+        events.iter().rev().map(|recorded| &recorded.event).filter(|event| event.turn() == Some(open));
+    let since = of_turn.take_while(|event| !is_step(event));
+    let taken_up = since.filter(|event| matches!(event, Event::TurnTakenUp { .. })).count();
     u32::try_from(taken_up).unwrap_or(u32::MAX)
 }
 

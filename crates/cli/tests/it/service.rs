@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -13,6 +14,8 @@ pub(crate) struct Serving {
     /// What it said of itself.
     pub(crate) announced: Value,
     pub(crate) address: String,
+    /// What it has written on standard error.
+    words: Arc<Mutex<String>>,
 }
 
 /// What came back.
@@ -35,9 +38,25 @@ impl Serving {
         });
         let address = announced["url"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
         // Its words are read on, so that it never waits for a reader.
-        let mut words = child.stderr.take().unwrap();
-        std::thread::spawn(move || std::io::copy(&mut words, &mut std::io::sink()));
-        Self { child, announced, address }
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let words = Arc::<Mutex<String>>::default();
+        let heard = words.clone();
+        std::thread::spawn(move || {
+            lines.map_while(Result::ok).for_each(|line| *heard.lock().unwrap() += &format!("{line}\n"));
+        });
+        Self { child, announced, address, words }
+    }
+
+    /// Waits until it has said this on standard error.
+    pub(crate) fn hear(&self, words: &str) {
+        while !self.words.lock().unwrap().contains(words) {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// The token of whoever started it.

@@ -1,6 +1,12 @@
 //! Open turns of all users, for whoever runs the service.
 
-use crate::harness::Home;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use serde_json::json;
+
+use crate::harness::{Home, arg};
+use crate::service::{Serving, chat};
 
 const DROP: &[&str] = &[
     r#"{"match": "drop", "calls": [{"name": "delete_task", "args": {"task_id": "milk"}}]}"#,
@@ -28,4 +34,51 @@ fn an_open_turn_is_listed_shown_and_ended() {
     assert_eq!(home.tasks(), ["buy milk"]);
     // The conversation goes on.
     assert_eq!(home.run(&["-m", &model, "-c", "hello"]).succeeds().stdout, "Hello.\n");
+}
+
+/// The tool's server kills whoever calls it, so no process that runs the turn sees its end.
+#[test]
+fn a_turn_that_takes_its_process_down_is_ended_the_third_time() {
+    let home = Home::new();
+    let server = include_str!("mcp_servers/server.sh")
+        .replace(r#"text "token $TOKEN""#, "echo killed >> kills; kill -9 $PPID");
+    let server = home.file("server.sh", &server);
+    home.config(&format!("[mcp.servers.shell]\ncommand = [\"sh\", \"{}\"]\n", arg(&server)));
+    let model = home.script(&[
+        r#"{"match": "hello", "text": "Hello."}"#,
+        r#"{"match": "look", "calls": [{"name": "shell__look", "args": {}}]}"#,
+    ]);
+    let serve = || home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]);
+    let mut serving = Serving::start(&mut serve());
+    let lost = chat(&serving.address, serving.token(), None, &json!({"message": "look", "thread_id": "t"}));
+    assert!(lost.is_err(), "{lost:?}");
+    assert!(!serving.wait().success());
+    let (_, open) = home.json(&["turns", "list"]);
+    assert_eq!((open.as_array().unwrap().len(), &open[0]["user"]), (1, &json!("local")), "{open}");
+
+    // Each start takes the turn up, until one says that it does not any more.
+    let told = loop {
+        let mut child = serve().stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let told = lines.find(|line| line.contains("ERROR:POISONED"));
+        let _ = child.kill();
+        child.wait().unwrap();
+        if let Some(told) = told {
+            break told;
+        }
+    };
+    assert!(
+        told.contains("of local was given up") && told.contains(open[0]["turn"].as_str().unwrap()),
+        "{told}"
+    );
+    let kills = std::fs::read_to_string(home.path("project/kills")).unwrap();
+    assert_eq!(kills.lines().count(), 3, "once for each process that tried it");
+
+    let serving = Serving::start(&mut serve());
+    let next = serving.chat(serving.token(), &json!({"message": "hello", "thread_id": "t"}));
+    assert_eq!((next.status, &next.body["content"]), (200, &json!("Hello.")), "{next:?}");
+    drop(serving);
+    assert_eq!(home.json(&["turns", "list"]).1, json!([]));
+    let (_, log) = home.json(&["log", "list"]);
+    assert!(log.as_array().unwrap().iter().any(|row| row["outcome"] == "ERROR:POISONED"), "{log}");
 }

@@ -85,6 +85,27 @@ async fn the_third_time_it_is_ended_and_the_conversation_goes_on() {
     assert_eq!(agent.run_in(&mut context, "hello").await.unwrap().content, "Here I am.");
 }
 
+/// Each worker begins the same call again, and none sees its end.
+#[tokio::test]
+async fn a_call_that_is_begun_again_and_again_is_no_step_further() {
+    let begun = || Event::CallStarted {
+        turn: turn(),
+        call: CallId::new("c1").unwrap(),
+        tool: "look".to_owned(),
+        arguments: Arguments::new(),
+        key: IdempotencyKey::of(
+            RunContext::default().key().conversation,
+            turn(),
+            &CallId::new("c1").unwrap(),
+        ),
+        effect: Effect::None,
+    };
+    let before = [started(), begun(), taken_up("a"), begun(), taken_up("b"), begun()];
+    let (store, key) = lost_after(&before).await;
+    let swept = agent(&store).sweep(None, &CancellationToken::new()).await.unwrap();
+    assert_eq!(swept.given_up, [(key, turn())]);
+}
+
 /// A step in between shows that it is not the turn that takes its workers down; nor is it when they give it back.
 #[tokio::test]
 async fn a_step_in_between_begins_the_count_anew() {
