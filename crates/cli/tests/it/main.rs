@@ -9,6 +9,7 @@
 
 mod answers;
 mod auth;
+mod bounded;
 mod budget;
 mod call;
 mod config;
