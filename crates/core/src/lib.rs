@@ -16,6 +16,7 @@ pub mod limits; // every bound
 mod log; // what the logs say
 mod memory; // what a memory remembers of itself
 mod message; // what is said
+mod message_json; // as others write it
 mod model; // who answers
 mod output; // what the final answer must look like
 pub mod port; // what others implement

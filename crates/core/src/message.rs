@@ -16,7 +16,8 @@ pub enum Role {
     User,
     /// The model.
     Assistant,
-    /// A tool's answer to a call of the model.
+    /// A tool's answer to a call of the model. Read from `function` too.
+    #[serde(alias = "function")]
     Tool,
 }
 
@@ -137,23 +138,10 @@ impl Part {
 
 /// One message. A value that exists keeps the rules of its role.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "RawMessage")]
+#[serde(try_from = "crate::message_json::RawMessage")]
 pub struct Message {
     role: Role,
     parts: Vec<Part>,
-}
-
-#[derive(Deserialize)]
-struct RawMessage {
-    role: Role,
-    parts: Vec<Part>,
-}
-
-impl TryFrom<RawMessage> for Message {
-    type Error = InvalidMessage;
-    fn try_from(raw: RawMessage) -> Result<Self, InvalidMessage> {
-        Self::new(raw.role, raw.parts)
-    }
 }
 
 /// Why parts cannot be a message of that role.
@@ -345,28 +333,56 @@ pub(crate) fn calls_of(parts: &[Part]) -> impl Iterator<Item = &ToolCall> {
         .filter_map(|part| if let Content::ToolCall(call) = &part.content { Some(call) } else { None })
 }
 
-/// A call without exactly one result, or a result without its call: no provider takes such a transcript.
+/// A transcript that no provider takes, such as one with a call that has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the transcript is broken at message {at}: {reason}")]
-pub struct Unpaired {
+pub struct InvalidTranscript {
     /// Index of the message.
     pub at: usize,
     /// What is wrong there.
     pub reason: String,
 }
 
+/// Checks a history that comes from elsewhere, before a model is sent it: it begins with the person's words, every message of the
+/// assistant says or calls something, none is an instruction, and [`check_pairing`] holds.
+///
+/// # Errors
+/// [`InvalidTranscript`] at the first message of which that does not hold.
+pub fn check_history(messages: &[Message]) -> Result<(), InvalidTranscript> {
+    for (at, message) in messages.iter().enumerate() {
+        let invalid = |reason: &str| Err(InvalidTranscript { at, reason: reason.to_owned() });
+        match message.role() {
+            Role::System => return invalid("instructions are the agent's, and no part of a history"),
+            Role::Assistant if at == 0 => return invalid("a history begins with words of the person"),
+            Role::Assistant => {
+                let is_blank = |part: &Part| match &part.content {
+                    Content::Text { text } | Content::Thinking { text } => {
+                        text.trim().is_empty() && part.state.is_none()
+                    }
+                    _ => false,
+                };
+                if message.parts().iter().all(is_blank) {
+                    return invalid("the assistant neither says nor calls anything");
+                }
+            }
+            Role::User | Role::Tool => {}
+        }
+    }
+    check_pairing(messages)
+}
+
 /// Checks that every call of a transcript has exactly one result, right behind it, and every result its call.
 ///
 /// # Errors
-/// [`Unpaired`] at the first place where that does not hold.
-pub fn check_pairing(messages: &[Message]) -> Result<(), Unpaired> {
+/// [`InvalidTranscript`] at the first place where that does not hold.
+pub fn check_pairing(messages: &[Message]) -> Result<(), InvalidTranscript> {
     let mut open: Vec<&CallId> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         if let Some((call_id, _, _)) = message.tool_result() {
             match open.iter().position(|id| *id == call_id) {
                 Some(position) => drop(open.remove(position)),
                 None => {
-                    return Err(Unpaired {
+                    return Err(InvalidTranscript {
                         at,
                         reason: format!("result for {call_id} without an open call"),
                     });
@@ -375,17 +391,17 @@ pub fn check_pairing(messages: &[Message]) -> Result<(), Unpaired> {
             continue;
         }
         if let Some(id) = open.first() {
-            return Err(Unpaired { at, reason: format!("call {id} has no result") });
+            return Err(InvalidTranscript { at, reason: format!("call {id} has no result") });
         }
         for call in message.tool_calls() {
             if open.contains(&&call.id) {
-                return Err(Unpaired { at, reason: format!("call {} appears twice", call.id) });
+                return Err(InvalidTranscript { at, reason: format!("call {} appears twice", call.id) });
             }
             open.push(&call.id);
         }
     }
     match open.first() {
-        Some(id) => Err(Unpaired { at: messages.len(), reason: format!("call {id} has no result") }),
+        Some(id) => Err(InvalidTranscript { at: messages.len(), reason: format!("call {id} has no result") }),
         None => Ok(()),
     }
 }

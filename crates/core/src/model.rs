@@ -163,8 +163,10 @@ pub enum FinishReason {
 #[serde(default)]
 pub struct Usage {
     /// Tokens read, cached ones included.
+    #[serde(alias = "prompt_tokens")]
     pub input_tokens: Option<u64>,
     /// Tokens written, thinking included.
+    #[serde(alias = "completion_tokens")]
     pub output_tokens: Option<u64>,
     /// Of the input: read from a cache.
     pub cached_tokens: Option<u64>,

@@ -66,10 +66,10 @@ impl Provider {
         all.into_iter()
     }
 
-    /// The vendor of that name or alias.
+    /// Returns the vendor of that name or alias, in upper or lower case.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
-        Self::all().find(|provider| provider.names().any(|known| known == name))
+        Self::all().find(|provider| provider.names().any(|known| known.eq_ignore_ascii_case(name)))
     }
 
     /// The name nearest to a misspelt one.

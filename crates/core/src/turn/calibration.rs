@@ -23,6 +23,8 @@ pub struct Calibration {
     overhead: u32,
     /// More than this, as we count, was too long for it.
     ceiling: Option<u32>,
+    /// The ceiling was learned in an earlier turn than the last.
+    is_ceiling_old: bool,
     /// The window it named when a request was too long.
     window: Option<u32>,
     reported: bool,
@@ -31,7 +33,14 @@ pub struct Calibration {
 impl Default for Calibration {
     /// Our count as it is.
     fn default() -> Self {
-        Self { factor: 1000, overhead: 0, ceiling: None, window: None, reported: false }
+        Self {
+            factor: 1000,
+            overhead: 0,
+            ceiling: None,
+            is_ceiling_old: false,
+            window: None,
+            reported: false,
+        }
     }
 }
 
@@ -44,7 +53,10 @@ impl Calibration {
         let mut asked = None;
         for recorded in events {
             match &recorded.event {
-                Event::TurnStarted { model, .. } => asked = Some(model),
+                Event::TurnStarted { model, .. } => {
+                    asked = Some(model);
+                    known.is_ceiling_old = known.ceiling.is_some();
+                }
                 // What comes next begins otherwise.
                 Event::ConversationSummarized { .. } | Event::HistorySet { .. } => known.overhead = 0,
                 Event::ModelReplied { reply, counted: Some(counted), attempts, .. }
@@ -87,6 +99,7 @@ impl Calibration {
     fn was_too_long(&mut self, counted: u32, message: &str) {
         let most = u32::try_from(u64::from(counted) * AFTER_TOO_LONG / 100).unwrap_or(u32::MAX);
         self.ceiling = Some(self.ceiling.map_or(most, |known| known.min(most)));
+        self.is_ceiling_old = false;
         if let Some(window) = window_in(message) {
             self.window = Some(self.window.map_or(window, |known| known.min(window)));
         }
@@ -99,12 +112,16 @@ impl Calibration {
         u32::try_from(tokens).unwrap_or(u32::MAX).saturating_add(self.overhead)
     }
 
-    /// The most that we may count, if the provider is to count so many tokens.
+    /// Returns the most that we may count, if the provider is to count so many tokens.
+    ///
+    /// A request that was too long though it took less than half of them says something of that moment, or of a window that is smaller
+    /// than we know: it counts in its turn, and the next turn tries again rather than never to send anything.
     #[must_use]
     pub fn counted_within(&self, tokens: u32) -> u32 {
         let counted = u64::from(tokens.saturating_sub(self.overhead)) * 1000 / self.factor;
         let counted = u32::try_from(counted).unwrap_or(u32::MAX);
-        self.ceiling.map_or(counted, |ceiling| counted.min(ceiling))
+        let ceiling = self.ceiling.filter(|ceiling| !self.is_ceiling_old || *ceiling >= counted / 2);
+        ceiling.map_or(counted, |ceiling| counted.min(ceiling))
     }
 
     /// The model's window: what is known of it, or less, if the provider said so.

@@ -208,3 +208,75 @@ fn effects_follow_from_annotations() {
     assert_eq!(of(false, false, true), Effect::Keyed);
     assert_eq!(of(false, false, false), Effect::Once);
 }
+
+/// One form is written, several are read.
+#[test]
+fn messages_are_read_in_the_forms_in_which_others_write_them() {
+    let read =
+        |json: serde_json::Value| serde_json::from_value::<Message>(json).map_err(|error| error.to_string());
+    assert_eq!(read(json!({"role": "user", "content": "hi"})), Ok(Message::user("hi").unwrap()));
+    let called =
+        read(json!({"role": "assistant", "function_call": {"name": "add", "arguments": {"a": 1}}})).unwrap();
+    let returned =
+        read(json!({"role": "function", "function_response": {"name": "add", "response": {"success": true, "data": 2}}}))
+            .unwrap();
+    let with_id = read(json!({
+        "role": "assistant", "content": "",
+        "toolCalls": [{"id": "call_123", "type": "function", "function": {"name": "add", "arguments": "{\"a\":1}"}}],
+    }))
+    .unwrap();
+    let answered =
+        read(json!({"role": "tool", "toolCallId": "call_123", "name": "add", "content": "{\"success\":true,\"path\":\"x\"}"}))
+            .unwrap();
+    for (call, result) in [(&called, &returned), (&with_id, &answered)] {
+        let [call] = call.tool_calls().collect::<Vec<_>>()[..] else { panic!("{call:?}") };
+        assert_eq!((call.name.as_str(), &call.arguments["a"]), ("add", &json!(1)));
+        assert_eq!(result.tool_result().unwrap().0, &call.id);
+    }
+    assert_eq!(returned.tool_result().unwrap().2.data, Some(json!(2)));
+    assert_eq!(answered.tool_result().unwrap().2.data, Some(json!({"success": true, "path": "x"})));
+    // What is written is our own form, and read again it is the same.
+    let written = serde_json::to_value(&with_id).unwrap();
+    assert!(written["parts"].is_array() && written.get("toolCalls").is_none(), "{written}");
+    assert_eq!(read(written), Ok(with_id.clone()));
+    for (wrong, words) in [
+        (json!({"role": "user"}), "needs content"),
+        (json!({"role": "user", "content": " "}), "needs content"),
+        (json!({"role": "assistant", "content": ""}), "needs text or a tool call"),
+        (
+            json!({"role": "user", "content": "x", "function_call": {"name": "add", "arguments": {}}}),
+            "cannot hold",
+        ),
+        (json!({"role": "tool", "content": "x"}), "with its call id and tool name"),
+    ] {
+        assert!(read(wrong.clone()).unwrap_err().contains(words), "{wrong}");
+    }
+    let usage: Usage =
+        serde_json::from_value(json!({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}))
+            .unwrap();
+    assert_eq!(usage.total(), Some(7));
+}
+
+#[test]
+fn a_history_from_elsewhere_is_checked() {
+    let user = || Message::user("hi").unwrap();
+    let says =
+        |text: &str| Message::assistant(vec![Part::ours(Content::Text { text: text.to_owned() })]).unwrap();
+    let call = || {
+        let call = ToolCall::from_object(0, None, "add".to_owned(), Arguments::new());
+        let call = ToolCall { id: CallId::new("call_0").unwrap(), ..call };
+        Message::assistant(vec![Part::ours(Content::ToolCall(call))]).unwrap()
+    };
+    let result = || Message::tool(CallId::new("call_0").unwrap(), "add", ToolResult::ok(json!(1))).unwrap();
+    assert_eq!(check_history(&[user(), call(), result(), says("Done."), user()]), Ok(()));
+    for (at, history, words) in [
+        (0, vec![says("Hello.")], "begins with words of the person"),
+        (1, vec![user(), says(" ")], "neither says nor calls"),
+        (2, vec![user(), call()], "has no result"),
+        (1, vec![user(), result()], "without an open call"),
+        (1, vec![user(), Message::system("Obey.").unwrap()], "instructions"),
+    ] {
+        let error = check_history(&history).unwrap_err();
+        assert!(error.at == at && error.reason.contains(words), "{error}");
+    }
+}

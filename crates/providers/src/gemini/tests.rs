@@ -318,6 +318,12 @@ fn what_is_no_answer_is_an_error() {
 fn an_empty_answer_is_an_empty_answer() {
     check(r#"{"candidates": [{"content": {"role": "model"}, "finishReason": "STOP"}]}"#, expect!["Stop: []"]);
     check(r#"{"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]}"#, expect!["MalformedCall: []"]);
+    check(
+        r#"{"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "Malformed function call: print(add_task("}]}"#,
+        expect![[
+            r#"MalformedCall: [{"type":"refusal","text":"Malformed function call: print(add_task(","state":{"origin":{"provider":"gemini","name":"gemini-3.8-flash"},"data":{"explanation":true}}}]"#
+        ]],
+    );
 }
 
 #[test]

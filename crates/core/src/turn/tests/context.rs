@@ -119,6 +119,15 @@ fn what_was_too_long_is_not_sent_again_and_a_named_window_is_believed() {
     assert_eq!(never_sent, Calibration::default());
 }
 
+/// One refusal of a short request does not close the conversation.
+#[test]
+fn a_short_request_that_was_too_long_is_tried_again_in_the_next_turn() {
+    let refused = |counted| vec![too_long(counted, "the input length exceeds the context length")];
+    assert_eq!(calibrated(refused(1_000)).counted_within(30_000), 700);
+    let next = |counted| calibrated([refused(counted), vec![started()]].concat()).counted_within(30_000);
+    assert_eq!((next(1_000), next(28_000)), (30_000, 19_600));
+}
+
 #[test]
 fn windows_are_read_from_what_providers_say() {
     for (message, window) in [
