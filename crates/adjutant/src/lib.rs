@@ -79,6 +79,7 @@
 //! | `ollama` | no | models of an Ollama server |
 //! | `sqlite` | no | the SQLite store |
 //! | `postgres` | no | the PostgreSQL store |
+//! | `memory` | no | facts and notes in a vault of plain Markdown, and the tools for them: the module `memory` |
 //! | `serve` | no | the agent as a service: page, HTTP, MCP |
 //! | `embedded` | no | a language model inside the process |
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -100,6 +101,8 @@ pub use schemars;
 
 #[cfg(feature = "embedded")]
 pub use adjutant_embedded as embedded;
+#[cfg(feature = "memory")]
+pub use adjutant_memory as memory;
 #[cfg(feature = "anthropic")]
 pub use adjutant_providers::anthropic;
 #[cfg(feature = "gemini")]

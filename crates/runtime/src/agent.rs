@@ -11,7 +11,7 @@ use adjutant_core::{
     AgentName, AgentResponse, Answer, CancellationToken, ConversationKey, Cost, Event, Gate,
     GenerateResponse, GenerationConfig, Input, InputBody, InputId, LanguageModel, OutcomeCategory,
     OutputSchema, Permission, Recorded, ToolDefinition, ToolRegistry, TurnId, TurnLimits, UserId,
-    conversation, schema_of,
+    check_history, conversation, schema_of,
 };
 use futures::StreamExt as _;
 use jiff::Timestamp;
@@ -397,6 +397,18 @@ impl Agent {
         &self.inner.description
     }
 
+    /// Returns its instruction, without what is added anew for every turn.
+    #[must_use]
+    pub fn instruction(&self) -> &str {
+        &self.inner.instruction
+    }
+
+    /// Returns what its model calls are made with.
+    #[must_use]
+    pub fn config(&self) -> &GenerationConfig {
+        &self.inner.config
+    }
+
     /// The model it asks.
     #[must_use]
     pub fn model(&self) -> &Arc<dyn LanguageModel> {
@@ -488,6 +500,7 @@ async fn respond(
             _ => {}
         }
     }
+    check_history(&context.history)?;
     let key = context.key();
     let id = id.unwrap_or_else(|| InputId::from(Uuid::now_v7()));
     let (request_id, fingerprint) = (context.request_id.clone(), context.fingerprint.clone());

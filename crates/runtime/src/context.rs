@@ -56,7 +56,8 @@ impl RunContext {
         Self { conversation, ..Self::new(user) }
     }
 
-    /// The same with a history from elsewhere.
+    /// The same with a history from elsewhere. It is checked before anything is accepted
+    /// ([`check_history`](adjutant_core::check_history)).
     #[must_use]
     pub fn with_history(mut self, history: Vec<Message>) -> Self {
         self.history = history;

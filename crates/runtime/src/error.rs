@@ -1,5 +1,5 @@
 use adjutant_core::port::StoreError;
-use adjutant_core::{Empty, InvalidMessage, InvalidTool, ModelId, UnusableSchema};
+use adjutant_core::{Empty, InvalidMessage, InvalidTool, InvalidTranscript, ModelId, UnusableSchema};
 
 /// Why an agent cannot be built.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -42,6 +42,9 @@ pub enum RunError {
     /// There is nothing in the message.
     #[error("the message is empty")]
     EmptyMessage,
+    /// The context's history cannot be sent to a model. Nothing was accepted.
+    #[error("the history of the context cannot be used: {0}")]
+    History(#[from] InvalidTranscript),
     /// The message is over the bound of every message.
     #[error("the message has {bytes} bytes; at most {max} are taken")]
     MessageTooLarge {

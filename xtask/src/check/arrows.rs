@@ -49,6 +49,7 @@ const ALLOWED: &[Allowed] = &[
             "adjutant-core",
             "adjutant-embedded",
             "adjutant-macros",
+            "adjutant-memory",
             "adjutant-providers",
             "adjutant-runtime",
             "adjutant-service",

@@ -1,5 +1,6 @@
 //! Long conversations: no dead end, no call without its result, and every drop announced.
 
+use adjutant_core::port::Journal as _;
 use adjutant_core::turn::{READ_RESULT, estimate_tokens, request_tokens};
 use adjutant_providers::scripted::{call, text};
 use adjutant_runtime::RunContext;
@@ -73,4 +74,25 @@ async fn the_model_reads_on_where_it_was_shown_a_part() {
     assert_eq!((&beyond["data"]["text"], &beyond["data"]["from"]), (&json!(""), &json!(LONG)));
     let unknown = read(json!({"call": "call_of_nobody"})).await;
     assert!(unknown["error"].as_str().unwrap().contains("no call"), "{unknown}");
+}
+
+/// What no provider takes is refused before anything is accepted.
+#[tokio::test]
+async fn a_history_that_cannot_be_sent_is_refused_with_the_place() {
+    let (model, store) = (ScriptedModel::new([text("Hello.")]), Arc::new(InMemory::new()));
+    let agent = builder(model.clone()).journal(store.clone(), "test").build().unwrap();
+    let greets =
+        Message::assistant(vec![Part::ours(Content::Text { text: "How can I help?".to_owned() })]).unwrap();
+    let mut context = RunContext::default().with_history(vec![greets.clone()]);
+    let refused = agent.run_in(&mut context, "hi").await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the history of the context cannot be used: the transcript is broken at message 0: \
+         a history begins with words of the person"
+    );
+    let loaded = store.load(&context.key()).await.unwrap();
+    assert!(loaded.events.is_empty() && loaded.inbox.is_empty() && model.calls_made() == 0);
+    context.history = vec![Message::user("hello").unwrap(), greets];
+    assert_eq!(agent.run_in(&mut context, "hi").await.unwrap().content, "Hello.");
+    assert_eq!((agent.instruction(), agent.config()), ("Be brief.", &GenerationConfig::default()));
 }
