@@ -41,6 +41,11 @@ impl Size {
             Self::Quick | Self::Usual | Self::All => &[],
         }
     }
+
+    /// Returns how long the soak of attacks takes, in seconds.
+    fn soak_seconds(self) -> u32 {
+        if self == Self::Long { 600 } else { 120 }
+    }
 }
 
 /// A selection of tests: for nextest one filter, for cargo the arguments of one or more runs.
@@ -108,6 +113,12 @@ const RESTATE: Tests = Tests {
         &["--package", "adjutant-restate", "--test", "it"],
         &["--package", "adjutant-cli", "--test", "it", "--", "restate::"],
     ],
+};
+
+/// A service that is killed and attacked at random for as long as [`Size::soak_seconds`] says; in other runs it is for some seconds.
+const SOAK: Tests = Tests {
+    filter: "package(adjutant-cli) & kind(test) & test(/^soak::/)",
+    cargo: &[&["--package", "adjutant-cli", "--test", "it", "--", "soak::"]],
 };
 
 /// Tests that need a language model's weights.
@@ -196,6 +207,7 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
         let shipped = scope.spawn(|| release(steps));
         usual(steps, runner, workspace);
         steps.step("tests with Restate", || runner.run(&RESTATE));
+        steps.step("soak of attacks", || runner.soak(runner.size.soak_seconds()));
         let ended = "a thread ended without its result";
         match (fetched.join(), shipped.join()) {
             (Ok((clients, weights, ())), Ok(shipped)) => (clients, weights, shipped),
@@ -275,9 +287,16 @@ impl Runner {
 
     /// Runs tests, without documentation tests.
     fn run(&self, tests: &Tests) -> Result<(), Failure> {
-        let failed: Vec<Failure> =
-            self.commands(tests).iter_mut().filter_map(|command| run_command(command).err()).collect();
-        if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+        run_each(&mut self.commands(tests))
+    }
+
+    /// Runs the soak for so many seconds.
+    fn soak(&self, seconds: u32) -> Result<(), Failure> {
+        let mut commands = self.commands(&SOAK);
+        for command in &mut commands {
+            command.env("ADJUTANT_SOAK_SECONDS", seconds.to_string());
+        }
+        run_each(&mut commands)
     }
 
     fn commands(&self, tests: &Tests) -> Vec<Command> {
@@ -307,6 +326,12 @@ impl Runner {
         }
         commands
     }
+}
+
+/// Runs all of these, also behind one that fails.
+fn run_each(commands: &mut [Command]) -> Result<(), Failure> {
+    let failed: Vec<Failure> = commands.iter_mut().filter_map(|command| run_command(command).err()).collect();
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
 
 /// Where the examples of the workspace are once they are built.

@@ -73,7 +73,7 @@ pub(crate) async fn accept(
     let looking = known.as_ref().map_or_else(|_| None, |_| Some(Arc::clone(&pins) as Arc<dyn Pins>));
     let surroundings = Surroundings {
         pins: looking,
-        ..surroundings(&[config.clone()], log(screen.verbose()), pins.clone())?
+        ..surroundings(std::slice::from_ref(&config), log(screen.verbose()), pins.clone())?
     };
     let servers = Servers::start(vec![config], surroundings).await?;
     servers.settled().await;

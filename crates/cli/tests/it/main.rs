@@ -54,6 +54,8 @@ mod service;
 mod sessions;
 #[path = "../../../../tests/size.rs"]
 mod size;
+#[cfg(target_os = "linux")]
+mod soak;
 mod tasks;
 #[cfg(unix)]
 mod terminal;

@@ -3,7 +3,6 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -14,8 +13,6 @@ pub(crate) struct Serving {
     /// What it said of itself.
     pub(crate) announced: Value,
     pub(crate) address: String,
-    /// What it has written on standard error.
-    words: Arc<Mutex<String>>,
 }
 
 /// What came back.
@@ -38,20 +35,9 @@ impl Serving {
         });
         let address = announced["url"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
         // Its words are read on, so that it never waits for a reader.
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let words = Arc::<Mutex<String>>::default();
-        let heard = words.clone();
-        std::thread::spawn(move || {
-            lines.map_while(Result::ok).for_each(|line| *heard.lock().unwrap() += &format!("{line}\n"));
-        });
-        Self { child, announced, address, words }
-    }
-
-    /// Waits until it has said this on standard error.
-    pub(crate) fn hear(&self, words: &str) {
-        while !self.words.lock().unwrap().contains(words) {
-            std::thread::yield_now();
-        }
+        let mut words = child.stderr.take().unwrap();
+        std::thread::spawn(move || std::io::copy(&mut words, &mut std::io::sink()));
+        Self { child, announced, address }
     }
 
     /// Its process.
@@ -160,8 +146,26 @@ pub(crate) fn send(
     };
     let head = String::from_utf8_lossy(&answer[..end]).into_owned();
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(broken)?;
-    let text = String::from_utf8(answer.split_off(end + 4)).unwrap_or_default();
-    Ok(Reply { status, head, text })
+    let mut body = answer.split_off(end + 4);
+    if head.to_ascii_lowercase().contains("\r\ntransfer-encoding: chunked") {
+        body = dechunked(&body).ok_or_else(broken)?;
+    }
+    Ok(Reply { status, head, text: String::from_utf8(body).unwrap_or_default() })
+}
+
+/// A body without the marks of its chunks. `None`: it is not whole.
+fn dechunked(mut body: &[u8]) -> Option<Vec<u8>> {
+    let mut whole = Vec::new();
+    loop {
+        let end = body.windows(2).position(|two| two == b"\r\n")?;
+        let size = usize::from_str_radix(std::str::from_utf8(&body[..end]).ok()?, 16).ok()?;
+        let chunk = body.get(end + 2..end + 2 + size)?;
+        if size == 0 {
+            return Some(whole);
+        }
+        whole.extend_from_slice(chunk);
+        body = body.get(end + 4 + size..)?;
+    }
 }
 
 /// One `POST /v1/chat`. An error: no whole answer came, and nobody knows whether it was taken.

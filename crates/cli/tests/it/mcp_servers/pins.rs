@@ -122,10 +122,7 @@ fn a_server_whose_tools_are_known_is_not_waited_for() {
     let server = include_str!("server.sh");
     let pipe = home.path("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    home.file(
-        "server.sh",
-        &server.replacen("say()", &format!("read -r go < '{}'\nsay()", pipe.display()), 1),
-    );
+    home.file("server.sh", server.replacen("say()", &format!("read -r go < '{}'\nsay()", pipe.display()), 1));
     let hello = home.script(&[r#"{"text": "Hello."}"#]);
     let run = home.run(&["ask", "-m", &hello, "hello"]).succeeds();
     assert!(!run.stderr.contains("MCP server"), "{run:?}");
