@@ -96,9 +96,9 @@ impl Model {
 
     /// Opens the model of a name, as `ADJUTANT_MODEL` may have it: `PROVIDER/NAME` or `PROVIDER` for a provider of this build, in upper or
     /// lower case, `scripted:FILE`, `demo`, `embedded:FILE.gguf`. Key and address come from the provider's variables in the
-    /// environment; a missing key is an error of the first request.
+    /// environment.
     ///
-    /// ```
+    /// ```no_run
     /// # #[cfg(feature = "openai")] {
     /// let model = adjutant::Model::named("openai/gpt-4")?;
     /// assert_eq!(adjutant::LanguageModel::id(&model).to_string(), "openai/gpt-4");
@@ -107,7 +107,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// [`ModelFromEnvError`]; it says which names there are.
+    /// [`ModelFromEnvError`]; it says which names there are, or that the key is missing.
     pub fn named(name: &str) -> Result<Self, ModelFromEnvError> {
         if name == "demo" {
             return script(name, ScriptedModel::demo().map_err(|error| error.to_string()));
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn a_row_of_the_table_is_opened_by_its_name() {
         assert_eq!(Model::named("vllm/a/b").unwrap().id().to_string(), "vllm/a/b");
-        assert_eq!(Model::named("OpenAI/gpt-4").unwrap().id().to_string(), "openai/gpt-4");
+        assert_eq!(Model::named("vLLM/a/b").unwrap().id().to_string(), "vllm/a/b");
         let error = ModelFromEnvError::NotConfigured { ways: ways() }.to_string();
         assert!(error.contains("OPENAI_API_KEY, or ") && error.contains("groq/NAME"), "{error}");
     }

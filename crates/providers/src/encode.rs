@@ -137,25 +137,10 @@ impl<'a> Encoder<'a> {
         }
         let family = self.family;
         Ok(Settings {
+            // A default of ours that a model does not take is nothing that anybody asked for: no loss.
             temperature: match (explicit.temperature, family.temperature) {
-                (None, _) if family.unknown => {
-                    self.lose(format!(
-                        "temperature {TEMPERATURE} was left out: it is not known whether this model takes it"
-                    ));
-                    None
-                }
-                (None, Setting::Taken) => Some(TEMPERATURE),
-                (None, Setting::AdvisedAgainst | Setting::Refused) => {
-                    self.lose(format!(
-                        "temperature {TEMPERATURE} was left out: {}",
-                        match family.temperature {
-                            Setting::Refused => "this model refuses it",
-                            Setting::Taken | Setting::AdvisedAgainst =>
-                                "the vendor advises against setting it for this model",
-                        }
-                    ));
-                    None
-                }
+                (None, Setting::Taken) if !family.unknown => Some(TEMPERATURE),
+                (None, _) => None,
                 (Some(_), _) => self.explicit(explicit.temperature, family.temperature, "temperature")?,
             },
             top_p: self.explicit(explicit.top_p, family.top_p, "top_p")?,
@@ -181,16 +166,11 @@ impl<'a> Encoder<'a> {
     fn max_tokens(&mut self, explicit: Option<u32>) -> u32 {
         let visible = explicit.unwrap_or(OUTPUT_TOKENS_MAX);
         if self.family.unknown {
-            return explicit.unwrap_or_else(|| {
-                self.lose(format!(
-                    "max_tokens {visible} was sent as {UNKNOWN_OUTPUT}: it is not known whether this model thinks inside it"
-                ));
-                UNKNOWN_OUTPUT
-            });
+            return explicit.unwrap_or(UNKNOWN_OUTPUT);
         }
         let (allowance, most) = (self.family.thinking_allowance, self.family.output_max);
         let sent = visible.saturating_add(allowance).min(most.max(visible));
-        if sent > visible {
+        if sent > visible && explicit.is_some() {
             self.lose(format!(
                 "max_tokens {visible} was sent as {sent}: the vendor counts thinking inside it"
             ));
@@ -331,12 +311,12 @@ mod tests {
         let sent = sent.unwrap();
         // The room ends where the family's output does, but what was asked for stays.
         assert_eq!((sent.temperature, sent.max_tokens), (None, Some(1024)));
-        assert_eq!(losses, ["temperature 0 was left out: this model refuses it"]);
+        assert_eq!(losses, Vec::<String>::new(), "nobody asked for our defaults");
         let config =
             GenerationConfig { max_tokens: Some(MaxTokens::new(50).unwrap()), ..GenerationConfig::default() };
         let (sent, losses) = settings(THINKER, config);
         assert_eq!(sent.unwrap().max_tokens, Some(450));
-        assert_eq!(losses[1], "max_tokens 50 was sent as 450: the vendor counts thinking inside it");
+        assert_eq!(losses[0], "max_tokens 50 was sent as 450: the vendor counts thinking inside it");
         let (sent, losses) = settings(
             Common { temperature: Setting::Taken, thinking_allowance: 0, ..THINKER },
             GenerationConfig::default(),
@@ -352,7 +332,7 @@ mod tests {
             sent.unwrap(),
             Settings { temperature: None, top_p: None, top_k: None, max_tokens: Some(16_384) }
         );
-        assert_eq!(losses.len(), 2);
+        assert_eq!(losses.len(), 0);
         // What was set goes out as it was set.
         let config = GenerationConfig {
             temperature: Some(Temperature::new(0.5).unwrap()),

@@ -393,17 +393,19 @@ impl<'a> Steps<'a> {
         futures::future::join_all(runs).await.into_iter().collect()
     }
 
-    /// Reports calls of tools that there are not, of those that were checked just now.
+    /// Reports the first call of a tool that there is not, of those that were checked just now: a model that makes many must not
+    /// fill anybody's log.
     fn warn_of_unknown(&self, verdicts: &[(&ToolCall, GateVerdict, bool)]) {
-        for (call, verdict, is_new) in verdicts {
-            if *is_new && matches!(verdict, GateVerdict::Refuse { refusal: Refusal::UnknownTool, .. }) {
-                self.inner.warn(&Warning::UnknownTool {
-                    user: self.key.user.clone(),
-                    conversation: self.key.conversation,
-                    turn: self.turn,
-                    tool: call.name.clone(),
-                });
-            }
+        let unknown = verdicts.iter().find(|(_, verdict, is_new)| {
+            *is_new && matches!(verdict, GateVerdict::Refuse { refusal: Refusal::UnknownTool, .. })
+        });
+        if let Some((call, ..)) = unknown {
+            self.inner.warn(&Warning::UnknownTool {
+                user: self.key.user.clone(),
+                conversation: self.key.conversation,
+                turn: self.turn,
+                tool: call.name.clone(),
+            });
         }
     }
 

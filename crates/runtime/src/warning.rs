@@ -10,7 +10,8 @@ const NAME_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// A model called a tool that it was not offered. Nothing was executed, and the model was told.
+    /// A model called a tool that it was not offered. Nothing was executed, and the model was told. Of calls that it makes side by side
+    /// the first is reported.
     UnknownTool {
         /// The user of the turn.
         user: UserId,

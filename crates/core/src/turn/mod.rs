@@ -610,7 +610,10 @@ impl Turn {
             Refusal::DeniedBefore | Refusal::InDoubt => None,
         };
         if let Some(told) = told {
-            self.summaries.push(told.clone());
+            // The same model may try the same thing again and again; a person reads it once.
+            if self.summaries.last() != Some(&told) {
+                self.summaries.push(told.clone());
+            }
             self.note_failure(&call.name, message.clone(), told, refusal == Refusal::UnknownTool);
         }
         let result = ToolResult::failed(message);

@@ -494,9 +494,7 @@ impl Server {
             let names: Vec<String> = changed.iter().take(NAMED_MAX).map(|name| one_line(name)).collect();
             let more = if changed.len() > NAMED_MAX { ", …" } else { "" };
             offered.news.push(format!(
-                "has changed {} since they were agreed to, and they are not used: {}{more}; to look at the change and agree \
-                 to it: {}",
-                count(changed.len()),
+                "tools that changed since they were agreed to are not used: {}{more}; to look at the change and agree to it: {}",
                 names.join(", "),
                 pins.how_to_accept(&self.config.name)
             ));

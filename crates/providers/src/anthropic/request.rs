@@ -288,7 +288,6 @@ impl<'a> AnthropicEncoder<'a> {
         if settings.top_p.is_some() && request.config.temperature.is_none() && settings.temperature.is_some()
         {
             // Since Claude 4.1 both together are an error.
-            self.common.lose("temperature 0 was left out: the vendor takes top_p or temperature, not both");
             settings.temperature = None;
         }
         Ok(settings)

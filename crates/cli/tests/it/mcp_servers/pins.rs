@@ -33,8 +33,7 @@ fn a_tool_that_changed_is_not_called_until_the_person_agrees() {
     let id = answer["pending"][0]["id"].as_str().unwrap();
     let approved = home.run(&["pending", "approve", id, "-m", &model]);
     assert!(approved.stdout.contains("since it was agreed to, so it was not called"), "{approved:?}");
-    approved
-        .says("MCP server shell: has changed 1 tool since they were agreed to, and they are not used: wipe");
+    approved.says("MCP server shell: tools that changed since they were agreed to are not used: wipe");
     let (_, again) = home.ask(&model, "wipe it");
     let id = again["pending"][0]["id"].as_str().unwrap();
     home.run(&["pending", "approve", id, "-m", &model]).says("adjutant tools accept shell");

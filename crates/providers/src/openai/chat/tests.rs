@@ -551,11 +551,10 @@ fn settings_go_out_under_each_servers_names() {
             .collect();
         format!("{} {losses:?}", body.join(" "))
     };
-    expect![[r#"max_completion_tokens=25050 ["temperature 0 was left out: this model refuses it", "max_tokens 50 was sent as 25050: the vendor counts thinking inside it"]"#]].assert_eq(&settings("openai-chat", "gpt-5.6"));
-    expect![[r#"max_tokens=50 ["temperature 0 was left out: it is not known whether this model takes it"]"#]]
-        .assert_eq(&settings("together", "meta-llama/Llama-4"));
+    expect![[r#"max_completion_tokens=25050 ["max_tokens 50 was sent as 25050: the vendor counts thinking inside it"]"#]].assert_eq(&settings("openai-chat", "gpt-5.6"));
+    expect!["max_tokens=50 []"].assert_eq(&settings("together", "meta-llama/Llama-4"));
     expect![[r#"max_tokens=16434 temperature=0.0 ["max_tokens 50 was sent as 16434: the vendor counts thinking inside it"]"#]].assert_eq(&settings("vllm", "Qwen/Qwen3-8B"));
-    expect![[r#"max_completion_tokens=16434 ["temperature 0 was left out: this model refuses it", "max_tokens 50 was sent as 16434: the vendor counts thinking inside it"]"#]].assert_eq(&settings("moonshot", "kimi-k2.6"));
+    expect![[r#"max_completion_tokens=16434 ["max_tokens 50 was sent as 16434: the vendor counts thinking inside it"]"#]].assert_eq(&settings("moonshot", "kimi-k2.6"));
     let explicit = |row: &str, model: &str, top_k: bool| {
         let config = GenerationConfig {
             temperature: Some(Temperature::new(0.5).unwrap()),
@@ -699,7 +698,7 @@ fn what_another_model_said_becomes_plain_and_ids_fit() {
     assert!(ids(&body).iter().all(|id| id.len() == 9), "{body}");
     assert_eq!(body["messages"][1]["content"], "No.");
     assert_eq!(body["messages"][1]["tool_calls"][1]["function"]["arguments"], "{}");
-    expect![[r#"["state of anthropic/claude on thinking was left out", "thinking of another model was left out", "web_search was left out: Chat Completions does not take it back", "arguments that are no JSON object were sent as an empty one", "temperature 0 was left out: it is not known whether this model takes it", "max_tokens 1024 was sent as 16384: it is not known whether this model thinks inside it"]"#]]
+    expect![[r#"["state of anthropic/claude on thinking was left out", "thinking of another model was left out", "web_search was left out: Chat Completions does not take it back", "arguments that are no JSON object were sent as an empty one"]"#]]
         .assert_eq(&format!("{losses:?}"));
     let openai = self::body("openai-chat", "gpt-4.1", &request);
     assert_eq!(openai["messages"][1]["refusal"], "No.");
