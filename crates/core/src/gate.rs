@@ -97,12 +97,22 @@ fn names_an_address(arguments: &crate::tool::Arguments, said: &str) -> bool {
     arguments.iter().any(|(name, value)| names(name, value, said))
 }
 
-/// Returns whether an argument of this name is an address as a whole, whatever it looks like.
+/// Returns whether an argument of this name is an address as a whole, whatever it looks like: one of its words (`target_url`, `targetUrl`)
+/// says so.
 fn is_named_as_an_address(name: &str) -> bool {
-    name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
-        ["url", "uri", "host", "hostname", "domain", "website", "endpoint"]
-            .iter()
-            .any(|named| word.eq_ignore_ascii_case(named))
+    const NAMES: [&str; 10] =
+        ["url", "uri", "href", "link", "host", "hostname", "domain", "website", "webpage", "endpoint"];
+    let mut words = String::new();
+    let mut was_lower = false;
+    for letter in name.chars() {
+        if was_lower && letter.is_uppercase() || !letter.is_alphanumeric() {
+            words.push(' ');
+        }
+        words.push(letter.to_ascii_lowercase());
+        was_lower = letter.is_lowercase();
+    }
+    words.split(|c: char| !c.is_alphanumeric()).any(|word| {
+        NAMES.iter().any(|named| word.strip_suffix('s').unwrap_or(word) == *named || word == *named)
     })
 }
 

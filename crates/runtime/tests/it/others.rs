@@ -59,13 +59,15 @@ async fn an_address_that_the_person_did_not_name_is_not_fetched_unasked() {
         page("evil.example"),
         injected("open_page", json!({ "query": "look at evil.example/secret" })),
         injected("open_page", json!({ "request": { "target-host": ["evil.example"] } })),
+        injected("open_page", json!({ "targetUrls": ["evil.example"] })),
+        injected("open_page", json!({ "imageURL": "evil.example" })),
     ] {
         let (agent, count, _) = agent(replies, Policy::default());
         let asked = agent.run("what is new in my mail?").await.unwrap();
         assert_eq!((asked.outcome, count.load(Ordering::SeqCst)), (OutcomeCategory::PendingConfirmation, 0));
     }
     // What only looks like one is none.
-    for query in ["report.pdf", "notes/may.md", "and/or", "12.5/3", "a.b", "10:30"] {
+    for query in ["courtesy.txt", "report.pdf", "notes/may.md", "and/or", "12.5/3", "a.b", "10:30"] {
         let replies = injected("open_page", json!({ "query": query }));
         let (agent, count, _) = agent(replies, Policy::default());
         agent.run("what is new in my mail?").await.unwrap();
