@@ -42,14 +42,12 @@ const PAGES: HeaderValue = HeaderValue::from_static(
 /// Windows and pages of other origins have nothing to do with ours.
 const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
 
-/// What a browser could give a page: ours wants none of it, and copies text only when somebody presses a button.
+/// What a browser could give a page: ours wants none of it, and copies text only when somebody presses a button. Only what every
+/// browser of today knows is named: one that does not know a name complains of it in the console of each page.
 const NOTHING: HeaderValue = HeaderValue::from_static(
-    "accelerometer=(), ambient-light-sensor=(), attribution-reporting=(), autoplay=(), bluetooth=(), browsing-topics=(), camera=(), clipboard-read=(), clipboard-write=(self), \
-     compute-pressure=(), display-capture=(), encrypted-media=(), fullscreen=(), gamepad=(), geolocation=(), gyroscope=(), hid=(), \
-     identity-credentials-get=(), idle-detection=(), interest-cohort=(), join-ad-interest-group=(), keyboard-map=(), local-fonts=(), \
-     magnetometer=(), microphone=(), midi=(), otp-credentials=(), payment=(), picture-in-picture=(), publickey-credentials-create=(), \
-     publickey-credentials-get=(), run-ad-auction=(), screen-wake-lock=(), serial=(), speaker-selection=(), storage-access=(), usb=(), \
-     web-share=(), window-management=(), xr-spatial-tracking=()",
+    "accelerometer=(), autoplay=(), camera=(), clipboard-read=(), clipboard-write=(self), display-capture=(), encrypted-media=(), \
+     fullscreen=(), gamepad=(), geolocation=(), gyroscope=(), hid=(), magnetometer=(), microphone=(), midi=(), payment=(), \
+     picture-in-picture=(), publickey-credentials-get=(), screen-wake-lock=(), serial=(), usb=(), xr-spatial-tracking=()",
 );
 
 /// Every address. Each module that has some says which, with what they take and answer.
