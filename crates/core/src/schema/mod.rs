@@ -1,25 +1,31 @@
 //! JSON Schema check of tool arguments and of structured answers, compiled once.
 
-mod weight; // what a schema can cost to check at most
+mod graph; // its subschemas, and where references lead
+mod pattern; // what a regular expression costs
+mod weight; // what it can cost to check at most
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
-use weight::{Weight, visits, weigh};
+use weight::Weight;
 
-/// How many subschemas may be visited to name every place that does not fit.
+/// How many checks may be made to name every place that does not fit.
 const VISITS_MAX: u64 = 200_000;
-/// How many may be visited to say yes or no: each subschema for each part of a value.
+/// How many to say yes or no: those of one value, for each part of it.
 const CHECKS_MAX: u64 = 5_000_000;
 /// Subschemas within each other, along the depth of a value: a check is that deep on the stack.
 const LEVELS_MAX: usize = 512;
-/// Characters of a value for each repeated place of the regular expressions.
-const MATCHES_MAX: u64 = 20_000_000;
-/// Bytes of text in a value that expressions which backtrack are matched against, and steps back they may take.
+/// Work for the text of a value: 20,000,000 times a byte at a place of a regular expression.
+const READS_MAX: u64 = 16 * 20_000_000;
+/// Bytes of text in a value that expressions which backtrack are matched against, those bytes for each of these expressions,
+/// and steps back that each may take.
 const BACKTRACKED_BYTES_MAX: u64 = 32 * 1024;
+const BACKTRACKED_IN_ALL_MAX: u64 = 1024 * 1024;
 const BACKTRACKS_MAX: usize = 2_000;
+/// How often the validator begins anew where an expression has taken all its steps back.
+const RUNS_MAX: u64 = 64;
 /// Elements of an array that are compared with each other.
 const COMPARED_MAX: usize = 5_000;
-/// Bytes of a reason that may repeat the value it is about.
+/// Bytes of a reason; a longer one does not repeat the value it is about, and is cut if it is still too long.
 const REASON_BYTES_MAX: usize = 300;
 
 /// A compiled schema whose checks are bounded: what could take too long, or too much memory or stack, is refused with words
@@ -28,8 +34,6 @@ const REASON_BYTES_MAX: usize = 300;
 pub struct Schema {
     validator: Validator,
     weight: Weight,
-    /// The document, if it refers to itself: what a check costs then depends on the value.
-    recursive: Option<Value>,
 }
 
 /// A schema that cannot be used, with what the validator says.
@@ -44,14 +48,13 @@ impl Schema {
     /// # Errors
     /// [`UnusableSchema`].
     pub fn compile(schema: &Value) -> Result<Self, UnusableSchema> {
-        let weight = weigh(schema)?;
+        let weight = Weight::of(schema)?;
         let validator = jsonschema::options()
             .with_retriever(NoRemote)
             .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS_MAX))
             .build(schema)
             .map_err(|error| UnusableSchema(error.to_string()))?;
-        let recursive = weight.is_recursive.then(|| schema.clone());
-        Ok(Self { validator, weight, recursive })
+        Ok(Self { validator, weight })
     }
 
     /// Checks arguments; the error lists every place that does not fit: the path and what was expected there. A value that is
@@ -69,11 +72,13 @@ impl Schema {
         if let Some(bound) = self.is_beyond(&size) {
             return Err(format!("{whole}: too large to be checked: {bound}"));
         }
-        if !self.can_name_places(value, &size) {
-            let fits = self.validator.is_valid(value);
-            let misfit =
-                || format!("{whole}: does not fit the JSON Schema (too large or too deep to say where)");
-            return if fits { Ok(()) } else { Err(misfit()) };
+        if self.validator.is_valid(value) {
+            return Ok(());
+        }
+        let misfit = |why: &str| Err(format!("{whole}: does not fit the JSON Schema{why}"));
+        let visits_max = VISITS_MAX / self.runs();
+        if self.weight.visits(value, visits_max) >= visits_max {
+            return misfit(" (too large or too deep to say where)");
         }
         let places: Vec<String> = self
             .validator
@@ -82,26 +87,34 @@ impl Schema {
             .map(|error| {
                 let path = error.instance_path().to_string();
                 let path = if path.is_empty() { whole.to_owned() } else { path };
-                let reason = error.to_string();
-                // What is long was said by whoever reads this.
-                let reason =
-                    if reason.len() > REASON_BYTES_MAX { error.masked().to_string() } else { reason };
+                let mut reason = error.to_string();
+                if reason.len() > REASON_BYTES_MAX {
+                    // What is long was said by whoever reads this.
+                    reason = error.masked().to_string();
+                }
+                if reason.len() > REASON_BYTES_MAX {
+                    reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
+                    reason.push('…');
+                }
                 format!("{path}: {reason}")
             })
             .collect();
-        if places.is_empty() { Ok(()) } else { Err(places.join("; ")) }
+        if places.is_empty() { misfit("") } else { Err(places.join("; ")) }
     }
 
     /// Which bound a check of a value of this size would exceed.
     fn is_beyond(&self, size: &Size) -> Option<&'static str> {
-        let Weight { subschemas, nesting, states, backtracks, compares, .. } = &self.weight;
-        if subschemas.saturating_mul(size.parts) > CHECKS_MAX {
+        let Weight { load, nesting, compares, .. } = &self.weight;
+        if load.checks.saturating_mul(size.parts).saturating_mul(self.runs()) > CHECKS_MAX {
             Some("it has too many parts for this schema")
         } else if nesting.saturating_mul(size.depth) > LEVELS_MAX {
             Some("it is nested too deep for this schema")
-        } else if states.saturating_mul(size.text_bytes) > MATCHES_MAX {
+        } else if load.reads.saturating_mul(size.text_bytes) > READS_MAX {
             Some("its text is too long for the patterns of this schema")
-        } else if *backtracks && size.text_bytes > BACKTRACKED_BYTES_MAX {
+        } else if load.backtracks > 0
+            && (size.text_bytes > BACKTRACKED_BYTES_MAX
+                || load.backtracks.saturating_mul(size.text_bytes) > BACKTRACKED_IN_ALL_MAX)
+        {
             Some("its text is too long for a pattern that looks around")
         } else if *compares && size.elements > COMPARED_MAX {
             Some("it has too many elements to compare them with each other")
@@ -110,15 +123,9 @@ impl Schema {
         }
     }
 
-    /// Whether every place that does not fit can be named in bounded time: then all branches are taken to their ends.
-    fn can_name_places(&self, value: &Value, size: &Size) -> bool {
-        match &self.recursive {
-            Some(schema) => visits(schema, value, VISITS_MAX) < VISITS_MAX,
-            None => {
-                let nesting = u64::try_from(self.weight.nesting).unwrap_or(u64::MAX);
-                self.weight.subschemas.saturating_mul(size.parts).saturating_mul(nesting) <= VISITS_MAX
-            }
-        }
+    /// How often a check may be made from the beginning.
+    fn runs(&self) -> u64 {
+        if self.weight.load.backtracks > 0 { RUNS_MAX } else { 1 }
     }
 }
 

@@ -53,6 +53,126 @@ fn definitions_that_double_are_refused_before_anything_is_checked() {
 }
 
 #[test]
+fn what_is_asked_again_at_each_level_is_refused_before_anything_is_checked() {
+    for (again, inner) in [
+        ("unevaluatedProperties", json!({"properties": {"a": true}})),
+        ("unevaluatedItems", json!({"prefixItems": [true]})),
+    ] {
+        let levels = |count: usize| {
+            (0..count).fold(inner.clone(), |inner, _| json!({"allOf": [inner], again: {"type": "string"}}))
+        };
+        assert!(refused(&levels(30)).contains("branches and references"), "{again}");
+        let usual = Schema::compile(&levels(3)).unwrap();
+        assert_eq!(usual.check(&json!({"a": 1, "b": "text"})), Ok(()));
+    }
+    let closed = Schema::compile(&json!({
+        "$ref": "#/$defs/animal",
+        "properties": {"barks": {"type": "boolean"}},
+        "unevaluatedProperties": false,
+        "$defs": {"animal": {"type": "object", "properties": {"name": {"type": "string"}}}},
+    }))
+    .unwrap();
+    assert_eq!(closed.check(&json!({"name": "Rex", "barks": true})), Ok(()));
+    assert!(closed.check(&json!({"name": "Rex", "meows": true})).is_err());
+}
+
+/// Definitions that refer to each other twice, and the same names for others that do not.
+#[test]
+fn references_lead_where_the_validator_follows_them() {
+    let definitions = |reference: &dyn Fn(usize) -> String| -> serde_json::Map<String, Value> {
+        let doubling = |level: usize| {
+            let next = json!({"$ref": reference(level + 1)});
+            (format!("d{level}"), json!({"anyOf": [next, next]}))
+        };
+        (0..20).map(doubling).chain([("d20".to_owned(), json!({"type": "integer"}))]).collect()
+    };
+    let light = || (0..=20).map(|level| (format!("d{level}"), json!(true)));
+    // Places are counted from the document that a schema is in, not from the outermost.
+    let inner = json!({
+        "$id": "https://example.com/inner",
+        "$ref": "#/$defs/d0",
+        "$defs": definitions(&|level| format!("#/$defs/d{level}")),
+    });
+    let mut defs: serde_json::Map<String, Value> = light().collect();
+    defs.insert("inner".to_owned(), inner);
+    let places = json!({"$ref": "https://example.com/inner", "$defs": defs});
+    // The end of an identifier is not the whole of it.
+    let identified = |folder: &str, schemas: serde_json::Map<String, Value>| {
+        let id = |name: &str| json!(format!("https://example.com/{folder}/{name}"));
+        let named = schemas.into_iter().map(|(name, schema)| {
+            let mut schema = if schema.is_object() { schema } else { json!({}) };
+            schema["$id"] = id(&name);
+            (format!("{folder} {name}"), schema)
+        });
+        named.collect::<serde_json::Map<String, Value>>()
+    };
+    let mut defs = identified("light", light().collect());
+    defs.append(&mut identified(
+        "heavy",
+        definitions(&|level| format!("https://example.com/heavy/d{level}")),
+    ));
+    let names = json!({"$ref": "https://example.com/heavy/d0", "$defs": defs});
+    // The document itself has a name even where it says none.
+    let defs = definitions(&|level| format!("json-schema:///#/$defs/d{level}"));
+    let whole = json!({"$ref": "#/$defs/d0", "$defs": defs});
+    for schema in [places, names, whole] {
+        assert!(refused(&schema).contains("branches and references"), "{}", refused(&schema));
+    }
+    // A dynamic reference leads elsewhere when its schema is come to by another way.
+    let item = |folder: &str, kind: Value| {
+        json!({
+            "$id": format!("https://example.com/{folder}"),
+            "$ref": "https://example.com/list",
+            "$defs": {"item": {"$dynamicAnchor": "item", "anyOf": [kind]}},
+        })
+    };
+    let mut heavy = item("heavy", json!({"$ref": "#/$defs/d0"}));
+    heavy["$defs"].as_object_mut().unwrap().append(&mut definitions(&|level| format!("#/$defs/d{level}")));
+    let list = json!({
+        "$id": "https://example.com/list",
+        "items": {"$dynamicRef": "#item"},
+        "$defs": {"item": {"$dynamicAnchor": "item"}},
+    });
+    let dynamic = json!({
+        "properties": {"light": {"$ref": "https://example.com/light"}, "heavy": {"$ref": "https://example.com/heavy"}},
+        "$defs": {"list": list, "light": item("light", json!({"type": "string"})), "heavy": heavy},
+    });
+    assert!(refused(&dynamic).contains("branches and references"), "{}", refused(&dynamic));
+}
+
+#[test]
+fn lists_of_names_and_values_count() {
+    let names: Vec<String> = (0..5_000).map(|number| format!("name {number}")).collect();
+    let objects = |count: usize| json!({ "v": vec![json!({}); count] });
+    for keywords in [
+        json!({ "required": names }),
+        json!({ "enum": names.iter().map(|name| json!({ "is": name })).collect::<Vec<_>>() }),
+    ] {
+        let each =
+            Schema::compile(&json!({"properties": {"v": {"type": "array", "items": keywords}}})).unwrap();
+        assert!(each.check(&objects(100)).unwrap_err().contains("too large or too deep to say where"));
+        assert!(each.check(&objects(10_000)).unwrap_err().contains("too many parts"));
+    }
+    // Names that are looked up cost nothing more.
+    let named = Schema::compile(&json!({"items": {"enum": names}})).unwrap();
+    assert_eq!(named.check(&json!(vec!["name 7"; 10_000])), Ok(()));
+    let measured = json!({"allOf": vec![json!({"$ref": "#/$defs/short"}); 5_000], "$defs": {"short": {"maxLength": 1_000_000}}});
+    let measured = Schema::compile(&measured).unwrap();
+    assert_eq!(measured.check(&json!("a short text")), Ok(()));
+    assert!(measured.check(&json!("a".repeat(900_000))).unwrap_err().contains("text is too long"));
+}
+
+#[test]
+fn reasons_are_short_whatever_the_value_is() {
+    let closed =
+        Schema::compile(&json!({"properties": {"name": true}, "additionalProperties": false})).unwrap();
+    let members: serde_json::Map<String, Value> =
+        (0..50_000).map(|number| (format!("größe {number}"), json!(1))).collect();
+    let reason = closed.check(&Value::Object(members)).unwrap_err();
+    assert!(reason.len() < 400 && reason.ends_with('…'), "{reason:.500}");
+}
+
+#[test]
 fn a_schema_that_is_no_use_to_check_is_refused() {
     let deep = (0..200).fold(json!({}), |inner, _| json!({ "items": inner }));
     assert!(refused(&deep).contains("nested more than"));
@@ -70,6 +190,14 @@ fn a_schema_that_is_no_use_to_check_is_refused() {
     assert!(refused(&long).contains("pattern"));
     let repeated = json!({"type": "string", "pattern": "((a{1,500}){1,500}){1,500}"});
     assert!(refused(&repeated).contains("repeat"));
+    // Letters of all languages take much room when they are repeated, also where the expression looks around.
+    for pattern in ["^\\p{L}{1,60}$", "^(?!x)\\p{L}{1,60}$"] {
+        let named = |count: usize| -> serde_json::Map<String, Value> {
+            (0..count).map(|number| (format!("n{number}"), json!({ "pattern": pattern }))).collect()
+        };
+        assert!(Schema::compile(&json!({ "properties": named(3) })).is_ok(), "{pattern}");
+        assert!(refused(&json!({ "properties": named(30) })).contains("repeat"), "{pattern}");
+    }
 }
 
 #[test]

@@ -4,128 +4,62 @@
 //! each other twice, branches within branches, patterns that backtrack. What is counted here is an upper bound, found by
 //! looking at the schema once; what it allows is decided in the module above.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use percent_encoding::percent_decode_str;
-use regex_syntax::hir::{Hir, HirKind};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::UnusableSchema;
+use super::graph::{Graph, Load, References, Subschema, To};
+use super::pattern::Pattern;
 
 /// Values in a schema document, whatever they are.
 const NODES_MAX: usize = 20_000;
 /// Values within values of a schema document.
 const DEPTH_MAX: usize = 96;
-/// Subschemas, each as often as references lead to it.
-const SUBSCHEMAS_MAX: u64 = 20_000;
+/// Checks of one value: each subschema, and each name or value that it lists, as often as references lead to it.
+const CHECKS_MAX: u64 = 20_000;
 /// References and parts that lead from one to the next.
 const STEPS_MAX: usize = 256;
-/// References whose target is not found by name or place; each may lead anywhere.
-const UNKNOWN_REFERENCES_MAX: u32 = 8;
 /// Bytes of one regular expression.
 const PATTERN_BYTES_MAX: usize = 4096;
-/// What the regular expressions of a schema may repeat, added up.
-const PATTERN_STATES_MAX: u64 = 20_000;
+/// Work for each byte of text: 20,000 places of regular expressions, or sixteen times as many keywords that read text.
+const READS_MAX: u64 = 320_000;
+/// Ranges of characters in all regular expressions, each as often as it is repeated: what they take in memory.
+const RANGES_MAX: u64 = 200_000;
 
 /// What a schema can cost to check at most.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Weight {
-    /// Subschemas, each as often as references lead to it; one that leads back to where it began counts once.
-    pub(super) subschemas: u64,
+    /// What one value costs, as often as references lead there; one that leads back to where it began counts once.
+    pub(super) load: Load,
     /// How many subschemas stand in each other for one and the same value.
     pub(super) nesting: usize,
-    /// It refers to itself, so it is as deep as the value.
-    pub(super) is_recursive: bool,
-    /// What its regular expressions repeat, added up. 0: it has none.
-    pub(super) states: u64,
-    /// One of its regular expressions looks around or back, which takes backtracking.
-    pub(super) backtracks: bool,
     /// It compares the elements of arrays with each other.
     pub(super) compares: bool,
+    graph: Graph,
 }
 
-/// What a subschema is applied to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum To<'s> {
-    /// The same value.
-    Here,
-    /// The member of this name.
-    Member(&'s str),
-    /// The element at this place.
-    Nth(usize),
-    /// Any member or element.
-    Each,
-}
-
-/// The subschemas of a schema that are checked against values.
-fn applied(schema: &Map<String, Value>) -> Vec<(To<'_>, &Value)> {
-    let mut found = Vec::new();
-    for (keyword, value) in schema {
-        match (keyword.as_str(), value) {
-            ("not" | "if" | "then" | "else", _) => found.push((To::Here, value)),
-            ("allOf" | "anyOf" | "oneOf", Value::Array(all)) => {
-                found.extend(all.iter().map(|one| (To::Here, one)));
-            }
-            ("dependentSchemas" | "dependencies", Value::Object(all)) => {
-                found.extend(all.values().filter(|one| !one.is_array()).map(|one| (To::Here, one)));
-            }
-            ("items" | "prefixItems", Value::Array(all)) => {
-                found.extend(all.iter().enumerate().map(|(at, one)| (To::Nth(at), one)));
-            }
-            ("properties", Value::Object(all)) => {
-                found.extend(all.iter().map(|(name, one)| (To::Member(name), one)));
-            }
-            ("patternProperties", Value::Object(all)) => {
-                found.extend(all.values().map(|one| (To::Each, one)));
-            }
-            (
-                "items"
-                | "additionalItems"
-                | "unevaluatedItems"
-                | "contains"
-                | "additionalProperties"
-                | "unevaluatedProperties"
-                | "propertyNames"
-                | "contentSchema",
-                _,
-            ) => found.push((To::Each, value)),
-            _ => {}
-        }
+impl Weight {
+    /// Counts what a schema can cost at most.
+    ///
+    /// # Errors
+    /// [`UnusableSchema`] if that cannot be bounded, or is beyond what is checked here.
+    pub(super) fn of(schema: &Value) -> Result<Self, UnusableSchema> {
+        let mut seen = Seen::default();
+        seen.value(schema, 0)?;
+        let graph = Graph::of(schema, seen.references)?;
+        let mut count =
+            Count { graph: &graph, known: vec![None; graph.len()], entered: Vec::new(), nesting: 0 };
+        let load = count.total(0)?.load;
+        let nesting = count.nesting;
+        Ok(Self { load, nesting, compares: seen.compares, graph })
     }
-    found
-}
 
-/// Counts what a schema can cost at most.
-///
-/// # Errors
-/// [`UnusableSchema`] if that cannot be bounded, or is beyond what is checked here.
-pub(super) fn weigh(schema: &Value) -> Result<Weight, UnusableSchema> {
-    let seen = Seen::of(schema)?;
-    let mut count = Count {
-        targets: Targets { root: schema, named: &seen.named },
-        counted: HashMap::new(),
-        entered: HashSet::new(),
-        nesting: 0,
-        is_recursive: false,
-        unknown: 0,
-    };
-    let subschemas = count.total(schema, &mut Vec::new())?.subschemas;
-    Ok(Weight {
-        subschemas,
-        nesting: count.nesting,
-        is_recursive: count.is_recursive || count.unknown > 0,
-        states: seen.states,
-        backtracks: seen.backtracks,
-        compares: seen.compares,
-    })
-}
-
-/// Counts how many subschemas a check of this value visits at most if it names every place that does not fit: unlike a yes
-/// or no, that takes every branch to its end. Gives up at `max`.
-pub(super) fn visits(schema: &Value, value: &Value, max: u64) -> u64 {
-    let Ok(seen) = Seen::of(schema) else { return max };
-    let targets = Targets { root: schema, named: &seen.named };
-    Visits { targets, max, known: HashMap::new() }.of(schema, value)
+    /// Counts the checks of this value if every place that does not fit is named: unlike a yes or no, that takes every branch
+    /// to its end. Gives up at `max`.
+    pub(super) fn visits(&self, value: &Value, max: u64) -> u64 {
+        Visits { graph: &self.graph, max, known: HashMap::new() }.of(0, value).checks
+    }
 }
 
 fn unusable(reason: impl Into<String>) -> UnusableSchema {
@@ -133,24 +67,16 @@ fn unusable(reason: impl Into<String>) -> UnusableSchema {
 }
 
 /// A look at every value of the document, each once.
+#[derive(Default)]
 struct Seen<'s> {
     nodes: usize,
-    states: u64,
-    backtracks: bool,
+    ranges: u64,
     compares: bool,
-    /// Schemas with a name: `$id`, `$anchor`, `$dynamicAnchor`.
-    named: HashMap<String, &'s Value>,
+    references: References<'s>,
 }
 
 impl<'s> Seen<'s> {
-    fn of(schema: &'s Value) -> Result<Self, UnusableSchema> {
-        let mut seen =
-            Self { nodes: 0, states: 0, backtracks: false, compares: false, named: HashMap::new() };
-        seen.document(schema, 0)?;
-        Ok(seen)
-    }
-
-    fn document(&mut self, value: &'s Value, depth: usize) -> Result<(), UnusableSchema> {
+    fn value(&mut self, value: &'s Value, depth: usize) -> Result<(), UnusableSchema> {
         self.nodes += 1;
         if self.nodes > NODES_MAX {
             return Err(unusable(format!("it has more than {NODES_MAX} parts")));
@@ -160,228 +86,196 @@ impl<'s> Seen<'s> {
         }
         match value {
             Value::Object(map) => {
-                self.keywords(map, value)?;
-                map.values().try_for_each(|value| self.document(value, depth + 1))
+                for (keyword, value) in map {
+                    match (keyword.as_str(), value) {
+                        ("pattern", Value::String(pattern)) => self.pattern(pattern)?,
+                        ("patternProperties", Value::Object(patterns)) => {
+                            patterns.keys().try_for_each(|pattern| self.pattern(pattern))?;
+                        }
+                        ("uniqueItems", Value::Bool(true)) => self.compares = true,
+                        ("$ref" | "$dynamicRef" | "$recursiveRef", _) => self.references.are_any = true,
+                        ("$dynamicAnchor", Value::String(name)) => {
+                            self.references.dynamic_anchors.insert(name);
+                        }
+                        _ => {}
+                    }
+                    self.value(value, depth + 1)?;
+                }
+                Ok(())
             }
-            Value::Array(all) => all.iter().try_for_each(|value| self.document(value, depth + 1)),
+            Value::Array(all) => all.iter().try_for_each(|value| self.value(value, depth + 1)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
         }
-    }
-
-    fn keywords(&mut self, map: &'s Map<String, Value>, schema: &'s Value) -> Result<(), UnusableSchema> {
-        for name in ["$id", "id", "$anchor", "$dynamicAnchor"] {
-            if let Some(Value::String(name)) = map.get(name) {
-                self.named.entry(last_part(name).to_owned()).or_insert(schema);
-            }
-        }
-        if let Some(Value::String(pattern)) = map.get("pattern") {
-            self.pattern(pattern)?;
-        }
-        if let Some(Value::Object(patterns)) = map.get("patternProperties") {
-            patterns.keys().try_for_each(|pattern| self.pattern(pattern))?;
-        }
-        self.compares |= map.get("uniqueItems") == Some(&Value::Bool(true));
-        Ok(())
     }
 
     fn pattern(&mut self, pattern: &str) -> Result<(), UnusableSchema> {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(unusable(format!("a pattern of it is longer than {PATTERN_BYTES_MAX} bytes")));
         }
-        match regex_syntax::parse(pattern) {
-            Ok(hir) => self.states = self.states.saturating_add(states(&hir)),
-            // It looks around or back, or is no expression at all; then it is refused where it is compiled.
-            Err(_) => {
-                self.backtracks = true;
-                self.states = self.states.saturating_add(pattern.len() as u64);
-            }
+        self.ranges = self.ranges.saturating_add(Pattern::of(pattern).ranges);
+        if self.ranges > RANGES_MAX {
+            return Err(unusable("its patterns repeat too much to be checked in bounded memory"));
         }
-        if self.states > PATTERN_STATES_MAX {
+        Ok(())
+    }
+}
+
+/// Adds up what the subschemas cost, from the first on.
+struct Count<'g> {
+    graph: &'g Graph,
+    known: Vec<Option<Total>>,
+    /// The way from the first to where it is, and how each step was taken.
+    entered: Vec<(usize, bool)>,
+    nesting: usize,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Total {
+    /// What it costs to say whether a value fits.
+    load: Load,
+    /// What it costs to say once more what of the value was accepted.
+    again: Load,
+    nesting: usize,
+}
+
+impl Count<'_> {
+    fn total(&mut self, number: usize) -> Result<Total, UnusableSchema> {
+        if let Some(total) = self.known[number] {
+            return Ok(total);
+        }
+        let graph = self.graph;
+        let Subschema { own, asks_again, parts } = graph.get(number);
+        let mut total = Total { load: *own, again: Load { checks: 1, ..Load::default() }, nesting: 0 };
+        for (to, part) in parts {
+            total.add(to, self.part(number, to, *part)?, *asks_again)?;
+        }
+        if *asks_again {
+            total.load = total.load.plus(total.again);
+        }
+        total.is_bounded()?;
+        total.nesting += 1;
+        self.nesting = self.nesting.max(total.nesting);
+        self.known[number] = Some(total);
+        Ok(total)
+    }
+
+    fn part(&mut self, number: usize, to: &To, part: usize) -> Result<Total, UnusableSchema> {
+        self.entered.push((number, to.is_same_value()));
+        if self.entered.len() > STEPS_MAX {
+            return Err(unusable(format!("its references lead more than {STEPS_MAX} steps deep")));
+        }
+        let total = match self.entered.iter().position(|(entered, _)| *entered == part) {
+            None => self.total(part)?,
+            Some(at) if self.entered[at..].iter().all(|(_, is_same_value)| *is_same_value) => {
+                return Err(unusable(
+                    "it refers to itself without going into the value, so a check would not end",
+                ));
+            }
+            // What it costs deeper in the value is counted with the parts of the value.
+            Some(_) => Total { load: Load { checks: 1, ..Load::default() }, nesting: 1, ..Total::default() },
+        };
+        self.entered.pop();
+        Ok(total)
+    }
+}
+
+impl Total {
+    fn add(&mut self, to: &To, part: Self, asks_again: bool) -> Result<(), UnusableSchema> {
+        self.load = self.load.plus(part.load);
+        self.again = match to {
+            To::Here => self.again.plus(part.load).plus(part.again),
+            To::Reference => self.again.plus(part.again),
+            To::Each if asks_again => self.again.plus(part.load),
+            To::Each | To::Member(_) | To::Nth(_) => self.again,
+        };
+        if to.is_same_value() {
+            self.nesting = self.nesting.max(part.nesting);
+        }
+        self.is_bounded()
+    }
+
+    fn is_bounded(&self) -> Result<(), UnusableSchema> {
+        if self.load.checks > CHECKS_MAX {
+            return Err(unusable(format!(
+                "its branches and references come to more than {CHECKS_MAX} checks of one value"
+            )));
+        }
+        if self.load.reads > READS_MAX {
             return Err(unusable("its patterns repeat too much to be checked in bounded time"));
         }
         Ok(())
     }
 }
 
-/// How many places a regular expression has, each as often as it is repeated.
-fn states(hir: &Hir) -> u64 {
-    match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) | HirKind::Class(_) => 1,
-        HirKind::Literal(literal) => literal.0.len() as u64,
-        HirKind::Repetition(repeated) => {
-            let times = repeated.max.unwrap_or(repeated.min).max(1);
-            states(&repeated.sub).saturating_mul(times.into())
-        }
-        HirKind::Capture(capture) => states(&capture.sub),
-        HirKind::Concat(all) | HirKind::Alternation(all) => {
-            all.iter().map(states).fold(0, u64::saturating_add)
-        }
-    }
-}
-
-/// The name in a reference or identifier: what stands behind the last `/` and `#`.
-fn last_part(reference: &str) -> &str {
-    let name = reference.trim_end_matches('#');
-    name.rsplit(['/', '#']).next().unwrap_or(name)
-}
-
-/// Where references lead.
-#[derive(Clone, Copy)]
-struct Targets<'s, 'n> {
-    root: &'s Value,
-    named: &'n HashMap<String, &'s Value>,
-}
-
-impl<'s> Targets<'s, '_> {
-    /// What the references of a schema lead to, where that is found in the document.
-    fn of(self, schema: &'s Map<String, Value>) -> impl Iterator<Item = Option<&'s Value>> {
-        ["$ref", "$dynamicRef", "$recursiveRef"]
-            .into_iter()
-            .filter_map(|keyword| schema.get(keyword).and_then(Value::as_str))
-            .map(move |reference| self.find(reference))
-    }
-
-    fn find(self, reference: &str) -> Option<&'s Value> {
-        let unescaped = |place: &str| percent_decode_str(place).decode_utf8_lossy().into_owned();
-        match reference.split_once('#') {
-            Some(("", "")) => Some(self.root),
-            Some(("", place)) if place.starts_with('/') => self.root.pointer(&unescaped(place)),
-            Some((document, place)) if place.starts_with('/') => {
-                self.named.get(last_part(document))?.pointer(&unescaped(place))
-            }
-            _ => self.named.get(last_part(reference)).copied(),
-        }
-    }
-}
-
-/// Follows references from the root, as a check does.
-struct Count<'s, 'n> {
-    targets: Targets<'s, 'n>,
-    counted: HashMap<*const Value, Total>,
-    entered: HashSet<*const Value>,
-    nesting: usize,
-    is_recursive: bool,
-    unknown: u32,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Total {
-    subschemas: u64,
-    nesting: usize,
-}
-
-impl<'s> Count<'s, '_> {
-    /// `here`: the schemas that are applied to the same value already.
-    fn total(&mut self, schema: &'s Value, here: &mut Vec<*const Value>) -> Result<Total, UnusableSchema> {
-        let Value::Object(map) = schema else { return Ok(Total { subschemas: 1, nesting: 1 }) };
-        let id: *const Value = schema;
-        if here.contains(&id) {
-            return Err(unusable(
-                "it refers to itself without going into the value, so a check would not end",
-            ));
-        }
-        if let Some(total) = self.counted.get(&id) {
-            return Ok(*total);
-        }
-        if !self.entered.insert(id) {
-            self.is_recursive = true;
-            return Ok(Total { subschemas: 1, nesting: 1 });
-        }
-        if self.entered.len() > STEPS_MAX {
-            return Err(unusable(format!("its references lead more than {STEPS_MAX} steps deep")));
-        }
-        here.push(id);
-        let mut total = Total { subschemas: 1, nesting: 0 };
-        for (to, part) in applied(map) {
-            match to {
-                To::Here => total.add(to, self.total(part, here)?)?,
-                To::Member(_) | To::Nth(_) | To::Each => {
-                    total.add(to, self.total(part, &mut Vec::new())?)?;
-                }
-            }
-        }
-        for target in self.targets.of(map) {
-            match target {
-                Some(target) => total.add(To::Here, self.total(target, here)?)?,
-                None => self.unknown += 1,
-            }
-        }
-        if self.unknown > UNKNOWN_REFERENCES_MAX {
-            return Err(unusable("it has too many references whose targets are not in it"));
-        }
-        total.nesting += 1;
-        self.nesting = self.nesting.max(total.nesting);
-        here.pop();
-        self.entered.remove(&id);
-        self.counted.insert(id, total);
-        Ok(total)
-    }
-}
-
 /// What a check visits, subschema by subschema and value by value; what is the same again is not counted again.
-struct Visits<'s, 'n> {
-    targets: Targets<'s, 'n>,
+struct Visits<'g> {
+    graph: &'g Graph,
     max: u64,
-    known: HashMap<(*const Value, *const Value), u64>,
+    known: HashMap<(usize, *const Value), Visited>,
 }
 
-impl<'s> Visits<'s, '_> {
-    fn of(&mut self, schema: &'s Value, value: &Value) -> u64 {
-        let Value::Object(map) = schema else { return 1 };
-        let pair: (*const Value, *const Value) = (schema, value);
-        if let Some(known) = self.known.get(&pair) {
+#[derive(Debug, Clone, Copy, Default)]
+struct Visited {
+    checks: u64,
+    /// Those of what is asked once more.
+    again: u64,
+}
+
+impl Visits<'_> {
+    fn of(&mut self, number: usize, value: &Value) -> Visited {
+        let key: (usize, *const Value) = (number, value);
+        if let Some(known) = self.known.get(&key) {
             return *known;
         }
+        let gives_up = Visited { checks: self.max, again: self.max };
         if self.known.len() as u64 >= self.max {
-            return self.max;
+            return gives_up;
         }
-        let mut visits: u64 = 1;
-        for (to, part) in applied(map) {
-            let more = match (to, value) {
-                // First whether it fits, then why not.
-                (To::Here, _) => self.of(part, value).saturating_mul(2),
-                (To::Member(name), Value::Object(members)) => {
-                    members.get(name).map_or(0, |member| self.of(part, member))
-                }
-                (To::Nth(at), Value::Array(elements)) => {
-                    elements.get(at).map_or(0, |element| self.of(part, element))
-                }
-                (To::Each, Value::Object(members)) => {
-                    members.values().fold(0, |sum: u64, member| sum.saturating_add(self.of(part, member)))
-                }
-                (To::Each, Value::Array(elements)) => {
-                    elements.iter().fold(0, |sum: u64, element| sum.saturating_add(self.of(part, element)))
-                }
-                _ => 0,
+        // A reference that comes back to the same value would have been refused.
+        let graph = self.graph;
+        let Subschema { own, asks_again, parts } = graph.get(number);
+        let mut visited = Visited { checks: own.checks, again: 1 };
+        for (to, part) in parts {
+            let each = |visits: &mut Self, values: &mut dyn Iterator<Item = &Value>| {
+                values.fold(Visited::default(), |sum, value| sum.plus(visits.of(*part, value)))
             };
-            visits = visits.saturating_add(more);
-            if visits >= self.max {
-                return self.max;
+            let more = match (to, value) {
+                (To::Here | To::Reference, _) => self.of(*part, value),
+                (To::Member(name), Value::Object(members)) => {
+                    each(self, &mut members.get(&**name).into_iter())
+                }
+                (To::Nth(at), Value::Array(elements)) => each(self, &mut elements.get(*at).into_iter()),
+                (To::Each, Value::Object(members)) => each(self, &mut members.values()),
+                (To::Each, Value::Array(elements)) => each(self, &mut elements.iter()),
+                _ => Visited::default(),
+            };
+            visited = visited.plus(match to {
+                // First whether it fits, then why not.
+                To::Here => Visited {
+                    checks: more.checks.saturating_mul(2),
+                    again: more.checks.saturating_add(more.again),
+                },
+                To::Reference => more,
+                To::Each if *asks_again => Visited { checks: more.checks, again: more.checks },
+                To::Each | To::Member(_) | To::Nth(_) => Visited { checks: more.checks, again: 0 },
+            });
+            if visited.checks >= self.max {
+                return gives_up;
             }
         }
-        for target in self.targets.of(map) {
-            visits = match target {
-                Some(target) => visits.saturating_add(self.of(target, value)),
-                None => self.max,
-            };
+        if *asks_again {
+            visited.checks = visited.checks.saturating_add(visited.again);
         }
-        let visits = visits.min(self.max);
-        self.known.insert(pair, visits);
-        visits
+        self.known.insert(key, visited);
+        visited
     }
 }
 
-impl Total {
-    fn add(&mut self, to: To<'_>, part: Self) -> Result<(), UnusableSchema> {
-        self.subschemas = self.subschemas.saturating_add(part.subschemas);
-        if to == To::Here {
-            self.nesting = self.nesting.max(part.nesting);
+impl Visited {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            checks: self.checks.saturating_add(other.checks),
+            again: self.again.saturating_add(other.again),
         }
-        if self.subschemas > SUBSCHEMAS_MAX {
-            return Err(unusable(format!(
-                "its branches and references come to more than {SUBSCHEMAS_MAX} checks of one value"
-            )));
-        }
-        Ok(())
     }
 }
