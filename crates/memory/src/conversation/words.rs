@@ -9,6 +9,7 @@ use std::ops::Range;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
 use crate::notes::visible;
+use crate::vault::markdown::holds;
 use crate::vault::note::tag_at_start;
 
 /// Languages that are shown and not run. Any other name in a code block may be a plug-in's.
@@ -19,6 +20,9 @@ const SHOWN: &str = "\
     zig nim d python py ruby rb perl php lua r julia matlab haskell hs ocaml elm clojure lisp scheme elixir erlang \
     dart javascript js jsx typescript ts tsx vue svelte latex tex vim nix hcl terraform protobuf proto assembly asm \
     wasm solidity fortran pascal vb mermaid";
+
+/// A label of a link has at most 999 characters.
+const LABEL_BYTES_MAX: usize = 4 * 999;
 
 /// A quotation; empty if nothing was said.
 pub(super) fn quoted(words: &str) -> String {
@@ -136,10 +140,6 @@ impl Code {
 
 fn harmless(words: &str) -> String {
     let code = Code::of(words);
-    let holds = |ranges: &[Range<usize>], at: usize| {
-        let after = ranges.partition_point(|range| range.start <= at);
-        after.checked_sub(1).and_then(|at| ranges.get(at)).is_some_and(|range| range.contains(&at))
-    };
     // One `$$` that nothing closes would take the rest of the note with it in an editor.
     let open_math = words.matches("$$").count() % 2 == 1;
     let mut out = String::with_capacity(words.len() + words.len() / 16);
@@ -147,7 +147,12 @@ fn harmless(words: &str) -> String {
     for (at, char) in words.char_indices() {
         let rest = words.get(at..).unwrap_or_default();
         let after = rest.chars().nth(1);
-        if let Some(info) = code.infos.iter().find(|info| info.start == at) {
+        let info = code
+            .infos
+            .binary_search_by_key(&at, |info| info.start)
+            .ok()
+            .and_then(|info| code.infos.get(info));
+        if let Some(info) = info {
             let language = words.get(info.clone()).unwrap_or_default();
             let ends = |char: char| char.is_whitespace() || matches!(char, ',' | '{');
             let language = language.trim_start().split(ends).next().unwrap_or_default();
@@ -180,8 +185,8 @@ fn harmless(words: &str) -> String {
                 _ => false,
             };
             // What is escaped already is not escaped again: that would undo it.
-            let backslashes = out.len() - out.trim_end_matches('\\').len();
-            if acts && backslashes.is_multiple_of(2) {
+            let is_escaped = || (out.len() - out.trim_end_matches('\\').len()) % 2 == 1;
+            if acts && !is_escaped() {
                 out.push('\\');
             }
             out.push(char);
@@ -200,6 +205,7 @@ fn harmless(words: &str) -> String {
 
 /// `[label]: address`, which would make a link of every such label in the note.
 fn defines_link(rest: &str) -> bool {
+    let rest = rest.get(..rest.floor_char_boundary(LABEL_BYTES_MAX)).unwrap_or(rest);
     rest.find(']').and_then(|end| rest.get(end + 1..)).is_some_and(|after| after.starts_with(':'))
 }
 
@@ -250,6 +256,11 @@ mod tests {
             ("\\```js-engine\n", "> \\```js-engine"),
         ] {
             assert_eq!(quoted(words), text, "{words:?}");
+        }
+        // Each of these takes minutes if every mark is looked for to the end, or from the beginning.
+        for mark in ["[", "\\\\", "```x\n```\n", "`= `", "[a]: b\n"] {
+            let marks = quoted(&mark.repeat(512 * 1024 / mark.len()));
+            assert!(marks.starts_with('>'), "{mark:?}");
         }
         assert_eq!(inline("  a*b\n[c] <%d\u{7}  "), "a\\*b \\[c\\] \\< \\%d");
     }

@@ -148,7 +148,7 @@ impl Outline {
         let mut at = self.body;
         while let Some(found) = text.get(at..).and_then(|rest| rest.find("%%")) {
             let mark = at + found;
-            if !self.dead.iter().any(|dead| dead.contains(&mark)) {
+            if !holds(&self.dead, mark) {
                 marks.push(mark);
             }
             at = mark + 2;
@@ -165,19 +165,19 @@ impl Outline {
             }
         }
         for block in &mut self.blocks {
-            if comments.iter().any(|comment| comment.contains(&block.range.start)) {
+            if holds(&comments, block.range.start) {
                 block.kind = BlockKind::Other;
             }
         }
+        // Code in a comment is part of the comment.
+        self.dead.retain(|code| !holds(&comments, code.start));
         self.dead.extend(comments);
         self.dead.sort_by_key(|range| range.start);
     }
 
     /// Whether the byte stands in code or in a comment.
     pub(crate) fn is_dead(&self, at: usize) -> bool {
-        let after = self.dead.partition_point(|range| range.start <= at);
-        // Ranges may nest (code in a comment), so all before are looked at; there are few.
-        self.dead.iter().take(after).any(|range| range.contains(&at))
+        holds(&self.dead, at)
     }
 
     /// The places of the blocks of the section under a heading: after the heading at `at`, before the next of the same or
@@ -192,6 +192,12 @@ impl Outline {
         );
         at + 1..end.map_or(self.blocks.len(), |found| at + 1 + found)
     }
+}
+
+/// Whether one of the ranges contains a place. They are in order, and none begins within another.
+pub(crate) fn holds(ranges: &[Range<usize>], at: usize) -> bool {
+    let after = ranges.partition_point(|range| range.start <= at);
+    after.checked_sub(1).and_then(|last| ranges.get(last)).is_some_and(|range| range.contains(&at))
 }
 
 fn is_nested_block(event: &Event<'_>) -> bool {

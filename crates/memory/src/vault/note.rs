@@ -1,6 +1,7 @@
 //! What a note says about itself: tags, aliases, links.
 
 use saphyr::{LoadableYamlNode, Yaml};
+use saphyr_parser::{Event, Parser};
 use serde::Serialize;
 
 use super::markdown::Outline;
@@ -8,6 +9,10 @@ use super::path::{folded, link_target};
 
 /// Front matter longer than this is not read for aliases and tags.
 const FRONT_BYTES_MAX: usize = 64 * 1024;
+/// Nor is one that is nested deeper: its lists are read, and freed, one within the other on the stack.
+const FRONT_DEPTH_MAX: usize = 64;
+/// Nor is a longer link one: names of files are shorter, and what nothing closes is not searched to the end each time.
+const LINK_BYTES_MAX: usize = 2_000;
 
 /// A note as a list shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -107,7 +112,7 @@ pub(crate) fn aliases(text: &str) -> Vec<String> {
 /// The targets of the wiki links in a text, without heading and shown words.
 pub(crate) fn links(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices("[[").filter_map(|(at, _)| {
-        let rest = text.get(at..)?;
+        let rest = text.get(at..text.floor_char_boundary(at + LINK_BYTES_MAX))?;
         let end = rest.find("]]")?;
         let link = rest.get(..end + 2)?;
         (!link.contains('\n')).then(|| link_target(link))
@@ -116,7 +121,7 @@ pub(crate) fn links(text: &str) -> impl Iterator<Item = &str> {
 
 /// The text or the list of texts under the first of these keys; nothing if the front matter is not YAML.
 fn front_list(front: &str, keys: &[&str]) -> Vec<String> {
-    if front.len() > FRONT_BYTES_MAX {
+    if front.len() > FRONT_BYTES_MAX || is_too_deep(front) {
         return Vec::new();
     }
     let Ok(documents) = Yaml::load_from_str(front) else { return Vec::new() };
@@ -132,6 +137,22 @@ fn front_list(front: &str, keys: &[&str]) -> Vec<String> {
     }
 }
 
+/// Returns whether a list or mapping stands in more others than are read. Finds that without going into them.
+fn is_too_deep(front: &str) -> bool {
+    let mut depth: usize = 0;
+    for event in Parser::new_from_str(front).map_while(Result::ok) {
+        match event.0 {
+            Event::SequenceStart(..) | Event::MappingStart(..) => depth += 1,
+            Event::SequenceEnd | Event::MappingEnd => depth -= 1,
+            _ => {}
+        }
+        if depth > FRONT_DEPTH_MAX {
+            return true;
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,6 +164,39 @@ mod tests {
         assert_eq!(tags("---\ntags: one, two\n---\n"), ["one", "two"]);
         assert_eq!(tags("---\ntags:\n  - a\n  - b\n---\n"), ["a", "b"]);
         assert_eq!(tags("---\ntags: [unclosed\n---\n#body"), ["body"]);
+    }
+
+    #[test]
+    fn front_matter_that_is_deep_or_grows_is_read_in_bounded_time_and_stack() {
+        let indented: String = (0..300).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+        let grows =
+            (1..20).map(|level| format!("a{level}: &a{level} [{0}, {0}, {0}]\n", format!("*a{}", level - 1)));
+        let grows = format!("a0: &a0 [x]\n{}", grows.collect::<String>());
+        for front in [
+            "- ".repeat(30_000),
+            "? ".repeat(30_000),
+            "[".repeat(60_000),
+            "{a: ".repeat(14_000),
+            indented,
+            grows,
+        ] {
+            assert_eq!(
+                aliases(&format!("---\naliases: [One]\nmore:\n {front}\n---\n")),
+                [String::new(); 0],
+                "{front:.20}"
+            );
+        }
+    }
+
+    /// Each of these takes minutes if every mark is looked for from the beginning, or to the end.
+    #[test]
+    fn large_notes_of_marks_are_read_in_one_pass() {
+        let filled = |mark: &str| mark.repeat(1024 * 1024 / mark.len());
+        assert_eq!(tags(&filled("`a` #b ")).len(), 1024 * 1024 / 7);
+        assert_eq!(tags(&filled("%% #a %% `b`\n\n")), [String::new(); 0]);
+        assert_eq!(tags(&format!("{}%% #a", filled("`%%` "))), [String::new(); 0]);
+        assert_eq!(links(&filled("[[")).count(), 0);
+        assert_eq!(links(&filled("[[a|b]] ")).count(), 1024 * 1024 / 8);
     }
 
     #[test]
