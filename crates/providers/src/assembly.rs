@@ -5,6 +5,9 @@
 use adjutant_core::{Content, Delta, ModelId, Part, ProviderState, ToolCall};
 use serde_json::{Map, Value};
 
+/// Calls whose arguments may come at the same time; those before have all of theirs.
+const OPEN_CALLS_MAX: usize = 128;
+
 /// An answer taking shape.
 #[derive(Debug, Default)]
 pub(crate) struct Assembly {
@@ -97,7 +100,9 @@ impl Assembly {
 
     /// A call or a fragment of one.
     pub(crate) fn call(&mut self, fragment: CallFragment<'_>, state: Option<Value>) -> Delta {
-        let index = self.calls.iter().rposition(|call| call.continues_with(&fragment)).unwrap_or_else(|| {
+        let old = self.calls.len().saturating_sub(OPEN_CALLS_MAX);
+        let open = self.calls[old..].iter().rposition(|call| call.continues_with(&fragment));
+        let index = open.map(|open| old + open).unwrap_or_else(|| {
             self.calls.push(OpenCall { index: fragment.index, ..OpenCall::default() });
             self.pieces.push(Piece { what: What::Call(self.calls.len() - 1), state: None });
             self.calls.len() - 1

@@ -98,7 +98,10 @@ fn place<'a>(root: &'a mut Value, steps: &[Step]) -> Option<&'a mut Value> {
     Some(value)
 }
 
-/// `$.a.b[0]['c d']` as steps; at least one.
+/// Values within values that arguments may have, as in JSON text.
+const DEPTH_MAX: usize = 127;
+
+/// `$.a.b[0]['c d']` as steps; at least one, and not deeper than JSON text is read.
 fn steps(path: &str) -> Option<Vec<Step>> {
     let mut rest = path.strip_prefix('$')?;
     let mut steps = Vec::new();
@@ -120,6 +123,9 @@ fn steps(path: &str) -> Option<Vec<Step>> {
             }
         };
         steps.push(step);
+        if steps.len() > DEPTH_MAX {
+            return None;
+        }
         rest = behind;
     }
     (!steps.is_empty()).then_some(steps)
@@ -178,6 +184,9 @@ mod tests {
 
     #[test]
     fn what_has_no_place_is_an_error() {
+        // Deeper than anything that is JSON: it would be freed level by level on the stack.
+        let deep = format!("${}", ".a".repeat(1_000_000));
+        assert_eq!(added(json!([{"jsonPath": deep, "stringValue": "x"}])), Err(deep));
         for path in [
             "",
             "$",

@@ -102,6 +102,8 @@ pub(crate) struct TextCalls {
     /// What is not decided yet.
     held: String,
     place: Place,
+    /// How many more beginnings and ends of forms are looked at.
+    marks_left: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -147,6 +149,12 @@ impl Place {
     }
 }
 
+/// Beginnings of forms, and ends that stand in strings, that are looked at in one answer. What comes after is words: for each of
+/// them the text held so far is gone through again, and a server could send megabytes of them.
+const MARKS_MAX: u32 = 256;
+/// Bytes at the beginning of an answer that decide whether it may be nothing but calls.
+const LEAD_BYTES_MAX: usize = 256;
+
 /// What is done with the held text next.
 enum Step {
     Again,
@@ -157,7 +165,13 @@ enum Step {
 impl TextCalls {
     /// For an answer to a request with these tools.
     pub(crate) fn new(tools: Vec<ToolDefinition>) -> Self {
-        Self { tools, state: State::Beginning { thought: false }, held: String::new(), place: Place::START }
+        Self {
+            tools,
+            state: State::Beginning { thought: false },
+            held: String::new(),
+            place: Place::START,
+            marks_left: MARKS_MAX,
+        }
     }
 
     /// More text.
@@ -189,6 +203,10 @@ impl TextCalls {
         }
         let rest = if thought { &self.held[..] } else { &self.held[space..] };
         if rest.is_empty() && !last {
+            if space > LEAD_BYTES_MAX {
+                self.state = State::Words;
+                return Step::Again;
+            }
             return Step::Wait;
         }
         if !thought {
@@ -202,20 +220,21 @@ impl TextCalls {
                 Starts::No => {}
             }
         }
-        if !self.tools.is_empty() {
+        if self.may_call() {
             for form in FORMS {
                 match starts(rest, form.open, last) {
                     Starts::Yes => {
                         let opened = self.held.len() - rest.len() + form.open.len();
                         self.held.drain(..opened);
-                        self.state = State::Inside { form, searched: 0 };
+                        self.open(form);
                         return Step::Again;
                     }
                     Starts::Perhaps => return Step::Wait,
                     Starts::No => {}
                 }
             }
-            if parse::may_be_whole(rest) {
+            let lead = &rest[..rest.floor_char_boundary(LEAD_BYTES_MAX)];
+            if parse::may_be_whole(lead) {
                 if !last {
                     return Step::Wait;
                 }
@@ -228,6 +247,16 @@ impl TextCalls {
         }
         self.state = State::Words;
         Step::Again
+    }
+
+    /// Whether what follows can be a call.
+    fn may_call(&self) -> bool {
+        !self.tools.is_empty() && self.marks_left > 0
+    }
+
+    fn open(&mut self, form: &'static Form) {
+        self.marks_left = self.marks_left.saturating_sub(1);
+        self.state = State::Inside { form, searched: 0 };
     }
 
     /// The calls that an answer is, if it is nothing else.
@@ -264,7 +293,7 @@ impl TextCalls {
     }
 
     fn words(&mut self, last: bool, out: &mut Vec<Piece>) -> Step {
-        if self.tools.is_empty() {
+        if !self.may_call() {
             emit(out, Piece::Text(std::mem::take(&mut self.held)));
             return Step::Wait;
         }
@@ -300,12 +329,12 @@ impl TextCalls {
         emit(out, Piece::Text(self.held.drain(..at).collect()));
         let Some(form) = found else { return Step::Wait };
         self.held.drain(..form.open.len());
-        self.state = State::Inside { form, searched: 0 };
+        self.open(form);
         Step::Again
     }
 
     fn inside(&mut self, form: &'static Form, searched: usize, last: bool, out: &mut Vec<Piece>) -> Step {
-        let Some((body, end)) = end_of(&self.held, form, searched, last) else {
+        let Some((body, end)) = end_of(&self.held, form, searched, last, &mut self.marks_left) else {
             let longest = form.close.iter().map(|close| close.len()).max().unwrap_or(0);
             let mut searched = self.held.len().saturating_sub(longest);
             while !self.held.is_char_boundary(searched) {
@@ -340,28 +369,34 @@ impl TextCalls {
     }
 
     fn behind(&mut self, last: bool) -> Step {
-        let space = self.held.len() - self.held.trim_start().len();
-        self.held.drain(..space);
-        if self.held.is_empty() {
-            return Step::Wait;
-        }
-        for leftover in LEFTOVERS {
-            match starts(&self.held, leftover, last) {
-                Starts::Yes => {
-                    self.held.drain(..leftover.len());
-                    return Step::Again;
+        let mut rest = self.held.trim_start();
+        let next = loop {
+            let leftover = LEFTOVERS.iter().find(|leftover| starts(rest, leftover, last) != Starts::No);
+            match leftover.and_then(|leftover| rest.strip_prefix(*leftover)) {
+                _ if rest.is_empty() => break Step::Wait,
+                Some(behind) => rest = behind.trim_start(),
+                // It may be the beginning of one.
+                None if leftover.is_some() => break Step::Wait,
+                None => {
+                    self.state = State::Words;
+                    break Step::Again;
                 }
-                Starts::Perhaps => return Step::Wait,
-                Starts::No => {}
             }
-        }
-        self.state = State::Words;
-        Step::Again
+        };
+        let read = self.held.len() - rest.len();
+        self.held.drain(..read);
+        next
     }
 }
 
 /// Where a form's body ends, and where what follows begins; `None`: later.
-fn end_of(text: &str, form: &Form, searched: usize, last: bool) -> Option<(usize, usize)> {
+fn end_of(
+    text: &str,
+    form: &Form,
+    searched: usize,
+    last: bool,
+    marks_left: &mut u32,
+) -> Option<(usize, usize)> {
     let ends = |from: usize| {
         let found =
             form.close.iter().filter_map(|close| Some((from + text[from..].find(close)?, close.len())));
@@ -370,9 +405,10 @@ fn end_of(text: &str, form: &Form, searched: usize, last: bool) -> Option<(usize
     let mut from = searched;
     while let Some((at, length)) = ends(from) {
         // An argument may speak of the very tags.
-        if !parse::is_in_string(&text[..at]) {
+        if *marks_left == 0 || !parse::is_in_string(&text[..at]) {
             return Some((at, at + length));
         }
+        *marks_left -= 1;
         from = at + length;
     }
     last.then(|| ends(0).map_or((text.len(), text.len()), |(at, length)| (at, at + length)))

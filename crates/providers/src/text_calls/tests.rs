@@ -271,3 +271,35 @@ proptest! {
         prop_assert_eq!(read(tools(), &answer, size), [call("add", &arguments.to_string())]);
     }
 }
+
+/// Each of these takes minutes if the text before is gone through for every mark or piece.
+#[test]
+fn megabytes_of_marks_and_blanks_are_words_in_the_end() {
+    let length = |pieces: &[Piece]| {
+        let lengths = pieces.iter().map(|piece| match piece {
+            Piece::Text(text) | Piece::Thinking(text) => text.len(),
+            Piece::Call { arguments, .. } => arguments.len(),
+        });
+        lengths.sum::<usize>()
+    };
+    let length_of = |size: usize| if size == 1 { 256 * 1024 } else { 1024 * 1024 };
+    for (begin, mark, size) in [
+        ("", "<tool_call></tool_call>", usize::MAX),
+        ("so: ", "<tool_call>", usize::MAX),
+        ("<tool_call>{\"name\": \"add\", \"arguments\": {\"text\": \"", "</tool_call> ", usize::MAX),
+        ("{\"name\": ", "<tool_call>x</tool_call>", usize::MAX),
+        ("", "[TOOL_CALLS]add{} x ", usize::MAX),
+        ("", " ", 1),
+        ("[", " ", 1),
+        ("```json\n", " ", 1),
+        ("<think>", "<", 1),
+    ] {
+        let answer = format!("{begin}{}", mark.repeat(length_of(size) / mark.len()));
+        let pieces = read(tools(), &answer, size);
+        assert!(
+            length(&pieces) > length_of(size) / 2 || begin.starts_with("<tool_call>"),
+            "{begin:?} {mark:?}: {}",
+            length(&pieces)
+        );
+    }
+}
