@@ -250,6 +250,10 @@ fn usual_schemas_and_values_are_checked_as_ever() {
     }
     let misfit = tree.check(&deep).unwrap_err();
     assert!(misfit.contains("/children/0/name: 7 is not of type \"string\""), "{misfit}");
+    let branches = (0..20)
+        .fold(json!({"type": "string"}), |inner, _| json!({"anyOf": [{"allOf": [inner]}, {"type": "null"}]}));
+    let misfit = Schema::compile(&json!({"properties": {"v": branches}})).unwrap().check(&json!({"v": 1}));
+    assert!(misfit.unwrap_err().starts_with("/v: 1 is not valid under any"), "branches within branches");
     let rows = Schema::compile(&json!({
         "type": "array",
         "items": {"type": "object", "properties": {"id": {"type": "integer"}, "words": {"type": "string"}}},

@@ -58,7 +58,7 @@ impl Weight {
     /// Counts the checks of this value if every place that does not fit is named: unlike a yes or no, that takes every branch
     /// to its end. Gives up at `max`.
     pub(super) fn visits(&self, value: &Value, max: u64) -> u64 {
-        Visits { graph: &self.graph, max, known: HashMap::new() }.of(0, value).checks
+        Visits { graph: &self.graph, max, known: HashMap::new() }.of(0, value).to_name
     }
 }
 
@@ -214,11 +214,15 @@ struct Visits<'g> {
     known: HashMap<(usize, *const Value), Visited>,
 }
 
+/// Checks of a value by a subschema.
 #[derive(Debug, Clone, Copy, Default)]
 struct Visited {
-    checks: u64,
-    /// Those of what is asked once more.
+    /// To say whether it fits.
+    to_decide: u64,
+    /// To say once more what of it was accepted.
     again: u64,
+    /// To name every place that does not fit.
+    to_name: u64,
 }
 
 impl Visits<'_> {
@@ -227,55 +231,63 @@ impl Visits<'_> {
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
-        let gives_up = Visited { checks: self.max, again: self.max };
+        let gives_up = Visited { to_decide: self.max, again: self.max, to_name: self.max };
         if self.known.len() as u64 >= self.max {
             return gives_up;
         }
         // A reference that comes back to the same value would have been refused.
         let graph = self.graph;
         let Subschema { own, asks_again, parts } = graph.get(number);
-        let mut visited = Visited { checks: own.checks, again: 1 };
+        let mut visited = Visited { to_decide: own.checks, again: 1, to_name: own.checks };
         for (to, part) in parts {
-            let each = |visits: &mut Self, values: &mut dyn Iterator<Item = &Value>| {
-                values.fold(Visited::default(), |sum, value| sum.plus(visits.of(*part, value)))
-            };
-            let more = match (to, value) {
-                (To::Here | To::Reference, _) => self.of(*part, value),
-                (To::Member(name), Value::Object(members)) => {
-                    each(self, &mut members.get(&**name).into_iter())
-                }
-                (To::Nth(at), Value::Array(elements)) => each(self, &mut elements.get(*at).into_iter()),
-                (To::Each, Value::Object(members)) => each(self, &mut members.values()),
-                (To::Each, Value::Array(elements)) => each(self, &mut elements.iter()),
-                _ => Visited::default(),
-            };
+            let part = self.part(to, *part, value);
+            let Visited { to_decide, again, to_name } = part;
             visited = visited.plus(match to {
                 // First whether it fits, then why not.
                 To::Here => Visited {
-                    checks: more.checks.saturating_mul(2),
-                    again: more.checks.saturating_add(more.again),
+                    again: to_decide.saturating_add(again),
+                    to_name: to_decide.saturating_add(to_name),
+                    ..part
                 },
-                To::Reference => more,
-                To::Each if *asks_again => Visited { checks: more.checks, again: more.checks },
-                To::Each | To::Member(_) | To::Nth(_) => Visited { checks: more.checks, again: 0 },
+                To::Reference => part,
+                To::Each if *asks_again => Visited { again: to_decide, ..part },
+                To::Each | To::Member(_) | To::Nth(_) => Visited { again: 0, ..part },
             });
-            if visited.checks >= self.max {
+            if visited.to_name >= self.max {
                 return gives_up;
             }
         }
         if *asks_again {
-            visited.checks = visited.checks.saturating_add(visited.again);
+            let Visited { to_decide, again, to_name } = visited;
+            visited.to_decide = to_decide.saturating_add(again);
+            visited.to_name = to_name.saturating_add(again);
         }
         self.known.insert(key, visited);
         visited
+    }
+
+    /// Visits what of the value a part of the schema is applied to.
+    fn part(&mut self, to: &To, part: usize, value: &Value) -> Visited {
+        let mut all = |values: &mut dyn Iterator<Item = &Value>| {
+            values.fold(Visited::default(), |sum, value| sum.plus(self.of(part, value)))
+        };
+        match (to, value) {
+            (To::Here | To::Reference, _) => all(&mut std::iter::once(value)),
+            (To::Member(name), Value::Object(members)) => all(&mut members.get(&**name).into_iter()),
+            (To::Nth(at), Value::Array(elements)) => all(&mut elements.get(*at).into_iter()),
+            (To::Each, Value::Object(members)) => all(&mut members.values()),
+            (To::Each, Value::Array(elements)) => all(&mut elements.iter()),
+            _ => Visited::default(),
+        }
     }
 }
 
 impl Visited {
     fn plus(self, other: Self) -> Self {
         Self {
-            checks: self.checks.saturating_add(other.checks),
+            to_decide: self.to_decide.saturating_add(other.to_decide),
             again: self.again.saturating_add(other.again),
+            to_name: self.to_name.saturating_add(other.to_name),
         }
     }
 }
