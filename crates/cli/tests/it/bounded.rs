@@ -57,6 +57,7 @@ fn nested(levels: usize) -> String {
 fn checks_that_are_out_of_budget_leave_nothing_behind() {
     let home = Home::new();
     let items: Vec<Value> = (0..40_000).map(|number| json!({ "n": number })).collect();
+    let empty = vec![json!({}); 10_000];
     let text = |answer: String| json!({"repeat": true, "text": answer});
     let line = |word: &str, answer: String| {
         let mut line = text(answer);
@@ -68,6 +69,7 @@ fn checks_that_are_out_of_budget_leave_nothing_behind() {
         line("deeper", nested(18)),
         line("pattern", json!({"v": format!("{}!", "a".repeat(30_000))}).to_string()),
         line("unique", json!({ "v": items }).to_string()),
+        line("names", json!({ "v": empty }).to_string()),
         line("well", json!({"v": "fits"}).to_string()),
         // The model is told what does not fit, and asked again.
         text("I have no other answer.".to_owned()).to_string(),
@@ -83,11 +85,13 @@ fn checks_that_are_out_of_budget_leave_nothing_behind() {
         {"type": "array", "items": {"$ref": "#/$defs/a"}},
         {"const": "never"},
     ]}});
+    let names: Vec<String> = (0..15_000).map(|number| format!("name {number}")).collect();
     let attacks = [
         ("branches", branching.clone()),
         ("deeper", branching),
         ("pattern", of(json!({"type": "string", "pattern": "(?<!x)(a+)+$"}))),
         ("unique", of(json!({"type": "array", "uniqueItems": true}))),
+        ("names", of(json!({"type": "array", "items": {"required": names}}))),
     ];
     let well = of(json!({"type": "string", "maxLength": 10}));
     assert_eq!(ask(&serving, "well", &well).status, 200);
