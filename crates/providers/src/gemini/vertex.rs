@@ -44,8 +44,12 @@ impl Place {
     }
 }
 
+/// Returns the location in a model's name. It becomes a part of the host that the key is sent to, so nothing else is one: whoever names
+/// the model must not name another host with it.
 fn location(model: &str) -> Option<&str> {
-    model.strip_prefix("projects/")?.split_once("/locations/")?.1.split('/').next()
+    let location = model.strip_prefix("projects/")?.split_once("/locations/")?.1.split('/').next()?;
+    let is_location = location.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    (is_location && !location.is_empty()).then_some(location)
 }
 
 fn host(location: &str) -> String {
@@ -103,6 +107,30 @@ mod tests {
             let Place { base, version, path, in_project } = Place::of(model, base.parse().unwrap());
             let key = if in_project { "token" } else { "key" };
             assert_eq!(format!("{base} {version} {path} {key}"), expected);
+        }
+    }
+
+    #[test]
+    fn no_name_of_a_model_leads_to_another_host() {
+        for location in [
+            "evil.example?",
+            "evil.example#",
+            "evil.example:443#",
+            "evil.example\\",
+            "user@evil.example?",
+            "127.0.0.1?",
+            "",
+            "evil.example%2F",
+            "us-central1.evil.example#",
+            "US",
+            "\u{e9}",
+            "\t",
+            "evil.example\n",
+            "[::1]?",
+        ] {
+            let model = format!("projects/p/locations/{location}/publishers/google/models/gemini-x");
+            let Place { base, .. } = Place::of(&model, GLOBAL.parse().unwrap());
+            assert_eq!(base.host_str(), Some("aiplatform.googleapis.com"), "{location:?}");
         }
     }
 }
