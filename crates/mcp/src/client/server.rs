@@ -178,23 +178,19 @@ impl Server {
         std::mem::take(&mut self.offered().news)
     }
 
-    /// What it offers now, to be agreed to. `None`: it has not listed its tools.
-    pub(super) fn offer(&self) -> Option<PinnedTools> {
-        self.offered().now.as_ref().map(|now| PinnedTools::new(&self.config, now))
-    }
-
-    /// Tools that are others than those that joined.
-    pub(super) fn changes(&self) -> Vec<ChangedTool> {
+    /// Returns the tools that are others than those that joined, and all that it has now, to be agreed to: of one moment, so that
+    /// nothing is agreed to that was not shown. `None`: it has not listed its tools.
+    pub(super) fn changes(&self) -> Option<(Vec<ChangedTool>, PinnedTools)> {
         let offered = self.offered();
-        let find = |tools: &[Tool], name: &str| {
-            tools.iter().find(|tool| tool.name == name).map(|tool| serde_json::json!(tool))
-        };
+        let now = offered.now.as_deref()?;
+        let find =
+            |tools: &[Tool], name: &str| tools.iter().find(|tool| tool.name == name).map(|tool| json!(tool));
         let changed = offered.changed.iter().map(|name| ChangedTool {
             name: name.clone(),
             before: find(&offered.tools, name),
-            now: find(offered.now.as_deref().unwrap_or_default(), name),
+            now: find(now, name),
         });
-        changed.collect()
+        Some((changed.collect(), PinnedTools::new(&self.config, now)))
     }
 
     pub(super) fn health(&self) -> Health {

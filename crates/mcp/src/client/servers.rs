@@ -165,8 +165,7 @@ impl Servers {
     /// [`Pins::save`] once a person has agreed to them. `None`: there is no such server, or it has not listed its tools.
     #[must_use]
     pub fn changes(&self, name: &ServerName) -> Option<(Vec<ChangedTool>, PinnedTools)> {
-        let server = &self.all.iter().find(|entry| entry.server.config.name == *name)?.server;
-        Some((server.changes(), server.offer()?))
+        self.all.iter().find(|entry| entry.server.config.name == *name)?.server.changes()
     }
 
     /// Waits until a server is in a state like that. Returns at once if there is no such server.
