@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use super::ConnectionLimits;
 use crate::metrics::Metrics;
 
-/// A request whose body has paused for so long has to go where there is no other room: nobody has begun to do anything for it.
+/// A request whose body has paused for so long has to go where there is no other room: nobody has begun to do anything for it. So has
+/// one whose answer is not taken for so long.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Every open connection.
@@ -75,6 +76,8 @@ pub(super) struct Guest {
 struct At {
     phase: Phase,
     since: Instant,
+    /// Since when the other end takes nothing of what is to be sent.
+    stalled: Option<Instant>,
 }
 
 /// Where a connection is.
@@ -128,7 +131,7 @@ impl Guests {
         let guest = Arc::new(Guest {
             address,
             bounds: self.bounds,
-            at: Mutex::new(At { phase: Phase::New, since: now }),
+            at: Mutex::new(At { phase: Phase::New, since: now, stalled: None }),
             changed: Notify::new(),
             metrics: self.metrics.clone(),
         });
@@ -165,7 +168,7 @@ impl Inside {
             .filter(|(_, guest)| which(guest))
             .map(|(number, guest)| (*number, *lock(&guest.at)))
             .filter(|(_, at)| at.may_go(now))
-            .map(|(number, at)| (at.phase == Phase::Body, at.since, number))
+            .map(|(number, at)| (at.has_request(), at.stalled.unwrap_or(at.since), number))
             .collect();
         waiting.sort_unstable();
         // One of them may begin a request this moment; then it is the next one's turn.
@@ -190,13 +193,24 @@ impl Drop for Place {
 }
 
 impl At {
-    /// Returns whether nothing that was begun is lost with the connection.
+    /// Returns whether nothing that was begun is lost with the connection, or it waits for the other end.
     fn may_go(self, now: Instant) -> bool {
+        let is_stalled = self.stalled.is_some_and(|since| now.duration_since(since) >= PAUSE);
         match self.phase {
             Phase::New | Phase::Head | Phase::Idle => true,
-            Phase::Body => now.duration_since(self.since) >= PAUSE,
-            Phase::Busy | Phase::Sending | Phase::Gone => false,
+            Phase::Body => is_stalled || now.duration_since(self.since) >= PAUSE,
+            Phase::Busy | Phase::Sending => is_stalled,
+            Phase::Gone => false,
         }
+    }
+
+    fn has_request(self) -> bool {
+        matches!(self.phase, Phase::Busy | Phase::Body | Phase::Sending)
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.since = Instant::now();
     }
 }
 
@@ -208,7 +222,7 @@ impl Guest {
             // The time of the first head began with the connection.
             Phase::New => at.phase = Phase::Head,
             Phase::Idle => {
-                *at = At { phase: Phase::Head, since: Instant::now() };
+                at.enter(Phase::Head);
                 self.changed.notify_one();
             }
             Phase::Head | Phase::Busy | Phase::Body | Phase::Sending | Phase::Gone => {}
@@ -219,17 +233,22 @@ impl Guest {
     pub(super) fn waits_for_body(&self, waits: bool) {
         let mut at = lock(&self.at);
         match (at.phase, waits) {
-            (Phase::Busy, true) => *at = At { phase: Phase::Body, since: Instant::now() },
+            (Phase::Busy, true) => at.enter(Phase::Body),
             (Phase::Body, false) => at.phase = Phase::Busy,
             _ => {}
         }
     }
 
-    /// Notes that bytes of an answer left.
-    pub(super) fn sent(&self) {
+    /// Notes whether the other end takes what is to be sent.
+    pub(super) fn takes(&self, takes: bool) {
         let mut at = lock(&self.at);
-        if at.phase == Phase::Sending {
-            at.since = Instant::now();
+        match (at.stalled, takes) {
+            (Some(_), true) => at.stalled = None,
+            (None, false) => {
+                at.stalled = Some(Instant::now());
+                self.changed.notify_one();
+            }
+            _ => {}
         }
     }
 
@@ -248,18 +267,20 @@ impl Guest {
         Some(Busy(self.clone()))
     }
 
-    /// Returns when the connection is over if nothing happens; never while a request is in progress.
+    /// Returns when the connection is over if nothing happens; never while it is this end that has to do something.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadline_at(*lock(&self.at))
     }
 
     fn deadline_at(&self, at: At) -> Option<Instant> {
-        match at.phase {
+        let of_phase = match at.phase {
             Phase::New | Phase::Head => Some(at.since + self.bounds.header_timeout),
-            Phase::Sending | Phase::Idle => Some(at.since + self.bounds.idle_timeout),
-            Phase::Busy | Phase::Body => None,
+            Phase::Idle => Some(at.since + self.bounds.idle_timeout),
+            Phase::Busy | Phase::Body | Phase::Sending => None,
             Phase::Gone => Some(at.since),
-        }
+        };
+        let of_stall = at.stalled.map(|since| since + self.bounds.idle_timeout);
+        [of_phase, of_stall].into_iter().flatten().min()
     }
 
     /// Waits until the deadline is another one.
@@ -294,7 +315,7 @@ impl Guest {
     fn turn(&self, from: Phase, to: Phase) {
         let mut at = lock(&self.at);
         if at.phase == from {
-            *at = At { phase: to, since: Instant::now() };
+            at.enter(to);
             self.changed.notify_one();
         }
     }
@@ -417,6 +438,26 @@ mod tests {
         assert!(idle >= start + bounds.idle_timeout);
         assert!(!guest.is_over(start, false) && guest.is_over(idle, false));
         assert!(guest.begin().is_none());
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_not_taken_has_a_time_and_makes_room() {
+        let (guests, start) = (guests(2, 2), Instant::now());
+        let second = Duration::from_secs(1);
+        let idle = ConnectionLimits::default().idle_timeout;
+        let places = [0, 0].map(|second| admit(&guests, "192.0.2.1", second, start).unwrap());
+        let requests = places.each_ref().map(|place| place.guest().begin().unwrap());
+        places[0].guest().takes(false);
+        let deadline = places[0].guest().deadline().unwrap();
+        assert!(deadline >= start + idle && !places[0].guest().is_over(deadline - second, false));
+        places[0].guest().takes(true);
+        assert_eq!(places[0].guest().deadline(), None, "it reads on");
+        assert_eq!(admit(&guests, "192.0.2.2", 99, start).err(), Some(NoRoom::InAll));
+        drop(requests);
+        places[1].guest().takes(false);
+        assert_eq!(admit(&guests, "192.0.2.2", 0, start).err(), Some(NoRoom::InAll), "it may be read yet");
+        let _third = admit(&guests, "192.0.2.2", 99, start).unwrap();
+        assert_eq!(places.each_ref().map(is_gone), [false, true]);
     }
 
     #[tokio::test]

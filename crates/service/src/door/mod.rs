@@ -43,7 +43,7 @@ const FIGURES: NonZeroU32 = NonZeroU32::new(32).unwrap();
 /// How long it is waited when the system has nothing left to accept a connection with.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// Bounds of what clients hold open. None of them ends a request in progress, or the stream of an answer.
+/// Bounds of what clients hold open. None of them ends a request in progress, or the stream of an answer that its client reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionLimits {
     /// Open connections in all. Default 1,024; fewer where the process may not have so many files open.
@@ -56,7 +56,7 @@ pub struct ConnectionLimits {
     pub body_silence: Duration,
     /// How long a request's body may take in all. Default 60 s.
     pub body_timeout: Duration,
-    /// How long a connection may stay open between two requests. Default 75 s.
+    /// How long a connection may stay open between two requests, and how long a client may take nothing of an answer. Default 75 s.
     pub idle_timeout: Duration,
 }
 

@@ -45,9 +45,9 @@ impl AsyncWrite for Watched {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
-        self.guest.sent();
-        Poll::Ready(Ok(written))
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.guest.takes(written.is_ready());
+        written
     }
 
     fn poll_write_vectored(
@@ -55,9 +55,9 @@ impl AsyncWrite for Watched {
         context: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, bytes))?;
-        self.guest.sent();
-        Poll::Ready(Ok(written))
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.guest.takes(written.is_ready());
+        written
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -147,6 +147,38 @@ async fn half_bodies_make_room_before_their_time_is_up() {
     service.stop().await;
 }
 
+/// More answers than all that lies between can hold, asked for without a pause and read by nobody.
+fn unread(service: &Running) -> String {
+    get(service, "/openapi.json").repeat(400)
+}
+
+#[tokio::test]
+async fn answers_that_nobody_takes_make_room() {
+    let service = serving(patient(4)).await;
+    let mut held = Vec::new();
+    for _ in 0..12 {
+        held.push(begun(&service, &unread(&service)).await);
+    }
+    let last = get(&service, "/healthz").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+    let mut often = tokio::time::interval(Duration::from_millis(20));
+    while !rest(begun(&service, &last).await).await.starts_with("HTTP/1.1 200 ") {
+        often.tick().await;
+    }
+    drop(held);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_has_to_be_taken_in_time() {
+    let service = serving(ConnectionLimits { idle_timeout: SHORT, ..patient(4) }).await;
+    let mut connection = begun(&service, &unread(&service)).await;
+    let mut often = tokio::time::interval(Duration::from_millis(20));
+    while connection.write_all(b" ").await.is_ok() {
+        often.tick().await;
+    }
+    service.stop().await;
+}
+
 #[tokio::test]
 async fn a_request_in_progress_is_never_cut_and_who_comes_then_is_told_nothing() {
     let service = serving(patient(2)).await;
