@@ -160,7 +160,8 @@ mod tests {
         }
 
         fn trust(&self, folder: &str) {
-            trust::trust(&self.0.path().join("state"), &self.0.path().join(folder)).unwrap();
+            let files = trust::Candidates::read(&self.0.path().join(folder)).unwrap();
+            files.trust(&self.0.path().join("state")).unwrap();
         }
 
         fn read(&self) -> Vec<Instructions> {

@@ -1,16 +1,23 @@
 //! `adjutant config`: what is set, and where; setting it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use adjutant_providers::Provider;
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
+use url::Url;
 
-use crate::config::{self, Database, Draft, OF_MCP_SERVER, OF_PROVIDER, Sources, setting, trust};
-use crate::display::{clean_line, json_line};
+use crate::config::{
+    self, Database, Draft, OF_MCP_SERVER, OF_PROVIDER, SentVariables, Sources, setting, trust,
+};
+use crate::display::{clean_line, clip, json_line};
 use crate::error::{CliError, Exit};
+use crate::lines::says_yes;
 use crate::screen::Screen;
+
+/// The longest address that is shown.
+const ADDRESS_MAX: usize = 300;
 
 /// What is opened if nobody named an editor.
 const USUAL_EDITORS: [&str; 3] = ["nano", "vim", "vi"];
@@ -72,7 +79,12 @@ pub(crate) enum Config {
 ///
 /// # Errors
 /// The configuration cannot be read, or would be wrong. `path` tells where it is even then.
-pub(crate) fn run(sources: &Sources, screen: &Screen, command: Config, json: bool) -> Result<Exit, CliError> {
+pub(crate) async fn run(
+    sources: &Sources,
+    screen: &Screen,
+    command: Config,
+    json: bool,
+) -> Result<Exit, CliError> {
     match command {
         Config::Show { origin } => show(sources, screen, origin, json)?,
         Config::Check => return Ok(check(sources, screen, json)),
@@ -90,7 +102,16 @@ pub(crate) fn run(sources: &Sources, screen: &Screen, command: Config, json: boo
         Config::Trust { list: true, .. } => trusted(sources, screen, json),
         Config::Trust { dir, revoke, .. } => {
             let folder = dir.unwrap_or_else(|| sources.project.clone());
-            change_trust(sources, screen, &folder, revoke, json)?;
+            let state = &sources.dirs.state;
+            let files = match revoke {
+                true => trust::revoke(state, &folder)?,
+                false => {
+                    let files = trust::Candidates::read(&folder)?;
+                    ask_for_addresses(screen, &files).await?;
+                    files.trust(state)?
+                }
+            };
+            tell_trust(screen, &files, revoke, json);
         }
     }
     Ok(Exit::Ok)
@@ -223,28 +244,58 @@ fn edit(sources: &Sources, screen: &Screen) -> Result<Exit, CliError> {
     }
 }
 
-fn change_trust(
-    sources: &Sources,
-    screen: &Screen,
-    folder: &Path,
-    revoke: bool,
-    json: bool,
-) -> Result<(), CliError> {
-    let state = &sources.dirs.state;
-    let files = if revoke { trust::revoke(state, folder)? } else { trust::trust(state, folder)? };
+/// Asks for each address that a folder's settings send variables to: a variable may hold a key, and whoever looked at the file for its
+/// other lines has not agreed to that.
+///
+/// # Errors
+/// The settings are wrong, the person does not agree, or nobody can be asked.
+async fn ask_for_addresses(screen: &Screen, files: &trust::Candidates) -> Result<(), CliError> {
+    let sent = files.texts().map(|(file, text)| {
+        let sent = config::variables_sent(&text, file)?;
+        Ok(sent.into_iter().map(move |sent| (file, sent)))
+    });
+    let sent = sent.collect::<Result<Vec<_>, CliError>>()?;
+    for (file, SentVariables { server, url, names }) in sent.into_iter().flatten() {
+        let asked = Url::parse(&url).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
+        // Who is asked stands in front, and may be followed by much; every variable is named.
+        let address = clip(&format!("{asked} ({url})"), ADDRESS_MAX);
+        let names = clean_line(&names.into_iter().collect::<Vec<_>>().join(", "));
+        let file = clean_line(&file.display().to_string());
+        let question = format!(
+            "? {file} says that the MCP server {server} is at {address}. Send it what is in {names}?  [y] yes  [N] no: "
+        );
+        if !screen.asks() {
+            return Err(CliError::confirmation_needed(format!(
+                "nothing was trusted: {file} sends {names} to {address}"
+            ))
+            .because(
+                "sending a variable to an address that a folder's file names needs a yes to that address",
+            )
+            .or_try("the same at a terminal")
+            .or_try(format!(
+                "[mcp.servers.{server}] in your own file, and not in the folder's (adjutant config edit)"
+            )));
+        }
+        if !says_yes(screen, &question, false).await {
+            return Err(CliError::failed(format!("nothing was trusted: {names} is not sent to {address}")));
+        }
+    }
+    Ok(())
+}
+
+fn tell_trust(screen: &Screen, files: &[PathBuf], revoke: bool, json: bool) {
     if json {
         let files: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
         screen.answer_line(&json_line(&json!({ "trusted": !revoke, "files": files })));
-        return Ok(());
+        return;
     }
     let word = if revoke { "no longer trusted" } else { "trusted as it is now" };
-    for file in &files {
+    for file in files {
         screen.answer_line(&format!("{word}: {}", clean_line(&file.display().to_string())));
     }
     if files.is_empty() {
         screen.answer_line("Nothing there was trusted.");
     }
-    Ok(())
 }
 
 fn trusted(sources: &Sources, screen: &Screen, json: bool) {

@@ -1,7 +1,7 @@
 //! `[mcp.servers.NAME]`: other people's tools. A table for each server, in the user's file or in a project's that is trusted:
 //! a cloned repository must not start programs, nor send anything anywhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -85,7 +85,40 @@ impl<'a> Variables<'a> {
     }
 }
 
-/// Reads the servers of the user's file, or of a project's that is trusted, each with the lines that show it.
+/// A server's table.
+pub(super) struct ServerTable {
+    pub(super) config: ServerConfig,
+    /// What shows it.
+    pub(super) lines: Vec<Shown>,
+    /// The variables that it names, whether they are set or not.
+    named: BTreeSet<String>,
+}
+
+/// Variables that a server's table sends to an address.
+#[derive(Debug)]
+pub(crate) struct SentVariables {
+    pub(crate) server: ServerName,
+    pub(crate) url: String,
+    pub(crate) names: BTreeSet<String>,
+}
+
+/// Returns the servers of a file that are sent variables.
+///
+/// # Errors
+/// A table is wrong: with file, line and column.
+pub(crate) fn variables_sent(text: &str, path: &Path) -> Result<Vec<SentVariables>, CliError> {
+    let none = BTreeMap::new();
+    let tables = servers(text, path, &Variables { process: &none, file: &none })?;
+    let sent = tables.into_iter().filter_map(|ServerTable { config, named, .. }| match config.via {
+        Via::Remote(remote) if !named.is_empty() => {
+            Some(SentVariables { server: config.name, url: remote.url, names: named })
+        }
+        Via::Remote(_) | Via::Child(_) => None,
+    });
+    Ok(sent.collect())
+}
+
+/// Reads the servers of the user's file, or of a project's that is trusted.
 ///
 /// # Errors
 /// An unknown key, a value that does not fit, a server without or with two ways to reach it: with file, line and column.
@@ -93,13 +126,13 @@ pub(super) fn servers(
     text: &str,
     path: &Path,
     variables: &Variables<'_>,
-) -> Result<(Vec<ServerConfig>, Vec<Shown>), CliError> {
+) -> Result<Vec<ServerTable>, CliError> {
     let file = File { text, path };
-    let (mut configs, mut lines) = (Vec::new(), Vec::new());
+    let mut tables = Vec::new();
     // What is no TOML, or no table, was told before.
-    let Ok(table) = DeTable::parse(text) else { return Ok((configs, lines)) };
+    let Ok(table) = DeTable::parse(text) else { return Ok(tables) };
     let Some(DeValue::Table(section)) = table.get_ref().get(SECTION).map(Spanned::get_ref) else {
-        return Ok((configs, lines));
+        return Ok(tables);
     };
     for (key, value) in section {
         let at = key.span().start;
@@ -120,13 +153,13 @@ pub(super) fn servers(
                 let what = format!("mcp.servers.{server} must be a table, not {}", shown(value.get_ref()));
                 return Err(CliError::configuration(what).because(file.place(value.span().start)));
             };
-            let mut reader = Reader { file: &file, server, table, variables, unset: Vec::new() };
+            let mut reader =
+                Reader { file: &file, server, table, variables, named: BTreeSet::new(), unset: Vec::new() };
             let config = reader.server(at)?;
-            lines.extend(reader.lines());
-            configs.push(config);
+            tables.push(ServerTable { config, lines: reader.lines(), named: reader.named });
         }
     }
-    Ok((configs, lines))
+    Ok(tables)
 }
 
 /// One server's table.
@@ -135,7 +168,9 @@ struct Reader<'a> {
     server: ServerName,
     table: &'a DeTable<'a>,
     variables: &'a Variables<'a>,
-    /// Variables that are named and have no value.
+    /// Variables that are named.
+    named: BTreeSet<String>,
+    /// Those of them that have no value.
     unset: Vec<String>,
 }
 
@@ -287,9 +322,8 @@ impl<'a> Reader<'a> {
                 rest = after;
                 continue;
             };
-            match self.variables.get(name) {
-                Some(value) => whole.push_str(value),
-                None => self.unset.push(name.to_owned()),
+            if let Some(value) = self.named(name) {
+                whole.push_str(value);
             }
             rest = behind;
         }
@@ -298,7 +332,13 @@ impl<'a> Reader<'a> {
     }
 
     fn variable(&mut self, name: &str) -> Option<SecretString> {
-        let value = self.variables.get(name).map(|value| value.trim().to_owned().into());
+        self.named(name).map(|value| value.trim().to_owned().into())
+    }
+
+    /// Returns the value of a variable that the table names.
+    fn named(&mut self, name: &str) -> Option<&'a str> {
+        self.named.insert(name.to_owned());
+        let value = self.variables.get(name);
         if value.is_none() {
             self.unset.push(name.to_owned());
         }

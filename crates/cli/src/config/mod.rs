@@ -40,7 +40,7 @@ pub(crate) use key::OF_PROVIDER;
 use key::{DATABASE, KEYS, Kind, MODEL, Value};
 pub(crate) use layers::home;
 use layers::{Layer, Origin, Owner};
-pub(crate) use mcp::FIELDS as OF_MCP_SERVER;
+pub(crate) use mcp::{FIELDS as OF_MCP_SERVER, SentVariables, variables_sent};
 pub(crate) use memory::MemorySettings;
 pub(crate) use schema::schema;
 pub(crate) use serve::{Authentication, Serve};
@@ -279,22 +279,18 @@ impl Sources {
         warnings.extend(layers::misspelt(&env_file.variables));
         warnings.extend(layers::misspelt(&self.variables));
         let variables = mcp::Variables { process: &self.variables, file: &env_file.variables };
-        let (mut servers, mut lines) =
-            mcp::servers(user_text.as_deref().unwrap_or_default(), &user_file, &variables)?;
+        let mut servers = mcp::servers(user_text.as_deref().unwrap_or_default(), &user_file, &variables)?;
         if let Some((file, text, Owner::Trusted)) = &project {
-            let (of_project, its_lines) = mcp::servers(text, file, &variables)?;
+            let of_project = mcp::servers(text, file, &variables)?;
             // One of the same name takes the other's place, as with every setting.
-            for server in of_project {
-                let prefix = format!("mcp.servers.{}.", server.name);
-                lines.retain(|line| !line.name.starts_with(&prefix));
-                servers.retain(|other| other.name != server.name);
-                servers.push(server);
-            }
-            lines.extend(its_lines);
+            servers.retain(|server| of_project.iter().all(|other| other.config.name != server.config.name));
+            servers.extend(of_project);
         }
         let mut settings = values.settle(&self.dirs, &secrets, warnings);
-        settings.mcp = servers;
-        settings.shown.extend(lines);
+        for server in servers {
+            settings.mcp.push(server.config);
+            settings.shown.extend(server.lines);
+        }
         Ok(settings)
     }
 }

@@ -40,6 +40,11 @@ impl Place {
         self
     }
 
+    /// Trusts the project's files as they are.
+    fn trust(&self) {
+        trust::Candidates::read(&self.sources.project).unwrap().trust(&self.sources.dirs.state).unwrap();
+    }
+
     fn variable(mut self, name: &str, value: &str) -> Self {
         self.sources.variables.insert(name.to_owned(), value.to_owned());
         self
@@ -119,7 +124,7 @@ fn whoever_serves_takes_the_projects_env_file_once_it_is_trusted() {
     assert_eq!(iterations(&place), Some(3));
     let told = place.load().warnings.join(" ");
     assert!(told.contains("project/.env is not trusted") && told.contains("adjutant config trust"), "{told}");
-    trust::trust(&place.sources.dirs.state, &place.sources.project).unwrap();
+    place.trust();
     assert_eq!((iterations(&place), place.load().warnings), (Some(2), Vec::new()));
     place.sources.serves = false;
     assert_eq!((iterations(&place), place.load().warnings), (Some(3), Vec::new()));
@@ -133,7 +138,7 @@ fn an_address_of_the_folder_gets_no_key_from_elsewhere() {
     let trusted = |toml: &str, env: &str| {
         let mut place = Place::new().file("project/adjutant.toml", toml).file("project/.env", env);
         place.sources.serves = true;
-        trust::trust(&place.sources.dirs.state, &place.sources.project).unwrap();
+        place.trust();
         place
     };
     let of = |place: &Place, provider: &str| {
@@ -172,7 +177,7 @@ fn a_host_of_the_folder_gets_no_key_from_elsewhere() {
         let place = Place::new()
             .file("project/adjutant.toml", &format!("[ollama]\n{line}\n"))
             .variable("OLLAMA_API_KEY", "of the process");
-        trust::trust(&place.sources.dirs.state, &place.sources.project).unwrap();
+        place.trust();
         let set = place.load().providers["ollama"].clone();
         assert_eq!((set.key.is_some(), set.withheld.unwrap().address), (false, address.to_owned()));
     }

@@ -195,3 +195,44 @@ fn the_person_is_asked_for_the_address_by_its_name() {
     terminal.sees("[N] no").line("y").prompts_after("/help").keys("\x04");
     terminal.ends_with(0);
 }
+
+#[cfg(unix)]
+#[test]
+fn an_address_of_a_folder_gets_no_variable_without_a_yes_that_names_it() {
+    use crate::terminal::pty::{Kind, Terminal};
+    let home = Home::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let url = format!("http://{address}/mcp");
+    let server = |secret: &str| format!("[mcp.servers.hub]\nurl = \"{url}\"\n{secret}\n");
+    for secret in
+        ["bearer_token_env = \"OPENAI_API_KEY\"", "headers = { X-Key = \"a ${OTHER} ${OPENAI_API_KEY}\" }"]
+    {
+        home.file("project/adjutant.toml", server(secret));
+        for args in [&["config", "trust"][..], &["config", "trust", "-y"], &["config", "trust", "--json"]] {
+            let refused = home.pipe(args, b"y\n").ends_with(4).says("nothing was trusted");
+            refused.says("OPENAI_API_KEY").says(&format!("http://{address}"));
+        }
+        let mut terminal = Terminal::of(home.command(&["config", "trust"]), Kind::Usual);
+        terminal.sees(&format!("hub is at http://{address} ")).sees("OPENAI_API_KEY").sees("[N] no").line("");
+        terminal.ends_with(1);
+        home.run(&["config", "trust", "--list"]).succeeds().says("no folder is trusted");
+        let mut tools = home.command(&["tools"]);
+        tools.env("OPENAI_API_KEY", "sk-proj-0123456789abcdef").output().unwrap();
+        let came = listener.accept().err().map(|error| error.kind());
+        assert_eq!(came, Some(std::io::ErrorKind::WouldBlock));
+        let mut terminal = Terminal::of(home.command(&["config", "trust"]), Kind::Usual);
+        terminal.sees("[N] no").line("y").sees("trusted as it is now");
+        terminal.ends_with(0);
+        home.run(&["config", "trust", "--revoke"]).succeeds();
+    }
+    std::fs::remove_file(home.path("project/adjutant.toml")).unwrap();
+    home.file("other.toml", server("bearer_token_env = \"OPENAI_API_KEY\""));
+    std::os::unix::fs::symlink(home.path("other.toml"), home.path("project/AGENTS.md")).unwrap();
+    home.run(&["config", "trust"]).ends_with(4).says("OPENAI_API_KEY");
+    std::fs::remove_file(home.path("project/AGENTS.md")).unwrap();
+    home.file("project/AGENTS.md", "# Rules\n\n[mcp.servers.hub] is described below.\n");
+    home.file("project/adjutant.toml", server(""));
+    home.run(&["config", "trust"]).succeeds();
+}
