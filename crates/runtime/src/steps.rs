@@ -3,6 +3,7 @@
 mod answers; // what a person says to what waits
 mod budget; // what a step may spend
 mod calls; // one call, from its intent to its end
+mod others; // words of others
 mod summarise; // room for a request
 
 use std::convert::Infallible;
@@ -407,26 +408,6 @@ impl<'a> Steps<'a> {
                 tool: call.name.clone(),
             });
         }
-    }
-
-    /// The person's words, if the model had read words of others in this turn when it proposed its last calls.
-    async fn said_before_others(&self) -> Option<String> {
-        let log = self.log.lock().await;
-        let of_turn = || log.events.iter().filter(|recorded| recorded.event.turn() == Some(self.turn));
-        let proposed =
-            of_turn().rev().find(|recorded| matches!(recorded.event, Event::ModelReplied { .. }))?.seq;
-        let reads = |tool: &str| {
-            // One that is not there any more was a server's.
-            self.inner.gate.registry.get(tool).is_none_or(|tool| tool.reads_from_others())
-        };
-        let has_read = of_turn()
-            .take_while(|recorded| recorded.seq < proposed)
-            .any(|recorded| matches!(&recorded.event, Event::CallFinished { tool, .. } if reads(tool)));
-        let said = |recorded: &Recorded| match &recorded.event {
-            Event::TurnStarted { message, .. } => Some(message.clone()),
-            _ => None,
-        };
-        has_read.then(|| of_turn().find_map(said)).flatten()
     }
 
     fn tool_context(&self, call: &CallId) -> ToolContext {

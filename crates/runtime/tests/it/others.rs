@@ -3,6 +3,7 @@
 use adjutant_core::port::Journal as _;
 use adjutant_providers::scripted::{call, text};
 use adjutant_runtime::RunContext;
+use adjutant_tools::ReadResult;
 
 use super::*;
 
@@ -102,6 +103,57 @@ async fn what_the_person_asks_for_runs_unasked() {
     agent.run_in(&mut context, "what is new?").await.unwrap();
     agent.run_in(&mut context, "send it").await.unwrap();
     assert_eq!(count.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn reading_on_in_words_of_others_is_reading_them() {
+    let store = Arc::new(InMemory::new());
+    let sent = Arc::new(AtomicUsize::new(0));
+    let reading = |name: &str| {
+        FunctionTool::new(name, "Reads.", json!({"type": "object"}), |_, _| async { Ok(json!("a b c")) })
+            .unwrap()
+            .annotated(READ)
+    };
+    let model = ScriptedModel::new(Vec::new());
+    let agent = builder(model.clone())
+        .tool(reading("read_mails").reading_from_others())
+        .tool(reading("read_notes"))
+        .tool(counting("send_money", Annotations::default(), &sent))
+        .tool(ReadResult::new(store.clone()))
+        .journal(store.clone(), "test")
+        .build()
+        .unwrap();
+    let mut context = RunContext::default();
+    let mut ids = Vec::new();
+    for name in ["read_mails", "read_notes"] {
+        let _ = model.clone().then(call(name, json!({}))).then(text("Long."));
+        let read = agent.run_in(&mut context, "read it").await.unwrap();
+        ids.push(read.decision.tool_calls[0].id.as_str().to_owned());
+    }
+    // A piece of a piece is still theirs.
+    let _ = model.clone().then(call("read_result", json!({"call": ids[0]}))).then(text("Longer."));
+    let read = agent.run_in(&mut context, "go on").await.unwrap();
+    ids.push(read.decision.tool_calls[0].id.as_str().to_owned());
+    for (id, outcome) in [
+        (ids[1].as_str(), OutcomeCategory::TaskCompleted),
+        ("of nobody", OutcomeCategory::TaskCompleted),
+        (&ids[0], OutcomeCategory::PendingConfirmation),
+        (&ids[2], OutcomeCategory::PendingConfirmation),
+    ] {
+        sent.store(0, Ordering::SeqCst);
+        let reading = call("read_result", json!({"call": id}));
+        let _ = model.clone().then(reading).then(call("send_money", json!({"to": "eve"})));
+        if outcome == OutcomeCategory::TaskCompleted {
+            let _ = model.clone().then(text("Sent."));
+        }
+        let done = agent.run_in(&mut context, "go on").await.unwrap();
+        let ran = usize::from(outcome == OutcomeCategory::TaskCompleted);
+        assert_eq!((done.outcome, sent.load(Ordering::SeqCst)), (outcome, ran), "{id}");
+        if ran == 0 {
+            let _ = model.clone().then(text("Not sent."));
+            agent.run_in(&mut context, "no").await.unwrap();
+        }
+    }
 }
 
 #[tokio::test]
