@@ -56,6 +56,21 @@ export async function modules(page) {
     }
   });
 
+  await check("markdown: marks without an end are shown as they are", async () => {
+    for (const mark of ["*", "_", "`", "- ", "[a]("]) {
+      const text = mark.repeat(20_000);
+      for (const size of [0, 500]) {
+        const { html, blocks } = await rendered(page, text, size);
+        assert.ok(html === `<p class="md-plain" dir="auto">${text}</p>`, `${mark}: ${html.slice(0, 60)}`);
+        assert.ok(blocks.length === 1 && blocks[0] === text, mark);
+      }
+    }
+    // Much that is decided on is none of that.
+    const long = "word **bold** 🖼 ".repeat(5_000);
+    assert.deepEqual(await rendered(page, long, 0), await rendered(page, long, 777));
+    assert.ok(!(await rendered(page, long, 0)).html.includes("md-plain"));
+  });
+
   await check("markdown: finished blocks are told, each once", async () => {
     const { blocks } = await rendered(page, "one\n\ntwo **strong**\n\n- a\n- b\n", 1);
     assert.deepEqual(blocks, ["one", "two strong", "ab"]);

@@ -7,6 +7,10 @@ import * as smd from "./vendor/streaming-markdown.min.js";
 
 // The parser keeps a fixed number of open elements (24) and loses its way beyond.
 const DEPTH_MAX = 18;
+// What it has not decided on yet it reads again with each character: so many characters at most.
+const UNDECIDED_MAX = 8_192;
+// Characters that are written between two looks at that.
+const SLICE = 1_024;
 const SCHEMES = new Set(["http:", "https:", "mailto:", "obsidian:"]);
 
 /** The address of a link that may be followed, or `null`. Relative ones are the page's own, and are no links. */
@@ -19,7 +23,7 @@ export function linkTarget(address) {
   }
 }
 
-class TooDeep extends Error {}
+class TooMuch extends Error {}
 
 /** Writes into `root`. `onBlock(text)` hears each finished block; `onCode(code)` makes what stands above a code block. */
 export class MarkdownWriter {
@@ -58,7 +62,14 @@ export class MarkdownWriter {
     const more = text.slice(this.#written.length);
     this.#written = text;
     if (more === "") return;
-    this.#guarded(() => smd.parser_write(this.#parser, more), more);
+    this.#guarded(() => this.#write(more), more);
+  }
+
+  #write(more) {
+    for (let at = 0; at < more.length; at += SLICE) {
+      smd.parser_write(this.#parser, more.slice(at, at + SLICE));
+      if (this.#parser.pending.length > UNDECIDED_MAX) throw new TooMuch();
+    }
   }
 
   /** Nothing comes any more. */
@@ -86,7 +97,7 @@ export class MarkdownWriter {
 
   #open(type) {
     if (type === 1) return; // the document itself
-    if (this.#nodes.length > DEPTH_MAX) throw new TooDeep();
+    if (this.#nodes.length > DEPTH_MAX) throw new TooMuch();
     const node = this.#node(type);
     this.#nodes.push(node);
   }
