@@ -56,6 +56,15 @@ fn post(service: &Running, length: usize, body: &str) -> String {
     )
 }
 
+/// Asks on new connections until one is answered.
+async fn let_in(service: &Running) {
+    let last = get(service, "/healthz").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+    let mut often = tokio::time::interval(Duration::from_millis(20));
+    while !rest(begun(service, &last).await).await.starts_with("HTTP/1.1 200 ") {
+        often.tick().await;
+    }
+}
+
 /// One answer on a connection that stays open.
 async fn answer(connection: &mut TcpStream) -> String {
     let mut words = String::new();
@@ -138,11 +147,7 @@ async fn half_bodies_make_room_before_their_time_is_up() {
     for _ in 0..12 {
         held.push(begun(&service, &post(&service, 100, "{")).await);
     }
-    let last = get(&service, "/healthz").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
-    let mut often = tokio::time::interval(Duration::from_millis(20));
-    while !rest(begun(&service, &last).await).await.starts_with("HTTP/1.1 200 ") {
-        often.tick().await;
-    }
+    let_in(&service).await;
     drop(held);
     service.stop().await;
 }
@@ -159,11 +164,7 @@ async fn answers_that_nobody_takes_make_room() {
     for _ in 0..12 {
         held.push(begun(&service, &unread(&service)).await);
     }
-    let last = get(&service, "/healthz").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
-    let mut often = tokio::time::interval(Duration::from_millis(20));
-    while !rest(begun(&service, &last).await).await.starts_with("HTTP/1.1 200 ") {
-        often.tick().await;
-    }
+    let_in(&service).await;
     drop(held);
     service.stop().await;
 }
