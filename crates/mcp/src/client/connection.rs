@@ -99,7 +99,7 @@ impl Connection {
         means: &Means,
         lifecycle: ClientLifecycleMode,
     ) -> Result<(Self, Greeting), Refused> {
-        let spawned = Process::spawn(&config.name, child, &means.handler.log, &means.children);
+        let spawned = Process::spawn(child, &means.handler.log, &means.children);
         let (process, (read, write)) = spawned.map_err(|error| cannot_start(child, &error))?;
         // The reader in front of it bounds lines, and says so.
         let transport = AsyncRwTransport::new(read, write).with_max_line_length(usize::MAX);

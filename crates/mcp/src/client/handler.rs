@@ -15,21 +15,14 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::Notify;
 
-use super::{Log, ServerName};
+use super::log::ServerLog;
 
 /// Answers one server.
 #[derive(Clone)]
 pub(super) struct Handler {
-    pub(super) server: ServerName,
-    pub(super) log: Log,
+    pub(super) log: ServerLog,
     /// Told when the server says that its tools are others now.
     pub(super) tools_changed: Arc<Notify>,
-}
-
-impl Handler {
-    fn say(&self, words: &str) {
-        (self.log)(&self.server, words);
-    }
 }
 
 impl ClientHandler for Handler {
@@ -44,12 +37,12 @@ impl ClientHandler for Handler {
         _: CreateMessageRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        self.say("asked for a model's answer (sampling); declined");
+        self.log.say("asked for a model's answer (sampling); declined");
         Err(declined("sampling/createMessage"))
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        self.say("asked for folders (roots); declined");
+        self.log.say("asked for folders (roots); declined");
         Err(declined("roots/list"))
     }
 
@@ -58,7 +51,7 @@ impl ClientHandler for Handler {
         _: ElicitRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        self.say("asked the person something (elicitation); declined");
+        self.log.say("asked the person something (elicitation); declined");
         Ok(ElicitResult::new(ElicitationAction::Decline))
     }
 
@@ -71,7 +64,7 @@ impl ClientHandler for Handler {
             serde_json::Value::String(words) => words,
             other => other.to_string(),
         };
-        self.say(&words);
+        self.log.say(&words);
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {

@@ -12,6 +12,7 @@ mod connection; // one connection, from handshake to end
 mod definition; // what a server says of a tool
 mod failure; // what a failed request means
 mod handler; // what a server asks of us
+mod log; // what a server says for people
 mod names; // what a tool is called here
 mod pins; // what a person agreed to
 mod process; // a server in a child process

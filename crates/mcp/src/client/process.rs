@@ -18,19 +18,12 @@ use secrecy::ExposeSecret as _;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::process::{ChildStdin, Command};
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use super::config::Child;
-use super::{Log, ServerName};
+use super::log::{LINE_BYTES_MAX, ServerLog};
 
 /// Bytes of one message. As many as over HTTP.
 const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Bytes of one line of words.
-const WORDS_BYTES_MAX: usize = 2_000;
-/// Lines and bytes of words that go to the log in a second; the others are counted.
-const LOGGED_LINES_MAX: u32 = 50;
-const LOGGED_BYTES_MAX: usize = 16 * 1024;
-const SECOND: Duration = Duration::from_secs(1);
 /// Last lines that are kept.
 const TAIL_LINES: usize = 8;
 /// Between the reader of standard output and the protocol.
@@ -116,12 +109,7 @@ impl Process {
     ///
     /// # Errors
     /// The program is not there, or cannot be run.
-    pub(super) fn spawn(
-        server: &ServerName,
-        child: &Child,
-        log: &Log,
-        children: &Children,
-    ) -> io::Result<(Self, Pipes)> {
+    pub(super) fn spawn(child: &Child, log: &ServerLog, children: &Children) -> io::Result<(Self, Pipes)> {
         let mut command = Command::new(&child.program);
         command
             .args(&child.arguments)
@@ -146,8 +134,7 @@ impl Process {
         let stderr = running.stderr.take().ok_or_else(missing)?;
 
         let tail = Arc::new(Mutex::new(VecDeque::new()));
-        let heard = Arc::default();
-        let words = Words { server: server.clone(), log: log.clone(), tail: tail.clone(), heard };
+        let words = Words { log: log.clone(), tail: tail.clone() };
         let (messages, ours) = tokio::io::duplex(PIPE_BYTES);
         let noise = words.clone();
         tokio::spawn(async move { forward(stdout, messages, &noise).await });
@@ -227,97 +214,28 @@ impl Drop for Process {
 /// Where words go that are no messages.
 #[derive(Clone)]
 struct Words {
-    server: ServerName,
-    log: Log,
+    log: ServerLog,
     tail: Arc<Mutex<VecDeque<String>>>,
-    heard: Arc<Mutex<Heard>>,
-}
-
-/// What was said in a second, so that a server which says too much does not fill the log.
-#[derive(Debug, Default)]
-struct Heard {
-    since: Option<Instant>,
-    lines: u32,
-    bytes: usize,
-    /// What was not logged since that was told last.
-    left_out: (u64, u64),
-}
-
-impl Heard {
-    /// Returns whether a line is logged; and before it, what is told of those that were not.
-    fn takes(&mut self, bytes: usize, now: Instant) -> (Option<String>, bool) {
-        let mut told = None;
-        if self.since.is_none_or(|since| now.duration_since(since) >= SECOND) {
-            told = self.tell();
-            (self.since, self.lines, self.bytes) = (Some(now), 0, 0);
-        }
-        let takes = self.lines < LOGGED_LINES_MAX && self.bytes + bytes <= LOGGED_BYTES_MAX;
-        if takes {
-            self.lines += 1;
-            self.bytes += bytes;
-        } else {
-            self.left_out.0 += 1;
-            self.left_out.1 += u64::try_from(bytes).unwrap_or(u64::MAX);
-        }
-        (told, takes)
-    }
-
-    /// Returns what was left out, once.
-    fn tell(&mut self) -> Option<String> {
-        let (lines, bytes) = std::mem::take(&mut self.left_out);
-        (lines > 0).then(|| format!("… {lines} lines more ({bytes} bytes), which were too many at once"))
-    }
 }
 
 impl Words {
     fn say(&self, line: &[u8]) {
-        let text = String::from_utf8_lossy(&line[..line.len().min(WORDS_BYTES_MAX)]);
-        let text = super::definition::one_line(&without_colours(&text));
-        if text.is_empty() {
-            return;
-        }
-        let (told, takes) = lock(&self.heard).takes(text.len(), Instant::now());
-        if let Some(told) = told {
-            (self.log)(&self.server, &told);
-        }
-        if takes {
-            (self.log)(&self.server, &text);
-        }
+        let Some(text) = self.log.say(&String::from_utf8_lossy(line)) else { return };
         let mut tail = lock(&self.tail);
         if tail.len() == TAIL_LINES {
             tail.pop_front();
         }
         tail.push_back(text);
     }
-
-    /// Tells what was left out at last.
-    fn end(&self) {
-        if let Some(told) = lock(&self.heard).tell() {
-            (self.log)(&self.server, &told);
-        }
-    }
-}
-
-/// The text without the sequences that colour a terminal: many programs colour what nobody looks at.
-fn without_colours(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("\u{1b}[") {
-        plain.push_str(before);
-        let end = after.find(|letter: char| ('@'..='~').contains(&letter));
-        rest = end.map_or("", |end| &after[end + 1..]);
-    }
-    plain.push_str(rest);
-    plain
 }
 
 /// Reads lines of words to the end.
 async fn listen(stream: impl AsyncRead + Unpin, words: &Words) {
-    let mut lines = Lines::new(stream, WORDS_BYTES_MAX);
+    let mut lines = Lines::new(stream, LINE_BYTES_MAX);
     while let Ok(Some(line)) = lines.next().await {
         words.say(line.bytes);
     }
-    words.end();
+    words.log.end();
 }
 
 /// Hands messages on; what is none is words. A message that is too large ends the connection: nobody may wait for an answer
@@ -414,23 +332,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ServerName;
     use super::*;
-
-    #[test]
-    fn colours_are_no_words() {
-        assert_eq!(without_colours("\u{1b}[1;31mfatal\u{1b}[0m: no \u{1b}[2Ktoken"), "fatal: no token");
-        assert_eq!(without_colours("plain, cut off \u{1b}[31"), "plain, cut off ");
-    }
 
     #[tokio::test]
     async fn a_flood_of_words_is_counted_and_the_last_of_them_are_kept() {
         let logged = Arc::new(Mutex::new(Vec::new()));
         let log = logged.clone();
         let words = Words {
-            server: ServerName::new("flood").unwrap(),
-            log: Arc::new(move |_, line: &str| lock(&log).push(line.to_owned())),
+            log: ServerLog::new(
+                ServerName::new("flood").unwrap(),
+                Arc::new(move |_, line: &str| lock(&log).push(line.to_owned())),
+            ),
             tail: Arc::default(),
-            heard: Arc::default(),
         };
         let flood: String = (0..100_000).map(|number| format!("line {number}\n")).collect();
         listen(flood.as_bytes(), &words).await;
@@ -441,21 +355,6 @@ mod tests {
         assert_eq!(logged.len() + left_out, 100_000);
         assert!(logged.last().unwrap().starts_with('…'), "{logged:?}");
         assert_eq!(tail.back().unwrap(), "line 99999");
-    }
-
-    #[test]
-    fn a_second_has_room_for_so_many_lines_and_bytes() {
-        let (mut heard, start) = (Heard::default(), Instant::now());
-        for _ in 0..LOGGED_LINES_MAX {
-            assert_eq!(heard.takes(10, start), (None, true));
-        }
-        assert_eq!([heard.takes(10, start), heard.takes(5, start)], [(None, false), (None, false)]);
-        let next = start + SECOND;
-        let told = "… 2 lines more (15 bytes), which were too many at once".to_owned();
-        assert_eq!(heard.takes(LOGGED_BYTES_MAX, next), (Some(told), true));
-        assert_eq!(heard.takes(1, next), (None, false));
-        assert_eq!(heard.takes(1, next + SECOND).0.unwrap().split(' ').nth(1), Some("1"));
-        assert_eq!(heard.tell(), None);
     }
 
     #[tokio::test]

@@ -354,7 +354,7 @@ impl Server {
                 )))
             }
             Ok(Err(error)) => {
-                (self.means.handler.log)(&self.config.name, &words(&error));
+                self.means.handler.log.say(&words(&error));
                 Err(self.lost(
                     &format!("the connection to the MCP server {server} broke before {tool} was answered"),
                     harmless,
@@ -418,7 +418,7 @@ impl Server {
                     }
                 }
             };
-            (self.means.handler.log)(&self.config.name, &format!("lost: {reason}"));
+            self.means.handler.log.say(&format!("lost: {reason}"));
             if began.elapsed() >= self.config.backoff.good_after {
                 attempts = 0;
             }
@@ -472,8 +472,12 @@ impl Server {
         };
         match listed {
             Ok(Ok((tools, _))) => self.compare(tools),
-            Ok(Err(error)) => (self.means.handler.log)(&self.config.name, &words(&error)),
-            Err(_) => (self.means.handler.log)(&self.config.name, "does not list its tools any more"),
+            Ok(Err(error)) => {
+                self.means.handler.log.say(&words(&error));
+            }
+            Err(_) => {
+                self.means.handler.log.say("does not list its tools any more");
+            }
         }
     }
 

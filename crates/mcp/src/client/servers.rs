@@ -11,6 +11,7 @@ use super::config::{Injected, listed};
 use super::connection::{Means, TOOLS_MAX};
 use super::definition::judge;
 use super::handler::Handler;
+use super::log::ServerLog;
 use super::process::Children;
 use super::report::{Health, JoinedTool, LeftOut, ServerReport};
 use super::server::Server;
@@ -96,8 +97,7 @@ impl Servers {
         surroundings: &Surroundings,
     ) -> impl Future<Output = (Arc<Server>, Option<Started>)> + use<> {
         let handler = Handler {
-            server: config.name.clone(),
-            log: surroundings.log.clone(),
+            log: ServerLog::new(config.name.clone(), surroundings.log.clone()),
             tools_changed: Arc::new(Notify::new()),
         };
         let means = Means { http: surroundings.http.clone(), handler, children: self.children.clone() };

@@ -143,6 +143,7 @@ impl Server {
             tool("too_huge", writes.clone()),
             tool("change", writes.clone()),
             tool("change_nothing", writes.clone()),
+            tool("log_much", writes.clone()),
             tool("ask", writes),
             json!({
                 "name": "Delete-Everything", "title": "Delete \u{1b}everything",
@@ -198,6 +199,12 @@ impl Server {
             "change_nothing" => {
                 send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
                 text(id, "the same");
+            }
+            "log_much" => {
+                let params = json!({"level": "info", "data": "x".repeat(5_000)});
+                let said = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params});
+                (0..2_000).for_each(|_| send(&said));
+                text(id, "said");
             }
             "ask" => {
                 self.asked = vec![id.clone()];

@@ -370,3 +370,15 @@ async fn one_bad_server_keeps_no_other_away() {
     assert_eq!(&health[1..], ["disabled", "failed: not set in the environment: TOKEN", "connected"]);
     call(&servers, "odd__echo").await.unwrap();
 }
+
+#[tokio::test]
+async fn what_a_server_logs_is_bounded_however_it_says_it() {
+    let (surroundings, said) = surroundings();
+    let servers = Servers::start(vec![odd("usual")], surroundings).await.unwrap();
+    call(&servers, "odd__log_much").await.unwrap();
+    servers.stop().await;
+    let said = said.lock().unwrap();
+    let logged: Vec<&String> = said.iter().filter(|line| line.contains("xxx")).collect();
+    assert!(!logged.is_empty() && logged.len() < 2_000, "{} lines", logged.len());
+    assert!(logged.iter().all(|line| line.len() < 2_100), "{} bytes", logged[0].len());
+}
