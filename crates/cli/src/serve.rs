@@ -6,6 +6,7 @@ mod dispatch; // who has conversations go on, if not this process
 mod session; // the token of whoever starts it
 mod state; // where other processes of this machine find it
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use adjutant_core::CancellationToken;
@@ -137,22 +138,29 @@ pub(crate) async fn run(
     };
     let serving =
         async { tokio::try_join!(service.run(stop.clone(), |event| report(screen, event)), working) };
-    let removing = db::remove_old_daily(settings, &*store, screen);
-    tokio::pin!(serving, removing);
-    loop {
-        tokio::select! {
-            () = &mut removing => {}
-            served = &mut serving => {
-                served?;
-                break;
-            }
-            () = stops.next() => {
-                if stop.is_cancelled() {
-                    screen.note("stopped at once; what was running goes on with the next start");
-                    return Ok(Exit::Interrupted);
+    let beside = async {
+        tokio::join!(
+            db::remove_old_daily(settings, &*store, screen),
+            servers::keep_telling(servers.as_ref(), screen)
+        );
+    };
+    {
+        let (mut serving, mut beside) = (pin!(serving), pin!(beside));
+        loop {
+            tokio::select! {
+                () = &mut beside => {}
+                served = &mut serving => {
+                    served?;
+                    break;
                 }
-                screen.note("stopping: what runs may end; once more stops at once");
-                stop.cancel();
+                () = stops.next() => {
+                    if stop.is_cancelled() {
+                        screen.note("stopped at once; what was running goes on with the next start");
+                        return Ok(Exit::Interrupted);
+                    }
+                    screen.note("stopping: what runs may end; once more stops at once");
+                    stop.cancel();
+                }
             }
         }
     }

@@ -1,10 +1,12 @@
 //! Other people's tools: the MCP servers of the configuration, started and told about.
 
+use std::future::pending;
 use std::io::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjutant_core::Capabilities;
-use adjutant_mcp::client::{Health, Log, ServerConfig, Servers, StartError, Surroundings, Via};
+use adjutant_mcp::client::{Health, Log, ServerConfig, ServerName, Servers, StartError, Surroundings, Via};
 use adjutant_providers::Transport;
 
 use crate::config::Settings;
@@ -12,6 +14,9 @@ use crate::display::clean_line;
 use crate::error::CliError;
 use crate::pins::PinFiles;
 use crate::screen::Screen;
+
+/// A server may change its tools all the time; nobody reads more often.
+const NEWS_PAUSE: Duration = Duration::from_secs(1);
 
 /// Starts what is configured for this model, and says which of it did not come, and which tools are left out.
 ///
@@ -81,7 +86,20 @@ pub(crate) fn surroundings(
 
 /// Tells what changed at the servers since it was told last.
 pub(crate) fn tell_news(servers: &Servers, screen: &Screen) {
-    for (name, news) in servers.news() {
+    tell(servers.news(), screen);
+}
+
+/// Tells what changes at the servers, for as long as it is polled.
+pub(crate) async fn keep_telling(servers: Option<&Servers>, screen: &Screen) {
+    let Some(servers) = servers else { return pending().await };
+    loop {
+        tell(servers.next_news().await, screen);
+        tokio::time::sleep(NEWS_PAUSE).await;
+    }
+}
+
+fn tell(news: Vec<(ServerName, String)>, screen: &Screen) {
+    for (name, news) in news {
         screen.note(&format!("MCP server {name}: {news}"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -25,6 +25,14 @@ pub(crate) struct Answer {
 impl Serving {
     /// Starts `serve --json` and waits until it listens.
     pub(crate) fn start(command: &mut Command) -> Self {
+        let (serving, mut words) = Self::start_heard(command);
+        // Its words are read on, so that it never waits for a reader.
+        std::thread::spawn(move || std::io::copy(&mut words, &mut std::io::sink()));
+        serving
+    }
+
+    /// The same, with its standard error.
+    pub(crate) fn start_heard(command: &mut Command) -> (Self, ChildStderr) {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -34,10 +42,8 @@ impl Serving {
             panic!("it does not serve ({error}): {line}{words}")
         });
         let address = announced["url"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
-        // Its words are read on, so that it never waits for a reader.
-        let mut words = child.stderr.take().unwrap();
-        std::thread::spawn(move || std::io::copy(&mut words, &mut std::io::sink()));
-        Self { child, announced, address }
+        let words = child.stderr.take().unwrap();
+        (Self { child, announced, address }, words)
     }
 
     /// Its process.

@@ -25,6 +25,8 @@ use super::{ChangedTool, Health, PinnedTools, Pins, ServerConfig, Via, result};
 const AFTER_CANCEL: Duration = Duration::from_secs(2);
 /// Changed tools whose names are told.
 const NAMED_MAX: usize = 10;
+/// Characters of a name that are told.
+const NAME_MAX: usize = 64;
 /// The turn's `tool_timeout`, if it is the usual one: a call that waits for its server must not wait that long.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -36,6 +38,8 @@ pub(super) struct Server {
     /// What it offered when its tools joined, and what it offers now.
     offered: Mutex<Offered>,
     pins: Option<Arc<dyn Pins>>,
+    /// Told when there is something that a person should know.
+    has_news: Arc<Notify>,
     /// A call wants it, though it was given up.
     wanted: Notify,
     stop: CancellationToken,
@@ -58,6 +62,8 @@ struct Offered {
     changed: BTreeSet<String>,
     /// What a person should know, and was not told yet.
     news: Vec<String>,
+    /// The same of the tools that changed last: a server may change them all the time.
+    change: Option<String>,
 }
 
 impl Server {
@@ -65,11 +71,12 @@ impl Server {
         config: ServerConfig,
         means: Means,
         pins: Option<Arc<dyn Pins>>,
+        has_news: Arc<Notify>,
         stop: CancellationToken,
     ) -> Arc<Self> {
         let (state, _) = watch::channel(State::Down(Health::Disabled));
         let (offered, wanted) = (Mutex::default(), Notify::new());
-        Arc::new(Self { config, means, state, offered, pins, wanted, stop })
+        Arc::new(Self { config, means, state, offered, pins, has_news, wanted, stop })
     }
 
     /// Starts it, and keeps it from then on. Returns the tools that join, and whether it has more than are looked at. One whose
@@ -122,7 +129,7 @@ impl Server {
                 Some(connection)
             }
             Err(reason) => {
-                self.offered().news.push(format!("did not start, its tools cannot be used: {reason}"));
+                self.tell(format!("did not start, its tools cannot be used: {reason}"));
                 let mut attempts = self.config.backoff.attempts_max;
                 self.bring_back(reason, &mut attempts).await
             }
@@ -165,7 +172,12 @@ impl Server {
                 )
             }
         };
+        self.tell(news);
+    }
+
+    fn tell(&self, news: String) {
         self.offered().news.push(news);
+        self.has_news.notify_one();
     }
 
     fn greeted(&self, greeting: Greeting) {
@@ -175,7 +187,10 @@ impl Server {
 
     /// Takes what a person should know and was not told yet.
     pub(super) fn news(&self) -> Vec<String> {
-        std::mem::take(&mut self.offered().news)
+        let mut offered = self.offered();
+        let mut news = std::mem::take(&mut offered.news);
+        news.extend(offered.change.take());
+        news
     }
 
     /// Returns the tools that are others than those that joined, and all that it has now, to be agreed to: of one moment, so that
@@ -491,13 +506,15 @@ impl Server {
         let changed: BTreeSet<String> =
             then.symmetric_difference(&today).map(|(name, _)| name.clone()).collect();
         if let Some(pins) = self.pins.as_ref().filter(|_| !changed.is_empty() && changed != offered.changed) {
-            let names: Vec<String> = changed.iter().take(NAMED_MAX).map(|name| one_line(name)).collect();
+            let name = |name: &String| one_line(&name.chars().take(NAME_MAX).collect::<String>());
+            let names: Vec<String> = changed.iter().take(NAMED_MAX).map(name).collect();
             let more = if changed.len() > NAMED_MAX { ", …" } else { "" };
-            offered.news.push(format!(
+            offered.change = Some(format!(
                 "tools that changed since they were agreed to are not used: {}{more}; to look at the change and agree to it: {}",
                 names.join(", "),
                 pins.how_to_accept(&self.config.name)
             ));
+            self.has_news.notify_one();
         }
         offered.changed = changed;
         offered.now = Some(now);

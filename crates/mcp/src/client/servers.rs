@@ -49,6 +49,7 @@ pub struct StartError {
 pub struct Servers {
     all: Vec<Entry>,
     children: Arc<Children>,
+    has_news: Arc<Notify>,
     stop: CancellationToken,
 }
 
@@ -73,7 +74,7 @@ impl Servers {
         let children = Arc::new(Children::default());
         let stop = CancellationToken::new();
         // From here on, dropping it ends whatever was started.
-        let mut servers = Self { all: Vec::new(), children, stop };
+        let mut servers = Self { all: Vec::new(), children, has_news: Arc::default(), stop };
         let starting = configs.into_iter().map(|config| servers.start_one(config, &surroundings));
         let started = join_all(starting.collect::<Vec<_>>()).await;
         let mut taken = BTreeSet::new();
@@ -102,7 +103,8 @@ impl Servers {
         };
         let means = Means { http: surroundings.http.clone(), handler, children: self.children.clone() };
         let disabled = config.disabled;
-        let server = Server::new(config, means, surroundings.pins.clone(), self.stop.clone());
+        let pins = surroundings.pins.clone();
+        let server = Server::new(config, means, pins, self.has_news.clone(), self.stop.clone());
         async move {
             let greeting = if disabled { None } else { Some(server.start().await) };
             (server, greeting)
@@ -159,6 +161,17 @@ impl Servers {
             entry.server.news().into_iter().map(move |news| (name.clone(), news)).collect::<Vec<_>>()
         };
         self.all.iter().flat_map(of).collect()
+    }
+
+    /// Waits until there is something that [`Servers::news`] returns, and takes it. For one caller at a time.
+    pub async fn next_news(&self) -> Vec<(ServerName, String)> {
+        loop {
+            let news = self.news();
+            if !news.is_empty() {
+                return news;
+            }
+            self.has_news.notified().await;
+        }
     }
 
     /// Returns the tools of a server that are others than those that joined, and all that it has now, to be kept by

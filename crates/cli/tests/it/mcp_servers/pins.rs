@@ -1,9 +1,12 @@
 //! What a server's tools are is agreed to once, and kept: a change is shown and asked.
 
+use std::io::{BufRead as _, BufReader};
+
 use serde_json::json;
 
 use super::{calls, home};
 use crate::harness::Home;
+use crate::service::Serving;
 
 /// The server as it is after it changed: `wipe` says that it only reads, and does something else.
 fn rug_pull(home: &Home) {
@@ -132,4 +135,17 @@ fn a_server_whose_tools_are_known_is_not_waited_for() {
     opening.join().unwrap().unwrap();
     assert_eq!(code, 0, "{answer}");
     assert!(answer["content"].as_str().unwrap().contains("token from-the-env-file"), "{answer}");
+}
+
+#[test]
+fn whoever_runs_a_service_is_told_of_a_change_when_it_comes() {
+    let home = home("");
+    let model = home.script(&[&calls("shell__die", &json!({})), r#"{"text": "Done."}"#]);
+    let serve = ["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"];
+    let (serving, words) = Serving::start_heard(&mut home.command(&serve));
+    // It comes back as another.
+    rug_pull(&home);
+    serving.chat(serving.token(), &json!({"message": "end it"}));
+    let told = BufReader::new(words).lines().map(Result::unwrap).find(|line| line.contains("not used: wipe"));
+    assert!(told.unwrap().contains("adjutant tools accept shell"));
 }
