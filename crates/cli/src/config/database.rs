@@ -32,6 +32,16 @@ impl Database {
         };
         (!path.is_empty()).then(|| Self::Sqlite(PathBuf::from(path)))
     }
+
+    /// Returns whether nothing else has to be known to open it: the address has a password, or it is a file.
+    pub(crate) fn has_password(&self) -> bool {
+        match self {
+            Self::Sqlite(_) => true,
+            Self::Postgres(address) => Url::parse(address).is_ok_and(|url| {
+                url.password().is_some() || url.query_pairs().any(|(name, _)| name == "password")
+            }),
+        }
+    }
 }
 
 impl fmt::Display for Database {

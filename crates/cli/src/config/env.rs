@@ -52,8 +52,27 @@ impl Sources {
                 (path, text, false)
             }
         };
+        if of_folder && let Some(name) = text.as_deref().and_then(|text| self.named_variable(text)) {
+            return Err(CliError::configuration(format!("{} uses your variable {name}", path.display()))
+                .because("a folder's file could put what is in it, such as a key, into an address")
+                .or_try(format!("write the value itself, in the place of ${name} or ${{{name}}}"))
+                .or_try("--env-file .env, if the file is yours"));
+        }
         let variables = env_variables(&text.unwrap_or_default(), &path)?;
         Ok(EnvFile { path, variables, of_folder, not_trusted })
+    }
+
+    /// Returns a variable of the process that the text of a `.env` file may take the value of. What is quoted so that it stays as it is
+    /// counts too.
+    fn named_variable(&self, text: &str) -> Option<&str> {
+        text.match_indices('$')
+            .find_map(|(at, _)| {
+                let rest = &text[at + 1..];
+                let rest = rest.strip_prefix('{').unwrap_or(rest);
+                // Where a name ends is for the library to say.
+                self.variables.keys().find(|name| !name.is_empty() && rest.starts_with(name.as_str()))
+            })
+            .map(String::as_str)
     }
 
     fn own_env_file(&self) -> PathBuf {

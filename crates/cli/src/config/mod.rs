@@ -275,6 +275,7 @@ impl Sources {
         let of_folder = of_folder.chain(env_file.of_folder.then(|| env_file.path.clone())).collect();
         let secrets =
             Secrets { process: &self.variables, file: &env_file, credentials: &credentials, of_folder };
+        values.check_database(&secrets)?;
         warnings.extend(credentials.warnings.iter().cloned());
         warnings.extend(layers::misspelt(&env_file.variables));
         warnings.extend(layers::misspelt(&self.variables));

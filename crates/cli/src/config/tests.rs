@@ -171,6 +171,58 @@ fn an_address_of_the_folder_gets_no_key_from_elsewhere() {
 
 #[cfg(feature = "ollama")]
 #[test]
+fn a_database_of_the_folder_gets_no_password_from_elsewhere() {
+    let load = |url: &str, variable: &str| {
+        let place = Place::new()
+            .file("project/adjutant.toml", &format!("[serve]\ndatabase_url = \"{url}\"\n"))
+            .variable(variable, "secret");
+        place.trust();
+        place.sources.load()
+    };
+    for variable in ["PGPASSWORD", "PGPASSFILE"] {
+        for url in ["postgres://ana@evil.example/d", "postgresql:///d?host=127.0.0.1"] {
+            let refused = load(url, variable).unwrap_err();
+            assert!(refused.message.contains(variable), "{}", refused.message);
+        }
+        for url in ["postgres://ana:own@h/d", "postgres://h/d?password=own", "sqlite:a.db"] {
+            assert!(load(url, variable).is_ok(), "{url}");
+        }
+    }
+    assert!(load("postgres://ana@h/d", "PGUSER").is_ok());
+    let home = Place::new()
+        .file("project/adjutant.toml", "[serve]\ndatabase_url = \"postgres://h/d\"\n")
+        .file(".pgpass", "*:*:*:*:secret");
+    let root = home.root.path().to_string_lossy().into_owned();
+    let home = home.variable("HOME", &root);
+    home.trust();
+    assert!(home.sources.load().unwrap_err().message.contains("~/.pgpass"));
+    // What the person says themselves is theirs to say.
+    let own = Place::new().variable("DATABASE_URL", "postgres://ana@h/d").variable("PGPASSWORD", "secret");
+    assert!(own.sources.load().is_ok());
+}
+
+#[test]
+fn variables_of_the_process_stay_out_of_the_folders_env_file() {
+    let load = |env: &str, named: bool| {
+        let mut place = Place::new().file("project/.env", env).variable("MY_KEY", "secret");
+        place.sources.serves = true;
+        if named {
+            place.sources.env_file = Some(place.sources.project.join(".env"));
+        }
+        place.trust();
+        place.sources.load()
+    };
+    for value in ["http://h/${MY_KEY}", "http://h/$MY_KEY", "\"a ${MY_KEY}\"", "$$MY_KEY", "a'$'${MY_KEY}"] {
+        let line = format!("OPENAI_BASE_URL={value}\n");
+        let refused = load(&line, false).unwrap_err();
+        assert!(refused.message.contains("uses your variable MY_KEY"), "{}", refused.message);
+        assert!(!refused.message.contains("secret"));
+    }
+    assert!(load("A=\"http://h/${MY_KEY}\"\n", true).is_ok());
+    assert!(load("A=1\nB=$A\nC='p$ss'\n", false).is_ok());
+}
+
+#[test]
 fn a_host_of_the_folder_gets_no_key_from_elsewhere() {
     for (line, address) in [("host = \"evil.example\"", "evil.example:11434"), ("port = 77", "localhost:77")]
     {

@@ -1,13 +1,16 @@
 //! Keys that are not sent to an address which a file of the working directory names, unless their person agrees.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use adjutant_providers::Provider;
 use secrecy::SecretString;
 
 use super::env::Secrets;
+use super::key::{DATABASE, Value};
 use super::layers::Origin;
 use super::{ProviderSettings, Values};
+use crate::error::CliError;
 
 /// A key that is not the working directory's, while the address that it would be sent to is.
 #[derive(Debug, Clone)]
@@ -45,6 +48,29 @@ impl Values {
             }
             (found, _) => (found.map(|found| found.key), None),
         }
+    }
+
+    /// Sees to it that a database which the working directory names is not opened with a password from elsewhere.
+    ///
+    /// # Errors
+    /// It would be: whoever is at that address would get it.
+    pub(super) fn check_database(&self, secrets: &Secrets<'_>) -> Result<(), CliError> {
+        let slot = self.0.iter().find(|slot| slot.0.name == DATABASE && secrets.is_of_folder(&slot.2));
+        let Some((_, Some(Value::Database(database)), origin)) = slot else { return Ok(()) };
+        if database.has_password() {
+            return Ok(());
+        }
+        let file = secrets.process.get("HOME").map(|home| Path::new(home).join(".pgpass"));
+        let found = ["PGPASSWORD", "PGPASSFILE"].into_iter().find(|name| secrets.process.contains_key(*name));
+        let found = found.or(file.filter(|file| file.is_file()).map(|_| "~/.pgpass"));
+        found.map_or(Ok(()), |found| {
+            Err(CliError::configuration(format!("your password ({found}) is not sent to {database}"))
+                .because(format!(
+                    "{origin}, a file of this folder, names the address, and has no password for it"
+                ))
+                .or_try("--database ADDRESS    an address that you say yourself")
+                .or_try("the password in the folder's own address"))
+        })
     }
 
     /// Returns the address that a file of the working directory gives a provider, and which file does.
