@@ -2,6 +2,7 @@
 //!
 //! Whatever they say, they cannot move the cursor, write the clipboard, hide words or reverse them.
 
+use adjutant_core::is_hidden;
 use termimad::StrFit;
 
 /// Removes what a terminal would obey: C0 (but newline and tab), DEL, C1 and the bidi controls that reorder text; and
@@ -48,26 +49,6 @@ pub(crate) fn json_line(value: &impl serde::Serialize) -> String {
         }
     }
     line
-}
-
-/// Whether a terminal obeys the character instead of showing it.
-pub(crate) fn is_control(c: char) -> bool {
-    // `char::is_control` is exactly C0, DEL and C1. The others: Unicode Annex 9, embeddings, overrides and isolates.
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Whether a terminal obeys the character, or shows nothing where it stands and joins nothing by it.
-fn is_hidden(c: char) -> bool {
-    is_control(c)
-        || matches!(
-            c,
-            // Soft hyphen, Hangul and Khmer fillers, Mongolian vowel separator.
-            '\u{ad}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{3164}' | '\u{ffa0}'
-            // Zero-width space; word joiner and invisible operators; deprecated format characters; byte order mark.
-            | '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{feff}'
-            // Annotations, and tags, which spell whole sentences unseen.
-            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
-        )
 }
 
 /// One line in several of at most so many columns, cut at blanks where there are any.

@@ -138,7 +138,7 @@ mod tests {
     #[track_caller]
     fn check(event: &RunEvent, expected: Value) {
         let line = line(event).unwrap();
-        assert!(!line.chars().any(crate::display::is_control), "{line:?}");
+        assert!(!line.chars().any(adjutant_core::is_control), "{line:?}");
         assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), expected);
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{Annotations, Effect, Permission, UserId, nearest};
+use adjutant_core::{Annotations, Effect, Permission, UserId, nearest, visible};
 use adjutant_mcp::client::{
     ChangedTool, Health, JoinedTool, PinnedTools, Pins, ServerConfig, ServerName, ServerReport, Servers,
     Surroundings,
@@ -136,7 +136,7 @@ fn change_json(change: &ChangedTool) -> Value {
 
 /// Tells each change whole: a yes is to all of it.
 fn tell_changes(screen: &Screen, server: &ServerName, changes: &[ChangedTool]) {
-    let tell = |line: String| screen.answer_line(&clean_line(&line));
+    let tell = |line: String| screen.answer_line(&clean_line(&visible(&line)));
     if changes.is_empty() {
         tell(format!("MCP server {server} has the tools that were agreed to."));
     }

@@ -8,6 +8,7 @@ use crate::event::{GateVerdict, Refusal};
 use crate::id::UserId;
 use crate::registry::ToolRegistry;
 use crate::tool::{Prepared, ToolCall, ToolContext, ToolDefinition};
+use crate::visible::visible;
 
 /// What a policy says to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,9 +202,10 @@ impl Gate {
             Permission::Confirm => {
                 // Whoever chose the arguments chose their order too, and with it what is read first.
                 let arguments = definition.in_order(arguments);
-                let mut preview = preview.unwrap_or_else(|| {
+                let preview = preview.unwrap_or_else(|| {
                     format!("{} {}", call.name, serde_json::Value::Object(arguments.clone()))
                 });
+                let mut preview = visible(&preview);
                 if suspect {
                     preview.push_str(AFTER_OTHERS);
                 }

@@ -32,6 +32,7 @@ mod tool; // what can be called
 mod trace; // where the time of a turn went
 mod transcript; // what was said, to be read again
 pub mod turn; // what happens next
+mod visible; // what nobody sees
 pub mod weak; // tool calling for models that cannot be trusted with it
 pub mod words; // what the person reads
 
@@ -62,6 +63,7 @@ pub use tokio_util::sync::CancellationToken;
 pub use tool::*;
 pub use trace::{Step, StepKind, trace};
 pub use transcript::{TranscriptCall, TranscriptMessage, transcript};
+pub use visible::{is_control, is_hidden, visible};
 
 /// A future that can be sent between threads, as the ports return it.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::{Arguments, Effect, Prepared, Probe, Tool, ToolContext, ToolError};
+use adjutant_core::{Arguments, Effect, Prepared, Probe, Tool, ToolContext, ToolError, visible};
 use futures::FutureExt as _;
 use serde_json::Value;
 
@@ -76,7 +76,7 @@ pub(crate) async fn preview(
     let limit = tool.timeout().unwrap_or(default_timeout);
     let look = AssertUnwindSafe(async { tool.prepare(context, arguments.clone()).await }).catch_unwind();
     match tokio::time::timeout(limit, look).await {
-        Ok(Ok(Ok(Prepared::Ready { preview, .. }))) => preview,
+        Ok(Ok(Ok(Prepared::Ready { preview, .. }))) => preview.as_deref().map(visible),
         Ok(Ok(Ok(Prepared::Ask { .. }) | Err(_)) | Err(_)) | Err(_) => None,
     }
 }

@@ -125,7 +125,7 @@ mod tests {
         for text in crate::display::hostile::texts() {
             let question = question(&waiting(&text, &text), false);
             assert!(
-                !question.contains('\n') && !question.chars().any(crate::display::is_control),
+                !question.contains('\n') && !question.chars().any(adjutant_core::is_control),
                 "{question:?}"
             );
         }

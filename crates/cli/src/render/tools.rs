@@ -116,7 +116,7 @@ mod tests {
         );
         let line = running.begin(&long);
         assert!(line.chars().count() <= 4 + NAME_CHARS + 1 + ARGUMENTS_CHARS, "{line}");
-        assert!(!line.chars().any(crate::display::is_control), "{line:?}");
+        assert!(!line.chars().any(adjutant_core::is_control), "{line:?}");
     }
 
     #[test]

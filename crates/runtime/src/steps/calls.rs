@@ -13,7 +13,7 @@ use std::sync::Arc;
 use adjutant_core::turn::{CallEnd, Turn};
 use adjutant_core::{
     Arguments, CallId, Doubt, Effect, Event, GateVerdict, IdempotencyKey, PendingCall, Probe, ResolvedBy,
-    Tool, ToolCall, ToolContext, ToolError, ToolResult, Verdict, doubt_digest, words,
+    Tool, ToolCall, ToolContext, ToolError, ToolResult, Verdict, doubt_digest, visible, words,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -323,7 +323,7 @@ impl Steps<'_> {
         call: Call<'_>,
     ) -> String {
         let known = self.known_preview(turn, tool, context, call).await;
-        known.unwrap_or_else(|| format!("{} {}", call.tool, Value::Object(call.arguments.clone())))
+        known.unwrap_or_else(|| visible(&format!("{} {}", call.tool, Value::Object(call.arguments.clone()))))
     }
 
     /// What the call touches, in the person's words: as it was confirmed, else as the tool has it now.

@@ -45,6 +45,21 @@ async fn a_delete_waits_and_a_yes_runs_exactly_what_was_shown() {
 }
 
 #[tokio::test]
+async fn what_nobody_sees_is_written_out_in_what_is_agreed_to() {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let annotations = Annotations { destructive: true, ..Annotations::default() };
+    // Tags spell "all" where a terminal and a browser show nothing.
+    let replies = vec![call("send", json!({"text": "hi\u{e0061}\u{e006c}\u{e006c}"})), text("Sent.")];
+    let agent =
+        builder(ScriptedModel::new(replies)).tool(counting("send", annotations, &sent)).build().unwrap();
+    let mut context = RunContext::default();
+    let asked = agent.run_in(&mut context, "send it").await.unwrap();
+    let shown = r#"hi\u{e0061}\u{e006c}\u{e006c}"#;
+    assert!(asked.content.contains(shown), "{}", asked.content);
+    assert!(asked.decision.pending[0].preview.contains(shown));
+}
+
+#[tokio::test]
 async fn a_denial_is_a_result_and_leaves_everything() {
     let tasks = with_task("Buy milk").await;
     let (agent, model) = task_agent(&tasks, delete_milk());

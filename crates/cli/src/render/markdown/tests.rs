@@ -2,7 +2,7 @@ use expect_test::{Expect, expect};
 
 use super::super::blocks::Blocks;
 use super::*;
-use crate::display::is_control;
+use adjutant_core::is_control;
 
 fn shown(source: &str, columns: usize, styled: bool) -> String {
     let (look, mut blocks) = (Look::new(styled), Blocks::default());

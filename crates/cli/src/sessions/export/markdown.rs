@@ -198,7 +198,7 @@ mod tests {
         for shown in
             [quoted("a\u{1b}[2Jb"), fenced("text", "a\u{1b}[2Jb"), code("a\u{9b}b"), heading("a\u{202e}b")]
         {
-            assert!(!shown.chars().any(|c| c != '\n' && crate::display::is_control(c)), "{shown:?}");
+            assert!(!shown.chars().any(|c| c != '\n' && adjutant_core::is_control(c)), "{shown:?}");
         }
     }
 }

@@ -138,6 +138,17 @@ fn a_server_whose_tools_are_known_is_not_waited_for() {
 }
 
 #[test]
+fn a_change_that_nobody_sees_is_shown() {
+    let home = home("");
+    home.run(&["tools"]).succeeds();
+    let changed =
+        include_str!("server.sh").replace("Deletes everything.", "Deletes everything.\u{e0061}\u{e006c}");
+    home.file("server.sh", &changed);
+    let shown = home.run(&["tools", "accept", "shell"]).ends_with(4);
+    assert!(shown.stdout.contains(r"description now: Deletes everything.\u{e0061}\u{e006c}"), "{shown:?}");
+}
+
+#[test]
 fn whoever_runs_a_service_is_told_of_a_change_when_it_comes() {
     let home = home("");
     let model = home.script(&[&calls("shell__die", &json!({})), r#"{"text": "Done."}"#]);

@@ -1,0 +1,79 @@
+//! Characters that nobody sees.
+
+use std::fmt::Write as _;
+
+/// Returns whether a terminal obeys the character, or shows nothing where it stands and joins nothing by it.
+#[must_use]
+pub fn is_hidden(c: char) -> bool {
+    is_control(c)
+        || matches!(
+            c,
+            // Soft hyphen, Hangul and Khmer fillers, Mongolian vowel separator.
+            '\u{ad}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{3164}' | '\u{ffa0}'
+            // Zero-width space; word joiner and invisible operators; deprecated format characters; byte order mark.
+            | '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{feff}'
+            // Annotations, and tags, which spell whole sentences unseen.
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// Returns whether a terminal obeys the character instead of showing it.
+#[must_use]
+pub fn is_control(c: char) -> bool {
+    // `char::is_control` is exactly C0, DEL and C1. The others: Unicode Annex 9, embeddings, overrides and isolates.
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Returns the text with what nobody sees in it written out, such as `\u{200b}`: what a person agrees to has to be seen. Line breaks and
+/// tabs stay, and so does what joins letters or emoji.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut whole = String::with_capacity(text.len());
+    let mut before = None;
+    for c in text.chars() {
+        let chooses_no_look = match c {
+            // They choose among the looks of a symbol; behind a letter they choose nothing, and may spell something.
+            '\u{fe00}'..='\u{fe0f}' => {
+                before.is_none_or(|before: char| before.is_ascii_alphabetic() || is_selector(before))
+            }
+            _ => is_selector(c),
+        };
+        if !matches!(c, '\n' | '\t') && (is_hidden(c) || chooses_no_look) {
+            // Writing to a string cannot fail.
+            let _ = write!(whole, "\\u{{{:x}}}", u32::from(c));
+        } else {
+            whole.push(c);
+        }
+        before = Some(c);
+    }
+    whole
+}
+
+/// Returns whether a character chooses the look of the one in front of it.
+fn is_selector(c: char) -> bool {
+    matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_sees_is_written_out() {
+        for (text, shown) in [
+            ("hi\u{e0068}\u{e0069}", "hi\\u{e0068}\\u{e0069}"),
+            ("a\u{200b}b\u{202e}c", "a\\u{200b}b\\u{202e}c"),
+            ("\u{1b}[2J\r", "\\u{1b}[2J\\u{d}"),
+            ("h\u{fe01}i", "h\\u{fe01}i"),
+            ("☺\u{fe0f}\u{fe0f}\u{e0101}", "☺\u{fe0f}\\u{fe0f}\\u{e0101}"),
+        ] {
+            assert_eq!(visible(text), shown, "{text:?}");
+            assert_eq!(visible(shown), shown);
+        }
+        for text in
+            ["Grüße\n\tan Zoë", "👩\u{200d}🔬 ☺\u{fe0f} 1\u{fe0f}\u{20e3}", "می\u{200c}خواهم", "李雷 नमस्ते"]
+        {
+            assert_eq!(visible(text), text);
+        }
+    }
+}
