@@ -88,7 +88,7 @@ impl<'a> Variables<'a> {
 /// A server's table.
 pub(super) struct ServerTable {
     pub(super) config: ServerConfig,
-    /// What shows it.
+    /// Its lines in `config show`.
     pub(super) lines: Vec<Shown>,
     /// The variables that it names, whether they are set or not.
     named: BTreeSet<String>,

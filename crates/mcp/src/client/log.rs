@@ -1,4 +1,4 @@
-//! What a server says for people, on its way to the log: in lines, and so many of them in a second.
+//! Bounds the lines that a server has logged: their length, and how many there are in a second.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -57,13 +57,13 @@ impl ServerLog {
     }
 }
 
-/// What was said in a second, so that a server which says too much does not fill the log.
+/// Counts what is logged in a second, so that a server which says too much does not fill the log.
 #[derive(Debug, Default)]
 struct Heard {
     since: Option<Instant>,
     lines: u32,
     bytes: usize,
-    /// What was not logged since that was told last.
+    /// Lines and bytes that were not logged since that was told last.
     left_out: (u64, u64),
 }
 

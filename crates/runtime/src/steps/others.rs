@@ -1,4 +1,4 @@
-//! Which words of others a model had read when it proposed its calls.
+//! Finds out whether a model had read words of others when it proposed its calls.
 
 use adjutant_core::turn::READ_RESULT;
 use adjutant_core::{Arguments, Event, Recorded};
