@@ -34,6 +34,7 @@ use decide::{Decision, Ending, Unusable, control_functions, decide};
 pub use exchange::{Action, CallEnd, OutOfOrder, StopReason, ToolStyle, TurnSetup};
 pub use given_up::given_up;
 pub use history::{cut, trim};
+pub(crate) use history::{is_spoken, trimmed_at};
 use reading::{Reading, read};
 pub(crate) use replay::replay;
 pub use replay::said_in;
