@@ -121,6 +121,14 @@ pub struct Recorded {
     pub event: Event,
 }
 
+impl Recorded {
+    /// Gives events consecutive places from `first` on, and all of them the same time.
+    #[must_use]
+    pub fn sequence(first: u64, at: Timestamp, events: &[Event]) -> Vec<Self> {
+        (first..).zip(events).map(|(seq, event)| Self { seq, at, event: event.clone() }).collect()
+    }
+}
+
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]

@@ -1,7 +1,6 @@
 //! Collects what an agent needs, and checks it.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex as StdMutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore};
 use adjutant_core::weak::WeakTools;
@@ -19,7 +18,11 @@ use crate::agent::{Agent, Inner, system_time};
 use crate::fresh::TurnInstruction;
 use crate::in_memory::InMemory;
 use crate::prices::{Prices, shared_builtin};
+use crate::recent::Recent;
 use crate::steps::{Purse, most_it_costs};
+
+/// The bytes of memory that conversations take which are kept for their next turn, if nothing else is said.
+const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Collects what an agent needs. Everything but a model has a default.
 pub struct AgentBuilder {
@@ -43,6 +46,7 @@ pub struct AgentBuilder {
     conversations: Arc<dyn ConversationStore>,
     worker: String,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    cache_bytes: usize,
 }
 
 impl std::fmt::Debug for AgentBuilder {
@@ -75,6 +79,7 @@ impl AgentBuilder {
             conversations: memory,
             worker: format!("pid-{}", std::process::id()),
             clock: Arc::new(system_time),
+            cache_bytes: CACHE_BYTES,
         }
     }
 
@@ -254,6 +259,14 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets how many bytes of memory the conversations may take, about, that were worked on last and are kept so that the next
+    /// turn reads only what is new. Default: 32 MiB. A conversation that is not kept is read from the journal again.
+    #[must_use]
+    pub fn cache_bytes(mut self, bytes: usize) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
     /// Checks everything.
     ///
     /// # Errors
@@ -301,7 +314,7 @@ impl AgentBuilder {
             worker: self.worker,
             clock: self.clock,
             suspects: tokio::sync::Mutex::default(),
-            locks: StdMutex::new(HashMap::new()),
+            recent: Arc::new(Recent::new(self.cache_bytes)),
         }))
     }
 }

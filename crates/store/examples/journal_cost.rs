@@ -92,7 +92,7 @@ async fn journaled(store: &impl Journal, number: u32) {
     store.submit(&key, &input).await.unwrap();
     let mut next = 1;
     for events in commits(number) {
-        store.append(&key, next, at(), &events).await.unwrap();
+        store.append(&key, &Recorded::sequence(next, at(), &events)).await.unwrap();
         next += u64::try_from(events.len()).unwrap();
     }
 }

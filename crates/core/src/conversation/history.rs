@@ -4,6 +4,8 @@ use crate::message::Message;
 use crate::summary::{Recalled, Summary};
 use crate::turn::{is_spoken, trimmed_at};
 
+use super::weight::message_weight;
+
 /// What was said in finished turns, as far as a request needs it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct History {
@@ -14,12 +16,14 @@ pub(super) struct History {
     kept: Vec<Message>,
     /// How many of those are of a person or a model.
     spoken: usize,
+    /// About how many bytes they take.
+    weight: usize,
     summary: Option<Summary>,
 }
 
 impl History {
     pub(super) fn new(messages_max: Option<usize>) -> Self {
-        Self { messages_max, total: 0, kept: Vec::new(), spoken: 0, summary: None }
+        Self { messages_max, total: 0, kept: Vec::new(), spoken: 0, weight: 0, summary: None }
     }
 
     /// Adds a message; drops the oldest turns once there are too many.
@@ -30,12 +34,16 @@ impl History {
 
     fn keep(&mut self, message: Message) {
         self.spoken += usize::from(is_spoken(&message));
+        self.weight += message_weight(&message);
         self.kept.push(message);
         if let Some(max) = self.messages_max
             && self.spoken > max
         {
             let dropped = trimmed_at(&self.kept, max);
-            self.spoken -= self.kept.drain(..dropped).filter(is_spoken).count();
+            for message in self.kept.drain(..dropped) {
+                self.spoken -= usize::from(is_spoken(&message));
+                self.weight -= message_weight(&message);
+            }
         }
     }
 
@@ -55,7 +63,7 @@ impl History {
         let since = (self.total - summary.summarized_at).min(self.kept.len());
         let rest = self.kept.split_off(self.kept.len() - since);
         self.kept.clear();
-        self.spoken = 0;
+        (self.spoken, self.weight) = (0, 0);
         // The cut falls where it falls if only what was said since is looked at.
         rest.into_iter().for_each(|message| self.keep(message));
         self.summary = Some(summary);
@@ -67,6 +75,10 @@ impl History {
             from: self.total - self.kept.len(),
             messages: self.kept.clone(),
         }
+    }
+
+    pub(super) fn weight(&self) -> usize {
+        self.weight
     }
 
     pub(super) fn kept(&self) -> &[Message] {

@@ -11,6 +11,7 @@ mod status;
 mod tests;
 mod turn;
 mod view;
+mod weight;
 
 use jiff::Timestamp;
 
@@ -53,6 +54,8 @@ pub struct Conversation {
     cost: Option<Cost>,
     started_at: Option<Timestamp>,
     last_at: Option<Timestamp>,
+    /// A summary that was made while a turn was open: what the turn was given of the past stays as it was when it started.
+    deferred: Option<Summary>,
     current: Option<CurrentTurn>,
 }
 
@@ -71,6 +74,7 @@ impl Conversation {
             cost: Some(Cost::default()),
             started_at: None,
             last_at: None,
+            deferred: None,
             current: None,
         }
     }
@@ -97,16 +101,14 @@ impl Conversation {
         self.summary_tries.follow(&recorded.event);
         match &recorded.event {
             Event::HistorySet { messages } => self.history.set(messages.iter().cloned()),
-            // What the open turn was given of the past stays as it was when it started.
-            Event::ConversationSummarized { turn, summary, .. }
-                if turn.is_none() || *turn != self.status.turn =>
-            {
-                self.history.summarise(summary.clone());
-            }
+            Event::ConversationSummarized { summary, .. } => match self.status.turn {
+                Some(_) => self.deferred = Some(summary.clone()),
+                None => self.history.summarise(summary.clone()),
+            },
             Event::TurnStarted { turn, .. } => self.current = Some(CurrentTurn::new(*turn)),
             Event::TurnFinished { end, .. } => {
-                if let Some(summary) = self.current.as_ref().and_then(CurrentTurn::summary) {
-                    self.history.summarise(summary.clone());
+                if let Some(summary) = self.deferred.take() {
+                    self.history.summarise(summary);
                 }
                 for message in &end.messages {
                     self.history.push(message.clone());
@@ -169,15 +171,28 @@ impl Conversation {
         self.history.recalled()
     }
 
-    /// Returns [`Conversation::recalled`] with a summary that the open turn has made taken into account.
+    /// Returns [`Conversation::recalled`] with a summary taken into account that was made since the open turn started.
     #[must_use]
     pub fn recalled_now(&self) -> Recalled {
         let mut recalled = self.history.recalled();
-        let summary = self.current.as_ref().filter(|_| self.open_turn().is_some());
-        if let Some(summary) = summary.and_then(CurrentTurn::summary) {
+        if let Some(summary) = &self.deferred {
             recalled.summarise(summary.clone());
         }
         recalled
+    }
+
+    /// Forgets the events of the last turn, unless it is open: whoever keeps the state for the next turn does not need them.
+    pub fn forget_finished_turn(&mut self) {
+        if self.open_turn().is_none() {
+            self.current = None;
+        }
+    }
+
+    /// Returns about how many bytes the state takes in memory.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let current = self.current.as_ref().map_or(0, CurrentTurn::weight);
+        size_of::<Self>() + self.history.weight() + current
     }
 
     /// Returns the messages of finished turns that are kept, the last ones of [`Conversation::messages`].

@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use crate::confirmation::{PendingCall, Verdict};
 use crate::event::{EditedCall, Event, GateVerdict, Recorded, ResolvedBy};
 use crate::id::{CallId, InputId, TurnId};
-use crate::summary::Summary;
 use crate::tool::{Arguments, Effect};
 use crate::turn::CallEnd;
+
+use super::weight::{arguments_weight, message_weight, part_weight, result_weight};
 
 /// The turn that started last in a conversation: its events, replies found by number, and calls by their id.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +22,7 @@ pub struct CurrentTurn {
     summaries: Vec<usize>,
     parked: Vec<usize>,
     last_reply: Option<usize>,
+    weight: usize,
 }
 
 /// The places of what is recorded of one call.
@@ -44,6 +46,7 @@ impl CurrentTurn {
             summaries: Vec::new(),
             parked: Vec::new(),
             last_reply: None,
+            weight: 0,
         }
     }
 
@@ -52,7 +55,13 @@ impl CurrentTurn {
         if recorded.event.turn() == Some(self.turn) {
             self.index(at, &recorded.event);
         }
+        self.weight += weight(&recorded.event);
         self.events.push(recorded);
+    }
+
+    /// Returns about how many bytes its events take in memory.
+    pub(super) fn weight(&self) -> usize {
+        self.weight
     }
 
     fn index(&mut self, at: usize, event: &Event) {
@@ -131,15 +140,6 @@ impl CurrentTurn {
     /// Returns the events that are about summaries, in order.
     pub fn summaries(&self) -> impl Iterator<Item = &Event> {
         self.summaries.iter().filter_map(|at| self.event(*at))
-    }
-
-    /// Returns the summary that was made last in this turn.
-    #[must_use]
-    pub fn summary(&self) -> Option<&Summary> {
-        self.summaries.iter().rev().find_map(|at| match self.event(*at)? {
-            Event::ConversationSummarized { summary, .. } => Some(summary),
-            _ => None,
-        })
     }
 
     /// Returns the [`Event::TurnParked`] events with their places, in order.
@@ -263,4 +263,18 @@ impl CurrentTurn {
             .iter()
             .any(|recorded| matches!(&recorded.event, Event::InputQueued { input, .. } if input == wanted))
     }
+}
+
+/// Returns about how many bytes an event takes in memory: what can be long is counted.
+fn weight(event: &Event) -> usize {
+    let long = match event {
+        Event::ModelReplied { reply: Ok(reply), .. } => reply.parts.iter().map(part_weight).sum(),
+        Event::CallChecked { verdict: GateVerdict::Run { arguments }, .. }
+        | Event::CallStarted { arguments, .. } => arguments_weight(arguments),
+        Event::CallFinished { arguments, result, .. } => arguments_weight(arguments) + result_weight(result),
+        Event::TurnStarted { message, .. } => message.len(),
+        Event::TurnFinished { end, .. } => end.messages.iter().map(message_weight).sum(),
+        _ => 0,
+    };
+    size_of::<Event>() + long
 }

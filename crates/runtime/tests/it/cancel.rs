@@ -111,7 +111,7 @@ async fn a_cancellation_at_every_place_a_turn_can_die_at() {
                     store.submit(&key, &Input::new((*id).clone(), at, body)).await.unwrap();
                 }
             }
-            store.append(&key, 1, at, happened).await.unwrap();
+            store.append(&key, &Recorded::sequence(1, at, happened)).await.unwrap();
             count.store(0, Ordering::SeqCst);
             let next = process("two", &store, tool(), script());
             let mut context = next.context(&key).await.unwrap();

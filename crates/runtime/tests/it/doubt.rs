@@ -337,7 +337,7 @@ async fn a_call_in_doubt_is_put_to_the_person_also_while_its_tool_is_away() {
         if let Event::TurnStarted { input, .. } = &mut cut[0] {
             *input = InputId::new("i1").unwrap();
         }
-        store.append(&key, 1, Timestamp::UNIX_EPOCH, &cut).await.unwrap();
+        store.append(&key, &Recorded::sequence(1, Timestamp::UNIX_EPOCH, &cut)).await.unwrap();
 
         let (away, _) = without_tool(&store, letter());
         let swept = away.resume(None).await.unwrap();
@@ -485,7 +485,7 @@ async fn an_approved_call_whose_process_dies_is_asked_about_by_the_next() {
         },
     ];
     let began: Timestamp = "2026-11-22T14:02:00Z".parse().unwrap();
-    store.append(&context.key(), loaded.next_seq(), began, &events).await.unwrap();
+    store.append(&context.key(), &Recorded::sequence(loaded.next_seq(), began, &events)).await.unwrap();
 
     let (next, _) = process(&store, &post, letter());
     let resumed = next.resume(None).await.unwrap();

@@ -16,7 +16,7 @@ async fn stopped_after(events: Vec<Event>) -> (Arc<sqlite::Store>, ConversationK
     let input = Input::new(InputId::new("i1").unwrap(), Timestamp::UNIX_EPOCH, InputBody::message("go"));
     store.submit(&key, &input).await.unwrap();
     if !events.is_empty() {
-        store.append(&key, 1, Timestamp::UNIX_EPOCH, &events).await.unwrap();
+        store.append(&key, &Recorded::sequence(1, Timestamp::UNIX_EPOCH, &events)).await.unwrap();
     }
     (store, key)
 }

@@ -500,7 +500,7 @@ async fn after_a_crash_at_any_event_a_summary_is_not_made_again() {
             store.submit(&key, input).await.unwrap();
         }
         if !known.is_empty() {
-            store.append(&key, 1, Timestamp::UNIX_EPOCH, &known).await.unwrap();
+            store.append(&key, &Recorded::sequence(1, Timestamp::UNIX_EPOCH, &known)).await.unwrap();
         }
         agent_of(&model, &store).resume(None).await.unwrap();
         let after = store.load(&key).await.unwrap();

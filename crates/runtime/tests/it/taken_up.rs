@@ -40,7 +40,7 @@ async fn lost_after(events: &[Event]) -> (Arc<sqlite::Store>, ConversationKey) {
     let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
     let key = RunContext::default().key();
     store.submit(&key, &input("i1")).await.unwrap();
-    store.append(&key, 1, Timestamp::UNIX_EPOCH, events).await.unwrap();
+    store.append(&key, &Recorded::sequence(1, Timestamp::UNIX_EPOCH, events)).await.unwrap();
     assert!(store.claim(&key, "a lost worker", std::time::Duration::ZERO).await.unwrap().is_held());
     (store, key)
 }

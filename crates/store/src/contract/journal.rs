@@ -16,7 +16,7 @@ pub async fn inputs_wait_in_order_and_once(store: &impl Journal) {
     }
     assert_eq!(store.load(&key).await.unwrap(), Loaded { events: vec![], inbox: inputs.to_vec() });
 
-    store.append(&key, 1, at(10), &[started(1, "z")]).await.unwrap();
+    store.append(&key, &recorded(1, at(10), &[started(1, "z")])).await.unwrap();
     store.submit(&key, &inputs[0]).await.unwrap();
     assert_eq!(store.load(&key).await.unwrap().inbox, inputs[1..]);
 }
@@ -31,7 +31,7 @@ pub async fn an_id_of_another_request_is_refused(store: &impl Journal) {
     store.submit(&key, &named(Some("a"))).await.unwrap();
     assert_eq!(store.load(&key).await.unwrap().inbox, [named(Some("a"))]);
     assert_eq!(store.submit(&key, &named(Some("b"))).await, Err(StoreError::Reused));
-    store.append(&key, 1, at(10), &[started(1, "i1")]).await.unwrap();
+    store.append(&key, &recorded(1, at(10), &[started(1, "i1")])).await.unwrap();
     assert_eq!(store.submit(&key, &named(Some("b"))).await, Err(StoreError::Reused));
     for same in [Some("a"), None] {
         store.submit(&key, &named(same)).await.unwrap();
@@ -43,22 +43,22 @@ pub async fn an_id_of_another_request_is_refused(store: &impl Journal) {
 /// there have a free place.
 pub async fn only_the_next_place_is_free(store: &impl Journal) {
     let key = conversation("anna", 1);
-    assert_eq!(store.append(&key, 1, at(1), &[started(1, "i1")]).await, Err(StoreError::Conflict));
+    assert_eq!(store.append(&key, &recorded(1, at(1), &[started(1, "i1")])).await, Err(StoreError::Conflict));
     assert_eq!(store.load(&key).await.unwrap(), Loaded::default());
 
     let input = message("i1", 0, "drop the milk");
     store.submit(&key, &input).await.unwrap();
     for wrong in [0, 2, u64::MAX] {
-        assert_eq!(store.append(&key, wrong, at(1), &[started(1, "i1")]).await, Err(StoreError::Conflict));
+        assert_eq!(store.append(&key, &recorded(wrong, at(1), &[started(1, "i1")])).await, Err(StoreError::Conflict));
         assert_eq!(store.load(&key).await.unwrap(), Loaded { events: vec![], inbox: vec![input.clone()] });
     }
     let first = [started(1, "i1"), failed(1, 1)];
-    store.append(&key, 1, at(1), &first).await.unwrap();
-    assert_eq!(store.append(&key, 1, at(2), &[replied(1, 2)]).await, Err(StoreError::Conflict));
-    assert_eq!(store.append(&key, 2, at(2), &[replied(1, 2)]).await, Err(StoreError::Conflict));
+    store.append(&key, &recorded(1, at(1), &first)).await.unwrap();
+    assert_eq!(store.append(&key, &recorded(1, at(2), &[replied(1, 2)])).await, Err(StoreError::Conflict));
+    assert_eq!(store.append(&key, &recorded(2, at(2), &[replied(1, 2)])).await, Err(StoreError::Conflict));
     let loaded = store.load(&key).await.unwrap();
     assert_eq!((loaded.next_seq(), loaded.events), (3, recorded(1, at(1), &first)));
-    store.append(&key, 3, at(2), &[replied(1, 2)]).await.unwrap();
+    store.append(&key, &recorded(3, at(2), &[replied(1, 2)])).await.unwrap();
 }
 
 /// A step has one event of a kind; an append that holds a second one is refused as a whole, logs and inbox included.
@@ -67,14 +67,14 @@ pub async fn a_step_has_one_event_of_a_kind(store: &(impl Journal + LogStore)) {
     store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
     store.submit(&key, &message("i2", 1, "and the bread")).await.unwrap();
     store
-        .append(&key, 1, at(2), &[started(1, "i1"), replied(1, 1), call_finished(1, "call_1")])
+        .append(&key, &recorded(1, at(2), &[started(1, "i1"), replied(1, 1), call_finished(1, "call_1")]))
         .await
         .unwrap();
     let (before, logged) =
         (store.load(&key).await.unwrap(), store.decision(&key.user, turn(1)).await.unwrap());
     for again in [started(1, "i2"), replied(1, 1), call_finished(1, "call_1")] {
         let events = [unclear(1, "i2"), replied(1, 2), call_finished(1, "call_2"), started(2, "i2"), again];
-        assert_eq!(store.append(&key, 4, at(3), &events).await, Err(StoreError::Conflict));
+        assert_eq!(store.append(&key, &recorded(4, at(3), &events)).await, Err(StoreError::Conflict));
         assert_eq!(store.load(&key).await.unwrap(), before);
         assert_eq!(store.decision(&key.user, turn(1)).await.unwrap(), logged);
         assert_eq!(store.decision(&key.user, turn(2)).await.unwrap(), None);
@@ -83,7 +83,7 @@ pub async fn a_step_has_one_event_of_a_kind(store: &(impl Journal + LogStore)) {
     // The same step of another kind, and events without a step, may follow.
     let events =
         [in_doubt(1, "call_1"), call_started(1, "call_1"), call_started(1, "call_1"), parked(1, &[])];
-    store.append(&key, 4, at(3), &events).await.unwrap();
+    store.append(&key, &recorded(4, at(3), &events)).await.unwrap();
 }
 
 /// Every event comes back equal and as the very same JSON, whether appended alone or with others.
@@ -94,9 +94,9 @@ pub async fn every_kind_of_event_comes_back_as_it_was(store: &impl Journal) {
         store.submit(key, &message("i1", 0, "drop the milk")).await.unwrap();
     }
     for (seq, event) in (1..).zip(&events) {
-        store.append(&alone, seq, at(5), std::slice::from_ref(event)).await.unwrap();
+        store.append(&alone, &recorded(seq, at(5), std::slice::from_ref(event))).await.unwrap();
     }
-    store.append(&together, 1, at(5), &events).await.unwrap();
+    store.append(&together, &recorded(1, at(5), &events)).await.unwrap();
     let json = |events| serde_json::to_string(&events).unwrap();
     for key in [alone, together] {
         let loaded = store.load(&key).await.unwrap().events;
@@ -116,12 +116,12 @@ pub async fn large_bodies_come_back_as_they_were(store: &impl Journal) {
         call_finished_at_length(1, "call_3", 1_000_000),
         parked(1, &["call_4"]),
     ];
-    store.append(&key, 1, at(1), &events).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &events)).await.unwrap();
     assert_eq!(store.load(&key).await.unwrap().events, recorded(1, at(1), &events));
     assert_eq!(store.parked(Some(&key.user)).await.unwrap()[0].1.seq, 5);
     let elsewhere = conversation("bert", 1);
     store.submit(&elsewhere, &message("i1", 0, "read it all")).await.unwrap();
-    store.append(&elsewhere, 1, at(1), &events).await.unwrap();
+    store.append(&elsewhere, &recorded(1, at(1), &events)).await.unwrap();
     assert_eq!(store.load(&elsewhere).await.unwrap().events, recorded(1, at(1), &events));
 }
 
@@ -133,15 +133,15 @@ pub async fn events_take_their_inputs(store: &impl Journal) {
         store.submit(&key, input).await.unwrap();
     }
     let left = async || store.load(&key).await.unwrap().inbox;
-    store.append(&key, 1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])]).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])])).await.unwrap();
     assert_eq!(left().await, inputs[1..]);
-    store.append(&key, 3, at(2), &[unclear(1, "i3")]).await.unwrap();
+    store.append(&key, &recorded(3, at(2), &[unclear(1, "i3")])).await.unwrap();
     assert_eq!(left().await, [inputs[1].clone(), inputs[3].clone(), inputs[4].clone()]);
     store
-        .append(&key, 4, at(3), &[answered(1, "a", Some("i2")), answered(1, "b", Some("i2"))])
+        .append(&key, &recorded(4, at(3), &[answered(1, "a", Some("i2")), answered(1, "b", Some("i2"))]))
         .await
         .unwrap();
-    store.append(&key, 6, at(4), &[ignored("i5")]).await.unwrap();
+    store.append(&key, &recorded(6, at(4), &[ignored("i5")])).await.unwrap();
     assert_eq!(left().await, [inputs[3].clone()]);
 }
 
@@ -150,12 +150,12 @@ pub async fn events_take_their_inputs(store: &impl Journal) {
 pub async fn conversations_belong_to_their_user(store: &(impl Journal + ConversationStore)) {
     let (annas, berts) = (conversation("anna", 1), conversation("bert", 1));
     store.submit(&annas, &message("i1", 0, "anna's secret")).await.unwrap();
-    store.append(&annas, 1, at(1), &[started(1, "i1")]).await.unwrap();
+    store.append(&annas, &recorded(1, at(1), &[started(1, "i1")])).await.unwrap();
     let before = store.load(&annas).await.unwrap();
 
     assert_eq!(store.load(&berts).await.unwrap(), Loaded::default());
     for seq in [1, 2] {
-        assert_eq!(store.append(&berts, seq, at(2), &[failed(1, 1)]).await, Err(StoreError::Conflict));
+        assert_eq!(store.append(&berts, &recorded(seq, at(2), &[failed(1, 1)])).await, Err(StoreError::Conflict));
     }
     assert!(!store.claim(&berts, "b", std::time::Duration::from_secs(60)).await.unwrap().is_held());
     assert!(!store.rename(&berts, "mine").await.unwrap());
@@ -176,7 +176,7 @@ pub async fn of_many_writers_one_wins(store: &impl Journal) {
     for seq in 1..=20 {
         let number = u32::try_from(seq).unwrap();
         let event = [failed(1, number)];
-        let append = || store.append(&key, seq, at(1), &event);
+        let append = || store.append(&key, &recorded(seq, at(1), &event));
         let (a, b, c, d) = tokio::join!(append(), append(), append(), append());
         let results = [a, b, c, d];
         assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
@@ -231,27 +231,27 @@ pub async fn conversations_are_listed_renamed_and_deleted(
     store.submit(&second, &message("i4", 41, "And more")).await.unwrap();
     assert_eq!(store.list(anna, &ConversationFilter::newest(1)).await.unwrap()[0].title, "Greetings 👋🏽");
 
-    store.append(&first, 1, at(50), &[started(1, "i1"), call_finished(1, "call_1")]).await.unwrap();
+    store.append(&first, &recorded(1, at(50), &[started(1, "i1"), call_finished(1, "call_1")])).await.unwrap();
     let stands = async || {
         let summary = store.summary(&first).await.unwrap().unwrap();
         (summary.turns, summary.last_activity, summary.ended)
     };
     assert_eq!(stands().await, (1, at(50), false));
-    store.append(&first, 3, at(51), &[Event::SessionEnded {}]).await.unwrap();
+    store.append(&first, &recorded(3, at(51), &[Event::SessionEnded {}])).await.unwrap();
     assert_eq!(stands().await, (1, at(51), true));
     // Whoever says something again opens it again, before anybody has taken that.
     store.submit(&first, &message("i2", 52, "One more thing")).await.unwrap();
     assert_eq!(stands().await, (1, at(52), false));
     assert_eq!(store.delete(&first).await.unwrap(), Deleted::Yes);
     assert_eq!(store.delete(&first).await.unwrap(), Deleted::NoSuchConversation);
-    assert_eq!(store.append(&first, 4, at(53), &[failed(1, 1)]).await, Err(StoreError::Conflict));
+    assert_eq!(store.append(&first, &recorded(4, at(53), &[failed(1, 1)])).await, Err(StoreError::Conflict));
     assert_eq!(store.load(&first).await.unwrap(), Loaded::default());
     assert_eq!(store.decisions(anna, &DecisionFilter::default()).await.unwrap(), []);
     assert_eq!(store.tool_invocations(anna, turn(1)).await.unwrap(), []);
     assert_eq!(store.list(anna, &ConversationFilter::newest(10)).await.unwrap().len(), 2);
     // The id, the input ids and the turn ids are as new.
     store.submit(&first, &message("i1", 60, "Once more")).await.unwrap();
-    store.append(&first, 1, at(61), &[started(1, "i1")]).await.unwrap();
+    store.append(&first, &recorded(1, at(61), &[started(1, "i1")])).await.unwrap();
 }
 
 /// Page by page, each conversation is seen once, also if some are of one moment and new ones come in between; a search
@@ -311,7 +311,7 @@ pub async fn a_conversation_that_runs_is_not_deleted(store: &(impl Journal + Con
     assert_eq!(store.delete(&key).await.unwrap(), Deleted::Running);
     let berts = conversation("bert", 1);
     assert_eq!(store.delete(&berts).await.unwrap(), Deleted::NoSuchConversation);
-    store.append(&key, 1, at(1), &[started(1, "i1"), parked(1, &["call_1"])]).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &[started(1, "i1"), parked(1, &["call_1"])])).await.unwrap();
     store.release(&key, "a").await.unwrap();
     assert!(store.summary(&key).await.unwrap().unwrap().pending);
     assert_eq!(store.summary(&berts).await.unwrap(), None);
@@ -328,7 +328,7 @@ pub async fn everything_is_there_after_reopening<J: Journal + LogStore + Convers
     let key = conversation("anna", 1);
     store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
     store.submit(&key, &message("i9", 1, "wait")).await.unwrap();
-    store.append(&key, 1, at(2), &every_kind()).await.unwrap();
+    store.append(&key, &recorded(1, at(2), &every_kind())).await.unwrap();
     store.submit(&conversation("anna", 2), &message("i1", 0, "hello")).await.unwrap();
     let all = async |store: &J| {
         (
@@ -345,5 +345,5 @@ pub async fn everything_is_there_after_reopening<J: Journal + LogStore + Convers
     assert_eq!(after, before);
     let json = |events| serde_json::to_string(events).unwrap();
     assert_eq!(json(&after.0.events), json(&recorded(1, at(2), &every_kind())));
-    store.append(&key, after.0.next_seq(), at(3), &[ignored("i9")]).await.unwrap();
+    store.append(&key, &recorded(after.0.next_seq(), at(3), &[ignored("i9")])).await.unwrap();
 }

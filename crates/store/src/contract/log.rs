@@ -12,7 +12,7 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(store: &(impl 
     store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
     assert_eq!(store.decision(&key.user, turn(1)).await.unwrap(), None);
 
-    store.append(&key, 1, at(1), &[started(1, "i1")]).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &[started(1, "i1")])).await.unwrap();
     let open = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
     assert_eq!(Some(&open), DecisionRecord::open(&key, at(1), &started(1, "i1"), LogContent::Full).as_ref());
     assert_eq!((open.started_at, open.ended_at, open.message.as_str()), (at(1), None, "drop the milk"));
@@ -22,7 +22,7 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(store: &(impl 
     let rest: Vec<_> = every_kind().split_off(3);
     for (seq, event) in (2..).zip(&rest) {
         let moment = at(i64::try_from(seq).unwrap());
-        store.append(&key, seq, moment, std::slice::from_ref(event)).await.unwrap();
+        store.append(&key, &recorded(seq, moment, std::slice::from_ref(event))).await.unwrap();
         expected.apply(moment, event, LogContent::Full);
         assert_eq!(
             store.decision(&key.user, turn(1)).await.unwrap().as_ref(),
@@ -54,7 +54,7 @@ pub async fn an_unreadable_answer_is_kept_in_the_decision(store: &(impl Journal 
     let key = conversation("anna", 1);
     store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
     let events = [started(1, "i1"), failed(1, 1), call_failed(1, "call_2"), call_finished(1, "call_1")];
-    store.append(&key, 1, at(1), &events).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &events)).await.unwrap();
     let row = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
     assert_eq!(row.error_code.as_deref(), Some("invalid_response"));
     assert_eq!(row.raw_response.as_deref(), Some("<html>"));
@@ -84,7 +84,7 @@ pub async fn decisions_are_filtered(store: &(impl Journal + LogStore)) {
         }
         events.extend(outcome.map(|outcome| finished(number, outcome)));
         let next = store.load(&key).await.unwrap().next_seq();
-        store.append(&key, next, at(seconds), &events).await.unwrap();
+        store.append(&key, &recorded(next, at(seconds), &events)).await.unwrap();
     }
     let all = DecisionFilter::default();
     let failed = Some(OutcomeCategory::LlmFailure);
@@ -128,7 +128,7 @@ pub async fn decisions_are_paged(store: &(impl Journal + LogStore)) {
     for number in 1..=5 {
         let key = conversation("anna", number);
         store.submit(&key, &message("i1", 0, "hello")).await.unwrap();
-        store.append(&key, 1, at(i64::from(number / 3)), &[started(number, "i1")]).await.unwrap();
+        store.append(&key, &recorded(1, at(i64::from(number / 3)), &[started(number, "i1")])).await.unwrap();
     }
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
@@ -146,7 +146,7 @@ pub async fn logs_hold_what_they_may(store: &(impl Journal + LogStore)) {
     let (key, content) = (conversation("anna", 1), store.content());
     store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
     let events = [started(1, "i1"), failed(1, 1), call_finished(1, "call_1"), parked(1, &["call_2"])];
-    store.append(&key, 1, at(1), &events).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &events)).await.unwrap();
 
     let row = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
     let calls = store.tool_invocations(&key.user, turn(1)).await.unwrap();
@@ -188,7 +188,7 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
         output_schema,
         call,
     };
-    store.append(&key, 1, at(1), &[begun]).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &[begun])).await.unwrap();
     let row = store.decision(&key.user, turn).await.unwrap().unwrap();
     assert_eq!(row.request_id.as_deref(), Some("req-1"));
 }
@@ -197,7 +197,7 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
 pub async fn logs_belong_to_their_user(store: &(impl Journal + LogStore)) {
     let (key, bert) = (conversation("anna", 1), user("bert"));
     store.submit(&key, &message("i1", 0, "anna's secret")).await.unwrap();
-    store.append(&key, 1, at(1), &[started(1, "i1"), call_finished(1, "call_1")]).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &[started(1, "i1"), call_finished(1, "call_1")])).await.unwrap();
     let here = DecisionFilter { conversation: Some(key.conversation), ..DecisionFilter::default() };
     assert_eq!(store.decisions(&key.user, &here).await.unwrap().len(), 1);
     assert_eq!(store.decisions(&bert, &here).await.unwrap(), []);

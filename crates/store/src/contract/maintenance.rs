@@ -18,7 +18,7 @@ async fn converse(store: &impl Journal, number: u32, seconds: i64, events: &[Eve
     let key = conversation("anna", number);
     store.submit(&key, &message("i1", seconds, "drop the milk")).await.unwrap();
     if !events.is_empty() {
-        store.append(&key, 1, at(seconds), events).await.unwrap();
+        store.append(&key, &recorded(1, at(seconds), events)).await.unwrap();
     }
     key
 }
@@ -68,7 +68,7 @@ where
     ];
     // Its input is old, its answer is not.
     let answered = converse(store, 7, 0, &[started(7, "i1")]).await;
-    store.append(&answered, 2, at(2000), &[finished(7, "SUCCESS:RESPONSE_GIVEN")]).await.unwrap();
+    store.append(&answered, &recorded(2, at(2000), &[finished(7, "SUCCESS:RESPONSE_GIVEN")])).await.unwrap();
     stay.push(answered);
 
     let change = add("buy milk");
@@ -143,7 +143,7 @@ pub async fn many_old_conversations_go(store: &(impl Journal + Maintenance)) {
     for number in 1..=203 {
         converse(store, number, 0, &[]).await;
         let ignored = super::sample::ignored("i1");
-        store.append(&conversation("anna", number), 1, at(1), &[ignored]).await.unwrap();
+        store.append(&conversation("anna", number), &recorded(1, at(1), &[ignored])).await.unwrap();
     }
     let removed = store.remove_older_than(at(1000)).await.unwrap();
     assert_eq!((removed.conversations, removed.events), (203, 203));
@@ -248,7 +248,7 @@ where
     converse(store, 1, 2000, &[started(1, "i1")]).await;
     assert!(store.remove_older_than(at(1000)).await.unwrap().is_nothing(), "a turn may be repeated");
     store
-        .append(&conversation("anna", 1), 2, at(2001), &[finished(1, "SUCCESS:TASK_COMPLETED")])
+        .append(&conversation("anna", 1), &recorded(2, at(2001), &[finished(1, "SUCCESS:TASK_COMPLETED")]))
         .await
         .unwrap();
     assert_eq!(store.remove_older_than(at(1000)).await.unwrap().changes, 1);

@@ -222,5 +222,5 @@ pub(crate) fn every_kind() -> Vec<Event> {
 
 /// Events as a journal gives them back.
 pub(crate) fn recorded(first: u64, at: Timestamp, events: &[Event]) -> Vec<Recorded> {
-    (first..).zip(events).map(|(seq, event)| Recorded { seq, at, event: event.clone() }).collect()
+    Recorded::sequence(first, at, events)
 }
