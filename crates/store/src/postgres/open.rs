@@ -12,7 +12,7 @@ use super::Place;
 use crate::sql::Failure;
 
 /// How long a transaction waits for a connection: while the server restarts, or while all of them are busy.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "initial", include_str!("migrations/0001_initial.sql")),

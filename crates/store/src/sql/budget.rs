@@ -19,12 +19,18 @@ impl<B: Backend> BudgetStore for SqlStore<B> {
         everyone_per_day: &'a Allowance,
     ) -> BoxFuture<'a, Result<Option<Exceeded>, StoreError>> {
         self.run(async move {
-            let mut rows = self.0.write().await?;
-            let exceeded = reserve(&*self.0, &mut *rows, reservation, per_day, everyone_per_day).await?;
-            if exceeded.is_none() {
-                rows.commit().await?;
-            }
-            Ok(exceeded)
+            let data = (reservation.clone(), *per_day, *everyone_per_day);
+            self.0
+                .write(data, |rows, (reservation, per_day, everyone_per_day)| {
+                    Box::pin(async move {
+                        let exceeded = reserve(rows, reservation, per_day, everyone_per_day).await?;
+                        if exceeded.is_some() {
+                            rows.undo();
+                        }
+                        Ok(exceeded)
+                    })
+                })
+                .await
         })
     }
 
@@ -34,9 +40,8 @@ impl<B: Backend> BudgetStore for SqlStore<B> {
         used: Spending,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
-            let mut rows = self.0.write().await?;
-            settle(&mut *rows, reservation, used).await?;
-            Ok(rows.commit().await?)
+            let data = (reservation.clone(), used);
+            self.0.write(data, |rows, (reservation, used)| Box::pin(settle(rows, reservation, *used))).await
         })
     }
 
@@ -46,11 +51,7 @@ impl<B: Backend> BudgetStore for SqlStore<B> {
         day: Date,
     ) -> BoxFuture<'a, Result<Spending, StoreError>> {
         self.run(async move {
-            let found = self
-                .0
-                .read()
-                .await?
-                .fetch_first(
+            let found = self.0.fetch_first(
                     "SELECT CAST(coalesce(sum(tokens), 0) AS BIGINT), CAST(coalesce(sum(model_calls), 0) AS BIGINT),
                      CAST(coalesce(sum(tool_calls), 0) AS BIGINT), CAST(coalesce(sum(ms), 0) AS BIGINT),
                      CAST(coalesce(sum(cost), 0) AS BIGINT)
@@ -63,9 +64,8 @@ impl<B: Backend> BudgetStore for SqlStore<B> {
     }
 }
 
-/// Sets aside what fits. The caller commits if nothing was exceeded.
-async fn reserve<B: Backend, C: Connection>(
-    backend: &B,
+/// Sets aside what fits. The caller undoes it all if something was exceeded.
+async fn reserve<C: Connection>(
     rows: &mut C,
     reservation: &Reservation,
     per_day: &Allowance,
@@ -74,13 +74,13 @@ async fn reserve<B: Backend, C: Connection>(
     // Whoever reserves for everybody waits here for the others first, then for the user: always in this order.
     if !everyone_per_day.is_unlimited() {
         take_turns(rows, EVERYONE, reservation.day).await?;
-        let taken = taken(backend, rows, None, reservation).await?;
+        let taken = taken(rows, None, reservation).await?;
         if let Some(exceeded) = everyone_per_day.exceeded(Scope::Everyone, taken, reservation.amount) {
             return Ok(Some(exceeded));
         }
     }
     take_turns(rows, reservation.user.as_str(), reservation.day).await?;
-    let taken = taken(backend, rows, Some(&reservation.user), reservation).await?;
+    let taken = taken(rows, Some(&reservation.user), reservation).await?;
     if let Some(exceeded) = per_day.exceeded(Scope::Day, taken, reservation.amount) {
         return Ok(Some(exceeded));
     }
@@ -122,8 +122,7 @@ async fn take_turns<C: Connection>(rows: &mut C, user: &str, day: Date) -> Resul
 }
 
 /// What a user, or everybody, has spent and set aside on the day of a reservation, the same step's own not counted.
-async fn taken<B: Backend, C: Connection>(
-    backend: &B,
+async fn taken<C: Connection>(
     rows: &mut C,
     user: Option<&UserId>,
     reservation: &Reservation,
@@ -152,14 +151,14 @@ async fn taken<B: Backend, C: Connection>(
     let mut taken = Spending::default();
     for mut columns in found {
         let amount = spending(&mut columns)?;
-        if !columns.maybe_text()?.is_some_and(|worker| backend.is_gone(&worker)) {
+        if !columns.maybe_text()?.is_some_and(|worker| C::is_gone(&worker)) {
             taken = taken + amount;
         }
     }
     Ok(taken)
 }
 
-/// Books what was used. The caller commits.
+/// Books what was used.
 async fn settle<C: Connection>(
     rows: &mut C,
     reservation: &Reservation,

@@ -14,44 +14,52 @@ const PAGE: i64 = 50;
 
 /// Reads everything once, and says what does not fit together.
 pub(super) async fn rows<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
-    let mut after = 0;
-    loop {
-        let mut rows = backend.read().await?;
-        let page = rows
-            .fetch(
-                "SELECT key, user_id, id, next_seq, untaken, turn, parked_seq, waiting, wake_at FROM conversation
-                 WHERE key > $1 ORDER BY key LIMIT $2",
-                values![after, PAGE],
-            )
-            .await?;
-        let Some(last) = page.len().checked_sub(1) else { break };
-        for (at, mut columns) in page.into_iter().enumerate() {
-            let number = columns.int()?;
-            let (user, id) = (columns.text()?, columns.text()?);
-            let place = format!("conversation {id} of {user}");
-            let mut problems = Vec::new();
-            match row::conversation_key(user, &id) {
-                Ok(key) => {
-                    let stored = Stored {
-                        next_seq: columns.int()?,
-                        untaken: columns.int()?,
-                        turn: columns.maybe_text()?,
-                        parked_seq: columns.maybe_int()?,
-                        waiting: columns.text()?,
-                        wake_at: columns.maybe_text()?,
-                    };
-                    conversation(&mut *rows, number, &key, &stored, &mut problems).await?;
-                }
-                Err(error) => problems.push(error.to_string()),
-            }
-            findings.extend(problems.into_iter().map(|problem| Finding { place: place.clone(), problem }));
-            if at == last {
-                after = number;
-            }
-        }
+    let mut after = Some(0);
+    while let Some(from) = after {
+        let (found, last) = backend.read(from, |rows, after| Box::pin(conversations(rows, *after))).await?;
+        findings.extend(found);
+        after = last;
     }
-    tasks(&mut *backend.read().await?, findings).await?;
+    tasks(backend, findings).await?;
     memory(backend, findings).await
+}
+
+/// What is found in a page of conversations, and the last of them if there was one.
+async fn conversations<C: Connection>(
+    rows: &mut C,
+    after: i64,
+) -> Result<(Vec<Finding>, Option<i64>), Failure> {
+    let page = rows
+        .fetch(
+            "SELECT key, user_id, id, next_seq, untaken, turn, parked_seq, waiting, wake_at FROM conversation
+             WHERE key > $1 ORDER BY key LIMIT $2",
+            values![after, PAGE],
+        )
+        .await?;
+    let (mut findings, mut last) = (Vec::new(), None);
+    for mut columns in page {
+        let number = columns.int()?;
+        last = Some(number);
+        let (user, id) = (columns.text()?, columns.text()?);
+        let place = format!("conversation {id} of {user}");
+        let mut problems = Vec::new();
+        match row::conversation_key(user, &id) {
+            Ok(key) => {
+                let stored = Stored {
+                    next_seq: columns.int()?,
+                    untaken: columns.int()?,
+                    turn: columns.maybe_text()?,
+                    parked_seq: columns.maybe_int()?,
+                    waiting: columns.text()?,
+                    wake_at: columns.maybe_text()?,
+                };
+                conversation(rows, number, &key, &stored, &mut problems).await?;
+            }
+            Err(error) => problems.push(error.to_string()),
+        }
+        findings.extend(problems.into_iter().map(|problem| Finding { place: place.clone(), problem }));
+    }
+    Ok((findings, last))
 }
 
 /// What is kept of a conversation so that nobody has to read its events.
@@ -229,8 +237,8 @@ fn follows(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
 }
 
 /// Every task can be read.
-async fn tasks<C: Connection>(rows: &mut C, findings: &mut Vec<Finding>) -> Result<(), Failure> {
-    let found = rows
+async fn tasks<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let found = backend
         .fetch(
             "SELECT user_id, id, description, created_at, updated_at, completed_at FROM task ORDER BY user_id, id",
             &[],
@@ -251,10 +259,7 @@ async fn tasks<C: Connection>(rows: &mut C, findings: &mut Vec<Finding>) -> Resu
 async fn memory<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
     let mut after = 0;
     loop {
-        let page = backend
-            .read()
-            .await?
-            .fetch(
+        let page = backend.fetch(
                 "SELECT seq, user_id, vault, id, v, body FROM memory_change WHERE seq > $1 ORDER BY seq LIMIT $2",
                 values![after, PAGE],
             )

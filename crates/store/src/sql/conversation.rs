@@ -36,29 +36,8 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
         filter: &'a ConversationFilter,
     ) -> BoxFuture<'a, Result<Vec<ConversationSummary>, StoreError>> {
         self.run(async move {
-            let mut rows = self.0.read().await?;
-            let wanted = usize::try_from(filter.limit).unwrap_or(usize::MAX);
-            let page = if filter.search.is_some() { SEARCHED } else { i64::from(filter.limit) };
-            let mut after = filter.after;
-            let mut found = Vec::new();
-            while found.len() < wanted {
-                let (at, id) = row::cursor_texts(after);
-                let read =
-                    rows.fetch(NEWEST, values![user.as_str(), at.as_deref(), id.as_deref(), page]).await?;
-                let last_page = i64::try_from(read.len()).unwrap_or(i64::MAX) < page;
-                for columns in read {
-                    let summary = summary_row(columns)?.read()?;
-                    after = Some(summary.cursor());
-                    if filter.takes(&summary.title) {
-                        found.push(summary);
-                    }
-                }
-                if last_page {
-                    break;
-                }
-            }
-            found.truncate(wanted);
-            Ok(found)
+            let data = (user.clone(), filter.clone());
+            self.0.read(data, |rows, (user, filter)| Box::pin(list(rows, user, filter))).await
         })
     }
 
@@ -69,8 +48,6 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
         self.run(async move {
             let found = self
                 .0
-                .read()
-                .await?
                 .fetch_first(
                     select_summaries!("WHERE user_id = $1 AND id = $2"),
                     values![key.user.as_str(), &key.conversation.to_string()],
@@ -86,41 +63,59 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
         title: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.run(async move {
-            let mut rows = self.0.write().await?;
-            let renamed = rows
+            let renamed = self
+                .0
                 .execute(
                     "UPDATE conversation SET title = $1 WHERE user_id = $2 AND id = $3",
                     values![title, key.user.as_str(), &key.conversation.to_string()],
                 )
                 .await?;
-            rows.commit().await?;
             Ok(renamed > 0)
         })
     }
 
     fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Deleted, StoreError>> {
-        self.run(async move {
-            let mut rows = self.0.write().await?;
-            let deleted = delete(&*self.0, &mut *rows, key).await?;
-            rows.commit().await?;
-            Ok(deleted)
-        })
+        self.run(async move { self.0.write(key.clone(), |rows, key| Box::pin(delete(rows, key))).await })
     }
 }
 
-/// Deletes a conversation nobody alive works on. The row is locked, so nobody begins to meanwhile.
-async fn delete<B: Backend, C: Connection>(
-    backend: &B,
+async fn list<C: Connection>(
     rows: &mut C,
-    key: &ConversationKey,
-) -> Result<Deleted, Failure> {
+    user: &UserId,
+    filter: &ConversationFilter,
+) -> Result<Vec<ConversationSummary>, Failure> {
+    let wanted = usize::try_from(filter.limit).unwrap_or(usize::MAX);
+    let page = if filter.search.is_some() { SEARCHED } else { i64::from(filter.limit) };
+    let mut after = filter.after;
+    let mut found = Vec::new();
+    while found.len() < wanted {
+        let (at, id) = row::cursor_texts(after);
+        let read = rows.fetch(NEWEST, values![user.as_str(), at.as_deref(), id.as_deref(), page]).await?;
+        let last_page = i64::try_from(read.len()).unwrap_or(i64::MAX) < page;
+        for columns in read {
+            let summary = summary_row(columns)?.read()?;
+            after = Some(summary.cursor());
+            if filter.takes(&summary.title) {
+                found.push(summary);
+            }
+        }
+        if last_page {
+            break;
+        }
+    }
+    found.truncate(wanted);
+    Ok(found)
+}
+
+/// Deletes a conversation nobody alive works on. The row is locked, so nobody begins to meanwhile.
+async fn delete<C: Connection>(rows: &mut C, key: &ConversationKey) -> Result<Deleted, Failure> {
     let statement =
         locking!(C, "SELECT key, lease_by, lease_until FROM conversation WHERE user_id = $1 AND id = $2");
     let found =
         rows.fetch_first(statement, values![key.user.as_str(), &key.conversation.to_string()]).await?;
     let Some(mut found) = found else { return Ok(Deleted::NoSuchConversation) };
     let (conversation, now) = (found.int()?, rows.now().await?);
-    if !journal::is_free(backend, &mut found, None, now)? {
+    if !journal::is_free::<C>(&mut found, None, now)? {
         return Ok(Deleted::Running);
     }
     // Events, inbox and logs go with it: every reference says ON DELETE CASCADE.

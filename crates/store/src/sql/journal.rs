@@ -44,25 +44,14 @@ impl<B: Backend> Journal for SqlStore<B> {
         input: &'a Input,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
-            let mut rows = self.0.write().await?;
-            submit(&mut *rows, key, input).await?;
-            Ok(rows.commit().await?)
+            let data = (key.clone(), input.clone(), InputRow::of(input)?);
+            self.0.write(data, |rows, (key, input, row)| Box::pin(submit(rows, key, input, row))).await
         })
     }
 
     fn load<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
         self.run(async move {
-            let mut rows = self.0.read().await?;
-            let found = rows
-                .fetch_first(
-                    "SELECT key FROM conversation WHERE user_id = $1 AND id = $2",
-                    values![key.user.as_str(), &key.conversation.to_string()],
-                )
-                .await?;
-            let Some(mut found) = found else { return Ok(Loaded::default()) };
-            let conversation = found.int()?;
-            let events = events(&mut *rows, conversation).await?;
-            let inbox = rows.fetch(INBOX, values![conversation]).await?;
+            let (events, inbox) = self.0.read(key.clone(), |rows, key| Box::pin(stored(rows, key))).await?;
             // The first that cannot be read fails the whole: a turn is never rebuilt from half a journal.
             let mut loaded = Loaded::default();
             for event in events {
@@ -92,9 +81,13 @@ impl<B: Backend> Journal for SqlStore<B> {
         events: &'a [Event],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
-            let mut rows = self.0.write().await?;
-            append(&mut *rows, key, next_seq, at, events, self.1).await?;
-            Ok(rows.commit().await?)
+            let events = new_events(next_seq, at, events)?;
+            let data = (key.clone(), next_seq, at, events, self.1);
+            self.0
+                .write(data, |rows, (key, next_seq, at, events, content)| {
+                    Box::pin(append(rows, key, *next_seq, *at, events, *content))
+                })
+                .await
         })
     }
 
@@ -105,10 +98,8 @@ impl<B: Backend> Journal for SqlStore<B> {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<Claim, StoreError>> {
         self.run(async move {
-            let mut rows = self.0.write().await?;
-            let claimed = claim(&*self.0, &mut *rows, key, worker, ttl).await?;
-            rows.commit().await?;
-            Ok(claimed)
+            let data = (key.clone(), worker.to_owned(), ttl);
+            self.0.write(data, |rows, (key, worker, ttl)| Box::pin(claim(rows, key, worker, *ttl))).await
         })
     }
 
@@ -118,14 +109,14 @@ impl<B: Backend> Journal for SqlStore<B> {
         worker: &'a str,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
-            let mut rows = self.0.write().await?;
-            rows.execute(
-                "UPDATE conversation SET lease_by = NULL, lease_until = NULL
-                 WHERE user_id = $1 AND id = $2 AND lease_by = $3",
-                values![key.user.as_str(), &key.conversation.to_string(), worker],
-            )
-            .await?;
-            Ok(rows.commit().await?)
+            self.0
+                .execute(
+                    "UPDATE conversation SET lease_by = NULL, lease_until = NULL
+                     WHERE user_id = $1 AND id = $2 AND lease_by = $3",
+                    values![key.user.as_str(), &key.conversation.to_string(), worker],
+                )
+                .await?;
+            Ok(())
         })
     }
 
@@ -134,9 +125,15 @@ impl<B: Backend> Journal for SqlStore<B> {
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         self.run(async move {
-            let mut rows = self.0.read().await?;
-            let found = rows.fetch(UNSETTLED, values![user.map(UserId::as_str)]).await?;
-            free(&*self.0, &mut *rows, found).await
+            self.0
+                .read(user.cloned(), |rows, user| {
+                    Box::pin(async move {
+                        let user = user.as_ref().map(UserId::as_str);
+                        let found = rows.fetch(UNSETTLED, values![user]).await?;
+                        free(rows, found).await
+                    })
+                })
+                .await
         })
     }
 
@@ -146,9 +143,15 @@ impl<B: Backend> Journal for SqlStore<B> {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         self.run(async move {
-            let mut rows = self.0.read().await?;
-            let found = rows.fetch(EXPIRED, values![user.map(UserId::as_str), &row::time_text(now)]).await?;
-            free(&*self.0, &mut *rows, found).await
+            self.0
+                .read((user.cloned(), now), |rows, (user, now)| {
+                    Box::pin(async move {
+                        let user = user.as_ref().map(UserId::as_str);
+                        let found = rows.fetch(EXPIRED, values![user, &row::time_text(*now)]).await?;
+                        free(rows, found).await
+                    })
+                })
+                .await
         })
     }
 
@@ -160,8 +163,6 @@ impl<B: Backend> Journal for SqlStore<B> {
             let body = InputRow::body_of(&InputBody::Cancel)?;
             let found = self
                 .0
-                .read()
-                .await?
                 .fetch_first(CANCELLATION, values![key.user.as_str(), &key.conversation.to_string(), &body])
                 .await?;
             let Some(mut found) = found else { return Ok(None) };
@@ -175,7 +176,7 @@ impl<B: Backend> Journal for SqlStore<B> {
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>> {
         self.run(async move {
-            let rows = self.0.read().await?.fetch(PARKED, values![user.map(UserId::as_str)]).await?;
+            let rows = self.0.fetch(PARKED, values![user.map(UserId::as_str)]).await?;
             let mut parked = Vec::with_capacity(rows.len());
             for mut columns in rows {
                 let key = row::conversation_key(columns.text()?, &columns.text()?)?;
@@ -188,13 +189,33 @@ impl<B: Backend> Journal for SqlStore<B> {
     }
 }
 
-/// Accepts an input. The caller commits.
-async fn submit<C: Connection>(rows: &mut C, key: &ConversationKey, input: &Input) -> Result<(), Failure> {
+/// The events of a conversation and its inputs that were not taken, as they are stored.
+async fn stored<C: Connection>(
+    rows: &mut C,
+    key: &ConversationKey,
+) -> Result<(Vec<EventRow>, Vec<Columns>), Failure> {
+    let found = rows
+        .fetch_first(
+            "SELECT key FROM conversation WHERE user_id = $1 AND id = $2",
+            values![key.user.as_str(), &key.conversation.to_string()],
+        )
+        .await?;
+    let Some(mut found) = found else { return Ok((Vec::new(), Vec::new())) };
+    let conversation = found.int()?;
+    Ok((events(rows, conversation).await?, rows.fetch(INBOX, values![conversation]).await?))
+}
+
+/// Accepts an input, which is stored as `row`.
+async fn submit<C: Connection>(
+    rows: &mut C,
+    key: &ConversationKey,
+    input: &Input,
+    row: &InputRow,
+) -> Result<(), Failure> {
     let mut conversation = match conversation(rows, key).await? {
         Some(conversation) => conversation,
         None => create_conversation(rows, key, input.at).await?,
     };
-    let row = InputRow::of(input)?;
     let inserted = rows
         .execute(
             "INSERT INTO inbox (conversation, id, v, body, at, request_id, fingerprint, after_seq)
@@ -213,7 +234,7 @@ async fn submit<C: Connection>(rows: &mut C, key: &ConversationKey, input: &Inpu
         )
         .await?;
     if inserted == 0 {
-        return is_repeat(rows, conversation.key, &row).await;
+        return is_repeat(rows, conversation.key, row).await;
     }
     conversation.untaken += 1;
     conversation.updated_at = conversation.updated_at.max(input.at);
@@ -238,13 +259,20 @@ async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRo
     }
 }
 
-/// Adds events, takes their inputs, fills both logs. The caller commits; after an error it must not.
+/// Events with the rows they are stored as, if the first of them gets this place.
+fn new_events(next_seq: u64, at: Timestamp, events: &[Event]) -> Result<Vec<(EventRow, Event)>, StoreError> {
+    let first = i64::try_from(next_seq).map_err(|_| StoreError::Conflict)?;
+    let rows = (first..).zip(events).map(|(seq, event)| Ok((EventRow::of(seq, at, event)?, event.clone())));
+    rows.collect()
+}
+
+/// Adds events, takes their inputs, fills both logs.
 async fn append<C: Connection>(
     rows: &mut C,
     key: &ConversationKey,
     next_seq: u64,
     at: Timestamp,
-    events: &[Event],
+    events: &[(EventRow, Event)],
     content: LogContent,
 ) -> Result<(), Failure> {
     // A conversation that is not there was deleted, or is another user's: either way not this writer's any more.
@@ -254,9 +282,9 @@ async fn append<C: Connection>(
     if i64::try_from(next_seq) != Ok(conversation.next_seq) {
         return Err(StoreError::Conflict.into());
     }
-    for event in events {
-        let seq = conversation.next_seq;
-        insert_event(rows, conversation.key, &EventRow::of(seq, at, event)?).await?;
+    for (row, event) in events {
+        let seq = row.seq;
+        insert_event(rows, conversation.key, row).await?;
         if let Some(input) = event.takes_input()
             && take_input(rows, conversation.key, input, seq).await?
         {
@@ -275,8 +303,7 @@ async fn append<C: Connection>(
     save_conversation(rows, &conversation).await
 }
 
-async fn claim<B: Backend, C: Connection>(
-    backend: &B,
+async fn claim<C: Connection>(
     rows: &mut C,
     key: &ConversationKey,
     worker: &str,
@@ -291,7 +318,7 @@ async fn claim<B: Backend, C: Connection>(
     let Some(mut lease) = lease else { return Ok(Claim::Refused) };
     let (conversation, now) = (lease.int()?, rows.now().await?);
     let holder = lease.maybe_text()?;
-    if !is_free(backend, &mut lease, Some(worker), now)? {
+    if !is_free::<C>(&mut lease, Some(worker), now)? {
         return Ok(Claim::Refused);
     }
     // A claim nobody could outwait ends with time itself.
@@ -306,16 +333,12 @@ async fn claim<B: Backend, C: Connection>(
 }
 
 /// Those of the conversations that nobody alive has. The columns are `user_id`, `id`, `lease_by`, `lease_until`.
-async fn free<B: Backend, C: Connection>(
-    backend: &B,
-    rows: &mut C,
-    found: Vec<Columns>,
-) -> Result<Vec<ConversationKey>, Failure> {
+async fn free<C: Connection>(rows: &mut C, found: Vec<Columns>) -> Result<Vec<ConversationKey>, Failure> {
     let now = rows.now().await?;
     let mut keys = Vec::new();
     for mut columns in found {
         let (user, id) = (columns.text()?, columns.text()?);
-        if is_free(backend, &mut columns, None, now)? {
+        if is_free::<C>(&mut columns, None, now)? {
             keys.push(row::conversation_key(user, &id)?);
         }
     }
@@ -323,15 +346,14 @@ async fn free<B: Backend, C: Connection>(
 }
 
 /// Nobody alive has it, or `worker` itself does. The next two columns are `lease_by` and `lease_until`.
-pub(super) fn is_free<B: Backend>(
-    backend: &B,
+pub(super) fn is_free<C: Connection>(
     lease: &mut Columns,
     worker: Option<&str>,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     let (Some(by), Some(until)) = (lease.maybe_text()?, lease.maybe_text()?) else { return Ok(true) };
     let is_over = row::read_time(&until, "the end of a claim")? <= now;
-    Ok(worker == Some(by.as_str()) || is_over || backend.is_gone(&by))
+    Ok(worker == Some(by.as_str()) || is_over || C::is_gone(&by))
 }
 
 /// The conversation as it is, locked until the end of the transaction.

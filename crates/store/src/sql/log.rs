@@ -53,8 +53,6 @@ impl<B: Backend> LogStore for SqlStore<B> {
             let (after_at, after_id) = row::cursor_texts(filter.after);
             let rows = self
                 .0
-                .read()
-                .await?
                 .fetch(
                     DECISIONS,
                     values![
@@ -84,7 +82,8 @@ impl<B: Backend> LogStore for SqlStore<B> {
         id: TurnId,
     ) -> BoxFuture<'a, Result<Option<DecisionRecord>, StoreError>> {
         self.run(async move {
-            let row = decision(&mut *self.0.read().await?, user, id).await?;
+            let data = (user.clone(), id);
+            let row = self.0.read(data, |rows, (user, id)| Box::pin(decision(rows, user, *id))).await?;
             Ok(row.map(DecisionRow::read).transpose()?)
         })
     }
@@ -95,11 +94,7 @@ impl<B: Backend> LogStore for SqlStore<B> {
         decision: TurnId,
     ) -> BoxFuture<'a, Result<Vec<ToolInvocationRecord>, StoreError>> {
         self.run(async move {
-            let rows = self
-                .0
-                .read()
-                .await?
-                .fetch(
+            let rows = self.0.fetch(
                     "SELECT id, decision, tool, arguments, success, data, error, ms, attempt, at FROM tool_invocation
                      WHERE user_id = $1 AND decision = $2 ORDER BY number",
                     values![user.as_str(), &decision.to_string()],

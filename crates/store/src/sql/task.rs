@@ -17,10 +17,10 @@ impl<B: Backend> TaskStore for SqlStore<B> {
         key: Option<&'a IdempotencyKey>,
     ) -> BoxFuture<'a, Result<TaskChanged, StoreError>> {
         self.run(async move {
-            let mut rows = self.0.write().await?;
-            let outcome = apply(&mut *rows, user, change, key).await?;
-            rows.commit().await?;
-            Ok(outcome)
+            let data = (user.clone(), change.clone(), key.cloned());
+            self.0
+                .write(data, |rows, (user, change, key)| Box::pin(apply(rows, user, change, key.as_ref())))
+                .await
         })
     }
 
@@ -32,8 +32,6 @@ impl<B: Backend> TaskStore for SqlStore<B> {
         self.run(async move {
             let rows = self
                 .0
-                .read()
-                .await?
                 .fetch(
                     "SELECT id, description, created_at, updated_at, completed_at FROM task
                      WHERE user_id = $1 ORDER BY id",
@@ -52,11 +50,11 @@ impl<B: Backend> TaskStore for SqlStore<B> {
     }
 
     fn get<'a>(&'a self, user: &'a UserId, id: TaskId) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
-        self.run(async move { find(&mut *self.0.read().await?, user, id).await })
+        self.run(self.0.read((user.clone(), id), |rows, (user, id)| Box::pin(find(rows, user, *id))))
     }
 }
 
-/// Carries out one change, once per key. The caller commits.
+/// Carries out one change, once per key.
 async fn apply<C: Connection>(
     rows: &mut C,
     user: &UserId,

@@ -18,9 +18,9 @@ use adjutant_core::LogContent;
 use adjutant_core::port::StoreError;
 use jiff::Timestamp;
 use sqlx::sqlite::SqliteArguments;
-use sqlx::{Sqlite, SqliteConnection, Transaction};
+use sqlx::{Sqlite, SqlitePool, Transaction};
 
-use crate::sql::{About, Backend, Columns, Connection, Failure, SqlStore, Value, count};
+use crate::sql::{About, Backend, Columns, Connection, Failure, SqlStore, Value, Work, count};
 use crate::worker;
 use open::Pools;
 
@@ -110,20 +110,23 @@ impl Store {
 }
 
 impl Backend for SqliteFile {
-    type Database = Sqlite;
+    type Connection = Rows;
 
-    /// Nobody else writes beside it.
-    async fn write(&self) -> Result<Transaction<'static, Sqlite>, Failure> {
-        Ok(self.pools.writer.begin_with("BEGIN IMMEDIATE").await?)
+    async fn write<D, T>(&self, data: D, work: Work<Rows, D, T>) -> Result<T, Failure>
+    where
+        D: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        // Nobody else writes beside it.
+        in_transaction(&self.pools.writer, "BEGIN IMMEDIATE", data, work).await
     }
 
-    async fn read(&self) -> Result<Transaction<'static, Sqlite>, Failure> {
-        Ok(self.pools.readers.begin().await?)
-    }
-
-    /// All workers of a file are on this machine, so a dead one is known at once.
-    fn is_gone(&self, worker: &str) -> bool {
-        worker::is_gone(worker)
+    async fn read<D, T>(&self, data: D, work: Work<Rows, D, T>) -> Result<T, Failure>
+    where
+        D: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        in_transaction(&self.pools.readers, "BEGIN", data, work).await
     }
 
     async fn about(&self) -> Result<About, Failure> {
@@ -173,11 +176,36 @@ impl Backend for SqliteFile {
     }
 }
 
-impl Connection for SqliteConnection {
+/// Does work inside a transaction.
+async fn in_transaction<D, T>(
+    pool: &SqlitePool,
+    begin: &'static str,
+    data: D,
+    work: Work<Rows, D, T>,
+) -> Result<T, Failure>
+where
+    D: Send + Sync + 'static,
+    T: Send + 'static,
+{
+    let mut rows = Rows { transaction: pool.begin_with(begin).await?, is_undone: false };
+    let done = work(&mut rows, &data).await?;
+    if !rows.is_undone {
+        rows.transaction.commit().await?;
+    }
+    Ok(done)
+}
+
+/// A connection inside a transaction.
+pub struct Rows {
+    transaction: Transaction<'static, Sqlite>,
+    is_undone: bool,
+}
+
+impl Connection for Rows {
     const LOCKS_ROWS: bool = false;
 
     async fn execute(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
-        Ok(query(statement, values).execute(self).await?.rows_affected())
+        Ok(query(statement, values).execute(&mut *self.transaction).await?.rows_affected())
     }
 
     async fn fetch(
@@ -185,7 +213,7 @@ impl Connection for SqliteConnection {
         statement: &'static str,
         values: &[Value<'_>],
     ) -> Result<Vec<Columns>, Failure> {
-        let rows = query(statement, values).fetch_all(self).await?;
+        let rows = query(statement, values).fetch_all(&mut *self.transaction).await?;
         rows.iter().map(|row| Ok(Columns::of(row, "INTEGER", "REAL")?)).collect()
     }
 
@@ -193,16 +221,25 @@ impl Connection for SqliteConnection {
     async fn now(&mut self) -> Result<Timestamp, Failure> {
         Ok(Timestamp::now())
     }
+
+    fn undo(&mut self) {
+        self.is_undone = true;
+    }
+
+    /// All workers of a file are on this machine, so a dead one is known at once.
+    fn is_gone(worker: &str) -> bool {
+        worker::is_gone(worker)
+    }
 }
 
 fn query<'q>(
     statement: &'static str,
-    values: &[Value<'q>],
+    values: &'q [Value<'_>],
 ) -> sqlx::query::Query<'q, Sqlite, SqliteArguments> {
     let query = sqlx::query(statement);
-    values.iter().fold(query, |query, value| match *value {
-        Value::Int(value) => query.bind(value),
-        Value::Real(value) => query.bind(value),
-        Value::Text(value) => query.bind(value),
+    values.iter().fold(query, |query, value| match value {
+        Value::Int(value) => query.bind(*value),
+        Value::Real(value) => query.bind(*value),
+        Value::Text(value) => query.bind(value.as_deref()),
     })
 }

@@ -4,6 +4,8 @@
 mod crash;
 mod damage;
 mod format;
+#[cfg(feature = "postgres")]
+mod leaving;
 mod maintenance;
 #[cfg(feature = "postgres")]
 mod postgres;
