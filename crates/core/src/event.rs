@@ -125,7 +125,12 @@ impl Recorded {
     /// Gives events consecutive places from `first` on, and all of them the same time.
     #[must_use]
     pub fn sequence(first: u64, at: Timestamp, events: &[Event]) -> Vec<Self> {
-        (first..).zip(events).map(|(seq, event)| Self { seq, at, event: event.clone() }).collect()
+        let place = |(behind, event): (usize, &Event)| Self {
+            seq: first.saturating_add(behind as u64),
+            at,
+            event: event.clone(),
+        };
+        events.iter().enumerate().map(place).collect()
     }
 }
 

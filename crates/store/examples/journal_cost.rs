@@ -15,7 +15,7 @@ mod server;
 use std::time::Instant;
 
 use adjutant_core::port::Journal;
-use adjutant_core::{ConversationKey, Event, Input, InputBody, InputId, UserId};
+use adjutant_core::{ConversationKey, Event, Input, InputBody, InputId, Recorded, UserId};
 use adjutant_store::{postgres, sqlite};
 use jiff::Timestamp;
 use serde_json::{Value, json};

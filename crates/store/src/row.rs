@@ -30,11 +30,32 @@ pub(crate) struct ConversationRow {
     pub(crate) key: i64,
     /// Empty until there are words.
     pub(crate) title: String,
+    pub(crate) created_at: Timestamp,
     pub(crate) updated_at: Timestamp,
     pub(crate) next_seq: i64,
     /// Inputs accepted and not taken.
     pub(crate) untaken: i64,
     pub(crate) status: Status,
+    /// The worker that has it, and until when without a sign of life.
+    pub(crate) lease_by: Option<String>,
+    pub(crate) lease_until: Option<Timestamp>,
+}
+
+impl ConversationRow {
+    /// Returns the row of a conversation in which nothing has happened.
+    pub(crate) fn new(key: i64, at: Timestamp) -> Self {
+        Self {
+            key,
+            title: String::new(),
+            created_at: at,
+            updated_at: at,
+            next_seq: 1,
+            untaken: 0,
+            status: Status::default(),
+            lease_by: None,
+            lease_until: None,
+        }
+    }
 }
 
 pub(crate) fn conversation_key(user: String, id: &str) -> Result<ConversationKey, StoreError> {

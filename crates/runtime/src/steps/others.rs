@@ -14,6 +14,8 @@ impl Steps<'_> {
         let conversation = log.conversation();
         let current = conversation.current()?;
         let has_read = current.before_last_reply()?.iter().any(|recorded| match &recorded.event {
+            // A result that was not found has only our own words.
+            Event::CallFinished { tool, result, .. } if tool == READ_RESULT && !result.success => false,
             Event::CallFinished { tool, arguments, .. } => {
                 self.holds_words_of_others(conversation, tool, arguments)
             }
@@ -41,7 +43,7 @@ impl Steps<'_> {
             let Some(wanted) = wanted else { return false };
             match call_of(conversation, &wanted) {
                 Some(call) => (tool, arguments) = call,
-                // It is older than what is known here.
+                // It is older than what is kept here, and nobody knows whose words it holds.
                 None => return true,
             }
         }

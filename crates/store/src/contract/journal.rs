@@ -49,7 +49,10 @@ pub async fn only_the_next_place_is_free(store: &impl Journal) {
     let input = message("i1", 0, "drop the milk");
     store.submit(&key, &input).await.unwrap();
     for wrong in [0, 2, u64::MAX] {
-        assert_eq!(store.append(&key, &recorded(wrong, at(1), &[started(1, "i1")])).await, Err(StoreError::Conflict));
+        assert_eq!(
+            store.append(&key, &recorded(wrong, at(1), &[started(1, "i1")])).await,
+            Err(StoreError::Conflict)
+        );
         assert_eq!(store.load(&key).await.unwrap(), Loaded { events: vec![], inbox: vec![input.clone()] });
     }
     let first = [started(1, "i1"), failed(1, 1)];
@@ -155,7 +158,10 @@ pub async fn conversations_belong_to_their_user(store: &(impl Journal + Conversa
 
     assert_eq!(store.load(&berts).await.unwrap(), Loaded::default());
     for seq in [1, 2] {
-        assert_eq!(store.append(&berts, &recorded(seq, at(2), &[failed(1, 1)])).await, Err(StoreError::Conflict));
+        assert_eq!(
+            store.append(&berts, &recorded(seq, at(2), &[failed(1, 1)])).await,
+            Err(StoreError::Conflict)
+        );
     }
     assert!(!store.claim(&berts, "b", std::time::Duration::from_secs(60)).await.unwrap().is_held());
     assert!(!store.rename(&berts, "mine").await.unwrap());
@@ -175,8 +181,8 @@ pub async fn of_many_writers_one_wins(store: &impl Journal) {
     store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
     for seq in 1..=20 {
         let number = u32::try_from(seq).unwrap();
-        let event = [failed(1, number)];
-        let append = || store.append(&key, &recorded(seq, at(1), &event));
+        let event = recorded(seq, at(1), &[failed(1, number)]);
+        let append = || store.append(&key, &event);
         let (a, b, c, d) = tokio::join!(append(), append(), append(), append());
         let results = [a, b, c, d];
         assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
@@ -231,7 +237,10 @@ pub async fn conversations_are_listed_renamed_and_deleted(
     store.submit(&second, &message("i4", 41, "And more")).await.unwrap();
     assert_eq!(store.list(anna, &ConversationFilter::newest(1)).await.unwrap()[0].title, "Greetings 👋🏽");
 
-    store.append(&first, &recorded(1, at(50), &[started(1, "i1"), call_finished(1, "call_1")])).await.unwrap();
+    store
+        .append(&first, &recorded(1, at(50), &[started(1, "i1"), call_finished(1, "call_1")]))
+        .await
+        .unwrap();
     let stands = async || {
         let summary = store.summary(&first).await.unwrap().unwrap();
         (summary.turns, summary.last_activity, summary.ended)

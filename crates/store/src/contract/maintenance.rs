@@ -9,7 +9,7 @@ use jiff::civil::{Date, date};
 use super::memory_ledger::{fact, scope};
 use super::sample::{
     at, call_finished, call_started, checked, conversation, finished, in_doubt, key, message, parked,
-    replied, started, turn, user,
+    recorded, replied, started, turn, user,
 };
 use crate::maintenance::{Maintenance, Removed};
 

@@ -108,7 +108,10 @@ pub async fn a_turn_waits_until_its_last_call_is_answered(store: &impl Journal) 
     for (key, seconds) in [(&later, 9), (&earlier, 8)] {
         store.submit(key, &message("i1", 0, "drop the milk")).await.unwrap();
         let number = u32::try_from(seconds).unwrap();
-        store.append(key, &recorded(1, at(seconds), &[started(number, "i1"), parked(number, &["a"])])).await.unwrap();
+        store
+            .append(key, &recorded(1, at(seconds), &[started(number, "i1"), parked(number, &["a"])]))
+            .await
+            .unwrap();
     }
     let waiting = store.parked(Some(&key.user)).await.unwrap();
     assert_eq!(

@@ -80,7 +80,7 @@ async fn conversation<C: Connection>(
     problems: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let mut events = Vec::new();
-    for row in journal::events(rows, number).await? {
+    for row in journal::events(rows, number, 0).await? {
         match row.read(key) {
             Ok(recorded) => events.push(recorded),
             Err(error) => problems.push(error.to_string()),

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use adjutant_core::port::{Claim, Journal, Loaded, StoreError};
+use adjutant_core::port::{Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError};
 use adjutant_core::{
     BoxFuture, ConversationKey, Event, Input, InputBody, InputId, LogContent, Recorded, UserId,
 };
 use jiff::Timestamp;
 
-use super::{Backend, Columns, Connection, Failure, SqlStore, locking, log, values};
+use super::{Backend, Columns, Connection, Failure, SqlStore, log, values};
 use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
 
@@ -57,37 +57,95 @@ impl<B: Backend> Journal for SqlStore<B> {
             for event in events {
                 loaded.events.push(event.read(key)?);
             }
-            for mut columns in inbox {
-                let row = InputRow {
-                    id: columns.text()?,
-                    v: columns.int()?,
-                    body: columns.text()?,
-                    at: columns.text()?,
-                    request_id: columns.maybe_text()?,
-                    fingerprint: columns.maybe_text()?,
-                    after: columns.maybe_int()?,
-                };
-                loaded.inbox.push(row.read(key)?);
-            }
+            loaded.inbox = read_inbox(key, inbox)?;
             Ok(loaded)
+        })
+    }
+
+    fn load_newer<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        known: Option<Known>,
+    ) -> BoxFuture<'a, Result<Option<Newer>, StoreError>> {
+        self.run(async move {
+            let newer = self
+                .0
+                .read((key.clone(), known), |rows, (key, known)| {
+                    Box::pin(async move {
+                        let id = key.conversation.to_string();
+                        let found = rows.fetch_first(CONVERSATION, values![key.user.as_str(), &id]).await?;
+                        let Some(found) = found else { return Ok(None) };
+                        let conversation = read_conversation(found, key)?;
+                        newer_rows(rows, &conversation, *known).await.map(Some)
+                    })
+                })
+                .await?;
+            Ok(newer.map(|newer| newer.read(key)).transpose()?)
+        })
+    }
+
+    fn begin<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        begin: Begin<'a>,
+    ) -> BoxFuture<'a, Result<Begun, StoreError>> {
+        self.run(async move {
+            let input = begin.input.map(|input| Ok::<_, StoreError>((input.clone(), InputRow::of(input)?)));
+            let data = Beginning {
+                key: key.clone(),
+                input: input.transpose()?,
+                turn: begin.turn.iter().map(|event| new_event(begin.at, event)).collect::<Result<_, _>>()?,
+                first: begin.first.map(|event| new_event(begin.at, event)).transpose()?,
+                worker: begin.worker.to_owned(),
+                lease: begin.lease,
+                known: begin.known,
+                content: self.1,
+            };
+            Ok(match self.0.write(data, |rows, data| Box::pin(start(rows, data))).await? {
+                BegunRows::Nothing => Begun::Nothing,
+                BegunRows::Elsewhere => Begun::Elsewhere,
+                BegunRows::Claimed(claim, newer) => Begun::Claimed { claim, newer: newer.read(key)? },
+                BegunRows::Started(newer) => Begun::Started(newer.read(key)?),
+            })
         })
     }
 
     fn append<'a>(
         &'a self,
         key: &'a ConversationKey,
-        next_seq: u64,
-        at: Timestamp,
-        events: &'a [Event],
+        events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
-            let events = new_events(next_seq, at, events)?;
-            let data = (key.clone(), next_seq, at, events, self.1);
+            let data = (key.clone(), new_events(events)?, self.1);
             self.0
-                .write(data, |rows, (key, next_seq, at, events, content)| {
-                    Box::pin(append(rows, key, *next_seq, *at, events, *content))
+                .write(data, |rows, (key, events, content)| {
+                    Box::pin(async move {
+                        let conversation = append(rows, key, events, *content).await?;
+                        save_conversation(rows, &conversation).await
+                    })
                 })
                 .await
+        })
+    }
+
+    fn finish<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: &'a str,
+        events: &'a [Recorded],
+    ) -> BoxFuture<'a, Result<Finished, StoreError>> {
+        self.run(async move {
+            let data = (key.clone(), worker.to_owned(), new_events(events)?, self.1);
+            let kept = self
+                .0
+                .write(data, |rows, (key, worker, events, content)| {
+                    Box::pin(finish(rows, key, worker, events, *content))
+                })
+                .await?;
+            Ok(match kept {
+                Some(inbox) => Finished::Kept(read_inbox(key, inbox)?),
+                None => Finished::Released,
+            })
         })
     }
 
@@ -202,7 +260,7 @@ async fn stored<C: Connection>(
         .await?;
     let Some(mut found) = found else { return Ok((Vec::new(), Vec::new())) };
     let conversation = found.int()?;
-    Ok((events(rows, conversation).await?, rows.fetch(INBOX, values![conversation]).await?))
+    Ok((events(rows, conversation, 0).await?, rows.fetch(INBOX, values![conversation]).await?))
 }
 
 /// Accepts an input, which is stored as `row`.
@@ -216,10 +274,25 @@ async fn submit<C: Connection>(
         Some(conversation) => conversation,
         None => create_conversation(rows, key, input.at).await?,
     };
+    if accept(rows, &mut conversation, input, row, None).await? {
+        conversation.untaken += 1;
+        save_conversation(rows, &conversation).await?;
+    }
+    Ok(())
+}
+
+/// Puts an input into the inbox. `taken`: the place of the event that takes it at once. Returns `false` if it was there before.
+async fn accept<C: Connection>(
+    rows: &mut C,
+    conversation: &mut ConversationRow,
+    input: &Input,
+    row: &InputRow,
+    taken: Option<i64>,
+) -> Result<bool, Failure> {
     let inserted = rows
         .execute(
-            "INSERT INTO inbox (conversation, id, v, body, at, request_id, fingerprint, after_seq)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+            "INSERT INTO inbox (conversation, id, v, body, at, request_id, fingerprint, after_seq, taken_seq)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
              ON CONFLICT (conversation, id) DO NOTHING",
             values![
                 conversation.key,
@@ -229,19 +302,125 @@ async fn submit<C: Connection>(
                 &row.at,
                 row.request_id.as_deref(),
                 row.fingerprint.as_deref(),
-                conversation.next_seq - 1
+                conversation.next_seq - 1,
+                taken
             ],
         )
         .await?;
     if inserted == 0 {
-        return is_repeat(rows, conversation.key, row).await;
+        is_repeat(rows, conversation.key, row).await?;
+        return Ok(false);
     }
-    conversation.untaken += 1;
     conversation.updated_at = conversation.updated_at.max(input.at);
     if conversation.title.is_empty() {
         conversation.title = adjutant_core::title(&input.body).unwrap_or_default();
     }
-    save_conversation(rows, &conversation).await
+    Ok(true)
+}
+
+/// A request to go on with a conversation, as it is stored.
+struct Beginning {
+    key: ConversationKey,
+    input: Option<(Input, InputRow)>,
+    turn: Vec<NewEvent>,
+    first: Option<NewEvent>,
+    worker: String,
+    lease: Duration,
+    known: Option<Known>,
+    content: LogContent,
+}
+
+/// The answer to it, as it is stored.
+enum BegunRows {
+    Nothing,
+    Elsewhere,
+    Claimed(Claim, NewerRows),
+    Started(NewerRows),
+}
+
+/// Accepts an input, claims the conversation, and starts the turn if there is nothing else to do.
+async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Result<BegunRows, Failure> {
+    let mut conversation = match (conversation(rows, &begin.key).await?, &begin.input) {
+        (Some(conversation), _) => conversation,
+        (None, Some((input, _))) => create_conversation(rows, &begin.key, input.at).await?,
+        (None, None) => return Ok(BegunRows::Nothing),
+    };
+    let now = rows.now().await?;
+    let claim = conversation.claim::<C>(&begin.worker, begin.lease, now);
+    let is_idle = conversation.untaken == 0 && conversation.status.turn.is_none();
+    let first = begin.first.as_ref().filter(|_| conversation.next_seq == 1);
+    let mut starts = claim.is_held() && is_idle && !begin.turn.is_empty();
+    let before = conversation.next_seq;
+    if let Some((input, row)) = &begin.input {
+        let taken = starts.then(|| before + i64::from(first.is_some()));
+        if accept(rows, &mut conversation, input, row, taken).await? {
+            conversation.untaken += i64::from(!starts);
+        } else {
+            // What it led to before is what it leads to.
+            starts = false;
+        }
+    }
+    if starts {
+        let events = first.into_iter().chain(&begin.turn);
+        write_events(rows, &begin.key, &mut conversation, events, begin.content).await?;
+    }
+    save_conversation(rows, &conversation).await?;
+    if !claim.is_held() {
+        return Ok(BegunRows::Elsewhere);
+    }
+    let newer = newer_rows(rows, &conversation, begin.known).await?;
+    Ok(if starts { BegunRows::Started(newer) } else { BegunRows::Claimed(claim, newer) })
+}
+
+/// What is newer than what somebody knows, as it is stored.
+struct NewerRows {
+    created_at: Timestamp,
+    after: i64,
+    events: Vec<EventRow>,
+    inbox: Vec<Columns>,
+}
+
+impl NewerRows {
+    fn read(self, key: &ConversationKey) -> Result<Newer, StoreError> {
+        Ok(Newer {
+            created_at: self.created_at,
+            after: u64::try_from(self.after).unwrap_or_default(),
+            events: self.events.into_iter().map(|event| event.read(key)).collect::<Result<_, _>>()?,
+            inbox: read_inbox(key, self.inbox)?,
+        })
+    }
+}
+
+async fn newer_rows<C: Connection>(
+    rows: &mut C,
+    conversation: &ConversationRow,
+    known: Option<Known>,
+) -> Result<NewerRows, Failure> {
+    let known = known.filter(|known| known.created_at == conversation.created_at);
+    let seq = known.and_then(|known| i64::try_from(known.seq).ok());
+    let after = seq.filter(|seq| *seq < conversation.next_seq).unwrap_or_default();
+    let is_new = after + 1 < conversation.next_seq;
+    let events = if is_new { events(rows, conversation.key, after).await? } else { Vec::new() };
+    // Those that wait for the end of the open turn are not counted.
+    let waits = conversation.untaken > 0 || conversation.status.turn.is_some();
+    let inbox = if waits { rows.fetch(INBOX, values![conversation.key]).await? } else { Vec::new() };
+    Ok(NewerRows { created_at: conversation.created_at, after, events, inbox })
+}
+
+fn read_inbox(key: &ConversationKey, inbox: Vec<Columns>) -> Result<Vec<Input>, StoreError> {
+    let read = |mut columns: Columns| {
+        let row = InputRow {
+            id: columns.text()?,
+            v: columns.int()?,
+            body: columns.text()?,
+            at: columns.text()?,
+            request_id: columns.maybe_text()?,
+            fingerprint: columns.maybe_text()?,
+            after: columns.maybe_int()?,
+        };
+        row.read(key)
+    };
+    inbox.into_iter().map(read).collect()
 }
 
 /// Fails with [`StoreError::Reused`] if the input of this id was made from another request.
@@ -259,32 +438,69 @@ async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRo
     }
 }
 
-/// Events with the rows they are stored as, if the first of them gets this place.
-fn new_events(next_seq: u64, at: Timestamp, events: &[Event]) -> Result<Vec<(EventRow, Event)>, StoreError> {
-    let first = i64::try_from(next_seq).map_err(|_| StoreError::Conflict)?;
-    let rows = (first..).zip(events).map(|(seq, event)| Ok((EventRow::of(seq, at, event)?, event.clone())));
-    rows.collect()
+/// An event and the row it is stored as. Its place in it is filled in when it is written.
+type NewEvent = (EventRow, Recorded);
+
+fn new_event(at: Timestamp, event: &Event) -> Result<NewEvent, StoreError> {
+    Ok((EventRow::of(0, at, event)?, Recorded { seq: 0, at, event: event.clone() }))
 }
 
-/// Adds events, takes their inputs, fills both logs.
+fn new_events(events: &[Recorded]) -> Result<Vec<NewEvent>, StoreError> {
+    let row = |recorded: &Recorded| {
+        let seq = i64::try_from(recorded.seq).map_err(|_| StoreError::Conflict)?;
+        Ok((EventRow::of(seq, recorded.at, &recorded.event)?, recorded.clone()))
+    };
+    events.iter().map(row).collect()
+}
+
+/// Adds events at the places they name, takes their inputs, fills both logs. The conversation is still to be saved.
 async fn append<C: Connection>(
     rows: &mut C,
     key: &ConversationKey,
-    next_seq: u64,
-    at: Timestamp,
-    events: &[(EventRow, Event)],
+    events: &[NewEvent],
     content: LogContent,
-) -> Result<(), Failure> {
+) -> Result<ConversationRow, Failure> {
     // A conversation that is not there was deleted, or is another user's: either way not this writer's any more.
     let Some(mut conversation) = conversation(rows, key).await? else {
         return Err(StoreError::Conflict.into());
     };
-    if i64::try_from(next_seq) != Ok(conversation.next_seq) {
+    let places = conversation.next_seq..;
+    if places.zip(events).any(|(seq, (row, _))| row.seq != seq) {
         return Err(StoreError::Conflict.into());
     }
-    for (row, event) in events {
-        let seq = row.seq;
-        insert_event(rows, conversation.key, row).await?;
+    write_events(rows, key, &mut conversation, events.iter(), content).await?;
+    Ok(conversation)
+}
+
+/// Adds events, and gives the claim back unless inputs wait: those are returned then.
+async fn finish<C: Connection>(
+    rows: &mut C,
+    key: &ConversationKey,
+    worker: &str,
+    events: &[NewEvent],
+    content: LogContent,
+) -> Result<Option<Vec<Columns>>, Failure> {
+    let mut conversation = append(rows, key, events, content).await?;
+    let waits = conversation.untaken > 0;
+    if !waits && conversation.lease_by.as_deref() == Some(worker) {
+        (conversation.lease_by, conversation.lease_until) = (None, None);
+    }
+    save_conversation(rows, &conversation).await?;
+    if waits { Ok(Some(rows.fetch(INBOX, values![conversation.key]).await?)) } else { Ok(None) }
+}
+
+/// Writes events behind those there are, takes their inputs, and fills both logs.
+async fn write_events<'e, C: Connection>(
+    rows: &mut C,
+    key: &ConversationKey,
+    conversation: &mut ConversationRow,
+    events: impl Iterator<Item = &'e NewEvent> + Clone + Send,
+    content: LogContent,
+) -> Result<(), Failure> {
+    for (row, Recorded { event, .. }) in events.clone() {
+        let seq = conversation.next_seq;
+        insert_event(rows, conversation.key, seq, row).await?;
+        // The first event of a turn that is begun with its input takes it where it is accepted.
         if let Some(input) = event.takes_input()
             && take_input(rows, conversation.key, input, seq).await?
         {
@@ -296,11 +512,10 @@ async fn append<C: Connection>(
             Event::TurnFinished { .. } => conversation.untaken = untaken(rows, conversation.key).await?,
             _ => {}
         }
-        log::follow(rows, conversation.key, key, at, event, content).await?;
         conversation.status.follow(seq, event);
         conversation.next_seq += 1;
     }
-    save_conversation(rows, &conversation).await
+    log::follow(rows, conversation.key, key, events.map(|(_, recorded)| recorded), content).await
 }
 
 async fn claim<C: Connection>(
@@ -309,27 +524,28 @@ async fn claim<C: Connection>(
     worker: &str,
     ttl: Duration,
 ) -> Result<Claim, Failure> {
-    let statement = locking!(
-        C,
-        "SELECT key, lease_by, lease_by, lease_until FROM conversation WHERE user_id = $1 AND id = $2"
-    );
-    let lease =
-        rows.fetch_first(statement, values![key.user.as_str(), &key.conversation.to_string()]).await?;
-    let Some(mut lease) = lease else { return Ok(Claim::Refused) };
-    let (conversation, now) = (lease.int()?, rows.now().await?);
-    let holder = lease.maybe_text()?;
-    if !is_free::<C>(&mut lease, Some(worker), now)? {
-        return Ok(Claim::Refused);
+    let Some(mut conversation) = conversation(rows, key).await? else { return Ok(Claim::Refused) };
+    let now = rows.now().await?;
+    let claim = conversation.claim::<C>(worker, ttl, now);
+    if claim.is_held() {
+        save_conversation(rows, &conversation).await?;
     }
-    // A claim nobody could outwait ends with time itself.
-    let until = now.checked_add(ttl).unwrap_or(Timestamp::MAX);
-    rows.execute(
-        "UPDATE conversation SET lease_by = $1, lease_until = $2 WHERE key = $3",
-        values![worker, &row::time_text(until), conversation],
-    )
-    .await?;
-    let is_anothers = holder.is_some_and(|holder| holder != worker);
-    Ok(if is_anothers { Claim::TakenOver } else { Claim::Granted })
+    Ok(claim)
+}
+
+impl ConversationRow {
+    /// Claims it for a worker, unless another one alive has it.
+    fn claim<C: Connection>(&mut self, worker: &str, ttl: Duration, now: Timestamp) -> Claim {
+        let is_anothers = self.lease_by.as_ref().is_some_and(|holder| holder != worker);
+        let is_over = self.lease_until.is_none_or(|until| until <= now);
+        if is_anothers && !is_over && !self.lease_by.as_deref().is_some_and(C::is_gone) {
+            return Claim::Refused;
+        }
+        self.lease_by = Some(worker.to_owned());
+        // A claim nobody could outwait ends with time itself.
+        self.lease_until = Some(now.checked_add(ttl).unwrap_or(Timestamp::MAX));
+        if is_anothers { Claim::TakenOver } else { Claim::Granted }
+    }
 }
 
 /// Those of the conversations that nobody alive has. The columns are `user_id`, `id`, `lease_by`, `lease_until`.
@@ -356,23 +572,36 @@ pub(super) fn is_free<C: Connection>(
     Ok(worker == Some(by.as_str()) || is_over || C::is_gone(&by))
 }
 
+/// A conversation of a user.
+macro_rules! conversation {
+    ($rest:literal) => {
+        concat!(
+            "SELECT key, title, created_at, updated_at, next_seq, untaken, turn, parked_seq, waiting, lease_by,
+             lease_until FROM conversation WHERE user_id = $1 AND id = $2",
+            $rest
+        )
+    };
+}
+const CONVERSATION: &str = conversation!("");
+const CONVERSATION_LOCKED: &str = conversation!(" FOR UPDATE");
+
 /// The conversation as it is, locked until the end of the transaction.
 async fn conversation<C: Connection>(
     rows: &mut C,
     key: &ConversationKey,
 ) -> Result<Option<ConversationRow>, Failure> {
-    let statement = locking!(
-        C,
-        "SELECT key, title, updated_at, next_seq, untaken, turn, parked_seq, waiting
-         FROM conversation WHERE user_id = $1 AND id = $2"
-    );
+    let statement = if C::LOCKS_ROWS { CONVERSATION_LOCKED } else { CONVERSATION };
     let found =
         rows.fetch_first(statement, values![key.user.as_str(), &key.conversation.to_string()]).await?;
-    let Some(mut columns) = found else { return Ok(None) };
+    Ok(found.map(|columns| read_conversation(columns, key)).transpose()?)
+}
+
+fn read_conversation(mut columns: Columns, key: &ConversationKey) -> Result<ConversationRow, StoreError> {
     let what = format!("conversation {}", key.conversation);
-    Ok(Some(ConversationRow {
+    Ok(ConversationRow {
         key: columns.int()?,
         title: columns.text()?,
+        created_at: row::read_time(&columns.text()?, &what)?,
         updated_at: row::read_time(&columns.text()?, &what)?,
         next_seq: columns.int()?,
         untaken: columns.int()?,
@@ -381,7 +610,9 @@ async fn conversation<C: Connection>(
             parked_seq: columns.maybe_int()?,
             waiting: row::read_waiting(&columns.text()?, &what)?,
         },
-    }))
+        lease_by: columns.maybe_text()?,
+        lease_until: columns.maybe_text()?.map(|until| row::read_time(&until, &what)).transpose()?,
+    })
 }
 
 /// Makes a conversation. Somebody else may have been quicker: then it is theirs that is returned.
@@ -390,20 +621,24 @@ async fn create_conversation<C: Connection>(
     key: &ConversationKey,
     at: Timestamp,
 ) -> Result<ConversationRow, Failure> {
-    rows.execute(
-        "INSERT INTO conversation (user_id, id, title, created_at, updated_at) VALUES ($1, $2, '', $3, $3)
-         ON CONFLICT (user_id, id) DO NOTHING",
-        values![key.user.as_str(), &key.conversation.to_string(), &row::time_text(at)],
-    )
-    .await?;
-    // It can only be gone if it was deleted in this very moment.
-    conversation(rows, key).await?.ok_or_else(|| StoreError::Conflict.into())
+    let created = rows
+        .fetch_first(
+            "INSERT INTO conversation (user_id, id, title, created_at, updated_at) VALUES ($1, $2, '', $3, $3)
+             ON CONFLICT (user_id, id) DO NOTHING RETURNING key",
+            values![key.user.as_str(), &key.conversation.to_string(), &row::time_text(at)],
+        )
+        .await?;
+    match created {
+        Some(mut columns) => Ok(ConversationRow::new(columns.int()?, at)),
+        // It can only be gone if it was deleted in this very moment.
+        None => conversation(rows, key).await?.ok_or_else(|| StoreError::Conflict.into()),
+    }
 }
 
 async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -> Result<(), Failure> {
     rows.execute(
         "UPDATE conversation SET title = $1, updated_at = $2, next_seq = $3, untaken = $4, turn = $5, parked_seq = $6,
-         waiting = $7, wake_at = $8 WHERE key = $9",
+         waiting = $7, wake_at = $8, lease_by = $9, lease_until = $10 WHERE key = $11",
         values![
             &row.title,
             &row::time_text(row.updated_at),
@@ -413,6 +648,8 @@ async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -
             row.status.parked_seq,
             &row::waiting_text(&row.status)?,
             row.status.wake_at().map(row::time_text).as_deref(),
+            row.lease_by.as_deref(),
+            row.lease_until.map(row::time_text).as_deref(),
             row.key
         ],
     )
@@ -448,7 +685,12 @@ async fn take_input<C: Connection>(
 }
 
 /// Fails with [`StoreError::Conflict`] if the place is taken or the step has an event of this kind.
-async fn insert_event<C: Connection>(rows: &mut C, conversation: i64, row: &EventRow) -> Result<(), Failure> {
+async fn insert_event<C: Connection>(
+    rows: &mut C,
+    conversation: i64,
+    seq: i64,
+    row: &EventRow,
+) -> Result<(), Failure> {
     let blob = row.blob();
     if let Some((hash, body)) = &blob {
         rows.execute(
@@ -467,7 +709,7 @@ async fn insert_event<C: Connection>(rows: &mut C, conversation: i64, row: &Even
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         values![
             conversation,
-            row.seq,
+            seq,
             row.v,
             &row.kind,
             row.turn.as_deref(),
@@ -481,14 +723,18 @@ async fn insert_event<C: Connection>(rows: &mut C, conversation: i64, row: &Even
     Ok(())
 }
 
-/// The events of a conversation in order, as they are stored.
-pub(super) async fn events<C: Connection>(rows: &mut C, conversation: i64) -> Result<Vec<EventRow>, Failure> {
+/// The events of a conversation behind a place, in order, as they are stored.
+pub(super) async fn events<C: Connection>(
+    rows: &mut C,
+    conversation: i64,
+    after: i64,
+) -> Result<Vec<EventRow>, Failure> {
     let events = rows
         .fetch(
             "SELECT seq, v, kind, turn, step, COALESCE(blob.body, event.body), at
              FROM event LEFT JOIN blob ON blob.conversation = event.conversation AND blob.hash = event.blob
-             WHERE event.conversation = $1 ORDER BY seq",
-            values![conversation],
+             WHERE event.conversation = $1 AND seq > $2 ORDER BY seq",
+            values![conversation, after],
         )
         .await?;
     Ok(events.into_iter().map(event).collect::<Result<_, _>>()?)

@@ -2,10 +2,9 @@
 
 use adjutant_core::port::{LogStore, StoreError};
 use adjutant_core::{
-    BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, LogContent, ToolInvocationRecord,
+    BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, LogContent, Recorded, ToolInvocationRecord,
     TurnId, UserId,
 };
-use jiff::Timestamp;
 
 use super::{Backend, Columns, Connection, Failure, SqlStore, values};
 use crate::row::{self, DecisionRow, InvocationRow};
@@ -121,31 +120,61 @@ impl<B: Backend> LogStore for SqlStore<B> {
     }
 }
 
-/// Writes into both logs what an event says.
-pub(super) async fn follow<C: Connection>(
+/// Writes into both logs what events say that are written together: each row once.
+pub(super) async fn follow<'e, C: Connection>(
     rows: &mut C,
     conversation: i64,
     key: &ConversationKey,
-    at: Timestamp,
-    event: &Event,
+    events: impl Iterator<Item = &'e Recorded> + Send,
     content: LogContent,
 ) -> Result<(), Failure> {
-    if let Some(decision) = DecisionRecord::open(key, at, event, content) {
-        insert_decision(rows, conversation, &DecisionRow::of(&decision)?).await?;
-    } else if let Some(turn) = event.turn().filter(|_| DecisionRecord::is_changed_by(event))
-        && let Some(row) = decision(rows, &key.user, turn).await?
-    {
-        let before = row.read()?;
-        let mut decision = before.clone();
-        decision.apply(at, event, content);
-        if decision != before {
-            update_decision(rows, &DecisionRow::of(&decision)?).await?;
+    let mut current: Option<Changed> = None;
+    for Recorded { at, event, .. } in events {
+        if let Some(decision) = DecisionRecord::open(key, *at, event, content) {
+            write_decision(rows, conversation, current.take()).await?;
+            current = Some(Changed { before: None, decision });
+        } else if let Some(turn) = event.turn().filter(|_| DecisionRecord::is_changed_by(event)) {
+            if current.as_ref().is_none_or(|current| current.decision.id != turn) {
+                write_decision(rows, conversation, current.take()).await?;
+                let known = decision(rows, &key.user, turn).await?.map(DecisionRow::read).transpose()?;
+                current = known.map(|known| Changed { before: Some(known.clone()), decision: known });
+            }
+            if let Some(current) = &mut current {
+                current.decision.apply(*at, event, content);
+            }
+        }
+        if let Some(invocation) = ToolInvocationRecord::of(*at, event, content) {
+            insert_invocation(rows, Some(conversation), &key.user, &InvocationRow::of(&invocation)?).await?;
         }
     }
-    if let Some(invocation) = ToolInvocationRecord::of(at, event, content) {
-        insert_invocation(rows, Some(conversation), &key.user, &InvocationRow::of(&invocation)?).await?;
+    write_decision(rows, conversation, current).await
+}
+
+/// A decision, and as it is stored. `None`: it is not stored yet.
+struct Changed {
+    before: Option<DecisionRecord>,
+    decision: DecisionRecord,
+}
+
+async fn write_decision<C: Connection>(
+    rows: &mut C,
+    conversation: i64,
+    changed: Option<Changed>,
+) -> Result<(), Failure> {
+    let Some(Changed { before, decision }) = changed else { return Ok(()) };
+    match before {
+        Some(before) if before == decision => Ok(()),
+        Some(_) => update_decision(rows, &DecisionRow::of(&decision)?).await,
+        None => {
+            let opened = DecisionRow::of(&decision)?;
+            insert_decision(rows, conversation, &opened).await?;
+            // What happened since it was opened is no part of the first statement.
+            match decision.model_calls > 0 || decision.outcome.is_some() || decision.tool_ms > 0 {
+                true => update_decision(rows, &opened).await,
+                false => Ok(()),
+            }
+        }
     }
-    Ok(())
 }
 
 async fn decision<C: Connection>(

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use adjutant_core::port::{ConversationStore as _, Deleted, Journal as _, StoreError};
-use adjutant_core::{ConversationKey, Event, Input, InputBody, InputId, UserId};
+use adjutant_core::{ConversationKey, Event, Input, InputBody, InputId, Recorded, UserId};
 use adjutant_store::sqlite::Store;
 use serde_json::Value;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -145,7 +145,7 @@ async fn a_large_body_is_kept_by_its_content_and_goes_with_its_conversation() {
     let reply =
         |chars: usize| Event::InputIgnored { input: InputId::new("i0").unwrap(), reason: "x".repeat(chars) };
     let events = [reply(10), reply(300_000), reply(300_000), reply(400_000)];
-    store.append(&key(), &recorded(1, jiff::Timestamp::UNIX_EPOCH, &events)).await.unwrap();
+    store.append(&key(), &Recorded::sequence(1, jiff::Timestamp::UNIX_EPOCH, &events)).await.unwrap();
     let kept: Vec<(i64, bool)> =
         sqlx::query_as("SELECT length(body), blob IS NOT NULL FROM event ORDER BY seq")
             .fetch_all(&mut hand)
@@ -165,7 +165,7 @@ async fn a_large_body_is_kept_by_its_content_and_goes_with_its_conversation() {
     let input =
         Input::new(InputId::new("i1").unwrap(), jiff::Timestamp::UNIX_EPOCH, InputBody::message("hello"));
     store.submit(&other, &input).await.unwrap();
-    store.append(&other, &recorded(1, jiff::Timestamp::UNIX_EPOCH, &events)).await.unwrap();
+    store.append(&other, &Recorded::sequence(1, jiff::Timestamp::UNIX_EPOCH, &events)).await.unwrap();
     let count: i64 = sqlx::query_scalar(bodies).fetch_one(&mut hand).await.unwrap();
     assert_eq!(count, 2);
     assert_eq!(store.delete(&other).await.unwrap(), Deleted::Yes);
