@@ -398,10 +398,30 @@ impl ToolResult {
     /// What the model reads, as text: the words of a verbatim answer, else JSON.
     #[must_use]
     pub fn to_text(&self) -> String {
-        match self.to_json() {
-            Value::String(words) => words,
-            other => other.to_string(),
+        /// What [`ToolResult::to_json`] makes, of what is here already.
+        #[derive(Serialize)]
+        struct Read<'a> {
+            success: bool,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            data: Option<&'a Value>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            error: Option<&'a str>,
         }
+        if let Some(words) = self.words() {
+            return words.to_owned();
+        }
+        match &self.data {
+            Some(data) if self.verbatim => data.to_string(),
+            data => {
+                let read = Read { success: self.success, data: data.as_ref(), error: self.error.as_deref() };
+                serde_json::to_string(&read).unwrap_or_default()
+            }
+        }
+    }
+
+    /// The words of a verbatim answer that is words.
+    pub(crate) fn words(&self) -> Option<&str> {
+        self.data.as_ref().filter(|_| self.verbatim)?.as_str()
     }
 
     /// What the model reads, as JSON.

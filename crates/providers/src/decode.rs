@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use adjutant_core::port::DeltaStream;
-use adjutant_core::{Content, Delta, GenerateResponse, ModelError, ToolDefinition};
+use adjutant_core::{Content, Delta, GenerateResponse, ModelError, ToolSet};
 use futures::stream;
 
 use crate::http::ByteStream;
@@ -53,7 +53,7 @@ pub(crate) trait Answer: Send + 'static {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Asked {
     /// The tools that can be called.
-    pub(crate) tools: Vec<ToolDefinition>,
+    pub(crate) tools: ToolSet,
     /// How long the prompt is.
     pub(crate) prompt: Length,
 }

@@ -5,8 +5,8 @@ use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, given_up};
 use adjutant_core::{
     CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, Input, InputBody,
-    MaxTokens, ModelId, OutcomeCategory, OutputSchema, Recalled, TurnError, TurnId, TurnLimits, conversation,
-    words,
+    MaxTokens, ModelId, OutcomeCategory, OutputSchema, Recalled, ToolSet, TurnError, TurnId, TurnLimits,
+    conversation, words,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -264,8 +264,8 @@ fn setup(
 ) -> TurnSetup {
     let capabilities = inner.model.capabilities();
     let (instruction, tools) = match limits.words_only {
-        true => (WORDS_ONLY.trim_end().to_owned(), Vec::new()),
-        false => (instruction, inner.gate.registry.definitions(None)),
+        true => (WORDS_ONLY.trim_end().to_owned(), ToolSet::default()),
+        false => (instruction, inner.gate.registry.tool_set()),
     };
     let one_round = capabilities.weak_tools && !tools.is_empty();
     TurnSetup {

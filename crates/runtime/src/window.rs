@@ -119,7 +119,7 @@ impl Inner {
             call: None,
             message: next.to_owned(),
             message_chars: next.len(),
-            tools: self.gate.registry.definitions(None),
+            tools: self.gate.registry.tool_set(),
             control_functions: self.control_functions,
             config: self.config.clone(),
             limits: self.limits.clone(),

@@ -15,7 +15,7 @@ mod wire; // the JSON
 
 use std::sync::Arc;
 
-use adjutant_core::{Capabilities, GenerateRequest, GenerateResponse, ModelError};
+use adjutant_core::{Capabilities, GenerateRequest, GenerateResponse, ModelError, ToolSet};
 use reqwest::header::HeaderName;
 use secrecy::SecretString;
 use url::Url;
@@ -119,7 +119,7 @@ impl Wire for Chat {
 
     fn asked(&self, request: &GenerateRequest) -> Asked {
         // Somebody else's request gets the answer as it is.
-        let tools = if request.config.verbatim { Vec::new() } else { request.tools.clone() };
+        let tools = if request.config.verbatim { ToolSet::default() } else { request.tools.clone() };
         Asked { tools, ..Asked::default() }
     }
 

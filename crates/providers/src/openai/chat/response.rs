@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use adjutant_core::{Delta, FinishReason, GenerateResponse, ModelError, ToolDefinition};
+use adjutant_core::{Delta, FinishReason, GenerateResponse, ModelError, ToolSet};
 use serde_json::{Value, json};
 
 use super::super::error;
@@ -56,12 +56,12 @@ impl Reading {
     pub(super) fn new(
         vendor: Arc<Vendor>,
         dialect: &'static Dialect,
-        tools: &[ToolDefinition],
+        tools: &ToolSet,
         losses: Vec<String>,
     ) -> Self {
         let reads_text = dialect.leaves_calls_in_text && !tools.is_empty();
         Self {
-            text: reads_text.then(|| TextCalls::new(tools.to_vec())),
+            text: reads_text.then(|| TextCalls::new(tools.clone())),
             text_calls: TEXT_CALLS,
             vendor,
             dialect,

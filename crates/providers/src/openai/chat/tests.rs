@@ -232,7 +232,7 @@ fn calls_left_in_the_text_are_found_where_servers_leave_them() {
     };
     let words = || expect![[r#"Stop: "{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}}""#]];
     check("llama-cpp", &request, words());
-    request.tools = vec![tool()];
+    request.tools = vec![tool()].into();
     check("openai-compatible", &request, words());
     check(
         "llama-cpp",
@@ -507,7 +507,7 @@ fn conversation() -> Vec<Message> {
 
 #[test]
 fn a_request_with_everything() {
-    let request = GenerateRequest { tools: vec![tool()], ..GenerateRequest::new(conversation()) };
+    let request = GenerateRequest { tools: vec![tool()].into(), ..GenerateRequest::new(conversation()) };
     let (body, losses) = encoded("openai-chat", "gpt-4.1", &request);
     expect![[r#"{"model":"gpt-4.1","max_completion_tokens":1024,"temperature":0.0,"tools":[{"type":"function","function":{"name":"weather","description":"The weather of a city.","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}],"messages":[{"role":"system","content":"Be short."},{"role":"user","content":"Weather?"},{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"call_a","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}},{"id":"provisional_1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}}]},{"role":"tool","content":"rain","tool_call_id":"call_a"},{"role":"tool","content":"{\"success\":false,\"error\":\"No such city.\"}","tool_call_id":"provisional_1"},{"role":"assistant","content":"Rain."},{"role":"user","content":"Thanks."}]}"#]]
         .assert_eq(&body.to_string());
@@ -524,7 +524,7 @@ fn a_request_with_everything() {
 fn a_longer_transcript_begins_like_the_shorter_one() {
     let bytes = |count: usize| {
         let messages = conversation().into_iter().take(count).collect();
-        let request = GenerateRequest { tools: vec![tool()], ..GenerateRequest::new(messages) };
+        let request = GenerateRequest { tools: vec![tool()].into(), ..GenerateRequest::new(messages) };
         chat("openai-chat", "gpt-4.1").encode(&request, true).unwrap().body
     };
     for count in 1..conversation().len() {
@@ -605,7 +605,7 @@ fn a_model_nobody_knows_gets_room_and_no_temperature_behind_a_gateway() {
 
 #[test]
 fn the_newest_models_take_functions_without_thinking_only() {
-    let request = GenerateRequest { tools: vec![tool()], ..GenerateRequest::new(conversation()) };
+    let request = GenerateRequest { tools: vec![tool()].into(), ..GenerateRequest::new(conversation()) };
     let (body, losses) = encoded("openai-chat", "gpt-5.6", &request);
     assert_eq!(body["reasoning_effort"], "none");
     assert!(losses.iter().any(|loss| loss.starts_with("thinking was switched off")), "{losses:?}");
@@ -616,7 +616,7 @@ fn the_newest_models_take_functions_without_thinking_only() {
     ] {
         let error = chat(row, "gpt-6-astra").encode(&request, false).unwrap_err();
         assert!(error.code() == "bad_request" && error.to_string().contains(words), "{error}");
-        let talk = GenerateRequest { tools: Vec::new(), ..request.clone() };
+        let talk = GenerateRequest { tools: Vec::new().into(), ..request.clone() };
         assert_eq!(self::body(row, "gpt-6-astra", &talk).get("reasoning_effort"), None);
     }
     let verbatim = GenerationConfig { verbatim: true, ..GenerationConfig::default() };
@@ -632,7 +632,7 @@ fn a_response_schema_goes_out_where_it_is_kept_to() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let request = |schema: Value, tools: Vec<ToolDefinition>| GenerateRequest {
         response_schema: Some(schema),
-        tools,
+        tools: tools.into(),
         ..GenerateRequest::new(vec![Message::user("?").unwrap()])
     };
     let format =

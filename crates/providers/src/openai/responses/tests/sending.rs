@@ -210,7 +210,7 @@ fn everything_asked() -> GenerateRequest {
     .unwrap();
     let schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"], "additionalProperties": false});
     GenerateRequest {
-        tools: vec![tool],
+        tools: vec![tool].into(),
         response_schema: Some(schema),
         ..GenerateRequest::new(vec![
             Message::system("Be brief.").unwrap(),
