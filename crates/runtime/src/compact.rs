@@ -151,12 +151,12 @@ pub(crate) async fn compact(
     key: &ConversationKey,
     focus: Option<&str>,
 ) -> Result<Compaction, RunError> {
-    let loaded = inner.journal.load(key).await?;
+    let loaded = inner.load(key).await?;
     if plan(inner, &loaded.events).is_none() {
         return Ok(Compaction::NothingToDo);
     }
     holding(inner, key, async |_| {
-        let loaded = inner.journal.load(key).await?;
+        let loaded = inner.load(key).await?;
         let mut log = Log { events: loaded.events, inbox: loaded.inbox };
         let Some((plan, room)) = plan(inner, &log.events) else { return Ok(Compaction::NothingToDo) };
         let request = inner.summary_request(&plan, focus, &room);

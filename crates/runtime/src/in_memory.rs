@@ -11,9 +11,9 @@ use adjutant_core::port::{
     StoreError, TaskStore,
 };
 use adjutant_core::{
-    BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input, InputBody,
-    InputId, LogContent, Recorded, Task, TaskChange, TaskChanged, TaskFilter, TaskId, ToolInvocationRecord,
-    TurnId, UserId, conversation, port, title,
+    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input,
+    InputBody, InputId, LogContent, Recorded, Task, TaskChange, TaskChanged, TaskFilter, TaskId,
+    ToolInvocationRecord, TurnId, UserId, conversation, port, title,
 };
 use jiff::Timestamp;
 
@@ -273,6 +273,7 @@ impl Journal for InMemory {
 
     fn unsettled<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         let state = self.state();
@@ -280,9 +281,7 @@ impl Journal for InMemory {
             .conversations
             .iter()
             .filter(|(key, conversation)| {
-                user.is_none_or(|user| key.user == *user)
-                    && !conversation.is_settled()
-                    && !conversation.is_claimed()
+                is_of(key, agent, user) && !conversation.is_settled() && !conversation.is_claimed()
             })
             .collect();
         open.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));
@@ -291,6 +290,7 @@ impl Journal for InMemory {
 
     fn expired<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
@@ -302,9 +302,7 @@ impl Journal for InMemory {
             .conversations
             .iter()
             .filter(|(key, conversation)| {
-                user.is_none_or(|user| key.user == *user)
-                    && !conversation.is_claimed()
-                    && is_over(conversation)
+                is_of(key, agent, user) && !conversation.is_claimed() && is_over(conversation)
             })
             .collect();
         over.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));
@@ -327,13 +325,14 @@ impl Journal for InMemory {
 
     fn parked<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>> {
         let state = self.state();
         let mut parked: Vec<(ConversationKey, Recorded)> = state
             .conversations
             .iter()
-            .filter(|(key, _)| user.is_none_or(|user| key.user == *user))
+            .filter(|(key, _)| is_of(key, agent, user))
             .filter(|(_, conversation)| conversation.is_parked())
             .filter_map(|(key, conversation)| {
                 let last = conversation
@@ -370,7 +369,9 @@ impl LogStore for InMemory {
             .conversations
             .iter()
             .filter(|(key, _)| {
-                key.user == *user && filter.conversation.is_none_or(|id| id == key.conversation)
+                key.user == *user
+                    && filter.agent.as_ref().is_none_or(|agent| key.agent == *agent)
+                    && filter.conversation.is_none_or(|id| id == key.conversation)
             })
             .flat_map(|(_, conversation)| &conversation.decisions)
             .filter(|row| filter.outcome.is_none_or(|outcome| row.outcome == Some(outcome)))
@@ -417,6 +418,11 @@ impl LogStore for InMemory {
     }
 }
 
+/// Returns whether a conversation is the agent's, and the user's if one is named.
+fn is_of(key: &ConversationKey, agent: &AgentName, user: Option<&UserId>) -> bool {
+    key.agent == *agent && user.is_none_or(|user| key.user == *user)
+}
+
 /// Whether a row of a list comes behind the place somebody has seen.
 fn is_behind(after: Option<Cursor>, row: Cursor) -> bool {
     after.is_none_or(|after| (row.at, row.id) < (after.at, after.id))
@@ -425,6 +431,7 @@ fn is_behind(after: Option<Cursor>, row: Cursor) -> bool {
 impl ConversationStore for InMemory {
     fn list<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: &'a UserId,
         filter: &'a ConversationFilter,
     ) -> BoxFuture<'a, Result<Vec<ConversationSummary>, StoreError>> {
@@ -432,7 +439,7 @@ impl ConversationStore for InMemory {
         let mut list: Vec<ConversationSummary> = state
             .conversations
             .iter()
-            .filter(|(key, conversation)| key.user == *user && filter.takes(&conversation.title))
+            .filter(|(key, conversation)| is_of(key, agent, Some(user)) && filter.takes(&conversation.title))
             .filter(|(key, _)| !key.conversation.is_of_a_request())
             .map(|(key, conversation)| conversation.summary(key))
             .filter(|summary| is_behind(filter.after, summary.cursor()))

@@ -219,6 +219,10 @@ async fn start(inner: &Inner, key: &ConversationKey, log: &mut Log) -> Result<Op
     };
     let started = Event::TurnStarted {
         turn,
+        agent: Some(inner.name.clone()),
+        version: inner.version.clone(),
+        metadata: serde_json::Map::new(),
+        told: Vec::new(),
         input: input.id,
         accepted_at: Some(input.at),
         request_id: input.request_id,

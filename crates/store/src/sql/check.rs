@@ -19,7 +19,7 @@ pub(super) async fn rows<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -
         let mut rows = backend.read().await?;
         let page = rows
             .fetch(
-                "SELECT key, user_id, id, next_seq, untaken, turn, parked_seq, waiting, wake_at FROM conversation
+                "SELECT key, agent, user_id, id, next_seq, untaken, turn, parked_seq, waiting, wake_at FROM conversation
                  WHERE key > $1 ORDER BY key LIMIT $2",
                 values![after, PAGE],
             )
@@ -27,10 +27,10 @@ pub(super) async fn rows<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -
         let Some(last) = page.len().checked_sub(1) else { break };
         for (at, mut columns) in page.into_iter().enumerate() {
             let number = columns.int()?;
-            let (user, id) = (columns.text()?, columns.text()?);
+            let (agent, user, id) = (columns.text()?, columns.text()?, columns.text()?);
             let place = format!("conversation {id} of {user}");
             let mut problems = Vec::new();
-            match row::conversation_key(user, &id) {
+            match row::conversation_key(agent, user, &id) {
                 Ok(key) => {
                     let stored = Stored {
                         next_seq: columns.int()?,
