@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use adjutant_core::Budgets;
 use adjutant_core::port::{
     BudgetStore, ConversationStore, Journal, LogStore, MemoryLedger, StoreError, TaskStore, TokenStore,
 };
+use adjutant_core::{AgentName, Budgets, ConversationId, ConversationKey, UserId};
 #[cfg(feature = "postgres")]
 use adjutant_store::postgres;
 use adjutant_store::{Maintenance, sqlite, worker_id};
@@ -22,6 +22,17 @@ impl<S: Journal + LogStore + ConversationStore + TaskStore + BudgetStore> Work f
 pub(crate) trait Store: Work + TokenStore + MemoryLedger + Maintenance {}
 
 impl<S: Work + TokenStore + MemoryLedger + Maintenance> Store for S {}
+
+/// Returns the name under which every command keeps its conversations: the terminal's assistant, the task assistant and
+/// `serve` are instructions of one agent, so that what was begun with one of them goes on with another.
+pub(crate) fn agent_name() -> AgentName {
+    AgentName::adjutant()
+}
+
+/// Returns the key of one of a user's conversations.
+pub(crate) fn key_of(user: &UserId, conversation: ConversationId) -> ConversationKey {
+    ConversationKey { agent: agent_name(), user: user.clone(), conversation }
+}
 
 /// Opens the database of the settings.
 ///

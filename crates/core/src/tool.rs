@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
 use crate::confirmation::fingerprint;
-use crate::id::{CallId, ConversationId, Empty, IdempotencyKey, TurnId, UserId};
+use crate::id::{AgentName, CallId, ConversationId, ConversationKey, Empty, IdempotencyKey, TurnId, UserId};
 
 /// Arguments of a call: always a JSON object.
 pub type Arguments = Map<String, Value>;
@@ -533,6 +533,8 @@ impl From<Empty> for ToolError {
 /// What a running tool knows. The user comes from authentication; no argument can change it.
 #[derive(Debug, Clone)]
 pub struct ToolContext {
+    /// By which agent.
+    pub agent: AgentName,
     /// For whom.
     pub user: UserId,
     /// In which conversation.
@@ -545,6 +547,18 @@ pub struct ToolContext {
     pub key: IdempotencyKey,
     /// Fires when nobody waits for the answer any more.
     pub cancelled: CancellationToken,
+}
+
+impl ToolContext {
+    /// Returns the key of the conversation the call belongs to.
+    #[must_use]
+    pub fn conversation_key(&self) -> ConversationKey {
+        ConversationKey {
+            agent: self.agent.clone(),
+            user: self.user.clone(),
+            conversation: self.conversation,
+        }
+    }
 }
 
 /// One of the user's things that an argument may name.

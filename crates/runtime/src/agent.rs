@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
-use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
+use adjutant_core::port::{ConversationStore, Journal, Loaded, LogStore, StoreError};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
-    AgentName, AgentResponse, Answer, CancellationToken, ConversationKey, Cost, Event, Gate,
+    AgentName, AgentResponse, Answer, CancellationToken, ConversationId, ConversationKey, Cost, Event, Gate,
     GenerateResponse, GenerationConfig, Input, InputBody, InputId, LanguageModel, Message, Notice,
     OutcomeCategory, OutputSchema, PendingCall, Permission, Recorded, ToolDefinition, ToolRegistry, TurnId,
     TurnLimits, UserId, check_history, conversation, schema_of,
@@ -50,6 +50,8 @@ pub struct Agent {
 
 pub(crate) struct Inner {
     pub(crate) name: AgentName,
+    pub(crate) display_name: String,
+    pub(crate) version: Option<String>,
     pub(crate) description: String,
     pub(crate) model: Arc<dyn LanguageModel>,
     pub(crate) instruction: String,
@@ -85,6 +87,11 @@ impl Inner {
 
     pub(crate) fn now(&self) -> Timestamp {
         (self.clock)()
+    }
+
+    /// Reads a conversation of this agent. That of another agent is empty, like one that never was.
+    pub(crate) async fn load(&self, key: &ConversationKey) -> Result<Loaded, StoreError> {
+        if key.agent == self.name { self.journal.load(key).await } else { Ok(Loaded::default()) }
     }
 
     /// What an answer cost: as the provider says, else as the table says for the model that answered, else for the one that
@@ -160,7 +167,7 @@ impl Agent {
     /// # Errors
     /// [`StoreError`].
     pub async fn has_input(&self, key: &ConversationKey, id: &InputId) -> Result<bool, StoreError> {
-        let loaded = self.inner.journal.load(key).await?;
+        let loaded = self.inner.load(key).await?;
         Ok(loaded.inbox.iter().any(|input| input.id == *id)
             || loaded.events.iter().any(|recorded| recorded.event.takes_input() == Some(id)))
     }
@@ -227,7 +234,7 @@ impl Agent {
     /// # Errors
     /// [`StoreError`].
     pub async fn context(&self, key: &ConversationKey) -> Result<RunContext, StoreError> {
-        let loaded = self.inner.journal.load(key).await?;
+        let loaded = self.inner.load(key).await?;
         Ok(RunContext {
             user: key.user.clone(),
             conversation: key.conversation,
@@ -255,7 +262,7 @@ impl Agent {
     /// # Errors
     /// [`RunError::Store`].
     pub async fn context_use(&self, key: &ConversationKey) -> Result<ContextUse, RunError> {
-        let loaded = self.inner.journal.load(key).await?;
+        let loaded = self.inner.load(key).await?;
         let conversation = Conversation::of(self.inner.limits.history_messages_max, loaded.events);
         self.inner.context_use(&key.user, &conversation).await
     }
@@ -301,7 +308,7 @@ impl Agent {
         Ok(self.sweep(user, &CancellationToken::new()).await?.responses)
     }
 
-    /// Goes on with what nobody alive works on in the user's conversations, or in everybody's: inputs that were accepted,
+    /// Goes on with what nobody alive works on in the user's conversations with this agent, or in everybody's: inputs that were accepted,
     /// turns that were running when their process died, and turns that wait for an answer whose time has run out. Once
     /// `stop` fires, no further one is begun.
     ///
@@ -309,8 +316,8 @@ impl Agent {
     /// [`RunError::Store`] if the store does not say what there is to do. What stops one conversation does not stop the
     /// others: see [`Swept::left`].
     pub async fn sweep(&self, user: Option<&UserId>, stop: &CancellationToken) -> Result<Swept, RunError> {
-        let mut open = self.inner.journal.unsettled(user).await?;
-        for key in self.inner.journal.expired(user, self.inner.now()).await? {
+        let mut open = self.inner.journal.unsettled(&self.inner.name, user).await?;
+        for key in self.inner.journal.expired(&self.inner.name, user, self.inner.now()).await? {
             if !open.contains(&key) {
                 open.push(key);
             }
@@ -384,10 +391,34 @@ impl Agent {
         self.inner.on_warning.set(Box::new(report)).is_ok()
     }
 
-    /// What it is called.
+    /// Returns the name its conversations are kept under.
     #[must_use]
-    pub fn name(&self) -> &str {
-        self.inner.name.as_str()
+    pub fn name(&self) -> &AgentName {
+        &self.inner.name
+    }
+
+    /// Returns the name that people read: [`Agent::name`], unless [`AgentBuilder::display_name`] gave another.
+    #[must_use]
+    pub fn display_name(&self) -> &str {
+        &self.inner.display_name
+    }
+
+    /// Returns its version, if its developer gives one.
+    #[must_use]
+    pub fn version(&self) -> Option<&str> {
+        self.inner.version.as_deref()
+    }
+
+    /// Returns the key under which stores keep a context's conversation with this agent.
+    #[must_use]
+    pub fn key(&self, context: &RunContext) -> ConversationKey {
+        context.key(&self.inner.name)
+    }
+
+    /// Returns the key of a user's conversation with this agent.
+    #[must_use]
+    pub fn key_of(&self, user: UserId, conversation: ConversationId) -> ConversationKey {
+        ConversationKey { agent: self.inner.name.clone(), user, conversation }
     }
 
     /// What it can do, in its developer's words.
@@ -500,7 +531,7 @@ async fn respond(
         }
     }
     check_history(&context.history)?;
-    let key = context.key();
+    let key = context.key(&inner.name);
     let id = id.unwrap_or_else(|| InputId::from(Uuid::now_v7()));
     let (request_id, fingerprint) = (context.request_id.clone(), context.fingerprint.clone());
     let input = Input { id, at: inner.now(), request_id, fingerprint, after: 0, body };

@@ -27,6 +27,8 @@ const CACHE_BYTES: usize = 32 * 1024 * 1024;
 /// Collects what an agent needs. Everything but a model has a default.
 pub struct AgentBuilder {
     name: String,
+    display_name: Option<String>,
+    version: Option<String>,
     description: String,
     model: Option<Arc<dyn LanguageModel>>,
     instruction: String,
@@ -60,6 +62,8 @@ impl AgentBuilder {
         let memory = Arc::new(InMemory::new());
         Self {
             name,
+            display_name: None,
+            version: None,
             description: String::new(),
             model: None,
             instruction: String::new(),
@@ -81,6 +85,22 @@ impl AgentBuilder {
             clock: Arc::new(system_time),
             cache_bytes: CACHE_BYTES,
         }
+    }
+
+    /// Sets the name that people read. Default: the name the agent was made with, which is part of the keys of its
+    /// conversations and stays the same while this one may change.
+    #[must_use]
+    pub fn display_name(mut self, name: impl Into<String>) -> Self {
+        self.display_name = Some(name.into());
+        self
+    }
+
+    /// Sets the agent's version, in any form. It is recorded with each turn and shown in the decision log; nothing
+    /// depends on it. Default: none.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = Some(version.into());
+        self
     }
 
     /// What it can do, for people and other agents.
@@ -294,7 +314,9 @@ impl AgentBuilder {
             return Err(BuildError::UnknownPrice { model: model.id().clone() });
         }
         Ok(Agent::from(Inner {
+            display_name: self.display_name.unwrap_or_else(|| name.to_string()),
             name,
+            version: self.version,
             description: self.description,
             model,
             instruction: self.instruction,

@@ -1,5 +1,5 @@
 use adjutant_core::{
-    CancellationToken, ConversationId, ConversationKey, InputId, Message, PendingCall, UserId,
+    AgentName, CancellationToken, ConversationId, ConversationKey, InputId, Message, PendingCall, UserId,
 };
 use uuid::Uuid;
 
@@ -65,10 +65,10 @@ impl RunContext {
         self
     }
 
-    /// Owner and conversation, as stores look things up.
+    /// Returns the key under which stores keep the conversation with `agent`. See [`crate::Agent::key`].
     #[must_use]
-    pub fn key(&self) -> ConversationKey {
-        ConversationKey { user: self.user.clone(), conversation: self.conversation }
+    pub fn key(&self, agent: &AgentName) -> ConversationKey {
+        ConversationKey { agent: agent.clone(), user: self.user.clone(), conversation: self.conversation }
     }
 }
 

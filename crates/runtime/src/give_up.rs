@@ -14,6 +14,9 @@ impl Agent {
     /// [`RunError::Busy`] if somebody alive works on it; [`RunError::Store`].
     pub async fn drop_turn(&self, key: &ConversationKey) -> Result<Option<TurnId>, RunError> {
         let inner = self.inner();
+        if key.agent != inner.name {
+            return Ok(None);
+        }
         if !inner.journal.claim(key, &inner.worker, LEASE).await?.is_held() {
             return Err(RunError::Busy);
         }

@@ -64,6 +64,10 @@ pub(crate) async fn open(
     key: &ConversationKey,
     arrival: Option<Arrival<'_>>,
 ) -> Result<Option<Opened>, RunError> {
+    if key.agent != inner.name {
+        // Another agent's conversation is not there.
+        return Ok(None);
+    }
     let mut arrival = arrival;
     let slot = inner.recent.slot(key);
     let mut guard = match slot.clone().try_lock_owned() {

@@ -12,9 +12,9 @@ use adjutant_core::port::{
     Journal, Known, Loaded, LogStore, Newer, StoreError, TaskStore,
 };
 use adjutant_core::{
-    BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, IdempotencyKey, Input, InputBody, InputId,
-    LogContent, Recorded, Task, TaskChange, TaskChanged, TaskFilter, TaskId, ToolInvocationRecord, TurnId,
-    UserId, port, title,
+    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, IdempotencyKey, Input, InputBody,
+    InputId, LogContent, Recorded, Task, TaskChange, TaskChanged, TaskFilter, TaskId, ToolInvocationRecord,
+    TurnId, UserId, port, title,
 };
 use jiff::Timestamp;
 
@@ -423,6 +423,7 @@ impl Journal for InMemory {
 
     fn unsettled<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         let state = self.state();
@@ -430,9 +431,7 @@ impl Journal for InMemory {
             .conversations
             .iter()
             .filter(|(key, conversation)| {
-                user.is_none_or(|user| key.user == *user)
-                    && !conversation.is_settled()
-                    && !conversation.is_claimed()
+                is_of(key, agent, user) && !conversation.is_settled() && !conversation.is_claimed()
             })
             .collect();
         open.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));
@@ -441,6 +440,7 @@ impl Journal for InMemory {
 
     fn expired<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
@@ -452,9 +452,7 @@ impl Journal for InMemory {
             .conversations
             .iter()
             .filter(|(key, conversation)| {
-                user.is_none_or(|user| key.user == *user)
-                    && !conversation.is_claimed()
-                    && is_over(conversation)
+                is_of(key, agent, user) && !conversation.is_claimed() && is_over(conversation)
             })
             .collect();
         over.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));
@@ -474,13 +472,14 @@ impl Journal for InMemory {
 
     fn parked<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>> {
         let state = self.state();
         let mut parked: Vec<(ConversationKey, Recorded)> = state
             .conversations
             .iter()
-            .filter(|(key, _)| user.is_none_or(|user| key.user == *user))
+            .filter(|(key, _)| is_of(key, agent, user))
             .filter(|(_, conversation)| conversation.is_parked())
             .filter_map(|(key, conversation)| {
                 let at = usize::try_from(conversation.status.parked_seq?).ok()?;
@@ -511,7 +510,9 @@ impl LogStore for InMemory {
             .conversations
             .iter()
             .filter(|(key, _)| {
-                key.user == *user && filter.conversation.is_none_or(|id| id == key.conversation)
+                key.user == *user
+                    && filter.agent.as_ref().is_none_or(|agent| key.agent == *agent)
+                    && filter.conversation.is_none_or(|id| id == key.conversation)
             })
             .flat_map(|(_, conversation)| conversation.decisions.iter().map(move |row| (conversation, row)))
             .filter(|(conversation, row)| {
@@ -563,6 +564,11 @@ impl LogStore for InMemory {
     }
 }
 
+/// Returns whether a conversation is the agent's, and the user's if one is named.
+fn is_of(key: &ConversationKey, agent: &AgentName, user: Option<&UserId>) -> bool {
+    key.agent == *agent && user.is_none_or(|user| key.user == *user)
+}
+
 /// Whether a row of a list comes behind the place somebody has seen.
 fn is_behind(after: Option<Cursor>, row: Cursor) -> bool {
     after.is_none_or(|after| (row.at, row.id) < (after.at, after.id))
@@ -571,6 +577,7 @@ fn is_behind(after: Option<Cursor>, row: Cursor) -> bool {
 impl ConversationStore for InMemory {
     fn list<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: &'a UserId,
         filter: &'a ConversationFilter,
     ) -> BoxFuture<'a, Result<Vec<ConversationSummary>, StoreError>> {
@@ -578,7 +585,7 @@ impl ConversationStore for InMemory {
         let mut list: Vec<ConversationSummary> = state
             .conversations
             .iter()
-            .filter(|(key, conversation)| key.user == *user && filter.takes(&conversation.title))
+            .filter(|(key, conversation)| is_of(key, agent, Some(user)) && filter.takes(&conversation.title))
             .filter(|(key, _)| !key.conversation.is_of_a_request())
             .map(|(key, conversation)| conversation.summary(key))
             .filter(|summary| is_behind(filter.after, summary.cursor()))

@@ -138,12 +138,16 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use adjutant_core::{ConversationId, Event, Message, Recorded, UserId};
+    use adjutant_core::{AgentName, ConversationId, Event, Message, Recorded, UserId};
 
     use super::*;
 
     fn key(number: u128) -> ConversationKey {
-        ConversationKey { user: UserId::local(), conversation: ConversationId(uuid::Uuid::from_u128(number)) }
+        ConversationKey {
+            agent: AgentName::adjutant(),
+            user: UserId::local(),
+            conversation: ConversationId(uuid::Uuid::from_u128(number)),
+        }
     }
 
     fn newer(after: u64, created: i64) -> Newer {

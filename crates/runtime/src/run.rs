@@ -156,6 +156,10 @@ pub(crate) fn turn_of(inner: &Inner, input: &Input) -> Option<(TurnId, Event)> {
     };
     let started = Event::TurnStarted {
         turn,
+        agent: Some(inner.name.clone()),
+        version: inner.version.clone(),
+        metadata: serde_json::Map::new(),
+        told: Vec::new(),
         input: input.id.clone(),
         accepted_at: Some(input.at),
         request_id: input.request_id.clone(),

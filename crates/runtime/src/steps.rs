@@ -416,6 +416,7 @@ impl<'a> Steps<'a> {
 
     fn tool_context(&self, call: &CallId) -> ToolContext {
         ToolContext {
+            agent: self.inner.name.clone(),
             user: self.key.user.clone(),
             conversation: self.key.conversation,
             turn: self.turn,

@@ -2,7 +2,7 @@
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
-    Arguments, ConversationKey, DecisionFilter, DecisionKind, DecisionRecord, Notice, OutcomeCategory, Step,
+    Arguments, DecisionFilter, DecisionKind, DecisionRecord, Notice, OutcomeCategory, Step,
     ToolInvocationRecord, ToolResult, TurnId, UserId, UserIntent, nearest, trace,
 };
 use axum::Json;
@@ -224,6 +224,7 @@ async fn list(
     let Query(query) = query?;
     let limit = query.limit.unwrap_or_default();
     let filter = DecisionFilter {
+        agent: None,
         outcome: query.outcome.as_deref().map(outcome).transpose()?,
         conversation: query.thread_id.as_deref().map(conversation_of).transpose()?,
         tool: query.tool,
@@ -256,8 +257,8 @@ async fn one(
     let logs = app.agent.logs();
     let record = logs.decision(&user, id).await.map_err(failed)?.ok_or_else(unknown)?;
     let calls = logs.tool_invocations(&user, id).await.map_err(failed)?;
-    let key = ConversationKey { user, conversation: record.conversation };
-    let loaded = app.agent.journal().load(&key).await.map_err(|error| Problem::run(&error.into()))?;
+    let loaded =
+        app.agent.journal().load(&record.key()).await.map_err(|error| Problem::run(&error.into()))?;
     Ok(Json(DecisionDetail {
         decision: Decision::of(record, app.agent.now()),
         tool_invocations: calls.into_iter().map(ToolInvocation::of).collect(),
@@ -277,6 +278,7 @@ async fn export(
 ) -> Result<Response, Problem> {
     let Query(query) = query?;
     let filter = DecisionFilter {
+        agent: None,
         outcome: query.outcome.as_deref().map(outcome).transpose()?,
         conversation: query.thread_id.as_deref().map(conversation_of).transpose()?,
         tool: query.tool,

@@ -15,7 +15,7 @@ mod server;
 use std::time::Instant;
 
 use adjutant_core::port::Journal;
-use adjutant_core::{ConversationKey, Event, Input, InputBody, InputId, Recorded, UserId};
+use adjutant_core::{AgentName, ConversationKey, Event, Input, InputBody, InputId, Recorded, UserId};
 use adjutant_store::{postgres, sqlite};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ fn at() -> Timestamp {
 
 fn conversation(number: u32) -> ConversationKey {
     let conversation = format!("00000000-0000-7000-8000-{number:012}").parse().unwrap();
-    ConversationKey { user: UserId::local(), conversation }
+    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
 }
 
 /// A turn with one tool call: the input, then what is appended, one commit each.

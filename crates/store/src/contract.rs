@@ -57,6 +57,7 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     large_bodies_come_back_as_they_were(&make().await).await;
     events_take_their_inputs(&make().await).await;
     conversations_belong_to_their_user(&make().await).await;
+    conversations_belong_to_their_agent(&make().await).await;
     of_many_writers_one_wins(&make().await).await;
     a_turn_begins_and_ends_with_its_claim(&make().await).await;
     what_is_known_is_not_read_again(&make().await).await;
@@ -75,6 +76,7 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     decisions_are_filtered(&make().await).await;
     decisions_are_paged(&make().await).await;
     logs_belong_to_their_user(&make().await).await;
+    decisions_name_their_agent(&make().await).await;
     logs_hold_what_they_may(&make().await).await;
     a_decision_names_its_request(&make().await).await;
 }

@@ -4,8 +4,8 @@
 
 use adjutant_core::port::{ConversationSummary, Cursor, StoreError};
 use adjutant_core::{
-    CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, FactLine, IdempotencyKey, Input,
-    InputBody, InputId, MemoryChange, MemoryEffect, MemoryScope, ModelId, Recorded, Task, TaskChanged,
+    AgentName, CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, FactLine, IdempotencyKey,
+    Input, InputBody, InputId, MemoryChange, MemoryEffect, MemoryScope, ModelId, Recorded, Task, TaskChanged,
     TaskId, ToolInvocationRecord, ToolResult, Usage, UserId,
 };
 use jiff::Timestamp;
@@ -58,9 +58,10 @@ impl ConversationRow {
     }
 }
 
-pub(crate) fn conversation_key(user: String, id: &str) -> Result<ConversationKey, StoreError> {
+pub(crate) fn conversation_key(agent: String, user: String, id: &str) -> Result<ConversationKey, StoreError> {
     let what = format!("conversation {id} of {user:?}");
     Ok(ConversationKey {
+        agent: AgentName::new(agent).map_err(|error| unreadable(&what, error))?,
         user: UserId::new(user).map_err(|error| unreadable(&what, error))?,
         conversation: id.parse().map_err(|error| unreadable(&what, error))?,
     })
@@ -247,6 +248,8 @@ pub(crate) fn read_outcome(text: &str, key: &IdempotencyKey) -> Result<TaskChang
 #[derive(Debug)]
 pub(crate) struct DecisionRow {
     pub(crate) id: String,
+    pub(crate) agent: String,
+    pub(crate) version: Option<String>,
     pub(crate) conversation_id: String,
     pub(crate) user_id: String,
     pub(crate) request_id: Option<String>,
@@ -281,6 +284,8 @@ impl DecisionRow {
     pub(crate) fn of(record: &DecisionRecord) -> Result<Self, StoreError> {
         Ok(Self {
             id: record.id.to_string(),
+            agent: record.agent.to_string(),
+            version: record.version.clone(),
             conversation_id: record.conversation.to_string(),
             user_id: record.user.to_string(),
             request_id: record.request_id.clone(),
@@ -318,6 +323,8 @@ impl DecisionRow {
         let small = |value: i64| u32::try_from(value).map_err(|error| unreadable(&what, error));
         Ok(DecisionRecord {
             id: self.id.parse().map_err(|error| unreadable(&what, error))?,
+            agent: AgentName::new(self.agent).map_err(|error| unreadable(&what, error))?,
+            version: self.version,
             conversation: self.conversation_id.parse().map_err(|error| unreadable(&what, error))?,
             user: UserId::new(self.user_id).map_err(|error| unreadable(&what, error))?,
             request_id: self.request_id,

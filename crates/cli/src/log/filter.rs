@@ -21,6 +21,7 @@ pub(super) fn read(
     let user = user.map_err(|error| CliError::usage(format!("--user: {error}")))?;
     let moment = |text: Option<String>| text.map(|text| moment(&text, now)).transpose();
     let filter = DecisionFilter {
+        agent: None,
         outcome: given.outcome.as_deref().map(outcome).transpose()?,
         conversation: match given.thread {
             Some(id) => {

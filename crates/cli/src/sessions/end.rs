@@ -1,6 +1,6 @@
 //! A person leaves a conversation.
 
-use adjutant_core::{ConversationKey, Event, conversation};
+use adjutant_core::{ConversationKey, Event, Recorded, conversation};
 use std::time::Duration;
 
 use super::now;

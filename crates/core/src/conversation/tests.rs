@@ -120,6 +120,10 @@ fn turn_of(
 ) -> Vec<Event> {
     let mut events = vec![Event::TurnStarted {
         turn,
+        agent: None,
+        version: None,
+        metadata: serde_json::Map::new(),
+        told: Vec::new(),
         input: InputId::new(format!("input-{at}")).unwrap(),
         accepted_at: None,
         request_id: None,

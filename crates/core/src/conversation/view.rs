@@ -113,6 +113,7 @@ pub fn times_taken_up(events: &[Recorded]) -> u32 {
     let is_step = |event: &Event| match event {
         Event::TurnTakenUp { .. }
         | Event::CallStarted { .. }
+        | Event::Decided { .. }
         | Event::SummaryFailed { .. }
         | Event::InputQueued { .. } => false,
         Event::DoubtResolved { by, .. } => *by != ResolvedBy::Probe,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::BoxFuture;
 use crate::event::{Event, Input, Recorded};
-use crate::id::{ConversationKey, InputId, TurnId, UserId};
+use crate::id::{AgentName, ConversationKey, InputId, TurnId, UserId};
 use crate::log::{DecisionFilter, DecisionRecord, ToolInvocationRecord};
 use crate::redact::LogContent;
 
@@ -169,7 +169,7 @@ pub trait Journal: Send + Sync + 'static {
         input: &'a Input,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Everything known of a conversation; empty if the user has no such conversation.
+    /// Everything known of a conversation; empty if the user has no such conversation with this agent.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -244,23 +244,25 @@ pub trait Journal: Send + Sync + 'static {
         worker: &'a str,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Conversations with work to do that nobody alive has claimed: an input not taken, or a turn that neither ended
-    /// nor waits for a human. Of one user, or of all.
+    /// The agent's conversations with work to do that nobody alive has claimed: an input not taken, or a turn that
+    /// neither ended nor waits for a human. Of one user, or of all.
     ///
     /// # Errors
     /// [`StoreError`].
     fn unsettled<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>>;
 
-    /// Conversations nobody alive has claimed whose turn waits for a human with something that expired at `now` or
+    /// The agent's conversations nobody alive has claimed whose turn waits for a human with something that expired at `now` or
     /// before: it goes on without them. Of one user, or of all.
     ///
     /// # Errors
     /// [`StoreError`].
     fn expired<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>>;
@@ -275,12 +277,14 @@ pub trait Journal: Send + Sync + 'static {
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Option<InputId>, StoreError>>;
 
-    /// Turns of one user, or of all, that wait for a human, oldest first: the conversation and the `TurnParked` event.
+    /// The agent's turns, of one user or of all, that wait for a human, oldest first: the conversation and the `TurnParked`
+    /// event.
     ///
     /// # Errors
     /// [`StoreError`].
     fn parked<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>>;
 }
@@ -290,7 +294,7 @@ pub trait LogStore: Send + Sync + 'static {
     /// How much of what was said is written into them.
     fn content(&self) -> LogContent;
 
-    /// The user's decisions, newest first.
+    /// The user's decisions, newest first: those of every agent, unless the filter names one.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -300,7 +304,7 @@ pub trait LogStore: Send + Sync + 'static {
         filter: &'a DecisionFilter,
     ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>>;
 
-    /// One decision of the user.
+    /// One decision of the user, of any agent.
     ///
     /// # Errors
     /// [`StoreError`].

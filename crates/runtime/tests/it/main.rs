@@ -41,7 +41,7 @@ fn task_agent(tasks: &Arc<InMemory>, replies: impl IntoIterator<Item = Reply>) -
 }
 
 fn builder(model: ScriptedModel) -> AgentBuilder {
-    Agent::builder("test").model(model).instruction("Be brief.")
+    Agent::builder("adjutant").model(model).instruction("Be brief.")
 }
 
 /// A tool that counts how often it ran.

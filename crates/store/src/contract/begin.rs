@@ -33,7 +33,7 @@ pub async fn a_turn_begins_and_ends_with_its_claim(store: &(impl Journal + LogSt
     let Begun::Started(new) = begun else { panic!("{begun:?}") };
     assert_eq!((new.after, &new.events, &new.inbox), (0, &events, &Vec::new()));
     assert_eq!(store.decision(&key.user, self::turn(1)).await.unwrap().unwrap().outcome, None, "it is open");
-    assert_eq!(store.unsettled(None).await.unwrap(), [], "somebody has it");
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), [], "somebody has it");
 
     // Another worker's input is accepted and waits; the same input again is the same.
     for _ in 0..2 {

@@ -1,5 +1,7 @@
+use std::time::Duration;
+
 use adjutant_core::port::{
-    ConversationFilter, ConversationStore, Cursor, Deleted, Journal, Loaded, LogStore, StoreError,
+    Claim, ConversationFilter, ConversationStore, Cursor, Deleted, Journal, Loaded, LogStore, StoreError,
 };
 use adjutant_core::{ConversationKey, DecisionFilter, Event, Input};
 
@@ -121,7 +123,7 @@ pub async fn large_bodies_come_back_as_they_were(store: &impl Journal) {
     ];
     store.append(&key, &recorded(1, at(1), &events)).await.unwrap();
     assert_eq!(store.load(&key).await.unwrap().events, recorded(1, at(1), &events));
-    assert_eq!(store.parked(Some(&key.user)).await.unwrap()[0].1.seq, 5);
+    assert_eq!(store.parked(&agent(), Some(&key.user)).await.unwrap()[0].1.seq, 5);
     let elsewhere = conversation("bert", 1);
     store.submit(&elsewhere, &message("i1", 0, "read it all")).await.unwrap();
     store.append(&elsewhere, &recorded(1, at(1), &events)).await.unwrap();
@@ -166,13 +168,54 @@ pub async fn conversations_belong_to_their_user(store: &(impl Journal + Conversa
     assert!(!store.claim(&berts, "b", std::time::Duration::from_secs(60)).await.unwrap().is_held());
     assert!(!store.rename(&berts, "mine").await.unwrap());
     assert_eq!(store.delete(&berts).await.unwrap(), Deleted::NoSuchConversation);
-    assert_eq!(store.list(&berts.user, &ConversationFilter::newest(10)).await.unwrap(), []);
+    assert_eq!(store.list(&agent(), &berts.user, &ConversationFilter::newest(10)).await.unwrap(), []);
 
     let hello = message("i1", 5, "bert's own");
     store.submit(&berts, &hello).await.unwrap();
     assert_eq!(store.load(&berts).await.unwrap(), Loaded { events: vec![], inbox: vec![hello] });
     assert_eq!(store.delete(&berts).await.unwrap(), Deleted::Yes);
     assert_eq!(store.load(&annas).await.unwrap(), before);
+}
+
+/// Agents share a store and nothing in it: another agent's conversation is not there, and its work is not found.
+pub async fn conversations_belong_to_their_agent(store: &(impl Journal + LogStore + ConversationStore)) {
+    let (ours, theirs) = two_agents();
+    let waits = [started(1, "i1"), replied(1, 1), checked(1, "call_1"), parked(1, &["call_1"])];
+    store.submit(&ours, &message("i1", 0, "drop the milk")).await.unwrap();
+    store.submit(&ours, &cancel("i2", 1)).await.unwrap();
+    store.append(&ours, &recorded(1, at(2), &waits)).await.unwrap();
+    let loaded = store.load(&ours).await.unwrap();
+
+    let nothing = async || {
+        assert_eq!(store.load(&theirs).await.unwrap(), Loaded::default());
+        assert_eq!(store.unsettled(&theirs.agent, None).await.unwrap(), []);
+        assert_eq!(store.expired(&theirs.agent, None, at(1_000_000)).await.unwrap(), []);
+        assert_eq!(store.parked(&theirs.agent, None).await.unwrap(), []);
+        assert_eq!(store.cancellation(&theirs).await.unwrap(), None);
+        assert_eq!(store.summary(&theirs).await.unwrap(), None);
+        let all = ConversationFilter::newest(9);
+        assert_eq!(store.list(&theirs.agent, &theirs.user, &all).await.unwrap(), []);
+    };
+    nothing().await;
+    assert_eq!(store.claim(&theirs, "w", Duration::from_secs(60)).await.unwrap(), Claim::Refused);
+    assert!(!store.rename(&theirs, "mine").await.unwrap());
+    assert_eq!(store.delete(&theirs).await.unwrap(), Deleted::NoSuchConversation);
+    assert_eq!(
+        store.append(&theirs, &recorded(5, at(3), &[finished(1, "SUCCESS:RESPONSE_GIVEN")])).await,
+        Err(StoreError::Conflict)
+    );
+    nothing().await;
+    assert_eq!(store.load(&ours).await.unwrap(), loaded);
+    assert_eq!(store.unsettled(&ours.agent, None).await.unwrap(), std::slice::from_ref(&ours));
+
+    // The same id of the same user with the other agent is another conversation.
+    store.submit(&theirs, &message("i1", 5, "hello")).await.unwrap();
+    store.append(&theirs, &recorded(1, at(6), &[started(2, "i1")])).await.unwrap();
+    assert_eq!(store.load(&ours).await.unwrap(), loaded);
+    assert_eq!(store.unsettled(&theirs.agent, None).await.unwrap(), std::slice::from_ref(&theirs));
+    assert_eq!(store.delete(&theirs).await.unwrap(), Deleted::Yes);
+    assert_eq!(store.load(&ours).await.unwrap(), loaded);
+    assert_eq!(store.decisions(&ours.user, &DecisionFilter::default()).await.unwrap().len(), 1);
 }
 
 /// Of writers that race for one place exactly one gets it.
@@ -208,7 +251,7 @@ pub async fn conversations_are_listed_renamed_and_deleted(
     // A late arrival with an old time does not make the conversation older.
     store.submit(&second, &message("i3", 5, "Hello again")).await.unwrap();
 
-    let listed = store.list(anna, &ConversationFilter::newest(10)).await.unwrap();
+    let listed = store.list(&agent(), anna, &ConversationFilter::newest(10)).await.unwrap();
     let ids: Vec<_> = listed.iter().map(|summary| summary.id).collect();
     assert_eq!(ids, [second.conversation, third.conversation, first.conversation]);
     assert_eq!(
@@ -220,22 +263,26 @@ pub async fn conversations_are_listed_renamed_and_deleted(
     assert_eq!(store.summary(&second).await.unwrap().as_ref(), Some(&listed[0]));
     let cut = &listed[1].title;
     assert!(cut.chars().count() <= 60 && cut.starts_with("word word") && cut.ends_with("word…"), "{cut:?}");
-    assert_eq!(store.list(anna, &ConversationFilter::newest(2)).await.unwrap(), listed[..2]);
-    assert_eq!(store.list(anna, &ConversationFilter::newest(0)).await.unwrap(), []);
+    assert_eq!(store.list(&agent(), anna, &ConversationFilter::newest(2)).await.unwrap(), listed[..2]);
+    assert_eq!(store.list(&agent(), anna, &ConversationFilter::newest(0)).await.unwrap(), []);
 
     // A single request of a client that keeps the conversation itself is found by its id, and in no list.
     let request = ConversationKey {
+        agent: agent(),
         user: anna.clone(),
         conversation: "00000000-0000-8000-8000-000000000001".parse().unwrap(),
     };
     store.submit(&request, &message("i1", 70, "hi")).await.unwrap();
-    assert_eq!(store.list(anna, &ConversationFilter::newest(10)).await.unwrap(), listed);
+    assert_eq!(store.list(&agent(), anna, &ConversationFilter::newest(10)).await.unwrap(), listed);
     assert_eq!(store.summary(&request).await.unwrap().map(|summary| summary.id), Some(request.conversation));
 
     assert!(store.rename(&second, "Greetings 👋🏽").await.unwrap());
     assert!(!store.rename(&conversation("anna", 9), "x").await.unwrap());
     store.submit(&second, &message("i4", 41, "And more")).await.unwrap();
-    assert_eq!(store.list(anna, &ConversationFilter::newest(1)).await.unwrap()[0].title, "Greetings 👋🏽");
+    assert_eq!(
+        store.list(&agent(), anna, &ConversationFilter::newest(1)).await.unwrap()[0].title,
+        "Greetings 👋🏽"
+    );
 
     store
         .append(&first, &recorded(1, at(50), &[started(1, "i1"), call_finished(1, "call_1")]))
@@ -257,7 +304,7 @@ pub async fn conversations_are_listed_renamed_and_deleted(
     assert_eq!(store.load(&first).await.unwrap(), Loaded::default());
     assert_eq!(store.decisions(anna, &DecisionFilter::default()).await.unwrap(), []);
     assert_eq!(store.tool_invocations(anna, turn(1)).await.unwrap(), []);
-    assert_eq!(store.list(anna, &ConversationFilter::newest(10)).await.unwrap().len(), 2);
+    assert_eq!(store.list(&agent(), anna, &ConversationFilter::newest(10)).await.unwrap().len(), 2);
     // The id, the input ids and the turn ids are as new.
     store.submit(&first, &message("i1", 60, "Once more")).await.unwrap();
     store.append(&first, &recorded(1, at(61), &[started(1, "i1")])).await.unwrap();
@@ -282,7 +329,8 @@ pub async fn conversations_are_paged_and_searched(store: &(impl Journal + Conver
     let read = async |filter: ConversationFilter| {
         let (mut seen, mut after, mut pages) = (Vec::new(), None, 0);
         loop {
-            let page = store.list(&anna, &ConversationFilter { after, ..filter.clone() }).await.unwrap();
+            let page =
+                store.list(&agent(), &anna, &ConversationFilter { after, ..filter.clone() }).await.unwrap();
             assert!(page.len() <= usize::try_from(filter.limit).unwrap());
             let Some(last) = page.last() else { break };
             after = Some(last.cursor());
@@ -309,7 +357,7 @@ pub async fn conversations_are_paged_and_searched(store: &(impl Journal + Conver
     assert_eq!(read(search("bert")).await, []);
     let everything = Cursor { at: at(999), id: conversation("bert", 1).conversation.0 };
     let from_there = ConversationFilter { after: Some(everything), ..ConversationFilter::newest(9) };
-    assert_eq!(store.list(&bert, &from_there).await.unwrap().len(), 1);
+    assert_eq!(store.list(&agent(), &bert, &from_there).await.unwrap().len(), 1);
 }
 
 /// A conversation somebody alive works on is not deleted under their hands; one that waits for a human is, with what waits.
@@ -325,7 +373,7 @@ pub async fn a_conversation_that_runs_is_not_deleted(store: &(impl Journal + Con
     assert!(store.summary(&key).await.unwrap().unwrap().pending);
     assert_eq!(store.summary(&berts).await.unwrap(), None);
     assert_eq!(store.delete(&key).await.unwrap(), Deleted::Yes);
-    assert_eq!(store.parked(Some(&key.user)).await.unwrap(), []);
+    assert_eq!(store.parked(&agent(), Some(&key.user)).await.unwrap(), []);
     assert_eq!(store.summary(&key).await.unwrap(), None);
 }
 
@@ -342,10 +390,10 @@ pub async fn everything_is_there_after_reopening<J: Journal + LogStore + Convers
     let all = async |store: &J| {
         (
             store.load(&key).await.unwrap(),
-            store.list(&key.user, &ConversationFilter::newest(10)).await.unwrap(),
+            store.list(&agent(), &key.user, &ConversationFilter::newest(10)).await.unwrap(),
             store.decisions(&key.user, &DecisionFilter::default()).await.unwrap(),
             store.tool_invocations(&key.user, turn(1)).await.unwrap(),
-            store.unsettled(None).await.unwrap(),
+            store.unsettled(&agent(), None).await.unwrap(),
         )
     };
     let before = all(&store).await;

@@ -1,7 +1,7 @@
 use adjutant_core::port::{Cursor, Journal, LogStore};
 use adjutant_core::{
-    Cost, DecisionFilter, DecisionKind, DecisionRecord, Event, Input, LogContent, Notice, OutcomeCategory,
-    ToolInvocationRecord, ToolResult, UserIntent,
+    ConversationKey, Cost, DecisionFilter, DecisionKind, DecisionRecord, Event, Input, LogContent, Notice,
+    OutcomeCategory, ToolInvocationRecord, ToolResult, UserIntent,
 };
 
 use super::sample::*;
@@ -105,6 +105,7 @@ pub async fn decisions_are_filtered(store: &(impl Journal + LogStore)) {
         (DecisionFilter { after: Some(Cursor { at: at(30), id: turn(3).0 }), ..all.clone() }, &[2, 1]),
         (
             DecisionFilter {
+                agent: Some(agent()),
                 outcome: failed,
                 conversation: first,
                 tool: deletes,
@@ -178,6 +179,10 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
     let accepted_at = Some(at(0));
     let begun = Event::TurnStarted {
         turn,
+        agent: Some(key.agent.clone()),
+        version: Some("2.1".to_owned()),
+        metadata: serde_json::Map::new(),
+        told: Vec::new(),
         input,
         accepted_at,
         request_id,
@@ -191,6 +196,27 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
     store.append(&key, &recorded(1, at(1), &[begun])).await.unwrap();
     let row = store.decision(&key.user, turn).await.unwrap().unwrap();
     assert_eq!(row.request_id.as_deref(), Some("req-1"));
+    assert_eq!((row.agent, row.version.as_deref()), (key.agent, Some("2.1")));
+}
+
+/// A user's decisions with all agents are listed together, and each names its agent.
+pub async fn decisions_name_their_agent(store: &(impl Journal + LogStore)) {
+    let (ours, theirs) = two_agents();
+    for (number, key) in [(1, &ours), (2, &theirs)] {
+        let id = format!("i{number}");
+        store.submit(key, &message(&id, 0, "hi")).await.unwrap();
+        store.append(key, &recorded(1, at(number.into()), &[started(number, &id)])).await.unwrap();
+    }
+    let found = async |agent: Option<&ConversationKey>| {
+        let agent = agent.map(|key| key.agent.clone());
+        let filter = DecisionFilter { agent, ..DecisionFilter::default() };
+        let rows = store.decisions(&ours.user, &filter).await.unwrap();
+        rows.into_iter().map(|row| (row.id, row.agent)).collect::<Vec<_>>()
+    };
+    let (first, second) = ((turn(1), ours.agent.clone()), (turn(2), theirs.agent.clone()));
+    assert_eq!(found(None).await, [second.clone(), first.clone()]);
+    assert_eq!(found(Some(&ours)).await, [first]);
+    assert_eq!(found(Some(&theirs)).await, [second]);
 }
 
 /// No user sees another's decisions or calls, whatever ids they know.

@@ -8,7 +8,7 @@ use jiff::civil::{Date, date};
 
 use super::memory_ledger::{fact, scope};
 use super::sample::{
-    at, call_finished, call_started, checked, conversation, finished, in_doubt, key, message, parked,
+    agent, at, call_finished, call_started, checked, conversation, finished, in_doubt, key, message, parked,
     recorded, replied, started, turn, user,
 };
 use crate::maintenance::{Maintenance, Removed};
@@ -86,7 +86,7 @@ where
         let loaded = store.load(key).await.unwrap();
         assert!(!loaded.events.is_empty() || !loaded.inbox.is_empty(), "{key:?}");
     }
-    assert_eq!(store.parked(Some(&anna)).await.unwrap().len(), 1);
+    assert_eq!(store.parked(&agent(), Some(&anna)).await.unwrap().len(), 1);
     store.apply(&anna, &change, Some(&key("once"))).await.unwrap();
     assert_eq!(store.list(&anna, TaskFilter::All).await.unwrap().len(), 1, "the key is still known");
     assert_eq!(store.spent(None, date(2026, 1, 1)).await.unwrap().tokens, 1);

@@ -35,9 +35,9 @@ pub async fn a_dead_workers_claim_is_free_at_once(store: &impl Journal, dead: &s
     let key = conversation("anna", 1);
     store.submit(&key, &message("i1", 0, "hello")).await.unwrap();
     assert!(store.claim(&key, dead, LONG).await.unwrap().is_held());
-    assert_eq!(store.unsettled(None).await.unwrap(), std::slice::from_ref(&key));
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), std::slice::from_ref(&key));
     assert!(store.claim(&key, crate::worker_id(), LONG).await.unwrap().is_held());
-    assert_eq!(store.unsettled(None).await.unwrap(), []);
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), []);
     assert!(!store.claim(&key, "somebody else", LONG).await.unwrap().is_held());
 }
 
@@ -50,12 +50,12 @@ pub async fn work_is_found_until_it_is_settled(store: &impl Journal) {
     check_work(store, &key, true, false).await;
 
     store.submit(&other, &message("i1", 5, "hello")).await.unwrap();
-    assert_eq!(store.unsettled(None).await.unwrap(), [key.clone(), other.clone()]);
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), [key.clone(), other.clone()]);
     assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
-    assert_eq!(store.unsettled(None).await.unwrap(), std::slice::from_ref(&other));
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), std::slice::from_ref(&other));
     store.append(&other, &recorded(1, at(6), &[ignored("i1")])).await.unwrap();
     store.release(&key, "a").await.unwrap();
-    assert_eq!(store.unsettled(None).await.unwrap(), std::slice::from_ref(&key));
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), std::slice::from_ref(&key));
 
     // A whole turn, event by event: (event, has work, waits).
     let steps = [
@@ -113,7 +113,7 @@ pub async fn a_turn_waits_until_its_last_call_is_answered(store: &impl Journal) 
             .await
             .unwrap();
     }
-    let waiting = store.parked(Some(&key.user)).await.unwrap();
+    let waiting = store.parked(&agent(), Some(&key.user)).await.unwrap();
     assert_eq!(
         waiting,
         [
@@ -130,7 +130,8 @@ pub async fn what_expired_is_found(store: &impl Journal) {
     for id in ["i1", "i2"] {
         store.submit(&key, &message(id, 0, id)).await.unwrap();
     }
-    let over = async |user: Option<&UserId>, seconds| store.expired(user, at(seconds)).await.unwrap();
+    let over =
+        async |user: Option<&UserId>, seconds| store.expired(&agent(), user, at(seconds)).await.unwrap();
     // Calls of the sample expire at 60.
     store.append(&key, &recorded(1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])])).await.unwrap();
     assert_eq!(over(None, 59).await, []);
@@ -192,13 +193,13 @@ async fn check_work(store: &impl Journal, key: &ConversationKey, work: bool, wai
     let events = store.load(key).await.unwrap().events;
     let last = events.last().map(|recorded| recorded.event.kind());
     let expected: &[ConversationKey] = if work { std::slice::from_ref(key) } else { &[] };
-    assert_eq!(store.unsettled(None).await.unwrap(), expected, "after {last:?}");
-    assert_eq!(store.unsettled(Some(&key.user)).await.unwrap(), expected, "after {last:?}");
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), expected, "after {last:?}");
+    assert_eq!(store.unsettled(&agent(), Some(&key.user)).await.unwrap(), expected, "after {last:?}");
     let parked = events.iter().rev().find(|recorded| recorded.event.kind() == "turn_parked");
     let expected: Vec<_> =
         parked.filter(|_| waits).map(|recorded| (key.clone(), recorded.clone())).into_iter().collect();
-    assert_eq!(store.parked(Some(&key.user)).await.unwrap(), expected, "after {last:?}");
+    assert_eq!(store.parked(&agent(), Some(&key.user)).await.unwrap(), expected, "after {last:?}");
     let stranger = user("stranger");
-    assert_eq!(store.unsettled(Some(&stranger)).await.unwrap(), []);
-    assert_eq!(store.parked(Some(&stranger)).await.unwrap(), []);
+    assert_eq!(store.unsettled(&agent(), Some(&stranger)).await.unwrap(), []);
+    assert_eq!(store.parked(&agent(), Some(&stranger)).await.unwrap(), []);
 }

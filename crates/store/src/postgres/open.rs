@@ -21,6 +21,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (4, "trace", include_str!("migrations/0004_trace.sql")),
     (5, "memory", include_str!("migrations/0005_memory.sql")),
     (6, "fingerprint", include_str!("migrations/0006_fingerprint.sql")),
+    (7, "agent", include_str!("migrations/0007_agent.sql")),
 ];
 
 /// Where it is, and how to get there.

@@ -31,7 +31,7 @@ async fn conversations<C: Connection>(
 ) -> Result<(Vec<Finding>, Option<i64>), Failure> {
     let page = rows
         .fetch(
-            "SELECT key, user_id, id, next_seq, untaken, turn, parked_seq, waiting, wake_at FROM conversation
+            "SELECT key, agent, user_id, id, next_seq, untaken, turn, parked_seq, waiting, wake_at FROM conversation
              WHERE key > $1 ORDER BY key LIMIT $2",
             values![after, PAGE],
         )
@@ -40,10 +40,10 @@ async fn conversations<C: Connection>(
     for mut columns in page {
         let number = columns.int()?;
         last = Some(number);
-        let (user, id) = (columns.text()?, columns.text()?);
+        let (agent, user, id) = (columns.text()?, columns.text()?, columns.text()?);
         let place = format!("conversation {id} of {user}");
         let mut problems = Vec::new();
-        match row::conversation_key(user, &id) {
+        match row::conversation_key(agent, user, &id) {
             Ok(key) => {
                 let stored = Stored {
                     next_seq: columns.int()?,

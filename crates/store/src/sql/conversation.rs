@@ -1,9 +1,9 @@
 //! The list of conversations.
 
 use adjutant_core::port::{ConversationFilter, ConversationStore, ConversationSummary, Deleted, StoreError};
-use adjutant_core::{BoxFuture, ConversationKey, UserId};
+use adjutant_core::{AgentName, BoxFuture, ConversationKey, UserId};
 
-use super::{Backend, Columns, Connection, Failure, SqlStore, journal, locking, values};
+use super::{Backend, Columns, Connection, Failure, SqlStore, journal, key_values, locking, values};
 use crate::row::{self, SummaryRow};
 
 /// How many titles are looked through at once. What upper and lower case are is not left to the databases: SQLite knows it
@@ -25,19 +25,21 @@ macro_rules! select_summaries {
 
 /// A page of the list. The version of a UUID is its 15th character; of 8 are the single requests that are not listed.
 pub(crate) const NEWEST: &str = select_summaries!(
-    "WHERE user_id = $1 AND substr(id, 15, 1) <> '8' AND (CAST($2 AS TEXT) IS NULL OR (updated_at, id) < ($2, $3))
-     ORDER BY updated_at DESC, id DESC LIMIT $4"
+    "WHERE agent = $1 AND user_id = $2 AND substr(id, 15, 1) <> '8'
+     AND (CAST($3 AS TEXT) IS NULL OR (updated_at, id) < ($3, $4))
+     ORDER BY updated_at DESC, id DESC LIMIT $5"
 );
 
 impl<B: Backend> ConversationStore for SqlStore<B> {
     fn list<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: &'a UserId,
         filter: &'a ConversationFilter,
     ) -> BoxFuture<'a, Result<Vec<ConversationSummary>, StoreError>> {
         self.run(async move {
-            let data = (user.clone(), filter.clone());
-            self.0.read(data, |rows, (user, filter)| Box::pin(list(rows, user, filter))).await
+            let data = (agent.clone(), user.clone(), filter.clone());
+            self.0.read(data, |rows, (agent, user, filter)| Box::pin(list(rows, agent, user, filter))).await
         })
     }
 
@@ -49,8 +51,8 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
             let found = self
                 .0
                 .fetch_first(
-                    select_summaries!("WHERE user_id = $1 AND id = $2"),
-                    values![key.user.as_str(), &key.conversation.to_string()],
+                    select_summaries!("WHERE agent = $1 AND user_id = $2 AND id = $3"),
+                    key_values![key],
                 )
                 .await?;
             Ok(found.map(|columns| summary_row(columns)?.read()).transpose()?)
@@ -66,8 +68,8 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
             let renamed = self
                 .0
                 .execute(
-                    "UPDATE conversation SET title = $1 WHERE user_id = $2 AND id = $3",
-                    values![title, key.user.as_str(), &key.conversation.to_string()],
+                    "UPDATE conversation SET title = $4 WHERE agent = $1 AND user_id = $2 AND id = $3",
+                    key_values![key, title],
                 )
                 .await?;
             Ok(renamed > 0)
@@ -81,6 +83,7 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
 
 async fn list<C: Connection>(
     rows: &mut C,
+    agent: &AgentName,
     user: &UserId,
     filter: &ConversationFilter,
 ) -> Result<Vec<ConversationSummary>, Failure> {
@@ -90,7 +93,8 @@ async fn list<C: Connection>(
     let mut found = Vec::new();
     while found.len() < wanted {
         let (at, id) = row::cursor_texts(after);
-        let read = rows.fetch(NEWEST, values![user.as_str(), at.as_deref(), id.as_deref(), page]).await?;
+        let values = values![agent.as_str(), user.as_str(), at.as_deref(), id.as_deref(), page];
+        let read = rows.fetch(NEWEST, values).await?;
         let last_page = i64::try_from(read.len()).unwrap_or(i64::MAX) < page;
         for columns in read {
             let summary = summary_row(columns)?.read()?;
@@ -109,10 +113,11 @@ async fn list<C: Connection>(
 
 /// Deletes a conversation nobody alive works on. The row is locked, so nobody begins to meanwhile.
 async fn delete<C: Connection>(rows: &mut C, key: &ConversationKey) -> Result<Deleted, Failure> {
-    let statement =
-        locking!(C, "SELECT key, lease_by, lease_until FROM conversation WHERE user_id = $1 AND id = $2");
-    let found =
-        rows.fetch_first(statement, values![key.user.as_str(), &key.conversation.to_string()]).await?;
+    let statement = locking!(
+        C,
+        "SELECT key, lease_by, lease_until FROM conversation WHERE agent = $1 AND user_id = $2 AND id = $3"
+    );
+    let found = rows.fetch_first(statement, key_values![key]).await?;
     let Some(mut found) = found else { return Ok(Deleted::NoSuchConversation) };
     let (conversation, now) = (found.int()?, rows.now().await?);
     if !journal::is_free::<C>(&mut found, None, now)? {

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use adjutant_core::port::{Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError};
 use adjutant_core::{
-    BoxFuture, ConversationKey, Event, Input, InputBody, InputId, LogContent, Recorded, UserId,
+    AgentName, BoxFuture, ConversationKey, Event, Input, InputBody, InputId, LogContent, Recorded, UserId,
 };
 use jiff::Timestamp;
 
-use super::{Backend, Columns, Connection, Failure, SqlStore, log, values};
+use super::{Backend, Columns, Connection, Failure, SqlStore, key_values, log, values};
 use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
 
@@ -16,26 +16,26 @@ use crate::status::Status;
 pub(crate) const INBOX: &str = "SELECT id, v, body, at, request_id, fingerprint, after_seq FROM inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted";
 
 /// What has work to do, claimed or not.
-pub(crate) const UNSETTLED: &str = "SELECT user_id, id, lease_by, lease_until FROM conversation
-     WHERE unsettled = 1 AND (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY updated_at, key";
+pub(crate) const UNSETTLED: &str = "SELECT agent, user_id, id, lease_by, lease_until FROM conversation
+     WHERE agent = $1 AND unsettled = 1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) ORDER BY updated_at, key";
 
 /// What waits for a human with something whose time has run out, claimed or not.
-pub(crate) const EXPIRED: &str = "SELECT user_id, id, lease_by, lease_until FROM conversation
-     WHERE wake_at <= $2 AND (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY wake_at, key";
+pub(crate) const EXPIRED: &str = "SELECT agent, user_id, id, lease_by, lease_until FROM conversation
+     WHERE agent = $1 AND wake_at <= $3 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) ORDER BY wake_at, key";
 
 /// The first cancellation that was not taken.
 pub(crate) const CANCELLATION: &str =
     "SELECT inbox.id FROM inbox JOIN conversation ON conversation.key = inbox.conversation
-     WHERE user_id = $1 AND conversation.id = $2 AND taken_seq IS NULL AND body = $3
+     WHERE agent = $1 AND user_id = $2 AND conversation.id = $3 AND taken_seq IS NULL AND body = $4
      ORDER BY accepted LIMIT 1";
 
 /// What each of a user's turns that wait was parked with.
 pub(crate) const PARKED: &str =
-    "SELECT conversation.user_id, conversation.id, event.seq, event.v, event.kind, event.turn, event.step,
+    "SELECT agent, user_id, conversation.id, event.seq, event.v, event.kind, event.turn, event.step,
             COALESCE(blob.body, event.body), event.at
      FROM conversation JOIN event ON event.conversation = conversation.key AND event.seq = parked_seq
      LEFT JOIN blob ON blob.conversation = event.conversation AND blob.hash = event.blob
-     WHERE (CAST($1 AS TEXT) IS NULL OR user_id = $1) AND parked_seq IS NOT NULL";
+     WHERE agent = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) AND parked_seq IS NOT NULL";
 
 impl<B: Backend> Journal for SqlStore<B> {
     fn submit<'a>(
@@ -72,8 +72,7 @@ impl<B: Backend> Journal for SqlStore<B> {
                 .0
                 .read((key.clone(), known), |rows, (key, known)| {
                     Box::pin(async move {
-                        let id = key.conversation.to_string();
-                        let found = rows.fetch_first(CONVERSATION, values![key.user.as_str(), &id]).await?;
+                        let found = rows.fetch_first(CONVERSATION, key_values![key]).await?;
                         let Some(found) = found else { return Ok(None) };
                         let conversation = read_conversation(found, key)?;
                         newer_rows(rows, &conversation, *known).await.map(Some)
@@ -170,8 +169,8 @@ impl<B: Backend> Journal for SqlStore<B> {
             self.0
                 .execute(
                     "UPDATE conversation SET lease_by = NULL, lease_until = NULL
-                     WHERE user_id = $1 AND id = $2 AND lease_by = $3",
-                    values![key.user.as_str(), &key.conversation.to_string(), worker],
+                     WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4",
+                    key_values![key, worker],
                 )
                 .await?;
             Ok(())
@@ -180,14 +179,15 @@ impl<B: Backend> Journal for SqlStore<B> {
 
     fn unsettled<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         self.run(async move {
             self.0
-                .read(user.cloned(), |rows, user| {
+                .read((agent.clone(), user.cloned()), |rows, (agent, user)| {
                     Box::pin(async move {
                         let user = user.as_ref().map(UserId::as_str);
-                        let found = rows.fetch(UNSETTLED, values![user]).await?;
+                        let found = rows.fetch(UNSETTLED, values![agent.as_str(), user]).await?;
                         free(rows, found).await
                     })
                 })
@@ -197,15 +197,17 @@ impl<B: Backend> Journal for SqlStore<B> {
 
     fn expired<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         self.run(async move {
             self.0
-                .read((user.cloned(), now), |rows, (user, now)| {
+                .read((agent.clone(), user.cloned(), now), |rows, (agent, user, now)| {
                     Box::pin(async move {
                         let user = user.as_ref().map(UserId::as_str);
-                        let found = rows.fetch(EXPIRED, values![user, &row::time_text(*now)]).await?;
+                        let now = row::time_text(*now);
+                        let found = rows.fetch(EXPIRED, values![agent.as_str(), user, &now]).await?;
                         free(rows, found).await
                     })
                 })
@@ -219,10 +221,7 @@ impl<B: Backend> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Option<InputId>, StoreError>> {
         self.run(async move {
             let body = InputRow::body_of(&InputBody::Cancel)?;
-            let found = self
-                .0
-                .fetch_first(CANCELLATION, values![key.user.as_str(), &key.conversation.to_string(), &body])
-                .await?;
+            let found = self.0.fetch_first(CANCELLATION, key_values![key, &body]).await?;
             let Some(mut found) = found else { return Ok(None) };
             let id = InputId::new(found.text()?).map_err(|error| row::unreadable("an input", error))?;
             Ok(Some(id))
@@ -231,13 +230,14 @@ impl<B: Backend> Journal for SqlStore<B> {
 
     fn parked<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>> {
         self.run(async move {
-            let rows = self.0.fetch(PARKED, values![user.map(UserId::as_str)]).await?;
+            let rows = self.0.fetch(PARKED, values![agent.as_str(), user.map(UserId::as_str)]).await?;
             let mut parked = Vec::with_capacity(rows.len());
             for mut columns in rows {
-                let key = row::conversation_key(columns.text()?, &columns.text()?)?;
+                let key = row::conversation_key(columns.text()?, columns.text()?, &columns.text()?)?;
                 let event = event(columns)?.read(&key)?;
                 parked.push((key, event));
             }
@@ -254,8 +254,8 @@ async fn stored<C: Connection>(
 ) -> Result<(Vec<EventRow>, Vec<Columns>), Failure> {
     let found = rows
         .fetch_first(
-            "SELECT key FROM conversation WHERE user_id = $1 AND id = $2",
-            values![key.user.as_str(), &key.conversation.to_string()],
+            "SELECT key FROM conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
+            key_values![key],
         )
         .await?;
     let Some(mut found) = found else { return Ok((Vec::new(), Vec::new())) };
@@ -460,7 +460,7 @@ async fn append<C: Connection>(
     events: &[NewEvent],
     content: LogContent,
 ) -> Result<ConversationRow, Failure> {
-    // A conversation that is not there was deleted, or is another user's: either way not this writer's any more.
+    // A conversation that is not there was deleted, or is another user's or agent's: either way not this writer's any more.
     let Some(mut conversation) = conversation(rows, key).await? else {
         return Err(StoreError::Conflict.into());
     };
@@ -548,14 +548,14 @@ impl ConversationRow {
     }
 }
 
-/// Those of the conversations that nobody alive has. The columns are `user_id`, `id`, `lease_by`, `lease_until`.
+/// Those of the conversations that nobody alive has. The columns are `agent`, `user_id`, `id`, `lease_by`, `lease_until`.
 async fn free<C: Connection>(rows: &mut C, found: Vec<Columns>) -> Result<Vec<ConversationKey>, Failure> {
     let now = rows.now().await?;
     let mut keys = Vec::new();
     for mut columns in found {
-        let (user, id) = (columns.text()?, columns.text()?);
+        let (agent, user, id) = (columns.text()?, columns.text()?, columns.text()?);
         if is_free::<C>(&mut columns, None, now)? {
-            keys.push(row::conversation_key(user, &id)?);
+            keys.push(row::conversation_key(agent, user, &id)?);
         }
     }
     Ok(keys)
@@ -577,7 +577,7 @@ macro_rules! conversation {
     ($rest:literal) => {
         concat!(
             "SELECT key, title, created_at, updated_at, next_seq, untaken, turn, parked_seq, waiting, lease_by,
-             lease_until FROM conversation WHERE user_id = $1 AND id = $2",
+             lease_until FROM conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
             $rest
         )
     };
@@ -591,8 +591,7 @@ async fn conversation<C: Connection>(
     key: &ConversationKey,
 ) -> Result<Option<ConversationRow>, Failure> {
     let statement = if C::LOCKS_ROWS { CONVERSATION_LOCKED } else { CONVERSATION };
-    let found =
-        rows.fetch_first(statement, values![key.user.as_str(), &key.conversation.to_string()]).await?;
+    let found = rows.fetch_first(statement, key_values![key]).await?;
     Ok(found.map(|columns| read_conversation(columns, key)).transpose()?)
 }
 
@@ -623,9 +622,9 @@ async fn create_conversation<C: Connection>(
 ) -> Result<ConversationRow, Failure> {
     let created = rows
         .fetch_first(
-            "INSERT INTO conversation (user_id, id, title, created_at, updated_at) VALUES ($1, $2, '', $3, $3)
-             ON CONFLICT (user_id, id) DO NOTHING RETURNING key",
-            values![key.user.as_str(), &key.conversation.to_string(), &row::time_text(at)],
+            "INSERT INTO conversation (agent, user_id, id, title, created_at, updated_at)
+             VALUES ($1, $2, $3, '', $4, $4) ON CONFLICT (agent, user_id, id) DO NOTHING RETURNING key",
+            key_values![key, &row::time_text(at)],
         )
         .await?;
     match created {

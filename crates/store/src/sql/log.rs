@@ -2,8 +2,8 @@
 
 use adjutant_core::port::{LogStore, StoreError};
 use adjutant_core::{
-    BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, LogContent, Recorded, ToolInvocationRecord,
-    TurnId, UserId,
+    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, LogContent, Recorded,
+    ToolInvocationRecord, TurnId, UserId,
 };
 
 use super::{Backend, Columns, Connection, Failure, SqlStore, values};
@@ -13,7 +13,7 @@ use crate::row::{self, DecisionRow, InvocationRow};
 macro_rules! select_decisions {
     ($rest:literal) => {
         concat!(
-            "SELECT id, conversation_id, user_id, request_id, started_at, ended_at, message, message_chars, intent, kind, outcome,
+            "SELECT id, agent, version, conversation_id, user_id, request_id, started_at, ended_at, message, message_chars, intent, kind, outcome,
              content, model_provider, model_name, model_calls, iterations, input_tokens, output_tokens, cached_tokens,
              thinking_tokens, cost_usd, cache_written_tokens, notices, model_ms, tool_ms, total_ms, error_code,
              raw_response FROM decision ",
@@ -32,7 +32,8 @@ pub(crate) const DECISIONS: &str = select_decisions!(
           WHERE tool_invocation.user_id = decision.user_id
           AND tool_invocation.decision = decision.id AND tool = $6))
      AND (CAST($7 AS TEXT) IS NULL OR (started_at, id) < ($7, $8))
-     ORDER BY started_at DESC, id DESC LIMIT $9"
+     AND (CAST($9 AS TEXT) IS NULL OR agent = $9)
+     ORDER BY started_at DESC, id DESC LIMIT $10"
 );
 
 impl<B: Backend> LogStore for SqlStore<B> {
@@ -63,6 +64,7 @@ impl<B: Backend> LogStore for SqlStore<B> {
                         filter.tool.as_deref(),
                         after_at.as_deref(),
                         after_id.as_deref(),
+                        filter.agent.as_ref().map(AgentName::as_str),
                         filter.limit.map_or(i64::MAX, i64::from)
                     ],
                 )
@@ -198,8 +200,8 @@ async fn insert_decision<C: Connection>(
 ) -> Result<(), Failure> {
     rows.execute(
         "INSERT INTO decision (conversation, conversation_id, user_id, id, started_at, message, message_chars,
-         model_provider, model_name, request_id, model_calls, iterations, model_ms, tool_ms)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, 0, 0, 0)",
+         model_provider, model_name, request_id, agent, version, model_calls, iterations, model_ms, tool_ms)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 0, 0, 0)",
         values![
             conversation,
             &row.conversation_id,
@@ -210,7 +212,9 @@ async fn insert_decision<C: Connection>(
             row.message_chars,
             &row.model_provider,
             &row.model_name,
-            row.request_id.as_deref()
+            row.request_id.as_deref(),
+            &row.agent,
+            row.version.as_deref()
         ],
     )
     .await?;
@@ -288,6 +292,8 @@ async fn insert_invocation<C: Connection>(
 fn decision_row(mut columns: Columns) -> Result<DecisionRow, StoreError> {
     Ok(DecisionRow {
         id: columns.text()?,
+        agent: columns.text()?,
+        version: columns.maybe_text()?,
         conversation_id: columns.text()?,
         user_id: columns.text()?,
         request_id: columns.maybe_text()?,

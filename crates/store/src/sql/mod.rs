@@ -116,6 +116,19 @@ macro_rules! values {
 }
 use values;
 
+/// The parameters `$1` to `$3` that name a conversation: agent, user and id. Others follow.
+macro_rules! key_values {
+    ($key:expr $(, $value:expr)* $(,)?) => {
+        &[
+            $crate::sql::Value::from($key.agent.as_str()),
+            $crate::sql::Value::from($key.user.as_str()),
+            $crate::sql::Value::from(&$key.conversation.to_string()),
+            $($crate::sql::Value::from($value)),*
+        ]
+    };
+}
+use key_values;
+
 /// A column of a row.
 #[derive(Debug, Clone, PartialEq)]
 enum Cell {

@@ -30,6 +30,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (6, "trace", include_str!("migrations/0006_trace.sql")),
     (7, "memory", include_str!("migrations/0007_memory.sql")),
     (8, "fingerprint", include_str!("migrations/0008_fingerprint.sql")),
+    (9, "agent", include_str!("migrations/0009_agent.sql")),
 ];
 
 /// The connections of a store.
@@ -208,13 +209,29 @@ async fn migrate(options: &SqliteConnectOptions, busy_timeout: Duration) -> Resu
     }
 }
 
+/// A table that others refer to is made anew only while foreign keys are not enforced (sqlite.org/lang_altertable.html, 7),
+/// and that cannot change inside a transaction. They are checked before it is committed.
 async fn run_migrations(connection: &mut SqliteConnection) -> Result<(), Failure> {
+    sqlx::raw_sql("PRAGMA foreign_keys = OFF").execute(&mut *connection).await?;
+    let done = run_all(connection).await;
+    sqlx::raw_sql("PRAGMA foreign_keys = ON").execute(connection).await?;
+    done
+}
+
+async fn run_all(connection: &mut SqliteConnection) -> Result<(), Failure> {
     let migrations = MIGRATIONS.iter().map(|(version, name, sql)| {
         Migration::new(*version, Cow::Borrowed(*name), MigrationType::Simple, SqlStr::from_static(sql), false)
     });
     let mut transaction = connection.begin_with("BEGIN EXCLUSIVE").await?;
     match Migrator::with_migrations(migrations.collect()).run(&mut *transaction).await {
-        Ok(()) => Ok(transaction.commit().await?),
+        Ok(()) => {
+            let broken = sqlx::query("PRAGMA foreign_key_check").fetch_all(&mut *transaction).await?;
+            if !broken.is_empty() {
+                let message = format!("{} of its rows belong to rows that are not there", broken.len());
+                return Err(StoreError::Unreadable { message }.into());
+            }
+            Ok(transaction.commit().await?)
+        }
         Err(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) => Err(error.into()),
         // Somebody newer was quicker than our look at the file.
         Err(MigrateError::VersionMissing(found)) => Err(too_new(found).into()),

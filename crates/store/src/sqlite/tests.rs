@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, StoreError};
 use adjutant_core::{
-    ConversationKey, DecisionFilter, Input, InputBody, InputId, TaskChange, TaskDescription, UserId,
-    port::LogStore as _, port::TaskStore as _,
+    AgentName, ConversationKey, DecisionFilter, Input, InputBody, InputId, TaskChange, TaskDescription,
+    UserId, port::LogStore as _, port::TaskStore as _,
 };
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::{ConnectOptions as _, Connection as _, SqlStr, SqliteConnection};
@@ -22,7 +22,7 @@ fn input(number: usize) -> Input {
 
 fn one_conversation() -> ConversationKey {
     let conversation = "00000000-0000-7000-8000-000000000001".parse().unwrap();
-    ConversationKey { user: UserId::local(), conversation }
+    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
 }
 
 #[tokio::test]
@@ -70,10 +70,15 @@ async fn a_lock_of_another_process_is_told_and_passes() {
     // Reading goes on beside a writer, and so does opening.
     assert_eq!(store.load(&one_conversation()).await.unwrap().inbox.len(), 1);
     assert_eq!(
-        ConversationStore::list(&open().await.unwrap(), &UserId::local(), &ConversationFilter::newest(10))
-            .await
-            .unwrap()
-            .len(),
+        ConversationStore::list(
+            &open().await.unwrap(),
+            &AgentName::adjutant(),
+            &UserId::local(),
+            &ConversationFilter::newest(10)
+        )
+        .await
+        .unwrap()
+        .len(),
         1
     );
 

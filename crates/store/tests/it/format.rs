@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use adjutant_core::port::{ConversationStore as _, Deleted, Journal as _, StoreError};
-use adjutant_core::{ConversationKey, Event, Input, InputBody, InputId, Recorded, UserId};
+use adjutant_core::{AgentName, ConversationKey, Event, Input, InputBody, InputId, Recorded, UserId};
 use adjutant_store::sqlite::Store;
 use serde_json::Value;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -35,7 +35,7 @@ const KINDS_V1: [&str; 15] = [
 
 fn key() -> ConversationKey {
     let conversation = "00000000-0000-7000-8000-000000000001".parse().unwrap();
-    ConversationKey { user: UserId::local(), conversation }
+    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
 }
 
 /// A store with one conversation, and a hand that reaches around it.
@@ -161,7 +161,7 @@ async fn a_large_body_is_kept_by_its_content_and_goes_with_its_conversation() {
     let error = store.load(&key()).await.unwrap_err();
     assert!(matches!(&error, StoreError::Unreadable { message } if message.contains("event 2")), "{error:?}");
 
-    let other = ConversationKey { user: UserId::new("bert").unwrap(), ..key() };
+    let other = ConversationKey { agent: AgentName::adjutant(), user: UserId::new("bert").unwrap(), ..key() };
     let input =
         Input::new(InputId::new("i1").unwrap(), jiff::Timestamp::UNIX_EPOCH, InputBody::message("hello"));
     store.submit(&other, &input).await.unwrap();
@@ -189,5 +189,5 @@ async fn what_is_said_where_nothing_can_be_read_waits_for_a_version_that_can() {
         .await
         .unwrap();
     assert_eq!(waiting, 2);
-    assert_eq!(store.unsettled(None).await.unwrap(), [key()]);
+    assert_eq!(store.unsettled(&AgentName::adjutant(), None).await.unwrap(), [key()]);
 }

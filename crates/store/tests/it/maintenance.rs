@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, StoreError, TaskStore};
-use adjutant_core::{TaskChange, TaskDescription, TaskFilter, UserId};
+use adjutant_core::{AgentName, TaskChange, TaskDescription, TaskFilter, UserId};
 use adjutant_store::{Maintenance as _, contract, sqlite};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
@@ -160,9 +160,16 @@ async fn a_damaged_file_is_found_out_and_not_copied() {
     let refused = store.backup(&folder.path().join("copy.db")).await.unwrap_err();
     assert!(matches!(refused, StoreError::Unreadable { .. }), "{refused:?}");
     // What is not damaged is still there.
-    assert_eq!(store.unsettled(None).await.unwrap(), []);
+    assert_eq!(store.unsettled(&AgentName::adjutant(), None).await.unwrap(), []);
     assert_eq!(
-        ConversationStore::list(&store, &UserId::local(), &ConversationFilter::newest(1)).await.unwrap(),
+        ConversationStore::list(
+            &store,
+            &AgentName::adjutant(),
+            &UserId::local(),
+            &ConversationFilter::newest(1)
+        )
+        .await
+        .unwrap(),
         []
     );
     store.close().await;

@@ -25,6 +25,10 @@ fn turn() -> TurnId {
 fn started() -> Event {
     Event::TurnStarted {
         turn: turn(),
+        agent: None,
+        version: None,
+        metadata: serde_json::Map::new(),
+        told: Vec::new(),
         input: InputId::new("i").unwrap(),
         accepted_at: None,
         request_id: None,
