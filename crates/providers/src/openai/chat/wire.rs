@@ -4,12 +4,12 @@
 //! a [`Value`].
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// What we send. The messages come last, so that a longer conversation begins with the bytes of the shorter one.
+/// What we send before the tools and the messages.
 #[derive(Debug, Serialize)]
-pub(super) struct Request {
-    pub(super) model: String,
+pub(super) struct Head<'a> {
+    pub(super) model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,9 +28,6 @@ pub(super) struct Request {
     pub(super) stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) response_format: Option<ResponseFormat>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) tools: Vec<Tool>,
-    pub(super) messages: Vec<RequestMessage>,
 }
 
 #[derive(Debug, Serialize)]
@@ -53,51 +50,18 @@ pub(super) struct JsonSchema {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Tool {
+pub(super) struct Tool<'a> {
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
-    pub(super) function: FunctionDefinition,
+    pub(super) function: FunctionDefinition<'a>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct FunctionDefinition {
-    pub(super) name: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(super) description: String,
+pub(super) struct FunctionDefinition<'a> {
+    pub(super) name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(super) description: &'a str,
     pub(super) parameters: Value,
-}
-
-#[derive(Debug, Default, Serialize)]
-pub(super) struct RequestMessage {
-    pub(super) role: &'static str,
-    /// Text, a list of parts, or null beside calls.
-    pub(super) content: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) refusal: Option<String>,
-    /// Thinking, under the name the server itself gave it.
-    #[serde(flatten)]
-    pub(super) thinking: Map<String, Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) tool_calls: Vec<RequestCall>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tool_call_id: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct RequestCall {
-    pub(super) id: String,
-    #[serde(rename = "type")]
-    pub(super) kind: &'static str,
-    pub(super) function: RequestFunction,
-    /// What the server wants back with the call.
-    #[serde(flatten)]
-    pub(super) state: Map<String, Value>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct RequestFunction {
-    pub(super) name: String,
-    pub(super) arguments: String,
 }
 
 /// What we get: a whole answer, one chunk of a streamed one, or an error inside a 200.
