@@ -215,7 +215,9 @@ impl LanguageModel for ScriptedModel {
             let opened = model.next_reply(&asked).map(|reply| play::pieces(reply, model.id.clone(), time));
             Box::pin(std::future::ready(opened.map_err(Into::into)))
         });
-        Box::pin(retry::stream(self.policy(), request.time_left, open))
+        let policy = self.policy();
+        let time_left = request.time_left;
+        Box::pin(async move { Ok(Box::pin(retry::stream(policy, time_left, open).await?) as DeltaStream) })
     }
 }
 

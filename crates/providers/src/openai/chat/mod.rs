@@ -68,7 +68,14 @@ pub(super) fn open(
         true => Patience::with_own_server(&connection),
         false => Patience::by_address(&connection, &base, &capabilities),
     };
-    let wire = Chat { dialect, family, url, headers: headers.into_iter().collect(), vendor: vendor.clone() };
+    let wire = Chat {
+        vendor: vendor.clone(),
+        dialect,
+        family,
+        url,
+        tools: request::Tools::default(),
+        headers: headers.into_iter().collect(),
+    };
     Ok(HttpModel::new(vendor, capabilities, patience, wire, connection))
 }
 
@@ -101,12 +108,13 @@ struct Chat {
     dialect: &'static Dialect,
     family: Family,
     url: Url,
+    tools: request::Tools,
     headers: Vec<(HeaderName, SecretString)>,
 }
 
 impl Wire for Chat {
     fn encode(&self, request: &GenerateRequest, streamed: bool) -> Result<Encoded, ModelError> {
-        request::encode(request, &self.vendor.model, &self.family, self.dialect, streamed)
+        request::encode(request, (&self.vendor.model, &self.family), self.dialect, &self.tools, streamed)
     }
 
     fn url(&self, _: bool) -> &Url {

@@ -21,6 +21,7 @@ fn chat(row: &str, model: &str) -> Chat {
         dialect: &row.dialect,
         family: (row.dialect.family)(model),
         url: "http://localhost/v1/chat/completions".parse().unwrap(),
+        tools: request::Tools::default(),
         headers: Vec::new(),
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn encode(
         answered: answered(&request.messages, model),
     };
     let (instructions, input) = encoder.transcript(&request.messages)?;
-    encoder.common.something_to_answer(&input)?;
+    encoder.common.something_to_answer(input.len())?;
     let mut settings = encoder.common.settings()?;
     if let Some(tokens) = settings.max_tokens.filter(|tokens| *tokens < OUTPUT_TOKENS_MIN)
         && !request.config.verbatim
