@@ -117,6 +117,23 @@ where
         .await
 }
 
+#[tokio::test]
+async fn who_leaves_a_file_harms_nobody() {
+    use sqlx::{ConnectOptions as _, Connection as _};
+
+    let (_folder, path) = crate::place();
+    let store = adjutant_store::sqlite::Store::open(&path).await.unwrap();
+    assert_eq!(errors_beside_leavers(store.clone()).await, Vec::<String>::new());
+    // What was begun ends, and then nobody is inside a transaction: the log can be written back as a whole and emptied,
+    // which neither a writer nor a reader of an older state would allow.
+    let mut other = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    let (busy, ..): (i64, i64, i64) =
+        sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut other).await.unwrap();
+    assert_eq!(busy, 0);
+    other.close().await.unwrap();
+    assert_eq!(call(&store, 0, 0).await, None);
+}
+
 #[cfg(feature = "postgres")]
 #[tokio::test]
 async fn who_leaves_a_server_harms_nobody() {
