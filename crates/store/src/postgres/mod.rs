@@ -13,14 +13,14 @@ use std::sync::Arc;
 use adjutant_core::LogContent;
 use adjutant_core::port::StoreError;
 use jiff::Timestamp;
-use sqlx::Postgres;
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgArguments, PgPool};
+use sqlx::postgres::{PgArguments, PgPool, PgRow};
+use sqlx::{Postgres, Row as _, TypeInfo as _, ValueRef as _};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::row;
-use crate::sql::{About, Backend, Columns, Connection, Failure, SqlStore, Value, Work, count};
+use crate::sql::{About, Backend, Cell, Columns, Connection, Failure, SqlStore, Value, Work, count};
 
 /// Connections of one process, if nothing else is said.
 pub const POOL_MAX: u32 = 10;
@@ -107,13 +107,11 @@ impl PostgresDatabase {
         });
         match task.await {
             Ok(done) => done,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => {
-                    let message = "this process is about to end".to_owned();
-                    Err(StoreError::Unavailable { message }.into())
-                }
-            },
+            Err(error) if error.is_panic() => Err(Failure::panicked()),
+            Err(_) => {
+                let message = "this process is about to end".to_owned();
+                Err(StoreError::Unavailable { message }.into())
+            }
         }
     }
 }
@@ -226,7 +224,11 @@ impl Connection for Transaction {
         values: &[Value<'_>],
     ) -> Result<Vec<Columns>, Failure> {
         let rows = query(statement, values).fetch_all(&mut *self.connection).await?;
-        rows.iter().map(|row| Ok(Columns::of(row, "INT8", "FLOAT8")?)).collect()
+        rows.iter().map(|row| Ok(columns(row)?)).collect()
+    }
+
+    async fn script(&mut self, statements: &'static str) -> Result<(), Failure> {
+        self.say(statements).await
     }
 
     async fn now(&mut self) -> Result<Timestamp, Failure> {
@@ -244,6 +246,19 @@ impl Connection for Transaction {
     fn is_gone(_: &str) -> bool {
         false
     }
+}
+
+fn columns(row: &PgRow) -> Result<Columns, sqlx::Error> {
+    let cells = (0..row.len()).map(|at| {
+        let value = row.try_get_raw(at)?;
+        Ok(match (value.is_null(), value.type_info().name()) {
+            (true, _) => Cell::Null,
+            (false, "INT8") => Cell::Int(row.try_get(at)?),
+            (false, "FLOAT8") => Cell::Real(row.try_get(at)?),
+            (false, _) => Cell::Text(row.try_get(at)?),
+        })
+    });
+    Ok(Columns::new(cells.collect::<Result<Vec<_>, sqlx::Error>>()?))
 }
 
 fn query<'q>(

@@ -11,6 +11,7 @@ pub(crate) mod journal;
 pub(crate) mod log;
 mod maintenance;
 mod memory_ledger;
+pub(crate) mod migrate;
 mod task;
 mod token;
 
@@ -21,7 +22,6 @@ use std::path::Path;
 use adjutant_core::port::StoreError;
 use adjutant_core::{BoxFuture, LogContent};
 use jiff::Timestamp;
-use sqlx::{ColumnIndex, Decode, Row, Type, TypeInfo as _, ValueRef as _};
 
 use crate::row;
 pub(crate) use maintenance::{About, count};
@@ -29,13 +29,33 @@ pub(crate) use maintenance::{About, count};
 /// Why a transaction was given up: what the database said, or what we found.
 #[derive(Debug)]
 pub enum Failure {
-    Sql(sqlx::Error),
+    #[cfg(feature = "postgres")]
+    Postgres(sqlx::Error),
+    #[cfg(feature = "sqlite")]
+    Sqlite(rusqlite::Error),
     Store(StoreError),
 }
 
+impl Failure {
+    /// Work that ended with a panic.
+    pub(crate) fn panicked() -> Self {
+        let message =
+            "a defect of this program ended what was asked of it; nothing of it was kept".to_owned();
+        Self::Store(StoreError::Unusable { message })
+    }
+}
+
+#[cfg(feature = "postgres")]
 impl From<sqlx::Error> for Failure {
     fn from(error: sqlx::Error) -> Self {
-        Self::Sql(error)
+        Self::Postgres(error)
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
     }
 }
 
@@ -131,7 +151,7 @@ use key_values;
 
 /// A column of a row.
 #[derive(Debug, Clone, PartialEq)]
-enum Cell {
+pub(crate) enum Cell {
     Null,
     Int(i64),
     Real(f64),
@@ -143,25 +163,8 @@ enum Cell {
 pub struct Columns(std::vec::IntoIter<Cell>);
 
 impl Columns {
-    /// The columns of a row, whose database calls its integers and its doubles so; everything else is text.
-    pub fn of<'r, R>(row: &'r R, integer: &str, real: &str) -> Result<Self, sqlx::Error>
-    where
-        R: Row,
-        usize: ColumnIndex<R>,
-        i64: Decode<'r, R::Database> + Type<R::Database>,
-        f64: Decode<'r, R::Database> + Type<R::Database>,
-        String: Decode<'r, R::Database> + Type<R::Database>,
-    {
-        let cells = (0..row.len()).map(|at| {
-            let value = row.try_get_raw(at)?;
-            Ok(match (value.is_null(), value.type_info().name()) {
-                (true, _) => Cell::Null,
-                (false, name) if name == integer => Cell::Int(row.try_get(at)?),
-                (false, name) if name == real => Cell::Real(row.try_get(at)?),
-                (false, _) => Cell::Text(row.try_get(at)?),
-            })
-        });
-        Ok(Self(cells.collect::<Result<Vec<_>, sqlx::Error>>()?.into_iter()))
+    pub(crate) fn new(cells: Vec<Cell>) -> Self {
+        Self(cells.into_iter())
     }
 
     pub(crate) fn int(&mut self) -> Result<i64, StoreError> {
@@ -232,6 +235,9 @@ pub trait Connection: Send {
     ) -> impl Future<Output = Result<Option<Columns>, Failure>> + Send {
         async move { Ok(self.fetch(statement, values).await?.into_iter().next()) }
     }
+
+    /// Carries out several statements that have no parameters.
+    fn script(&mut self, statements: &'static str) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// What time it is for whoever shares this database.
     fn now(&mut self) -> impl Future<Output = Result<Timestamp, Failure>> + Send;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use adjutant_core::port::{ConversationFilter, ConversationStore, Journal, TaskStore};
 use adjutant_core::{
-    ConversationKey, Input, InputBody, InputId, TaskChange, TaskDescription, TaskFilter, UserId,
+    AgentName, ConversationKey, Input, InputBody, InputId, TaskChange, TaskDescription, TaskFilter, UserId,
 };
 use tokio::task::{LocalSet, spawn_local, yield_now};
 
@@ -19,7 +19,7 @@ const CALLS: usize = 100;
 
 fn key(number: usize) -> ConversationKey {
     let conversation = format!("00000000-0000-7000-8000-{number:012}").parse().unwrap();
-    ConversationKey { user: UserId::local(), conversation }
+    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
 }
 
 fn input(number: usize) -> Input {
@@ -37,7 +37,9 @@ async fn call<S: Journal + ConversationStore + TaskStore>(
     let outcome = match number % 5 {
         0 => store.submit(&key, &input(number)).await,
         1 => store.load(&key).await.map(drop),
-        2 => ConversationStore::list(store, &user, &ConversationFilter::newest(10)).await.map(drop),
+        2 => ConversationStore::list(store, &AgentName::adjutant(), &user, &ConversationFilter::newest(10))
+            .await
+            .map(drop),
         3 => {
             let description = TaskDescription::new("buy milk").unwrap();
             store.apply(&user, &TaskChange::Add { description }, None).await.map(drop)
@@ -84,7 +86,7 @@ where
             while !is_over.get() {
                 tokio::select! {
                     biased;
-                    _ = store.unsettled(None) => {}
+                    _ = store.unsettled(&AgentName::adjutant(), None) => {}
                     () = ready(()) => {}
                 }
                 yield_now().await;
@@ -115,6 +117,23 @@ where
             errors
         })
         .await
+}
+
+#[tokio::test]
+async fn who_leaves_a_file_harms_nobody() {
+    use sqlx::{ConnectOptions as _, Connection as _};
+
+    let (_folder, path) = crate::place();
+    let store = adjutant_store::sqlite::Store::open(&path).await.unwrap();
+    assert_eq!(errors_beside_leavers(store.clone()).await, Vec::<String>::new());
+    // What was begun ends, and then nobody is inside a transaction: the log can be written back as a whole and emptied,
+    // which neither a writer nor a reader of an older state would allow.
+    let mut other = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    let (busy, ..): (i64, i64, i64) =
+        sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut other).await.unwrap();
+    assert_eq!(busy, 0);
+    other.close().await.unwrap();
+    assert_eq!(call(&store, 0, 0).await, None);
 }
 
 #[cfg(feature = "postgres")]

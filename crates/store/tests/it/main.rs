@@ -4,7 +4,6 @@
 mod crash;
 mod damage;
 mod format;
-#[cfg(feature = "postgres")]
 mod leaving;
 mod maintenance;
 #[cfg(feature = "postgres")]
