@@ -34,6 +34,8 @@ pub(crate) struct ConversationRow {
     pub(crate) next_seq: i64,
     /// Inputs accepted and not taken.
     pub(crate) untaken: i64,
+    /// Turns that were begun.
+    pub(crate) turns: i64,
     pub(crate) status: Status,
 }
 

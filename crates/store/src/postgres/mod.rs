@@ -137,6 +137,11 @@ impl Connection for PgConnection {
         rows.iter().map(|row| Ok(Columns::of(row, "INT8", "FLOAT8")?)).collect()
     }
 
+    async fn script(&mut self, statements: &'static str) -> Result<(), Failure> {
+        sqlx::raw_sql(statements).execute(self).await?;
+        Ok(())
+    }
+
     async fn now(&mut self) -> Result<Timestamp, Failure> {
         let micros: i64 = sqlx::query_scalar(
             "SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000000) AS BIGINT)",

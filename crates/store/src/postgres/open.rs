@@ -1,28 +1,43 @@
 //! Connecting, and bringing the schema up to date.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use adjutant_core::port::StoreError;
-use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection, SqlStr};
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 
 use super::Place;
 use crate::sql::Failure;
+use crate::sql::migrate::{self, Dialect, Migrations};
 
 /// How long a transaction waits for a connection: while the server restarts, or while all of them are busy.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-const MIGRATIONS: &[(i64, &str, &str)] = &[
-    (1, "initial", include_str!("migrations/0001_initial.sql")),
-    (2, "blob", include_str!("migrations/0002_blob.sql")),
-    (3, "budget", include_str!("migrations/0003_budget.sql")),
-    (4, "trace", include_str!("migrations/0004_trace.sql")),
-    (5, "memory", include_str!("migrations/0005_memory.sql")),
-    (6, "fingerprint", include_str!("migrations/0006_fingerprint.sql")),
-    (7, "agent", include_str!("migrations/0007_agent.sql")),
-];
+const MIGRATIONS: Migrations = Migrations {
+    first: &[
+        (1, "initial", include_str!("migrations/0001_initial.sql")),
+        (2, "blob", include_str!("migrations/0002_blob.sql")),
+        (3, "budget", include_str!("migrations/0003_budget.sql")),
+        (4, "trace", include_str!("migrations/0004_trace.sql")),
+        (5, "memory", include_str!("migrations/0005_memory.sql")),
+        (6, "fingerprint", include_str!("migrations/0006_fingerprint.sql")),
+    ],
+    prefix: (7, "agent", include_str!("migrations/0007_agent.sql")),
+    schema: include_str!("migrations/schema.sql"),
+    since: &[],
+};
+
+const DIALECT: Dialect = Dialect {
+    tables: "SELECT count(*) FROM pg_class WHERE oid = to_regclass($1)",
+    create: "CREATE TABLE adjutant_migration (
+               version BIGINT PRIMARY KEY, description TEXT NOT NULL, checksum BYTEA NOT NULL,
+               installed_on TIMESTAMPTZ NOT NULL DEFAULT now())",
+    applied: "SELECT version, encode(checksum, 'hex') FROM adjutant_migration ORDER BY version",
+    note: "INSERT INTO adjutant_migration (version, description, checksum) VALUES ($1, $2, decode($3, 'hex'))",
+    first_applied: "SELECT version, encode(checksum, 'hex') FROM _sqlx_migrations ORDER BY version",
+    first_note: "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+                 VALUES ($1, $2, TRUE, decode($3, 'hex'), -1)",
+};
 
 /// Where it is, and how to get there.
 pub(super) fn options(url: &str) -> Result<(Place, PgConnectOptions), StoreError> {
@@ -50,23 +65,11 @@ pub(super) async fn pool(options: PgConnectOptions, connections_max: u32) -> Res
     Ok(pool.connect_lazy_with(options))
 }
 
-/// Under PostgreSQL's advisory lock: of several processes that start at once, one does it and the others wait.
+/// In one transaction: of several processes that start at once, one does it and the others wait.
 async fn migrate(connection: &mut PgConnection) -> Result<(), Failure> {
-    let migrations = MIGRATIONS.iter().map(|(version, name, sql)| {
-        Migration::new(*version, Cow::Borrowed(*name), MigrationType::Simple, SqlStr::from_static(sql), false)
-    });
-    match Migrator::with_migrations(migrations.collect()).run(connection).await {
-        Ok(()) => Ok(()),
-        Err(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) => Err(error.into()),
-        Err(MigrateError::VersionMissing(found)) => Err(StoreError::Unreadable {
-            message: format!(
-                "it has schema version {found}, this program knows up to {}; it is left as it is: use the newer program, or another database",
-                MIGRATIONS.len()
-            ),
-        }
-        .into()),
-        Err(other) => {
-            Err(StoreError::Unreadable { message: format!("the schema cannot be updated: {other}") }.into())
-        }
-    }
+    let mut transaction = connection.begin().await?;
+    // 'ADJT'. The lock ends with the transaction: one of the session would stay with a pooler's connection to the server.
+    sqlx::raw_sql("SELECT pg_advisory_xact_lock(1094994516)").execute(&mut *transaction).await?;
+    migrate::migrate(&mut *transaction, &DIALECT, &MIGRATIONS).await?;
+    Ok(transaction.commit().await?)
 }

@@ -13,19 +13,19 @@ use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
 
 /// Inputs that were not taken, in the order they were accepted.
-pub(crate) const INBOX: &str = "SELECT id, v, body, at, request_id, fingerprint, after_seq FROM inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted";
+pub(crate) const INBOX: &str = "SELECT id, v, body, at, request_id, fingerprint, after_seq FROM adjutant_inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted";
 
 /// What has work to do, claimed or not.
-pub(crate) const UNSETTLED: &str = "SELECT agent, user_id, id, lease_by, lease_until FROM conversation
+pub(crate) const UNSETTLED: &str = "SELECT agent, user_id, id, lease_by, lease_until FROM adjutant_conversation
      WHERE agent = $1 AND unsettled = 1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) ORDER BY updated_at, key";
 
 /// What waits for a human with something whose time has run out, claimed or not.
-pub(crate) const EXPIRED: &str = "SELECT agent, user_id, id, lease_by, lease_until FROM conversation
+pub(crate) const EXPIRED: &str = "SELECT agent, user_id, id, lease_by, lease_until FROM adjutant_conversation
      WHERE agent = $1 AND wake_at <= $3 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) ORDER BY wake_at, key";
 
 /// The first cancellation that was not taken.
 pub(crate) const CANCELLATION: &str =
-    "SELECT inbox.id FROM inbox JOIN conversation ON conversation.key = inbox.conversation
+    "SELECT inbox.id FROM adjutant_inbox AS inbox JOIN adjutant_conversation AS conversation ON conversation.key = inbox.conversation
      WHERE agent = $1 AND user_id = $2 AND conversation.id = $3 AND taken_seq IS NULL AND body = $4
      ORDER BY accepted LIMIT 1";
 
@@ -33,8 +33,8 @@ pub(crate) const CANCELLATION: &str =
 pub(crate) const PARKED: &str =
     "SELECT agent, user_id, conversation.id, event.seq, event.v, event.kind, event.turn, event.step,
             COALESCE(blob.body, event.body), event.at
-     FROM conversation JOIN event ON event.conversation = conversation.key AND event.seq = parked_seq
-     LEFT JOIN blob ON blob.conversation = event.conversation AND blob.hash = event.blob
+     FROM adjutant_conversation AS conversation JOIN adjutant_event AS event ON event.conversation = conversation.key AND event.seq = parked_seq
+     LEFT JOIN adjutant_blob AS blob ON blob.conversation = event.conversation AND blob.hash = event.blob
      WHERE agent = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) AND parked_seq IS NOT NULL";
 
 impl<B: Backend> Journal for SqlStore<B> {
@@ -55,7 +55,7 @@ impl<B: Backend> Journal for SqlStore<B> {
             let mut rows = self.0.read().await?;
             let found = rows
                 .fetch_first(
-                    "SELECT key FROM conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
+                    "SELECT key FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
                     key_values![key],
                 )
                 .await?;
@@ -120,7 +120,7 @@ impl<B: Backend> Journal for SqlStore<B> {
         self.run(async move {
             let mut rows = self.0.write().await?;
             rows.execute(
-                "UPDATE conversation SET lease_by = NULL, lease_until = NULL
+                "UPDATE adjutant_conversation SET lease_by = NULL, lease_until = NULL
                  WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4",
                 key_values![key, worker],
             )
@@ -197,7 +197,7 @@ async fn submit<C: Connection>(rows: &mut C, key: &ConversationKey, input: &Inpu
     let row = InputRow::of(input)?;
     let inserted = rows
         .execute(
-            "INSERT INTO inbox (conversation, id, v, body, at, request_id, fingerprint, after_seq)
+            "INSERT INTO adjutant_inbox (conversation, id, v, body, at, request_id, fingerprint, after_seq)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
              ON CONFLICT (conversation, id) DO NOTHING",
             values![
@@ -228,7 +228,7 @@ async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRo
     let Some(fingerprint) = &row.fingerprint else { return Ok(()) };
     let known = rows
         .fetch_first(
-            "SELECT fingerprint FROM inbox WHERE conversation = $1 AND id = $2",
+            "SELECT fingerprint FROM adjutant_inbox WHERE conversation = $1 AND id = $2",
             values![conversation, &row.id],
         )
         .await?;
@@ -265,6 +265,7 @@ async fn append<C: Connection>(
         match event {
             // While the turn waits, there is nothing to do with it.
             Event::InputQueued { .. } => conversation.untaken -= 1,
+            Event::TurnStarted { .. } => conversation.turns += 1,
             Event::TurnFinished { .. } => conversation.untaken = untaken(rows, conversation.key).await?,
             _ => {}
         }
@@ -284,7 +285,7 @@ async fn claim<B: Backend, C: Connection>(
 ) -> Result<Claim, Failure> {
     let statement = locking!(
         C,
-        "SELECT key, lease_by, lease_by, lease_until FROM conversation
+        "SELECT key, lease_by, lease_by, lease_until FROM adjutant_conversation
          WHERE agent = $1 AND user_id = $2 AND id = $3"
     );
     let lease = rows.fetch_first(statement, key_values![key]).await?;
@@ -297,7 +298,7 @@ async fn claim<B: Backend, C: Connection>(
     // A claim nobody could outwait ends with time itself.
     let until = now.checked_add(ttl).unwrap_or(Timestamp::MAX);
     rows.execute(
-        "UPDATE conversation SET lease_by = $1, lease_until = $2 WHERE key = $3",
+        "UPDATE adjutant_conversation SET lease_by = $1, lease_until = $2 WHERE key = $3",
         values![worker, &row::time_text(until), conversation],
     )
     .await?;
@@ -341,8 +342,8 @@ async fn conversation<C: Connection>(
 ) -> Result<Option<ConversationRow>, Failure> {
     let statement = locking!(
         C,
-        "SELECT key, title, updated_at, next_seq, untaken, turn, parked_seq, waiting
-         FROM conversation WHERE agent = $1 AND user_id = $2 AND id = $3"
+        "SELECT key, title, updated_at, next_seq, untaken, turns, turn, parked_seq, waiting
+         FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3"
     );
     let found = rows.fetch_first(statement, key_values![key]).await?;
     let Some(mut columns) = found else { return Ok(None) };
@@ -353,6 +354,7 @@ async fn conversation<C: Connection>(
         updated_at: row::read_time(&columns.text()?, &what)?,
         next_seq: columns.int()?,
         untaken: columns.int()?,
+        turns: columns.int()?,
         status: Status {
             turn: columns.maybe_text()?,
             parked_seq: columns.maybe_int()?,
@@ -368,7 +370,7 @@ async fn create_conversation<C: Connection>(
     at: Timestamp,
 ) -> Result<ConversationRow, Failure> {
     rows.execute(
-        "INSERT INTO conversation (agent, user_id, id, title, created_at, updated_at)
+        "INSERT INTO adjutant_conversation (agent, user_id, id, title, created_at, updated_at)
          VALUES ($1, $2, $3, '', $4, $4) ON CONFLICT (agent, user_id, id) DO NOTHING",
         key_values![key, &row::time_text(at)],
     )
@@ -379,8 +381,8 @@ async fn create_conversation<C: Connection>(
 
 async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -> Result<(), Failure> {
     rows.execute(
-        "UPDATE conversation SET title = $1, updated_at = $2, next_seq = $3, untaken = $4, turn = $5, parked_seq = $6,
-         waiting = $7, wake_at = $8 WHERE key = $9",
+        "UPDATE adjutant_conversation SET title = $1, updated_at = $2, next_seq = $3, untaken = $4, turn = $5, parked_seq = $6,
+         waiting = $7, wake_at = $8, turns = $9 WHERE key = $10",
         values![
             &row.title,
             &row::time_text(row.updated_at),
@@ -390,6 +392,7 @@ async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -
             row.status.parked_seq,
             &row::waiting_text(&row.status)?,
             row.status.wake_at().map(row::time_text).as_deref(),
+            row.turns,
             row.key
         ],
     )
@@ -401,7 +404,7 @@ async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -
 async fn untaken<C: Connection>(rows: &mut C, conversation: i64) -> Result<i64, Failure> {
     let counted = rows
         .fetch_first(
-            "SELECT count(*) FROM inbox WHERE conversation = $1 AND taken_seq IS NULL",
+            "SELECT count(*) FROM adjutant_inbox WHERE conversation = $1 AND taken_seq IS NULL",
             values![conversation],
         )
         .await?;
@@ -417,7 +420,7 @@ async fn take_input<C: Connection>(
 ) -> Result<bool, Failure> {
     let taken = rows
         .execute(
-            "UPDATE inbox SET taken_seq = $1 WHERE conversation = $2 AND id = $3 AND taken_seq IS NULL",
+            "UPDATE adjutant_inbox SET taken_seq = $1 WHERE conversation = $2 AND id = $3 AND taken_seq IS NULL",
             values![seq, conversation, input.as_str()],
         )
         .await?;
@@ -429,7 +432,7 @@ async fn insert_event<C: Connection>(rows: &mut C, conversation: i64, row: &Even
     let blob = row.blob();
     if let Some((hash, body)) = &blob {
         rows.execute(
-            "INSERT INTO blob (conversation, hash, body) VALUES ($1, $2, $3)
+            "INSERT INTO adjutant_blob (conversation, hash, body) VALUES ($1, $2, $3)
              ON CONFLICT (conversation, hash) DO NOTHING",
             values![conversation, hash, *body],
         )
@@ -440,7 +443,7 @@ async fn insert_event<C: Connection>(rows: &mut C, conversation: i64, row: &Even
         None => (None, row.body.as_str()),
     };
     rows.execute(
-        "INSERT INTO event (conversation, seq, v, kind, turn, step, body, at, blob)
+        "INSERT INTO adjutant_event (conversation, seq, v, kind, turn, step, body, at, blob)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         values![
             conversation,
@@ -463,7 +466,7 @@ pub(super) async fn events<C: Connection>(rows: &mut C, conversation: i64) -> Re
     let events = rows
         .fetch(
             "SELECT seq, v, kind, turn, step, COALESCE(blob.body, event.body), at
-             FROM event LEFT JOIN blob ON blob.conversation = event.conversation AND blob.hash = event.blob
+             FROM adjutant_event AS event LEFT JOIN adjutant_blob AS blob ON blob.conversation = event.conversation AND blob.hash = event.blob
              WHERE event.conversation = $1 ORDER BY seq",
             values![conversation],
         )

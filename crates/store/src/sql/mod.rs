@@ -11,6 +11,7 @@ pub(crate) mod journal;
 pub(crate) mod log;
 mod maintenance;
 mod memory_ledger;
+pub(crate) mod migrate;
 mod task;
 mod token;
 
@@ -221,6 +222,9 @@ pub trait Connection: Send {
     ) -> impl Future<Output = Result<Option<Columns>, Failure>> + Send {
         async move { Ok(self.fetch(statement, values).await?.into_iter().next()) }
     }
+
+    /// Carries out several statements that have no parameters.
+    fn script(&mut self, statements: &'static str) -> impl Future<Output = Result<(), Failure>> + Send;
 
     /// What time it is for whoever shares this database.
     fn now(&mut self) -> impl Future<Output = Result<Timestamp, Failure>> + Send;

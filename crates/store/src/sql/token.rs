@@ -21,7 +21,7 @@ impl<B: Backend> TokenStore for SqlStore<B> {
             // The digest tells nothing about the secret, and its beginning tells tokens apart.
             let id = digest[..12].to_owned();
             rows.execute(
-                "INSERT INTO token (id, digest, user_id, name, created_at) VALUES ($1, $2, $3, $4, $5)",
+                "INSERT INTO adjutant_token (id, digest, user_id, name, created_at) VALUES ($1, $2, $3, $4, $5)",
                 values![&id, &digest, user.as_str(), name, &row::time_text(created_at)],
             )
             .await?;
@@ -38,7 +38,7 @@ impl<B: Backend> TokenStore for SqlStore<B> {
                 .read()
                 .await?
                 .fetch_first(
-                    "SELECT user_id FROM token WHERE digest = $1 AND revoked_at IS NULL",
+                    "SELECT user_id FROM adjutant_token WHERE digest = $1 AND revoked_at IS NULL",
                     values![&row::hex(digest)],
                 )
                 .await?;
@@ -55,7 +55,7 @@ impl<B: Backend> TokenStore for SqlStore<B> {
                 .read()
                 .await?
                 .fetch(
-                    "SELECT id, user_id, name, created_at, revoked_at FROM token
+                    "SELECT id, user_id, name, created_at, revoked_at FROM adjutant_token
                      WHERE (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY created_at, id",
                     values![user.map(UserId::as_str)],
                 )
@@ -74,7 +74,7 @@ impl<B: Backend> TokenStore for SqlStore<B> {
             let now = rows.now().await?;
             let revoked = rows
                 .execute(
-                    "UPDATE token SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL",
+                    "UPDATE adjutant_token SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL",
                     values![&row::time_text(now), id],
                 )
                 .await?;

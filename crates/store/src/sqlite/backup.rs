@@ -60,7 +60,7 @@ async fn sound(path: &Path) -> Result<Vec<String>, Failure> {
     let mut copy = options.connect().await?;
     let found = async {
         // Fails unless it has our tables.
-        sqlx::query("SELECT max(version) FROM _sqlx_migrations").fetch_one(&mut copy).await?;
+        sqlx::query("SELECT max(version) FROM adjutant_migration").fetch_one(&mut copy).await?;
         damages(&mut copy).await
     };
     let found = found.await;

@@ -189,6 +189,11 @@ impl Connection for SqliteConnection {
         rows.iter().map(|row| Ok(Columns::of(row, "INTEGER", "REAL")?)).collect()
     }
 
+    async fn script(&mut self, statements: &'static str) -> Result<(), Failure> {
+        sqlx::raw_sql(statements).execute(self).await?;
+        Ok(())
+    }
+
     #[expect(clippy::disallowed_methods, reason = "a store does I/O, and these ports have no clock")]
     async fn now(&mut self) -> Result<Timestamp, Failure> {
         Ok(Timestamp::now())

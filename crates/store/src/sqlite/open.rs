@@ -1,16 +1,15 @@
 //! Finding or making the database file, and bringing its schema up to date.
 
-use std::borrow::Cow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use adjutant_core::port::StoreError;
-use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions as _, Connection as _, SqlStr, SqliteConnection, SqlitePool};
+use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection, SqlitePool};
 
 use super::error;
 use crate::sql::Failure;
+use crate::sql::migrate::{self, Dialect, Migrations};
 
 /// How long one process waits for another's transaction.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -21,17 +20,33 @@ const READERS: u32 = 4;
 /// 'ADJT', as the first migration writes it.
 const APPLICATION_ID: i64 = 0x4144_4a54;
 
-const MIGRATIONS: &[(i64, &str, &str)] = &[
-    (1, "initial", include_str!("migrations/0001_initial.sql")),
-    (2, "cost", include_str!("migrations/0002_cost.sql")),
-    (3, "token", include_str!("migrations/0003_token.sql")),
-    (4, "blob", include_str!("migrations/0004_blob.sql")),
-    (5, "budget", include_str!("migrations/0005_budget.sql")),
-    (6, "trace", include_str!("migrations/0006_trace.sql")),
-    (7, "memory", include_str!("migrations/0007_memory.sql")),
-    (8, "fingerprint", include_str!("migrations/0008_fingerprint.sql")),
-    (9, "agent", include_str!("migrations/0009_agent.sql")),
-];
+const MIGRATIONS: Migrations = Migrations {
+    first: &[
+        (1, "initial", include_str!("migrations/0001_initial.sql")),
+        (2, "cost", include_str!("migrations/0002_cost.sql")),
+        (3, "token", include_str!("migrations/0003_token.sql")),
+        (4, "blob", include_str!("migrations/0004_blob.sql")),
+        (5, "budget", include_str!("migrations/0005_budget.sql")),
+        (6, "trace", include_str!("migrations/0006_trace.sql")),
+        (7, "memory", include_str!("migrations/0007_memory.sql")),
+        (8, "fingerprint", include_str!("migrations/0008_fingerprint.sql")),
+    ],
+    prefix: (9, "agent", include_str!("migrations/0009_agent.sql")),
+    schema: include_str!("migrations/schema.sql"),
+    since: &[],
+};
+
+const DIALECT: Dialect = Dialect {
+    tables: "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = $1",
+    create: "CREATE TABLE adjutant_migration (
+               version INTEGER NOT NULL PRIMARY KEY, description TEXT NOT NULL, checksum BLOB NOT NULL,
+               installed_on TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP) STRICT",
+    applied: "SELECT version, lower(hex(checksum)) FROM adjutant_migration ORDER BY version",
+    note: "INSERT INTO adjutant_migration (version, description, checksum) VALUES ($1, $2, unhex($3))",
+    first_applied: "SELECT version, lower(hex(checksum)) FROM _sqlx_migrations ORDER BY version",
+    first_note: "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+                 VALUES ($1, $2, TRUE, unhex($3), -1)",
+};
 
 /// The connections of a store.
 #[derive(Debug)]
@@ -167,25 +182,18 @@ async fn schema(connection: &mut SqliteConnection) -> Result<Schema, Failure> {
         }
         .into());
     }
+    let prefixed: i64 =
+        sqlx::query_scalar(DIALECT.tables).bind("adjutant_migration").fetch_one(&mut *connection).await?;
+    if prefixed == 0 {
+        return Ok(Schema::Old);
+    }
     let found: i64 =
-        sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations").fetch_one(&mut *connection).await?;
-    match found.cmp(&newest_schema()) {
+        sqlx::query_scalar("SELECT max(version) FROM adjutant_migration").fetch_one(&mut *connection).await?;
+    let newest = MIGRATIONS.newest();
+    match found.cmp(&newest) {
         std::cmp::Ordering::Less => Ok(Schema::Old),
         std::cmp::Ordering::Equal => Ok(Schema::Current),
-        std::cmp::Ordering::Greater => Err(too_new(found).into()),
-    }
-}
-
-fn newest_schema() -> i64 {
-    MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or_default()
-}
-
-fn too_new(found: i64) -> StoreError {
-    let newest = newest_schema();
-    StoreError::Unreadable {
-        message: format!(
-            "it has schema version {found}, this program knows up to {newest}; it is left as it is: use the newer program, or another database"
-        ),
+        std::cmp::Ordering::Greater => Err(migrate::too_new(found, newest).into()),
     }
 }
 
@@ -213,30 +221,18 @@ async fn migrate(options: &SqliteConnectOptions, busy_timeout: Duration) -> Resu
 /// and that cannot change inside a transaction. They are checked before it is committed.
 async fn run_migrations(connection: &mut SqliteConnection) -> Result<(), Failure> {
     sqlx::raw_sql("PRAGMA foreign_keys = OFF").execute(&mut *connection).await?;
-    let done = run_all(connection).await;
+    let done = run_all(connection, &MIGRATIONS).await;
     sqlx::raw_sql("PRAGMA foreign_keys = ON").execute(connection).await?;
     done
 }
 
-async fn run_all(connection: &mut SqliteConnection) -> Result<(), Failure> {
-    let migrations = MIGRATIONS.iter().map(|(version, name, sql)| {
-        Migration::new(*version, Cow::Borrowed(*name), MigrationType::Simple, SqlStr::from_static(sql), false)
-    });
+async fn run_all(connection: &mut SqliteConnection, migrations: &Migrations) -> Result<(), Failure> {
     let mut transaction = connection.begin_with("BEGIN EXCLUSIVE").await?;
-    match Migrator::with_migrations(migrations.collect()).run(&mut *transaction).await {
-        Ok(()) => {
-            let broken = sqlx::query("PRAGMA foreign_key_check").fetch_all(&mut *transaction).await?;
-            if !broken.is_empty() {
-                let message = format!("{} of its rows belong to rows that are not there", broken.len());
-                return Err(StoreError::Unreadable { message }.into());
-            }
-            Ok(transaction.commit().await?)
-        }
-        Err(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) => Err(error.into()),
-        // Somebody newer was quicker than our look at the file.
-        Err(MigrateError::VersionMissing(found)) => Err(too_new(found).into()),
-        Err(other) => {
-            Err(StoreError::Unreadable { message: format!("the schema cannot be updated: {other}") }.into())
-        }
+    migrate::migrate(&mut *transaction, &DIALECT, migrations).await?;
+    let broken = sqlx::query("PRAGMA foreign_key_check").fetch_all(&mut *transaction).await?;
+    if !broken.is_empty() {
+        let message = format!("{} of its rows belong to rows that are not there", broken.len());
+        return Err(StoreError::Unreadable { message }.into());
     }
+    Ok(transaction.commit().await?)
 }

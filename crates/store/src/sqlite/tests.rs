@@ -128,12 +128,12 @@ async fn looking_for_work_reads_an_index() {
     let mut connection = store.0.pools.writer.acquire().await.unwrap();
     // The statements themselves, so that none of them can change without this test.
     let queries = [
-        (journal::UNSETTLED, "conversation_unsettled"),
-        (journal::PARKED, "conversation_parked"),
-        (journal::INBOX, "inbox_untaken"),
-        (journal::CANCELLATION, "inbox_untaken"),
-        (conversation::NEWEST, "conversation_recent"),
-        (log::DECISIONS, "decision_recent"),
+        (journal::UNSETTLED, "adjutant_conversation_unsettled"),
+        (journal::PARKED, "adjutant_conversation_parked"),
+        (journal::INBOX, "adjutant_inbox_untaken"),
+        (journal::CANCELLATION, "adjutant_inbox_untaken"),
+        (conversation::NEWEST, "adjutant_conversation_recent"),
+        (log::DECISIONS, "adjutant_decision_recent"),
     ];
     for (query, index) in queries {
         let plan = plan(&mut connection, query).await;
@@ -141,7 +141,7 @@ async fn looking_for_work_reads_an_index() {
     }
     // Those that wait are few, and they are found by the time they expire; their order among each other is made then.
     let plan = plan(&mut connection, journal::EXPIRED).await;
-    assert!(plan.contains("conversation_wake"), "{plan}");
+    assert!(plan.contains("adjutant_conversation_wake"), "{plan}");
 }
 
 #[tokio::test]
