@@ -154,7 +154,7 @@ macro_rules! bare {
             let (id, time) = (conversation(number).conversation.to_string(), format!("{:.9}", at()));
             let mut rows = pool.begin_with($begin).await.unwrap();
             let (key,): (i64,) = sqlx::query_as(
-                "INSERT INTO conversation (user_id, id, title, created_at, updated_at) VALUES ($1, $2, $3, $4, $5)
+                "INSERT INTO adjutant_conversation (user_id, id, title, created_at, updated_at) VALUES ($1, $2, $3, $4, $5)
                  RETURNING key",
             )
             .bind("local")
@@ -166,7 +166,7 @@ macro_rules! bare {
             .await
             .unwrap();
             let body = serde_json::to_string(&InputBody::message("add buy milk to my list")).unwrap();
-            sqlx::query("INSERT INTO inbox (conversation, id, v, body, at) VALUES ($1, $2, $3, $4, $5)")
+            sqlx::query("INSERT INTO adjutant_inbox (conversation, id, v, body, at) VALUES ($1, $2, $3, $4, $5)")
                 .bind(key)
                 .bind("i1")
                 .bind(1_i64)
@@ -183,7 +183,7 @@ macro_rules! bare {
                     seq += 1;
                     let turn = event.turn().unwrap().to_string();
                     sqlx::query(
-                        "INSERT INTO event (conversation, seq, v, kind, turn, step, body, at)
+                        "INSERT INTO adjutant_event (conversation, seq, v, kind, turn, step, body, at)
                          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
                     )
                     .bind(key)
@@ -199,7 +199,7 @@ macro_rules! bare {
                     .unwrap();
                     if event.kind() == "turn_started" {
                         sqlx::query(
-                            "INSERT INTO decision (conversation, conversation_id, user_id, id, started_at, message,
+                            "INSERT INTO adjutant_decision (conversation, conversation_id, user_id, id, started_at, message,
                              message_chars, model_provider, model_name, model_calls, iterations, model_ms, tool_ms)
                              VALUES ($1, $2, $3, $4, $5, $6, 23, $7, $8, 0, 0, 0, 0)",
                         )
@@ -217,7 +217,7 @@ macro_rules! bare {
                     }
                     if event.kind() == "call_finished" {
                         sqlx::query(
-                            "INSERT INTO tool_invocation (conversation, user_id, decision, id, tool, arguments, success,
+                            "INSERT INTO adjutant_tool_invocation (conversation, user_id, decision, id, tool, arguments, success,
                              data, ms, attempt, at) VALUES ($1, $2, $3, $4, $5, $6, 1, $7, 3, 1, $8)",
                         )
                         .bind(key)

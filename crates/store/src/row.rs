@@ -35,6 +35,8 @@ pub(crate) struct ConversationRow {
     pub(crate) next_seq: i64,
     /// Inputs accepted and not taken.
     pub(crate) untaken: i64,
+    /// Turns that were begun.
+    pub(crate) turns: i64,
     pub(crate) status: Status,
     /// The worker that has it, and until when without a sign of life.
     pub(crate) lease_by: Option<String>,
@@ -51,6 +53,7 @@ impl ConversationRow {
             updated_at: at,
             next_seq: 1,
             untaken: 0,
+            turns: 0,
             status: Status::default(),
             lease_by: None,
             lease_until: None,

@@ -86,7 +86,7 @@ impl Talk {
     pub(crate) fn new(scene: &Scene, effect: Effect) -> Self {
         let conversation = ConversationId(Uuid::now_v7());
         let key = ConversationKey {
-            agent: AgentName::adjutant(),
+            agent: AgentName::new("worker").unwrap(),
             user: UserId::new(format!("u-{conversation}")).unwrap(),
             conversation,
         };

@@ -64,7 +64,11 @@ impl Bench {
 
     pub(crate) async fn load(&self, conversation: ConversationId, user: &UserId) -> Loaded {
         self.store
-            .load(&ConversationKey { agent: AgentName::adjutant(), user: user.clone(), conversation })
+            .load(&ConversationKey {
+                agent: AgentName::new("worker").unwrap(),
+                user: user.clone(),
+                conversation,
+            })
             .await
             .unwrap()
     }

@@ -178,24 +178,25 @@ where
 {
     let cases: &[(&[&'static str], &str)] = &[
         (&[], ""),
-        (&["DELETE FROM event WHERE seq = 2"], "event 2 is not there: the next is 3"),
-        (&["DELETE FROM event WHERE seq = 6"], "the events end before 6, and 7 is the next place"),
-        (&["UPDATE event SET body = '{' WHERE seq = 2"], "event 2 (model_replied)"),
-        (&["UPDATE event SET v = 9 WHERE seq = 1"], "format version 9"),
-        (&["UPDATE inbox SET body = '{}'"], "input i1"),
-        (&["UPDATE inbox SET taken_seq = 2"], "input i1 was taken by event 2"),
-        (&["UPDATE inbox SET taken_seq = NULL"], "1 inputs were not taken, and 0 are counted"),
-        (&["UPDATE conversation SET turn = 'another'"], "the open turn is none, and another is noted"),
-        (&["UPDATE conversation SET parked_seq = 1"], "what waits for a person"),
-        (&["DELETE FROM decision"], "1 turns began, and the log has 0 decisions"),
-        (&["UPDATE task SET created_at = 'soon'"], "tasks of anna"),
-        (&["UPDATE memory_change SET body = '{'"], "the memory of anna in /v"),
-        (&["UPDATE memory_change SET v = 2"], "format version 2, this program reads 1"),
+        (&["DELETE FROM adjutant_event WHERE seq = 2"], "event 2 is not there: the next is 3"),
+        (&["DELETE FROM adjutant_event WHERE seq = 6"], "the events end before 6, and 7 is the next place"),
+        (&["UPDATE adjutant_event SET body = '{' WHERE seq = 2"], "event 2 (model_replied)"),
+        (&["UPDATE adjutant_event SET v = 9 WHERE seq = 1"], "format version 9"),
+        (&["UPDATE adjutant_inbox SET body = '{}'"], "input i1"),
+        (&["UPDATE adjutant_inbox SET taken_seq = 2"], "input i1 was taken by event 2"),
+        (&["UPDATE adjutant_inbox SET taken_seq = NULL"], "1 inputs were not taken, and 0 are counted"),
+        (&["UPDATE adjutant_conversation SET turn = 'another'"], "the open turn is none, and another is noted"),
+        (&["UPDATE adjutant_conversation SET parked_seq = 1"], "what waits for a person"),
+        (&["UPDATE adjutant_conversation SET turns = 3"], "1 turns began, and 3 are counted"),
+        (&["DELETE FROM adjutant_decision"], "1 turns began, and the log has 0 decisions"),
+        (&["UPDATE adjutant_task SET created_at = 'soon'"], "tasks of anna"),
+        (&["UPDATE adjutant_memory_change SET body = '{'"], "the memory of anna in /v"),
+        (&["UPDATE adjutant_memory_change SET v = 2"], "format version 2, this program reads 1"),
         (
             &[
-                "INSERT INTO event (conversation, seq, v, kind, turn, body, at)
-                 SELECT conversation, seq + 1, v, kind, turn, body, at FROM event WHERE kind = 'turn_finished'",
-                "UPDATE conversation SET next_seq = next_seq + 1",
+                "INSERT INTO adjutant_event (conversation, seq, v, kind, turn, body, at)
+                 SELECT conversation, seq + 1, v, kind, turn, body, at FROM adjutant_event WHERE kind = 'turn_finished'",
+                "UPDATE adjutant_conversation SET next_seq = next_seq + 1",
             ],
             "event 7 (turn_finished) is of turn 11111111-0000-7000-8000-000000000001, which has ended",
         ),
@@ -215,17 +216,20 @@ where
     // Of one that waits: as many, and yet not the same; or woken too late, and so never.
     let waiting = "what waits for a person is not what is noted to wait";
     let cases: &[(&'static str, &str)] = &[
-        ("UPDATE conversation SET waiting = waiting", ""),
-        ("UPDATE conversation SET waiting = replace(waiting, 'call_1', 'call_9')", waiting),
-        ("UPDATE conversation SET waiting = replace(waiting, '2026', '2027')", waiting),
-        ("UPDATE conversation SET waiting = '[]'", waiting),
+        ("UPDATE adjutant_conversation SET waiting = waiting", ""),
+        ("UPDATE adjutant_conversation SET waiting = replace(waiting, 'call_1', 'call_9')", waiting),
+        ("UPDATE adjutant_conversation SET waiting = replace(waiting, '2026', '2027')", waiting),
+        ("UPDATE adjutant_conversation SET waiting = '[]'", waiting),
         (
-            "UPDATE conversation SET wake_at = NULL",
+            "UPDATE adjutant_conversation SET wake_at = NULL",
             "it is to be woken at 2026-01-01T00:01:00.123456789Z, and never is noted",
         ),
-        ("UPDATE conversation SET wake_at = replace(wake_at, '2026', '2027')", "it is to be woken at 2026-"),
+        (
+            "UPDATE adjutant_conversation SET wake_at = replace(wake_at, '2026', '2027')",
+            "it is to be woken at 2026-",
+        ),
         // As it was written before anybody looked for what expires.
-        ("UPDATE conversation SET waiting = '[\"call_1\"]', wake_at = NULL", ""),
+        ("UPDATE adjutant_conversation SET waiting = '[\"call_1\"]', wake_at = NULL", ""),
     ];
     for (statement, words) in cases {
         let (store, hand) = make().await;

@@ -7,21 +7,37 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::{Place, Transaction};
-use crate::sql::migrate::{self, Dialect, Migration};
+use crate::sql::migrate::{self, Dialect, Migrations};
 use crate::sql::{Connection as _, Failure};
 
 /// How long a transaction waits for a connection: while the server restarts, or while all of them are busy.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-const MIGRATIONS: &[Migration] = &[
-    (1, "initial", include_str!("migrations/0001_initial.sql")),
-    (2, "blob", include_str!("migrations/0002_blob.sql")),
-    (3, "budget", include_str!("migrations/0003_budget.sql")),
-    (4, "trace", include_str!("migrations/0004_trace.sql")),
-    (5, "memory", include_str!("migrations/0005_memory.sql")),
-    (6, "fingerprint", include_str!("migrations/0006_fingerprint.sql")),
-    (7, "agent", include_str!("migrations/0007_agent.sql")),
-];
+const MIGRATIONS: Migrations = Migrations {
+    first: &[
+        (1, "initial", include_str!("migrations/0001_initial.sql")),
+        (2, "blob", include_str!("migrations/0002_blob.sql")),
+        (3, "budget", include_str!("migrations/0003_budget.sql")),
+        (4, "trace", include_str!("migrations/0004_trace.sql")),
+        (5, "memory", include_str!("migrations/0005_memory.sql")),
+        (6, "fingerprint", include_str!("migrations/0006_fingerprint.sql")),
+    ],
+    prefix: (7, "agent", include_str!("migrations/0007_agent.sql")),
+    schema: include_str!("migrations/schema.sql"),
+    since: &[],
+};
+
+const DIALECT: Dialect = Dialect {
+    tables: "SELECT count(*) FROM pg_class WHERE oid = to_regclass($1)",
+    create: "CREATE TABLE adjutant_migration (
+               version BIGINT PRIMARY KEY, description TEXT NOT NULL, checksum BYTEA NOT NULL,
+               installed_on TIMESTAMPTZ NOT NULL DEFAULT now())",
+    applied: "SELECT version, encode(checksum, 'hex') FROM adjutant_migration ORDER BY version",
+    note: "INSERT INTO adjutant_migration (version, description, checksum) VALUES ($1, $2, decode($3, 'hex'))",
+    first_applied: "SELECT version, encode(checksum, 'hex') FROM _sqlx_migrations ORDER BY version",
+    first_note: "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+                 VALUES ($1, $2, TRUE, decode($3, 'hex'), -1)",
+};
 
 /// Where it is, and how to get there.
 pub(super) fn options(url: &str) -> Result<(Place, PgConnectOptions), StoreError> {
@@ -55,15 +71,5 @@ pub(super) async fn pool(options: PgConnectOptions, connections_max: u32) -> Res
 async fn migrate(rows: &mut Transaction) -> Result<(), Failure> {
     // 'ADJT'. It ends with the transaction: a lock of the session would stay with a pooler's connection to the server.
     rows.script("SELECT pg_advisory_xact_lock(1094994516)").await?;
-    migrate::migrate(rows, &DIALECT, MIGRATIONS).await
+    migrate::migrate(rows, &DIALECT, &MIGRATIONS).await
 }
-
-const DIALECT: Dialect = Dialect {
-    create: "CREATE TABLE IF NOT EXISTS _sqlx_migrations (
-               version BIGINT PRIMARY KEY, description TEXT NOT NULL,
-               installed_on TIMESTAMPTZ NOT NULL DEFAULT now(), success BOOLEAN NOT NULL,
-               checksum BYTEA NOT NULL, execution_time BIGINT NOT NULL)",
-    applied: "SELECT version, encode(checksum, 'hex') FROM _sqlx_migrations ORDER BY version",
-    note: "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
-           VALUES ($1, $2, TRUE, decode($3, 'hex'), -1)",
-};

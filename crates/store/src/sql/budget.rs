@@ -55,7 +55,7 @@ impl<B: Backend> BudgetStore for SqlStore<B> {
                     "SELECT CAST(coalesce(sum(tokens), 0) AS BIGINT), CAST(coalesce(sum(model_calls), 0) AS BIGINT),
                      CAST(coalesce(sum(tool_calls), 0) AS BIGINT), CAST(coalesce(sum(ms), 0) AS BIGINT),
                      CAST(coalesce(sum(cost), 0) AS BIGINT)
-                     FROM budget WHERE day = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2)",
+                     FROM adjutant_budget WHERE day = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2)",
                     values![&day.to_string(), user.map(UserId::as_str)],
                 )
                 .await?;
@@ -88,7 +88,7 @@ async fn reserve<C: Connection>(
     let until = now.checked_add(reservation.ttl).unwrap_or(Timestamp::MAX);
     let amount = Amount::of(reservation.amount);
     rows.execute(
-        "INSERT INTO reservation (user_id, day, step, tokens, model_calls, tool_calls, ms, cost, worker, until)
+        "INSERT INTO adjutant_reservation (user_id, day, step, tokens, model_calls, tool_calls, ms, cost, worker, until)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
          ON CONFLICT (day, user_id, step) DO UPDATE SET tokens = excluded.tokens, model_calls = excluded.model_calls,
          tool_calls = excluded.tool_calls, ms = excluded.ms, cost = excluded.cost, worker = excluded.worker,
@@ -113,7 +113,7 @@ async fn reserve<C: Connection>(
 /// Of those who count up to the same bound, one at a time: the row is locked until the end of this transaction.
 async fn take_turns<C: Connection>(rows: &mut C, user: &str, day: Date) -> Result<(), Failure> {
     rows.execute(
-        "INSERT INTO budget (user_id, day) VALUES ($1, $2)
+        "INSERT INTO adjutant_budget AS budget (user_id, day) VALUES ($1, $2)
          ON CONFLICT (day, user_id) DO UPDATE SET tokens = budget.tokens",
         values![user, &day.to_string()],
     )
@@ -134,9 +134,9 @@ async fn taken<C: Connection>(
             "SELECT CAST(coalesce(sum(tokens), 0) AS BIGINT), CAST(coalesce(sum(model_calls), 0) AS BIGINT),
              CAST(coalesce(sum(tool_calls), 0) AS BIGINT), CAST(coalesce(sum(ms), 0) AS BIGINT),
              CAST(coalesce(sum(cost), 0) AS BIGINT), CAST(NULL AS TEXT)
-             FROM budget WHERE day = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2)
+             FROM adjutant_budget WHERE day = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2)
              UNION ALL
-             SELECT tokens, model_calls, tool_calls, ms, cost, worker FROM reservation
+             SELECT tokens, model_calls, tool_calls, ms, cost, worker FROM adjutant_reservation
              WHERE day = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) AND NOT (user_id = $3 AND step = $4)
              AND until > $5",
             values![
@@ -166,7 +166,7 @@ async fn settle<C: Connection>(
 ) -> Result<(), Failure> {
     let (user, day, used) = (reservation.user.as_str(), reservation.day.to_string(), Amount::of(used));
     rows.execute(
-        "INSERT INTO budget (user_id, day, tokens, model_calls, tool_calls, ms, cost)
+        "INSERT INTO adjutant_budget AS budget (user_id, day, tokens, model_calls, tool_calls, ms, cost)
          VALUES ($1, $2, $3, $4, $5, $6, $7)
          ON CONFLICT (day, user_id) DO UPDATE SET tokens = budget.tokens + excluded.tokens,
          model_calls = budget.model_calls + excluded.model_calls, tool_calls = budget.tool_calls + excluded.tool_calls,
@@ -175,7 +175,7 @@ async fn settle<C: Connection>(
     )
     .await?;
     rows.execute(
-        "DELETE FROM reservation WHERE day = $1 AND user_id = $2 AND step = $3",
+        "DELETE FROM adjutant_reservation WHERE day = $1 AND user_id = $2 AND step = $3",
         values![&day, user, &reservation.step],
     )
     .await?;

@@ -31,7 +31,7 @@ async fn conversations<C: Connection>(
 ) -> Result<(Vec<Finding>, Option<i64>), Failure> {
     let page = rows
         .fetch(
-            "SELECT key, agent, user_id, id, next_seq, untaken, turn, parked_seq, waiting, wake_at FROM conversation
+            "SELECT key, agent, user_id, id, next_seq, untaken, turns, turn, parked_seq, waiting, wake_at FROM adjutant_conversation
              WHERE key > $1 ORDER BY key LIMIT $2",
             values![after, PAGE],
         )
@@ -48,6 +48,7 @@ async fn conversations<C: Connection>(
                 let stored = Stored {
                     next_seq: columns.int()?,
                     untaken: columns.int()?,
+                    turns: columns.int()?,
                     turn: columns.maybe_text()?,
                     parked_seq: columns.maybe_int()?,
                     waiting: columns.text()?,
@@ -66,6 +67,7 @@ async fn conversations<C: Connection>(
 struct Stored {
     next_seq: i64,
     untaken: i64,
+    turns: i64,
     turn: Option<String>,
     parked_seq: Option<i64>,
     waiting: String,
@@ -93,13 +95,16 @@ async fn conversation<C: Connection>(
         turns(&events, problems);
         follows(&events, stored, problems);
         let decisions = rows
-            .fetch_first("SELECT count(*) FROM decision WHERE conversation = $1", values![number])
+            .fetch_first("SELECT count(*) FROM adjutant_decision WHERE conversation = $1", values![number])
             .await?;
         let decisions = decisions.map(|mut columns| columns.int()).transpose()?.map_or(0, count);
         let turns = events.iter().filter(|recorded| matches!(recorded.event, Event::TurnStarted { .. }));
         let turns = turns.count();
         if u64::try_from(turns) != Ok(decisions) {
             problems.push(format!("{turns} turns began, and the log has {decisions} decisions"));
+        }
+        if i64::try_from(turns) != Ok(stored.turns) {
+            problems.push(format!("{turns} turns began, and {} are counted", stored.turns));
         }
     }
     Ok(())
@@ -115,7 +120,7 @@ async fn inbox<C: Connection>(
 ) -> Result<(), Failure> {
     let inputs = rows
         .fetch(
-            "SELECT id, v, body, at, request_id, fingerprint, after_seq, taken_seq FROM inbox WHERE conversation = $1 ORDER BY accepted",
+            "SELECT id, v, body, at, request_id, fingerprint, after_seq, taken_seq FROM adjutant_inbox WHERE conversation = $1 ORDER BY accepted",
             values![number],
         )
         .await?;
@@ -240,7 +245,7 @@ fn follows(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
 async fn tasks<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
     let found = backend
         .fetch(
-            "SELECT user_id, id, description, created_at, updated_at, completed_at FROM task ORDER BY user_id, id",
+            "SELECT user_id, id, description, created_at, updated_at, completed_at FROM adjutant_task ORDER BY user_id, id",
             &[],
         )
         .await?;
@@ -260,7 +265,7 @@ async fn memory<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<
     let mut after = 0;
     loop {
         let page = backend.fetch(
-                "SELECT seq, user_id, vault, id, v, body FROM memory_change WHERE seq > $1 ORDER BY seq LIMIT $2",
+                "SELECT seq, user_id, vault, id, v, body FROM adjutant_memory_change WHERE seq > $1 ORDER BY seq LIMIT $2",
                 values![after, PAGE],
             )
             .await?;

@@ -15,9 +15,9 @@ macro_rules! select_summaries {
     ($rest:literal) => {
         concat!(
             "SELECT id, title, created_at, updated_at, parked_seq,
-             (SELECT count(*) FROM decision WHERE decision.conversation = conversation.key), last.kind, last.at
-             FROM conversation
-             LEFT JOIN event AS last ON last.conversation = conversation.key AND last.seq = conversation.next_seq - 1 ",
+             turns, last.kind, last.at
+             FROM adjutant_conversation AS conversation
+             LEFT JOIN adjutant_event AS last ON last.conversation = conversation.key AND last.seq = conversation.next_seq - 1 ",
             $rest
         )
     };
@@ -68,7 +68,7 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
             let renamed = self
                 .0
                 .execute(
-                    "UPDATE conversation SET title = $4 WHERE agent = $1 AND user_id = $2 AND id = $3",
+                    "UPDATE adjutant_conversation SET title = $4 WHERE agent = $1 AND user_id = $2 AND id = $3",
                     key_values![key, title],
                 )
                 .await?;
@@ -115,7 +115,7 @@ async fn list<C: Connection>(
 async fn delete<C: Connection>(rows: &mut C, key: &ConversationKey) -> Result<Deleted, Failure> {
     let statement = locking!(
         C,
-        "SELECT key, lease_by, lease_until FROM conversation WHERE agent = $1 AND user_id = $2 AND id = $3"
+        "SELECT key, lease_by, lease_until FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3"
     );
     let found = rows.fetch_first(statement, key_values![key]).await?;
     let Some(mut found) = found else { return Ok(Deleted::NoSuchConversation) };
@@ -124,11 +124,11 @@ async fn delete<C: Connection>(rows: &mut C, key: &ConversationKey) -> Result<De
         return Ok(Deleted::Running);
     }
     // Events, inbox and logs go with it: every reference says ON DELETE CASCADE.
-    rows.execute("DELETE FROM conversation WHERE key = $1", values![conversation]).await?;
+    rows.execute("DELETE FROM adjutant_conversation WHERE key = $1", values![conversation]).await?;
     // What its calls changed once begins with its id; it cannot be repeated any more.
     let prefix = format!("{}/", key.conversation);
     rows.execute(
-        "DELETE FROM applied_change WHERE user_id = $1 AND substr(key, 1, 37) = $2",
+        "DELETE FROM adjutant_applied_change WHERE user_id = $1 AND substr(key, 1, 37) = $2",
         values![key.user.as_str(), &prefix],
     )
     .await?;

@@ -13,19 +13,19 @@ use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
 
 /// Inputs that were not taken, in the order they were accepted.
-pub(crate) const INBOX: &str = "SELECT id, v, body, at, request_id, fingerprint, after_seq FROM inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted";
+pub(crate) const INBOX: &str = "SELECT id, v, body, at, request_id, fingerprint, after_seq FROM adjutant_inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted";
 
 /// What has work to do, claimed or not.
-pub(crate) const UNSETTLED: &str = "SELECT agent, user_id, id, lease_by, lease_until FROM conversation
+pub(crate) const UNSETTLED: &str = "SELECT agent, user_id, id, lease_by, lease_until FROM adjutant_conversation
      WHERE agent = $1 AND unsettled = 1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) ORDER BY updated_at, key";
 
 /// What waits for a human with something whose time has run out, claimed or not.
-pub(crate) const EXPIRED: &str = "SELECT agent, user_id, id, lease_by, lease_until FROM conversation
+pub(crate) const EXPIRED: &str = "SELECT agent, user_id, id, lease_by, lease_until FROM adjutant_conversation
      WHERE agent = $1 AND wake_at <= $3 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) ORDER BY wake_at, key";
 
 /// The first cancellation that was not taken.
 pub(crate) const CANCELLATION: &str =
-    "SELECT inbox.id FROM inbox JOIN conversation ON conversation.key = inbox.conversation
+    "SELECT inbox.id FROM adjutant_inbox AS inbox JOIN adjutant_conversation AS conversation ON conversation.key = inbox.conversation
      WHERE agent = $1 AND user_id = $2 AND conversation.id = $3 AND taken_seq IS NULL AND body = $4
      ORDER BY accepted LIMIT 1";
 
@@ -33,8 +33,8 @@ pub(crate) const CANCELLATION: &str =
 pub(crate) const PARKED: &str =
     "SELECT agent, user_id, conversation.id, event.seq, event.v, event.kind, event.turn, event.step,
             COALESCE(blob.body, event.body), event.at
-     FROM conversation JOIN event ON event.conversation = conversation.key AND event.seq = parked_seq
-     LEFT JOIN blob ON blob.conversation = event.conversation AND blob.hash = event.blob
+     FROM adjutant_conversation AS conversation JOIN adjutant_event AS event ON event.conversation = conversation.key AND event.seq = parked_seq
+     LEFT JOIN adjutant_blob AS blob ON blob.conversation = event.conversation AND blob.hash = event.blob
      WHERE agent = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) AND parked_seq IS NOT NULL";
 
 impl<B: Backend> Journal for SqlStore<B> {
@@ -168,7 +168,7 @@ impl<B: Backend> Journal for SqlStore<B> {
         self.run(async move {
             self.0
                 .execute(
-                    "UPDATE conversation SET lease_by = NULL, lease_until = NULL
+                    "UPDATE adjutant_conversation SET lease_by = NULL, lease_until = NULL
                      WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4",
                     key_values![key, worker],
                 )
@@ -254,7 +254,7 @@ async fn stored<C: Connection>(
 ) -> Result<(Vec<EventRow>, Vec<Columns>), Failure> {
     let found = rows
         .fetch_first(
-            "SELECT key FROM conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
+            "SELECT key FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
             key_values![key],
         )
         .await?;
@@ -291,7 +291,7 @@ async fn accept<C: Connection>(
 ) -> Result<bool, Failure> {
     let inserted = rows
         .execute(
-            "INSERT INTO inbox (conversation, id, v, body, at, request_id, fingerprint, after_seq, taken_seq)
+            "INSERT INTO adjutant_inbox (conversation, id, v, body, at, request_id, fingerprint, after_seq, taken_seq)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
              ON CONFLICT (conversation, id) DO NOTHING",
             values![
@@ -428,7 +428,7 @@ async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRo
     let Some(fingerprint) = &row.fingerprint else { return Ok(()) };
     let known = rows
         .fetch_first(
-            "SELECT fingerprint FROM inbox WHERE conversation = $1 AND id = $2",
+            "SELECT fingerprint FROM adjutant_inbox WHERE conversation = $1 AND id = $2",
             values![conversation, &row.id],
         )
         .await?;
@@ -509,6 +509,7 @@ async fn write_events<'e, C: Connection>(
         match event {
             // While the turn waits, there is nothing to do with it.
             Event::InputQueued { .. } => conversation.untaken -= 1,
+            Event::TurnStarted { .. } => conversation.turns += 1,
             Event::TurnFinished { .. } => conversation.untaken = untaken(rows, conversation.key).await?,
             _ => {}
         }
@@ -576,8 +577,8 @@ pub(super) fn is_free<C: Connection>(
 macro_rules! conversation {
     ($rest:literal) => {
         concat!(
-            "SELECT key, title, created_at, updated_at, next_seq, untaken, turn, parked_seq, waiting, lease_by,
-             lease_until FROM conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
+            "SELECT key, title, created_at, updated_at, next_seq, untaken, turns, turn, parked_seq, waiting,
+             lease_by, lease_until FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
             $rest
         )
     };
@@ -604,6 +605,7 @@ fn read_conversation(mut columns: Columns, key: &ConversationKey) -> Result<Conv
         updated_at: row::read_time(&columns.text()?, &what)?,
         next_seq: columns.int()?,
         untaken: columns.int()?,
+        turns: columns.int()?,
         status: Status {
             turn: columns.maybe_text()?,
             parked_seq: columns.maybe_int()?,
@@ -622,7 +624,7 @@ async fn create_conversation<C: Connection>(
 ) -> Result<ConversationRow, Failure> {
     let created = rows
         .fetch_first(
-            "INSERT INTO conversation (agent, user_id, id, title, created_at, updated_at)
+            "INSERT INTO adjutant_conversation (agent, user_id, id, title, created_at, updated_at)
              VALUES ($1, $2, $3, '', $4, $4) ON CONFLICT (agent, user_id, id) DO NOTHING RETURNING key",
             key_values![key, &row::time_text(at)],
         )
@@ -636,8 +638,8 @@ async fn create_conversation<C: Connection>(
 
 async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -> Result<(), Failure> {
     rows.execute(
-        "UPDATE conversation SET title = $1, updated_at = $2, next_seq = $3, untaken = $4, turn = $5, parked_seq = $6,
-         waiting = $7, wake_at = $8, lease_by = $9, lease_until = $10 WHERE key = $11",
+        "UPDATE adjutant_conversation SET title = $1, updated_at = $2, next_seq = $3, untaken = $4, turn = $5, parked_seq = $6,
+         waiting = $7, wake_at = $8, lease_by = $9, lease_until = $10, turns = $11 WHERE key = $12",
         values![
             &row.title,
             &row::time_text(row.updated_at),
@@ -649,6 +651,7 @@ async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -
             row.status.wake_at().map(row::time_text).as_deref(),
             row.lease_by.as_deref(),
             row.lease_until.map(row::time_text).as_deref(),
+            row.turns,
             row.key
         ],
     )
@@ -660,7 +663,7 @@ async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -
 async fn untaken<C: Connection>(rows: &mut C, conversation: i64) -> Result<i64, Failure> {
     let counted = rows
         .fetch_first(
-            "SELECT count(*) FROM inbox WHERE conversation = $1 AND taken_seq IS NULL",
+            "SELECT count(*) FROM adjutant_inbox WHERE conversation = $1 AND taken_seq IS NULL",
             values![conversation],
         )
         .await?;
@@ -676,7 +679,7 @@ async fn take_input<C: Connection>(
 ) -> Result<bool, Failure> {
     let taken = rows
         .execute(
-            "UPDATE inbox SET taken_seq = $1 WHERE conversation = $2 AND id = $3 AND taken_seq IS NULL",
+            "UPDATE adjutant_inbox SET taken_seq = $1 WHERE conversation = $2 AND id = $3 AND taken_seq IS NULL",
             values![seq, conversation, input.as_str()],
         )
         .await?;
@@ -693,7 +696,7 @@ async fn insert_event<C: Connection>(
     let blob = row.blob();
     if let Some((hash, body)) = &blob {
         rows.execute(
-            "INSERT INTO blob (conversation, hash, body) VALUES ($1, $2, $3)
+            "INSERT INTO adjutant_blob (conversation, hash, body) VALUES ($1, $2, $3)
              ON CONFLICT (conversation, hash) DO NOTHING",
             values![conversation, hash, *body],
         )
@@ -704,7 +707,7 @@ async fn insert_event<C: Connection>(
         None => (None, row.body.as_str()),
     };
     rows.execute(
-        "INSERT INTO event (conversation, seq, v, kind, turn, step, body, at, blob)
+        "INSERT INTO adjutant_event (conversation, seq, v, kind, turn, step, body, at, blob)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         values![
             conversation,
@@ -731,7 +734,7 @@ pub(super) async fn events<C: Connection>(
     let events = rows
         .fetch(
             "SELECT seq, v, kind, turn, step, COALESCE(blob.body, event.body), at
-             FROM event LEFT JOIN blob ON blob.conversation = event.conversation AND blob.hash = event.blob
+             FROM adjutant_event AS event LEFT JOIN adjutant_blob AS blob ON blob.conversation = event.conversation AND blob.hash = event.blob
              WHERE event.conversation = $1 AND seq > $2 ORDER BY seq",
             values![conversation, after],
         )

@@ -16,7 +16,7 @@ macro_rules! select_decisions {
             "SELECT id, agent, version, conversation_id, user_id, request_id, started_at, ended_at, message, message_chars, intent, kind, outcome,
              content, model_provider, model_name, model_calls, iterations, input_tokens, output_tokens, cached_tokens,
              thinking_tokens, cost_usd, cache_written_tokens, notices, model_ms, tool_ms, total_ms, error_code,
-             raw_response FROM decision ",
+             raw_response FROM adjutant_decision AS decision ",
             $rest
         )
     };
@@ -28,7 +28,7 @@ pub(crate) const DECISIONS: &str = select_decisions!(
      AND (CAST($3 AS TEXT) IS NULL OR conversation_id = $3)
      AND (CAST($4 AS TEXT) IS NULL OR started_at >= $4)
      AND (CAST($5 AS TEXT) IS NULL OR started_at < $5)
-     AND (CAST($6 AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM tool_invocation
+     AND (CAST($6 AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM adjutant_tool_invocation AS tool_invocation
           WHERE tool_invocation.user_id = decision.user_id
           AND tool_invocation.decision = decision.id AND tool = $6))
      AND (CAST($7 AS TEXT) IS NULL OR (started_at, id) < ($7, $8))
@@ -96,7 +96,7 @@ impl<B: Backend> LogStore for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Vec<ToolInvocationRecord>, StoreError>> {
         self.run(async move {
             let rows = self.0.fetch(
-                    "SELECT id, decision, tool, arguments, success, data, error, ms, attempt, at FROM tool_invocation
+                    "SELECT id, decision, tool, arguments, success, data, error, ms, attempt, at FROM adjutant_tool_invocation
                      WHERE user_id = $1 AND decision = $2 ORDER BY number",
                     values![user.as_str(), &decision.to_string()],
                 )
@@ -199,7 +199,7 @@ async fn insert_decision<C: Connection>(
     row: &DecisionRow,
 ) -> Result<(), Failure> {
     rows.execute(
-        "INSERT INTO decision (conversation, conversation_id, user_id, id, started_at, message, message_chars,
+        "INSERT INTO adjutant_decision (conversation, conversation_id, user_id, id, started_at, message, message_chars,
          model_provider, model_name, request_id, agent, version, model_calls, iterations, model_ms, tool_ms)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 0, 0, 0)",
         values![
@@ -225,7 +225,7 @@ async fn insert_decision<C: Connection>(
 /// Writes what an open decision may still change.
 async fn update_decision<C: Connection>(rows: &mut C, row: &DecisionRow) -> Result<(), Failure> {
     rows.execute(
-        "UPDATE decision SET ended_at = $1, intent = $2, kind = $3, outcome = $4, content = $5, model_calls = $6,
+        "UPDATE adjutant_decision SET ended_at = $1, intent = $2, kind = $3, outcome = $4, content = $5, model_calls = $6,
          iterations = $7, input_tokens = $8, output_tokens = $9, cached_tokens = $10, thinking_tokens = $11,
          cost_usd = $12, cache_written_tokens = $13, notices = $14, model_ms = $15, tool_ms = $16, total_ms = $17,
          error_code = $18, raw_response = $19 WHERE user_id = $20 AND id = $21",
@@ -265,9 +265,9 @@ async fn insert_invocation<C: Connection>(
     row: &InvocationRow,
 ) -> Result<(), Failure> {
     rows.execute(
-        "INSERT INTO tool_invocation (conversation, user_id, decision, id, tool, arguments, success, data, error, ms,
+        "INSERT INTO adjutant_tool_invocation (conversation, user_id, decision, id, tool, arguments, success, data, error, ms,
          attempt, at)
-         VALUES (coalesce($1, (SELECT conversation FROM decision WHERE user_id = $2 AND id = $3)), $2, $3, $4, $5, $6,
+         VALUES (coalesce($1, (SELECT conversation FROM adjutant_decision WHERE user_id = $2 AND id = $3)), $2, $3, $4, $5, $6,
          $7, $8, $9, $10, $11, $12)
          ON CONFLICT (user_id, decision, id) DO NOTHING",
         values![

@@ -15,7 +15,7 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
         self.run(async move {
             let row = MemoryRow::of(change)?;
             self.0.execute(
-                "INSERT INTO memory_change
+                "INSERT INTO adjutant_memory_change
                    (scope, user_id, vault, id, at, call_key, state, before_hash, after_hash, v, body)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
                  ON CONFLICT (scope, id) DO UPDATE SET at = excluded.at, call_key = excluded.call_key,
@@ -49,7 +49,7 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
             let found = self
                 .0
                 .fetch_first(
-                    "SELECT id, v, body FROM memory_change WHERE scope = $1 AND call_key = $2
+                    "SELECT id, v, body FROM adjutant_memory_change WHERE scope = $1 AND call_key = $2
                      ORDER BY seq DESC LIMIT 1",
                     values![&row::scope_hash(scope), key.as_str()],
                 )
@@ -65,7 +65,7 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Vec<MemoryChange>, StoreError>> {
         let values = [row::scope_hash(scope), row::hash(text)];
         self.changes(
-            "SELECT id, v, body FROM memory_change
+            "SELECT id, v, body FROM adjutant_memory_change
              WHERE scope = $1 AND (before_hash = $2 OR after_hash = $2) ORDER BY seq",
             values,
             None,
@@ -79,7 +79,7 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Vec<MemoryChange>, StoreError>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.changes(
-            "SELECT id, v, body FROM memory_change WHERE scope = $1 ORDER BY seq DESC LIMIT $2",
+            "SELECT id, v, body FROM adjutant_memory_change WHERE scope = $1 ORDER BY seq DESC LIMIT $2",
             [row::scope_hash(scope)],
             Some(limit),
         )

@@ -33,7 +33,7 @@ impl<B: Backend> TaskStore for SqlStore<B> {
             let rows = self
                 .0
                 .fetch(
-                    "SELECT id, description, created_at, updated_at, completed_at FROM task
+                    "SELECT id, description, created_at, updated_at, completed_at FROM adjutant_task
                      WHERE user_id = $1 ORDER BY id",
                     values![user.as_str()],
                 )
@@ -95,7 +95,7 @@ async fn apply<C: Connection>(
         TaskChange::Delete { id } => match find(rows, user, *id).await? {
             Some(task) => {
                 rows.execute(
-                    "DELETE FROM task WHERE user_id = $1 AND id = $2",
+                    "DELETE FROM adjutant_task WHERE user_id = $1 AND id = $2",
                     values![user.as_str(), TaskRow::of(&task).id],
                 )
                 .await?;
@@ -106,7 +106,7 @@ async fn apply<C: Connection>(
     };
     if let Some(key) = key {
         rows.execute(
-            "INSERT INTO applied_change (user_id, key, outcome, at) VALUES ($1, $2, $3, $4)",
+            "INSERT INTO adjutant_applied_change (user_id, key, outcome, at) VALUES ($1, $2, $3, $4)",
             values![user.as_str(), key.as_str(), &row::outcome_text(&outcome)?, &row::time_text(now)],
         )
         .await?;
@@ -131,7 +131,7 @@ fn new(user: &UserId, id: TaskId, description: &TaskDescription, now: Timestamp)
 async fn take_turns<C: Connection>(rows: &mut C, user: &UserId) -> Result<(), Failure> {
     if C::LOCKS_ROWS {
         rows.execute(
-            "INSERT INTO task_counter (user_id, last_id) VALUES ($1, 0)
+            "INSERT INTO adjutant_task_counter AS task_counter (user_id, last_id) VALUES ($1, 0)
              ON CONFLICT (user_id) DO UPDATE SET last_id = task_counter.last_id",
             values![user.as_str()],
         )
@@ -148,7 +148,7 @@ async fn outcome<C: Connection>(
 ) -> Result<Option<TaskChanged>, Failure> {
     let kept = rows
         .fetch_first(
-            "SELECT outcome FROM applied_change WHERE user_id = $1 AND key = $2",
+            "SELECT outcome FROM adjutant_applied_change WHERE user_id = $1 AND key = $2",
             values![user.as_str(), key.as_str()],
         )
         .await?;
@@ -160,7 +160,7 @@ async fn outcome<C: Connection>(
 async fn new_id<C: Connection>(rows: &mut C, user: &UserId) -> Result<TaskId, Failure> {
     let counted = rows
         .fetch_first(
-            "INSERT INTO task_counter (user_id, last_id) VALUES ($1, 1)
+            "INSERT INTO adjutant_task_counter AS task_counter (user_id, last_id) VALUES ($1, 1)
              ON CONFLICT (user_id) DO UPDATE SET last_id = task_counter.last_id + 1 RETURNING last_id",
             values![user.as_str()],
         )
@@ -175,7 +175,7 @@ async fn find<C: Connection>(rows: &mut C, user: &UserId, id: TaskId) -> Result<
     let Ok(id) = i64::try_from(id.get()) else { return Ok(None) };
     let columns = rows
         .fetch_first(
-            "SELECT id, description, created_at, updated_at, completed_at FROM task WHERE user_id = $1 AND id = $2",
+            "SELECT id, description, created_at, updated_at, completed_at FROM adjutant_task WHERE user_id = $1 AND id = $2",
             values![user.as_str(), id],
         )
         .await?;
@@ -186,7 +186,7 @@ async fn find<C: Connection>(rows: &mut C, user: &UserId, id: TaskId) -> Result<
 async fn write<C: Connection>(rows: &mut C, task: &Task) -> Result<(), Failure> {
     let row = TaskRow::of(task);
     rows.execute(
-        "INSERT INTO task (user_id, id, description, created_at, updated_at, completed_at)
+        "INSERT INTO adjutant_task (user_id, id, description, created_at, updated_at, completed_at)
          VALUES ($1, $2, $3, $4, $5, $6)
          ON CONFLICT (user_id, id) DO UPDATE SET description = excluded.description,
            updated_at = excluded.updated_at, completed_at = excluded.completed_at",

@@ -30,7 +30,7 @@ impl<B: Backend> TokenStore for SqlStore<B> {
             let found = self
                 .0
                 .fetch_first(
-                    "SELECT user_id FROM token WHERE digest = $1 AND revoked_at IS NULL",
+                    "SELECT user_id FROM adjutant_token WHERE digest = $1 AND revoked_at IS NULL",
                     values![&row::hex(digest)],
                 )
                 .await?;
@@ -45,7 +45,7 @@ impl<B: Backend> TokenStore for SqlStore<B> {
             let rows = self
                 .0
                 .fetch(
-                    "SELECT id, user_id, name, created_at, revoked_at FROM token
+                    "SELECT id, user_id, name, created_at, revoked_at FROM adjutant_token
                      WHERE (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY created_at, id",
                     values![user.map(UserId::as_str)],
                 )
@@ -72,7 +72,7 @@ async fn create<C: Connection>(
 ) -> Result<TokenRecord, Failure> {
     let created_at = rows.now().await?;
     rows.execute(
-        "INSERT INTO token (id, digest, user_id, name, created_at) VALUES ($1, $2, $3, $4, $5)",
+        "INSERT INTO adjutant_token (id, digest, user_id, name, created_at) VALUES ($1, $2, $3, $4, $5)",
         values![id, digest, user.as_str(), name, &row::time_text(created_at)],
     )
     .await?;
@@ -84,7 +84,7 @@ async fn revoke<C: Connection>(rows: &mut C, id: &str) -> Result<bool, Failure> 
     let now = rows.now().await?;
     let revoked = rows
         .execute(
-            "UPDATE token SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL",
+            "UPDATE adjutant_token SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL",
             values![&row::time_text(now), id],
         )
         .await?;

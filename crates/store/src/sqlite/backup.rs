@@ -60,7 +60,7 @@ fn sound(path: &Path) -> Result<Vec<String>, Failure> {
     let copy = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     open::write_ahead(&copy)?;
     // Fails unless it has our tables.
-    copy.query_row("SELECT max(version) FROM _sqlx_migrations", [], |_| Ok(()))?;
+    copy.query_row("SELECT max(version) FROM adjutant_migration", [], |_| Ok(()))?;
     damages(&copy)
 }
 

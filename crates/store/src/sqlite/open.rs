@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::connection::{Rows, at_once};
 use super::error;
 use crate::sql::Failure;
-use crate::sql::migrate::{self, Dialect, Migration};
+use crate::sql::migrate::{self, Dialect, Migrations};
 
 /// How long one process waits for another's transaction.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -17,26 +17,32 @@ pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// 'ADJT', as the first migration writes it.
 const APPLICATION_ID: i64 = 0x4144_4a54;
 
-const MIGRATIONS: &[Migration] = &[
-    (1, "initial", include_str!("migrations/0001_initial.sql")),
-    (2, "cost", include_str!("migrations/0002_cost.sql")),
-    (3, "token", include_str!("migrations/0003_token.sql")),
-    (4, "blob", include_str!("migrations/0004_blob.sql")),
-    (5, "budget", include_str!("migrations/0005_budget.sql")),
-    (6, "trace", include_str!("migrations/0006_trace.sql")),
-    (7, "memory", include_str!("migrations/0007_memory.sql")),
-    (8, "fingerprint", include_str!("migrations/0008_fingerprint.sql")),
-    (9, "agent", include_str!("migrations/0009_agent.sql")),
-];
+const MIGRATIONS: Migrations = Migrations {
+    first: &[
+        (1, "initial", include_str!("migrations/0001_initial.sql")),
+        (2, "cost", include_str!("migrations/0002_cost.sql")),
+        (3, "token", include_str!("migrations/0003_token.sql")),
+        (4, "blob", include_str!("migrations/0004_blob.sql")),
+        (5, "budget", include_str!("migrations/0005_budget.sql")),
+        (6, "trace", include_str!("migrations/0006_trace.sql")),
+        (7, "memory", include_str!("migrations/0007_memory.sql")),
+        (8, "fingerprint", include_str!("migrations/0008_fingerprint.sql")),
+    ],
+    prefix: (9, "agent", include_str!("migrations/0009_agent.sql")),
+    schema: include_str!("migrations/schema.sql"),
+    since: &[],
+};
 
 const DIALECT: Dialect = Dialect {
-    create: "CREATE TABLE IF NOT EXISTS _sqlx_migrations (
-               version BIGINT PRIMARY KEY, description TEXT NOT NULL,
-               installed_on TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, success BOOLEAN NOT NULL,
-               checksum BLOB NOT NULL, execution_time BIGINT NOT NULL)",
-    applied: "SELECT version, lower(hex(checksum)) FROM _sqlx_migrations ORDER BY version",
-    note: "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
-           VALUES ($1, $2, TRUE, unhex($3), -1)",
+    tables: "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = $1",
+    create: "CREATE TABLE adjutant_migration (
+               version INTEGER NOT NULL PRIMARY KEY, description TEXT NOT NULL, checksum BLOB NOT NULL,
+               installed_on TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP) STRICT",
+    applied: "SELECT version, lower(hex(checksum)) FROM adjutant_migration ORDER BY version",
+    note: "INSERT INTO adjutant_migration (version, description, checksum) VALUES ($1, $2, unhex($3))",
+    first_applied: "SELECT version, lower(hex(checksum)) FROM _sqlx_migrations ORDER BY version",
+    first_note: "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+                 VALUES ($1, $2, TRUE, unhex($3), -1)",
 };
 
 /// How to get to a file.
@@ -180,8 +186,13 @@ fn inspect(how: &How) -> Result<Schema, Failure> {
         }
         .into());
     }
-    let found = number("SELECT max(version) FROM _sqlx_migrations")?;
-    let newest = migrate::newest(MIGRATIONS);
+    let prefixed =
+        number("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'adjutant_migration'")?;
+    if prefixed == 0 {
+        return Ok(Schema::Old);
+    }
+    let found = number("SELECT max(version) FROM adjutant_migration")?;
+    let newest = MIGRATIONS.newest();
     match found.cmp(&newest) {
         std::cmp::Ordering::Less => Ok(Schema::Old),
         std::cmp::Ordering::Equal => Ok(Schema::Current),
@@ -219,7 +230,7 @@ pub(super) fn write_ahead(connection: &Connection) -> Result<(), Failure> {
 fn run_migrations(rows: &mut Rows) -> Result<(), Failure> {
     rows.connection.pragma_update(None, "foreign_keys", false)?;
     rows.say("BEGIN EXCLUSIVE")?;
-    at_once(migrate::migrate(rows, &DIALECT, MIGRATIONS))?;
+    at_once(migrate::migrate(rows, &DIALECT, &MIGRATIONS))?;
     let mut check = rows.connection.prepare("PRAGMA foreign_key_check")?;
     let broken = check.query_map([], |_| Ok(()))?.count();
     drop(check);

@@ -206,7 +206,7 @@ async fn of_a_lock_that_only_the_commit_meets_everybody_is_told() {
     assert_eq!(told.await.unwrap(), "delete");
     let mut other = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
     let mut reading = other.begin().await.unwrap();
-    sqlx::query("SELECT * FROM task").fetch_all(&mut *reading).await.unwrap();
+    sqlx::query("SELECT * FROM adjutant_task").fetch_all(&mut *reading).await.unwrap();
     let calls = || (0..3).map(|number| submitted(&store, number, 10)).collect();
     for ended in together(&store, calls()).await {
         assert!(matches!(ended, Err(StoreError::Unavailable { .. })), "{ended:?}");
@@ -230,7 +230,7 @@ async fn a_commit_that_fails_fails_all_who_were_in_it() {
                 Box::pin(async move {
                     rows.script("PRAGMA defer_foreign_keys = ON").await?;
                     let lost =
-                        "INSERT INTO inbox (conversation, id, v, body, at) VALUES (7, 'i', 1, '{}', '')";
+                        "INSERT INTO adjutant_inbox (conversation, id, v, body, at) VALUES (7, 'i', 1, '{}', '')";
                     rows.execute(lost, &[]).await.map(drop)
                 })
             });
@@ -366,12 +366,12 @@ async fn looking_for_work_reads_an_index() {
     let store = Store::in_memory().await.unwrap();
     // The statements themselves, so that none of them can change without this test.
     let queries = [
-        (journal::UNSETTLED, "conversation_unsettled"),
-        (journal::PARKED, "conversation_parked"),
-        (journal::INBOX, "inbox_untaken"),
-        (journal::CANCELLATION, "inbox_untaken"),
-        (conversation::NEWEST, "conversation_recent"),
-        (log::DECISIONS, "decision_recent"),
+        (journal::UNSETTLED, "adjutant_conversation_unsettled"),
+        (journal::PARKED, "adjutant_conversation_parked"),
+        (journal::INBOX, "adjutant_inbox_untaken"),
+        (journal::CANCELLATION, "adjutant_inbox_untaken"),
+        (conversation::NEWEST, "adjutant_conversation_recent"),
+        (log::DECISIONS, "adjutant_decision_recent"),
     ];
     for (query, index) in queries {
         let plan = plan(&store, query).await;
@@ -379,7 +379,7 @@ async fn looking_for_work_reads_an_index() {
     }
     // Those that wait are few, and they are found by the time they expire; their order among each other is made then.
     let plan = plan(&store, journal::EXPIRED).await;
-    assert!(plan.contains("conversation_wake"), "{plan}");
+    assert!(plan.contains("adjutant_conversation_wake"), "{plan}");
 }
 
 #[tokio::test]

@@ -81,12 +81,12 @@ where
     });
     let leavers: Vec<_> = leavers.collect();
     let probe = {
-        let (store, is_over) = (store.clone(), is_over.clone());
+        let (store, is_over, agent) = (store.clone(), is_over.clone(), AgentName::adjutant());
         local.spawn_local(async move {
             while !is_over.get() {
                 tokio::select! {
                     biased;
-                    _ = store.unsettled(&AgentName::adjutant(), None) => {}
+                    _ = store.unsettled(&agent, None) => {}
                     () = ready(()) => {}
                 }
                 yield_now().await;

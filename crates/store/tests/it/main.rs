@@ -3,6 +3,7 @@
 
 mod crash;
 mod damage;
+mod first_version;
 mod format;
 mod leaving;
 mod maintenance;

@@ -104,7 +104,7 @@ async fn what_cannot_be_used_says_why() {
     let url = server.create_database("others").await;
     let options: sqlx::postgres::PgConnectOptions = url.parse().unwrap();
     let pool = sqlx::PgPool::connect_with(options).await.unwrap();
-    sqlx::query("CREATE TABLE task (mine text)").execute(&pool).await.unwrap();
+    sqlx::query("CREATE TABLE adjutant_task (mine text)").execute(&pool).await.unwrap();
     pool.close().await;
     let foreign = refused(url).await;
     assert!(foreign.contains("another program"), "{foreign}");
