@@ -20,7 +20,7 @@ const READERS: u32 = 4;
 /// 'ADJT', as the first migration writes it.
 const APPLICATION_ID: i64 = 0x4144_4a54;
 
-const MIGRATIONS: Migrations = Migrations {
+pub(super) const MIGRATIONS: Migrations = Migrations {
     first: &[
         (1, "initial", include_str!("migrations/0001_initial.sql")),
         (2, "cost", include_str!("migrations/0002_cost.sql")),
@@ -85,7 +85,7 @@ pub(super) async fn file(path: &Path, busy_timeout: Duration) -> Result<Pools, F
 /// Makes a database that lives as long as the store.
 pub(super) async fn memory() -> Result<Pools, Failure> {
     let pool = pool(1).connect_with(SqliteConnectOptions::new().in_memory(true)).await?;
-    run_migrations(&mut *pool.acquire().await?).await?;
+    run_migrations(&mut *pool.acquire().await?, &MIGRATIONS).await?;
     Ok(Pools { version: version(&pool).await?, writer: pool.clone(), readers: pool })
 }
 
@@ -204,7 +204,7 @@ async fn migrate(options: &SqliteConnectOptions, busy_timeout: Duration) -> Resu
     loop {
         let done = async {
             let mut connection = options.connect().await?;
-            run_migrations(&mut connection).await?;
+            run_migrations(&mut connection, &MIGRATIONS).await?;
             Ok::<_, Failure>(connection.close().await?)
         };
         match done.await {
@@ -219,9 +219,12 @@ async fn migrate(options: &SqliteConnectOptions, busy_timeout: Duration) -> Resu
 
 /// A table that others refer to is made anew only while foreign keys are not enforced (sqlite.org/lang_altertable.html, 7),
 /// and that cannot change inside a transaction. They are checked before it is committed.
-async fn run_migrations(connection: &mut SqliteConnection) -> Result<(), Failure> {
+pub(super) async fn run_migrations(
+    connection: &mut SqliteConnection,
+    migrations: &Migrations,
+) -> Result<(), Failure> {
     sqlx::raw_sql("PRAGMA foreign_keys = OFF").execute(&mut *connection).await?;
-    let done = run_all(connection, &MIGRATIONS).await;
+    let done = run_all(connection, migrations).await;
     sqlx::raw_sql("PRAGMA foreign_keys = ON").execute(connection).await?;
     done
 }
