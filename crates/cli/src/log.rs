@@ -229,6 +229,8 @@ fn show(screen: &Screen, decision: &DecisionRecord, calls: &[ToolInvocationRecor
     let field = |name: &str, value: &str| screen.answer_line(&format!("{name:14} {}", clip(value, 2_000)));
     field("turn", &decision.id.to_string());
     field("conversation", &decision.conversation.to_string());
+    let version = decision.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+    field("agent", &format!("{}{version}", decision.agent));
     if let Some(request) = &decision.request_id {
         field("request", request);
     }

@@ -17,7 +17,7 @@ pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// 'ADJT', as the first migration writes it.
 const APPLICATION_ID: i64 = 0x4144_4a54;
 
-const MIGRATIONS: Migrations = Migrations {
+pub(super) const MIGRATIONS: Migrations = Migrations {
     first: &[
         (1, "initial", include_str!("migrations/0001_initial.sql")),
         (2, "cost", include_str!("migrations/0002_cost.sql")),
@@ -121,7 +121,7 @@ pub(super) fn memory() -> Result<Rows, Failure> {
     let connection = Connection::open_in_memory()?;
     connection.pragma_update(None, "foreign_keys", true)?;
     let mut rows = Rows::new(connection);
-    run_migrations(&mut rows)?;
+    run_migrations(&mut rows, &MIGRATIONS)?;
     Ok(rows)
 }
 
@@ -207,7 +207,7 @@ fn migrate(how: &How) -> Result<(), Failure> {
         let done = || {
             let connection = how.connect()?;
             write_ahead(&connection)?;
-            run_migrations(&mut Rows::new(connection))
+            run_migrations(&mut Rows::new(connection), &MIGRATIONS)
         };
         match done() {
             // The change to WAL does not wait for locks by itself (sqlite.org/c3ref/busy_handler.html).
@@ -227,17 +227,27 @@ pub(super) fn write_ahead(connection: &Connection) -> Result<(), Failure> {
 
 /// A table that others refer to is made anew only while foreign keys are not enforced (sqlite.org/lang_altertable.html, 7),
 /// and that cannot change inside a transaction. They are checked before it is committed.
-fn run_migrations(rows: &mut Rows) -> Result<(), Failure> {
+pub(super) fn run_migrations(rows: &mut Rows, migrations: &Migrations) -> Result<(), Failure> {
     rows.connection.pragma_update(None, "foreign_keys", false)?;
     rows.say("BEGIN EXCLUSIVE")?;
-    at_once(migrate::migrate(rows, &DIALECT, &MIGRATIONS))?;
+    match run_all(rows, migrations) {
+        Ok(()) => rows.say("COMMIT")?,
+        Err(failure) => {
+            // What went wrong first is what is told.
+            let _ = rows.say("ROLLBACK");
+            return Err(failure);
+        }
+    }
+    Ok(rows.connection.pragma_update(None, "foreign_keys", true)?)
+}
+
+fn run_all(rows: &mut Rows, migrations: &Migrations) -> Result<(), Failure> {
+    at_once(migrate::migrate(rows, &DIALECT, migrations))?;
     let mut check = rows.connection.prepare("PRAGMA foreign_key_check")?;
     let broken = check.query_map([], |_| Ok(()))?.count();
-    drop(check);
     if broken > 0 {
         let message = format!("{broken} of its rows belong to rows that are not there");
         return Err(StoreError::Unreadable { message }.into());
     }
-    rows.say("COMMIT")?;
-    Ok(rows.connection.pragma_update(None, "foreign_keys", true)?)
+    Ok(())
 }

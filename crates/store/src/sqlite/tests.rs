@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::Maintenance as _;
+use crate::sql::migrate::Migrations;
 use crate::sql::{Connection as _, conversation, journal, log};
 
 fn input(number: usize) -> Input {
@@ -412,6 +413,57 @@ async fn a_database_of_the_first_schema_is_brought_up_to_date_and_keeps_its_rows
     assert_eq!((decisions[0].message.as_str(), decisions[0].usage.input_tokens), ("add milk", Some(12)));
     // Nobody wrote down what it cost: that is not known, and not nothing.
     assert_eq!((decisions[0].cost, decisions[0].notices.len()), (None, 0));
+}
+
+/// Every statement that made the schema, and how many rows there are to lose.
+async fn whole(path: &Path) -> (Vec<String>, i64) {
+    let mut hand = sqlx::sqlite::SqliteConnectOptions::new().filename(path).connect().await.unwrap();
+    let schema = "SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY type, name";
+    let schema = sqlx::query_scalar(schema).fetch_all(&mut hand).await.unwrap();
+    let rows = "SELECT (SELECT count(*) FROM event) + (SELECT count(*) FROM conversation) + (SELECT count(*) FROM _sqlx_migrations)";
+    let rows = sqlx::query_scalar(rows).fetch_one(&mut hand).await.unwrap();
+    hand.close().await.unwrap();
+    (schema, rows)
+}
+
+#[tokio::test]
+async fn a_migration_that_breaks_off_leaves_the_first_version_as_it_was() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("adjutant.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let mut hand = options.connect().await.unwrap();
+    let old = include_str!("../../tests/fixtures/first_version.sqlite.sql");
+    sqlx::raw_sql(old).execute(&mut hand).await.unwrap();
+    let before = whole(&path).await;
+    // Everything is done but the last statement.
+    let statements = concat!(include_str!("migrations/0009_agent.sql"), "INSERT INTO nowhere VALUES (1);");
+    let breaks_off = Migrations { prefix: (9, "agent", statements), ..open::MIGRATIONS };
+    hand.close().await.unwrap();
+    let mut rows = Rows::new(rusqlite::Connection::open(&path).unwrap());
+    let failure = open::run_migrations(&mut rows, &breaks_off).unwrap_err();
+    assert!(format!("{failure:?}").contains("nowhere"), "{failure:?}");
+    assert_eq!(whole(&path).await, before);
+
+    let store = Store::open(&path).await.unwrap();
+    assert_eq!(store.unsettled(&AgentName::adjutant(), None).await.unwrap().len(), 2);
+}
+
+/// A row that refers to nothing would be lost without a word: the database is left as it was.
+#[tokio::test]
+async fn a_migration_checks_what_refers_to_what() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("adjutant.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let mut hand = options.foreign_keys(false).connect().await.unwrap();
+    let old = include_str!("../../tests/fixtures/first_version.sqlite.sql");
+    sqlx::raw_sql(old).execute(&mut hand).await.unwrap();
+    sqlx::raw_sql("UPDATE inbox SET conversation = 99 WHERE accepted = 1").execute(&mut hand).await.unwrap();
+    hand.close().await.unwrap();
+    let before = whole(&path).await;
+    let refused = Store::open(&path).await.unwrap_err();
+    let StoreError::Unreadable { message } = &refused else { panic!("{refused:?}") };
+    assert!(message.contains("1 of its rows"), "{message}");
+    assert_eq!(whole(&path).await, before);
 }
 
 async fn plan(store: &Store, query: &'static str) -> String {
