@@ -46,6 +46,20 @@ pub(crate) fn push(out: &mut Vec<u8>, value: &impl Serialize) -> Result<(), serd
     serde_json::to_writer(out, value)
 }
 
+/// The length of a string whose opening quote comes before these bytes: up to its closing quote. `None`: it has no end, or
+/// cannot be one. What is behind a backslash is not looked at.
+pub(crate) fn string_length(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += plain_length(bytes.get(at..)?);
+        match bytes.get(at)? {
+            b'"' => return Some(at),
+            b'\\' => at += 2,
+            _ => return None,
+        }
+    }
+}
+
 /// How many bytes at the beginning stand for themselves. Eight at a time: instructions and results are long.
 fn plain_length(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();

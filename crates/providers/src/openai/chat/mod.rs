@@ -3,6 +3,7 @@
 //! Source: <https://platform.openai.com/docs/api-reference/chat> and the vendor's published OpenAPI document; what others do
 //! differently is in `vendors.rs` and, where it is only heard, in `response.rs` (checked 2026-11-22).
 
+mod form; // pieces that are alike
 mod ids; // calls' names on the wire
 mod request; // core to wire
 mod response; // wire to core

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::error;
 use super::super::vendors::Dialect;
+use super::form::Form;
 use super::thinking::Thinking;
 use super::usage::Counts;
 use super::wire::{self, Loose};
@@ -50,7 +51,10 @@ pub(super) struct Reading {
     is_whole: bool,
     finish: Option<String>,
     model: Option<String>,
+    /// The last piece.
     last: String,
+    /// Its form, if the next one may have the same.
+    form: Option<Form>,
 }
 
 impl Reading {
@@ -77,14 +81,23 @@ impl Reading {
             finish: None,
             model: None,
             last: String::new(),
+            form: None,
         }
     }
 
     /// Adds a piece: one event's data, or a whole body.
     pub(super) fn add(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        if let Some(form) = &mut self.form
+            && let Some(message) = form.read(&self.last, json)
+        {
+            json.clone_into(&mut self.last);
+            self.message(message, true, deltas);
+            return Ok(());
+        }
         let reply: wire::Reply<'_> =
             serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
         json.clone_into(&mut self.last);
+        self.form = Form::of(json, &reply);
         if let Some(error) = reply.error.as_deref().filter(|error| says_something(error)) {
             return Err(error::inside(&self.vendor, error));
         }
@@ -268,6 +281,12 @@ impl Reading {
         };
         let state = call.extra_content.filter(|extra| !extra.is_null());
         Some(self.assembly.call(fragment, state.map(|extra| json!({ "extra_content": *extra }))))
+    }
+
+    /// Reads the next piece as if none had come before.
+    #[cfg(test)]
+    pub(super) fn forget(&mut self) {
+        self.form = None;
     }
 
     /// `[DONE]` came.

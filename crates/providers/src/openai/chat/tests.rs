@@ -1,3 +1,5 @@
+use std::collections::VecDeque;
+
 use adjutant_core::{
     CallId, Content, Delta, GenerationConfig, ImageSource, LanguageModel as _, MaxTokens, Message, ModelId,
     Part, ProviderState, Temperature, ToolCall, ToolDefinition, ToolResult, TopK, Usage,
@@ -24,6 +26,72 @@ fn chat(row: &str, model: &str) -> Chat {
         tools: request::Tools::default(),
         headers: Vec::new(),
     }
+}
+
+/// What comes of these events. `forgets`: every one is read as if none had come before.
+fn read_events(events: &[String], forgets: bool) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
+    let chat = chat("openai-chat", "gpt-4.1");
+    let mut reading = Reading::new(chat.vendor.clone(), chat.dialect, &vec![tool()].into(), Vec::new());
+    let mut deltas = VecDeque::new();
+    for event in events {
+        if forgets {
+            reading.forget();
+        }
+        if let Err(error) = reading.add(event, &mut deltas) {
+            return (deltas.into(), Err(error));
+        }
+    }
+    let end = reading.end(&mut deltas);
+    (deltas.into(), end)
+}
+
+#[test]
+fn a_piece_like_the_last_is_read_as_any_other() {
+    let around = |delta: &str, padding: &str| {
+        format!(
+            r#"{{"id":"c","choices":[{{"index":0,"delta":{delta},"finish_reason":null}}],"usage":null{padding}}}"#
+        )
+    };
+    let texts = [
+        "",
+        "a",
+        "two words",
+        r#"\n\""#,
+        r"\u00e4",
+        r"\ud83e\udd80",
+        "ä秋🦀",
+        r"\",
+        "\u{1}",
+        r"\x",
+        "\"",
+        r"\ud83e",
+    ];
+    let places = [
+        r#"{"content":"@"}"#,
+        r#"{"reasoning_content":"@"}"#,
+        r#"{"reasoning":"@","content":null}"#,
+        r#"{"tool_calls":[{"index":0,"function":{"arguments":"@"}}]}"#,
+        r#"{"tool_calls":[{"function":{"arguments":"@"}}]}"#,
+        r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"@","arguments":"@"}}]}"#,
+        r#"{"content":"@","refusal":"no"}"#,
+        r#"{"content":"@","role":"assistant"}"#,
+    ];
+    let paddings =
+        ["", r#","obfuscation":"x""#, r#","obfuscation":"yz\"""#, r#","obfuscation":"""#, r#","error":"@""#];
+    proptest!(|(picks in proptest::collection::vec((0..texts.len(), 0..places.len(), 0..paddings.len(), 0..4_usize), 1..12))| {
+        let (mut events, mut last) = (Vec::new(), (0, 0));
+        for (text, place, padding, changes) in picks {
+            // Most pieces are like the one before.
+            if changes == 0 {
+                last = (place, padding);
+            }
+            let text = if changes == 1 { texts[text] } else { texts[text % 7] };
+            let event = around(places[last.0], paddings[last.1]).replace('@', text);
+            events.push(event);
+        }
+        events.push(around("{}", "").replace("null}]", r#""stop"}]"#));
+        prop_assert_eq!(read_events(&events, false), read_events(&events, true));
+    });
 }
 
 #[test]

@@ -169,6 +169,9 @@ pub(super) struct Reply<'a> {
     pub(super) usage: Option<Box<Value>>,
     pub(super) x_groq: Option<Box<Value>>,
     pub(super) error: Option<Box<Value>>,
+    /// Random letters that hide how long a piece is (OpenAI).
+    #[serde(borrow)]
+    pub(super) obfuscation: Option<Loose<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -187,7 +190,7 @@ pub(super) struct Choice<'a> {
     pub(super) error: Option<Box<Value>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Message<'a> {
     #[serde(borrow)]
     pub(super) content: Option<Loose<'a>>,
@@ -209,7 +212,7 @@ pub(super) struct Message<'a> {
     pub(super) function_call: Option<Box<Function<'a>>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Call<'a> {
     #[serde(borrow)]
     pub(super) index: Option<Loose<'a>>,
