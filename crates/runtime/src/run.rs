@@ -33,11 +33,12 @@ pub(crate) async fn advance<T>(
     read: impl FnOnce(&Conversation) -> T,
 ) -> Result<Option<T>, RunError> {
     let Some(Opened { held, log, taken_over }) = open(inner, key, arrival).await? else { return Ok(None) };
-    let work = async {
+    // On the heap, once a turn: everything a turn awaits is in it.
+    let work = Box::pin(async {
         let first = arrival.and_then(|arrival| arrival.first);
         let log = settle(inner, key, log, (first, taken_over), (emitter, cancelled)).await?;
         Ok((read(log.conversation()), log))
-    };
+    });
     held.run(work).await.map(Some)
 }
 
