@@ -1,7 +1,7 @@
 use adjutant_core::port::{Cursor, Journal, LogStore};
 use adjutant_core::{
     ConversationKey, Cost, DecisionFilter, DecisionKind, DecisionRecord, Event, Input, LogContent, Notice,
-    OutcomeCategory, ToolInvocationRecord, ToolResult, UserIntent,
+    OutcomeCategory, Told, ToolInvocationRecord, ToolResult, UserIntent,
 };
 
 use super::sample::*;
@@ -163,7 +163,7 @@ pub async fn logs_hold_what_they_may(store: &(impl Journal + LogStore)) {
     assert_eq!(store.load(&key).await.unwrap().events, recorded(1, at(1), &events));
 }
 
-/// The request an input came with is kept with it, and with the decision it led to.
+/// The request an input came with is kept with it, and with the decision it led to; so is what else a turn began with.
 pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
     let input = Input { request_id: Some("req-1".to_owned()), ..message("i1", 0, "hi") };
@@ -181,8 +181,8 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
         turn,
         agent: Some(key.agent.clone()),
         version: Some("2.1".to_owned()),
-        metadata: serde_json::Map::new(),
-        told: Vec::new(),
+        metadata: serde_json::Map::from_iter([("ticket".to_owned(), 7.into())]),
+        told: vec![Told { id: Some("fact-1".to_owned()), text: "Josh has a cat".to_owned() }],
         input,
         accepted_at,
         request_id,
@@ -193,7 +193,11 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
         output_schema,
         call,
     };
-    store.append(&key, &recorded(1, at(1), &[begun])).await.unwrap();
+    let (by, point) = ("policy".to_owned(), "before_model".to_owned());
+    let decided = Event::Decided { turn, by, point, value: serde_json::json!({ "model": "small" }) };
+    let events = [begun, decided];
+    store.append(&key, &recorded(1, at(1), &events)).await.unwrap();
+    assert_eq!(store.load(&key).await.unwrap().events, recorded(1, at(1), &events));
     let row = store.decision(&key.user, turn).await.unwrap().unwrap();
     assert_eq!(row.request_id.as_deref(), Some("req-1"));
     assert_eq!((row.agent, row.version.as_deref()), (key.agent, Some("2.1")));
