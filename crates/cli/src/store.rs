@@ -45,7 +45,8 @@ pub(crate) async fn open(settings: &Settings) -> Result<Arc<dyn Store>, CliError
         }
         #[cfg(feature = "postgres")]
         Database::Postgres(address) => {
-            Arc::new(postgres::Store::connect(address, 0).await?.with_log_content(settings.log_content))
+            let store = postgres::Store::connect(address, settings.pool_max).await?;
+            Arc::new(store.with_log_content(settings.log_content))
         }
         #[cfg(not(feature = "postgres"))]
         Database::Postgres(_) => return Err(no_postgres()),

@@ -1,6 +1,6 @@
 //! What the journal costs beside the bare database: turns with one tool call, as the runtime journals them, against the
 //! same rows inserted by hand with the same number of commits into tables of the same schema. Both in one run, taking
-//! turns, on SQLite and on PostgreSQL.
+//! turns, on SQLite and on PostgreSQL. Then as many turns at once as [`WRITERS`], and how many commits that takes.
 //!
 //! `cargo run --release -p adjutant-store --example journal_cost [TURNS]`
 //!
@@ -12,6 +12,7 @@
 #[path = "../tests/it/server.rs"]
 mod server;
 
+use std::path::Path;
 use std::time::Instant;
 
 use adjutant_core::port::Journal;
@@ -19,10 +20,16 @@ use adjutant_core::{AgentName, ConversationKey, Event, Input, InputBody, InputId
 use adjutant_store::{postgres, sqlite};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use sqlx::{PgPool, SqlitePool};
+use sqlx::{ConnectOptions as _, Connection as _, PgPool, SqlitePool};
 
 /// The first turns warm both up.
 const WARM: u32 = 20;
+
+/// Turns that are journaled at the same time, each in a conversation of its own.
+const WRITERS: u32 = 64;
+
+/// What is called in one turn: the input, and what is appended.
+const CALLS: u32 = 7;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
@@ -41,14 +48,62 @@ async fn main() {
         .synchronous(sqlx::sqlite::SqliteSynchronous::Full);
     let pool = sqlx::sqlite::SqlitePoolOptions::new().max_connections(1).connect_with(options).await.unwrap();
     measure("SQLite", &store, async |number| bare_sqlite(&pool, number).await, turns).await;
+    at_once("SQLite", &store, 10_000, turns.div_ceil(WRITERS)).await;
+    // Whoever reads an older state keeps the log from being begun anew, so that it holds every commit.
+    journaled(&store, 90_000).await;
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
+    let mut reader = options.connect().await.unwrap();
+    let mut reading = reader.begin().await.unwrap();
+    sqlx::query("SELECT count(*) FROM event").execute(&mut *reading).await.unwrap();
+    let before = commits_in_log(&path);
+    together(&store, 100_000, 1).await;
+    let commits = commits_in_log(&path) - before;
+    println!("SQLite      {commits} commits for {} calls of {WRITERS} writers", WRITERS * CALLS);
+    drop(reading);
 
     let server = server::Server::start_as(true);
-    let store = postgres::Store::connect(&server.create_database("journal").await, 1).await.unwrap();
+    let url = server.create_database("journal").await;
+    let store = postgres::Store::connect(&url, 1).await.unwrap();
     let bare = server.create_database("bare").await;
     postgres::Store::connect(&bare, 1).await.unwrap().close().await;
     let options: sqlx::postgres::PgConnectOptions = bare.parse().unwrap();
     let pool = sqlx::postgres::PgPoolOptions::new().max_connections(1).connect_with(options).await.unwrap();
     measure("PostgreSQL", &store, async |number| bare_postgres(&pool, number).await, turns).await;
+    let store = postgres::Store::connect(&url, 10).await.unwrap();
+    at_once("PostgreSQL", &store, 10_000, turns.div_ceil(WRITERS)).await;
+}
+
+/// Prints how many calls a second many writers get through together.
+async fn at_once<S: Journal + Clone>(name: &str, store: &S, first: u32, turns: u32) {
+    let began = Instant::now();
+    together(store, first, turns).await;
+    let (calls, took) = (WRITERS * turns * CALLS, began.elapsed().as_secs_f64());
+    println!(
+        "{name:10}  {WRITERS} writers: {:.0} calls a second ({calls} in {took:.1} s)",
+        f64::from(calls) / took
+    );
+}
+
+async fn together<S: Journal + Clone>(store: &S, first: u32, turns: u32) {
+    let writers = (0..WRITERS).map(|writer| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            for turn in 0..turns {
+                journaled(&store, first + writer * turns + turn).await;
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+}
+
+/// How many commits a log holds (sqlite.org/fileformat2.html, 4).
+fn commits_in_log(path: &Path) -> usize {
+    let log = std::fs::read(format!("{}-wal", path.display())).unwrap();
+    let page = usize::try_from(u32::from_be_bytes(log[8..12].try_into().unwrap())).unwrap();
+    let frames = log[32..].chunks_exact(24 + page);
+    frames.filter(|frame| frame[8..16] == log[16..24] && frame[4..8] != [0; 4]).count()
 }
 
 /// Prints what both take, and the ratio of the medians: whatever else the machine does meanwhile, it does to both.

@@ -265,7 +265,8 @@ fn query<'q>(
     statement: &'static str,
     values: &'q [Value<'_>],
 ) -> sqlx::query::Query<'q, Postgres, PgArguments> {
-    let query = sqlx::query(statement);
+    // Without a name: one with a name would stay with a pooler's connection to the server, for another client to meet.
+    let query = sqlx::query(statement).persistent(false);
     values.iter().fold(query, |query, value| match value {
         Value::Int(value) => query.bind(*value),
         Value::Real(value) => query.bind(*value),

@@ -52,6 +52,9 @@ pub(super) fn options(url: &str) -> Result<(Place, PgConnectOptions), StoreError
         host: options.get_host().to_owned(),
         port: options.get_port(),
     };
+    // Nothing that outlives a transaction, so that each may run on another connection of a pooler: no statement with a name,
+    // and no setting of the session that a pooler does not know. Doubles come in binary, so digits do not matter.
+    let options = options.statement_cache_capacity(0).extra_float_digits(None);
     Ok((place, options.application_name("adjutant")))
 }
 

@@ -192,7 +192,7 @@ impl Thread {
         }
         // Nothing of the transaction is anybody else's yet, so this one needs no savepoint.
         let ended = self.call(first.as_mut());
-        if ended.is_err() || self.rows.is_undone || self.rows.is_autocommit() {
+        if ended.is_err() || self.rows.is_undone {
             self.rows.roll_back();
             return first.answer(ended);
         }
@@ -223,8 +223,13 @@ impl Thread {
     /// Does a call; whether its changes are to be undone is noted in the connection.
     fn call(&mut self, job: &mut dyn Job) -> Result<(), Failure> {
         self.rows.is_undone = false;
-        catch_unwind(AssertUnwindSafe(|| job.run(&mut self.rows)))
-            .unwrap_or_else(|_| Err(Failure::panicked()))
+        let ended = catch_unwind(AssertUnwindSafe(|| job.run(&mut self.rows)));
+        match ended {
+            // It passed over an error after which nothing of it is left.
+            Ok(Ok(())) if self.rows.is_autocommit() => Err(Failure::panicked()),
+            Ok(ended) => ended,
+            Err(_) => Err(Failure::panicked()),
+        }
     }
 
     /// Does a call so that what it changed can be undone alone; how it ended. `Err`: the whole transaction is lost.
@@ -233,7 +238,7 @@ impl Thread {
         let ended = self.call(job);
         // A full disk, a failed read or write, no memory: SQLite may have rolled everything back.
         if self.rows.is_autocommit() {
-            return Err(ended.err().unwrap_or_else(Failure::panicked));
+            return ended.map(Ok);
         }
         if ended.is_err() || self.rows.is_undone {
             self.rows.say("ROLLBACK TO call")?;
@@ -245,17 +250,19 @@ impl Thread {
     /// Does each call in a transaction of its own, so that the one which cannot be done is the one that fails.
     fn again_alone(&mut self, done: Vec<Done>) {
         self.rows.roll_back();
-        for (mut job, _) in done {
-            let ended = self.alone(job.as_mut());
+        let mut done = done.into_iter();
+        while let Some((mut job, _)) = done.next() {
+            if let Err(failure) = self.begin() {
+                done.for_each(|(job, _)| job.answer(Err(error::copy(&failure))));
+                return self.refuse(job, failure);
+            }
+            let mut ended = self.call(job.as_mut());
+            if ended.is_ok() && !self.rows.is_undone {
+                ended = self.rows.say("COMMIT");
+            }
             self.rows.roll_back();
             job.answer(ended);
         }
-    }
-
-    fn alone(&mut self, job: &mut dyn Job) -> Result<(), Failure> {
-        self.begin()?;
-        self.call(job)?;
-        if self.rows.is_undone { Ok(()) } else { self.rows.say("COMMIT") }
     }
 
     /// Where there was no space or somebody else had a lock, nothing has been written: the calls are done again one by one,

@@ -51,7 +51,7 @@ async fn call<S: Journal + ConversationStore + TaskStore>(
 
 /// Runs a thousand calls beside clients that leave at a different moment each time, and beside a probe that gives up at
 /// once; returns the errors of the thousand.
-async fn errors_beside_leavers<S>(store: S) -> Vec<String>
+pub(crate) async fn errors_beside_leavers<S>(store: S) -> Vec<String>
 where
     S: Journal + ConversationStore + TaskStore + Clone,
 {

@@ -8,6 +8,11 @@ mod format;
 mod leaving;
 mod maintenance;
 #[cfg(feature = "postgres")]
+#[path = "../../../../tests/not_run.rs"]
+mod not_run;
+#[cfg(feature = "postgres")]
+mod pooler;
+#[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "postgres")]
 mod server;
