@@ -243,7 +243,10 @@ impl LanguageModel for ScriptedModel {
         });
         let policy = self.policy();
         let time_left = request.time_left;
-        Box::pin(async move { Ok(Box::pin(retry::stream(policy, time_left, open).await?) as DeltaStream) })
+        Box::pin(async move {
+            Ok(Box::pin(retry::stream(policy, time_left, open, Box::new(|error| error)).await?)
+                as DeltaStream)
+        })
     }
 }
 
