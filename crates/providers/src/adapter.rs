@@ -13,7 +13,6 @@ use adjutant_core::{
     BoxFuture, Capabilities, GenerateRequest, GenerateResponse, LanguageModel, ModelError, ModelId,
 };
 use bytes::Bytes;
-use futures::StreamExt as _;
 use reqwest::header::HeaderName;
 use secrecy::SecretString;
 use tokio::time::Instant;
@@ -178,11 +177,8 @@ impl LanguageModel for HttpModel {
                     Ok(decode::deltas(inner.connection.transport.send_stream(call).await?, decoder))
                 })
             });
-            // What the person can do about it is said once, not with every attempt.
-            let deltas = retry::stream(policy, time_left, open).await;
-            let deltas = deltas.map_err(|error| inner.wire.explain(error))?;
-            let explained = deltas.map(move |delta| delta.map_err(|error| inner.wire.explain(error)));
-            Ok(Box::pin(explained) as DeltaStream)
+            let explain = Box::new(move |error| inner.wire.explain(error));
+            Ok(Box::pin(retry::stream(policy, time_left, open, explain).await?) as DeltaStream)
         })
     }
 }

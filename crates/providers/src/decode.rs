@@ -328,7 +328,10 @@ impl Reading {
             let complete = self.decoder.progress() == Progress::Complete;
             match ready!(self.bytes.poll_next(cx, complete)) {
                 Ok(Some(bytes)) => match self.decoder.push(&bytes, &mut self.ready) {
-                    Ok(()) if self.decoder.progress() == Progress::Over => self.finish(),
+                    Ok(()) if self.decoder.progress() == Progress::Over => {
+                        self.bytes.settle(cx);
+                        self.finish();
+                    }
                     Ok(()) if !self.ready.is_empty() => self.bytes.begin(),
                     Ok(()) => {}
                     Err(error) => self.end = Some(Err(error)),

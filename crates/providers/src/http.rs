@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use adjutant_core::{ModelError, TimeBound};
 use bytes::Bytes;
-use futures::Stream;
+use futures::{Stream, StreamExt as _, stream};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Request, Response};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 use secrecy::{ExposeSecret, SecretString};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use url::Url;
 
 use crate::connection::is_on_this_machine;
@@ -375,6 +376,24 @@ impl ByteStream {
             Some(Err(error)) => Err(broken(&self.vendor, error, self.received)),
             None => Ok(None),
         })
+    }
+
+    /// Takes what is left of an answer of which nothing more is wanted, also behind the caller's back: a connection is only used
+    /// again once its answer was read to the end, and the end may come a moment after the mark of it. Whatever takes longer than
+    /// the wait behind an answer is given up, and the connection with it.
+    pub(crate) fn settle(&mut self, cx: &mut Context<'_>) {
+        let mut rest = std::mem::replace(&mut self.bytes, Box::pin(stream::empty()));
+        loop {
+            match rest.as_mut().poll_next(cx) {
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(Some(Err(_)) | None) => return,
+                Poll::Pending => break,
+            }
+        }
+        let Ok(runtime) = Handle::try_current() else { return };
+        let patience = self.patience.behind;
+        let to_the_end = async move { while let Some(Ok(_)) = rest.next().await {} };
+        runtime.spawn(timeout(patience, to_the_end));
     }
 
     fn take(&mut self, chunk: Bytes) -> Result<Bytes, ModelError> {

@@ -125,6 +125,9 @@ where
 pub(crate) type Open =
     Box<dyn Fn(Option<Duration>) -> BoxFuture<'static, Result<DeltaStream, Failure>> + Send + Sync>;
 
+/// Makes of the last failure what the person is told.
+pub(crate) type Explain = Box<dyn Fn(ModelError) -> ModelError + Send>;
+
 /// Asks for an answer piece by piece. Waits are announced as [`Delta::Retrying`]; once a piece was emitted, a failure is
 /// final.
 ///
@@ -134,8 +137,9 @@ pub(crate) async fn stream(
     policy: Policy,
     time_left: Option<Duration>,
     open: Open,
+    explain: Explain,
 ) -> Result<Tries, ModelError> {
-    let mut tries = Tries { attempts: policy.start(time_left), open, step: Step::Open, first: None };
+    let mut tries = Tries { attempts: policy.start(time_left), open, explain, step: Step::Open, first: None };
     tries.first = tries.next().await.transpose()?;
     Ok(tries)
 }
@@ -144,6 +148,7 @@ pub(crate) async fn stream(
 pub(crate) struct Tries {
     attempts: Attempts,
     open: Open,
+    explain: Explain,
     step: Step,
     /// The first piece, which was waited for and not handed out yet.
     first: Option<Delta>,
@@ -208,7 +213,8 @@ impl Stream for Tries {
                 }
                 None => {
                     this.step = Step::Done;
-                    Err(failure.error)
+                    // Said once, not with every attempt.
+                    Err((this.explain)(failure.error))
                 }
             };
             return Poll::Ready(Some(item));
@@ -281,7 +287,7 @@ mod tests {
                 Ok(Box::pin(stream::iter(items)) as DeltaStream)
             })
         });
-        match super::stream(policy, None, open).await {
+        match super::stream(policy, None, open, Box::new(|error| error)).await {
             Err(error) => vec![format!("refused: {}", error.code())],
             Ok(deltas) => {
                 deltas

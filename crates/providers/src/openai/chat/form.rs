@@ -30,6 +30,13 @@ pub(super) struct Form {
     padding: Option<Range<usize>>,
 }
 
+/// What a piece says beyond its form.
+pub(super) enum Beyond<'a> {
+    /// Words, which are most of most answers.
+    Words(Cow<'a, str>),
+    Message(Message<'a>),
+}
+
 impl Form {
     /// Returns the form of a piece. `None`: the next one has to be read as a whole.
     pub(super) fn of(json: &str, reply: &Reply<'_>) -> Option<Self> {
@@ -60,7 +67,7 @@ impl Form {
 
     /// Returns what `json` says beyond `last`, the piece that has this form and its places, and moves those to where they are in
     /// `json`. `None`: it has another form.
-    pub(super) fn read<'j>(&mut self, last: &str, json: &'j str) -> Option<Message<'j>> {
+    pub(super) fn read<'j>(&mut self, last: &str, json: &'j str) -> Option<Beyond<'j>> {
         let begins = |json: &'j str, part: Range<usize>| json.strip_prefix(last.get(part)?);
         let behind = begins(json, 0..self.text.start)?;
         let length = string_length(behind.as_bytes())?;
@@ -86,7 +93,10 @@ impl Form {
             true => Cow::Owned(serde_json::from_str(json.get(start - 1..=end)?).ok()?),
         };
         (self.text, self.padding) = (start..end, padding);
-        Some(self.place.message(Loose::Text(text)))
+        Some(match self.place {
+            Place::Content => Beyond::Words(text),
+            place => Beyond::Message(place.message(Loose::Text(text))),
+        })
     }
 }
 

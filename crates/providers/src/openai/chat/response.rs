@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::error;
 use super::super::vendors::Dialect;
-use super::form::Form;
+use super::form::{Beyond, Form};
 use super::thinking::Thinking;
 use super::usage::Counts;
 use super::wire::{self, Loose};
@@ -88,10 +88,13 @@ impl Reading {
     /// Adds a piece: one event's data, or a whole body.
     pub(super) fn add(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
         if let Some(form) = &mut self.form
-            && let Some(message) = form.read(&self.last, json)
+            && let Some(beyond) = form.read(&self.last, json)
         {
             json.clone_into(&mut self.last);
-            self.message(message, true, deltas);
+            match beyond {
+                Beyond::Words(words) => self.words(&words, deltas),
+                Beyond::Message(message) => self.message(message, true, deltas),
+            }
             return Ok(());
         }
         let reply: wire::Reply<'_> =
