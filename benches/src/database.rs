@@ -26,6 +26,7 @@ pub(crate) struct Server {
 pub(crate) struct Moment {
     place: String,
     statements: i64,
+    bytes: i64,
     cpu_us: i64,
 }
 
@@ -35,6 +36,8 @@ pub(crate) struct Spent {
     pub(crate) commits: u64,
     /// Statements, `BEGIN` and `COMMIT` among them.
     pub(crate) statements: u64,
+    /// Bytes that the databases grew by, without the log.
+    pub(crate) bytes: u64,
     /// Processor time of all its processes, in microseconds.
     pub(crate) cpu_us: i64,
 }
@@ -114,10 +117,11 @@ impl Server {
 
     /// Notes where its counters are.
     pub(crate) async fn moment(&mut self) -> Result<Moment> {
-        let query = "SELECT pg_current_wal_flush_lsn()::text, coalesce(sum(calls), 0)::bigint
+        let query = "SELECT pg_current_wal_flush_lsn()::text, coalesce(sum(calls), 0)::bigint,
+             (SELECT sum(pg_database_size(oid)) FROM pg_database WHERE datname LIKE 'bench%')::bigint
              FROM pg_stat_statements s JOIN pg_database d ON s.dbid = d.oid WHERE d.datname LIKE 'bench%'";
-        let (place, statements) = sqlx::query_as(query).fetch_one(&mut self.asked).await?;
-        Ok(Moment { place, statements, cpu_us: usage::tree_cpu_us(self.process.id()) })
+        let (place, statements, bytes) = sqlx::query_as(query).fetch_one(&mut self.asked).await?;
+        Ok(Moment { place, statements, bytes, cpu_us: usage::tree_cpu_us(self.process.id()) })
     }
 
     /// Counts what happened since `then`: commits from the write-ahead log itself, which has a record of each.
@@ -130,6 +134,7 @@ impl Server {
         Ok(Spent {
             commits: commits.unsigned_abs(),
             statements: (now.statements - then.statements).unsigned_abs(),
+            bytes: (now.bytes - then.bytes).max(0).unsigned_abs(),
             cpu_us: now.cpu_us - then.cpu_us,
         })
     }

@@ -225,3 +225,27 @@ fn events(deltas: &[serde_json::Value], finish: &str) -> Bytes {
     text += "data: [DONE]\n\n";
     text.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(calls: u32, request: &str) -> String {
+        let setup = Setup { delay_ms: 0, calls, calls_at_once: 2, record: None };
+        let first = [false, true].map(|streamed| super::calls(1, &setup, streamed));
+        let model = Model { first, last: [false, true].map(text), setup };
+        String::from_utf8_lossy(&model.reply(request, false)).into_owned()
+    }
+
+    #[test]
+    fn a_person_gets_calls_and_a_result_gets_the_next_ones_or_words() {
+        let person = r#"{"messages":[{"role":"user","content":"say \"role\":\"tool\""}]}"#;
+        let said = reply(4, person);
+        assert!(said.contains("call_1") && said.contains("call_2") && !said.contains("call_3"), "{said}");
+        let result = r#"{"messages":[{"tool_calls":[{"arguments":"{\"number\":2}"}]},{"role":"tool"}]}"#;
+        let said = reply(4, result);
+        assert!(said.contains("call_3") && said.contains("call_4") && !said.contains("call_5"), "{said}");
+        assert!(reply(2, result).contains("forty-two"));
+        assert!(reply(0, person).contains("forty-two"));
+    }
+}

@@ -24,7 +24,7 @@ pub(crate) struct Plan {
     /// A small sample in under a minute: does it still work? Its figures say nothing
     #[arg(long)]
     quick: bool,
-    /// Only rows whose name begins with this; may be given more than once. Rows: hyper, reqwest, rig, adjutant,
+    /// Only this row, or the rows whose names begin so; may be given more than once. Rows: hyper, reqwest, rig, adjutant,
     /// adjutant-sqlite, adjutant-postgres, sqlite-rows, service-mock, service-sqlite, service-postgres, long-memory,
     /// long-sqlite, long-postgres, calls-memory, calls-sqlite, calls-postgres. `reqwest` is what others are compared with
     #[arg(long, value_name = "NAME")]
@@ -58,6 +58,10 @@ pub(crate) struct Plan {
 /// Runs the plan, and ends every child with it: also when it fails, and when somebody stops it.
 pub(crate) fn run(plan: &Plan) -> Result<()> {
     let plan = plan.in_a_hurry();
+    let is_row = |name: &String| table::ROWS.iter().any(|row| row.starts_with(name.as_str()));
+    if let Some(name) = plan.only.iter().find(|name| !is_row(name)) {
+        return Err(format!("no row is called {name}; there are: {}", table::ROWS.join(", ")).into());
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let (mut interrupt, mut terminate) =
@@ -87,7 +91,8 @@ impl Plan {
     }
 
     fn wants(&self, row: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|name| row.starts_with(name.as_str()))
+        let named = |name: &str| row == name || (!table::ROWS.contains(&name) && row.starts_with(name));
+        self.only.is_empty() || self.only.iter().any(|name| named(name))
     }
 }
 
@@ -449,6 +454,7 @@ async fn spent(
     let spent = server.since(before).await?;
     measured.commits = Some(spent.commits);
     measured.statements = Some(spent.statements);
+    measured.bytes = Some(spent.bytes);
     Ok(Some(spent.cpu_us))
 }
 

@@ -24,7 +24,7 @@ impl Service {
     pub(crate) fn start(adjutant: &Path, model: &str, database: Option<&str>) -> Result<Self> {
         let home = TempDir::new()?;
         let mut command = Command::new(adjutant);
-        command.args(["serve", "--json", "--bind", "127.0.0.1:0", "-m", "openai-compatible:mock"]);
+        command.args(["serve", "--json", "--bind", "127.0.0.1:0", "-m", "openai-compatible/mock"]);
         if let Some(database) = database {
             command.args(["--database", database]);
         }

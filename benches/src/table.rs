@@ -11,8 +11,8 @@ use crate::figures::{self, Case, Figure, Line};
 const BEGIN: &str = "<!-- bench:begin -->";
 const END: &str = "<!-- bench:end -->";
 
-/// The order of rows in a table; others come after them.
-const ORDER: [&str; 16] = [
+/// All rows, in the order of the tables.
+pub(crate) const ROWS: [&str; 16] = [
     "hyper",
     "reqwest",
     "rig",
@@ -115,7 +115,7 @@ fn rows<'a>(figures: &[&'a Figure], case: &Case) -> Vec<(String, Vec<&'a Figure>
     let here: Vec<&Figure> = figures.iter().copied().filter(|figure| figure.case == *case).collect();
     let names: BTreeSet<&str> = here.iter().map(|figure| figure.row.as_str()).collect();
     let mut names: Vec<&str> = names.into_iter().collect();
-    names.sort_by_key(|name| ORDER.iter().position(|known| known == name).unwrap_or(ORDER.len()));
+    names.sort_by_key(|name| ROWS.iter().position(|known| known == name));
     let of = |name: &str| here.iter().copied().filter(|figure| figure.row == name).collect();
     names.into_iter().map(|name| (name.to_owned(), of(name))).collect()
 }
@@ -230,4 +230,44 @@ fn number(value: Option<f64>, digits: usize) -> String {
         grouped.push(digit);
     }
     rest.map_or(grouped.clone(), |rest| format!("{grouped}.{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Measured;
+
+    fn figure(row: &str, run: u32, turns: u64, cpu_us: i64) -> Line {
+        let case = Case::Turn { delay_ms: 0, whole: false, at_once: 64 };
+        let measured = Measured { turns, seconds: 2.0, cpu_us, ..Measured::default() };
+        Line::Figure(Box::new(Figure { case, row: row.to_owned(), run, measured, server_cpu_us: None }))
+    }
+
+    #[test]
+    fn shares_are_of_the_floor_of_the_same_run() {
+        let lines = [
+            figure("adjutant", 1, 100, 60_000),
+            figure("reqwest", 1, 200, 40_000),
+            // The machine was slow, for both.
+            figure("adjutant", 2, 10, 60_000),
+            figure("reqwest", 2, 20, 40_000),
+        ];
+        let rows: Vec<String> = markdown(&lines).lines().rev().take(2).map(str::to_owned).collect();
+        assert!(rows[1].starts_with("| 0 ms | 64 | reqwest | 200 | 1.00 |"), "{}", rows[1]);
+        assert!(rows[0].starts_with("| 0 ms | 64 | adjutant | 600 | 3.00 | 5.0 | 50 % |"), "{}", rows[0]);
+    }
+
+    #[test]
+    fn tables_stand_between_the_marks_and_nothing_else_changes() {
+        let page = format!("before\n{BEGIN}\nold\n{END}\nafter\n");
+        assert_eq!(between(&page, "new\n"), Some(format!("before\n{BEGIN}\nnew\n{END}\nafter\n")));
+        assert_eq!(between("no marks", "new"), None);
+    }
+
+    #[test]
+    fn numbers_can_be_read() {
+        assert_eq!(number(Some(1_234_567.0), 0), "1,234,567");
+        assert_eq!(number(Some(1234.56), 1), "1,234.6");
+        assert_eq!(number(None, 1), "");
+    }
 }

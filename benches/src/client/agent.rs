@@ -11,8 +11,8 @@ use adjutant::{openai, postgres, sqlite, worker_id};
 use super::{INSTRUCTION, Kind, MESSAGE, Setup, Worker};
 use crate::Result;
 
-/// Connections to PostgreSQL: what `adjutant serve` has.
-const CONNECTIONS: u32 = 10;
+/// Connections to PostgreSQL: the store's own number, as `adjutant serve` has it.
+const CONNECTIONS: u32 = 0;
 
 static RESULT_BYTES: AtomicUsize = AtomicUsize::new(0);
 
