@@ -19,6 +19,8 @@ pub(crate) enum Line {
     Figure(Box<Figure>),
     /// What could not be measured here.
     NotRun(NotRun),
+    /// What failed while it was measured.
+    Failed(NotRun),
 }
 
 /// Where and when.

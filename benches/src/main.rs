@@ -62,7 +62,10 @@ fn main() -> ExitCode {
         None => run::run(&arguments.run),
         Some(Command::Table { file, write }) => table::command(&file, write.as_deref()),
         Some(Command::Mock(setup)) => mock::serve(setup),
-        Some(Command::Client { setup }) => client::run(&setup),
+        // Whoever started it wants to know why.
+        Some(Command::Client { setup }) => {
+            client::run(&setup).or_else(|error| process::say(&format!("{}{error}", process::FAILED)))
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -10,6 +10,9 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::Result;
 
+/// What the last line of a child that failed begins with.
+pub(crate) const FAILED: &str = "failed: ";
+
 /// A child that speaks in lines. It ends when this is dropped, and by itself when this process is gone.
 #[derive(Debug)]
 pub(crate) struct Speaker {
@@ -34,7 +37,10 @@ impl Speaker {
     /// Waits for its next line.
     pub(crate) async fn line(&mut self) -> Result<String> {
         match self.lines.next_line().await? {
-            Some(line) => Ok(line),
+            Some(line) => match line.strip_prefix(FAILED) {
+                Some(words) => Err(words.into()),
+                None => Ok(line),
+            },
             None => Err(format!("a child ended too soon: {}", self.child.wait().await?).into()),
         }
     }

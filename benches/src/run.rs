@@ -104,13 +104,22 @@ struct Run {
     models: HashMap<mock::Setup, (Speaker, String)>,
     server: Option<Server>,
     files: u32,
+    failed: u32,
 }
 
 impl Run {
     async fn new(plan: Plan) -> Result<Self> {
         let mut lines = Lines::begin(plan.json.as_deref())?;
         lines.add(Line::About(about(plan.seconds).await))?;
-        Ok(Self { plan, lines, folder: TempDir::new()?, models: HashMap::new(), server: None, files: 0 })
+        Ok(Self {
+            plan,
+            lines,
+            folder: TempDir::new()?,
+            models: HashMap::new(),
+            server: None,
+            files: 0,
+            failed: 0,
+        })
     }
 
     async fn all(mut self) -> Result<()> {
@@ -127,7 +136,11 @@ impl Run {
         self.long().await?;
         self.calls().await?;
         print!("{}", table::markdown(&self.lines.all));
-        Ok(())
+        if self.failed == 0 {
+            Ok(())
+        } else {
+            Err(format!("{} figures could not be had", self.failed).into())
+        }
     }
 
     /// Starts PostgreSQL if a row needs it. Where it is not there, those rows are not run.
@@ -225,38 +238,10 @@ impl Run {
                 }
                 eprintln!("{case:?} {row}, run {run}");
                 let address = self.model(&model).await?;
-                let database = match &mut self.server {
-                    Some(server) if row == "service-postgres" => Some(server.create().await?),
-                    _ => None,
-                };
-                let service = Service::start(&program, &address, database.as_deref())?;
-                let setup = Setup {
-                    address: service.address.clone(),
-                    token: Some(service.token.clone()),
-                    bodies: vec![r#"{"message":"hello","thread_id":"THREAD"}"#.to_owned()],
-                    ..asking.clone()
-                };
-                let mut before = (0, None);
-                let mut server = if database.is_some() { self.server.take() } else { None };
-                let measured = measure(&setup, async || {
-                    let moment = match &mut server {
-                        Some(server) => Some(server.moment().await?),
-                        None => None,
-                    };
-                    before = (service.cpu_us(), moment);
-                    Ok(())
-                })
-                .await;
-                let mut measured = measured?;
-                // What is told is what the service took, not who asked it.
-                measured.0.cpu_us = service.cpu_us() - before.0;
-                measured.0.peak_kib = service.peak_kib()?;
-                let server_cpu_us = spent(&mut server, before.1.as_ref(), &mut measured.0).await?;
-                measured.1.end().await?;
-                if server.is_some() {
-                    self.server = server;
-                }
-                self.add(&case, row, run, measured.0, server_cpu_us)?;
+                let mut server = if row == "service-postgres" { self.server.take() } else { None };
+                let measured = serve(&program, &address, &asking, &mut server).await;
+                self.server = self.server.take().or(server);
+                self.add(&case, row, run, measured)?;
             }
         }
         Ok(())
@@ -343,39 +328,33 @@ impl Run {
         }
         eprintln!("{case:?} {row}, run {run}");
         let address = self.model(model).await?;
+        let file = self.new_file("database.db").display().to_string();
         let mut server = if postgres { self.server.take() } else { None };
-        let database = match &mut server {
-            Some(server) => server.create().await?,
-            None => self.new_file("database.db").display().to_string(),
-        };
-        let setup = Setup { address, database, ..setup };
-        let mut before = None;
-        let measured = measure(&setup, async || {
-            if let Some(server) = &mut server {
-                before = Some(server.moment().await?);
-            }
-            Ok(())
-        })
-        .await;
-        let (mut measured, client) = measured?;
-        let server_cpu_us = spent(&mut server, before.as_ref(), &mut measured).await?;
-        client.end().await?;
-        if server.is_some() {
-            self.server = server;
-        }
-        self.add(case, row, run, measured, server_cpu_us)
+        let measured = observe(Setup { address, database: file, ..setup }, &mut server).await;
+        self.server = self.server.take().or(server);
+        self.add(case, row, run, measured)
     }
 
+    /// Adds a figure, or why there is none: one that failed does not keep the next from being measured.
     fn add(
         &mut self,
         case: &Case,
         row: &str,
         run: u32,
-        measured: Measured,
-        server_cpu_us: Option<i64>,
+        measured: Result<(Measured, Option<i64>)>,
     ) -> Result<()> {
-        let figure = Figure { case: case.clone(), row: row.to_owned(), run, measured, server_cpu_us };
-        self.lines.add(Line::Figure(Box::new(figure)))
+        match measured {
+            Ok((measured, server_cpu_us)) => {
+                let figure = Figure { case: case.clone(), row: row.to_owned(), run, measured, server_cpu_us };
+                self.lines.add(Line::Figure(Box::new(figure)))
+            }
+            Err(error) => {
+                self.failed += 1;
+                eprintln!("FAILED: {row}: {error}");
+                let row = format!("{row} ({})", table::named(case));
+                self.lines.add(Line::Failed(NotRun { row, reason: error.to_string() }))
+            }
+        }
     }
 
     /// Returns the address of a model that does what `setup` says; the same for the whole run.
@@ -442,6 +421,60 @@ async fn measure(setup: &Setup, warm: impl AsyncFnOnce() -> Result<()>) -> Resul
     warm().await?;
     client.go_on().await?;
     Ok((client.value().await?, client))
+}
+
+/// Measures a client that measures itself, on its own file or on a new database of the server.
+async fn observe(setup: Setup, server: &mut Option<Server>) -> Result<(Measured, Option<i64>)> {
+    let mut setup = setup;
+    if let Some(server) = server {
+        setup.database = server.create().await?;
+    }
+    let mut before = None;
+    let (mut measured, client) = measure(&setup, async || {
+        if let Some(server) = server.as_mut() {
+            before = Some(server.moment().await?);
+        }
+        Ok(())
+    })
+    .await?;
+    let server_cpu_us = spent(server, before.as_ref(), &mut measured).await?;
+    client.end().await?;
+    Ok((measured, server_cpu_us))
+}
+
+/// Measures a service while a client asks it: what is told is what the service took, not who asked it.
+async fn serve(
+    program: &Path,
+    model: &str,
+    asking: &Setup,
+    server: &mut Option<Server>,
+) -> Result<(Measured, Option<i64>)> {
+    let database = match server {
+        Some(server) => Some(server.create().await?),
+        None => None,
+    };
+    let service = Service::start(program, model, database.as_deref())?;
+    let setup = Setup {
+        address: service.address.clone(),
+        token: Some(service.token.clone()),
+        bodies: vec![r#"{"message":"hello","thread_id":"THREAD"}"#.to_owned()],
+        ..asking.clone()
+    };
+    let mut before = (0, None);
+    let (mut measured, client) = measure(&setup, async || {
+        let moment = match server.as_mut() {
+            Some(server) => Some(server.moment().await?),
+            None => None,
+        };
+        before = (service.cpu_us(), moment);
+        Ok(())
+    })
+    .await?;
+    measured.cpu_us = service.cpu_us() - before.0;
+    measured.peak_kib = service.peak_kib()?;
+    let server_cpu_us = spent(server, before.1.as_ref(), &mut measured).await?;
+    client.end().await?;
+    Ok((measured, server_cpu_us))
 }
 
 /// Adds what the database's server counted; returns its processor time.

@@ -59,7 +59,7 @@ pub(crate) fn markdown(lines: &[Line]) -> String {
         .iter()
         .filter_map(|line| match line {
             Line::Figure(figure) => Some(figure.as_ref()),
-            Line::About(_) | Line::NotRun(_) => None,
+            Line::About(_) | Line::NotRun(_) | Line::Failed(_) => None,
         })
         .collect();
     let mut text = String::new();
@@ -72,6 +72,7 @@ pub(crate) fn markdown(lines: &[Line]) -> String {
                 about.day, about.commit, about.cores, about.processor, about.load, about.seconds
             ),
             Line::NotRun(not_run) => writeln!(text, "\nNOT RUN: {}: {}", not_run.row, not_run.reason),
+            Line::Failed(failed) => writeln!(text, "\nFAILED: {}: {}", failed.row, failed.reason),
             Line::Figure(_) => Ok(()),
         };
     }
@@ -98,8 +99,8 @@ pub(crate) fn markdown(lines: &[Line]) -> String {
 }
 
 const TURNS: &str = "\
-| model | at once | | CPU µs a turn | × floor | turns/s | of the floor | peak MiB | commits | statements | server's CPU µs |
-|---|---|---|---|---|---|---|---|---|---|---|
+| model | | CPU µs a turn | × floor | turns/s | of the floor | peak MiB | commits | statements | server's CPU µs |
+|---|---|---|---|---|---|---|---|---|---|
 ";
 const LONG: &str = "\
 | one conversation | turns | CPU µs at turn 10 | CPU µs at the last | ratio | peak MiB | stored KiB a turn | commits a turn | statements a turn |
@@ -126,15 +127,23 @@ fn floor<'a>(figures: &[&'a Figure], figure: &Figure) -> Option<&'a Figure> {
     figures.iter().copied().find(|it| it.case == figure.case && it.run == figure.run && it.row == name)
 }
 
-fn turns(figures: &[&Figure], case: &Case) -> String {
-    let (model, at_once) = match case {
-        Case::Turn { delay_ms, whole, at_once } => {
-            (format!("{delay_ms} ms{}", if *whole { ", not streamed" } else { "" }), at_once)
+/// Says in few words what is done: the time the model takes, and how many conversations there are at once.
+pub(crate) fn named(case: &Case) -> String {
+    match case {
+        Case::Turn { delay_ms, whole: false, at_once } | Case::Service { delay_ms, at_once } => {
+            format!("{delay_ms} ms, {at_once} at once")
         }
-        Case::Service { delay_ms, at_once } => (format!("{delay_ms} ms"), at_once),
-        Case::Rows { at_once } => ("none".to_owned(), at_once),
-        Case::Long { .. } | Case::Calls { .. } => return String::new(),
-    };
+        Case::Turn { delay_ms, whole: true, at_once } => {
+            format!("{delay_ms} ms, {at_once} at once, not streamed")
+        }
+        Case::Rows { at_once } => format!("{at_once} at once"),
+        Case::Long { turns } => format!("{turns} turns"),
+        Case::Calls { calls, .. } => format!("{calls} calls"),
+    }
+}
+
+fn turns(figures: &[&Figure], case: &Case) -> String {
+    let model = named(case);
     let mut text = String::new();
     for (name, runs) in rows(figures, case) {
         let (cpu, per_second) = (median(&runs, cpu_us), median(&runs, |figure| Some(figure.per_second())));
@@ -151,7 +160,7 @@ fn turns(figures: &[&Figure], case: &Case) -> String {
             number(median(&runs, |figure| count(figure, figure.measured.statements)), 1),
             number(median(&runs, |figure| Some(figure.per_turn(figure.server_cpu_us? as f64))), 0),
         ];
-        let _ = writeln!(text, "| {model} | {at_once} | {name} | {} |", cells.join(" | "));
+        let _ = writeln!(text, "| {model} | {name} | {} |", cells.join(" | "));
     }
     text
 }
@@ -253,8 +262,12 @@ mod tests {
             figure("reqwest", 2, 20, 40_000),
         ];
         let rows: Vec<String> = markdown(&lines).lines().rev().take(2).map(str::to_owned).collect();
-        assert!(rows[1].starts_with("| 0 ms | 64 | reqwest | 200 | 1.00 |"), "{}", rows[1]);
-        assert!(rows[0].starts_with("| 0 ms | 64 | adjutant | 600 | 3.00 | 5.0 | 50 % |"), "{}", rows[0]);
+        assert!(rows[1].starts_with("| 0 ms, 64 at once | reqwest | 200 | 1.00 |"), "{}", rows[1]);
+        assert!(
+            rows[0].starts_with("| 0 ms, 64 at once | adjutant | 600 | 3.00 | 5.0 | 50 % |"),
+            "{}",
+            rows[0]
+        );
     }
 
     #[test]
