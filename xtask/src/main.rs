@@ -9,6 +9,7 @@
 mod check; // rules of the house
 mod clients; // official clients and a browser against the running binary
 mod dist; // what a person installs without building
+mod instructions; // what a turn takes
 mod measure; // how heavy library and binary are
 mod metadata; // what cargo knows of the workspace
 mod model; // the suite that needs a language model
@@ -30,6 +31,7 @@ cargo xtask clients [NAME]   official clients and a browser against the running 
 cargo xtask dist [archive|rootfs|deb] [--binary FILE]   what a person installs without building, in target/packages; made and tried
 cargo xtask measure   weight of the library with one provider: crates in its tree, CPU seconds of a clean check
 cargo xtask measure binary   weight of the binary, each profile: CPU minutes of a clean build, bytes
+cargo xtask measure turn     instructions of a turn, in memory and on SQLite, counted by valgrind
 ";
 
 fn main() -> ExitCode {
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         ["dist", words @ ..] => dist::Wanted::read(words).and_then(|wanted| dist::run(&wanted)),
         ["measure"] => measure::library(),
         ["measure", "binary"] => measure::binary(),
+        ["measure", "turn"] => instructions::measure(),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

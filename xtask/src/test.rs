@@ -8,7 +8,7 @@ use crate::check::{self, budget};
 use crate::metadata::{self, Package};
 use crate::not_run;
 use crate::steps::{Failure, Steps, cargo, output, root, run as run_command, target};
-use crate::{clients, model, server};
+use crate::{clients, instructions, model, server};
 
 /// The library whose examples are run.
 const LIBRARY: &str = "adjutant";
@@ -219,9 +219,11 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
     });
     if runner.size == Size::Long {
         steps.step("the program with the engine alone", check::program_with_engine);
+        steps.step("benches", benches);
     }
     let Some(adjutant) = shipped else { return };
     steps.step("size of the release binary", || budget::size(&adjutant, budget::RELEASE_BYTES));
+    steps.may_be_skipped("instructions of a turn", instructions::within_limits);
     thread::scope(|scope| {
         // They wait for each other and for a browser's clocks; the model computes.
         let environment = runner.size.environment();
@@ -231,6 +233,16 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
             model::suite(steps, &adjutant, &weights, tests, runner.size == Size::Long);
         }
     });
+}
+
+/// Checks and tests the measurements of `benches/`, a workspace of its own; with and without rig, which doubles its tree.
+fn benches() -> Result<(), Failure> {
+    let manifest = ["--locked", "--manifest-path", "benches/Cargo.toml"];
+    for features in [&[][..], &["--no-default-features"]] {
+        let mut clippy = cargo(["clippy", "--all-targets"]);
+        run_command(clippy.args(manifest).args(features).args(["--", "-D", "warnings"]))?;
+    }
+    run_command(cargo(["test"]).args(manifest))
 }
 
 /// Builds the binary as it ships. `None` if that fails.

@@ -23,7 +23,11 @@ pub(crate) fn run() -> Result<(), Failure> {
     let workspace = metadata::packages()?;
     let files = files::read()?;
     let steps = Steps::begin()?;
-    steps.step("format", || run_command(&mut cargo(["fmt", "--all", "--check"])));
+    steps.step("format", || {
+        run_command(&mut cargo(["fmt", "--all", "--check"]))?;
+        // A workspace of its own.
+        run_command(&mut cargo(["fmt", "--check", "--manifest-path", "benches/Cargo.toml"]))
+    });
     steps.step("arrows between crates", || none(arrows::broken(&workspace)));
     steps.step("packages", || none(packages::incomplete(&workspace)));
     steps.step("what no file may say", || none(files::forbidden(&files, &files::this_machine())));

@@ -1,0 +1,189 @@
+//! Turns of two model calls and one tool call, with a model that answers at once and no socket: what `cargo xtask test all` counts
+//! the instructions of.
+//!
+//! `turns memory|sqlite TURNS`: every turn is a conversation of its own. The tool declares nothing, so that its effect must not
+//! happen twice. SQLite is a file in a temporary folder.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use adjutant_core::port::DeltaStream;
+use adjutant_core::{
+    Arguments, BoxFuture, CallId, Capabilities, Content, Counters, Delta, FinishReason, GenerateRequest,
+    GenerateResponse, LanguageModel, ModelError, ModelId, OutcomeCategory, Part, ProviderId, Role,
+    SchemaSupport, Tool, ToolCall, ToolContext, ToolDefinition, ToolError, Usage,
+};
+use adjutant_runtime::Agent;
+use adjutant_store::sqlite;
+use futures::Stream;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+const USAGE: &str = "usage: turns memory|sqlite TURNS";
+const TOOL: &str = "look_up";
+const ANSWER: [&str; 8] = ["It", " says", " that", " the", " answer", " is", " forty", "-two."];
+
+fn main() -> Result<(), Failure> {
+    let mut arguments = std::env::args().skip(1);
+    let (store, turns) = (arguments.next().ok_or(USAGE)?, arguments.next().ok_or(USAGE)?);
+    let turns: u32 = turns.parse()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(run(&store, turns))
+}
+
+async fn run(store: &str, turns: u32) -> Result<(), Failure> {
+    let folder = tempfile::TempDir::new()?;
+    // The same moment in every run: what is written of it takes as many digits.
+    let now = Timestamp::new(1_790_000_000, 123_456_789)?;
+    let builder = Agent::builder("turns")
+        .model(Canned::new()?)
+        .instruction("You answer questions. Look up what you do not know, then answer in one sentence.")
+        .tool(LookUp::new()?)
+        .clock(move || now);
+    let (agent, opened) = match store {
+        "memory" => (builder.build()?, None),
+        "sqlite" => {
+            let opened = Arc::new(sqlite::Store::open(&folder.path().join("turns.db")).await?);
+            (builder.journal(Arc::clone(&opened), "turns").build()?, Some(opened))
+        }
+        _ => return Err(USAGE.into()),
+    };
+    for _ in 0..turns {
+        let response = agent.run("What is the answer to question number one?").await?;
+        if response.outcome != OutcomeCategory::TaskCompleted || response.tools_used.len() != 1 {
+            return Err(format!("{}: {}", response.outcome, response.content).into());
+        }
+    }
+    if let Some(store) = opened {
+        store.close().await;
+    }
+    Ok(())
+}
+
+/// A model that calls the tool, and then says what it found.
+struct Canned {
+    id: ModelId,
+    capabilities: Capabilities,
+}
+
+impl Canned {
+    fn new() -> Result<Self, Failure> {
+        Ok(Self {
+            id: ModelId { provider: ProviderId::new("canned")?, name: "canned".to_owned() },
+            capabilities: Capabilities {
+                context_window: 128_000,
+                weak_tools: false,
+                response_schema: SchemaSupport::Native,
+                local: false,
+                thinking_allowance: 0,
+                self_hosted: false,
+            },
+        })
+    }
+
+    /// Returns the answer in pieces, the whole one last.
+    fn pieces(&self, request: &GenerateRequest) -> Result<VecDeque<Delta>, ModelError> {
+        let called = request.messages.last().is_some_and(|last| last.role() == Role::Tool);
+        let (mut pieces, content, finish): (VecDeque<_>, _, _) = if called {
+            let pieces = ANSWER.iter().map(|word| Delta::Text((*word).to_owned())).collect();
+            (pieces, Content::Text { text: ANSWER.concat() }, FinishReason::Stop)
+        } else {
+            let (name, arguments) = (TOOL.to_owned(), r#"{"number":1}"#.to_owned());
+            let call = ToolCall {
+                id: CallId::new("call_1").map_err(|error| ModelError::BadRequest {
+                    provider: self.id.provider.clone(),
+                    message: error.to_string(),
+                })?,
+                provider_id: Some("call_1".to_owned()),
+                name: name.clone(),
+                arguments: Arguments::from_iter([("number".to_owned(), json!(1))]),
+                malformed: None,
+            };
+            let piece = Delta::ToolCall { index: 0, name, arguments };
+            (VecDeque::from([piece]), Content::ToolCall(call), FinishReason::ToolCalls)
+        };
+        pieces.push_back(Delta::Finished(GenerateResponse {
+            parts: vec![Part { content, state: None }],
+            finish,
+            usage: Usage { input_tokens: Some(120), output_tokens: Some(12), ..Usage::default() },
+            counters: Counters::default(),
+            cost: None,
+            model: self.id.clone(),
+            losses: Vec::new(),
+        }));
+        Ok(pieces)
+    }
+}
+
+impl LanguageModel for Canned {
+    fn id(&self) -> &ModelId {
+        &self.id
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn generate<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, Result<GenerateResponse, ModelError>> {
+        Box::pin(async move {
+            match self.pieces(request)?.pop_back() {
+                Some(Delta::Finished(response)) => Ok(response),
+                _ => Err(ModelError::BadRequest {
+                    provider: self.id.provider.clone(),
+                    message: "no answer".to_owned(),
+                }),
+            }
+        })
+    }
+
+    fn stream<'a>(&'a self, request: &'a GenerateRequest) -> BoxFuture<'a, Result<DeltaStream, ModelError>> {
+        Box::pin(async move { Ok(Box::pin(Pieces(self.pieces(request)?)) as DeltaStream) })
+    }
+}
+
+/// An answer that is all there.
+struct Pieces(VecDeque<Delta>);
+
+impl Stream for Pieces {
+    type Item = Result<Delta, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.pop_front().map(Ok))
+    }
+}
+
+/// A tool that says nothing of what a repeat would do.
+struct LookUp(ToolDefinition);
+
+impl LookUp {
+    fn new() -> Result<Self, Failure> {
+        let parameters = json!({
+            "type": "object",
+            "properties": { "number": { "type": "integer", "minimum": 0 } },
+            "required": ["number"],
+            "additionalProperties": false
+        });
+        Ok(Self(ToolDefinition::new(TOOL, "Looks up a fact.", parameters)?))
+    }
+}
+
+impl Tool for LookUp {
+    fn definition(&self) -> &ToolDefinition {
+        &self.0
+    }
+
+    fn call<'a>(
+        &'a self,
+        _: &'a ToolContext,
+        arguments: Arguments,
+    ) -> BoxFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move { Ok(json!(format!("Fact {}: forty-two.", arguments["number"]))) })
+    }
+}

@@ -1,0 +1,136 @@
+//! Instructions of a turn, counted by valgrind: a cost that is the same on a busy machine, so that a test can bound it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::check::budget;
+use crate::steps::{Ended, Failure, cargo, run as run_command, target};
+
+/// The program that runs turns, and what it is built with: features of what both packages need are those of the binary as it
+/// ships, so that next to nothing is built twice.
+const BUILD: &[&str] = &[
+    "build",
+    "--quiet",
+    "--release",
+    "--locked",
+    "--package",
+    "adjutant-cli",
+    "--package",
+    "adjutant-durability",
+    "--example",
+    "turns",
+];
+
+/// A run of so many turns less one of so many: what the start takes falls out.
+const TURNS: (u32, u32) = (300, 100);
+
+/// What is counted.
+#[derive(Debug)]
+struct Counted {
+    store: &'static str,
+    /// Instructions of a turn when the limit was last set.
+    recorded: u64,
+    /// How much more may be, in percent: more than the count differs from run to run.
+    tolerance: u64,
+}
+
+const COUNTED: [Counted; 2] = [
+    Counted { store: "memory", recorded: budget::MEMORY_TURN_INSTRUCTIONS, tolerance: 3 },
+    Counted { store: "sqlite", recorded: budget::SQLITE_TURN_INSTRUCTIONS, tolerance: 5 },
+];
+
+/// Counts the instructions of a turn, in memory and on SQLite.
+///
+/// # Errors
+/// If a turn takes more than it may; if something cannot be built or run.
+pub(crate) fn within_limits() -> Result<Ended, Failure> {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        return Ok(Ended::NotRun("it needs valgrind (Debian: apt-get install valgrind)".to_owned()));
+    }
+    let program = build()?;
+    let verdicts = COUNTED.iter().map(|it| it.judge(of_a_turn(&program, it.store)?));
+    let failures: Vec<Failure> = verdicts.filter_map(Result::err).collect();
+    if failures.is_empty() { Ok(Ended::Ok) } else { Err(failures.join("\n")) }
+}
+
+/// Prints the instructions of a turn, in memory and on SQLite.
+///
+/// # Errors
+/// If something cannot be built or run.
+pub(crate) fn measure() -> Result<(), Failure> {
+    let program = build()?;
+    for it in COUNTED {
+        println!("{}: {} instructions a turn", it.store, of_a_turn(&program, it.store)?);
+    }
+    Ok(())
+}
+
+fn build() -> Result<PathBuf, Failure> {
+    run_command(&mut cargo(BUILD.iter().copied()))?;
+    let name = format!("turns{}", std::env::consts::EXE_SUFFIX);
+    Ok(target().join("release").join("examples").join(name))
+}
+
+fn of_a_turn(program: &Path, store: &str) -> Result<u64, Failure> {
+    let (many, few) = TURNS;
+    let folder = target().join("xtask");
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let said = folder.join(format!("instructions-{}.txt", std::process::id()));
+    let count = |turns: u32| {
+        let mut valgrind = Command::new("valgrind");
+        valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--fair-sched=yes"]);
+        valgrind.arg(format!("--log-file={}", said.display())).arg(program);
+        run_command(valgrind.args([store, &turns.to_string()]))?;
+        let words = fs::read_to_string(&said).map_err(|error| format!("{}: {error}", said.display()))?;
+        // Every process has a file of its own; nobody else reads it.
+        let _ = fs::remove_file(&said);
+        collected(&words)
+    };
+    Ok(count(many)?.saturating_sub(count(few)?) / u64::from(many - few))
+}
+
+/// Reads what callgrind says at its end: `==PID== Collected : NUMBER`.
+fn collected(words: &str) -> Result<u64, Failure> {
+    let number = words.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+    number.ok_or_else(|| format!("valgrind counted nothing:\n{words}"))
+}
+
+impl Counted {
+    /// Compares a count with the limit, and says when the limit could be lowered.
+    fn judge(&self, instructions: u64) -> Result<(), Failure> {
+        let Self { store, recorded, tolerance } = self;
+        let limit = recorded + recorded * tolerance / 100;
+        println!("    {store}: {instructions} instructions a turn, {limit} are allowed");
+        if instructions > limit {
+            return Err(format!(
+                "a turn ({store}) takes {instructions} instructions; {recorded} are recorded in xtask/src/check/budget.rs, and \
+                 {tolerance} % more are allowed"
+            ));
+        }
+        if instructions < recorded - recorded * tolerance / 100 {
+            println!("    a turn has become cheaper: lower the limit in xtask/src/check/budget.rs");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_read_and_none_is_a_failure() {
+        assert_eq!(collected("==7== Events    : Ir\n==7== Collected : 1234567\n==7== \n"), Ok(1_234_567));
+        assert!(collected("valgrind: cannot execute").is_err());
+    }
+
+    #[test]
+    fn more_than_the_tolerance_is_a_failure() {
+        let counted = Counted { store: "memory", recorded: 1000, tolerance: 3 };
+        assert_eq!(counted.judge(1030), Ok(()));
+        assert_eq!(counted.judge(10), Ok(()));
+        let failure = counted.judge(1031).unwrap_err();
+        assert!(failure.contains("1031") && failure.contains("1000"), "{failure}");
+    }
+}
