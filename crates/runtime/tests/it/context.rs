@@ -19,7 +19,7 @@ fn agent(replies: Vec<Reply>) -> (Agent, ScriptedModel) {
         Ok(json!((0..LONG / 8).map(|line| format!("{line:07} ")).collect::<String>()))
     });
     let tool = tool.unwrap().annotated(Annotations { read_only: true, ..Annotations::default() });
-    let model = ScriptedModel::new(replies);
+    let model = ScriptedModel::new(replies).with_requests_kept(usize::MAX);
     let window = Capabilities { context_window: 32_768, ..model.capabilities().clone() };
     let model = model.with_capabilities(window);
     let agent = builder(model.clone()).tool(tool).tool(ReadResult::new(store.clone()));

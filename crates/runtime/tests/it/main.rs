@@ -34,7 +34,7 @@ use serde_json::{Value, json};
 
 /// An agent with the task tools over `tasks`, and its model for inspection.
 fn task_agent(tasks: &Arc<InMemory>, replies: impl IntoIterator<Item = Reply>) -> (Agent, ScriptedModel) {
-    let model = ScriptedModel::new(replies);
+    let model = ScriptedModel::new(replies).with_requests_kept(usize::MAX);
     let agent =
         builder(model.clone()).tools(task_tools(tasks.clone())).journal(tasks.clone(), "test").build();
     (agent.unwrap(), model)
