@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::RunError;
 use crate::agent::Inner;
-use crate::faults::lease;
+use crate::faults::{boundary, lease};
 use crate::log::Log;
 use crate::recent::{Recent, Remembered};
 
@@ -116,6 +116,7 @@ pub(crate) async fn open(
                 continue;
             }
         };
+        boundary("the conversation is ours, nothing of it done");
         let (remembered, inbox) = Remembered::with(remembered, newer, inner.limits.history_messages_max);
         return Ok(Some(Opened { held, log: Log::new(remembered, inbox), taken_over }));
     }

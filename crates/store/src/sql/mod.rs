@@ -72,6 +72,9 @@ pub(crate) fn placed(error: StoreError, place: &dyn std::fmt::Display) -> StoreE
             StoreError::Unreadable { message: format!("{place}: {message}") }
         }
         StoreError::Unusable { message } => StoreError::Unusable { message: format!("{place}: {message}") },
+        StoreError::Unavailable { message } => {
+            StoreError::Unavailable { message: format!("{place}: {message}") }
+        }
         other => other,
     }
 }

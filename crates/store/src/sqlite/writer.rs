@@ -22,9 +22,25 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Calls that wait for the thread. Further callers wait until they can join them.
 const QUEUE: usize = 1024;
 
-/// A thread with a connection of its own. It ends when this is dropped, after what was handed to it.
+/// A thread with a connection of its own. It ends when this is dropped, after what was handed to it, and is waited for: a process
+/// that ended in the middle of closing would leave the files beside the database in a state that cannot be read where nothing
+/// may be written.
 #[derive(Debug)]
-pub(super) struct Writer(mpsc::Sender<Message>);
+pub(super) struct Writer {
+    /// `None`: it is being dropped.
+    sender: Option<mpsc::Sender<Message>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.sender = None;
+        if let Some(thread) = self.thread.take().filter(|it| it.thread().id() != thread::current().id()) {
+            // A thread that broke down has ended, too.
+            let _ = thread.join();
+        }
+    }
+}
 
 enum Message {
     Write(Box<dyn Job>),
@@ -39,7 +55,8 @@ impl Writer {
         let thread = Thread { rows, queue: Queue { receiver, held: None } };
         let started = thread::Builder::new().name("adjutant-sqlite".to_owned()).spawn(move || thread.run());
         let failed = |error| StoreError::Unavailable { message: format!("no thread to write with: {error}") };
-        started.map(|_| Self(sender)).map_err(failed)
+        let writer = |thread| Self { sender: Some(sender), thread: Some(thread) };
+        started.map(writer).map_err(failed)
     }
 
     /// Does work in a transaction. It is done even if the caller leaves meanwhile, unless it has not begun by then.
@@ -80,11 +97,12 @@ impl Writer {
     /// How many calls wait for the thread.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
-        self.0.max_capacity() - self.0.capacity()
+        self.sender.as_ref().map_or(0, |sender| sender.max_capacity() - sender.capacity())
     }
 
     async fn send(&self, message: Message) -> Result<(), Failure> {
-        self.0.send(message).await.map_err(|_| closed())
+        let sender = self.sender.as_ref().ok_or_else(closed)?;
+        sender.send(message).await.map_err(|_| closed())
     }
 }
 
