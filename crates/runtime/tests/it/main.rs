@@ -7,6 +7,7 @@ mod call;
 mod cancel;
 mod confirmation;
 mod context;
+mod cost;
 mod dispatch;
 mod doubt;
 mod fresh;
