@@ -1,6 +1,6 @@
 //! What the journal costs beside the bare database: turns with one tool call, as the runtime journals them, against the
 //! same rows inserted by hand with the same number of commits into tables of the same schema. Both in one run, taking
-//! turns, on SQLite and on PostgreSQL. Then as many turns at once as [`WRITERS`], and how many commits that takes.
+//! turns, on SQLite and on PostgreSQL. Then as many turns at once as there are writers, and how many commits that takes.
 //!
 //! `cargo run --release -p adjutant-store --example journal_cost [TURNS]`
 //!

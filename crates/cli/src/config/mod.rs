@@ -95,6 +95,10 @@ pub(crate) struct Settings {
     /// Where everything is kept.
     pub(crate) database: Database,
     /// Connections of this process to it, at most, if it is a server. 0: the store's own number.
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(dead_code, reason = "only a server has several connections")
+    )]
     pub(crate) pool_max: u32,
     pub(crate) serve: Serve,
     pub(crate) budgets: Budgets,

@@ -27,6 +27,7 @@ pub(crate) struct Migrations {
 
 impl Migrations {
     /// Returns the version this program knows.
+    #[cfg(feature = "sqlite")]
     pub(crate) fn newest(&self) -> i64 {
         self.since.last().unwrap_or(&self.prefix).0
     }

@@ -76,7 +76,7 @@ where
         assert_eq!(spent.tokens, known["tokens_spent"].as_u64().unwrap());
         assert_eq!(store.tokens(Some(&user)).await.unwrap().len(), known["tokens"]);
     }
-    let scope = MemoryScope { user: UserId::local(), vault: "/home/ana/vault".to_owned() };
+    let scope = MemoryScope { user: UserId::local(), vault: "/srv/ana/vault".to_owned() };
     assert_eq!(store.newest(&scope, 9).await.unwrap().len(), read["memory_changes"]);
     assert_eq!(store.unsettled(&agent, None).await.unwrap().len(), UNSETTLED);
     assert_eq!(store.unsettled(&other, None).await.unwrap(), []);
