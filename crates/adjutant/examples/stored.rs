@@ -33,7 +33,7 @@ async fn main() -> adjutant::Result<()> {
     for response in agent.resume(None).await? {
         println!("finished what a crash left open: {}", response.content);
     }
-    let reloaded = agent.context(&context.key()).await?;
+    let reloaded = agent.context(&agent.key(&context)).await?;
     assert_eq!(reloaded.history, context.history);
     println!("{} messages remembered", reloaded.history.len());
     store.close().await;

@@ -533,6 +533,9 @@ pub(crate) struct LogFilter {
     /// Only those in which this tool was executed
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
+    /// Only those of this agent [default: of all]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
     /// Whose they are [default: local, you]
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,

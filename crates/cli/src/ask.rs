@@ -64,7 +64,7 @@ pub(crate) async fn run(
     if options.json {
         screen.answer_line(&json_line(&Report::of(&response, talk.agent.model().id().to_string())));
     }
-    talk.desk.log(&*talk.store, &context.key(), screen).await;
+    talk.desk.log(&*talk.store, &talk.agent.key(&context), screen).await;
     let exit = talk.exit(&response);
     talk.leave().await;
     Ok(exit)

@@ -150,7 +150,7 @@ async fn run_case(
     let response = agent.run_in(&mut context, case.input.as_str()).await?;
     let seconds = start.elapsed().as_secs_f64();
 
-    let events = store.load(&context.key()).await?.events;
+    let events = store.load(&agent.key(&context)).await?.events;
     let observed = Observed {
         decision: response.decision.kind,
         executed: executed(&events),

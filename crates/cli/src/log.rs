@@ -7,8 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use adjutant_core::{
-    ConversationKey, Cost, DecisionFilter, DecisionRecord, OutcomeCategory, Step, ToolInvocationRecord,
-    TurnId, UserId, trace,
+    Cost, DecisionFilter, DecisionRecord, OutcomeCategory, Step, ToolInvocationRecord, TurnId, UserId, trace,
 };
 use comfy_table::{ContentArrangement, Table, presets};
 use jiff::Timestamp;
@@ -60,7 +59,7 @@ pub(crate) async fn run(
             let user = user.map_err(|error| CliError::usage(format!("--user: {error}")))?;
             let decision = find(&*store, &user, id.as_deref()).await?;
             let calls = store.tool_invocations(&user, decision.id).await?;
-            let loaded = store.load(&ConversationKey { user, conversation: decision.conversation }).await?;
+            let loaded = store.load(&decision.key()).await?;
             let steps = trace(&loaded.events, decision.id, settings.log_content);
             if json {
                 let shown = json!({ "decision": decision, "tool_invocations": calls, "steps": steps });
@@ -112,7 +111,7 @@ pub(crate) async fn show_turn(
 ) -> Result<(), CliError> {
     let decision = find(store, user, Some(&turn.to_string())).await?;
     let calls = store.tool_invocations(user, decision.id).await?;
-    let key = ConversationKey { user: user.clone(), conversation: decision.conversation };
+    let key = decision.key();
     let loaded = store.load(&key).await?;
     show(screen, &decision, &calls, &trace(&loaded.events, decision.id, settings.log_content));
     Ok(())
@@ -230,6 +229,8 @@ fn show(screen: &Screen, decision: &DecisionRecord, calls: &[ToolInvocationRecor
     let field = |name: &str, value: &str| screen.answer_line(&format!("{name:14} {}", clip(value, 2_000)));
     field("turn", &decision.id.to_string());
     field("conversation", &decision.conversation.to_string());
+    let version = decision.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+    field("agent", &format!("{}{version}", decision.agent));
     if let Some(request) = &decision.request_id {
         field("request", request);
     }

@@ -145,7 +145,7 @@ fn other_answer(call: &PendingCall) -> CliError {
 async fn waiting(store: &dyn Store) -> Result<Vec<Waiting>, CliError> {
     let user = UserId::local();
     let mut all = Vec::new();
-    for (key, _) in store.parked(Some(&user)).await? {
+    for (key, _) in store.parked(&store::agent_name(), Some(&user)).await? {
         let loaded = store.load(&key).await?;
         let calls = conversation::pending(&loaded.events);
         all.extend(calls.into_iter().map(|call| Waiting { key: key.clone(), call }));

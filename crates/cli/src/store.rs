@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use adjutant_core::Budgets;
 use adjutant_core::port::{
     BudgetStore, ConversationStore, Journal, LogStore, MemoryLedger, StoreError, TaskStore, TokenStore,
 };
+use adjutant_core::{AgentName, Budgets, ConversationId, ConversationKey, UserId};
 #[cfg(feature = "postgres")]
 use adjutant_store::postgres;
 use adjutant_store::{Maintenance, sqlite, worker_id};
@@ -23,6 +23,17 @@ pub(crate) trait Store: Work + TokenStore + MemoryLedger + Maintenance {}
 
 impl<S: Work + TokenStore + MemoryLedger + Maintenance> Store for S {}
 
+/// Returns the name under which every command keeps its conversations: the terminal's assistant, the task assistant and
+/// `serve` are instructions of one agent, so that what was begun with one of them goes on with another.
+pub(crate) fn agent_name() -> AgentName {
+    AgentName::adjutant()
+}
+
+/// Returns the key of one of a user's conversations.
+pub(crate) fn key_of(user: &UserId, conversation: ConversationId) -> ConversationKey {
+    ConversationKey { agent: agent_name(), user: user.clone(), conversation }
+}
+
 /// Opens the database of the settings.
 ///
 /// # Errors
@@ -34,7 +45,8 @@ pub(crate) async fn open(settings: &Settings) -> Result<Arc<dyn Store>, CliError
         }
         #[cfg(feature = "postgres")]
         Database::Postgres(address) => {
-            Arc::new(postgres::Store::connect(address, 0).await?.with_log_content(settings.log_content))
+            let store = postgres::Store::connect(address, settings.pool_max).await?;
+            Arc::new(store.with_log_content(settings.log_content))
         }
         #[cfg(not(feature = "postgres"))]
         Database::Postgres(_) => return Err(no_postgres()),

@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adjutant_core::port::{ConversationFilter, ConversationStore};
-use adjutant_core::{
-    AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, PromptProgress, UserId,
-};
+use adjutant_core::{AgentResponse, Answer, CancellationToken, LanguageModel, PromptProgress, UserId};
 use adjutant_mcp::client::Servers;
 use adjutant_runtime::{Agent, RunContext, RunStream};
 
@@ -162,17 +160,21 @@ impl<'a> Talk<'a> {
     /// The conversation a talk begins in.
     pub(crate) async fn context(&self, start: Start) -> Result<RunContext, CliError> {
         if let Start::In(conversation) = start {
-            let key = ConversationKey { user: self.user.clone(), conversation };
+            let key = store::key_of(&self.user, conversation);
             return Ok(self.agent.context(&key).await?);
         }
         if start == Start::Newest {
-            if let Some(newest) =
-                ConversationStore::list(&*self.store, &self.user, &ConversationFilter::newest(1))
-                    .await?
-                    .into_iter()
-                    .next()
+            if let Some(newest) = ConversationStore::list(
+                &*self.store,
+                &store::agent_name(),
+                &self.user,
+                &ConversationFilter::newest(1),
+            )
+            .await?
+            .into_iter()
+            .next()
             {
-                let key = ConversationKey { user: self.user.clone(), conversation: newest.id };
+                let key = store::key_of(&self.user, newest.id);
                 return Ok(self.agent.context(&key).await?);
             }
             self.screen.note("there is no conversation yet; this is the first");
@@ -333,7 +335,7 @@ impl<'a> Talk<'a> {
         if !self.goes_on {
             return None;
         }
-        let used = self.agent.context_use(&context.key()).await.ok()?;
+        let used = self.agent.context_use(&self.agent.key(context)).await.ok()?;
         context_meter(u64::from(used.total()), u64::from(used.usable()))
     }
 

@@ -79,8 +79,9 @@ fn find(all: Vec<Open>, id: &str) -> Result<Open, CliError> {
 
 /// What waits for a person, and what nobody alive works on.
 async fn open(store: &dyn Store) -> Result<Vec<Open>, CliError> {
-    let mut keys = store.unsettled(None).await?;
-    for (key, _) in store.parked(None).await? {
+    let agent = store::agent_name();
+    let mut keys = store.unsettled(&agent, None).await?;
+    for (key, _) in store.parked(&agent, None).await? {
         if !keys.contains(&key) {
             keys.push(key);
         }

@@ -150,6 +150,7 @@ pub(crate) fn diana(
 
 /// What makes one assistant different from another.
 struct Parts {
+    /// What people read; conversations are kept under [`store::agent_name`].
     name: &'static str,
     description: &'static str,
     instruction: String,
@@ -172,7 +173,9 @@ fn builder(
         ..GenerationConfig::default()
     };
     let examples = WeakTools::from_jsonl(EXAMPLES).map_err(|error| CliError::failed(error.to_string()))?;
-    let mut agent = Agent::builder(name)
+    let mut agent = Agent::builder(store::agent_name())
+        .display_name(name)
+        .version(env!("CARGO_PKG_VERSION"))
         .description(description)
         .instruction(instruction)
         .tools(tools)

@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::confirmation::{Answer, PendingCall, Verdict};
 use crate::cost::Cost;
 use crate::decision::{AgentDecision, Notice, OutcomeCategory, TurnError};
 use crate::error::ModelError;
-use crate::id::{CallId, IdempotencyKey, InputId, ModelId, TurnId};
+use crate::id::{AgentName, CallId, IdempotencyKey, InputId, ModelId, TurnId};
 use crate::limits::TurnLimits;
 use crate::message::Message;
 use crate::model::{GenerateResponse, Usage};
@@ -121,6 +121,19 @@ pub struct Recorded {
     pub event: Event,
 }
 
+impl Recorded {
+    /// Gives events consecutive places from `first` on, and all of them the same time.
+    #[must_use]
+    pub fn sequence(first: u64, at: Timestamp, events: &[Event]) -> Vec<Self> {
+        let place = |(behind, event): (usize, &Event)| Self {
+            seq: first.saturating_add(behind as u64),
+            at,
+            event: event.clone(),
+        };
+        events.iter().enumerate().map(place).collect()
+    }
+}
+
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -135,6 +148,18 @@ pub enum Event {
     TurnStarted {
         /// The turn.
         turn: TurnId,
+        /// The agent that started it. `None` in journals of before that was written down: `adjutant`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentName>,
+        /// The agent's version, as its developer numbers them. `None`: it has none, or it was not written down.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<String>,
+        /// What the caller wrote beside the input, for whoever reads the journal. No model reads it.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        metadata: Map<String, Value>,
+        /// What memory put before the words of this message.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        told: Vec<Told>,
         /// The input it took.
         input: InputId,
         /// When that was accepted. `None` in journals of before that was written down.
@@ -358,6 +383,17 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// A layer or a policy decided something. It is kept for whoever asks why; the turn itself does not depend on it.
+    Decided {
+        /// The turn.
+        turn: TurnId,
+        /// The name of what decided.
+        by: String,
+        /// The point at which it was asked.
+        point: String,
+        /// The decision.
+        value: Value,
+    },
     /// The person ended the session in which they talked. The conversation can be taken up again: the next input does.
     SessionEnded {},
     /// The turn ended.
@@ -370,6 +406,16 @@ pub enum Event {
         /// How.
         end: TurnEnd,
     },
+}
+
+/// A piece of memory that is sent before the words of one message, with the same bytes in every later request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// The id of the fact, note or conversation it comes from, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The text as the model reads it.
+    pub text: String,
 }
 
 /// What the gate said to a call.
@@ -487,6 +533,7 @@ impl Event {
             | Self::AnswerUnclear { turn, .. }
             | Self::InputQueued { turn, .. }
             | Self::TurnTakenUp { turn, .. }
+            | Self::Decided { turn, .. }
             | Self::TurnFinished { turn, .. } => Some(*turn),
             Self::ConversationSummarized { turn, .. } | Self::SummaryFailed { turn, .. } => *turn,
         }
@@ -514,6 +561,7 @@ impl Event {
             | Self::SessionEnded {}
             | Self::InputQueued { .. }
             | Self::TurnTakenUp { .. }
+            | Self::Decided { .. }
             | Self::TurnParked { .. } => None,
         }
     }
@@ -540,6 +588,7 @@ impl Event {
             Self::DoubtResolved { call, attempt, .. } => Some(attempt_step(call, *attempt)),
             Self::InputQueued { input, .. } => Some(format!("queued/{input}")),
             Self::CallStarted { .. }
+            | Self::Decided { .. }
             | Self::TurnTakenUp { .. }
             | Self::ConversationSummarized { turn: None, .. }
             | Self::SummaryFailed { turn: None, .. }
@@ -573,6 +622,7 @@ impl Event {
             Self::InputIgnored { .. } => "input_ignored",
             Self::InputQueued { .. } => "input_queued",
             Self::TurnTakenUp { .. } => "turn_taken_up",
+            Self::Decided { .. } => "decided",
             Self::SessionEnded {} => "session_ended",
             Self::TurnFinished { .. } => "turn_finished",
         }

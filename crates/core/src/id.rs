@@ -1,6 +1,7 @@
 //! Names of things: who, where, which.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ macro_rules! text_id {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Takes the text as it is.
@@ -26,7 +27,7 @@ macro_rules! text_id {
             /// [`Empty`] if nothing but white space is in it.
             pub fn new(text: impl Into<String>) -> Result<Self, Empty> {
                 let text = text.into();
-                if text.trim().is_empty() { Err(Empty { what: $what }) } else { Ok(Self(text)) }
+                if text.trim().is_empty() { Err(Empty { what: $what }) } else { Ok(Self(text.into())) }
             }
 
             /// The text.
@@ -44,7 +45,7 @@ macro_rules! text_id {
 
         impl From<$name> for String {
             fn from(id: $name) -> Self {
-                id.0
+                id.0.as_ref().to_owned()
             }
         }
 
@@ -75,7 +76,8 @@ text_id!(
     ProviderId, "a provider name"
 );
 text_id!(
-    /// What an agent is called.
+    /// The name of an agent: part of the key of each of its conversations, so that another agent on the same store leaves
+    /// them alone. Changing it gives up the conversations; what people read is the display name.
     AgentName, "an agent name"
 );
 text_id!(
@@ -87,7 +89,7 @@ impl CallId {
     /// The id of the `index`th call of a response, before the turn machine mints the final one.
     #[must_use]
     pub(crate) fn provisional(index: usize) -> Self {
-        Self(format!("provisional_{index}"))
+        Self(format!("provisional_{index}").into())
     }
 
     /// The `number`th call of a turn.
@@ -95,14 +97,14 @@ impl CallId {
     pub(crate) fn minted(turn: TurnId, number: u32) -> Self {
         // The tail of a version 7 UUID is its random part; 40 characters is the strictest wire's limit.
         let hex = turn.0.simple().to_string();
-        Self(format!("call_{}_{number}", hex.get(16..).unwrap_or(&hex)))
+        Self(format!("call_{}_{number}", hex.get(16..).unwrap_or(&hex)).into())
     }
 }
 
 impl From<uuid::Uuid> for InputId {
     /// Names an input by a UUID, for whoever has no name of their own for it.
     fn from(id: uuid::Uuid) -> Self {
-        Self(id.to_string())
+        Self(id.to_string().into())
     }
 }
 
@@ -110,7 +112,7 @@ impl IdempotencyKey {
     /// The key of one call: conversation, turn and call, never the arguments.
     #[must_use]
     pub fn of(conversation: ConversationId, turn: TurnId, call: &CallId) -> Self {
-        Self(format!("{conversation}/{turn}/{call}"))
+        Self(format!("{conversation}/{turn}/{call}").into())
     }
 }
 
@@ -118,7 +120,15 @@ impl UserId {
     /// The one user of a machine without authentication: `local`.
     #[must_use]
     pub fn local() -> Self {
-        Self("local".to_owned())
+        Self("local".into())
+    }
+}
+
+impl AgentName {
+    /// Returns `adjutant`: the agent of the product, and of conversations from before names were recorded.
+    #[must_use]
+    pub fn adjutant() -> Self {
+        Self("adjutant".into())
     }
 }
 
@@ -168,10 +178,12 @@ impl ConversationId {
     }
 }
 
-/// A conversation together with its owner. Every store looks things up by both, so that one user's id never opens
-/// another user's conversation.
+/// A conversation together with its agent and its owner. Every store looks things up by all three, so that an id never
+/// opens a conversation of another user or of another agent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ConversationKey {
+    /// The agent it is held with.
+    pub agent: AgentName,
     /// The owner.
     pub user: UserId,
     /// The conversation.
@@ -191,8 +203,7 @@ impl ModelId {
     /// Returns the id that stands where no model is asked: `none/none`.
     #[must_use]
     pub fn none() -> Self {
-        let none = || "none".to_owned();
-        Self { provider: ProviderId(none()), name: none() }
+        Self { provider: ProviderId("none".into()), name: "none".to_owned() }
     }
 
     /// # Errors

@@ -29,6 +29,7 @@ mod summary; // what stands for old turns
 mod task; // what the task assistant keeps
 mod title; // what a conversation is called
 mod tool; // what can be called
+mod tool_set; // the tools of a request
 mod trace; // where the time of a turn went
 mod transcript; // what was said, to be read again
 pub mod turn; // what happens next
@@ -61,6 +62,7 @@ pub use task::*;
 pub use title::{TITLE_CHARS_MAX, given_title, title};
 pub use tokio_util::sync::CancellationToken;
 pub use tool::*;
+pub use tool_set::ToolSet;
 pub use trace::{Step, StepKind, trace};
 pub use transcript::{TranscriptCall, TranscriptMessage, transcript};
 pub use visible::{is_control, is_hidden, visible};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::cost::{self, Cost};
 use crate::decision::{DecisionKind, Notice, OutcomeCategory, TurnError, UserIntent};
 use crate::event::Event;
-use crate::id::{CallId, ConversationId, ConversationKey, ModelId, TurnId, UserId};
+use crate::id::{AgentName, CallId, ConversationId, ConversationKey, ModelId, TurnId, UserId};
 use crate::model::Usage;
 use crate::port::Cursor;
 use crate::redact::LogContent;
@@ -17,6 +17,12 @@ use crate::tool::{Arguments, ToolResult};
 pub struct DecisionRecord {
     /// The turn's id.
     pub id: TurnId,
+    /// The agent that made it.
+    #[serde(default = "AgentName::adjutant")]
+    pub agent: AgentName,
+    /// The agent's version then, as its developer numbers them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// Its conversation.
     pub conversation: ConversationId,
     /// Whose turn it was.
@@ -69,11 +75,14 @@ impl DecisionRecord {
     /// The row a `TurnStarted` opens. `None` for any other event. `content`: how much of what was said is written down.
     #[must_use]
     pub fn open(key: &ConversationKey, at: Timestamp, event: &Event, content: LogContent) -> Option<Self> {
-        let Event::TurnStarted { turn, request_id, message, message_chars, model, .. } = event else {
+        let Event::TurnStarted { turn, version, request_id, message, message_chars, model, .. } = event
+        else {
             return None;
         };
         Some(Self {
             id: *turn,
+            agent: key.agent.clone(),
+            version: version.clone(),
             conversation: key.conversation,
             user: key.user.clone(),
             request_id: request_id.clone(),
@@ -97,6 +106,16 @@ impl DecisionRecord {
             raw_response: None,
             notices: Vec::new(),
         })
+    }
+
+    /// Returns the key of its conversation.
+    #[must_use]
+    pub fn key(&self) -> ConversationKey {
+        ConversationKey {
+            agent: self.agent.clone(),
+            user: self.user.clone(),
+            conversation: self.conversation,
+        }
     }
 
     /// Its place in the list, to go on behind it.
@@ -126,6 +145,7 @@ impl DecisionRecord {
             | Event::InputIgnored { .. }
             | Event::InputQueued { .. }
             | Event::TurnTakenUp { .. }
+            | Event::Decided { .. }
             | Event::SessionEnded {}
             | Event::HistorySet { .. } => false,
         }
@@ -241,6 +261,8 @@ impl ToolInvocationRecord {
 /// Which decisions to list, newest first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DecisionFilter {
+    /// Only those of this agent.
+    pub agent: Option<AgentName>,
     /// Only this outcome.
     pub outcome: Option<OutcomeCategory>,
     /// Only this conversation.

@@ -1,6 +1,9 @@
 //! What is said: messages of ordered parts, as the seeds' rules allow them.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::id::{CallId, ModelId};
@@ -136,12 +139,42 @@ impl Part {
     }
 }
 
-/// One message. A value that exists keeps the rules of its role.
+/// One message. A value that exists keeps the rules of its role. A clone shares the parts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "crate::message_json::RawMessage")]
 pub struct Message {
     role: Role,
-    parts: Vec<Part>,
+    #[serde(serialize_with = "shared")]
+    parts: Arc<Parts>,
+}
+
+/// The pieces of a message: never changed, so that copies of a message share them.
+struct Parts {
+    list: Vec<Part>,
+    /// The JSON texts of [`Message::json_text`], by part; empty until one is asked for.
+    texts: OnceLock<Box<[OnceLock<Box<str>>]>>,
+}
+
+impl PartialEq for Parts {
+    fn eq(&self, other: &Self) -> bool {
+        self.list == other.list
+    }
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.list.fmt(f)
+    }
+}
+
+impl Serialize for Parts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.list.serialize(serializer)
+    }
+}
+
+fn shared<S: Serializer>(parts: &Arc<Parts>, serializer: S) -> Result<S::Ok, S::Error> {
+    parts.as_ref().serialize(serializer)
 }
 
 /// Why parts cannot be a message of that role.
@@ -224,7 +257,9 @@ impl Message {
             {
                 Err(InvalidMessage::NotOneResult)
             }
-            Role::System | Role::User | Role::Assistant | Role::Tool => Ok(Self { role, parts }),
+            Role::System | Role::User | Role::Assistant | Role::Tool => {
+                Ok(Self { role, parts: Arc::new(Parts { list: parts, texts: OnceLock::new() }) })
+            }
         }
     }
 
@@ -273,24 +308,45 @@ impl Message {
     /// The pieces, in order.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
-        &self.parts
+        &self.parts.list
+    }
+
+    /// Returns what requests hold of a call or of a result, by its place among the parts: the arguments as JSON text, or what
+    /// the model reads of the result ([`ToolResult::to_text`]). It is made once for a message and its clones. Empty for any
+    /// other part.
+    #[must_use]
+    pub fn json_text(&self, at: usize) -> &str {
+        let list = &self.parts.list;
+        let Some(part) = list.get(at) else { return "" };
+        if let Content::ToolResult { result, .. } = &part.content
+            && let Some(words) = result.words()
+        {
+            return words;
+        }
+        let texts = self.parts.texts.get_or_init(|| list.iter().map(|_| OnceLock::new()).collect());
+        let make = || match &part.content {
+            Content::ToolCall(call) => serde_json::to_string(&call.arguments).unwrap_or_default(),
+            Content::ToolResult { result, .. } => result.to_text(),
+            _ => String::new(),
+        };
+        texts.get(at).map_or("", |text| text.get_or_init(|| make().into()))
     }
 
     /// All text parts, joined as they stand. Thinking and refusals are not text.
     #[must_use]
     pub fn text(&self) -> String {
-        text_of(&self.parts)
+        text_of(self.parts())
     }
 
     /// The calls in it, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
-        calls_of(&self.parts)
+        calls_of(self.parts())
     }
 
     /// The result in it, if it is a tool message.
     #[must_use]
     pub fn tool_result(&self) -> Option<(&CallId, &str, &ToolResult)> {
-        self.parts.iter().find_map(|part| match &part.content {
+        self.parts().iter().find_map(|part| match &part.content {
             Content::ToolResult { call_id, name, result } => Some((call_id, name.as_str(), result)),
             Content::Text { .. }
             | Content::Thinking { .. }

@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::cost::Cost;
 use crate::id::ModelId;
 use crate::message::{Message, Part, calls_of, text_of};
-use crate::tool::{ToolCall, ToolDefinition};
+use crate::tool::ToolCall;
+use crate::tool_set::ToolSet;
 
 /// A setting outside its range.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -111,13 +112,14 @@ pub struct GenerationConfig {
     pub verbatim: bool,
 }
 
-/// Everything one model call needs. The same request encodes to the same bytes.
+/// Everything one model call needs. The same request encodes to the same bytes. A clone shares the messages' parts and the
+/// tools.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GenerateRequest {
     /// The transcript, the instruction first.
     pub messages: Vec<Message>,
     /// What the model may call.
-    pub tools: Vec<ToolDefinition>,
+    pub tools: ToolSet,
     /// How the answer is generated.
     pub config: GenerationConfig,
     /// JSON Schema the whole answer must fit, if it must.
@@ -132,7 +134,7 @@ impl GenerateRequest {
     pub fn new(messages: Vec<Message>) -> Self {
         Self {
             messages,
-            tools: Vec::new(),
+            tools: ToolSet::default(),
             config: GenerationConfig::default(),
             response_schema: None,
             time_left: None,

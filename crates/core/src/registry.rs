@@ -1,12 +1,13 @@
 //! The tools an agent has: looked up by name, described to models, checked once.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
 use crate::id::UserId;
 use crate::schema::Schema;
 use crate::tool::{Arguments, InvalidTool, Reference, Tool, ToolDefinition, ToolError, ToolName};
+use crate::tool_set::ToolSet;
 
 /// Names that no tool can have: the control functions of the turn, and the words of a weak model for them that would pass
 /// as a tool's name.
@@ -16,6 +17,8 @@ pub const RESERVED: &[&str] = &["ask_user", "decline", "reply", "unclear"];
 #[derive(Clone, Default)]
 pub struct ToolRegistry {
     tools: Vec<Entry>,
+    /// All definitions, as requests hold them.
+    all: OnceLock<ToolSet>,
 }
 
 #[derive(Clone)]
@@ -59,6 +62,7 @@ impl ToolRegistry {
         let schema = Schema::compile(&definition.parameters)
             .map_err(|error| InvalidTool::Schema { name, reason: error.to_string() })?;
         self.tools.push(Entry { tool, schema: Arc::new(schema) });
+        self.all = OnceLock::new();
         Ok(())
     }
 
@@ -100,6 +104,13 @@ impl ToolRegistry {
             .filter(|definition| names.is_none_or(|names| names.contains(&definition.name.as_str())))
             .cloned()
             .collect()
+    }
+
+    /// Returns what models are told of all tools, in order. Every call returns the same set until another tool is
+    /// registered.
+    #[must_use]
+    pub fn tool_set(&self) -> ToolSet {
+        self.all.get_or_init(|| self.definitions(None).into()).clone()
     }
 
     /// A markdown list of the tools, for an instruction.

@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::conversation;
+use crate::conversation::Conversation;
 use crate::event::{Event, Recorded};
 use crate::message::{Content, Message, Part, Role};
-use crate::turn::trim;
 
 /// Around the words of a summary, in the message that carries it.
 const MARK: &str = "earlier_conversation";
@@ -74,15 +73,11 @@ impl Recalled {
     }
 }
 
-/// What the next turn is given of the past: the last summary and what was said since, of that no more than `messages_max`
-/// user and assistant messages (see [`trim`]).
+/// Returns what the next turn is given of the past: the last summary and what was said since, of that no more than
+/// `messages_max` user and assistant messages (see [`trim`](crate::turn::trim)).
 #[must_use]
 pub fn recalled(events: &[Recorded], messages_max: Option<usize>) -> Recalled {
-    let history = conversation::history(events);
-    let summary = last_summary(events).filter(|summary| summary.summarized_at <= history.len()).cloned();
-    let said_since = &history[summary.as_ref().map_or(0, |summary| summary.summarized_at)..];
-    let messages = trim(said_since, messages_max).to_vec();
-    Recalled { summary, from: history.len() - messages.len(), messages }
+    Conversation::of(messages_max, events.iter().cloned()).recalled_now()
 }
 
 /// The summary that stands for the oldest turns now, if there is one.

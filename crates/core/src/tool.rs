@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
 use crate::confirmation::fingerprint;
-use crate::id::{CallId, ConversationId, Empty, IdempotencyKey, TurnId, UserId};
+use crate::id::{AgentName, CallId, ConversationId, ConversationKey, Empty, IdempotencyKey, TurnId, UserId};
 
 /// Arguments of a call: always a JSON object.
 pub type Arguments = Map<String, Value>;
@@ -398,10 +398,30 @@ impl ToolResult {
     /// What the model reads, as text: the words of a verbatim answer, else JSON.
     #[must_use]
     pub fn to_text(&self) -> String {
-        match self.to_json() {
-            Value::String(words) => words,
-            other => other.to_string(),
+        /// What [`ToolResult::to_json`] makes, of what is here already.
+        #[derive(Serialize)]
+        struct Read<'a> {
+            success: bool,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            data: Option<&'a Value>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            error: Option<&'a str>,
         }
+        if let Some(words) = self.words() {
+            return words.to_owned();
+        }
+        match &self.data {
+            Some(data) if self.verbatim => data.to_string(),
+            data => {
+                let read = Read { success: self.success, data: data.as_ref(), error: self.error.as_deref() };
+                serde_json::to_string(&read).unwrap_or_default()
+            }
+        }
+    }
+
+    /// The words of a verbatim answer that is words.
+    pub(crate) fn words(&self) -> Option<&str> {
+        self.data.as_ref().filter(|_| self.verbatim)?.as_str()
     }
 
     /// What the model reads, as JSON.
@@ -513,6 +533,8 @@ impl From<Empty> for ToolError {
 /// What a running tool knows. The user comes from authentication; no argument can change it.
 #[derive(Debug, Clone)]
 pub struct ToolContext {
+    /// By which agent.
+    pub agent: AgentName,
     /// For whom.
     pub user: UserId,
     /// In which conversation.
@@ -525,6 +547,18 @@ pub struct ToolContext {
     pub key: IdempotencyKey,
     /// Fires when nobody waits for the answer any more.
     pub cancelled: CancellationToken,
+}
+
+impl ToolContext {
+    /// Returns the key of the conversation the call belongs to.
+    #[must_use]
+    pub fn conversation_key(&self) -> ConversationKey {
+        ConversationKey {
+            agent: self.agent.clone(),
+            user: self.user.clone(),
+            conversation: self.conversation,
+        }
+    }
 }
 
 /// One of the user's things that an argument may name.

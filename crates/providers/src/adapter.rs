@@ -13,7 +13,6 @@ use adjutant_core::{
     BoxFuture, Capabilities, GenerateRequest, GenerateResponse, LanguageModel, ModelError, ModelId,
 };
 use bytes::Bytes;
-use futures::StreamExt as _;
 use reqwest::header::HeaderName;
 use secrecy::SecretString;
 use tokio::time::Instant;
@@ -23,7 +22,7 @@ use crate::connection::Connection;
 use crate::decode::{self, Asked, EventsOrWhole, StreamDecoder};
 use crate::encode::{Encoded, without_explanations};
 use crate::error::Vendor;
-use crate::http::Call;
+use crate::http::{Call, Target};
 use crate::patience::Patience;
 use crate::retry::{self, Policy};
 
@@ -99,6 +98,8 @@ struct Inner {
     capabilities: Capabilities,
     patience: Patience,
     wire: Box<dyn Wire>,
+    /// Where a whole answer is asked for, and where a streamed one.
+    targets: [Arc<Target>; 2],
     connection: Connection,
 }
 
@@ -110,7 +111,9 @@ impl HttpModel {
         wire: impl Wire,
         connection: Connection,
     ) -> Self {
-        Self(Arc::new(Inner { vendor, capabilities, patience, wire: Box::new(wire), connection }))
+        let target = |streamed| Arc::new(Target::new(&vendor, wire.url(streamed).clone(), wire.headers()));
+        let targets = [target(false), target(true)];
+        Self(Arc::new(Inner { vendor, capabilities, patience, wire: Box::new(wire), targets, connection }))
     }
 }
 
@@ -143,7 +146,7 @@ impl LanguageModel for HttpModel {
             // A stream, so that silence can be told from work. Somebody else's request stays what it is.
             let streamed = !request.config.verbatim;
             let Encoded { body, losses } = inner.wire.encode(request, streamed)?;
-            let (asked, headers) = (inner.wire.asked(request), inner.headers(request));
+            let (asked, headers) = (inner.wire.asked(request), inner.wire.request_headers(request));
             let answer = retry::generate(inner.policy(), time_left, async |left| {
                 let call = inner.call(streamed, &headers, body.clone(), left);
                 let transport = &inner.connection.transport;
@@ -163,7 +166,7 @@ impl LanguageModel for HttpModel {
             let (inner, request) = (self.0.clone(), &*without_explanations(request));
             let time_left = inner.prepare(request).await;
             let Encoded { body, losses } = inner.wire.encode(request, true)?;
-            let (asked, headers) = (inner.wire.asked(request), inner.headers(request));
+            let (asked, headers) = (inner.wire.asked(request), inner.wire.request_headers(request));
             let policy = inner.policy();
             let asking = inner.clone();
             let open: retry::Open = Box::new(move |left| {
@@ -174,11 +177,8 @@ impl LanguageModel for HttpModel {
                     Ok(decode::deltas(inner.connection.transport.send_stream(call).await?, decoder))
                 })
             });
-            // What the person can do about it is said once, not with every attempt.
-            let deltas = retry::stream(policy, time_left, open).await;
-            let deltas = deltas.map_err(|error| inner.wire.explain(error))?;
-            let explained = deltas.map(move |delta| delta.map_err(|error| inner.wire.explain(error)));
-            Ok(Box::pin(explained) as DeltaStream)
+            let explain = Box::new(move |error| inner.wire.explain(error));
+            Ok(Box::pin(retry::stream(policy, time_left, open, explain).await?) as DeltaStream)
         })
     }
 }
@@ -216,11 +216,6 @@ impl Inner {
         Policy::network(self.connection.retries, self.patience.asks_again)
     }
 
-    fn headers(&self, request: &GenerateRequest) -> Vec<(HeaderName, SecretString)> {
-        let always = self.wire.headers().iter().cloned();
-        always.chain(self.wire.request_headers(request)).collect()
-    }
-
     fn call(
         &self,
         streamed: bool,
@@ -230,7 +225,7 @@ impl Inner {
     ) -> Call {
         Call {
             vendor: self.vendor.clone(),
-            url: self.wire.url(streamed).clone(),
+            target: self.targets[usize::from(streamed)].clone(),
             headers: headers.to_vec(),
             body: Some(body),
             patience: self.patience,

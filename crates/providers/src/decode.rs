@@ -1,14 +1,17 @@
 //! A vendor's byte stream as deltas: the same loop for every vendor, around its own pure decoder.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use adjutant_core::port::DeltaStream;
-use adjutant_core::{Content, Delta, GenerateResponse, ModelError, ToolDefinition};
-use futures::stream;
+use adjutant_core::{Content, Delta, GenerateResponse, ModelError, ToolSet};
+use futures::Stream;
 
 use crate::http::ByteStream;
 use crate::ndjson::LineParser;
-use crate::sse::{Frame, SseParser};
+use crate::sse::SseParser;
 
 /// How near its end a stream is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +56,7 @@ pub(crate) trait Answer: Send + 'static {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Asked {
     /// The tools that can be called.
-    pub(crate) tools: Vec<ToolDefinition>,
+    pub(crate) tools: ToolSet,
     /// How long the prompt is.
     pub(crate) prompt: Length,
 }
@@ -80,8 +83,8 @@ impl<A: Answer> SseStream<A> {
         Box::new(Self { frames: SseParser::default(), answer, done: false })
     }
 
-    fn frame(&mut self, frame: &Frame, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        match frame.data.trim() {
+    fn frame(&mut self, data: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
+        match data.trim() {
             "" => Ok(()),
             // Servers in front of a vendor add it where the vendor does not.
             "[DONE]" => {
@@ -96,14 +99,11 @@ impl<A: Answer> SseStream<A> {
 
 impl<A: Answer> StreamDecoder for SseStream<A> {
     fn push(&mut self, bytes: &[u8], deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        // Line by line, so that what is behind the end is left out however the bytes are cut.
-        for line in bytes.split_inclusive(|byte| matches!(byte, b'\r' | b'\n')) {
-            if self.progress() == Progress::Over {
-                return Ok(());
-            }
-            for frame in self.frames.push(line) {
-                self.frame(&frame, deltas)?;
-            }
+        let mut rest = bytes;
+        // Frame by frame, so that what is behind the end is left out however the bytes are cut.
+        while self.progress() != Progress::Over {
+            let Some(data) = self.frames.next(&mut rest) else { break };
+            self.frame(&data, deltas)?;
         }
         Ok(())
     }
@@ -196,19 +196,23 @@ impl StreamDecoder for EventsOrWhole {
                 Ok(())
             }
             Form::Unknown(begun) => {
-                begun.extend_from_slice(bytes);
-                match first_character(begun) {
-                    None => Ok(()),
-                    Some(b'{' | b'[') => {
-                        self.form = Form::Whole(std::mem::take(begun));
-                        Ok(())
-                    }
+                // Usually the first bytes tell, which are not copied then.
+                let is_first = begun.is_empty();
+                if !is_first {
+                    begun.extend_from_slice(bytes);
+                }
+                match first_character(if is_first { bytes } else { begun }) {
+                    None if is_first => begun.extend_from_slice(bytes),
+                    None => {}
+                    Some(b'{' | b'[') if is_first => self.form = Form::Whole(bytes.to_vec()),
+                    Some(b'{' | b'[') => self.form = Form::Whole(std::mem::take(begun)),
                     Some(_) => {
                         let begun = std::mem::take(begun);
                         self.form = Form::Events;
-                        self.events.push(&begun, deltas)
+                        return self.events.push(if is_first { bytes } else { &begun }, deltas);
                     }
                 }
+                Ok(())
             }
         }
     }
@@ -270,13 +274,7 @@ pub(crate) fn drained(
 /// Reads to the mark of the end, not only to the reason to stop: counts and errors may come behind that. Without a mark, a
 /// complete answer is waited for to end, but not for long: some servers keep the connection open.
 pub(crate) fn deltas(bytes: ByteStream, decoder: Box<dyn StreamDecoder>) -> DeltaStream {
-    let state = Reading { bytes, decoder, ready: VecDeque::new(), end: None };
-    Box::pin(stream::unfold(Some(state), async |state| {
-        let mut state = state?;
-        let item = state.next().await;
-        let over = matches!(item, Err(_) | Ok(Delta::Finished(_)));
-        Some((item, (!over).then_some(state)))
-    }))
+    Box::pin(Reading::new(bytes, decoder))
 }
 
 /// Reads the whole answer of a stream.
@@ -284,9 +282,9 @@ pub(crate) async fn to_the_end(
     bytes: ByteStream,
     decoder: Box<dyn StreamDecoder>,
 ) -> Result<GenerateResponse, ModelError> {
-    let mut reading = Reading { bytes, decoder, ready: VecDeque::new(), end: None };
+    let mut reading = Reading::new(bytes, decoder);
     loop {
-        if let Delta::Finished(response) = reading.next().await? {
+        if let Delta::Finished(response) = poll_fn(|cx| reading.poll_delta(cx)).await? {
             return Ok(response);
         }
     }
@@ -297,22 +295,43 @@ struct Reading {
     decoder: Box<dyn StreamDecoder>,
     ready: VecDeque<Delta>,
     end: Option<Result<Delta, ModelError>>,
+    /// The last item was handed out.
+    over: bool,
+}
+
+impl Stream for Reading {
+    type Item = Result<Delta, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.over {
+            return Poll::Ready(None);
+        }
+        let item = ready!(self.poll_delta(cx));
+        self.over = matches!(item, Err(_) | Ok(Delta::Finished(_)));
+        Poll::Ready(Some(item))
+    }
 }
 
 impl Reading {
-    async fn next(&mut self) -> Result<Delta, ModelError> {
+    fn new(bytes: ByteStream, decoder: Box<dyn StreamDecoder>) -> Self {
+        Self { bytes, decoder, ready: VecDeque::new(), end: None, over: false }
+    }
+
+    fn poll_delta(&mut self, cx: &mut Context<'_>) -> Poll<Result<Delta, ModelError>> {
         loop {
             if let Some(delta) = self.ready.pop_front() {
-                return Ok(delta);
+                return Poll::Ready(Ok(delta));
             }
             if let Some(end) = self.end.take() {
-                return end;
+                return Poll::Ready(end);
             }
             let complete = self.decoder.progress() == Progress::Complete;
-            let bytes = if complete { self.bytes.rest().await } else { self.bytes.next().await };
-            match bytes {
+            match ready!(self.bytes.poll_next(cx, complete)) {
                 Ok(Some(bytes)) => match self.decoder.push(&bytes, &mut self.ready) {
-                    Ok(()) if self.decoder.progress() == Progress::Over => self.finish(),
+                    Ok(()) if self.decoder.progress() == Progress::Over => {
+                        self.bytes.settle(cx);
+                        self.finish();
+                    }
                     Ok(()) if !self.ready.is_empty() => self.bytes.begin(),
                     Ok(()) => {}
                     Err(error) => self.end = Some(Err(error)),

@@ -107,9 +107,9 @@ impl<'a> Encoder<'a> {
     ///
     /// # Errors
     /// [`ModelError::BadRequest`] if there is no message.
-    pub(crate) fn something_to_answer<T>(&self, messages: &[T]) -> Result<(), ModelError> {
+    pub(crate) fn something_to_answer(&self, messages: usize) -> Result<(), ModelError> {
         match messages {
-            [] => Err(self
+            0 => Err(self
                 .refuse("there is nothing to answer: the transcript has no message besides the instruction")),
             _ => Ok(()),
         }
@@ -248,7 +248,12 @@ impl<'a> Encoder<'a> {
     /// [`ModelError::BadRequest`] if it cannot be JSON.
     pub(crate) fn finish(self, wire: &impl Serialize) -> Result<Encoded, ModelError> {
         let body = serde_json::to_vec(wire).map_err(|error| self.refuse(error.to_string()))?;
-        Ok(Encoded { body: body.into(), losses: self.losses })
+        Ok(self.encoded(body))
+    }
+
+    /// Bytes that are the request already.
+    pub(crate) fn encoded(self, body: Vec<u8>) -> Encoded {
+        Encoded { body: body.into(), losses: self.losses }
     }
 }
 

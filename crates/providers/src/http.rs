@@ -1,18 +1,23 @@
 //! The only sockets to vendors: bounds, statuses, TLS. What is said over them is the adapters' business.
 
 use std::error::Error;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use adjutant_core::{ModelError, TimeBound};
 use bytes::Bytes;
+use futures::{Stream, StreamExt as _, stream};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Method, Response};
+use reqwest::{Client, Method, Request, Response};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 use secrecy::{ExposeSecret, SecretString};
-use tokio::time::{Instant, timeout};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use url::Url;
 
 use crate::connection::is_on_this_machine;
@@ -53,11 +58,49 @@ pub struct Transport {
 #[error("cannot set up HTTP: {0}")]
 pub struct TransportError(String);
 
+/// Where requests go and what goes with each of them: made once for all of them.
+pub(crate) struct Target {
+    url: Url,
+    is_on_this_machine: bool,
+    /// The content type and the headers given, all of which are treated as secret: the key is among them. An error if the key
+    /// cannot be one.
+    headers: Result<HeaderMap, ModelError>,
+    /// What must not be shown, wherever a server repeats it.
+    secrets: Vec<SecretString>,
+}
+
+impl Target {
+    pub(crate) fn new(vendor: &Vendor, url: Url, headers: &[(HeaderName, SecretString)]) -> Self {
+        let secrets = headers.iter().map(|(_, value)| value.clone()).collect();
+        let mut all = HeaderMap::new();
+        all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let headers = add(vendor, &mut all, headers).map(|()| all);
+        Self { is_on_this_machine: is_on_this_machine(&url), url, headers, secrets }
+    }
+}
+
+fn add(
+    vendor: &Vendor,
+    all: &mut HeaderMap,
+    headers: &[(HeaderName, SecretString)],
+) -> Result<(), ModelError> {
+    for (name, value) in headers {
+        let mut value =
+            HeaderValue::from_str(value.expose_secret()).map_err(|_| ModelError::Authentication {
+                provider: vendor.model.provider.clone(),
+                message: format!("the key has characters no key has. {}", vendor.key_advice),
+            })?;
+        value.set_sensitive(true);
+        all.append(name, value);
+    }
+    Ok(())
+}
+
 /// One request to a vendor.
 pub(crate) struct Call {
     pub(crate) vendor: Arc<Vendor>,
-    pub(crate) url: Url,
-    /// Headers besides the content type. All are treated as secret: the key is among them.
+    pub(crate) target: Arc<Target>,
+    /// Headers that only this request needs. They are treated as secret too.
     pub(crate) headers: Vec<(HeaderName, SecretString)>,
     /// JSON, which is posted. `None`: something is only asked for.
     pub(crate) body: Option<Bytes>,
@@ -123,7 +166,7 @@ impl Transport {
     /// Has something deleted; what is answered besides that it went well does not matter.
     #[cfg(feature = "ollama")]
     pub(crate) async fn delete(&self, call: Call) -> Result<(), ModelError> {
-        let (vendor, clock) = (call.vendor.clone(), Clock::start(&call));
+        let (vendor, mut clock) = (call.vendor.clone(), Clock::start(&call));
         let silence = (call.patience.first, TimeBound::Silence);
         clock.wait(&vendor, silence, self.open_with(Method::DELETE, call)).await??;
         Ok(())
@@ -131,9 +174,10 @@ impl Transport {
 
     /// Sends a request and returns the answer's bytes as they come.
     pub(crate) async fn send_stream(&self, call: Call) -> Result<ByteStream, Failure> {
-        let (vendor, patience, clock) = (call.vendor.clone(), call.patience, Clock::start(&call));
+        let (vendor, patience, mut clock) = (call.vendor.clone(), call.patience, Clock::start(&call));
         let response = clock.wait(&vendor, (patience.first, TimeBound::Silence), self.open(call)).await??;
-        Ok(ByteStream { response, vendor, patience, begun: false, clock, received: 0 })
+        let bytes = Box::pin(response.bytes_stream());
+        Ok(ByteStream { bytes, vendor, patience, begun: false, clock, received: 0 })
     }
 
     /// Sends a request; answers other than 2xx are errors.
@@ -143,29 +187,23 @@ impl Transport {
     }
 
     async fn open_with(&self, method: Method, call: Call) -> Result<Response, Failure> {
-        let vendor = call.vendor;
-        if let (Some(reason), "https") = (&self.no_tls, call.url.scheme()) {
+        let Call { vendor, target, .. } = call;
+        if let (Some(reason), "https") = (&self.no_tls, target.url.scheme()) {
             let words = format!(
                 "https needs CA certificates and this machine has none ({reason}); install ca-certificates or set SSL_CERT_FILE"
             );
             return Err(vendor.network(words).into());
         }
-        let client = if is_on_this_machine(&call.url) { &self.direct } else { &self.client };
-        let mut request = client.request(method, call.url);
-        if let Some(body) = call.body {
-            request = request.header(CONTENT_TYPE, "application/json").body(body);
+        let client = if target.is_on_this_machine { &self.direct } else { &self.client };
+        let mut headers = target.headers.clone()?;
+        add(&vendor, &mut headers, &call.headers)?;
+        if call.body.is_none() {
+            headers.remove(CONTENT_TYPE);
         }
-        let secrets: Vec<SecretString> = call.headers.iter().map(|(_, value)| value.clone()).collect();
-        for (name, value) in call.headers {
-            let mut value =
-                HeaderValue::from_str(value.expose_secret()).map_err(|_| ModelError::Authentication {
-                    provider: vendor.model.provider.clone(),
-                    message: format!("the key has characters no key has. {}", vendor.key_advice),
-                })?;
-            value.set_sensitive(true);
-            request = request.header(name, value);
-        }
-        let mut response = request.send().await.map_err(|error| unreachable(&vendor, error))?;
+        let mut request = Request::new(method, target.url.clone());
+        *request.headers_mut() = headers;
+        *request.body_mut() = call.body.map(Into::into);
+        let mut response = client.execute(request).await.map_err(|error| unreachable(&vendor, error))?;
         let status = response.status();
         let encoding = encoding(response.headers());
         if status.is_success() {
@@ -181,57 +219,118 @@ impl Transport {
             Some(_) => Vec::new(),
             None => read(&mut response, COMPLAINT_MAX).await,
         };
-        let body = without(&String::from_utf8_lossy(&body), &secrets);
+        let secrets = target.secrets.iter().chain(call.headers.iter().map(|(_, value)| value));
+        let body = without(&String::from_utf8_lossy(&body), secrets);
         let complaint = (vendor.complaint)(status.as_u16(), &body);
         Err(Failure { error: vendor.answered(status.as_u16(), wait, request.as_deref(), complaint), again })
     }
 }
 
 /// Takes secrets out of what a server says: some repeat the key that they refuse, and errors are shown and logged.
-fn without(body: &str, secrets: &[SecretString]) -> String {
+fn without<'a>(body: &str, secrets: impl Iterator<Item = &'a SecretString>) -> String {
     /// What is shorter is no key, and may stand in any text.
     const SECRET_MIN: usize = 8;
-    secrets.iter().fold(body.to_owned(), |body, secret| {
+    secrets.fold(body.to_owned(), |body, secret| {
         let secret = secret.expose_secret();
         let bare = secret.rsplit(' ').next().unwrap_or(secret);
         if bare.len() < SECRET_MIN { body } else { body.replace(bare, "[key]") }
     })
 }
 
-/// The caller's time.
-#[derive(Debug, Clone, Copy)]
+/// The caller's time, and the wait for what comes next.
 struct Clock {
-    /// The moment it ends, and its length at the start.
+    /// The moment the caller's time ends, and its length at the start.
     deadline: Option<(Instant, Duration)>,
+    /// What is waited for now; `None`: something came.
+    wait: Option<Wait>,
+    /// One timer for all waits of a request. It may ring before a wait is over, and is only then set anew: most answers come in
+    /// more pieces than there are silences.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+/// How long something is waited for.
+#[derive(Debug, Clone, Copy)]
+struct Wait {
+    until: Instant,
+    /// What is said of a wait that was too long: its length, and which bound it reached.
+    waited: Duration,
+    reached: TimeBound,
 }
 
 impl Clock {
     fn start(call: &Call) -> Self {
         // A time too far off to be told is no deadline.
         let deadline = |left| Some((Instant::now().checked_add(left)?, left));
-        Self { deadline: call.time_left.and_then(deadline) }
+        Self { deadline: call.time_left.and_then(deadline), wait: None, timer: None }
     }
 
     /// Waits for something to come, at most for as long as the server may be silent, and no longer than the caller does.
     /// `silence` is its length and what it is called.
     async fn wait<T>(
-        self,
+        &mut self,
         vendor: &Vendor,
-        (silence, kind): (Duration, TimeBound),
+        silence: (Duration, TimeBound),
         coming: impl Future<Output = T>,
     ) -> Result<T, ModelError> {
-        let left = self.deadline.map(|(at, whole)| (at.saturating_duration_since(Instant::now()), whole));
-        let (bound, waited, reached) = match left {
-            Some((left, whole)) if left < silence => (left, whole, TimeBound::Total),
-            Some(_) | None => (silence, silence, kind),
+        let mut coming = pin!(coming);
+        poll_fn(|cx| match coming.as_mut().poll(cx) {
+            Poll::Ready(come) => {
+                self.come();
+                Poll::Ready(Ok(come))
+            }
+            Poll::Pending => self.poll_over(vendor, silence, cx).map(Err),
+        })
+        .await
+    }
+
+    /// Ends a wait.
+    fn come(&mut self) {
+        self.wait = None;
+    }
+
+    /// Begins a wait, or goes on with it. Ready if it was too long.
+    fn poll_over(
+        &mut self,
+        vendor: &Vendor,
+        silence: (Duration, TimeBound),
+        cx: &mut Context<'_>,
+    ) -> Poll<ModelError> {
+        let wait = match self.wait {
+            Some(wait) => wait,
+            None => *self.wait.insert(Wait::begin(self.deadline, silence)),
         };
-        timeout(bound, coming).await.map_err(|_| vendor.timeout(waited, reached))
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(wait.until)));
+        if timer.deadline() > wait.until {
+            timer.as_mut().reset(wait.until);
+        }
+        loop {
+            ready!(timer.as_mut().poll(cx));
+            if timer.deadline() >= wait.until {
+                return Poll::Ready(vendor.timeout(wait.waited, wait.reached));
+            }
+            timer.as_mut().reset(wait.until);
+        }
+    }
+}
+
+impl Wait {
+    fn begin(deadline: Option<(Instant, Duration)>, (silence, kind): (Duration, TimeBound)) -> Self {
+        /// A bound that no clock can tell is as good as this one.
+        const FAR_OFF: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+        let now = Instant::now();
+        let until = now.checked_add(silence).unwrap_or(now + FAR_OFF);
+        match deadline {
+            Some((deadline, whole)) if deadline < until => {
+                Self { until: deadline, waited: whole, reached: TimeBound::Total }
+            }
+            Some(_) | None => Self { until, waited: silence, reached: kind },
+        }
     }
 }
 
 /// The bytes of a streamed answer.
 pub(crate) struct ByteStream {
-    response: Response,
+    bytes: Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>,
     vendor: Arc<Vendor>,
     patience: Patience,
     /// Set once the first piece of the answer is there.
@@ -249,28 +348,61 @@ impl ByteStream {
 
     /// The next bytes; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ModelError> {
-        self.within(if self.begun { self.patience.between } else { self.patience.first }).await
+        poll_fn(|cx| self.poll_next(cx, false)).await
     }
 
-    /// The next bytes behind an answer that lacks nothing; `None` at the end.
-    pub(crate) async fn rest(&mut self) -> Result<Option<Bytes>, ModelError> {
-        self.within(self.patience.behind).await
+    /// The next bytes, `None` at the end. `is_complete`: the answer lacks nothing, so that more is not waited for as long.
+    pub(crate) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+        is_complete: bool,
+    ) -> Poll<Result<Option<Bytes>, ModelError>> {
+        let chunk = match self.bytes.as_mut().poll_next(cx) {
+            Poll::Ready(chunk) => chunk,
+            Poll::Pending => {
+                let silence = match (is_complete, self.begun) {
+                    (true, _) => self.patience.behind,
+                    (false, true) => self.patience.between,
+                    (false, false) => self.patience.first,
+                };
+                // The status of a vendor is there: whatever is paid for an answer may be paid by now.
+                let kind = if self.patience.asks_again { TimeBound::Pause } else { TimeBound::Silence };
+                return self.clock.poll_over(&self.vendor, (silence, kind), cx).map(Err);
+            }
+        };
+        self.clock.come();
+        Poll::Ready(match chunk {
+            Some(Ok(chunk)) => self.take(chunk).map(Some),
+            Some(Err(error)) => Err(broken(&self.vendor, error, self.received)),
+            None => Ok(None),
+        })
     }
 
-    async fn within(&mut self, silence: Duration) -> Result<Option<Bytes>, ModelError> {
-        // The status of a vendor is there: whatever is paid for an answer may be paid by now.
-        let kind = if self.patience.asks_again { TimeBound::Pause } else { TimeBound::Silence };
-        let silence = (silence, kind);
-        let chunk = self.clock.wait(&self.vendor, silence, self.response.chunk()).await?;
-        let chunk = chunk.map_err(|error| broken(&self.vendor, error, self.received))?;
-        if let Some(chunk) = &chunk {
-            if self.received == 0 {
-                check_beginning(&self.vendor, chunk)?;
+    /// Takes what is left of an answer of which nothing more is wanted, also behind the caller's back: a connection is only used
+    /// again once its answer was read to the end, and the end may come a moment after the mark of it. Whatever takes longer than
+    /// the wait behind an answer is given up, and the connection with it.
+    pub(crate) fn settle(&mut self, cx: &mut Context<'_>) {
+        let mut rest = std::mem::replace(&mut self.bytes, Box::pin(stream::empty()));
+        loop {
+            match rest.as_mut().poll_next(cx) {
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(Some(Err(_)) | None) => return,
+                Poll::Pending => break,
             }
-            self.received += chunk.len();
-            if self.received > ANSWER_MAX {
-                return Err(too_long(&self.vendor));
-            }
+        }
+        let Ok(runtime) = Handle::try_current() else { return };
+        let patience = self.patience.behind;
+        let to_the_end = async move { while let Some(Ok(_)) = rest.next().await {} };
+        runtime.spawn(timeout(patience, to_the_end));
+    }
+
+    fn take(&mut self, chunk: Bytes) -> Result<Bytes, ModelError> {
+        if self.received == 0 {
+            check_beginning(&self.vendor, &chunk)?;
+        }
+        self.received += chunk.len();
+        if self.received > ANSWER_MAX {
+            return Err(too_long(&self.vendor));
         }
         Ok(chunk)
     }

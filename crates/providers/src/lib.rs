@@ -25,10 +25,14 @@ mod fallback; // one in another's place
 mod family; // what differs between models
 #[cfg(feature = "_http")]
 mod http; // the only vendor sockets
+#[cfg(feature = "openai")]
+mod json; // JSON without a value in between
 #[cfg(feature = "_http")]
 mod ndjson; // one framing of streams
 #[cfg(feature = "_http")]
 mod patience; // how long a server may be silent
+#[cfg(feature = "openai")]
+mod per_tools; // what is made of tools once
 #[cfg(test)]
 #[cfg(feature = "_http")]
 mod pieces; // streams for the tests of every decoder

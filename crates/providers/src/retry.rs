@@ -1,12 +1,14 @@
 //! Sending again: only what can help, only before anything was emitted, never beyond the caller's time.
 
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use adjutant_core::port::DeltaStream;
 use adjutant_core::{BoxFuture, Delta, ModelError, TimeBound};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use futures::{Stream, StreamExt, stream};
-use tokio::time::{Instant, sleep};
+use futures::{Stream, StreamExt};
+use tokio::time::{Instant, Sleep, sleep};
 
 /// The longest a provider's wait is followed when the caller set no time of its own.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -50,24 +52,28 @@ impl Policy {
     }
 
     fn start(self, time_left: Option<Duration>) -> Attempts {
-        let delays = ExponentialBuilder::new()
+        let deadline = time_left.and_then(|left| Instant::now().checked_add(left));
+        Attempts { policy: self, delays: None, failed: 0, deadline }
+    }
+
+    fn delays(self) -> ExponentialBackoff {
+        ExponentialBuilder::new()
             .with_min_delay(self.pause)
             .with_max_delay(WAIT_MAX)
             .with_factor(2.0)
             .with_max_times(self.retries as usize)
             .with_jitter()
-            .build();
-        let deadline = time_left.and_then(|left| Instant::now().checked_add(left));
-        Attempts { delays, failed: 0, deadline, after_silence: self.after_silence }
+            .build()
     }
 }
 
 /// What is left of a request's attempts.
 struct Attempts {
-    delays: ExponentialBackoff,
+    policy: Policy,
+    /// Made for the first failure: most requests have none.
+    delays: Option<ExponentialBackoff>,
     failed: u32,
     deadline: Option<Instant>,
-    after_silence: bool,
 }
 
 impl Attempts {
@@ -79,7 +85,7 @@ impl Attempts {
     fn after(&mut self, Failure { error, again }: &Failure) -> Option<Duration> {
         self.failed += 1;
         let may_help = match error {
-            ModelError::Timeout { bound: TimeBound::Silence, .. } => self.after_silence,
+            ModelError::Timeout { bound: TimeBound::Silence, .. } => self.policy.after_silence,
             // It was at work: asked again it would begin anew, and charge for both.
             ModelError::Timeout { bound: TimeBound::Pause, .. } => false,
             error => error.is_transient(),
@@ -87,7 +93,7 @@ impl Attempts {
         if !again.unwrap_or(may_help) {
             return None;
         }
-        let pause = self.delays.next()?;
+        let pause = self.delays.get_or_insert_with(|| self.policy.delays()).next()?;
         let wait = error.retry_after().unwrap_or(pause);
         (wait <= self.time_left().unwrap_or(WAIT_MAX)).then_some(wait)
     }
@@ -119,6 +125,9 @@ where
 pub(crate) type Open =
     Box<dyn Fn(Option<Duration>) -> BoxFuture<'static, Result<DeltaStream, Failure>> + Send + Sync>;
 
+/// Makes of the last failure what the person is told.
+pub(crate) type Explain = Box<dyn Fn(ModelError) -> ModelError + Send>;
+
 /// Asks for an answer piece by piece. Waits are announced as [`Delta::Retrying`]; once a piece was emitted, a failure is
 /// final.
 ///
@@ -128,67 +137,96 @@ pub(crate) async fn stream(
     policy: Policy,
     time_left: Option<Duration>,
     open: Open,
-) -> Result<DeltaStream, ModelError> {
-    let mut deltas: DeltaStream = Box::pin(attempts(policy.start(time_left), open));
-    match deltas.next().await {
-        Some(Err(error)) => Err(error),
-        Some(Ok(first)) => Ok(Box::pin(stream::iter([Ok(first)]).chain(deltas))),
-        None => Ok(deltas),
-    }
+    explain: Explain,
+) -> Result<Tries, ModelError> {
+    let mut tries = Tries { attempts: policy.start(time_left), open, explain, step: Step::Open, first: None };
+    tries.first = tries.next().await.transpose()?;
+    Ok(tries)
+}
+
+/// An answer on its way, over as many attempts as it takes.
+pub(crate) struct Tries {
+    attempts: Attempts,
+    open: Open,
+    explain: Explain,
+    step: Step,
+    /// The first piece, which was waited for and not handed out yet.
+    first: Option<Delta>,
 }
 
 enum Step {
-    Wait(Duration),
     Open,
+    Opening(BoxFuture<'static, Result<DeltaStream, Failure>>),
     Read { deltas: DeltaStream, emitted: bool },
+    Wait(Pin<Box<Sleep>>),
     Done,
 }
 
-fn attempts(attempts: Attempts, open: Open) -> impl Stream<Item = Result<Delta, ModelError>> + Send {
-    stream::unfold((attempts, open, Step::Open), |(mut attempts, open, mut step)| async move {
+impl Stream for Tries {
+    type Item = Result<Delta, ModelError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if let Some(first) = this.first.take() {
+            return Poll::Ready(Some(Ok(first)));
+        }
         loop {
-            let failure = match step {
-                Step::Done => return None,
+            let (failure, emitted) = match &mut this.step {
+                Step::Done => return Poll::Ready(None),
                 Step::Wait(wait) => {
-                    sleep(wait).await;
-                    step = Step::Open;
+                    ready!(wait.as_mut().poll(cx));
+                    this.step = Step::Open;
                     continue;
                 }
-                Step::Open => match open(attempts.time_left()).await {
+                Step::Open => {
+                    this.step = Step::Opening((this.open)(this.attempts.time_left()));
+                    continue;
+                }
+                Step::Opening(opening) => match ready!(opening.as_mut().poll(cx)) {
                     Ok(deltas) => {
-                        step = Step::Read { deltas, emitted: false };
+                        this.step = Step::Read { deltas, emitted: false };
                         continue;
                     }
                     Err(failure) => (failure, false),
                 },
-                Step::Read { mut deltas, emitted } => match deltas.next().await {
+                Step::Read { deltas, emitted } => match ready!(deltas.as_mut().poll_next(cx)) {
                     Some(Ok(delta)) => {
-                        let last = matches!(delta, Delta::Finished(_));
-                        let next = if last { Step::Done } else { Step::Read { deltas, emitted: true } };
-                        return Some((Ok(delta), (attempts, open, next)));
+                        *emitted = true;
+                        if matches!(delta, Delta::Finished(_)) {
+                            this.step = Step::Done;
+                        }
+                        return Poll::Ready(Some(Ok(delta)));
                     }
-                    Some(Err(error)) => (error.into(), emitted),
-                    None => return None,
+                    Some(Err(error)) => (error.into(), *emitted),
+                    None => {
+                        this.step = Step::Done;
+                        return Poll::Ready(None);
+                    }
                 },
             };
-            let (failure, emitted) = failure;
-            let wait = if emitted { None } else { attempts.after(&failure) };
-            let (item, next) = match wait {
+            let wait = if emitted { None } else { this.attempts.after(&failure) };
+            let item = match wait {
                 Some(wait) => {
-                    let retrying =
-                        Delta::Retrying { attempt: attempts.failed, wait, reason: failure.error.to_string() };
-                    (Ok(retrying), Step::Wait(wait))
+                    this.step = Step::Wait(Box::pin(sleep(wait)));
+                    let reason = failure.error.to_string();
+                    Ok(Delta::Retrying { attempt: this.attempts.failed, wait, reason })
                 }
-                None => (Err(failure.error), Step::Done),
+                None => {
+                    this.step = Step::Done;
+                    // Said once, not with every attempt.
+                    Err((this.explain)(failure.error))
+                }
             };
-            return Some((item, (attempts, open, next)));
+            return Poll::Ready(Some(item));
         }
-    })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+
+    use futures::stream;
 
     use adjutant_core::{FinishReason, GenerateResponse, ModelId, ProviderId, Usage};
 
@@ -249,7 +287,7 @@ mod tests {
                 Ok(Box::pin(stream::iter(items)) as DeltaStream)
             })
         });
-        match super::stream(policy, None, open).await {
+        match super::stream(policy, None, open, Box::new(|error| error)).await {
             Err(error) => vec![format!("refused: {}", error.code())],
             Ok(deltas) => {
                 deltas

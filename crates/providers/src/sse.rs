@@ -4,21 +4,19 @@
 //! blank line is delivered (some vendors leave that line out), and lines that are no field at all are kept as
 //! [`SseParser::stray`], because a vendor may break into its stream with a plain JSON error.
 
+use std::borrow::Cow;
+
+use memchr::{memchr, memchr2};
+
 /// Bytes of stray lines that are kept.
 const STRAY_MAX: usize = 64 * 1024;
-
-/// One event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Frame {
-    /// Its data lines, joined with line feeds.
-    pub(crate) data: String,
-}
 
 /// Cuts a byte stream into frames. Bytes may be split anywhere, even inside a character or a line end.
 #[derive(Debug, Default)]
 pub(crate) struct SseParser {
+    /// The beginning of a line whose end did not come yet.
     line: Vec<u8>,
-    /// Lines of the event so far; `None`: no data line yet.
+    /// Lines of the event so far that are not among the bytes at hand; `None`: there is none.
     data: Option<Vec<u8>>,
     /// The last byte was a carriage return: a line feed now belongs to it.
     after_cr: bool,
@@ -27,24 +25,65 @@ pub(crate) struct SseParser {
     stray: Vec<u8>,
 }
 
+/// What a line is.
+enum Line<'a> {
+    /// The end of an event.
+    Blank,
+    Data(&'a [u8]),
+    /// Nothing an answer is made of.
+    Other,
+}
+
 impl SseParser {
-    /// Takes bytes as they come; returns the frames they complete.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Frame> {
-        let mut frames = Vec::new();
-        for &byte in bytes {
-            let line_feed_of_cr = byte == b'\n' && self.after_cr;
-            self.after_cr = byte == b'\r';
-            match byte {
-                b'\n' if line_feed_of_cr => {}
-                b'\n' | b'\r' => frames.extend(self.end_line()),
-                _ => self.line.push(byte),
+    /// Takes bytes off the front up to the end of a frame, and returns the frame's data, its lines joined with line feeds.
+    /// `None`: no frame ends in these bytes, which are all taken. A frame that lies in them as one line is not copied.
+    pub(crate) fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Option<Cow<'b, str>> {
+        // The only data of the event so far, if it lies in these bytes.
+        let mut whole: Option<&'b [u8]> = None;
+        loop {
+            if self.after_cr
+                && let Some(first) = bytes.first()
+            {
+                self.after_cr = false;
+                *bytes = &bytes[usize::from(*first == b'\n')..];
+            }
+            let Some(end) = memchr2(b'\n', b'\r', bytes) else {
+                self.line.extend_from_slice(bytes);
+                *bytes = &[];
+                self.keep(whole);
+                return None;
+            };
+            let here: &'b [u8] = bytes;
+            let line = &here[..end];
+            self.after_cr = here[end] == b'\r';
+            *bytes = &here[end + 1..];
+            if self.line.is_empty() {
+                match self.read(line) {
+                    Line::Blank => match whole.take() {
+                        Some(data) => return Some(text(data)),
+                        None => match self.end_frame() {
+                            Some(data) => return Some(Cow::Owned(data)),
+                            None => continue,
+                        },
+                    },
+                    Line::Data(data) if whole.is_none() && self.data.is_none() => whole = Some(data),
+                    Line::Data(data) => {
+                        self.keep(whole.take());
+                        self.keep(Some(data));
+                    }
+                    Line::Other => {}
+                }
+            } else {
+                self.line.extend_from_slice(line);
+                if let Some(data) = self.end_line() {
+                    return Some(Cow::Owned(data));
+                }
             }
         }
-        frames
     }
 
     /// The frame that the end of the stream leaves behind, if it left one.
-    pub(crate) fn finish(&mut self) -> Option<Frame> {
+    pub(crate) fn finish(&mut self) -> Option<String> {
         let line_left = if self.line.is_empty() { None } else { self.end_line() };
         line_left.or_else(|| self.end_frame())
     }
@@ -54,29 +93,49 @@ impl SseParser {
         String::from_utf8_lossy(&self.stray).into_owned()
     }
 
-    fn end_line(&mut self) -> Option<Frame> {
-        let line = std::mem::take(&mut self.line);
+    /// Ends the line that was begun with bytes of before.
+    fn end_line(&mut self) -> Option<String> {
+        let mut line = std::mem::take(&mut self.line);
+        let frame = match self.read(&line) {
+            Line::Blank => self.end_frame(),
+            Line::Data(data) => {
+                self.keep(Some(data));
+                None
+            }
+            Line::Other => None,
+        };
+        line.clear();
+        self.line = line;
+        frame
+    }
+
+    /// Adds a line of data to those of the event.
+    fn keep(&mut self, data: Option<&[u8]>) {
+        match (&mut self.data, data) {
+            (_, None) => {}
+            (Some(lines), Some(data)) => {
+                lines.push(b'\n');
+                lines.extend_from_slice(data);
+            }
+            (None, Some(data)) => self.data = Some(data.to_vec()),
+        }
+    }
+
+    fn read<'a>(&mut self, line: &'a [u8]) -> Line<'a> {
         let line = match line.strip_prefix("\u{feff}".as_bytes()) {
             Some(rest) if !self.begun => rest,
-            _ => &line,
+            _ => line,
         };
         self.begun = true;
         if line.is_empty() {
-            return self.end_frame();
+            return Line::Blank;
         }
-        let (field, value) = match line.iter().position(|byte| *byte == b':') {
+        let (field, value) = match memchr(b':', line) {
             Some(colon) => (&line[..colon], &line[colon + 1..]),
             None => (line, &[][..]),
         };
-        let value = value.strip_prefix(b" ").unwrap_or(value);
         match field {
-            b"data" => match &mut self.data {
-                Some(data) => {
-                    data.push(b'\n');
-                    data.extend_from_slice(value);
-                }
-                None => self.data = Some(value.to_vec()),
-            },
+            b"data" => return Line::Data(value.strip_prefix(b" ").unwrap_or(value)),
             // A comment, and the fields no vendor's meaning depends on: events name themselves in their JSON too.
             b"" | b"event" | b"id" | b"retry" => {}
             _ if self.stray.len() + line.len() < STRAY_MAX => {
@@ -85,12 +144,18 @@ impl SseParser {
             }
             _ => {}
         }
-        None
+        Line::Other
     }
 
-    fn end_frame(&mut self) -> Option<Frame> {
-        self.data.take().map(|data| Frame { data: String::from_utf8_lossy(&data).into_owned() })
+    fn end_frame(&mut self) -> Option<String> {
+        let data = self.data.take()?;
+        Some(String::from_utf8(data).unwrap_or_else(|error| text(error.as_bytes()).into_owned()))
     }
+}
+
+/// Bytes as text; what is none is replaced.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 #[cfg(test)]
@@ -103,15 +168,16 @@ mod tests {
     fn frames(bytes: &[u8], cuts: &[usize]) -> Vec<String> {
         let mut parser = SseParser::default();
         let mut frames = Vec::new();
-        let mut from = 0;
-        for &cut in cuts {
-            let to = (from + cut).min(bytes.len());
-            frames.extend(parser.push(&bytes[from..to]));
-            from = to;
+        let mut rest = bytes;
+        for cut in cuts.iter().copied().chain([usize::MAX]) {
+            let (mut piece, behind) = rest.split_at(cut.min(rest.len()));
+            while let Some(frame) = parser.next(&mut piece) {
+                frames.push(frame.into_owned());
+            }
+            rest = behind;
         }
-        frames.extend(parser.push(&bytes[from..]));
         frames.extend(parser.finish());
-        frames.into_iter().map(|frame| frame.data).collect()
+        frames
     }
 
     #[test]
@@ -135,9 +201,21 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_that_lies_in_the_bytes_is_not_copied() {
+        let mut parser = SseParser::default();
+        let mut bytes = &b"data: a\n\ndata: b\ndata: c\n\ndata: d\n"[..];
+        let borrowed = |frame: Option<Cow<'_, str>>| frame.map(|frame| matches!(frame, Cow::Borrowed(_)));
+        assert_eq!(borrowed(parser.next(&mut bytes)), Some(true));
+        assert_eq!(borrowed(parser.next(&mut bytes)), Some(false));
+        assert_eq!((parser.next(&mut bytes), bytes), (None, &[][..]));
+        assert_eq!(parser.next(&mut &b"\n"[..]).as_deref(), Some("d"));
+    }
+
+    #[test]
     fn what_is_no_field_is_kept_apart() {
         let mut parser = SseParser::default();
-        assert_eq!(parser.push(b"data: a\n\n{\n  \"error\": {\"code\": 499}\n}\n").len(), 1);
+        let mut bytes = &b"data: a\n\n{\n  \"error\": {\"code\": 499}\n}\n"[..];
+        assert_eq!((parser.next(&mut bytes).as_deref(), parser.next(&mut bytes)), (Some("a"), None));
         assert_eq!(parser.stray(), "{\n  \"error\": {\"code\": 499}\n}\n");
     }
 

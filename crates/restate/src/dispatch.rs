@@ -73,17 +73,21 @@ fn path(key: &ConversationKey, way: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use adjutant_core::{ConversationId, UserId};
+    use adjutant_core::{AgentName, ConversationId, UserId};
 
     use super::*;
 
     #[test]
     fn users_of_any_name_have_a_path() {
         let conversation: ConversationId = "00000000-0000-7000-8000-000000000001".parse().unwrap();
-        let key = ConversationKey { user: UserId::new("a/b c%d?é").unwrap(), conversation };
+        let key = ConversationKey {
+            agent: AgentName::adjutant(),
+            user: UserId::new("a/b c%d?é").unwrap(),
+            conversation,
+        };
         assert_eq!(
             path(&key, &["advance", "send"]).unwrap(),
-            "/Conversation/00000000-0000-7000-8000-000000000001:a%2Fb%20c%25d%3F%C3%A9/advance/send"
+            "/Conversation/2:00000000-0000-7000-8000-000000000001:adjutant:a%2Fb%20c%25d%3F%C3%A9/advance/send"
         );
     }
 }

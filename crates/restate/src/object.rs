@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::port::StoreError;
-use adjutant_core::{ConversationKey, UserId};
+use adjutant_core::{AgentName, ConversationKey, UserId};
 use adjutant_runtime::{Agent, RunError};
 use restate_sdk::endpoint::ServiceOptions;
 use restate_sdk::prelude::*;
+
+/// What keys begin with that name an agent.
+const FORMAT: &str = "2";
 
 /// The object's name.
 pub(crate) const CONVERSATION: &str = "Conversation";
@@ -37,7 +40,7 @@ impl Conversation {
     #[handler]
     async fn advance(&self, ctx: ObjectContext<'_>) -> Result<(), HandlerError> {
         let Some(key) = conversation_key(ctx.key()) else {
-            return Err(TerminalError::new_with_code(400, "its key is CONVERSATION:USER").into());
+            return Err(TerminalError::new_with_code(400, "its key is CONVERSATION:AGENT:USER").into());
         };
         // One unit for Restate: nothing in there is repeated by it, nor has to be the same twice.
         let left = ctx.run(|| self.settle(key)).name(ADVANCE).await?.into_inner();
@@ -85,14 +88,25 @@ impl Conversation {
     }
 }
 
-/// `CONVERSATION:USER`: conversations of two users may have the same id, and are not the same.
+/// Returns `2:CONVERSATION:AGENT:USER`, the key of a conversation's object. Colons and percent signs in the agent's name are
+/// escaped; the user's may hold any. Conversations of two users or agents may have the same id, and are not the same.
 pub(crate) fn object_key(key: &ConversationKey) -> String {
-    format!("{}:{}", key.conversation, key.user)
+    let agent = key.agent.as_str().replace('%', "%25").replace(':', "%3A");
+    format!("{FORMAT}:{}:{agent}:{}", key.conversation, key.user)
 }
 
+/// Reads the key of an object, also one of the first form, `CONVERSATION:USER`: its agent is the product's.
 fn conversation_key(object: &str) -> Option<ConversationKey> {
-    let (conversation, user) = object.split_once(':')?;
-    Some(ConversationKey { user: UserId::new(user).ok()?, conversation: conversation.parse().ok()? })
+    let (conversation, agent, user) = match object.split_once(':')? {
+        (FORMAT, rest) => {
+            let (conversation, rest) = rest.split_once(':')?;
+            let (agent, user) = rest.split_once(':')?;
+            let agent = agent.replace("%3A", ":").replace("%25", "%");
+            (conversation, AgentName::new(agent).ok()?, user)
+        }
+        (conversation, user) => (conversation, AgentName::adjutant(), user),
+    };
+    Some(ConversationKey { agent, user: UserId::new(user).ok()?, conversation: conversation.parse().ok()? })
 }
 
 #[cfg(test)]
@@ -102,12 +116,26 @@ mod tests {
     #[test]
     fn the_key_of_an_object_is_read_back() {
         let conversation = "00000000-0000-7000-8000-000000000001".parse().unwrap();
-        let key = ConversationKey { user: UserId::new("ann:b/c é").unwrap(), conversation };
-        assert_eq!(conversation_key(&object_key(&key)), Some(key));
-        for wrong in
-            ["", "x:ann", "00000000-0000-7000-8000-000000000001", "00000000-0000-7000-8000-000000000001:"]
-        {
+        for agent in ["adjutant", "a:b%3Ac %25"] {
+            let agent = AgentName::new(agent).unwrap();
+            let key = ConversationKey { agent, user: UserId::new("ann:b/c é").unwrap(), conversation };
+            assert_eq!(conversation_key(&object_key(&key)), Some(key));
+        }
+        for wrong in [
+            "",
+            "x:ann",
+            "00000000-0000-7000-8000-000000000001",
+            "00000000-0000-7000-8000-000000000001:",
+            "2:00000000-0000-7000-8000-000000000001:ann",
+            "2:00000000-0000-7000-8000-000000000001::ann",
+        ] {
             assert_eq!(conversation_key(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_key_of_before_agents_had_names_is_the_products() {
+        let key = conversation_key("00000000-0000-7000-8000-000000000001:ann:b").unwrap();
+        assert_eq!((key.agent, key.user.as_str()), (AgentName::adjutant(), "ann:b"));
     }
 }

@@ -1,17 +1,17 @@
 //! What a developer runs.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex as StdMutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
-use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
+use adjutant_core::port::{ConversationStore, Journal, Loaded, LogStore, StoreError};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
-    AgentName, AgentResponse, Answer, CancellationToken, ConversationKey, Cost, Event, Gate,
-    GenerateResponse, GenerationConfig, Input, InputBody, InputId, LanguageModel, OutcomeCategory,
-    OutputSchema, Permission, Recorded, ToolDefinition, ToolRegistry, TurnId, TurnLimits, UserId,
-    check_history, conversation, schema_of,
+    AgentName, AgentResponse, Answer, CancellationToken, ConversationId, ConversationKey, Cost, Event, Gate,
+    GenerateResponse, GenerationConfig, Input, InputBody, InputId, LanguageModel, Message, Notice,
+    OutcomeCategory, OutputSchema, PendingCall, Permission, Recorded, ToolDefinition, ToolRegistry, TurnId,
+    TurnLimits, UserId, check_history, conversation, schema_of,
 };
 use futures::StreamExt as _;
 use jiff::Timestamp;
@@ -26,8 +26,10 @@ use crate::compact::{Compaction, compact};
 use crate::dispatch::{Dispatch, Sent, seen_to_elsewhere};
 use crate::event::{Emitter, RunEvent, RunStream};
 use crate::fresh::TurnInstruction;
+use crate::held::Arrival;
 use crate::prices::Prices;
-use crate::run::{advance, opening};
+use crate::recent::Recent;
+use crate::run::{advance, opening, turn_of};
 use crate::steps::Purse;
 use crate::warning::WarningReport;
 use crate::window::ContextUse;
@@ -48,6 +50,8 @@ pub struct Agent {
 
 pub(crate) struct Inner {
     pub(crate) name: AgentName,
+    pub(crate) display_name: String,
+    pub(crate) version: Option<String>,
     pub(crate) description: String,
     pub(crate) model: Arc<dyn LanguageModel>,
     pub(crate) instruction: String,
@@ -69,7 +73,8 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Held while a turn runs whose workers were lost before.
     pub(crate) suspects: Mutex<()>,
-    pub(crate) locks: StdMutex<HashMap<ConversationKey, Weak<Mutex<()>>>>,
+    /// The conversations that were worked on last.
+    pub(crate) recent: Arc<Recent>,
 }
 
 impl Inner {
@@ -84,6 +89,11 @@ impl Inner {
         (self.clock)()
     }
 
+    /// Reads a conversation of this agent. That of another agent is empty, like one that never was.
+    pub(crate) async fn load(&self, key: &ConversationKey) -> Result<Loaded, StoreError> {
+        if key.agent == self.name { self.journal.load(key).await } else { Ok(Loaded::default()) }
+    }
+
     /// What an answer cost: as the provider says, else as the table says for the model that answered, else for the one that
     /// was asked. `None`: it is not known.
     pub(crate) fn cost_of(&self, reply: &GenerateResponse) -> Option<Cost> {
@@ -91,18 +101,6 @@ impl Inner {
         let priced = |model| self.prices.cost(model, &reply.usage, today);
         let nothing = || self.model.capabilities().local.then(Cost::default);
         reply.cost.or_else(nothing).or_else(|| priced(&reply.model)).or_else(|| priced(self.model.id()))
-    }
-
-    /// One lock per conversation that is running; those nobody holds are forgotten.
-    pub(crate) fn lock_of(&self, key: &ConversationKey) -> Arc<Mutex<()>> {
-        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lock) = locks.get(key).and_then(Weak::upgrade) {
-            return lock;
-        }
-        locks.retain(|_, lock| lock.strong_count() > 0);
-        let lock = Arc::new(Mutex::new(()));
-        locks.insert(key.clone(), Arc::downgrade(&lock));
-        lock
     }
 }
 
@@ -169,7 +167,7 @@ impl Agent {
     /// # Errors
     /// [`StoreError`].
     pub async fn has_input(&self, key: &ConversationKey, id: &InputId) -> Result<bool, StoreError> {
-        let loaded = self.inner.journal.load(key).await?;
+        let loaded = self.inner.load(key).await?;
         Ok(loaded.inbox.iter().any(|input| input.id == *id)
             || loaded.events.iter().any(|recorded| recorded.event.takes_input() == Some(id)))
     }
@@ -236,7 +234,7 @@ impl Agent {
     /// # Errors
     /// [`StoreError`].
     pub async fn context(&self, key: &ConversationKey) -> Result<RunContext, StoreError> {
-        let loaded = self.inner.journal.load(key).await?;
+        let loaded = self.inner.load(key).await?;
         Ok(RunContext {
             user: key.user.clone(),
             conversation: key.conversation,
@@ -264,8 +262,9 @@ impl Agent {
     /// # Errors
     /// [`RunError::Store`].
     pub async fn context_use(&self, key: &ConversationKey) -> Result<ContextUse, RunError> {
-        let loaded = self.inner.journal.load(key).await?;
-        self.inner.context_use(&key.user, &loaded.events).await
+        let loaded = self.inner.load(key).await?;
+        let conversation = Conversation::of(self.inner.limits.history_messages_max, loaded.events);
+        self.inner.context_use(&key.user, &conversation).await
     }
 
     /// The same agent whose conversations are seen to by whoever `dispatch` finds, which ends in [`Agent::advance`]
@@ -282,17 +281,23 @@ impl Agent {
     /// # Errors
     /// [`RunError`] if it could not go on; nothing that was accepted is lost.
     pub async fn advance(&self, key: &ConversationKey) -> Result<Option<Duration>, RunError> {
-        let known = self.inner.journal.load(key).await?;
-        if known.events.is_empty() && known.inbox.is_empty() {
-            // It was removed, or never was: nobody can claim it.
-            return Ok(None);
-        }
-        advance(&self.inner, key, &[], &Emitter::default(), &CancellationToken::new()).await?;
-        let loaded = self.inner.journal.load(key).await?;
-        let first = conversation::pending(&loaded.events).iter().map(|call| call.expires_at).min();
+        let first =
+            |conversation: &Conversation| conversation.pending().iter().map(|call| call.expires_at).min();
+        let first = self.advance_with(key, first).await?.flatten();
         let left =
             |at: Timestamp| Duration::try_from(self.inner.now().duration_until(at)).unwrap_or_default();
         Ok(first.map(left))
+    }
+
+    /// Runs one conversation as far as it can go, and reads something of the state it ends in. `None`: it was removed, or never
+    /// was.
+    async fn advance_with<T>(
+        &self,
+        key: &ConversationKey,
+        read: impl FnOnce(&Conversation) -> T,
+    ) -> Result<Option<T>, RunError> {
+        let quiet = (&Emitter::default(), &CancellationToken::new());
+        advance(&self.inner, key, None, quiet, read).await
     }
 
     /// [`Agent::sweep`], without what could not go on.
@@ -303,7 +308,7 @@ impl Agent {
         Ok(self.sweep(user, &CancellationToken::new()).await?.responses)
     }
 
-    /// Goes on with what nobody alive works on in the user's conversations, or in everybody's: inputs that were accepted,
+    /// Goes on with what nobody alive works on in the user's conversations with this agent, or in everybody's: inputs that were accepted,
     /// turns that were running when their process died, and turns that wait for an answer whose time has run out. Once
     /// `stop` fires, no further one is begun.
     ///
@@ -311,8 +316,8 @@ impl Agent {
     /// [`RunError::Store`] if the store does not say what there is to do. What stops one conversation does not stop the
     /// others: see [`Swept::left`].
     pub async fn sweep(&self, user: Option<&UserId>, stop: &CancellationToken) -> Result<Swept, RunError> {
-        let mut open = self.inner.journal.unsettled(user).await?;
-        for key in self.inner.journal.expired(user, self.inner.now()).await? {
+        let mut open = self.inner.journal.unsettled(&self.inner.name, user).await?;
+        for key in self.inner.journal.expired(&self.inner.name, user, self.inner.now()).await? {
             if !open.contains(&key) {
                 open.push(key);
             }
@@ -353,10 +358,11 @@ impl Agent {
 
     /// Runs one conversation as far as it can go. Gives the response of its last turn.
     async fn go_on(&self, key: &ConversationKey) -> Result<Option<AgentResponse>, RunError> {
-        advance(&self.inner, key, &[], &Emitter::default(), &CancellationToken::new()).await?;
-        let loaded = self.inner.journal.load(key).await?;
-        let last = loaded.events.iter().rev().find_map(|recorded| recorded.event.turn());
-        Ok(last.and_then(|turn| conversation::response(key.conversation, &loaded.events, turn)))
+        let response = |conversation: &Conversation| {
+            let turn = conversation.current()?.id();
+            conversation::response(key.conversation, conversation.recent(), turn)
+        };
+        Ok(self.advance_with(key, response).await?.flatten())
     }
 
     /// Has the model begin to read what all requests of this agent begin with: instruction, tools and examples. For
@@ -385,10 +391,34 @@ impl Agent {
         self.inner.on_warning.set(Box::new(report)).is_ok()
     }
 
-    /// What it is called.
+    /// Returns the name its conversations are kept under.
     #[must_use]
-    pub fn name(&self) -> &str {
-        self.inner.name.as_str()
+    pub fn name(&self) -> &AgentName {
+        &self.inner.name
+    }
+
+    /// Returns the name that people read: [`Agent::name`], unless [`AgentBuilder::display_name`] gave another.
+    #[must_use]
+    pub fn display_name(&self) -> &str {
+        &self.inner.display_name
+    }
+
+    /// Returns its version, if its developer gives one.
+    #[must_use]
+    pub fn version(&self) -> Option<&str> {
+        self.inner.version.as_deref()
+    }
+
+    /// Returns the key under which stores keep a context's conversation with this agent.
+    #[must_use]
+    pub fn key(&self, context: &RunContext) -> ConversationKey {
+        context.key(&self.inner.name)
+    }
+
+    /// Returns the key of a user's conversation with this agent.
+    #[must_use]
+    pub fn key_of(&self, user: UserId, conversation: ConversationId) -> ConversationKey {
+        ConversationKey { agent: self.inner.name.clone(), user, conversation }
     }
 
     /// What it can do, in its developer's words.
@@ -501,33 +531,107 @@ async fn respond(
         }
     }
     check_history(&context.history)?;
-    let key = context.key();
+    let key = context.key(&inner.name);
     let id = id.unwrap_or_else(|| InputId::from(Uuid::now_v7()));
     let (request_id, fingerprint) = (context.request_id.clone(), context.fingerprint.clone());
     let input = Input { id, at: inner.now(), request_id, fingerprint, after: 0, body };
     crate::faults::boundary("before the input is accepted");
-    inner.journal.submit(&key, &input).await?;
     let seen_to = match dispatch.as_deref().filter(|_| context.history.is_empty()) {
-        Some(dispatch) => seen_to_elsewhere(inner, dispatch, &key, &input.id, cancelled).await,
+        Some(dispatch) => {
+            inner.journal.submit(&key, &input).await?;
+            seen_to_elsewhere(inner, dispatch, &key, &input.id, cancelled).await
+        }
         None => false,
     };
-    if !seen_to {
-        advance(inner, &key, &context.history, emitter, cancelled).await?;
+    let answered = if seen_to {
+        None
+    } else {
+        let started = turn_of(inner, &input);
+        let messages = context.history.clone();
+        let first = (!messages.is_empty()).then_some(Event::HistorySet { messages });
+        let arrival =
+            Arrival { input: &input, turn: started.as_ref().map(|(_, event)| event), first: first.as_ref() };
+        let read = |conversation: &Conversation| Answered::read(&key, conversation, &input);
+        advance(inner, &key, Some(arrival), (emitter, cancelled), read).await?.flatten()
+    };
+    let answered = match answered {
+        Some(answered) => answered,
+        // It was answered elsewhere, or before, or something else was done in the conversation since.
+        None => {
+            let loaded = inner.journal.load(&key).await?;
+            Answered::search(&key, &loaded.events, &input)
+                .ok_or_else(|| RunError::CannotContinue("nothing was waiting for this answer".to_owned()))?
+        }
+    };
+    let Answered { mut response, notices, pending, messages } = answered;
+    context.pending = pending;
+    match messages {
+        NewMessages::All(messages) => context.history = messages,
+        // A context that does not know the past of its conversation is not told all of it.
+        NewMessages::Behind(before, more) if [0, before].contains(&context.history.len()) => {
+            context.history.extend(more);
+        }
+        NewMessages::Behind(..) => {
+            context.history = conversation::history(&inner.journal.load(&key).await?.events);
+        }
     }
-    let loaded = inner.journal.load(&key).await?;
-    context.history = conversation::history(&loaded.events);
-    context.pending = conversation::pending(&loaded.events);
-    let mut response = conversation::turn_of_input(&loaded.events, &input.id)
-        .or_else(|| turn_of_answers(&loaded.events, &input.body))
-        .and_then(|turn| conversation::response(key.conversation, &loaded.events, turn))
-        .ok_or_else(|| RunError::CannotContinue("nothing was waiting for this answer".to_owned()))?;
-    for notice in conversation::notices_of(&loaded.events, &input) {
+    for notice in notices {
         response.content = format!("{}\n{}", notice.text, response.content);
         emitter.emit(RunEvent::Noticed(notice.clone())).await;
         response.notices.push(notice);
     }
     emitter.emit(RunEvent::Finished(Box::new(response.clone()))).await;
     Ok((response, context))
+}
+
+/// What an input led to.
+struct Answered {
+    response: AgentResponse,
+    notices: Vec<Notice>,
+    pending: Vec<PendingCall>,
+    messages: NewMessages,
+}
+
+/// What a context does not know of its conversation's history.
+enum NewMessages {
+    /// All there is.
+    All(Vec<Message>),
+    /// What came behind so many messages.
+    Behind(usize, Vec<Message>),
+}
+
+impl Answered {
+    /// Reads it from the turn that the conversation is at. `None`: that turn is another.
+    fn read(key: &ConversationKey, conversation: &Conversation, input: &Input) -> Option<Self> {
+        let (response, notices) = Self::response(key, conversation.recent(), input)?;
+        // The messages of the turn are the last of the history, and those before it come behind what there was.
+        let said = conversation.recent().iter().find_map(|recorded| match &recorded.event {
+            Event::TurnFinished { end, .. } => Some(end.messages.clone()),
+            _ => None,
+        });
+        let said = said.unwrap_or_default();
+        let before = conversation.messages() - said.len();
+        let (pending, messages) = (conversation.pending().to_vec(), NewMessages::Behind(before, said));
+        Some(Self { response, notices, pending, messages })
+    }
+
+    /// Searches the whole past for it.
+    fn search(key: &ConversationKey, events: &[Recorded], input: &Input) -> Option<Self> {
+        let (response, notices) = Self::response(key, events, input)?;
+        let messages = NewMessages::All(conversation::history(events));
+        Some(Self { response, notices, pending: conversation::pending(events), messages })
+    }
+
+    fn response(
+        key: &ConversationKey,
+        events: &[Recorded],
+        input: &Input,
+    ) -> Option<(AgentResponse, Vec<Notice>)> {
+        let turn = conversation::turn_of_input(events, &input.id)
+            .or_else(|| turn_of_answers(events, &input.body))?;
+        let response = conversation::response(key.conversation, events, turn)?;
+        Some((response, conversation::notices_of(events, input)))
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is handed")]

@@ -1,7 +1,6 @@
 //! Collects what an agent needs, and checks it.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex as StdMutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore};
 use adjutant_core::weak::WeakTools;
@@ -19,11 +18,17 @@ use crate::agent::{Agent, Inner, system_time};
 use crate::fresh::TurnInstruction;
 use crate::in_memory::InMemory;
 use crate::prices::{Prices, shared_builtin};
+use crate::recent::Recent;
 use crate::steps::{Purse, most_it_costs};
+
+/// The bytes of memory that conversations take which are kept for their next turn, if nothing else is said.
+const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Collects what an agent needs. Everything but a model has a default.
 pub struct AgentBuilder {
     name: String,
+    display_name: Option<String>,
+    version: Option<String>,
     description: String,
     model: Option<Arc<dyn LanguageModel>>,
     instruction: String,
@@ -43,6 +48,7 @@ pub struct AgentBuilder {
     conversations: Arc<dyn ConversationStore>,
     worker: String,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    cache_bytes: usize,
 }
 
 impl std::fmt::Debug for AgentBuilder {
@@ -56,6 +62,8 @@ impl AgentBuilder {
         let memory = Arc::new(InMemory::new());
         Self {
             name,
+            display_name: None,
+            version: None,
             description: String::new(),
             model: None,
             instruction: String::new(),
@@ -75,7 +83,24 @@ impl AgentBuilder {
             conversations: memory,
             worker: format!("pid-{}", std::process::id()),
             clock: Arc::new(system_time),
+            cache_bytes: CACHE_BYTES,
         }
+    }
+
+    /// Sets the name that people read. Default: the name the agent was made with, which is part of the keys of its
+    /// conversations and stays the same while this one may change.
+    #[must_use]
+    pub fn display_name(mut self, name: impl Into<String>) -> Self {
+        self.display_name = Some(name.into());
+        self
+    }
+
+    /// Sets the agent's version, in any form. It is recorded with each turn and shown in the decision log; nothing
+    /// depends on it. Default: none.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = Some(version.into());
+        self
     }
 
     /// What it can do, for people and other agents.
@@ -254,6 +279,14 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets how many bytes of memory the conversations may take, about, that were worked on last and are kept so that the next
+    /// turn reads only what is new. Default: 32 MiB. A conversation that is not kept is read from the journal again.
+    #[must_use]
+    pub fn cache_bytes(mut self, bytes: usize) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
     /// Checks everything.
     ///
     /// # Errors
@@ -281,7 +314,9 @@ impl AgentBuilder {
             return Err(BuildError::UnknownPrice { model: model.id().clone() });
         }
         Ok(Agent::from(Inner {
+            display_name: self.display_name.unwrap_or_else(|| name.to_string()),
             name,
+            version: self.version,
             description: self.description,
             model,
             instruction: self.instruction,
@@ -301,7 +336,7 @@ impl AgentBuilder {
             worker: self.worker,
             clock: self.clock,
             suspects: tokio::sync::Mutex::default(),
-            locks: StdMutex::new(HashMap::new()),
+            recent: Arc::new(Recent::new(self.cache_bytes)),
         }))
     }
 }

@@ -64,7 +64,7 @@ impl Agent {
         call: RequestedCall,
     ) -> Result<CallOutcome, RunError> {
         let response = self.drained(context, id, InputBody::Call(call)).await?;
-        self.outcome_of(&context.key(), response.turn).await
+        self.outcome_of(&self.key(context), response.turn).await
     }
 
     /// Answers a call that waits for a person: a confirmation, or what became of a call in doubt. The answer carries the
@@ -79,7 +79,7 @@ impl Agent {
         answer: Answer,
     ) -> Result<CallOutcome, RunError> {
         let response = self.drained(context, id, InputBody::Answers { answers: vec![answer] }).await?;
-        self.outcome_of(&context.key(), response.turn).await
+        self.outcome_of(&self.key(context), response.turn).await
     }
 
     /// Returns the call that a conversation of [`RunContext::for_call`] is about, and how it stands. `None`: the user has
@@ -91,7 +91,7 @@ impl Agent {
         &self,
         key: &ConversationKey,
     ) -> Result<Option<(RequestedCall, CallOutcome)>, StoreError> {
-        let events = self.journal().load(key).await?.events;
+        let events = self.inner().load(key).await?.events;
         let requested = events.iter().find_map(|recorded| match &recorded.event {
             Event::TurnStarted { turn, call: Some(call), .. } => Some((*turn, call.clone())),
             _ => None,

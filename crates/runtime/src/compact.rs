@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use adjutant_core::conversation::Conversation;
 use adjutant_core::turn::{Room, Summarise};
 use adjutant_core::{
-    ConversationKey, Cost, Delta, Event, GenerateRequest, GenerateResponse, ModelError, Recalled, Summary,
-    TimeBound, Usage, recalled,
+    ConversationKey, Cost, Delta, Event, GenerateRequest, GenerateResponse, ModelError, Summary, TimeBound,
+    Usage,
 };
 use futures::StreamExt as _;
 use tokio::time::Instant;
@@ -13,8 +14,9 @@ use tokio::time::Instant;
 use crate::RunError;
 use crate::agent::Inner;
 use crate::faults::boundary;
-use crate::run::holding;
-use crate::steps::{Log, millis};
+use crate::held::{Opened, open};
+use crate::log::Log;
+use crate::steps::millis;
 
 /// What whoever summarises is told.
 const PROMPT: &str = include_str!("../../../prompts/summary.md");
@@ -151,38 +153,45 @@ pub(crate) async fn compact(
     key: &ConversationKey,
     focus: Option<&str>,
 ) -> Result<Compaction, RunError> {
-    let loaded = inner.journal.load(key).await?;
-    if plan(inner, &loaded.events).is_none() {
+    let Some(Opened { held, mut log, .. }) = open(inner, key, None).await? else {
         return Ok(Compaction::NothingToDo);
-    }
-    holding(inner, key, async |_| {
-        let loaded = inner.journal.load(key).await?;
-        let mut log = Log { events: loaded.events, inbox: loaded.inbox };
-        let Some((plan, room)) = plan(inner, &log.events) else { return Ok(Compaction::NothingToDo) };
-        let request = inner.summary_request(&plan, focus, &room);
-        let next = log.events.last().map_or(1, |recorded| recorded.seq + 1);
-        let step = format!("{}/compact/{next}", key.conversation);
-        let set_aside = match inner.set_aside_for_summary(&key.user, step, None, &request).await? {
-            Ok(set_aside) => set_aside,
-            Err(exceeded) => {
-                let reason = adjutant_core::words::budget(&exceeded).to_owned();
-                return Ok(Compaction::Failed { reason, error: None });
-            }
-        };
-        boundary("before old turns are summarised");
-        let written = inner.write_summary(&plan, request).await;
-        boundary("old turns are summarised, not recorded");
-        set_aside.settle_reply(inner, &written.reply, written.ms).await?;
-        let event = written.event(None, 0, (&plan, &room));
-        log.append(inner, key, vec![event.clone()]).await?;
-        Ok(match event {
-            Event::ConversationSummarized { summary, before, after, usage, cost, .. } => {
-                Compaction::Done { summary, messages: plan.messages, before, after, usage, cost }
-            }
-            _ => Compaction::Failed { reason: words_for(&written), error: written.reply.err() },
-        })
+    };
+    held.run(async {
+        let compaction = compact_held(inner, key, focus, &mut log).await?;
+        Ok((compaction, log))
     })
     .await
+}
+
+async fn compact_held(
+    inner: &Inner,
+    key: &ConversationKey,
+    focus: Option<&str>,
+    log: &mut Log,
+) -> Result<Compaction, RunError> {
+    let Some((plan, room)) = plan(inner, log.conversation()) else { return Ok(Compaction::NothingToDo) };
+    let request = inner.summary_request(&plan, focus, &room);
+    let next = log.conversation().next_seq();
+    let step = format!("{}/compact/{next}", key.conversation);
+    let set_aside = match inner.set_aside_for_summary(&key.user, step, None, &request).await? {
+        Ok(set_aside) => set_aside,
+        Err(exceeded) => {
+            let reason = adjutant_core::words::budget(&exceeded).to_owned();
+            return Ok(Compaction::Failed { reason, error: None });
+        }
+    };
+    boundary("before old turns are summarised");
+    let written = inner.write_summary(&plan, request).await;
+    boundary("old turns are summarised, not recorded");
+    set_aside.settle_reply(inner, &written.reply, written.ms).await?;
+    let event = written.event(None, 0, (&plan, &room));
+    log.append(inner, key, vec![event.clone()]).await?;
+    Ok(match event {
+        Event::ConversationSummarized { summary, before, after, usage, cost, .. } => {
+            Compaction::Done { summary, messages: plan.messages, before, after, usage, cost }
+        }
+        _ => Compaction::Failed { reason: words_for(&written), error: written.reply.err() },
+    })
 }
 
 /// Why it could not be done, for the person.
@@ -193,9 +202,8 @@ fn words_for(written: &Written) -> String {
     }
 }
 
-fn plan(inner: &Inner, events: &[adjutant_core::Recorded]) -> Option<(Summarise, Room)> {
-    let past: Recalled = recalled(events, inner.limits.history_messages_max);
-    let room = inner.room(events, inner.config.max_tokens.map(|max| max.get()));
-    let plan = Summarise::plan(&past, room.usable(), 0, &|text| inner.count(text))?;
+fn plan(inner: &Inner, conversation: &Conversation) -> Option<(Summarise, Room)> {
+    let room = inner.room(conversation, inner.config.max_tokens.map(|max| max.get()));
+    let plan = Summarise::plan(&conversation.recalled_now(), room.usable(), 0, &|text| inner.count(text))?;
     Some((plan, room))
 }

@@ -1,5 +1,5 @@
 use adjutant_core::{
-    CancellationToken, ConversationId, ConversationKey, InputId, Message, PendingCall, UserId,
+    AgentName, CancellationToken, ConversationId, ConversationKey, InputId, Message, PendingCall, UserId,
 };
 use uuid::Uuid;
 
@@ -13,7 +13,8 @@ pub struct RunContext {
     pub user: UserId,
     /// Which conversation.
     pub conversation: ConversationId,
-    /// What was said before, without an instruction. Each run appends both sides.
+    /// What was said before, without an instruction. Each run appends both sides. It may be left empty for a conversation that
+    /// the journal knows, which is then what counts; [`crate::Agent::context`] fills it.
     pub history: Vec<Message>,
     /// Calls that wait for a human.
     pub pending: Vec<PendingCall>,
@@ -64,10 +65,10 @@ impl RunContext {
         self
     }
 
-    /// Owner and conversation, as stores look things up.
+    /// Returns the key under which stores keep the conversation with `agent`. See [`crate::Agent::key`].
     #[must_use]
-    pub fn key(&self) -> ConversationKey {
-        ConversationKey { user: self.user.clone(), conversation: self.conversation }
+    pub fn key(&self, agent: &AgentName) -> ConversationKey {
+        ConversationKey { agent: agent.clone(), user: self.user.clone(), conversation: self.conversation }
     }
 }
 

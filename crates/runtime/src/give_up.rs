@@ -1,10 +1,9 @@
 //! Ending a turn from outside, for whoever runs the agent.
 
 use adjutant_core::turn::given_up;
-use adjutant_core::{ConversationKey, Event, OutcomeCategory, TurnId, conversation, words};
+use adjutant_core::{ConversationKey, Event, OutcomeCategory, TurnId, words};
 
-use crate::run::LEASE;
-use crate::steps::Log;
+use crate::held::{LEASE, Opened, open};
 use crate::{Agent, RunError};
 
 impl Agent {
@@ -15,20 +14,22 @@ impl Agent {
     /// [`RunError::Busy`] if somebody alive works on it; [`RunError::Store`].
     pub async fn drop_turn(&self, key: &ConversationKey) -> Result<Option<TurnId>, RunError> {
         let inner = self.inner();
+        if key.agent != inner.name {
+            return Ok(None);
+        }
         if !inner.journal.claim(key, &inner.worker, LEASE).await?.is_held() {
             return Err(RunError::Busy);
         }
-        let ended = async {
-            let loaded = inner.journal.load(key).await?;
-            let Some(turn) = conversation::open_turn(&loaded.events) else { return Ok(None) };
-            let end = given_up(&loaded.events, turn, OutcomeCategory::Cancelled, words::DROPPED, None);
-            let mut log = Log { events: loaded.events, inbox: loaded.inbox };
-            log.append(inner, key, vec![Event::TurnFinished { turn, input: None, end }]).await?;
-            Ok(Some(turn))
-        }
-        .await;
-        // Best effort: an unreleased claim runs out by itself.
-        let _ = inner.journal.release(key, &inner.worker).await;
-        ended
+        let Some(Opened { held, mut log, .. }) = open(inner, key, None).await? else { return Ok(None) };
+        held.run(async {
+            let open = log.conversation().open_turn();
+            if let Some(turn) = open {
+                let recent = log.conversation().recent();
+                let end = given_up(recent, turn, OutcomeCategory::Cancelled, words::DROPPED, None);
+                log.append(inner, key, vec![Event::TurnFinished { turn, input: None, end }]).await?;
+            }
+            Ok((open, log))
+        })
+        .await
     }
 }

@@ -2,18 +2,19 @@
 
 mod budget;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use adjutant_core::conversation::Status;
 use adjutant_core::port::{
-    ConversationFilter, ConversationStore, ConversationSummary, Cursor, Deleted, Journal, Loaded, LogStore,
-    StoreError, TaskStore,
+    Begin, Begun, ConversationFilter, ConversationStore, ConversationSummary, Cursor, Deleted, Finished,
+    Journal, Known, Loaded, LogStore, Newer, StoreError, TaskStore,
 };
 use adjutant_core::{
-    BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input, InputBody,
+    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, IdempotencyKey, Input, InputBody,
     InputId, LogContent, Recorded, Task, TaskChange, TaskChanged, TaskFilter, TaskId, ToolInvocationRecord,
-    TurnId, UserId, conversation, port, title,
+    TurnId, UserId, port, title,
 };
 use jiff::Timestamp;
 
@@ -34,7 +35,6 @@ pub struct InMemory {
 struct State {
     conversations: HashMap<ConversationKey, Conversation>,
     users: HashMap<UserId, Tasks>,
-    invocations: Vec<(UserId, ToolInvocationRecord)>,
     ledger: budget::Ledger,
     touches: u64,
 }
@@ -46,10 +46,23 @@ struct Conversation {
     updated_at: Timestamp,
     touched: u64,
     claim: Option<Claim>,
-    inputs: Vec<Input>,
-    taken: Vec<InputId>,
+    inputs: Vec<Accepted>,
+    /// The places of inputs by their ids.
+    accepted: HashMap<InputId, usize>,
+    /// The place from which on there are inputs that were not taken.
+    untaken_from: usize,
     events: Vec<Recorded>,
+    /// What is recorded once: the kind and the step of every event that has one.
+    steps: HashSet<(&'static str, String)>,
+    status: Status,
     decisions: Vec<DecisionRecord>,
+    invocations: Vec<ToolInvocationRecord>,
+}
+
+#[derive(Debug)]
+struct Accepted {
+    input: Input,
+    taken: bool,
 }
 
 #[derive(Debug)]
@@ -73,6 +86,24 @@ struct Tasks {
 }
 
 impl Conversation {
+    fn new(at: Timestamp) -> Self {
+        Self {
+            title: String::new(),
+            created_at: at,
+            updated_at: at,
+            touched: 0,
+            claim: None,
+            inputs: Vec::new(),
+            accepted: HashMap::new(),
+            untaken_from: 0,
+            events: Vec::new(),
+            steps: HashSet::new(),
+            status: Status::default(),
+            decisions: Vec::new(),
+            invocations: Vec::new(),
+        }
+    }
+
     fn summary(&self, key: &ConversationKey) -> ConversationSummary {
         let last = self.events.last();
         ConversationSummary {
@@ -82,33 +113,128 @@ impl Conversation {
             updated_at: self.updated_at,
             pending: self.is_parked(),
             last_activity: last.map_or(self.updated_at, |last| last.at.max(self.updated_at)),
-            turns: self
-                .events
-                .iter()
-                .filter(|recorded| matches!(recorded.event, Event::TurnStarted { .. }))
-                .count() as u64,
-            ended: last.is_some_and(|last| {
-                matches!(last.event, Event::SessionEnded {}) && last.at >= self.updated_at
-            }),
+            turns: self.status.turns,
+            ended: self.status.session_ended && last.is_some_and(|last| last.at >= self.updated_at),
         }
     }
 
+    fn waiting_inputs(&self) -> impl Iterator<Item = &Input> {
+        let inputs = self.inputs.get(self.untaken_from..).unwrap_or_default();
+        inputs.iter().filter(|accepted| !accepted.taken).map(|accepted| &accepted.input)
+    }
+
     fn inbox(&self) -> Vec<Input> {
-        self.inputs.iter().filter(|input| !self.taken.contains(&input.id)).cloned().collect()
+        self.waiting_inputs().cloned().collect()
     }
 
     fn is_parked(&self) -> bool {
-        !conversation::pending(&self.events).is_empty()
+        !self.status.waiting.is_empty()
     }
 
     fn is_claimed(&self) -> bool {
         self.claim.as_ref().is_some_and(Claim::holds)
     }
 
+    /// Returns whether an input came that waits for nothing but to be taken.
+    fn has_work_in_inbox(&self) -> bool {
+        self.waiting_inputs().any(|input| !self.status.queued.contains(&input.id))
+    }
+
     fn is_settled(&self) -> bool {
-        let open = conversation::open_turn(&self.events).is_some();
-        let queued = |input: &Input| conversation::is_queued(&self.events, &input.id);
-        self.inbox().iter().all(queued) && (!open || self.is_parked())
+        !self.has_work_in_inbox() && !self.status.runs()
+    }
+
+    /// Accepts an input, once.
+    fn accept(&mut self, input: &Input, touched: u64) -> Result<(), StoreError> {
+        if let Some(Accepted { input: known, .. }) =
+            self.accepted.get(&input.id).and_then(|at| self.inputs.get(*at))
+        {
+            let differs = |known: &String| input.fingerprint.as_ref().is_some_and(|new| new != known);
+            return match known.fingerprint.as_ref().is_some_and(differs) {
+                true => Err(StoreError::Reused),
+                false => Ok(()),
+            };
+        }
+        if self.title.is_empty() {
+            self.title = title(&input.body).unwrap_or_default();
+        }
+        let after = self.events.last().map_or(0, |recorded| recorded.seq);
+        self.accepted.insert(input.id.clone(), self.inputs.len());
+        self.inputs.push(Accepted { input: Input { after, ..input.clone() }, taken: false });
+        self.updated_at = self.updated_at.max(input.at);
+        self.touched = touched;
+        Ok(())
+    }
+
+    /// Claims the conversation for a worker, unless another one alive has it.
+    fn take(&mut self, worker: &str, ttl: Duration) -> port::Claim {
+        let is_anothers = self.claim.as_ref().is_some_and(|claim| claim.worker != worker);
+        if is_anothers && self.is_claimed() {
+            return port::Claim::Refused;
+        }
+        let until = Instant::now().checked_add(ttl);
+        self.claim = Some(Claim { worker: worker.to_owned(), until });
+        if is_anothers { port::Claim::TakenOver } else { port::Claim::Granted }
+    }
+
+    /// Adds events, all or none of them.
+    fn append(
+        &mut self,
+        key: &ConversationKey,
+        events: &[Recorded],
+        log: LogContent,
+    ) -> Result<(), StoreError> {
+        let free = self.events.last().map_or(1, |recorded| recorded.seq + 1);
+        let mut steps: Vec<(&'static str, String)> = Vec::new();
+        for (seq, recorded) in (free..).zip(events) {
+            let step = recorded.event.step().map(|step| (recorded.event.kind(), step));
+            if recorded.seq != seq
+                || step.as_ref().is_some_and(|step| self.steps.contains(step) || steps.contains(step))
+            {
+                return Err(StoreError::Conflict);
+            }
+            steps.extend(step);
+        }
+        self.steps.extend(steps);
+        for recorded in events {
+            self.record(key, recorded, log);
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, key: &ConversationKey, recorded: &Recorded, log: LogContent) {
+        let Recorded { seq, at, event } = recorded;
+        if let Some(input) = event.takes_input() {
+            if let Some(accepted) = self.accepted.get(input).and_then(|at| self.inputs.get_mut(*at)) {
+                accepted.taken = true;
+            }
+            while self.inputs.get(self.untaken_from).is_some_and(|first| first.taken) {
+                self.untaken_from += 1;
+            }
+        }
+        self.status.apply(*seq, event);
+        self.decisions.extend(DecisionRecord::open(key, *at, event, log));
+        // Events are of the turn that is open, which is the last.
+        if let Some(record) = self.decisions.iter_mut().rev().find(|record| Some(record.id) == event.turn()) {
+            record.apply(*at, event, log);
+        }
+        self.invocations.extend(ToolInvocationRecord::of(*at, event, log));
+        self.events.push(recorded.clone());
+    }
+
+    /// Returns what is newer than what a worker knows.
+    fn newer(&self, known: Option<Known>) -> Newer {
+        let last = self.events.last().map_or(0, |recorded| recorded.seq);
+        let after = known
+            .filter(|known| known.created_at == self.created_at && known.seq <= last)
+            .map_or(0, |known| known.seq);
+        let from = usize::try_from(after).unwrap_or(usize::MAX);
+        Newer {
+            created_at: self.created_at,
+            after,
+            events: self.events.get(from..).unwrap_or_default().to_vec(),
+            inbox: self.inbox(),
+        }
     }
 }
 
@@ -155,44 +281,27 @@ fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
     Box::pin(std::future::ready(value))
 }
 
+impl State {
+    /// Accepts an input; creates the conversation if it is new.
+    fn accept(&mut self, key: &ConversationKey, input: &Input) -> Result<&mut Conversation, StoreError> {
+        if !self.conversations.contains_key(key) {
+            self.make_room();
+        }
+        self.touches += 1;
+        let conversation =
+            self.conversations.entry(key.clone()).or_insert_with(|| Conversation::new(input.at));
+        conversation.accept(input, self.touches)?;
+        Ok(conversation)
+    }
+}
+
 impl Journal for InMemory {
     fn submit<'a>(
         &'a self,
         key: &'a ConversationKey,
         input: &'a Input,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let mut state = self.state();
-        if !state.conversations.contains_key(key) {
-            state.make_room();
-        }
-        state.touches += 1;
-        let touched = state.touches;
-        let conversation = state.conversations.entry(key.clone()).or_insert_with(|| Conversation {
-            title: String::new(),
-            created_at: input.at,
-            updated_at: input.at,
-            touched,
-            claim: None,
-            inputs: Vec::new(),
-            taken: Vec::new(),
-            events: Vec::new(),
-            decisions: Vec::new(),
-        });
-        if let Some(known) = conversation.inputs.iter().find(|known| known.id == input.id) {
-            let differs = |known: &String| input.fingerprint.as_ref().is_some_and(|new| new != known);
-            if known.fingerprint.as_ref().is_some_and(differs) {
-                return ready(Err(StoreError::Reused));
-            }
-        } else {
-            if conversation.title.is_empty() {
-                conversation.title = title(&input.body).unwrap_or_default();
-            }
-            let after = conversation.events.last().map_or(0, |recorded| recorded.seq);
-            conversation.inputs.push(Input { after, ..input.clone() });
-            conversation.updated_at = conversation.updated_at.max(input.at);
-            conversation.touched = touched;
-        }
-        ready(Ok(()))
+        ready(self.state().accept(key, input).map(|_| ()))
     }
 
     fn load<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
@@ -204,39 +313,88 @@ impl Journal for InMemory {
         ready(Ok(loaded.unwrap_or_default()))
     }
 
+    fn load_newer<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        known: Option<Known>,
+    ) -> BoxFuture<'a, Result<Option<Newer>, StoreError>> {
+        ready(Ok(self.state().conversations.get(key).map(|conversation| conversation.newer(known))))
+    }
+
+    fn begin<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        begin: Begin<'a>,
+    ) -> BoxFuture<'a, Result<Begun, StoreError>> {
+        let mut state = self.state();
+        let conversation = match begin.input {
+            Some(input) => match state.accept(key, input) {
+                Ok(conversation) => conversation,
+                Err(error) => return ready(Err(error)),
+            },
+            None => match state.conversations.get_mut(key) {
+                Some(conversation) => conversation,
+                None => return ready(Ok(Begun::Nothing)),
+            },
+        };
+        let claim = conversation.take(begin.worker, begin.lease);
+        if !claim.is_held() {
+            return ready(Ok(Begun::Elsewhere));
+        }
+        let only = {
+            let mut waiting = conversation.waiting_inputs();
+            let first = waiting.next().map(|input| &input.id);
+            first.is_some() && first == begin.input.map(|input| &input.id) && waiting.next().is_none()
+        };
+        let starts = only && conversation.status.turn.is_none() && !begin.turn.is_empty();
+        if starts {
+            let first = begin.first.filter(|_| conversation.events.is_empty());
+            let next = conversation.events.last().map_or(1, |recorded| recorded.seq + 1);
+            let events: Vec<Recorded> = (next..)
+                .zip(first.into_iter().chain(begin.turn))
+                .map(|(seq, event)| Recorded { seq, at: begin.at, event: event.clone() })
+                .collect();
+            if let Err(error) = conversation.append(key, &events, self.log) {
+                conversation.claim = None;
+                return ready(Err(error));
+            }
+        }
+        let newer = conversation.newer(begin.known);
+        ready(Ok(if starts { Begun::Started(newer) } else { Begun::Claimed { claim, newer } }))
+    }
+
     fn append<'a>(
         &'a self,
         key: &'a ConversationKey,
-        next_seq: u64,
-        at: Timestamp,
-        events: &'a [Event],
+        events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let mut state = self.state();
-        let State { conversations, invocations, .. } = &mut *state;
-        let Some(conversation) = conversations.get_mut(key) else { return ready(Err(StoreError::Conflict)) };
-        let free = conversation.events.last().map_or(1, |recorded| recorded.seq + 1);
-        let step = |event: &Event| event.step().map(|step| (step, event.kind()));
-        let known = |event: &Event| {
-            step(event).is_some_and(|wanted| {
-                conversation.events.iter().any(|recorded| step(&recorded.event).as_ref() == Some(&wanted))
-            })
-        };
-        if next_seq != free || events.iter().any(known) {
+        let Some(conversation) = state.conversations.get_mut(key) else {
             return ready(Err(StoreError::Conflict));
+        };
+        ready(conversation.append(key, events, self.log))
+    }
+
+    fn finish<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: &'a str,
+        events: &'a [Recorded],
+    ) -> BoxFuture<'a, Result<Finished, StoreError>> {
+        let mut state = self.state();
+        let Some(conversation) = state.conversations.get_mut(key) else {
+            return ready(Err(StoreError::Conflict));
+        };
+        if let Err(error) = conversation.append(key, events, self.log) {
+            return ready(Err(error));
         }
-        for (seq, event) in (next_seq..).zip(events) {
-            conversation.taken.extend(event.takes_input().cloned());
-            conversation.decisions.extend(DecisionRecord::open(key, at, event, self.log));
-            if let Some(record) =
-                conversation.decisions.iter_mut().find(|record| Some(record.id) == event.turn())
-            {
-                record.apply(at, event, self.log);
-            }
-            let row = ToolInvocationRecord::of(at, event, self.log);
-            invocations.extend(row.map(|row| (key.user.clone(), row)));
-            conversation.events.push(Recorded { seq, at, event: event.clone() });
+        if conversation.has_work_in_inbox() {
+            return ready(Ok(Finished::Kept(conversation.inbox())));
         }
-        ready(Ok(()))
+        if conversation.claim.as_ref().is_some_and(|claim| claim.worker == worker) {
+            conversation.claim = None;
+        }
+        ready(Ok(Finished::Released))
     }
 
     fn claim<'a>(
@@ -246,16 +404,8 @@ impl Journal for InMemory {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<port::Claim, StoreError>> {
         let mut state = self.state();
-        let claim = state.conversations.get_mut(key).map_or(port::Claim::Refused, |conversation| {
-            let is_anothers = conversation.claim.as_ref().is_some_and(|claim| claim.worker != worker);
-            if is_anothers && conversation.is_claimed() {
-                return port::Claim::Refused;
-            }
-            let until = Instant::now().checked_add(ttl);
-            conversation.claim = Some(Claim { worker: worker.to_owned(), until });
-            if is_anothers { port::Claim::TakenOver } else { port::Claim::Granted }
-        });
-        ready(Ok(claim))
+        let conversation = state.conversations.get_mut(key);
+        ready(Ok(conversation.map_or(port::Claim::Refused, |conversation| conversation.take(worker, ttl))))
     }
 
     fn release<'a>(
@@ -273,6 +423,7 @@ impl Journal for InMemory {
 
     fn unsettled<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         let state = self.state();
@@ -280,9 +431,7 @@ impl Journal for InMemory {
             .conversations
             .iter()
             .filter(|(key, conversation)| {
-                user.is_none_or(|user| key.user == *user)
-                    && !conversation.is_settled()
-                    && !conversation.is_claimed()
+                is_of(key, agent, user) && !conversation.is_settled() && !conversation.is_claimed()
             })
             .collect();
         open.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));
@@ -291,20 +440,19 @@ impl Journal for InMemory {
 
     fn expired<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         let state = self.state();
         let is_over = |conversation: &Conversation| {
-            conversation::pending(&conversation.events).iter().any(|call| call.expires_at <= now)
+            conversation.status.waiting.iter().any(|call| call.expires_at <= now)
         };
         let mut over: Vec<(&ConversationKey, &Conversation)> = state
             .conversations
             .iter()
             .filter(|(key, conversation)| {
-                user.is_none_or(|user| key.user == *user)
-                    && !conversation.is_claimed()
-                    && is_over(conversation)
+                is_of(key, agent, user) && !conversation.is_claimed() && is_over(conversation)
             })
             .collect();
         over.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));
@@ -317,30 +465,25 @@ impl Journal for InMemory {
     ) -> BoxFuture<'a, Result<Option<InputId>, StoreError>> {
         let state = self.state();
         let first = state.conversations.get(key).and_then(|conversation| {
-            conversation
-                .inputs
-                .iter()
-                .find(|input| input.body == InputBody::Cancel && !conversation.taken.contains(&input.id))
+            conversation.waiting_inputs().find(|input| input.body == InputBody::Cancel)
         });
         ready(Ok(first.map(|input| input.id.clone())))
     }
 
     fn parked<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>> {
         let state = self.state();
         let mut parked: Vec<(ConversationKey, Recorded)> = state
             .conversations
             .iter()
-            .filter(|(key, _)| user.is_none_or(|user| key.user == *user))
+            .filter(|(key, _)| is_of(key, agent, user))
             .filter(|(_, conversation)| conversation.is_parked())
             .filter_map(|(key, conversation)| {
-                let last = conversation
-                    .events
-                    .iter()
-                    .rev()
-                    .find(|recorded| matches!(recorded.event, Event::TurnParked { .. }))?;
+                let at = usize::try_from(conversation.status.parked_seq?).ok()?;
+                let last = conversation.events.get(at.checked_sub(1)?)?;
                 Some((key.clone(), last.clone()))
             })
             .collect();
@@ -360,23 +503,25 @@ impl LogStore for InMemory {
         filter: &'a DecisionFilter,
     ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>> {
         let state = self.state();
-        let uses = |row: &DecisionRecord, tool: &str| {
-            state
-                .invocations
-                .iter()
-                .any(|(owner, call)| owner == user && call.decision == row.id && call.tool == *tool)
+        let uses = |conversation: &Conversation, row: &DecisionRecord, tool: &str| {
+            conversation.invocations.iter().any(|call| call.decision == row.id && call.tool == *tool)
         };
         let mut rows: Vec<DecisionRecord> = state
             .conversations
             .iter()
             .filter(|(key, _)| {
-                key.user == *user && filter.conversation.is_none_or(|id| id == key.conversation)
+                key.user == *user
+                    && filter.agent.as_ref().is_none_or(|agent| key.agent == *agent)
+                    && filter.conversation.is_none_or(|id| id == key.conversation)
             })
-            .flat_map(|(_, conversation)| &conversation.decisions)
+            .flat_map(|(_, conversation)| conversation.decisions.iter().map(move |row| (conversation, row)))
+            .filter(|(conversation, row)| {
+                filter.tool.as_ref().is_none_or(|tool| uses(conversation, row, tool))
+            })
+            .map(|(_, row)| row)
             .filter(|row| filter.outcome.is_none_or(|outcome| row.outcome == Some(outcome)))
             .filter(|row| filter.since.is_none_or(|since| row.started_at >= since))
             .filter(|row| filter.until.is_none_or(|until| row.started_at < until))
-            .filter(|row| filter.tool.as_ref().is_none_or(|tool| uses(row, tool)))
             .filter(|row| is_behind(filter.after, row.cursor()))
             .cloned()
             .collect();
@@ -408,13 +553,20 @@ impl LogStore for InMemory {
     ) -> BoxFuture<'a, Result<Vec<ToolInvocationRecord>, StoreError>> {
         let state = self.state();
         let rows = state
-            .invocations
+            .conversations
             .iter()
-            .filter(|(owner, row)| owner == user && row.decision == decision)
-            .map(|(_, row)| row.clone())
+            .filter(|(key, _)| key.user == *user)
+            .flat_map(|(_, conversation)| &conversation.invocations)
+            .filter(|row| row.decision == decision)
+            .cloned()
             .collect();
         ready(Ok(rows))
     }
+}
+
+/// Returns whether a conversation is the agent's, and the user's if one is named.
+fn is_of(key: &ConversationKey, agent: &AgentName, user: Option<&UserId>) -> bool {
+    key.agent == *agent && user.is_none_or(|user| key.user == *user)
 }
 
 /// Whether a row of a list comes behind the place somebody has seen.
@@ -425,6 +577,7 @@ fn is_behind(after: Option<Cursor>, row: Cursor) -> bool {
 impl ConversationStore for InMemory {
     fn list<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: &'a UserId,
         filter: &'a ConversationFilter,
     ) -> BoxFuture<'a, Result<Vec<ConversationSummary>, StoreError>> {
@@ -432,7 +585,7 @@ impl ConversationStore for InMemory {
         let mut list: Vec<ConversationSummary> = state
             .conversations
             .iter()
-            .filter(|(key, conversation)| key.user == *user && filter.takes(&conversation.title))
+            .filter(|(key, conversation)| is_of(key, agent, Some(user)) && filter.takes(&conversation.title))
             .filter(|(key, _)| !key.conversation.is_of_a_request())
             .map(|(key, conversation)| conversation.summary(key))
             .filter(|summary| is_behind(filter.after, summary.cursor()))
@@ -468,17 +621,14 @@ impl ConversationStore for InMemory {
         if state.conversations.get(key).is_some_and(Conversation::is_claimed) {
             return ready(Ok(Deleted::Running));
         }
-        let Some(removed) = state.conversations.remove(key) else {
+        if state.conversations.remove(key).is_none() {
             return ready(Ok(Deleted::NoSuchConversation));
-        };
+        }
         // What its calls changed once begins with its id; it cannot be repeated any more.
         let prefix = format!("{}/", key.conversation);
         if let Some(tasks) = state.users.get_mut(&key.user) {
             tasks.applied.retain(|key, _| !key.as_str().starts_with(&prefix));
         }
-        state.invocations.retain(|(user, row)| {
-            *user != key.user || !removed.decisions.iter().any(|decision| decision.id == row.decision)
-        });
         ready(Ok(Deleted::Yes))
     }
 }

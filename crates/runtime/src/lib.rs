@@ -17,8 +17,11 @@ mod execute; // one tool execution: time, panic, cancellation
 mod faults; // crash tests
 mod fresh; // what is said anew every turn
 mod give_up; // ending a turn from outside
+mod held; // the claim on a conversation, and its state
 mod in_memory; // the default store
+mod log; // what happened in it, and what is not written yet
 mod prices; // what a model call costs
+mod recent; // the conversations that were worked on last
 mod run; // the driver
 mod steps;
 mod warning; // what an operator should know

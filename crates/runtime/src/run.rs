@@ -1,93 +1,88 @@
 //! The driver: takes what arrived for a conversation and runs its turn until it ends or waits for a human.
 
-use std::sync::Arc;
-use std::time::Duration;
-
+use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
-use adjutant_core::port::{Claim, Journal};
 use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, given_up};
 use adjutant_core::{
-    CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, InputBody, InputId,
-    MaxTokens, Message, ModelId, OutcomeCategory, OutputSchema, Recalled, TurnError, TurnId, TurnLimits,
-    conversation, recalled, words,
+    CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, Input, InputBody,
+    MaxTokens, ModelId, OutcomeCategory, OutputSchema, Recalled, ToolSet, TurnError, TurnId, TurnLimits,
+    conversation, words,
 };
 use serde_json::Value;
-use tokio::sync::OwnedMutexGuard;
-use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::RunError;
 use crate::agent::Inner;
 use crate::event::{Emitter, RunEvent};
-use crate::faults::lease;
-use crate::steps::{Answered, Log, Replied, Step, Steps};
+use crate::held::{Arrival, Opened, open};
+use crate::log::Log;
+use crate::steps::{Answered, Replied, Step, Steps};
 
 /// The instruction of turns that are words and nothing else.
 const WORDS_ONLY: &str = include_str!("../../../prompts/words_only.md");
-/// A claim is good for this long without a sign of life. Source: `durability.md` 3.3.
-pub(crate) const LEASE: Duration = Duration::from_secs(15);
-/// A running turn gives so many signs of life in that time.
-const HEARTBEATS: u32 = 3;
 /// A turn whose worker was lost so often, without a step in between, is not tried again.
 const WORKERS_LOST_MAX: u32 = 3;
-/// How often we look whether another process has let go of the conversation.
-const LEASE_POLL: Duration = Duration::from_millis(200);
-
-/// How far a turn came.
-enum Advance {
-    /// It ended.
-    Finished,
-    /// It waits for a human.
-    Parked,
-}
-
 /// Runs a conversation until nothing is left to do or it waits for a human. Whoever calls this again after a crash
-/// goes on where the journal ends.
-pub(crate) async fn advance(
+/// goes on where the journal ends. `arrival`: what is accepted first. Returns what `read` makes of the state it ended in;
+/// `None`: there is no such conversation.
+pub(crate) async fn advance<T>(
     inner: &Inner,
     key: &ConversationKey,
-    history: &[Message],
-    emitter: &Emitter,
-    cancelled: &CancellationToken,
-) -> Result<(), RunError> {
-    holding(inner, key, async |claim| {
-        // Whoever had it was lost; what was open then is suspect until it gets further.
-        let mut taken_over = claim == Claim::TakenOver;
-        loop {
-            let loaded = inner.journal.load(key).await?;
-            let mut log = Log { events: loaded.events, inbox: loaded.inbox };
-            if log.events.is_empty() && !history.is_empty() {
-                log.append(inner, key, vec![Event::HistorySet { messages: history.to_vec() }]).await?;
-            }
-            let turn = match conversation::open_turn(&log.events) {
-                Some(turn) if std::mem::take(&mut taken_over) => {
-                    match take_up(inner, key, turn, &mut log).await? {
-                        TakenUp::GivenUp => continue,
-                        TakenUp::GoesOn => turn,
-                        TakenUp::Suspect => {
-                            // One at a time: if this process is lost too, it is known which of them did it.
-                            let _alone = inner.suspects.lock().await;
-                            match drive(inner, key, turn, log, (emitter, cancelled)).await? {
-                                Advance::Finished => continue,
-                                Advance::Parked => return Ok(()),
-                            }
-                        }
-                    }
+    arrival: Option<Arrival<'_>>,
+    (emitter, cancelled): (&Emitter, &CancellationToken),
+    read: impl FnOnce(&Conversation) -> T,
+) -> Result<Option<T>, RunError> {
+    let Some(Opened { held, log, taken_over }) = open(inner, key, arrival).await? else { return Ok(None) };
+    // On the heap, once a turn: everything a turn awaits is in it.
+    let work = Box::pin(async {
+        let first = arrival.and_then(|arrival| arrival.first);
+        let log = settle(inner, key, log, (first, taken_over), (emitter, cancelled)).await?;
+        Ok((read(log.conversation()), log))
+    });
+    held.run(work).await.map(Some)
+}
+
+/// Does what there is to do. `first`: what is recorded if nothing has happened in the conversation yet. `taken_over`: whoever
+/// had it was lost; what was open then is suspect until it gets further.
+async fn settle(
+    inner: &Inner,
+    key: &ConversationKey,
+    mut log: Log,
+    (first, mut taken_over): (Option<&Event>, bool),
+    (emitter, cancelled): (&Emitter, &CancellationToken),
+) -> Result<Log, RunError> {
+    if log.conversation().seq() == 0
+        && let Some(first) = first
+    {
+        log.append(inner, key, vec![first.clone()]).await?;
+    }
+    loop {
+        let mut alone = None;
+        let turn = match log.conversation().open_turn() {
+            Some(turn) if std::mem::take(&mut taken_over) => match take_up(inner, key, turn, &mut log).await?
+            {
+                TakenUp::GivenUp => continue,
+                TakenUp::GoesOn => turn,
+                TakenUp::Suspect => {
+                    // One at a time: if this process is lost too, it is known which of them did it.
+                    alone = Some(inner.suspects.lock().await);
+                    turn
                 }
+            },
+            Some(turn) => turn,
+            None => match start(inner, key, &mut log).await? {
                 Some(turn) => turn,
-                None => match start(inner, key, &mut log).await? {
-                    Some(turn) => turn,
-                    None if log.inbox.is_empty() => return Ok(()),
-                    None => continue,
-                },
-            };
-            match drive(inner, key, turn, log, (emitter, cancelled)).await? {
-                Advance::Finished => {}
-                Advance::Parked => return Ok(()),
-            }
+                None if !log.inbox().is_empty() => continue,
+                None if log.finish(inner, key, None).await? => return Ok(log),
+                None => continue,
+            },
+        };
+        log = drive(inner, key, turn, log, (emitter, cancelled)).await?;
+        drop(alone);
+        if log.is_released() {
+            return Ok(log);
         }
-    })
-    .await
+    }
 }
 
 /// How a turn goes on whose worker was lost.
@@ -108,15 +103,16 @@ async fn take_up(
     turn: TurnId,
     log: &mut Log,
 ) -> Result<TakenUp, RunError> {
-    if !conversation::pending(&log.events).is_empty() {
+    if !log.conversation().pending().is_empty() {
         // It waits for a person: nothing of it ran.
         return Ok(TakenUp::GoesOn);
     }
-    let before = conversation::times_taken_up(&log.events);
+    let before = conversation::times_taken_up(log.conversation().recent());
     let lost = before + 1;
     if lost >= WORKERS_LOST_MAX {
         let error = Some(TurnError::Poisoned { times: lost });
-        let end = given_up(&log.events, turn, OutcomeCategory::Poisoned, words::POISONED, error);
+        let recent = log.conversation().recent();
+        let end = given_up(recent, turn, OutcomeCategory::Poisoned, words::POISONED, error);
         log.append(inner, key, vec![Event::TurnFinished { turn, input: None, end }]).await?;
         return Ok(TakenUp::GivenUp);
     }
@@ -125,90 +121,32 @@ async fn take_up(
     Ok(if before == 0 { TakenUp::GoesOn } else { TakenUp::Suspect })
 }
 
-/// Does something with a conversation that nobody else works on meanwhile. The work is told whether the conversation was taken
-/// from a worker that was lost.
-///
-/// What runs in this process is waited for to its end: each turn in front has a deadline of its own, and one of them is the
-/// caller's. What runs in another process is waited for as long as one turn may take.
-///
-/// # Errors
-/// [`RunError::Busy`] if another process still works on it by then, the store's errors, and those of the work.
-pub(crate) async fn holding<T, F: Future<Output = Result<T, RunError>>>(
-    inner: &Inner,
-    key: &ConversationKey,
-    work: impl FnOnce(Claim) -> F,
-) -> Result<T, RunError> {
-    let alone_in_this_process = inner.lock_of(key).lock_owned().await;
-    let (claimed, held) = claim(inner, key, alone_in_this_process).await?;
-    let beat = async {
-        loop {
-            tokio::time::sleep(lease(LEASE) / HEARTBEATS).await;
-            // A claim that cannot be renewed is a cost, not a danger: the journal refuses a second writer.
-            let _ = inner.journal.claim(key, &inner.worker, lease(LEASE)).await;
-        }
-    };
-    let result = tokio::select! {
-        result = work(claimed) => result,
-        never = beat => never,
-    };
-    held.release().await;
-    result
-}
-
-/// The claim on a conversation, and the lock that keeps others in this process from it.
-///
-/// Dropped, it is released in the background: whoever is cancelled half-way does not keep others waiting until the claim
-/// runs out.
-struct Held {
-    journal: Arc<dyn Journal>,
-    key: ConversationKey,
-    worker: String,
-    alone_in_this_process: Option<OwnedMutexGuard<()>>,
-}
-
-impl Held {
-    async fn release(mut self) {
-        Self::give_back(&*self.journal, &self.key, &self.worker, self.alone_in_this_process.take()).await;
-    }
-
-    /// The lock goes last: the next one in this process claims under the same name, and its claim must not be released.
-    async fn give_back(
-        journal: &dyn Journal,
-        key: &ConversationKey,
-        worker: &str,
-        alone_in_this_process: Option<OwnedMutexGuard<()>>,
-    ) {
-        // Best effort: a claim that is not released runs out by itself.
-        let _ = journal.release(key, worker).await;
-        drop(alone_in_this_process);
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        if let Some(alone) = self.alone_in_this_process.take()
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            let (journal, key, worker) = (self.journal.clone(), self.key.clone(), self.worker.clone());
-            runtime.spawn(async move { Self::give_back(&*journal, &key, &worker, Some(alone)).await });
-        }
-    }
-}
-
-/// Takes the first input of the inbox. `None`: it started no turn.
+/// Takes the first input of the inbox. `None`: it started no turn, or there is none.
 async fn start(inner: &Inner, key: &ConversationKey, log: &mut Log) -> Result<Option<TurnId>, RunError> {
-    let Some(input) = log.inbox.first().cloned() else { return Ok(None) };
-    let (text, output_schema, limits, call) = match input.body {
-        InputBody::Message { text, output_schema, limits } => {
-            let own = || inner.output.as_ref().map(|schema| schema.as_json().clone());
-            (text, output_schema.or_else(own), limits, None)
+    let Some(input) = log.inbox().first().cloned() else { return Ok(None) };
+    crate::faults::boundary("input accepted, turn not started");
+    match turn_of(inner, &input) {
+        Some((turn, started)) => {
+            log.append(inner, key, vec![started]).await?;
+            Ok(Some(turn))
         }
-        InputBody::Call(call) => (call.line(), None, None, Some(call)),
-        InputBody::Answers { .. } | InputBody::Cancel => {
+        None => {
             let reason = "nothing waits for it".to_owned();
             log.append(inner, key, vec![Event::InputIgnored { input: input.id, reason }]).await?;
-            return Ok(None);
+            Ok(None)
         }
+    }
+}
+
+/// Makes the first event of the turn that answers an input. `None`: it is answered by no turn of its own.
+pub(crate) fn turn_of(inner: &Inner, input: &Input) -> Option<(TurnId, Event)> {
+    let (text, output_schema, limits, call) = match &input.body {
+        InputBody::Message { text, output_schema, limits } => {
+            let own = || inner.output.as_ref().map(|schema| schema.as_json().clone());
+            (text.clone(), output_schema.clone().or_else(own), limits.clone(), None)
+        }
+        InputBody::Call(call) => (call.line(), None, None, Some(call.clone())),
+        InputBody::Answers { .. } | InputBody::Cancel => return None,
     };
     let turn = TurnId(Uuid::now_v7());
     let message_chars = text.chars().count();
@@ -219,9 +157,13 @@ async fn start(inner: &Inner, key: &ConversationKey, log: &mut Log) -> Result<Op
     };
     let started = Event::TurnStarted {
         turn,
-        input: input.id,
+        agent: Some(inner.name.clone()),
+        version: inner.version.clone(),
+        metadata: serde_json::Map::new(),
+        told: Vec::new(),
+        input: input.id.clone(),
         accepted_at: Some(input.at),
-        request_id: input.request_id,
+        request_id: input.request_id.clone(),
         message,
         message_chars,
         model: if call.is_some() { ModelId::none() } else { inner.model.id().clone() },
@@ -229,9 +171,7 @@ async fn start(inner: &Inner, key: &ConversationKey, log: &mut Log) -> Result<Op
         output_schema,
         call,
     };
-    crate::faults::boundary("input accepted, turn not started");
-    log.append(inner, key, vec![started]).await?;
-    Ok(Some(turn))
+    Some((turn, started))
 }
 
 /// All awaits of a turn. Each runs inside a journaled step; a recorded step is not done again.
@@ -241,32 +181,63 @@ async fn drive(
     id: TurnId,
     log: Log,
     (emitter, cancelled): (&Emitter, &CancellationToken),
-) -> Result<Advance, RunError> {
+) -> Result<Log, RunError> {
+    let Some(Event::TurnStarted {
+        input, model, message, message_chars, limits, output_schema, call, ..
+    }) = log.conversation().current().and_then(|current| current.started())
+    else {
+        return Err(RunError::CannotContinue(format!("turn {id} has no beginning")));
+    };
     // A turn that asks no model needs no instruction, and reads nothing to make one.
-    let asks_model = !makes_requested_call(&log, id);
+    let asks_model = call.is_none();
     let (instruction, notices) =
         if asks_model { inner.instruction_for(&key.user).await } else { Default::default() };
-    let (mut turn, limits, taken) = rebuild(inner, id, &log, instruction)?;
+    let mut turn = Turn::new(TurnSetup {
+        turn: id,
+        model: model.clone(),
+        recalled: past_of(inner, key, log.conversation(), limits).await?,
+        call: call.clone(),
+        output: output_schema.as_ref().map(|schema| compiled(inner, schema)).transpose()?,
+        ..setup(inner, limits, instruction, (message.clone(), *message_chars))
+    })?;
     if asks_model && !limits.words_only {
         notices.into_iter().for_each(|notice| turn.add_notice(notice));
     }
-    let runs = conversation::pending(&log.events).is_empty();
-    let stop = log.inbox.iter().find(|input| runs && input.body == InputBody::Cancel);
+    let (input, deadline) = (input.clone(), limits.turn_deadline);
+    let runs = log.conversation().pending().is_empty();
+    let stop = log.inbox().iter().find(|input| runs && input.body == InputBody::Cancel);
     let stop = stop.map(|input| input.id.clone());
-    let steps = Steps::new(inner, key, id, log, (emitter, cancelled), limits.turn_deadline);
+    let steps = Steps::new(inner, key, id, log, (emitter, cancelled), deadline);
     // While it waits, what came before the cancellation is read first.
     if let Some(input) = stop {
         steps.stop(input);
     }
-    emitter.emit(RunEvent::TurnStarted { turn: id, input: taken, model: inner.model.id().clone() }).await;
+    emitter.emit(RunEvent::TurnStarted { turn: id, input, model: inner.model.id().clone() }).await;
     tokio::select! {
-        result = follow(&steps, turn) => result,
+        result = follow(&steps, turn) => result?,
         never = steps.watch() => match never {},
     }
+    Ok(steps.into_log())
+}
+
+/// Returns what the open turn is given of the past. A turn with another bound than its agent's has the whole past read.
+async fn past_of(
+    inner: &Inner,
+    key: &ConversationKey,
+    conversation: &Conversation,
+    limits: &TurnLimits,
+) -> Result<Recalled, RunError> {
+    if limits.history_messages_max == conversation.messages_max() {
+        return Ok(conversation.recalled());
+    }
+    let started = conversation.recent().first().map_or(0, |recorded| recorded.seq);
+    let mut events = inner.journal.load(key).await?.events;
+    events.retain(|recorded| recorded.seq < started);
+    Ok(Conversation::of(limits.history_messages_max, events).recalled())
 }
 
 /// Does what the turn asks for until it ends or waits.
-async fn follow(steps: &Steps<'_>, mut turn: Turn) -> Result<Advance, RunError> {
+async fn follow(steps: &Steps<'_>, mut turn: Turn) -> Result<(), RunError> {
     let mut action = turn.start()?;
     loop {
         action = match action {
@@ -282,52 +253,11 @@ async fn follow(steps: &Steps<'_>, mut turn: Turn) -> Result<Advance, RunError> 
             Action::AskUser { pending, content } => match steps.answers(&turn, &pending, content).await? {
                 Answered::Ends(ends) => turn.on_call_ends(ends)?,
                 Answered::Stopped(reason, ends) => turn.stop(reason, ends),
-                Answered::Parked => return Ok(Advance::Parked),
+                Answered::Parked => return Ok(()),
             },
-            Action::Finish(end) => {
-                steps.finish(*end).await?;
-                return Ok(Advance::Finished);
-            }
+            Action::Finish(end) => return steps.finish(*end).await,
         }
     }
-}
-
-/// Whether the turn makes a call that a person asked for, instead of answering a message.
-fn makes_requested_call(log: &Log, id: TurnId) -> bool {
-    log.events.iter().any(
-        |recorded| matches!(&recorded.event, Event::TurnStarted { turn, call: Some(_), .. } if *turn == id),
-    )
-}
-
-/// The turn as it was when it started: from its first event, the history before it, and this agent.
-fn rebuild(
-    inner: &Inner,
-    id: TurnId,
-    log: &Log,
-    instruction: String,
-) -> Result<(Turn, TurnLimits, InputId), RunError> {
-    let missing = || RunError::CannotContinue(format!("turn {id} has no beginning"));
-    let at = log
-        .events
-        .iter()
-        .position(|recorded| matches!(&recorded.event, Event::TurnStarted { turn, .. } if *turn == id))
-        .ok_or_else(missing)?;
-    let (before, rest) = log.events.split_at(at);
-    let Some(Event::TurnStarted {
-        input, message, message_chars, model, limits, output_schema, call, ..
-    }) = rest.first().map(|recorded| &recorded.event)
-    else {
-        return Err(missing());
-    };
-    let turn = Turn::new(TurnSetup {
-        turn: id,
-        model: model.clone(),
-        recalled: recalled(before, limits.history_messages_max),
-        call: call.clone(),
-        output: output_schema.as_ref().map(|schema| compiled(inner, schema)).transpose()?,
-        ..setup(inner, limits, instruction, (message.clone(), *message_chars))
-    })?;
-    Ok((turn, limits.clone(), input.clone()))
 }
 
 /// A turn of this agent, as the first of a conversation.
@@ -339,8 +269,8 @@ fn setup(
 ) -> TurnSetup {
     let capabilities = inner.model.capabilities();
     let (instruction, tools) = match limits.words_only {
-        true => (WORDS_ONLY.trim_end().to_owned(), Vec::new()),
-        false => (instruction, inner.gate.registry.definitions(None)),
+        true => (WORDS_ONLY.trim_end().to_owned(), ToolSet::default()),
+        false => (instruction, inner.gate.registry.tool_set()),
     };
     let one_round = capabilities.weak_tools && !tools.is_empty();
     TurnSetup {
@@ -392,32 +322,5 @@ fn compiled(inner: &Inner, schema: &Value) -> Result<OutputSchema, RunError> {
         Some(own) if own.as_json() == schema => Ok(own.clone()),
         Some(_) | None => OutputSchema::new(schema.clone())
             .map_err(|error| RunError::CannotContinue(format!("its output schema: {error}"))),
-    }
-}
-
-/// Waits for the conversation to be ours. Another worker's turn is waited for as long as a turn may take; without a deadline, as
-/// long as its claim is renewed.
-async fn claim(
-    inner: &Inner,
-    key: &ConversationKey,
-    alone_in_this_process: OwnedMutexGuard<()>,
-) -> Result<(Claim, Held), RunError> {
-    let until = inner.limits.turn_deadline.map(|time| Instant::now() + time);
-    // Made before the first claim: whoever is cancelled in the middle of one may have it.
-    let held = Held {
-        journal: inner.journal.clone(),
-        key: key.clone(),
-        worker: inner.worker.clone(),
-        alone_in_this_process: Some(alone_in_this_process),
-    };
-    loop {
-        let claim = inner.journal.claim(key, &inner.worker, lease(LEASE)).await?;
-        if claim.is_held() {
-            return Ok((claim, held));
-        }
-        if until.is_some_and(|until| Instant::now() >= until) {
-            return Err(RunError::Busy);
-        }
-        tokio::time::sleep(LEASE_POLL).await;
     }
 }

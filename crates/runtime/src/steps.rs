@@ -11,11 +11,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{CallEnd, DoesNotFit, Fitted, StopReason, ToolStyle, Turn};
 use adjutant_core::{
     Arguments, CallId, CancellationToken, ConversationKey, Delta, Event, GateCheck, GateVerdict,
-    GenerateRequest, GenerateResponse, IdempotencyKey, Input, InputId, ModelError, Notice, OutcomeCategory,
-    Recorded, Refusal, ToolCall, ToolContext, TurnEnd, TurnId,
+    GenerateRequest, GenerateResponse, IdempotencyKey, InputId, ModelError, Notice, OutcomeCategory, Refusal,
+    ToolCall, ToolContext, TurnEnd, TurnId,
 };
 use futures::StreamExt as _;
 use tokio::sync::Mutex;
@@ -24,6 +25,7 @@ use tokio::time::Instant;
 use crate::agent::Inner;
 use crate::event::{Emitter, RunEvent};
 use crate::faults::boundary;
+use crate::log::Log;
 use crate::{RunError, Warning};
 pub(crate) use budget::{Purse, most_it_costs};
 use calls::Call;
@@ -76,12 +78,6 @@ pub(crate) struct Steps<'a> {
     log: Mutex<Log>,
 }
 
-/// The conversation as this process knows it. Only this turn writes to it meanwhile; the journal refuses anybody else.
-pub(crate) struct Log {
-    pub(crate) events: Vec<Recorded>,
-    pub(crate) inbox: Vec<Input>,
-}
-
 impl<'a> Steps<'a> {
     pub(crate) fn new(
         inner: &'a Inner,
@@ -103,6 +99,11 @@ impl<'a> Steps<'a> {
             model_calls: AtomicU32::new(0),
             log: Mutex::new(log),
         }
+    }
+
+    /// Gives the conversation back, as it is after what was done.
+    pub(crate) fn into_log(self) -> Log {
+        self.log.into_inner()
     }
 
     /// Asks the model, unless its answer is recorded. Before that, room is made for the request.
@@ -168,7 +169,7 @@ impl<'a> Steps<'a> {
         };
         boundary("the model answered, not recorded");
         set_aside.settle_reply(self.inner, &reply, ms).await?;
-        self.append(vec![Event::ModelReplied {
+        self.record(Event::ModelReplied {
             turn: self.turn,
             number,
             reply: reply.clone(),
@@ -176,8 +177,8 @@ impl<'a> Steps<'a> {
             attempts,
             counted: Some(counted),
             notices: notices.clone(),
-        }])
-        .await?;
+        })
+        .await;
         notices.into_iter().for_each(|notice| turn.add_notice(notice));
         if let Ok(reply) = &reply {
             self.emitter.emit(RunEvent::ModelFinished { number, usage: reply.usage }).await;
@@ -187,18 +188,19 @@ impl<'a> Steps<'a> {
 
     /// Records that a request cannot be made to fit: nobody is asked.
     async fn too_long(&self, number: u32, error: &DoesNotFit) -> Result<Replied, RunError> {
-        let said = self.find_last(|event| match event {
-            Event::ModelReplied { reply: Err(error @ ModelError::ContextTooLong { .. }), .. } => {
+        let before = number.saturating_sub(1);
+        let said = self.look(|turn| match (1..=before).rev().find_map(|number| turn.reply(number)) {
+            Some(Event::ModelReplied { reply: Err(error @ ModelError::ContextTooLong { .. }), .. }) => {
                 Some(error.clone())
             }
             _ => None,
         });
         // The provider's words, if it was asked before: there is no way to send less.
-        let error = said.await.unwrap_or_else(|| ModelError::ContextTooLong {
+        let error = said.await.flatten().unwrap_or_else(|| ModelError::ContextTooLong {
             provider: self.inner.model.id().provider.clone(),
             message: error.to_string(),
         });
-        self.append(vec![Event::ModelReplied {
+        self.record(Event::ModelReplied {
             turn: self.turn,
             number,
             reply: Err(error.clone()),
@@ -206,8 +208,8 @@ impl<'a> Steps<'a> {
             attempts: 0,
             counted: None,
             notices: Vec::new(),
-        }])
-        .await?;
+        })
+        .await;
         Ok(Replied::TooLong(error))
     }
 
@@ -302,13 +304,15 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Records the end, which takes the cancellation that led to it.
+    /// Writes the end, which takes the cancellation that led to it, and gives the conversation back.
     pub(crate) async fn finish(&self, end: TurnEnd) -> Result<(), RunError> {
         let input = self.stopped_by.get().filter(|_| end.outcome == OutcomeCategory::Cancelled).cloned();
         for notice in &end.notices {
             self.emitter.emit(RunEvent::Noticed(notice.clone())).await;
         }
-        self.append(vec![Event::TurnFinished { turn: self.turn, input, end }]).await
+        let finished = Event::TurnFinished { turn: self.turn, input, end };
+        self.log.lock().await.finish(self.inner, self.key, Some(finished)).await?;
+        Ok(())
     }
 
     /// Reads a model's stream to its end, showing what a person can read of it.
@@ -412,6 +416,7 @@ impl<'a> Steps<'a> {
 
     fn tool_context(&self, call: &CallId) -> ToolContext {
         ToolContext {
+            agent: self.inner.name.clone(),
             user: self.key.user.clone(),
             conversation: self.key.conversation,
             turn: self.turn,
@@ -439,6 +444,11 @@ impl<'a> Steps<'a> {
         }
     }
 
+    /// Records what is lost without harm: it is written with what comes next.
+    async fn record(&self, event: Event) {
+        self.log.lock().await.record(self.inner.now(), event);
+    }
+
     async fn append(&self, events: Vec<Event>) -> Result<(), RunError> {
         let mut log = self.log.lock().await;
         boundary("before an append");
@@ -447,63 +457,26 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    async fn find<T>(&self, pick: impl Fn(&Event) -> Option<T>) -> Option<T> {
-        let log = self.log.lock().await;
-        log.events
-            .iter()
-            .filter(|recorded| recorded.event.turn() == Some(self.turn))
-            .find_map(|recorded| pick(&recorded.event))
-    }
-
-    async fn find_last<T>(&self, pick: impl Fn(&Event) -> Option<T>) -> Option<T> {
-        let log = self.log.lock().await;
-        log.events
-            .iter()
-            .rev()
-            .filter(|recorded| recorded.event.turn() == Some(self.turn))
-            .find_map(|recorded| pick(&recorded.event))
+    /// Reads something of the turn. `None`: it has not begun, which does not happen.
+    async fn look<T>(&self, read: impl FnOnce(&CurrentTurn) -> T) -> Option<T> {
+        self.log.lock().await.conversation().current().map(read)
     }
 
     async fn recorded_reply(&self, wanted: u32) -> Option<(Replied, Vec<Notice>)> {
-        self.find(|event| match event {
-            Event::ModelReplied { number, reply: Err(error), attempts: 0, .. } if *number == wanted => {
+        let read = |turn: &CurrentTurn| match turn.reply(wanted)? {
+            Event::ModelReplied { reply: Err(error), attempts: 0, .. } => {
                 Some((Replied::TooLong(error.clone()), Vec::new()))
             }
-            Event::ModelReplied { number, reply, notices, .. } if *number == wanted => {
+            Event::ModelReplied { reply, notices, .. } => {
                 Some((Replied::Sent(reply.clone()), notices.clone()))
             }
             _ => None,
-        })
-        .await
+        };
+        self.look(read).await.flatten()
     }
 
     async fn recorded_verdict(&self, wanted: &CallId) -> Option<GateVerdict> {
-        self.find(|event| match event {
-            Event::CallChecked { call, verdict, .. } if call == wanted => Some(verdict.clone()),
-            _ => None,
-        })
-        .await
-    }
-}
-
-impl Log {
-    /// Writes events behind what is known. Refused if anybody else wrote meanwhile.
-    pub(crate) async fn append(
-        &mut self,
-        inner: &Inner,
-        key: &ConversationKey,
-        events: Vec<Event>,
-    ) -> Result<(), RunError> {
-        let next = self.events.last().map_or(1, |recorded| recorded.seq + 1);
-        let at = inner.now();
-        inner.journal.append(key, next, at, &events).await?;
-        for (seq, event) in (next..).zip(events) {
-            if let Some(taken) = event.takes_input() {
-                self.inbox.retain(|input| input.id != *taken);
-            }
-            self.events.push(Recorded { seq, at, event });
-        }
-        Ok(())
+        self.look(|turn| turn.verdict(wanted).cloned()).await.flatten()
     }
 }
 

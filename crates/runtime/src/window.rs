@@ -1,10 +1,9 @@
 //! How full a conversation's window is.
 
+use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
-use adjutant_core::turn::{
-    Calibration, Parts, Room, ToolStyle, Turn, TurnSetup, estimate_tokens, fit, parts_of, said_in,
-};
-use adjutant_core::{Message, Recorded, TurnId, UserId, WindowShare, conversation, recalled};
+use adjutant_core::turn::{Parts, Room, ToolStyle, Turn, TurnSetup, estimate_tokens, fit, parts_of, said_in};
+use adjutant_core::{Message, TurnId, UserId, WindowShare};
 use uuid::Uuid;
 
 use crate::RunError;
@@ -89,15 +88,11 @@ impl Inner {
         self.model.count_tokens(text).unwrap_or_else(|| estimate_tokens(text))
     }
 
-    /// What the events say about how our count relates to the model's.
-    pub(crate) fn calibration(&self, events: &[Recorded]) -> Calibration {
-        Calibration::of(events, self.model.id(), self.has_tokenizer())
-    }
-
     /// What fits into a request with so long an answer.
-    pub(crate) fn room(&self, events: &[Recorded], answer: Option<u32>) -> Room {
+    pub(crate) fn room(&self, conversation: &Conversation, answer: Option<u32>) -> Room {
         let window = self.model.capabilities().context_window;
-        Room::new(window, answer.unwrap_or(OUTPUT_TOKENS_MAX), self.calibration(events))
+        let calibration = conversation.calibration(self.model.id(), self.has_tokenizer());
+        Room::new(window, answer.unwrap_or(OUTPUT_TOKENS_MAX), calibration)
     }
 
     fn has_tokenizer(&self) -> bool {
@@ -107,12 +102,12 @@ impl Inner {
     pub(crate) async fn context_use(
         &self,
         user: &UserId,
-        events: &[Recorded],
+        conversation: &Conversation,
     ) -> Result<ContextUse, RunError> {
         let (instruction, _) = self.instruction_for(user).await;
-        let mut past = recalled(events, self.limits.history_messages_max);
-        if let Some(open) = conversation::open_turn(events) {
-            past.messages.extend(said_in(events, open));
+        let mut past = conversation.recalled_now();
+        if let Some(open) = conversation.open_turn() {
+            past.messages.extend(said_in(conversation.recent(), open));
         }
         let summarized_at = past.summary.as_ref().map(|summary| summary.summarized_at);
         let next = ".";
@@ -124,7 +119,7 @@ impl Inner {
             call: None,
             message: next.to_owned(),
             message_chars: next.len(),
-            tools: self.gate.registry.definitions(None),
+            tools: self.gate.registry.tool_set(),
             control_functions: self.control_functions,
             config: self.config.clone(),
             limits: self.limits.clone(),
@@ -134,7 +129,7 @@ impl Inner {
         })?;
         let count = |text: &str| self.count(text);
         let block = turn.summary_block();
-        let room = self.room(events, self.config.max_tokens.map(|max| max.get()));
+        let room = self.room(conversation, self.config.max_tokens.map(|max| max.get()));
         let room = room.for_turn(block.clone(), turn.own_messages());
         let request = turn.request();
         let (request, is_shortened) = match fit(request.clone(), &room, &count) {

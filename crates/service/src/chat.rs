@@ -204,7 +204,7 @@ pub(crate) async fn chat(
     let input = match (request.message, request.resume) {
         (Some(message), resume) if resume.is_empty() => InputBody::message(message),
         (None, resume) if !resume.is_empty() => {
-            let key = context.key();
+            let key = app.agent.key(&context);
             let again = match &id {
                 Some(id) => app.agent.has_input(&key, id).await.map_err(|error| Problem::store(&error))?,
                 None => false,

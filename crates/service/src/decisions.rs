@@ -2,7 +2,7 @@
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
-    Arguments, ConversationKey, DecisionFilter, DecisionKind, DecisionRecord, Notice, OutcomeCategory, Step,
+    AgentName, Arguments, DecisionFilter, DecisionKind, DecisionRecord, Notice, OutcomeCategory, Step,
     ToolInvocationRecord, ToolResult, TurnId, UserId, UserIntent, nearest, trace,
 };
 use axum::Json;
@@ -46,6 +46,9 @@ struct ListQuery {
     thread_id: Option<String>,
     /// Only those in which this tool was executed.
     tool: Option<String>,
+    /// Only those of the agent that keeps its conversations under this name. Default: those of all agents.
+    #[param(min_length = 1, max_length = 200, pattern = r"\S")]
+    agent: Option<String>,
     /// At most so many.
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
@@ -69,6 +72,9 @@ struct ExportQuery {
     thread_id: Option<String>,
     /// Only those in which this tool was executed.
     tool: Option<String>,
+    /// Only those of the agent that keeps its conversations under this name. Default: those of all agents.
+    #[param(min_length = 1, max_length = 200, pattern = r"\S")]
+    agent: Option<String>,
 }
 
 /// One turn in the decision log. How much of what was said is in it, `log.content` says.
@@ -78,6 +84,10 @@ struct Decision {
     #[schema(value_type = uuid::Uuid)]
     id: TurnId,
     thread_id: String,
+    /// The name its agent keeps conversations under.
+    agent: String,
+    /// The agent's version then, if its developer gives one.
+    version: Option<String>,
     user_id: String,
     /// The HTTP request that started it, if one did.
     request_id: Option<String>,
@@ -170,6 +180,8 @@ impl Decision {
         Self {
             id: record.id,
             thread_id: record.conversation.to_string(),
+            agent: record.agent.to_string(),
+            version: record.version,
             user_id: record.user.into(),
             request_id: record.request_id,
             started_at: record.started_at,
@@ -212,6 +224,10 @@ impl ToolInvocation {
     }
 }
 
+fn agent(name: String) -> Result<AgentName, Problem> {
+    AgentName::new(name).map_err(|error| Problem::invalid(error.to_string()))
+}
+
 /// What was decided for whoever asks, newest first.
 #[utoipa::path(get, path = "/v1/decisions", tag = "decisions", params(ListQuery), responses(
     (status = 200, description = "A page of the list.", body = DecisionList),
@@ -224,6 +240,7 @@ async fn list(
     let Query(query) = query?;
     let limit = query.limit.unwrap_or_default();
     let filter = DecisionFilter {
+        agent: query.agent.map(agent).transpose()?,
         outcome: query.outcome.as_deref().map(outcome).transpose()?,
         conversation: query.thread_id.as_deref().map(conversation_of).transpose()?,
         tool: query.tool,
@@ -256,8 +273,8 @@ async fn one(
     let logs = app.agent.logs();
     let record = logs.decision(&user, id).await.map_err(failed)?.ok_or_else(unknown)?;
     let calls = logs.tool_invocations(&user, id).await.map_err(failed)?;
-    let key = ConversationKey { user, conversation: record.conversation };
-    let loaded = app.agent.journal().load(&key).await.map_err(|error| Problem::run(&error.into()))?;
+    let loaded =
+        app.agent.journal().load(&record.key()).await.map_err(|error| Problem::run(&error.into()))?;
     Ok(Json(DecisionDetail {
         decision: Decision::of(record, app.agent.now()),
         tool_invocations: calls.into_iter().map(ToolInvocation::of).collect(),
@@ -277,6 +294,7 @@ async fn export(
 ) -> Result<Response, Problem> {
     let Query(query) = query?;
     let filter = DecisionFilter {
+        agent: query.agent.map(agent).transpose()?,
         outcome: query.outcome.as_deref().map(outcome).transpose()?,
         conversation: query.thread_id.as_deref().map(conversation_of).transpose()?,
         tool: query.tool,

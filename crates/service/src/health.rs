@@ -1,6 +1,6 @@
 //! Whether the process lives, and whether it can work.
 
-use adjutant_core::{ConversationId, ConversationKey, UserId};
+use adjutant_core::{ConversationId, UserId};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -55,7 +55,7 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
     // Where the store is and what exactly is wrong with it is in the log, not for everybody.
     let mut reasons = Vec::new();
     // Nobody's conversation: whether the store answers is the question.
-    let nobody = ConversationKey { user: UserId::local(), conversation: ConversationId(Uuid::nil()) };
+    let nobody = app.agent.key_of(UserId::local(), ConversationId(Uuid::nil()));
     if app.agent.context(&nobody).await.is_err() {
         reasons.push("the store does not answer");
     }

@@ -72,7 +72,7 @@ async fn me(State(app): State<Shared>, user: User) -> Json<Me> {
         model: model.to_string(),
         demo: model.provider.as_str() == "scripted",
         memory,
-        agent: app.agent.name().to_owned(),
+        agent: app.agent.display_name().to_owned(),
         tools: tools.collect(),
     })
 }

@@ -42,7 +42,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 async fn list(State(app): State<Shared>, User(user): User) -> Result<Json<PendingList>, Problem> {
     let failed = |error: StoreError| Problem::store(&error);
     let mut pending = Vec::new();
-    for (key, _) in app.agent.journal().parked(Some(&user)).await.map_err(failed)? {
+    for (key, _) in app.agent.journal().parked(app.agent.name(), Some(&user)).await.map_err(failed)? {
         // What was answered meanwhile is not in it.
         let events = app.agent.journal().load(&key).await.map_err(failed)?.events;
         pending.extend(

@@ -181,8 +181,12 @@ async fn list(
         // One more tells whether there is another page.
         limit: limit.get() + 1,
     };
-    let found =
-        app.agent.conversations().list(&user, &filter).await.map_err(|error| Problem::store(&error))?;
+    let found = app
+        .agent
+        .conversations()
+        .list(app.agent.name(), &user, &filter)
+        .await
+        .map_err(|error| Problem::store(&error))?;
     let (found, next_cursor) = split(found, limit, ConversationSummary::cursor);
     Ok(Json(ThreadList { threads: found.into_iter().map(Thread::of).collect(), next_cursor }))
 }
@@ -196,7 +200,7 @@ async fn one(
     User(user): User,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ThreadDetail>, Problem> {
-    let key = key(user, id)?;
+    let key = key(&app, user, id)?;
     let failed = |error: StoreError| Problem::store(&error);
     let found = app.agent.conversations().summary(&key).await.map_err(failed)?;
     let summary = found.ok_or_else(unknown)?;
@@ -220,7 +224,7 @@ async fn rename(
     id: Result<Path<String>, PathRejection>,
     body: Result<Json<Object<Rename>>, JsonRejection>,
 ) -> Result<Json<Thread>, Problem> {
-    let key = key(user, id)?;
+    let key = key(&app, user, id)?;
     let Json(Object(Rename { title })) = body?;
     let title = given_title(&title)
         .ok_or_else(|| Problem::invalid(format!("a title has 1 to {TITLE_CHARS_MAX} characters")))?;
@@ -246,7 +250,7 @@ async fn delete(
     User(user): User,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Problem> {
-    let key = key(user, id)?;
+    let key = key(&app, user, id)?;
     match app.agent.conversations().delete(&key).await.map_err(|error| Problem::store(&error))? {
         Deleted::Yes => Ok(StatusCode::NO_CONTENT),
         Deleted::NoSuchConversation => Err(unknown()),
@@ -268,7 +272,7 @@ async fn messages(
     User(user): User,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ThreadMessages>, Problem> {
-    let key = key(user, id)?;
+    let key = key(&app, user, id)?;
     let loaded = app.agent.journal().load(&key).await.map_err(|error| Problem::run(&error.into()))?;
     if loaded.events.is_empty() && loaded.inbox.is_empty() {
         return Err(unknown());
@@ -284,10 +288,14 @@ fn is_instruction(message: &TranscriptMessage) -> bool {
     message.role == Role::System
 }
 
-fn key(user: UserId, id: Result<Path<String>, PathRejection>) -> Result<ConversationKey, Problem> {
+fn key(
+    app: &Shared,
+    user: UserId,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<ConversationKey, Problem> {
     let Path(id) = id?;
     // What cannot be a name is the name of nothing.
-    Ok(ConversationKey { user, conversation: conversation_of(&id).map_err(|_| unknown())? })
+    Ok(app.agent.key_of(user, conversation_of(&id).map_err(|_| unknown())?))
 }
 
 fn unknown() -> Problem {

@@ -112,7 +112,7 @@ async fn invoke(
                 called.map_err(|error| Problem::run(&error))
             }
         };
-        answer(&context.key(), outcome?)
+        answer(&agent.key(&context), outcome?)
     });
     call.await.map_err(|_| Problem::internal())?.map(Json)
 }
@@ -128,14 +128,14 @@ async fn confirmed(
 ) -> Result<CallOutcome, Problem> {
     let failed = |error| Problem::store(&error);
     if !named {
-        let parked = agent.journal().parked(Some(&context.user)).await.map_err(failed)?;
+        let parked = agent.journal().parked(agent.name(), Some(&context.user)).await.map_err(failed)?;
         for (key, _) in parked.into_iter().filter(|(key, _)| key.conversation.is_of_a_request()) {
             if is_shown(&agent.context(&key).await.map_err(failed)?.pending, digest) {
                 context.conversation = key.conversation;
             }
         }
     }
-    let Some((shown, outcome)) = agent.requested_call(&context.key()).await.map_err(failed)? else {
+    let Some((shown, outcome)) = agent.requested_call(&agent.key(context)).await.map_err(failed)? else {
         return Err(gone());
     };
     let arguments = match &outcome {

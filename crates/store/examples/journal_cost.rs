@@ -1,6 +1,6 @@
 //! What the journal costs beside the bare database: turns with one tool call, as the runtime journals them, against the
 //! same rows inserted by hand with the same number of commits into tables of the same schema. Both in one run, taking
-//! turns, on SQLite and on PostgreSQL.
+//! turns, on SQLite and on PostgreSQL. Then as many turns at once as [`WRITERS`], and how many commits that takes.
 //!
 //! `cargo run --release -p adjutant-store --example journal_cost [TURNS]`
 //!
@@ -12,17 +12,24 @@
 #[path = "../tests/it/server.rs"]
 mod server;
 
+use std::path::Path;
 use std::time::Instant;
 
 use adjutant_core::port::Journal;
-use adjutant_core::{ConversationKey, Event, Input, InputBody, InputId, UserId};
+use adjutant_core::{AgentName, ConversationKey, Event, Input, InputBody, InputId, Recorded, UserId};
 use adjutant_store::{postgres, sqlite};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use sqlx::{PgPool, SqlitePool};
+use sqlx::{ConnectOptions as _, Connection as _, PgPool, SqlitePool};
 
 /// The first turns warm both up.
 const WARM: u32 = 20;
+
+/// Turns that are journaled at the same time, each in a conversation of its own.
+const WRITERS: u32 = 64;
+
+/// What is called in one turn: the input, and what is appended.
+const CALLS: u32 = 7;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
@@ -41,14 +48,62 @@ async fn main() {
         .synchronous(sqlx::sqlite::SqliteSynchronous::Full);
     let pool = sqlx::sqlite::SqlitePoolOptions::new().max_connections(1).connect_with(options).await.unwrap();
     measure("SQLite", &store, async |number| bare_sqlite(&pool, number).await, turns).await;
+    at_once("SQLite", &store, 10_000, turns.div_ceil(WRITERS)).await;
+    // Whoever reads an older state keeps the log from being begun anew, so that it holds every commit.
+    journaled(&store, 90_000).await;
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
+    let mut reader = options.connect().await.unwrap();
+    let mut reading = reader.begin().await.unwrap();
+    sqlx::query("SELECT count(*) FROM event").execute(&mut *reading).await.unwrap();
+    let before = commits_in_log(&path);
+    together(&store, 100_000, 1).await;
+    let commits = commits_in_log(&path) - before;
+    println!("SQLite      {commits} commits for {} calls of {WRITERS} writers", WRITERS * CALLS);
+    drop(reading);
 
     let server = server::Server::start_as(true);
-    let store = postgres::Store::connect(&server.create_database("journal").await, 1).await.unwrap();
+    let url = server.create_database("journal").await;
+    let store = postgres::Store::connect(&url, 1).await.unwrap();
     let bare = server.create_database("bare").await;
     postgres::Store::connect(&bare, 1).await.unwrap().close().await;
     let options: sqlx::postgres::PgConnectOptions = bare.parse().unwrap();
     let pool = sqlx::postgres::PgPoolOptions::new().max_connections(1).connect_with(options).await.unwrap();
     measure("PostgreSQL", &store, async |number| bare_postgres(&pool, number).await, turns).await;
+    let store = postgres::Store::connect(&url, 10).await.unwrap();
+    at_once("PostgreSQL", &store, 10_000, turns.div_ceil(WRITERS)).await;
+}
+
+/// Prints how many calls a second many writers get through together.
+async fn at_once<S: Journal + Clone>(name: &str, store: &S, first: u32, turns: u32) {
+    let began = Instant::now();
+    together(store, first, turns).await;
+    let (calls, took) = (WRITERS * turns * CALLS, began.elapsed().as_secs_f64());
+    println!(
+        "{name:10}  {WRITERS} writers: {:.0} calls a second ({calls} in {took:.1} s)",
+        f64::from(calls) / took
+    );
+}
+
+async fn together<S: Journal + Clone>(store: &S, first: u32, turns: u32) {
+    let writers = (0..WRITERS).map(|writer| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            for turn in 0..turns {
+                journaled(&store, first + writer * turns + turn).await;
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+}
+
+/// How many commits a log holds (sqlite.org/fileformat2.html, 4).
+fn commits_in_log(path: &Path) -> usize {
+    let log = std::fs::read(format!("{}-wal", path.display())).unwrap();
+    let page = usize::try_from(u32::from_be_bytes(log[8..12].try_into().unwrap())).unwrap();
+    let frames = log[32..].chunks_exact(24 + page);
+    frames.filter(|frame| frame[8..16] == log[16..24] && frame[4..8] != [0; 4]).count()
 }
 
 /// Prints what both take, and the ratio of the medians: whatever else the machine does meanwhile, it does to both.
@@ -82,7 +137,7 @@ fn at() -> Timestamp {
 
 fn conversation(number: u32) -> ConversationKey {
     let conversation = format!("00000000-0000-7000-8000-{number:012}").parse().unwrap();
-    ConversationKey { user: UserId::local(), conversation }
+    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
 }
 
 /// A turn with one tool call: the input, then what is appended, one commit each.
@@ -92,7 +147,7 @@ async fn journaled(store: &impl Journal, number: u32) {
     store.submit(&key, &input).await.unwrap();
     let mut next = 1;
     for events in commits(number) {
-        store.append(&key, next, at(), &events).await.unwrap();
+        store.append(&key, &Recorded::sequence(next, at(), &events)).await.unwrap();
         next += u64::try_from(events.len()).unwrap();
     }
 }
@@ -154,7 +209,7 @@ macro_rules! bare {
             let (id, time) = (conversation(number).conversation.to_string(), format!("{:.9}", at()));
             let mut rows = pool.begin_with($begin).await.unwrap();
             let (key,): (i64,) = sqlx::query_as(
-                "INSERT INTO conversation (user_id, id, title, created_at, updated_at) VALUES ($1, $2, $3, $4, $5)
+                "INSERT INTO adjutant_conversation (user_id, id, title, created_at, updated_at) VALUES ($1, $2, $3, $4, $5)
                  RETURNING key",
             )
             .bind("local")
@@ -166,7 +221,7 @@ macro_rules! bare {
             .await
             .unwrap();
             let body = serde_json::to_string(&InputBody::message("add buy milk to my list")).unwrap();
-            sqlx::query("INSERT INTO inbox (conversation, id, v, body, at) VALUES ($1, $2, $3, $4, $5)")
+            sqlx::query("INSERT INTO adjutant_inbox (conversation, id, v, body, at) VALUES ($1, $2, $3, $4, $5)")
                 .bind(key)
                 .bind("i1")
                 .bind(1_i64)
@@ -183,7 +238,7 @@ macro_rules! bare {
                     seq += 1;
                     let turn = event.turn().unwrap().to_string();
                     sqlx::query(
-                        "INSERT INTO event (conversation, seq, v, kind, turn, step, body, at)
+                        "INSERT INTO adjutant_event (conversation, seq, v, kind, turn, step, body, at)
                          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
                     )
                     .bind(key)
@@ -199,7 +254,7 @@ macro_rules! bare {
                     .unwrap();
                     if event.kind() == "turn_started" {
                         sqlx::query(
-                            "INSERT INTO decision (conversation, conversation_id, user_id, id, started_at, message,
+                            "INSERT INTO adjutant_decision (conversation, conversation_id, user_id, id, started_at, message,
                              message_chars, model_provider, model_name, model_calls, iterations, model_ms, tool_ms)
                              VALUES ($1, $2, $3, $4, $5, $6, 23, $7, $8, 0, 0, 0, 0)",
                         )
@@ -217,7 +272,7 @@ macro_rules! bare {
                     }
                     if event.kind() == "call_finished" {
                         sqlx::query(
-                            "INSERT INTO tool_invocation (conversation, user_id, decision, id, tool, arguments, success,
+                            "INSERT INTO adjutant_tool_invocation (conversation, user_id, decision, id, tool, arguments, success,
                              data, ms, attempt, at) VALUES ($1, $2, $3, $4, $5, $6, 1, $7, 3, 1, $8)",
                         )
                         .bind(key)

@@ -10,6 +10,7 @@
     reason = "these are tests, and panicking is how a test fails"
 )]
 
+mod begin;
 mod budget;
 mod journal;
 mod log;
@@ -21,6 +22,7 @@ mod task;
 mod token;
 mod work;
 
+pub use begin::*;
 pub use budget::*;
 pub use journal::*;
 pub use log::*;
@@ -55,7 +57,12 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     large_bodies_come_back_as_they_were(&make().await).await;
     events_take_their_inputs(&make().await).await;
     conversations_belong_to_their_user(&make().await).await;
+    conversations_belong_to_their_agent(&make().await).await;
     of_many_writers_one_wins(&make().await).await;
+    a_turn_begins_and_ends_with_its_claim(&make().await).await;
+    what_is_known_is_not_read_again(&make().await).await;
+    a_turn_begins_only_where_nothing_else_is_to_do(&make().await).await;
+    a_turn_that_waits_is_given_back_unless_an_answer_came(&make().await).await;
     conversations_are_listed_renamed_and_deleted(&make().await).await;
     conversations_are_paged_and_searched(&make().await).await;
     a_conversation_that_runs_is_not_deleted(&make().await).await;
@@ -69,6 +76,7 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     decisions_are_filtered(&make().await).await;
     decisions_are_paged(&make().await).await;
     logs_belong_to_their_user(&make().await).await;
+    decisions_name_their_agent(&make().await).await;
     logs_hold_what_they_may(&make().await).await;
     a_decision_names_its_request(&make().await).await;
 }

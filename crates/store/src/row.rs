@@ -4,8 +4,8 @@
 
 use adjutant_core::port::{ConversationSummary, Cursor, StoreError};
 use adjutant_core::{
-    CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, FactLine, IdempotencyKey, Input,
-    InputBody, InputId, MemoryChange, MemoryEffect, MemoryScope, ModelId, Recorded, Task, TaskChanged,
+    AgentName, CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, FactLine, IdempotencyKey,
+    Input, InputBody, InputId, MemoryChange, MemoryEffect, MemoryScope, ModelId, Recorded, Task, TaskChanged,
     TaskId, ToolInvocationRecord, ToolResult, Usage, UserId,
 };
 use jiff::Timestamp;
@@ -30,16 +30,41 @@ pub(crate) struct ConversationRow {
     pub(crate) key: i64,
     /// Empty until there are words.
     pub(crate) title: String,
+    pub(crate) created_at: Timestamp,
     pub(crate) updated_at: Timestamp,
     pub(crate) next_seq: i64,
     /// Inputs accepted and not taken.
     pub(crate) untaken: i64,
+    /// Turns that were begun.
+    pub(crate) turns: i64,
     pub(crate) status: Status,
+    /// The worker that has it, and until when without a sign of life.
+    pub(crate) lease_by: Option<String>,
+    pub(crate) lease_until: Option<Timestamp>,
 }
 
-pub(crate) fn conversation_key(user: String, id: &str) -> Result<ConversationKey, StoreError> {
+impl ConversationRow {
+    /// Returns the row of a conversation in which nothing has happened.
+    pub(crate) fn new(key: i64, at: Timestamp) -> Self {
+        Self {
+            key,
+            title: String::new(),
+            created_at: at,
+            updated_at: at,
+            next_seq: 1,
+            untaken: 0,
+            turns: 0,
+            status: Status::default(),
+            lease_by: None,
+            lease_until: None,
+        }
+    }
+}
+
+pub(crate) fn conversation_key(agent: String, user: String, id: &str) -> Result<ConversationKey, StoreError> {
     let what = format!("conversation {id} of {user:?}");
     Ok(ConversationKey {
+        agent: AgentName::new(agent).map_err(|error| unreadable(&what, error))?,
         user: UserId::new(user).map_err(|error| unreadable(&what, error))?,
         conversation: id.parse().map_err(|error| unreadable(&what, error))?,
     })
@@ -226,6 +251,8 @@ pub(crate) fn read_outcome(text: &str, key: &IdempotencyKey) -> Result<TaskChang
 #[derive(Debug)]
 pub(crate) struct DecisionRow {
     pub(crate) id: String,
+    pub(crate) agent: String,
+    pub(crate) version: Option<String>,
     pub(crate) conversation_id: String,
     pub(crate) user_id: String,
     pub(crate) request_id: Option<String>,
@@ -260,6 +287,8 @@ impl DecisionRow {
     pub(crate) fn of(record: &DecisionRecord) -> Result<Self, StoreError> {
         Ok(Self {
             id: record.id.to_string(),
+            agent: record.agent.to_string(),
+            version: record.version.clone(),
             conversation_id: record.conversation.to_string(),
             user_id: record.user.to_string(),
             request_id: record.request_id.clone(),
@@ -297,6 +326,8 @@ impl DecisionRow {
         let small = |value: i64| u32::try_from(value).map_err(|error| unreadable(&what, error));
         Ok(DecisionRecord {
             id: self.id.parse().map_err(|error| unreadable(&what, error))?,
+            agent: AgentName::new(self.agent).map_err(|error| unreadable(&what, error))?,
+            version: self.version,
             conversation: self.conversation_id.parse().map_err(|error| unreadable(&what, error))?,
             user: UserId::new(self.user_id).map_err(|error| unreadable(&what, error))?,
             request_id: self.request_id,

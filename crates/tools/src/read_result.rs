@@ -5,8 +5,8 @@ use std::sync::Arc;
 use adjutant_core::port::Journal;
 use adjutant_core::turn::{READ_RESULT, text_of};
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, ConversationKey, Event, Recorded, Tool, ToolContext, ToolDefinition,
-    ToolError, ToolResult,
+    Annotations, Arguments, BoxFuture, Event, Recorded, Tool, ToolContext, ToolDefinition, ToolError,
+    ToolResult,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -73,8 +73,11 @@ impl Tool for ReadResult {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let Args { call, from, length } = read(arguments)?;
-            let key = ConversationKey { user: context.user.clone(), conversation: context.conversation };
-            let known = self.journal.load(&key).await.map_err(|_| ToolError::failed(UNREADABLE))?;
+            let known = self
+                .journal
+                .load(&context.conversation_key())
+                .await
+                .map_err(|_| ToolError::failed(UNREADABLE))?;
             let result = known.events.iter().rev().find_map(|recorded| result_of(recorded, &call));
             let result = result.ok_or_else(|| {
                 ToolError::failed(format!("no call {call:?} of this conversation has a result"))

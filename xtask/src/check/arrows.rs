@@ -78,7 +78,7 @@ const ALLOWED: &[Allowed] = &[
     Allowed {
         package: "adjutant-durability",
         normal: &["adjutant-core", "adjutant-providers", "adjutant-runtime", "adjutant-store"],
-        dev: &[],
+        dev: &["adjutant-providers"],
     },
     Allowed { package: "xtask", normal: &[], dev: &[] },
 ];

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use adjutant_core::ConversationKey;
 use adjutant_runtime::{Compaction, Counting, RunContext};
 
 use super::commands::{self, Action};
@@ -13,6 +12,7 @@ use crate::error::CliError;
 use crate::render::live::Status;
 use crate::screen::dim;
 use crate::sessions::{self, Export};
+use crate::store;
 use crate::{doctor, log, tools};
 
 /// Sessions of a list.
@@ -57,7 +57,8 @@ impl Chat<'_> {
             Action::Resume => self.resume(rest).await?,
             Action::Rename => {
                 self.begun().await?;
-                let title = sessions::rename(&*self.talk.store, &self.context.key(), rest).await?;
+                let title =
+                    sessions::rename(&*self.talk.store, &self.talk.agent.key(&self.context), rest).await?;
                 screen.note(&format!("this conversation is called “{title}” now"));
             }
             Action::New => {
@@ -125,7 +126,7 @@ impl Chat<'_> {
 
     async fn tell_context(&self) -> Result<(), CliError> {
         let screen = self.talk.screen;
-        let used = self.talk.agent.context_use(&self.context.key()).await?;
+        let used = self.talk.agent.context_use(&self.talk.agent.key(&self.context)).await?;
         let row = |name: &str, count: u32| {
             screen.side_line(&format!("  {name:22} {:>8}", tokens(u64::from(count))));
         };
@@ -166,7 +167,8 @@ impl Chat<'_> {
     /// Has older turns put into fewer words. Whether they are fewer now.
     pub(super) async fn compact(&mut self, focus: &str) -> Result<bool, CliError> {
         let screen = self.talk.screen;
-        let (key, focus) = (self.context.key(), Some(focus).filter(|focus| !focus.is_empty()));
+        let (key, focus) =
+            (self.talk.agent.key(&self.context), Some(focus).filter(|focus| !focus.is_empty()));
         screen.note("putting the conversation so far into few words; Ctrl-C gives it up");
         screen.live(&Status::new("summarising"), "");
         let done = {
@@ -214,7 +216,7 @@ impl Chat<'_> {
     /// Nothing was said in it yet.
     async fn begun(&self) -> Result<adjutant_core::port::ConversationSummary, CliError> {
         let nothing = || CliError::usage("nothing was said in this conversation yet");
-        self.talk.store.summary(&self.context.key()).await?.ok_or_else(nothing)
+        self.talk.store.summary(&self.talk.agent.key(&self.context)).await?.ok_or_else(nothing)
     }
 
     async fn export(&self, file: &str) -> Result<(), CliError> {
@@ -253,7 +255,7 @@ impl Chat<'_> {
         } else {
             return Err(CliError::usage("which conversation?").or_try("/sessions, then /resume ID"));
         };
-        let key = ConversationKey { user: user.clone(), conversation: summary.id };
+        let key = store::key_of(user, summary.id);
         let context = self.talk.agent.context(&key).await?;
         self.ended().await;
         self.context = context;

@@ -159,10 +159,10 @@ impl<'a> Chat<'a> {
     /// Writes down that the person left the conversation. What was said is in the journal since it was said, so that a failure
     /// here is worth a line and no more.
     async fn ended(&self) {
-        if let Err(error) = sessions::end(&*self.talk.store, &self.context.key()).await {
+        if let Err(error) = sessions::end(&*self.talk.store, &self.talk.agent.key(&self.context)).await {
             self.talk.screen.note(&error.message);
         }
-        self.talk.desk.log(&*self.talk.store, &self.context.key(), self.talk.screen).await;
+        self.talk.desk.log(&*self.talk.store, &self.talk.agent.key(&self.context), self.talk.screen).await;
     }
 
     async fn until_left(&mut self) -> Result<Exit, CliError> {

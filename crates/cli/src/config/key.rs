@@ -116,6 +116,9 @@ pub(crate) const MODEL: &str = "model";
 /// Where everything is kept, if not in a file of the usual place.
 pub(crate) const DATABASE: &str = "serve.database_url";
 
+/// Connections of one process to PostgreSQL.
+const POOL_MAX: u64 = 10;
+
 /// What each provider's section has; see [`of_provider`].
 pub(crate) const OF_PROVIDER: [&str; 4] = ["model", "base_url", "timeout", "retries"];
 
@@ -209,6 +212,10 @@ fn common() -> Vec<Key> {
         Key {
             default: |dirs| Some(Value::Path(dirs.data.join("adjutant.db"))),
             ..key("store.path", Kind::Path)
+        },
+        Key {
+            default: |_| Some(Value::Integer(POOL_MAX)),
+            ..key("database.pool_max", Kind::Integer { min: 1, max: 10_000 })
         },
         Key { default: |_| Some(Value::Text(FOREVER.to_owned())), ..key("log.keep", Kind::Keep) },
         Key {

@@ -94,6 +94,8 @@ pub(crate) struct Settings {
     pub(crate) embedded_model: Option<String>,
     /// Where everything is kept.
     pub(crate) database: Database,
+    /// Connections of this process to it, at most, if it is a server. 0: the store's own number.
+    pub(crate) pool_max: u32,
     pub(crate) serve: Serve,
     pub(crate) budgets: Budgets,
     pub(crate) memory: MemorySettings,
@@ -464,6 +466,7 @@ impl Values {
             prices_file: self.path("prices_file"),
             embedded_model: self.text("embedded.model"),
             database: self.database().unwrap_or_else(|| Database::Sqlite(dirs.data.join("adjutant.db"))),
+            pool_max: self.integer("database.pool_max").unwrap_or_default(),
             serve: serve::serve(&self),
             budgets: budget::budgets(&self),
             memory: memory::memory(&self),

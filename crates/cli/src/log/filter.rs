@@ -1,6 +1,6 @@
 //! Which decisions a command is about.
 
-use adjutant_core::{DecisionFilter, OutcomeCategory, UserId, nearest};
+use adjutant_core::{AgentName, DecisionFilter, OutcomeCategory, UserId, nearest};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
@@ -21,6 +21,12 @@ pub(super) fn read(
     let user = user.map_err(|error| CliError::usage(format!("--user: {error}")))?;
     let moment = |text: Option<String>| text.map(|text| moment(&text, now)).transpose();
     let filter = DecisionFilter {
+        agent: match given.agent {
+            Some(name) => {
+                Some(AgentName::new(name).map_err(|error| CliError::usage(format!("--agent: {error}")))?)
+            }
+            None => None,
+        },
         outcome: given.outcome.as_deref().map(outcome).transpose()?,
         conversation: match given.thread {
             Some(id) => {

@@ -1,6 +1,6 @@
 //! A person leaves a conversation.
 
-use adjutant_core::{ConversationKey, Event, conversation};
+use adjutant_core::{ConversationKey, Event, Recorded, conversation};
 use std::time::Duration;
 
 use super::now;
@@ -33,5 +33,5 @@ async fn append(store: &dyn Store, key: &ConversationKey) -> Result<(), CliError
     if matches!(last.event, Event::SessionEnded {}) || !known.inbox.is_empty() || runs {
         return Ok(());
     }
-    Ok(store.append(key, known.next_seq(), now(), &[Event::SessionEnded {}]).await?)
+    Ok(store.append(key, &Recorded::sequence(known.next_seq(), now(), &[Event::SessionEnded {}])).await?)
 }

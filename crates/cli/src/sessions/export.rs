@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use adjutant_core::port::{ConversationSummary, Loaded};
 use adjutant_core::{
-    ConversationId, ConversationKey, Event, PendingCall, Role, Session, SessionState, TranscriptMessage,
-    UserId, conversation, last_summary, session, transcript,
+    ConversationId, Event, PendingCall, Role, Session, SessionState, TranscriptMessage, UserId, conversation,
+    last_summary, session, transcript,
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -18,7 +18,7 @@ use super::list::title;
 use crate::display::{clip, json_line};
 use crate::error::CliError;
 use crate::report::Pending;
-use crate::store::Store;
+use crate::store::{self, Store};
 use markdown::{code, fenced, heading, inert, quoted};
 
 /// Everything of one conversation.
@@ -58,7 +58,7 @@ impl Export {
         user: &UserId,
         summary: ConversationSummary,
     ) -> Result<Self, CliError> {
-        let known = store.load(&ConversationKey { user: user.clone(), conversation: summary.id }).await?;
+        let known = store.load(&store::key_of(user, summary.id)).await?;
         let mut models: Vec<String> = Vec::new();
         for recorded in &known.events {
             if let Event::TurnStarted { model, .. } = &recorded.event {

@@ -1,11 +1,11 @@
 //! A conversation by its id, or a part of it.
 
 use adjutant_core::port::{ConversationFilter, ConversationStore, ConversationSummary};
-use adjutant_core::{ConversationId, ConversationKey, UserId};
+use adjutant_core::{ConversationId, UserId};
 
 use crate::error::CliError;
 use crate::meant::{Kind, is_meant, the_one};
-use crate::store::Store;
+use crate::store::{self, Store};
 
 pub(super) const CONVERSATIONS: Kind =
     Kind { one: "conversation", many: "conversations", list: "adjutant sessions list" };
@@ -22,7 +22,7 @@ pub(crate) async fn find(
     given: &str,
 ) -> Result<ConversationSummary, CliError> {
     if let Ok(conversation) = given.trim().parse::<ConversationId>() {
-        let key = ConversationKey { user: user.clone(), conversation };
+        let key = store::key_of(user, conversation);
         if let Some(found) = store.summary(&key).await? {
             return Ok(found);
         }
@@ -30,7 +30,7 @@ pub(crate) async fn find(
     let mut meant = Vec::new();
     let mut filter = ConversationFilter::newest(AT_ONCE);
     loop {
-        let page = ConversationStore::list(store, user, &filter).await?;
+        let page = ConversationStore::list(store, &store::agent_name(), user, &filter).await?;
         let Some(last) = page.last() else { break };
         filter.after = Some(last.cursor());
         meant.extend(page.into_iter().filter(|summary| is_meant(&summary.id.to_string(), given)));

@@ -10,7 +10,7 @@ use super::{ago, now};
 use crate::display::{clip, json_line};
 use crate::error::CliError;
 use crate::screen::Screen;
-use crate::store::Store;
+use crate::store::{self, Store};
 
 /// The end of an id that is shown: the beginning is the time, and alike for neighbours.
 const ID_CHARS: usize = 8;
@@ -42,7 +42,7 @@ pub(crate) async fn list(
 ) -> Result<Vec<ConversationSummary>, CliError> {
     let search = search.map(str::trim).filter(|words| !words.is_empty()).map(str::to_owned);
     let filter = ConversationFilter { search, ..ConversationFilter::newest(limit) };
-    Ok(ConversationStore::list(store, user, &filter).await?)
+    Ok(ConversationStore::list(store, &store::agent_name(), user, &filter).await?)
 }
 
 /// The title, fit to be shown.

@@ -10,8 +10,8 @@ mod pick; // by looking
 mod remove; // for good
 mod show; // where one stands, and its last turns
 
+use adjutant_core::UserId;
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
-use adjutant_core::{ConversationKey, UserId};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -87,7 +87,7 @@ pub(crate) async fn run(
         }
         Sessions::Rename { id, title: words } => {
             let found = find(store, &user, &id).await?;
-            let key = ConversationKey { user, conversation: found.id };
+            let key = store::key_of(&user, found.id);
             let title = rename(store, &key, &words.join(" ")).await?;
             if json {
                 screen.answer_line(&json_line(&json!({ "id": found.id, "title": title })));

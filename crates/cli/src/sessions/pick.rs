@@ -12,7 +12,7 @@ use crate::display::clip;
 use crate::error::CliError;
 use crate::lines::Lines;
 use crate::screen::Screen;
-use crate::store::Store;
+use crate::store::{self, Store};
 
 /// How many are offered; older ones have an id.
 const OFFERED: u32 = 100;
@@ -121,7 +121,12 @@ async fn preview(
     user: &UserId,
     summary: &ConversationSummary,
 ) -> Result<Option<String>, CliError> {
-    let last = DecisionFilter { conversation: Some(summary.id), limit: Some(1), ..DecisionFilter::default() };
+    let last = DecisionFilter {
+        agent: Some(store::agent_name()),
+        conversation: Some(summary.id),
+        limit: Some(1),
+        ..DecisionFilter::default()
+    };
     let last = store.decisions(user, &last).await?.into_iter().next();
     let words = last.and_then(|decision| decision.content).map(|words| clip(&words, PREVIEW_CHARS));
     Ok(words.filter(|words| !words.is_empty()))

@@ -14,7 +14,7 @@ use crate::display::{clip, json_line};
 use crate::error::{CliError, Exit};
 use crate::lines::says_yes;
 use crate::screen::Screen;
-use crate::store::Store;
+use crate::store::{self, Store};
 
 /// What goes, or has gone, with a conversation.
 #[derive(Debug, Serialize)]
@@ -63,7 +63,7 @@ pub(super) async fn remove(
     summary: &ConversationSummary,
 ) -> Result<Removal, CliError> {
     let removal = look(store, user, summary).await?;
-    let key = ConversationKey { user: user.clone(), conversation: summary.id };
+    let key = store::key_of(user, summary.id);
     match ConversationStore::delete(store, &key).await? {
         Deleted::Yes => Ok(removal),
         Deleted::NoSuchConversation => Err(gone()),
@@ -76,7 +76,7 @@ pub(super) async fn remove(
 
 /// What would go with it.
 async fn look(store: &dyn Store, user: &UserId, summary: &ConversationSummary) -> Result<Removal, CliError> {
-    let key = ConversationKey { user: user.clone(), conversation: summary.id };
+    let key = store::key_of(user, summary.id);
     let mut removal = Removal {
         id: summary.id,
         title: title(summary),

@@ -13,7 +13,7 @@ use crate::display::{clean, clip, json_line, tokens};
 use crate::error::CliError;
 use crate::report::Pending;
 use crate::screen::{Screen, dim};
-use crate::store::Store;
+use crate::store::{self, Store};
 
 /// Turns shown when a conversation is taken up again.
 const TURNS_AGAIN: usize = 3;
@@ -82,7 +82,7 @@ pub(crate) async fn show_again(
     store: &dyn Store,
     context: &RunContext,
 ) -> Result<(), CliError> {
-    let known = store.load(&context.key()).await?;
+    let known = store.load(&context.key(&store::agent_name())).await?;
     let said = if known.events.is_empty() {
         context.history.iter().map(|message: &Message| TranscriptMessage::of(message)).collect()
     } else {

@@ -51,7 +51,7 @@ async fn a_database_is_described_checked_and_copied() {
     let (_, of_copy) = home.json(&["tasks", "list", "--database", arg(&copy)]);
     assert_eq!(of_copy["result"]["data"]["tasks"].as_array().unwrap().len(), 1, "{of_copy}");
 
-    tamper(&home, "DELETE FROM event WHERE seq = 2").await;
+    tamper(&home, "DELETE FROM adjutant_event WHERE seq = 2").await;
     let (code, findings) = home.json(&["db", "check"]);
     assert_eq!(code, 1);
     assert!(!findings.as_array().unwrap().is_empty(), "{findings}");
@@ -67,11 +67,11 @@ async fn users_that_could_be_taken_for_each_other_are_told_and_are_no_findings()
         tamper(
             &home,
             &format!(
-                "INSERT INTO task (user_id, id, {columns}) SELECT {name}, id, {columns} FROM task LIMIT 1"
+                "INSERT INTO adjutant_task (user_id, id, {columns}) SELECT {name}, id, {columns} FROM adjutant_task LIMIT 1"
             ),
         )
         .await;
-        tamper(&home, &format!("INSERT INTO task_counter VALUES ({name}, 1)")).await;
+        tamper(&home, &format!("INSERT INTO adjutant_task_counter VALUES ({name}, 1)")).await;
     }
     let checked =
         home.run(&["db", "check"]).succeeds().says("\"ana\", \"ana \" differ").says("beside 2 others");
@@ -108,8 +108,8 @@ async fn what_is_old_goes_once_a_day_and_what_waits_or_is_a_task_stays() {
     let (home, model) = home_with_data();
     home.config("[log]\nkeep = \"90d\"\n");
     let chat = || home.run(&["chat", "-v", "-m", &model]).succeeds();
-    tamper(&home, "UPDATE event SET at = '2020' || substr(at, 5)").await;
-    tamper(&home, "UPDATE conversation SET updated_at = '2020' || substr(updated_at, 5)").await;
+    tamper(&home, "UPDATE adjutant_event SET at = '2020' || substr(at, 5)").await;
+    tamper(&home, "UPDATE adjutant_conversation SET updated_at = '2020' || substr(updated_at, 5)").await;
     chat().says("removed what is older than").says("2 conversations");
     let (_, log) = home.json(&["log", "list"]);
     assert_eq!(log.as_array().unwrap().len(), 1, "{log}");

@@ -20,7 +20,7 @@ async fn home_with_a_doubt() -> Home {
     let letters = FunctionTool::new("send_letter", "Sends a letter.", schema, |_, _| {
         std::future::ready(Err(ToolError::Unknown { message: "the connection was lost".to_owned() }))
     });
-    let agent = Agent::builder("writer")
+    let agent = Agent::builder("adjutant")
         .instruction("Be brief.")
         .tool(letters.unwrap())
         .journal(store.clone(), worker_id())

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use adjutant_core::port::{Journal as _, TaskStore as _};
-use adjutant_core::{ConversationId, ConversationKey, Event, TaskFilter, UserId};
+use adjutant_core::{AgentName, ConversationId, ConversationKey, Event, TaskFilter, UserId};
 use adjutant_store::postgres::Store;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -142,7 +142,7 @@ async fn two_replicas_lose_and_double_nothing_while_one_is_killed_again_and_agai
     assert!(sent_again > 0, "no kill was noticed");
 
     let store = Store::connect(&url, 2).await.unwrap();
-    assert_eq!(store.unsettled(None).await.unwrap(), []);
+    assert_eq!(store.unsettled(&AgentName::adjutant(), None).await.unwrap(), []);
     for (number, user) in USERS.iter().enumerate() {
         let tasks = store.list(&UserId::new(*user).unwrap(), TaskFilter::All).await.unwrap();
         let mut found: Vec<String> = tasks.iter().map(|task| task.description.to_string()).collect();
@@ -154,7 +154,11 @@ async fn two_replicas_lose_and_double_nothing_while_one_is_killed_again_and_agai
         assert_eq!(found, expected, "{user}");
     }
     for (user, conversation, words) in &clients {
-        let key = ConversationKey { user: UserId::new(USERS[*user]).unwrap(), conversation: *conversation };
+        let key = ConversationKey {
+            agent: AgentName::adjutant(),
+            user: UserId::new(USERS[*user]).unwrap(),
+            conversation: *conversation,
+        };
         let loaded = store.load(&key).await.unwrap();
         assert_eq!(loaded.inbox, []);
         let mut said = Vec::new();

@@ -2,7 +2,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::BoxFuture;
-use crate::id::{ConversationId, ConversationKey, UserId};
+use crate::id::{AgentName, ConversationId, ConversationKey, UserId};
 use crate::port::{Cursor, StoreError};
 
 /// A conversation in a list.
@@ -64,7 +64,7 @@ impl ConversationFilter {
 pub enum Deleted {
     /// It is gone, and what waited in it with it: nothing of that was done.
     Yes,
-    /// The user has no such conversation.
+    /// The user has no such conversation with the agent.
     NoSuchConversation,
     /// Somebody alive works on it: nothing was deleted. Once its turn has ended or waits, it can be.
     Running,
@@ -72,18 +72,19 @@ pub enum Deleted {
 
 /// The list of conversations. What is said in them is in the journal.
 pub trait ConversationStore: Send + Sync + 'static {
-    /// The user's conversations, the one with the newest input first, without single requests
+    /// The user's conversations with the agent, the one with the newest input first, without single requests
     /// ([`ConversationId::is_of_a_request`]).
     ///
     /// # Errors
     /// [`StoreError`].
     fn list<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: &'a UserId,
         filter: &'a ConversationFilter,
     ) -> BoxFuture<'a, Result<Vec<ConversationSummary>, StoreError>>;
 
-    /// One conversation of the user.
+    /// One conversation.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -92,7 +93,7 @@ pub trait ConversationStore: Send + Sync + 'static {
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Option<ConversationSummary>, StoreError>>;
 
-    /// Gives it another name. `false`: the user has no such conversation.
+    /// Gives it another name. `false`: there is no such conversation.
     ///
     /// # Errors
     /// [`StoreError`].

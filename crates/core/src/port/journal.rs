@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::BoxFuture;
 use crate::event::{Event, Input, Recorded};
-use crate::id::{ConversationKey, InputId, TurnId, UserId};
+use crate::id::{AgentName, ConversationKey, InputId, TurnId, UserId};
 use crate::log::{DecisionFilter, DecisionRecord, ToolInvocationRecord};
 use crate::redact::LogContent;
 
@@ -86,6 +86,75 @@ impl Loaded {
     }
 }
 
+/// The part of a conversation that a process has read before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// The place of the last event that was read.
+    pub seq: u64,
+    /// [`Newer::created_at`] as it was then: a conversation that was deleted and begun again is another one.
+    pub created_at: Timestamp,
+}
+
+/// What is new in a conversation since it was last read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Newer {
+    /// When the conversation was created.
+    pub created_at: Timestamp,
+    /// The place behind which [`Newer::events`] begin: [`Known::seq`], or 0 if what is known is of another conversation.
+    pub after: u64,
+    /// The events behind that place, in order.
+    pub events: Vec<Recorded>,
+    /// All inputs not yet taken, in the order they were accepted.
+    pub inbox: Vec<Input>,
+}
+
+/// A request to go on with a conversation, for [`Journal::begin`].
+#[derive(Debug, Clone, Copy)]
+pub struct Begin<'a> {
+    /// The input to accept first. `None`: everything was accepted before.
+    pub input: Option<&'a Input>,
+    /// The events of a turn that answers the input: [`Event::TurnStarted`], which takes it. They are recorded if there is
+    /// nothing else to do first, in the same commit. Empty: the input starts no turn.
+    pub turn: &'a [Event],
+    /// An event that is recorded in front of them if the conversation has none.
+    pub first: Option<&'a Event>,
+    /// The name of the process, for the claim.
+    pub worker: &'a str,
+    /// How long the claim holds without being renewed.
+    pub lease: Duration,
+    /// What the caller has read of the conversation before.
+    pub known: Option<Known>,
+    /// The time of what is recorded.
+    pub at: Timestamp,
+}
+
+/// The answer to [`Journal::begin`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Begun {
+    /// The worker has the conversation, and the turn has started: its events are among those that are newer.
+    Started(Newer),
+    /// The worker has the conversation. It has to look first at what is there: an open turn, or inputs that came before.
+    Claimed {
+        /// [`Claim::Granted`] or [`Claim::TakenOver`].
+        claim: Claim,
+        /// What the worker does not know yet.
+        newer: Newer,
+    },
+    /// Another worker has the conversation. The input, if there was one, was accepted and waits.
+    Elsewhere,
+    /// There is no such conversation, and no input to create it.
+    Nothing,
+}
+
+/// The answer to [`Journal::finish`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Finished {
+    /// The claim was given back.
+    Released,
+    /// Inputs came meanwhile: the worker keeps the claim and goes on with them. All that were not taken, in order.
+    Kept(Vec<Input>),
+}
+
 /// What happened. Everything durable of a turn goes through here; engine and tools know no database.
 pub trait Journal: Send + Sync + 'static {
     /// Accepts an input; creates the conversation if it is new. Durable on return; the same `input.id` twice is one
@@ -100,24 +169,58 @@ pub trait Journal: Send + Sync + 'static {
         input: &'a Input,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Everything known of a conversation; empty if the user has no such conversation.
+    /// Everything known of a conversation; empty if the user has no such conversation with this agent.
     ///
     /// # Errors
     /// [`StoreError`].
     fn load<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Loaded, StoreError>>;
 
-    /// Adds events at `next_seq`: all or nothing, durable on return, taking the inputs they take
-    /// ([`Event::takes_input`]) and filling the decision and tool-invocation logs in the same transaction.
+    /// Reads what is newer than `known`, with all inputs not yet taken. `known` of `None`: everything. Returns `None` if the user
+    /// has no such conversation.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] unless `next_seq` is the next free place.
+    /// [`StoreError`].
+    fn load_newer<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        known: Option<Known>,
+    ) -> BoxFuture<'a, Result<Option<Newer>, StoreError>>;
+
+    /// Accepts an input, claims the conversation, and starts the turn that answers the input, in one commit. Where another
+    /// worker alive has the conversation, the input is accepted all the same and waits; where something else is to be done
+    /// first, the worker gets the claim and what it does not know yet. The same input twice is one input, as with
+    /// [`Journal::submit`].
+    ///
+    /// # Errors
+    /// As [`Journal::submit`]; then nothing was accepted or claimed.
+    fn begin<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        begin: Begin<'a>,
+    ) -> BoxFuture<'a, Result<Begun, StoreError>>;
+
+    /// Adds events: all or nothing, durable on return, taking the inputs they take ([`Event::takes_input`]) and filling the
+    /// decision and tool-invocation logs in the same transaction. They have consecutive places.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] unless the first of them has the next free place.
     fn append<'a>(
         &'a self,
         key: &'a ConversationKey,
-        next_seq: u64,
-        at: Timestamp,
-        events: &'a [Event],
+        events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Adds events as [`Journal::append`] does, none is allowed, and gives the claim back in the same commit, unless inputs
+    /// came that nobody has taken: no input is left behind between the end of a turn and the release.
+    ///
+    /// # Errors
+    /// As [`Journal::append`].
+    fn finish<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: &'a str,
+        events: &'a [Recorded],
+    ) -> BoxFuture<'a, Result<Finished, StoreError>>;
 
     /// Says that `worker` runs the conversation for the next `ttl`, unless somebody alive already does. Renews a
     /// claim of the same worker. A lost claim is a cost, never a danger: [`Journal::append`] is what excludes.
@@ -141,23 +244,25 @@ pub trait Journal: Send + Sync + 'static {
         worker: &'a str,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Conversations with work to do that nobody alive has claimed: an input not taken, or a turn that neither ended
-    /// nor waits for a human. Of one user, or of all.
+    /// The agent's conversations with work to do that nobody alive has claimed: an input not taken, or a turn that
+    /// neither ended nor waits for a human. Of one user, or of all.
     ///
     /// # Errors
     /// [`StoreError`].
     fn unsettled<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>>;
 
-    /// Conversations nobody alive has claimed whose turn waits for a human with something that expired at `now` or
+    /// The agent's conversations nobody alive has claimed whose turn waits for a human with something that expired at `now` or
     /// before: it goes on without them. Of one user, or of all.
     ///
     /// # Errors
     /// [`StoreError`].
     fn expired<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>>;
@@ -172,12 +277,14 @@ pub trait Journal: Send + Sync + 'static {
         key: &'a ConversationKey,
     ) -> BoxFuture<'a, Result<Option<InputId>, StoreError>>;
 
-    /// Turns of one user, or of all, that wait for a human, oldest first: the conversation and the `TurnParked` event.
+    /// The agent's turns, of one user or of all, that wait for a human, oldest first: the conversation and the `TurnParked`
+    /// event.
     ///
     /// # Errors
     /// [`StoreError`].
     fn parked<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>>;
 }
@@ -187,7 +294,7 @@ pub trait LogStore: Send + Sync + 'static {
     /// How much of what was said is written into them.
     fn content(&self) -> LogContent;
 
-    /// The user's decisions, newest first.
+    /// The user's decisions, newest first: those of every agent, unless the filter names one.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -197,7 +304,7 @@ pub trait LogStore: Send + Sync + 'static {
         filter: &'a DecisionFilter,
     ) -> BoxFuture<'a, Result<Vec<DecisionRecord>, StoreError>>;
 
-    /// One decision of the user.
+    /// One decision of the user, of any agent.
     ///
     /// # Errors
     /// [`StoreError`].

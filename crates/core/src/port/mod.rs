@@ -12,7 +12,7 @@ mod token;
 pub use budget::{BudgetStore, Reservation};
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
 pub use cursor::{Cursor, InvalidCursor};
-pub use journal::{Claim, Journal, Loaded, LogStore, StoreError};
+pub use journal::{Begin, Begun, Claim, Finished, Journal, Known, Loaded, LogStore, Newer, StoreError};
 pub use language_model::{DeltaStream, LanguageModel};
 pub use memory_ledger::MemoryLedger;
 pub use task::TaskStore;

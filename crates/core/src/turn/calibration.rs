@@ -1,8 +1,7 @@
 //! How our count of a request relates to the provider's: learned from what it reported in this conversation.
 
 use crate::error::ModelError;
-use crate::event::{Event, Recorded};
-use crate::id::ModelId;
+use crate::model::GenerateResponse;
 
 /// The factor is at least and at most this, in thousandths: a report beyond it is of something else than the request.
 const FACTOR: std::ops::RangeInclusive<u64> = 500..=4000;
@@ -45,35 +44,32 @@ impl Default for Calibration {
 }
 
 impl Calibration {
-    /// What the events of a conversation say about this model. `exact`: we count with its own tokenizer, so only what
-    /// stands around the words is learned.
-    #[must_use]
-    pub fn of(events: &[Recorded], model: &ModelId, exact: bool) -> Self {
-        let mut known = Self::default();
-        let mut asked = None;
-        for recorded in events {
-            match &recorded.event {
-                Event::TurnStarted { model, .. } => {
-                    asked = Some(model);
-                    known.is_ceiling_old = known.ceiling.is_some();
-                }
-                // What comes next begins otherwise.
-                Event::ConversationSummarized { .. } | Event::HistorySet { .. } => known.overhead = 0,
-                Event::ModelReplied { reply, counted: Some(counted), attempts, .. }
-                    if asked == Some(model) =>
-                {
-                    match reply {
-                        Ok(reply) => known.answered(*counted, reply.usage.input_tokens, exact),
-                        Err(ModelError::ContextTooLong { message, .. }) if *attempts > 0 => {
-                            known.was_too_long(*counted, message);
-                        }
-                        Err(_) => {}
-                    }
-                }
-                _ => {}
+    /// Takes note that a turn starts: a ceiling that is known by now was learned in an earlier one.
+    pub(crate) fn turn_started(&mut self) {
+        self.is_ceiling_old = self.ceiling.is_some();
+    }
+
+    /// Takes note that requests begin otherwise from now on.
+    pub(crate) fn prefix_changed(&mut self) {
+        self.overhead = 0;
+    }
+
+    /// Learns from a reply of the model. `counted`: what its request was counted as; `exact`: with the model's own tokenizer,
+    /// so only what stands around the words is learned.
+    pub(crate) fn replied(
+        &mut self,
+        reply: &Result<GenerateResponse, ModelError>,
+        counted: u32,
+        attempts: u32,
+        exact: bool,
+    ) {
+        match reply {
+            Ok(reply) => self.answered(counted, reply.usage.input_tokens, exact),
+            Err(ModelError::ContextTooLong { message, .. }) if attempts > 0 => {
+                self.was_too_long(counted, message);
             }
+            Err(_) => {}
         }
-        known
     }
 
     fn answered(&mut self, counted: u32, reported: Option<u64>, exact: bool) {

@@ -362,18 +362,17 @@ fn clear_result(message: &Message) -> Option<Message> {
 
 fn tools_tokens(request: &GenerateRequest, count: &dyn Fn(&str) -> u32) -> u32 {
     let schema = request.response_schema.as_ref().map_or(0, |schema| count(&schema.to_string()));
-    request.tools.iter().fold(schema, |sum, tool| {
-        sum.saturating_add(count(&tool.description))
-            .saturating_add(count(&tool.parameters.to_string()))
-            .saturating_add(8)
+    let tools = request.tools.iter().zip(request.tools.parameter_texts());
+    tools.fold(schema, |sum, (tool, parameters)| {
+        sum.saturating_add(count(&tool.description)).saturating_add(count(parameters)).saturating_add(8)
     })
 }
 
-/// Long texts are counted where they are: making JSON of them for every request takes longer than all else.
-fn result_tokens(result: &ToolResult, count: &dyn Fn(&str) -> u32) -> u32 {
+/// Long texts are counted where they are, without the JSON around them.
+fn result_tokens(result: &ToolResult, json: impl FnOnce() -> u32, count: &dyn Fn(&str) -> u32) -> u32 {
     match &result.data {
         Some(Value::String(text)) => count(text).saturating_add(RESULT_FRAME_TOKENS),
-        _ => count(&result.to_json().to_string()),
+        _ => json(),
     }
 }
 
@@ -381,13 +380,12 @@ fn result_tokens(result: &ToolResult, count: &dyn Fn(&str) -> u32) -> u32 {
 /// cost, and what nobody can read nothing.
 #[must_use]
 pub fn message_tokens(message: &Message, count: &dyn Fn(&str) -> u32) -> u32 {
-    message.parts().iter().fold(TOKENS_PER_MESSAGE, |sum, part| {
+    message.parts().iter().enumerate().fold(TOKENS_PER_MESSAGE, |sum, (at, part)| {
+        let json = || count(message.json_text(at));
         let size = match &part.content {
             Content::Text { text } | Content::Thinking { text } | Content::Refusal { text } => count(text),
-            Content::ToolCall(call) => {
-                count(&call.name).saturating_add(count(&Value::Object(call.arguments.clone()).to_string()))
-            }
-            Content::ToolResult { result, .. } => result_tokens(result, count),
+            Content::ToolCall(call) => count(&call.name).saturating_add(json()),
+            Content::ToolResult { result, .. } => result_tokens(result, json, count),
             Content::Image { .. } => IMAGE_TOKENS,
             Content::Opaque { .. } => 0,
         };

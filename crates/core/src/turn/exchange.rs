@@ -8,7 +8,8 @@ use crate::limits::TurnLimits;
 use crate::model::{GenerateRequest, GenerationConfig, SchemaSupport};
 use crate::output::OutputSchema;
 use crate::summary::Recalled;
-use crate::tool::{Arguments, ToolCall, ToolDefinition, ToolResult};
+use crate::tool::{Arguments, ToolCall, ToolResult};
+use crate::tool_set::ToolSet;
 
 /// How a model is trusted with tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub struct TurnSetup {
     /// How many Unicode characters it had before.
     pub message_chars: usize,
     /// The tools on offer.
-    pub tools: Vec<ToolDefinition>,
+    pub tools: ToolSet,
     /// Whether the functions [`ASK_USER`](super::ASK_USER) and [`DECLINE`](super::DECLINE) are offered beside tools.
     pub control_functions: bool,
     /// How answers are generated.

@@ -10,8 +10,8 @@ pub fn cut(text: &str, chars_max: usize) -> Option<String> {
     Some(text.get(..end).unwrap_or(text).to_owned())
 }
 
-/// The history a turn is given: all of it, or, once it holds more than `messages_max` user and assistant messages, its
-/// last whole turns.
+/// Returns the part of a history that a turn is given: all of it, or, once it holds more than `messages_max` user and assistant
+/// messages, its last whole turns.
 ///
 /// Trimming goes in blocks: dropping down to half the bound each time keeps the beginning of the request the same for
 /// several turns, so that prompt caches hit. The position depends on nothing but the history itself. Calls and results
@@ -19,28 +19,39 @@ pub fn cut(text: &str, chars_max: usize) -> Option<String> {
 #[must_use]
 pub fn trim(history: &[Message], messages_max: Option<usize>) -> &[Message] {
     let Some(max) = messages_max else { return history };
-    let kept = HISTORY_MESSAGES_KEPT.min(max.div_ceil(2)).max(1);
-    let mut start = 0;
+    let (mut start, mut held) = (0, 0);
     // Replays the past message by message, so that the cut falls where it fell last time.
-    for end in 1..=history.len() {
-        if spoken(&history[start..end]) <= max {
-            continue;
+    for (at, message) in history.iter().enumerate() {
+        held += usize::from(is_spoken(message));
+        if held > max {
+            let dropped = trimmed_at(&history[start..=at], max);
+            held -= spoken(&history[start..start + dropped]);
+            start += dropped;
         }
-        let mut next = start;
-        while spoken(&history[next..end]) > kept {
-            match turn_after(&history[..end], next) {
-                Some(after) => next = after,
-                None => break,
-            }
-        }
-        start = next;
     }
     &history[start..]
 }
 
-/// How many messages of people and models there are; results do not count.
+/// Returns how many messages [`trim`] drops from the front of a history that has just grown beyond `messages_max`.
+pub(crate) fn trimmed_at(history: &[Message], messages_max: usize) -> usize {
+    let kept = HISTORY_MESSAGES_KEPT.min(messages_max.div_ceil(2)).max(1);
+    let mut start = 0;
+    while spoken(&history[start..]) > kept {
+        match turn_after(history, start) {
+            Some(after) => start = after,
+            None => break,
+        }
+    }
+    start
+}
+
+/// Returns whether a message is of a person or a model; results do not count.
+pub(crate) fn is_spoken(message: &Message) -> bool {
+    matches!(message.role(), Role::User | Role::Assistant)
+}
+
 fn spoken(messages: &[Message]) -> usize {
-    messages.iter().filter(|message| matches!(message.role(), Role::User | Role::Assistant)).count()
+    messages.iter().filter(|message| is_spoken(message)).count()
 }
 
 /// Where the turn after the one at `start` begins.

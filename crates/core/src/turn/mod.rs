@@ -34,6 +34,7 @@ use decide::{Decision, Ending, Unusable, control_functions, decide};
 pub use exchange::{Action, CallEnd, OutOfOrder, StopReason, ToolStyle, TurnSetup};
 pub use given_up::given_up;
 pub use history::{cut, trim};
+pub(crate) use history::{is_spoken, trimmed_at};
 use reading::{Reading, read};
 pub(crate) use replay::replay;
 pub use replay::said_in;
@@ -374,7 +375,7 @@ impl Turn {
         }
         // Where an answer has a form, that tells whether it can be used; one round of actions was read before.
         let words_only = self.setup.output.is_some() || self.setup.style == ToolStyle::OneRound;
-        let tools = if words_only { &[] } else { self.setup.tools.as_slice() };
+        let tools: &[ToolDefinition] = if words_only { &[] } else { &self.setup.tools };
         let decision = match decide(&reply, tools).and_then(|decision| self.in_form(decision)) {
             Ok(decision) => decision,
             Err(why) => return self.reask(&why, reply),
@@ -762,10 +763,10 @@ impl Turn {
     #[must_use]
     pub fn request(&self) -> GenerateRequest {
         let setup = &self.setup;
-        let mut tools = setup.tools.clone();
-        if setup.control_functions && !tools.is_empty() {
-            tools.extend(control_functions());
-        }
+        let tools = match setup.control_functions && !setup.tools.is_empty() {
+            true => setup.tools.with_controls(control_functions),
+            false => &setup.tools,
+        };
         let (native, prompted) = match &setup.output {
             Some(schema) if schema.is_of_an_object() && setup.schema_support.covers(!tools.is_empty()) => {
                 (Some(schema.as_json().clone()), None)
@@ -777,7 +778,9 @@ impl Turn {
             Some(prompted) => format!("{}\n\n{prompted}", setup.instruction.trim_end()),
             None => setup.instruction.clone(),
         };
-        let mut messages: Vec<Message> = Message::system(instruction).into_iter().collect();
+        let said = setup.recalled.messages.len() + self.messages.len() + self.again.len();
+        let mut messages = Vec::with_capacity(1 + said);
+        messages.extend(Message::system(instruction));
         messages.extend(setup.recalled.messages.iter().cloned());
         messages.extend(self.messages.iter().cloned());
         messages.extend(self.again.iter().cloned());
@@ -785,7 +788,7 @@ impl Turn {
             put_block(&mut messages, &block);
         }
         GenerateRequest {
-            tools,
+            tools: tools.clone(),
             config: setup.config.clone(),
             response_schema: native,
             ..GenerateRequest::new(messages)

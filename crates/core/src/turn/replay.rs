@@ -12,6 +12,7 @@ use crate::model::{FinishReason, GenerateResponse, GenerationConfig, SchemaSuppo
 use crate::output::OutputSchema;
 use crate::summary::recalled;
 use crate::tool::{ToolCall, ToolResult};
+use crate::tool_set::ToolSet;
 
 /// What a turn's events say of its talk with the model.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -50,7 +51,7 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
         call: call.clone(),
         message: message.clone(),
         message_chars: *message_chars,
-        tools: Vec::new(),
+        tools: ToolSet::default(),
         control_functions: true,
         config: GenerationConfig::default(),
         limits: limits.clone(),

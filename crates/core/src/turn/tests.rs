@@ -46,7 +46,7 @@ fn setup() -> TurnSetup {
         message: "hello".to_owned(),
         message_chars: 5,
         control_functions: true,
-        tools: vec![ToolDefinition::new("add", "Adds.", json!({"type": "object"})).unwrap()],
+        tools: vec![ToolDefinition::new("add", "Adds.", json!({"type": "object"})).unwrap()].into(),
         config: GenerationConfig::default(),
         limits: TurnLimits::default(),
         style: ToolStyle::Native,
@@ -283,7 +283,7 @@ fn what_was_done_weighs_more_than_a_question_behind_it() {
     let read_only = Annotations { read_only: true, ..Annotations::default() };
     let look = ToolDefinition::new("look", "Looks.", json!({"type": "object"})).unwrap().annotated(read_only);
     let mut setup = setup();
-    setup.tools.push(look);
+    setup.tools = setup.tools.with([look]);
     let unknown = || CallEnd::Refused { refusal: Refusal::UnknownTool, message: "no such tool".to_owned() };
     let (which, offer) = ("You have two. Which one do you mean?", "You have one. Shall I remove it?");
     let decline = "I'm sorry, I can't send e-mails.";
@@ -391,7 +391,7 @@ fn another_call_does_not_stand_in_for_a_change_that_failed() {
         let tool = |name: &str| ToolDefinition::new(name, "Works.", json!({"type": "object"})).unwrap();
         let read_only = crate::tool::Annotations { read_only: true, ..Default::default() };
         let tools = vec![tool("add"), tool("drop"), tool("list").annotated(read_only)];
-        run(Turn::new(TurnSetup { tools, ..setup() }).unwrap(), arrivals).1.unwrap().outcome
+        run(Turn::new(TurnSetup { tools: tools.into(), ..setup() }).unwrap(), arrivals).1.unwrap().outcome
     };
     let call = |name: &'static str| In::Calls(vec![(name, json!({}))]);
     let (failed, worked) = (|| In::Ends(vec![broke("busy")]), || In::Ends(vec![ran(json!(1), "Did it.")]));
@@ -941,7 +941,7 @@ fn a_result_longer_than_the_window_is_shown_in_part_the_same_part_each_time() {
     request.messages.push(Message::user("and?").unwrap());
     assert_eq!(shown(&request, 3, 1).0, first);
     let schema = json!({"type": "object"});
-    request.tools.push(ToolDefinition::new(READ_RESULT, "Reads on.", schema).unwrap());
+    request.tools = request.tools.with([ToolDefinition::new(READ_RESULT, "Reads on.", schema).unwrap()]);
     assert!(shown(&request, 3, 1).0.contains("read_result with call \"call_1\" and from "));
 }
 

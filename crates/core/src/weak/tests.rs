@@ -87,7 +87,7 @@ fn request(before: Option<&str>, message: &str) -> GenerateRequest {
         messages.push(Message::assistant(vec![Part::ours(Content::Text { text: before.into() })]).unwrap());
     }
     messages.push(Message::user(message).unwrap());
-    GenerateRequest { tools: tools(), ..GenerateRequest::new(messages) }
+    GenerateRequest { tools: tools().into(), ..GenerateRequest::new(messages) }
 }
 
 fn answer(text: &str, finish: FinishReason) -> GenerateResponse {
@@ -253,7 +253,7 @@ fn examples_that_cannot_be_read_name_their_line() {
 #[test]
 fn examples_of_tools_that_are_not_offered_are_left_out() {
     let mut request = request(None, "hello");
-    request.tools.retain(|tool| tool.name.as_str() == "list_tasks");
+    request.tools = request.tools.iter().filter(|tool| tool.name.as_str() == "list_tasks").cloned().collect();
     let encoded = weak().encode(&request, &references(LIST));
     assert!(encoded.messages.iter().all(|message| !message.text().contains("add_task")));
 }
@@ -730,7 +730,8 @@ fn optional_arguments_nobody_asked_for_are_dropped() {
         },
         "required": ["room"]
     });
-    request.tools.push(ToolDefinition::new("book_room", "Reserves a room.", parameters).unwrap());
+    request.tools =
+        request.tools.with([ToolDefinition::new("book_room", "Reserves a room.", parameters).unwrap()]);
     let args = json!({ "room": "sauna", "note": "With towels", "people": 3, "hours": 2, "paid": true });
     let response =
         weak().decode(answer(&call("book_room", args), FinishReason::Stop), &request, &references(LIST));

@@ -111,7 +111,7 @@ fn play(user: Option<&str>, mut replies: Vec<Content>) -> Ended {
         call: None,
         message_chars: message.chars().count(),
         message,
-        tools: gate.registry.definitions(None),
+        tools: gate.registry.tool_set(),
         control_functions: true,
         config: GenerationConfig::default(),
         limits: TurnLimits::default(),

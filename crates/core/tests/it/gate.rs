@@ -70,6 +70,7 @@ pub(crate) fn check(gate: &Gate, name: &str, arguments: &str, denied: &[(String,
         ..ToolCall::from_json_text(0, None, name.to_owned(), arguments)
     };
     let context = ToolContext {
+        agent: AgentName::adjutant(),
         user: UserId::local(),
         conversation: ConversationId(Uuid::nil()),
         turn,

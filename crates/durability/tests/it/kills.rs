@@ -67,15 +67,15 @@ fn a_tool_that_can_be_asked_leaves_no_doubt_on_sqlite() {
 #[test]
 fn a_tool_that_can_be_asked_leaves_no_doubt_on_postgres() {
     let boundaries = at_every_boundary(&askable(Kind::Postgres), &TWO, Effect::Once);
-    assert!(boundaries > 15, "only {boundaries} places to die at");
+    assert!(boundaries > 12, "only {boundaries} places to die at");
 }
 
 fn single_kills(kind: Kind, effect: Effect) {
     let bench = Bench::new(kind);
     for scene in SCENES.iter().filter(|scene| scene.effects().contains(&effect)) {
         let boundaries = at_every_boundary(&bench, scene, effect);
-        // Input, turn, model or call, answer, end: at least.
-        let least = if scene.tools && scene.model { 15 } else { 8 };
+        // Input, claim, model or call, answer, end: at least.
+        let least = if scene.tools && scene.model { 12 } else { 6 };
         assert!(boundaries >= least, "{scene:?}: only {boundaries} places to die at");
     }
 }

@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "panicking is how a test fails, in its helpers too")]
 
+mod agents; // two agents on one store, and one that is older than names
 mod bench; // databases and workers to try things on
 mod edges; // silence, repeats, lateness, cancellation, a full disk
 mod invariants; // what must hold after every run

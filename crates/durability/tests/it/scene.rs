@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use adjutant_core::{
-    ConversationId, ConversationKey, Effect, InputBody, InputId, OutcomeCategory, PendingCall, RequestedCall,
-    UserId, Verdict,
+    AgentName, ConversationId, ConversationKey, Effect, InputBody, InputId, OutcomeCategory, PendingCall,
+    RequestedCall, UserId, Verdict,
 };
 use adjutant_durability::{EFFECTS, Heard, Request, tool_name};
 use uuid::Uuid;
@@ -85,7 +85,11 @@ impl Talk {
     /// A new conversation of a new user.
     pub(crate) fn new(scene: &Scene, effect: Effect) -> Self {
         let conversation = ConversationId(Uuid::now_v7());
-        let key = ConversationKey { user: UserId::new(format!("u-{conversation}")).unwrap(), conversation };
+        let key = ConversationKey {
+            agent: AgentName::new("worker").unwrap(),
+            user: UserId::new(format!("u-{conversation}")).unwrap(),
+            conversation,
+        };
         Self {
             key,
             effect,

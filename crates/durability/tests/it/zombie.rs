@@ -33,7 +33,7 @@ fn at_every_boundary(kind: Kind, effect: Effect) {
         let sleeper = bench.start_as("sleeper", Harm { stop_at: Some(boundary), ..LEASE });
         let answer = sleeper.say(&request).unwrap();
         let Some(words) = sleeper.stopped_before(&answer) else {
-            assert!(boundary > 15, "only {boundary} places to stand still at");
+            assert!(boundary > 12, "only {boundary} places to stand still at");
             assert!(refused > size::cases(8, 1), "only {refused} of {boundary} were refused");
             return;
         };

@@ -163,7 +163,8 @@ async fn earlier_calls_and_results_are_read_and_losses_are_told() {
     let mut request = request("x");
     request.messages.push(Message::assistant(vec![Part::ours(Content::ToolCall(call))]).unwrap());
     request.messages.push(Message::tool(id, "add_task", ToolResult::ok(json!({ "id": "1" }))).unwrap());
-    request.tools.push(ToolDefinition::new("add_task", "Adds.", json!({ "type": "object" })).unwrap());
+    request.tools =
+        request.tools.with([ToolDefinition::new("add_task", "Adds.", json!({ "type": "object" })).unwrap()]);
     let answer = model.generate(&request).await.unwrap();
     assert_eq!(answer.losses.len(), 1, "{:?}", answer.losses);
     assert!(answer.losses[0].contains("tools"));

@@ -136,7 +136,7 @@ impl McpServer {
     )]
     fn info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_logging().build();
-        let implementation = Implementation::new(self.agent().name(), env!("CARGO_PKG_VERSION"))
+        let implementation = Implementation::new(self.agent().display_name(), env!("CARGO_PKG_VERSION"))
             .with_description(self.agent().description());
         let instructions = format!(
             "{} Every result is {{success, data?, error?}}. What destroys something is confirmed by the person first: \

@@ -215,14 +215,14 @@ impl Call<'_> {
         };
         match way {
             None => {
-                self.withdraw(&context.key()).await;
+                self.withdraw(&self.agent().key(&context)).await;
                 failed("nothing was done: a person has to confirm it, and this client cannot ask one").into()
             }
             Some(Way::TwoSteps) => confirmation_required(&pending, context.conversation).into(),
             Some(Way::InputRequired) => input_required(&pending, context.conversation.to_string()).into(),
             Some(Way::Elicitation) => {
                 let answer = ask(self.context, &pending, self.session.server.shared.expiry).await;
-                self.answer(&context.key(), &pending, answer).await.into()
+                self.answer(&self.agent().key(&context), &pending, answer).await.into()
             }
         }
     }
@@ -277,7 +277,7 @@ impl Call<'_> {
     /// The call that a conversation of this user is about, if it is this tool with these arguments.
     async fn known(&self, conversation: &str) -> Result<Option<(ConversationKey, CallOutcome)>, RunError> {
         let Ok(conversation) = conversation.parse() else { return Ok(None) };
-        let key = ConversationKey { user: self.session.user.clone(), conversation };
+        let key = self.agent().key_of(self.session.user.clone(), conversation);
         if !key.conversation.is_of_a_request() {
             return Ok(None);
         }

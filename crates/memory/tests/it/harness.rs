@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use adjutant_core::{CallId, CancellationToken, ConversationId, IdempotencyKey, ToolContext, TurnId, UserId};
+use adjutant_core::{
+    AgentName, CallId, CancellationToken, ConversationId, IdempotencyKey, ToolContext, TurnId, UserId,
+};
 use adjutant_memory::{Cause, InMemoryLedger, Memory, MemoryOptions, Vault, VaultError};
 use jiff::{Span, Zoned};
 
@@ -98,6 +100,7 @@ pub(crate) fn context(user: &str, call: u32) -> ToolContext {
     let (conversation, turn) = (ConversationId(uuid::Uuid::nil()), TurnId(uuid::Uuid::nil()));
     let call = CallId::new(format!("call_{call}")).unwrap();
     ToolContext {
+        agent: AgentName::adjutant(),
         user: UserId::new(user).unwrap(),
         conversation,
         turn,

@@ -30,7 +30,8 @@ static SUBJECTS: LazyLock<Vec<Subject>> = LazyLock::new(|| {
     let transport = Transport::new().unwrap();
     let mut request = GenerateRequest::new(vec![Message::user("Note milk.").unwrap()]);
     let parameters = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
-    request.tools.push(ToolDefinition::new("add_note", "Adds a note.", parameters).unwrap());
+    request.tools =
+        request.tools.with([ToolDefinition::new("add_note", "Adds a note.", parameters).unwrap()]);
     let subject = |provider: &'static Provider| {
         let mut connection = Connection::new(transport.clone()).with_key("key".to_owned().into());
         connection.base_url = Some("http://localhost:1".parse().unwrap());

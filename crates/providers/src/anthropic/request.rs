@@ -60,7 +60,7 @@ pub(super) fn encode(
     let mut encoder =
         AnthropicEncoder { common: Encoder::new(model, &family.common, request), ids: BTreeMap::new() };
     let (mut system, messages) = encoder.transcript(&request.messages)?;
-    encoder.common.something_to_answer(&messages)?;
+    encoder.common.something_to_answer(messages.len())?;
     let output_config = encoder.output_config(request, &mut system)?;
     let mut tools: Vec<_> = request.tools.iter().map(|tool| encoder.tool(tool)).collect();
     let mark = (!verbatim).then_some(CacheControl { kind: "ephemeral" });

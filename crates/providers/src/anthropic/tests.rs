@@ -521,7 +521,8 @@ fn conversation(turns: usize) -> GenerateRequest {
     request.tools = vec![
         ToolDefinition::new("look", "Looks.", parameters).unwrap(),
         ToolDefinition::new("nothing", "Does nothing.", json!({"type": "object", "properties": {}})).unwrap(),
-    ];
+    ]
+    .into();
     request
 }
 

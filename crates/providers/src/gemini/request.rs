@@ -33,7 +33,7 @@ pub(super) fn encode(
         return Err(encoder.common.refuse(both));
     }
     let (system_instruction, contents) = encoder.transcript(&request.messages)?;
-    encoder.common.something_to_answer(&contents)?;
+    encoder.common.something_to_answer(contents.len())?;
     let declarations: Vec<_> = request.tools.iter().map(|tool| encoder.declaration(tool)).collect();
     let calling = wire::ToolConfig { function_calling_config: wire::FunctionCallingConfig { mode: "AUTO" } };
     let wire = wire::Request {

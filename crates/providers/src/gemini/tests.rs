@@ -512,7 +512,7 @@ fn conversation(model: &str) -> GenerateRequest {
         second_result,
         Message::user("And?").unwrap(),
     ]);
-    request.tools = vec![look.unwrap(), nothing.unwrap()];
+    request.tools = vec![look.unwrap(), nothing.unwrap()].into();
     request
 }
 
@@ -522,7 +522,7 @@ fn what_a_tools_schema_is_sent_without_is_no_loss() {
     let mut request = conversation("gemini-2.5-flash");
     let schema =
         json!({"type": "object", "properties": {"at": {"type": "string", "maxLength": 5, "pattern": "^x"}}});
-    request.tools = vec![ToolDefinition::new("look", "Looks.", schema).unwrap()];
+    request.tools = vec![ToolDefinition::new("look", "Looks.", schema).unwrap()].into();
     let (body, losses) = encoded(&request, "gemini-2.5-flash");
     assert!(!body.to_string().contains("pattern") && losses.is_empty(), "{body} {losses:?}");
 }

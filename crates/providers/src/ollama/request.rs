@@ -32,7 +32,7 @@ pub(super) fn encode(
     for message in &request.messages {
         messages.extend(encoder.message(message)?);
     }
-    encoder.common.something_to_answer(&messages)?;
+    encoder.common.something_to_answer(messages.len())?;
     let settings = encoder.common.settings()?;
     let may_be_cut = window.is_some_and(|tokens| tokens_max(&tools, &messages) > tokens);
     encoder.common.finish(&wire::Request {

@@ -14,7 +14,7 @@ use url::Url;
 use super::{PROVIDERS, wire};
 use crate::connection::{self, Connection, model_id};
 use crate::error::Vendor;
-use crate::http::{ByteStream, Call, Transport};
+use crate::http::{ByteStream, Call, Target, Transport};
 use crate::patience::Patience;
 
 /// Longest silence of a server that is asked about itself.
@@ -154,9 +154,13 @@ impl Server {
             ..super::vendor(&PROVIDERS[0], if model.is_empty() { "MODEL" } else { model })?
         });
         Ok(Call {
+            target: Arc::new(Target::new(
+                &vendor,
+                endpoint(&self.provider, &self.base, path)?,
+                &self.headers,
+            )),
             vendor,
-            url: endpoint(&self.provider, &self.base, path)?,
-            headers: self.headers.clone(),
+            headers: Vec::new(),
             body,
             patience: Patience::fixed(self.timeout),
             time_left: None,

@@ -72,7 +72,7 @@ fn conversation() -> GenerateRequest {
     };
     let results = [answers(&first, "2"), answers(&second, "3")];
     GenerateRequest {
-        tools: vec![tool()],
+        tools: vec![tool()].into(),
         ..GenerateRequest::new(Vec::from_iter(
             [
                 Message::system("Be brief.").unwrap(),
@@ -205,7 +205,7 @@ fn a_model_that_thinks_gets_room_and_its_own_temperature() {
 #[test]
 fn what_the_model_cannot_do_is_an_error_or_a_loss() {
     let plain = info(&["completion"]);
-    let with_tools = GenerateRequest { tools: vec![tool()], ..question() };
+    let with_tools = GenerateRequest { tools: vec![tool()].into(), ..question() };
     let error = encoded(&with_tools, &OllamaOptions::default(), Some(&plain)).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -223,12 +223,12 @@ fn what_the_model_cannot_do_is_an_error_or_a_loss() {
     let error = encoded(&conversation(), &OllamaOptions::default(), Some(&info(&["tools"]))).unwrap_err();
     assert!(error.to_string().contains("does not take images"), "{error}");
     let both = GenerateRequest {
-        tools: vec![tool()],
+        tools: vec![tool()].into(),
         response_schema: Some(json!({"type": "object"})),
         ..question()
     };
     assert_eq!(encoded(&both, &OllamaOptions::default(), None).unwrap_err().code(), "bad_request");
-    let schema = GenerateRequest { tools: Vec::new(), ..both };
+    let schema = GenerateRequest { tools: Vec::new().into(), ..both };
     assert_eq!(
         encoded(&schema, &OllamaOptions::default(), None).unwrap().0["format"],
         json!({"type": "object"})
@@ -252,7 +252,7 @@ fn what_another_model_left_is_reported() {
 fn reading(prompt: Length, tools: Vec<ToolDefinition>) -> Reading {
     let vendor = Arc::new(vendor(&PROVIDERS[0], MODEL).unwrap());
     let window = Window { tokens: 32_768, counts_all: true };
-    Reading::new(vendor, &Asked { tools, prompt }, window, Vec::new())
+    Reading::new(vendor, &Asked { tools: tools.into(), prompt }, window, Vec::new())
 }
 
 fn decoded(body: &str) -> Result<GenerateResponse, ModelError> {

@@ -21,6 +21,7 @@ mod script; // which answer is next
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -48,6 +49,9 @@ const RETRIES: u32 = 1;
 /// A script does not get well by waiting, so the pause is short. A scripted `retry_after_s` is waited for in full.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// Requests that are kept for whoever looks at them: more than a test makes, and nothing for a demo that runs for weeks.
+const REQUESTS_KEPT: usize = 64;
+
 /// A model that answers from a script. A clone plays the same script: keep one to look at what was asked.
 #[derive(Debug, Clone)]
 pub struct ScriptedModel {
@@ -59,10 +63,13 @@ pub struct ScriptedModel {
 }
 
 /// What clones share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     script: Script,
-    requests: Vec<GenerateRequest>,
+    /// The last ones.
+    requests: VecDeque<GenerateRequest>,
+    kept_max: usize,
+    calls: usize,
     attempts: usize,
 }
 
@@ -70,7 +77,13 @@ impl ScriptedModel {
     /// Answers with these, in order. Once they are used up every request fails, saying so.
     #[must_use]
     pub fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
-        let shared = Shared { script: Script::new(replies.into_iter().collect()), ..Shared::default() };
+        let shared = Shared {
+            script: Script::new(replies.into_iter().collect()),
+            requests: VecDeque::new(),
+            kept_max: REQUESTS_KEPT,
+            calls: 0,
+            attempts: 0,
+        };
         Self {
             id: named("script"),
             capabilities: Capabilities {
@@ -145,10 +158,18 @@ impl ScriptedModel {
         self
     }
 
+    /// Sets how many requests are kept for [`ScriptedModel::requests`], of those made from now on; the oldest go first.
+    /// Default 64.
+    #[must_use]
+    pub fn with_requests_kept(self, most: usize) -> Self {
+        self.lock().kept_max = most;
+        self
+    }
+
     /// How often an answer was asked for, retries not counted.
     #[must_use]
     pub fn calls_made(&self) -> usize {
-        self.lock().requests.len()
+        self.lock().calls
     }
 
     /// How often the script was consulted, retries counted.
@@ -157,10 +178,10 @@ impl ScriptedModel {
         self.lock().attempts
     }
 
-    /// What was asked, in order, retries not repeated.
+    /// Returns what was asked, in order, retries not repeated: the last requests, as many as are kept.
     #[must_use]
     pub fn requests(&self) -> Vec<GenerateRequest> {
-        self.lock().requests.clone()
+        self.lock().requests.iter().cloned().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
@@ -172,7 +193,12 @@ impl ScriptedModel {
     }
 
     fn record(&self, request: &GenerateRequest) {
-        self.lock().requests.push(request.clone());
+        let mut shared = self.lock();
+        shared.calls += 1;
+        shared.requests.push_back(request.clone());
+        while shared.requests.len() > shared.kept_max {
+            shared.requests.pop_front();
+        }
     }
 
     fn next_reply(&self, request: &GenerateRequest) -> Result<Reply, ModelError> {
@@ -215,7 +241,12 @@ impl LanguageModel for ScriptedModel {
             let opened = model.next_reply(&asked).map(|reply| play::pieces(reply, model.id.clone(), time));
             Box::pin(std::future::ready(opened.map_err(Into::into)))
         });
-        Box::pin(retry::stream(self.policy(), request.time_left, open))
+        let policy = self.policy();
+        let time_left = request.time_left;
+        Box::pin(async move {
+            Ok(Box::pin(retry::stream(policy, time_left, open, Box::new(|error| error)).await?)
+                as DeltaStream)
+        })
     }
 }
 

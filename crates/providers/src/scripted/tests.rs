@@ -104,6 +104,23 @@ async fn lines_are_used_in_order_and_then_it_is_over() {
 }
 
 #[tokio::test]
+async fn the_last_requests_are_kept_and_all_are_counted() {
+    let script = r#"{"text": "Yes.", "repeat": true}"#;
+    let model = ScriptedModel::from_jsonl(script).unwrap();
+    for number in 0..REQUESTS_KEPT + 3 {
+        model.generate(&asking([user(&number.to_string())])).await.unwrap();
+    }
+    assert_eq!((model.calls_made(), model.requests().len()), (REQUESTS_KEPT + 3, REQUESTS_KEPT));
+    assert_eq!(model.requests()[0].messages, [user("3")]);
+    let model = ScriptedModel::from_jsonl(script).unwrap().with_requests_kept(2);
+    for words in ["a", "b", "c"] {
+        let _ = drained(&model, &asking([user(words)])).await;
+    }
+    let kept: Vec<String> = model.requests().iter().map(|request| request.messages[0].text()).collect();
+    assert_eq!((kept, model.calls_made()), (vec!["b".to_owned(), "c".to_owned()], 3));
+}
+
+#[tokio::test]
 async fn calls_can_be_several_and_broken() {
     check(
         r#"{"calls": [{"name": "a", "args": {"x": 1}}, {"name": "b"}]}

@@ -14,7 +14,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use adjutant_core::{Delta, ToolDefinition};
+use adjutant_core::{Delta, ToolSet};
 
 use crate::assembly::{Assembly, CallFragment};
 use parse::Call;
@@ -97,7 +97,7 @@ impl Piece {
 /// Takes an answer's text as it comes and says what it is as soon as that is certain.
 #[derive(Debug)]
 pub(crate) struct TextCalls {
-    tools: Vec<ToolDefinition>,
+    tools: ToolSet,
     state: State,
     /// What is not decided yet.
     held: String,
@@ -164,7 +164,7 @@ enum Step {
 
 impl TextCalls {
     /// For an answer to a request with these tools.
-    pub(crate) fn new(tools: Vec<ToolDefinition>) -> Self {
+    pub(crate) fn new(tools: ToolSet) -> Self {
         Self {
             tools,
             state: State::Beginning { thought: false },

@@ -15,7 +15,7 @@ fn tools() -> Vec<ToolDefinition> {
 
 /// Reads a text in pieces of so many characters.
 fn read(tools: Vec<ToolDefinition>, text: &str, size: usize) -> Vec<Piece> {
-    let mut reading = TextCalls::new(tools);
+    let mut reading = TextCalls::new(tools.into());
     let (mut pieces, mut all) = (Vec::new(), Vec::new());
     let chars: Vec<char> = text.chars().collect();
     for chunk in chars.chunks(size.max(1)) {
@@ -194,7 +194,7 @@ fn thinking_at_the_beginning_is_thinking() {
 #[test]
 fn nothing_of_a_call_is_said_before_it_is_one() {
     let answer = "Well. <tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1}}</tool_call>";
-    let (mut reading, mut pieces, mut said) = (TextCalls::new(tools()), Vec::new(), String::new());
+    let (mut reading, mut pieces, mut said) = (TextCalls::new(tools().into()), Vec::new(), String::new());
     for c in answer.chars() {
         reading.push(&c.to_string(), &mut pieces);
         for piece in pieces.drain(..) {
@@ -205,7 +205,7 @@ fn nothing_of_a_call_is_said_before_it_is_one() {
     }
     assert_eq!(said, "Well. ");
     // And words that need no decision are said at once.
-    let (mut reading, mut pieces) = (TextCalls::new(tools()), Vec::new());
+    let (mut reading, mut pieces) = (TextCalls::new(tools().into()), Vec::new());
     reading.push("Good", &mut pieces);
     assert_eq!(pieces, [text("Good")]);
 }

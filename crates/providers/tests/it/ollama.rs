@@ -85,7 +85,11 @@ fn connection(server: &Server) -> Connection {
 
 fn with_tool(config: GenerationConfig) -> GenerateRequest {
     let tool = ToolDefinition::new("add", "Adds.", json!({"type": "object"})).unwrap();
-    GenerateRequest { tools: vec![tool], config, ..GenerateRequest::new(vec![Message::user("?").unwrap()]) }
+    GenerateRequest {
+        tools: vec![tool].into(),
+        config,
+        ..GenerateRequest::new(vec![Message::user("?").unwrap()])
+    }
 }
 
 fn paths(server: &Server) -> Vec<String> {

@@ -3,11 +3,14 @@
 use adjutant_core::{FinishReason, GenerateRequest, LanguageModel, Message};
 use adjutant_providers::{Connection, Provider, Transport};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 
 use crate::cassette::{Framing, test_name};
 use crate::faults::{self, Faults, Mode, ask, check};
 use crate::recordings::{self, Recordings};
-use crate::server::{Answer, Server};
+use crate::server::{Answer, Server, read_request};
 
 const RECORDED: Recordings = Recordings {
     folder: "openai_chat",
@@ -242,4 +245,53 @@ async fn an_error_inside_a_200_is_an_error() {
     ];
     let seen = ask(&FAULTS, Mode::Streaming, answers, None, |_| {}).await;
     assert_eq!(seen.line(), "asked 1: server: openai-chat answered with a failure: Sorry.");
+}
+
+/// Answers up to the mark of the end, behind which the end of the body is still to come.
+async fn answer_but_its_end(connection: &mut TcpStream, header: &str) -> std::io::Result<()> {
+    read_request(connection).await?;
+    let events = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{header}\r\n");
+    connection.write_all(format!("{head}{:x}\r\n{events}\r\n", events.len()).as_bytes()).await
+}
+
+const END: &[u8] = b"0\r\n\r\n";
+
+#[tokio::test]
+async fn a_connection_whose_answer_ends_late_is_used_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let (understood, late) = oneshot::channel::<()>();
+    let (first_done, mut was_used_again) = oneshot::channel();
+    let server = tokio::spawn(async move {
+        let (mut first, _) = listener.accept().await.unwrap();
+        answer_but_its_end(&mut first, "").await.unwrap();
+        tokio::spawn(async move {
+            late.await.unwrap();
+            let ended = first.write_all(END).await;
+            let again = ended.is_ok() && answer_but_its_end(&mut first, "").await.is_ok();
+            first_done.send(again).unwrap();
+            let _ = first.write_all(END).await;
+        });
+        // Requests that come before the client has seen the end have connections of their own.
+        loop {
+            let (mut other, _) = listener.accept().await.unwrap();
+            answer_but_its_end(&mut other, "Connection: close\r\n").await.unwrap();
+            other.write_all(END).await.unwrap();
+        }
+    });
+    let connection = Connection { base_url: Some(base_url), ..Connection::new(Transport::new().unwrap()) };
+    let model = adjutant_providers::openai::compatible("m", connection).unwrap();
+    let request = GenerateRequest::new(vec![Message::user("?").unwrap()]);
+    assert_eq!(model.generate(&request).await.unwrap().text(), "Hi.");
+    understood.send(()).unwrap();
+    let again = loop {
+        tokio::select! {
+            biased;
+            again = &mut was_used_again => break again.unwrap(),
+            answer = model.generate(&request) => assert_eq!(answer.unwrap().text(), "Hi."),
+        }
+    };
+    server.abort();
+    assert!(again, "the connection was closed in the middle of its answer");
 }

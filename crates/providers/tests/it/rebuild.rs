@@ -219,7 +219,7 @@ async fn sent(
     let provider = Provider::find(form.provider).unwrap();
     let model = provider.model(exchange.model.as_deref()?, connection).unwrap();
     let mut request = GenerateRequest::new(recorded.messages(provider, model.id())?);
-    request.tools = tools(&exchange.request);
+    request.tools = tools(&exchange.request).into();
     request.config.verbatim = true;
     let failure = model.generate(&request).await.unwrap_err();
     let asked = server.asked();

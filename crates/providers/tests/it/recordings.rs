@@ -404,7 +404,7 @@ fn follow_up(answer: GenerateResponse, exchange: &Exchange) -> GenerateRequest {
     }
     messages.push(Message::user("Go on.").unwrap());
     let mut request = GenerateRequest::new(messages);
-    request.tools = tools(&exchange.request);
+    request.tools = tools(&exchange.request).into();
     request
 }
 

@@ -203,7 +203,7 @@ async fn serve(
     }
 }
 
-async fn read_request(connection: &mut TcpStream) -> std::io::Result<Asked> {
+pub(crate) async fn read_request(connection: &mut TcpStream) -> std::io::Result<Asked> {
     let mut bytes = Vec::new();
     let head = loop {
         if connection.read_buf(&mut bytes).await? == 0 {

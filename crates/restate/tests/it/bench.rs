@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use adjutant_core::port::{Journal as _, Loaded};
-use adjutant_core::{ConversationId, ConversationKey, UserId};
+use adjutant_core::{AgentName, ConversationId, ConversationKey, UserId};
 use adjutant_restate::Worker as Called;
 use adjutant_runtime::Agent;
 use adjutant_store::postgres::Store;
@@ -63,7 +63,14 @@ impl Bench {
     }
 
     pub(crate) async fn load(&self, conversation: ConversationId, user: &UserId) -> Loaded {
-        self.store.load(&ConversationKey { user: user.clone(), conversation }).await.unwrap()
+        self.store
+            .load(&ConversationKey {
+                agent: AgentName::new("worker").unwrap(),
+                user: user.clone(),
+                conversation,
+            })
+            .await
+            .unwrap()
     }
 
     /// Waits until the conversation looks like that, which it does in a second or never.

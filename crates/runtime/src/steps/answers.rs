@@ -1,5 +1,6 @@
 //! What a person says to the calls that wait, and what follows from it.
 
+use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{CallEnd, StopReason, Turn};
 use adjutant_core::{
     Answer, Arguments, CallId, EditedCall, Event, GateCheck, GateVerdict, Input, InputBody, PendingCall,
@@ -53,22 +54,37 @@ impl Steps<'_> {
                     self.append(events).await?;
                 }
                 None => {
-                    if !self.is_parked(pending).await {
-                        let parked =
-                            Event::TurnParked { turn: self.turn, pending: pending.to_vec(), content };
-                        self.append(vec![parked]).await?;
+                    if self.park(pending, &content).await? {
+                        self.emitter.emit(RunEvent::ConfirmationRequested { pending: waiting }).await;
+                        return Ok(Answered::Parked);
                     }
-                    self.emitter.emit(RunEvent::ConfirmationRequested { pending: waiting }).await;
-                    return Ok(Answered::Parked);
+                    // An input came meanwhile.
                 }
             }
         }
     }
 
+    /// Writes that the turn waits, unless that is written, and gives the conversation back. Returns `false` if an input came
+    /// meanwhile, which may be an answer.
+    async fn park(&self, pending: &[PendingCall], content: &str) -> Result<bool, RunError> {
+        let mut log = self.log.lock().await;
+        let is_parked = log.conversation().current().is_some_and(|turn| {
+            turn.parked().any(|recorded| {
+                matches!(&recorded.event, Event::TurnParked { pending: parked, .. } if parked.as_slice().eq(pending))
+            })
+        });
+        let parked = (!is_parked).then(|| Event::TurnParked {
+            turn: self.turn,
+            pending: pending.to_vec(),
+            content: content.to_owned(),
+        });
+        log.finish(self.inner, self.key, parked).await
+    }
+
     /// Takes the first input that can be an answer to what waits. A message that was accepted before the person could see the
     /// question stays in the inbox: it is the next message.
     async fn next_answer(&self, waiting: &[PendingCall]) -> Result<Option<Input>, RunError> {
-        let inbox = self.log.lock().await.inbox.clone();
+        let inbox = self.log.lock().await.inbox().to_vec();
         for input in inbox {
             let can_answer = match &input.body {
                 InputBody::Answers { .. } | InputBody::Cancel => true,
@@ -78,10 +94,8 @@ impl Steps<'_> {
             if can_answer {
                 return Ok(Some(input));
             }
-            let queued = Event::InputQueued { turn: self.turn, input: input.id };
-            let known = self.find(|event| (*event == queued).then_some(())).await;
-            if known.is_none() {
-                self.append(vec![queued]).await?;
+            if !self.log.lock().await.conversation().is_queued(&input.id) {
+                self.append(vec![Event::InputQueued { turn: self.turn, input: input.id }]).await?;
             }
         }
         Ok(None)
@@ -191,17 +205,17 @@ impl Steps<'_> {
             0 => recorded.at <= said.at,
             after => recorded.seq <= after,
         };
-        let log = self.log.lock().await;
-        waiting.iter().all(|call| {
-            log.events.iter().any(|recorded| match &recorded.event {
-                Event::TurnParked { turn, pending, .. } => {
-                    *turn == self.turn
-                        && before(recorded)
-                        && pending.iter().any(|shown| shown.digest == call.digest)
-                }
-                _ => false,
+        let shown = |turn: &CurrentTurn| {
+            waiting.iter().all(|call| {
+                turn.parked().filter(|recorded| before(recorded)).any(|recorded| match &recorded.event {
+                    Event::TurnParked { pending, .. } => {
+                        pending.iter().any(|shown| shown.digest == call.digest)
+                    }
+                    _ => false,
+                })
             })
-        })
+        };
+        self.look(shown).await.unwrap_or_default()
     }
 
     /// What follows from the answer to one call.
@@ -306,37 +320,21 @@ impl Steps<'_> {
 
     /// What was said to a call that waited for a yes, and the arguments that were put in the place of its own.
     async fn verdict(&self, wanted: &CallId) -> Option<(Verdict, Option<Arguments>)> {
-        self.find(|event| match event {
-            Event::CallAnswered { call, verdict, edited, .. } if call == wanted => {
-                let edited = edited.as_ref().map(|edited| edited.arguments.clone());
-                Some(verdict.map(|verdict| (verdict, edited)))
-            }
-            _ => None,
-        })
-        .await
-        .flatten()
+        let read = |turn: &CurrentTurn| {
+            let (verdict, edited) = turn.answer(wanted)??;
+            Some((verdict, edited.map(|edited| edited.arguments.clone())))
+        };
+        self.look(read).await.flatten()
     }
 
     async fn unanswered(&self, pending: &[PendingCall]) -> Vec<PendingCall> {
-        let log = self.log.lock().await;
-        let is_answer = |event: &Event, shown: &PendingCall| match (event, &shown.doubt) {
-            (Event::CallAnswered { call, .. }, None) => *call == shown.call_id,
-            (Event::DoubtResolved { call, attempt, .. }, Some(doubt)) => {
-                *call == shown.call_id && *attempt == doubt.attempt
-            }
-            _ => false,
+        let read = |turn: &CurrentTurn| {
+            let is_answered = |shown: &&PendingCall| match &shown.doubt {
+                None => turn.answer(&shown.call_id).is_some(),
+                Some(doubt) => turn.is_resolved(&shown.call_id, doubt.attempt),
+            };
+            pending.iter().filter(|shown| !is_answered(shown)).cloned().collect()
         };
-        let answered =
-            |shown: &PendingCall| log.events.iter().any(|recorded| is_answer(&recorded.event, shown));
-        pending.iter().filter(|call| !answered(call)).cloned().collect()
-    }
-
-    async fn is_parked(&self, pending: &[PendingCall]) -> bool {
-        self.find(|event| match event {
-            Event::TurnParked { pending: parked, .. } => parked.as_slice().eq(pending).then_some(()),
-            _ => None,
-        })
-        .await
-        .is_some()
+        self.look(read).await.unwrap_or_default()
     }
 }

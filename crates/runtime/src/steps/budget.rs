@@ -115,7 +115,7 @@ impl Steps<'_> {
 
     /// What the turn has spent so far.
     pub(super) async fn spent(&self) -> Spending {
-        spent(self.inner, &self.log.lock().await.events, self.turn)
+        spent(self.inner, self.log.lock().await.conversation().recent(), self.turn)
     }
 
     /// Sets aside what the calls of one answer may take: all of them begin, or none. Once the gate has looked at one of them

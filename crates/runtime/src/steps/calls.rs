@@ -134,11 +134,8 @@ impl Steps<'_> {
     /// of what may have had an effect, only a person can say what became of it.
     async fn end_without_tool(&self, turn: &Turn, call: Call<'_>) -> Result<CallEnd, RunError> {
         let attempt = self.times_started(call.id).await;
-        let effect = self.find(|event| match event {
-            Event::CallStarted { call: started, effect, .. } if started == call.id => Some(*effect),
-            _ => None,
-        });
-        let may_be_done = effect.await.is_some_and(|effect| effect != Effect::None);
+        let effect = self.look(|turn| turn.effect(call.id)).await.flatten();
+        let may_be_done = effect.is_some_and(|effect| effect != Effect::None);
         if may_be_done && !self.is_to_be_repeated(call.id, attempt).await {
             return self.ask_person(turn, None, call, attempt).await;
         }
@@ -229,7 +226,12 @@ impl Steps<'_> {
         attempt: u32,
     ) -> Result<CallEnd, RunError> {
         let ms = millis(began);
-        self.append(vec![self.end_of(call, &result, summary.clone(), ms, attempt)]).await?;
+        let ended = self.end_of(call, &result, summary.clone(), ms, attempt);
+        // What changed nothing is done again after a crash; it need not be written now.
+        match self.look(|turn| turn.effect(call.id)).await.flatten() {
+            Some(Effect::None) => self.record(ended).await,
+            Some(Effect::Keyed | Effect::Once) | None => self.append(vec![ended]).await?,
+        }
         self.emit_finished(call, &result, summary.clone(), ms).await;
         Ok(CallEnd::Executed { arguments: call.arguments.clone(), result, summary })
     }
@@ -403,37 +405,11 @@ impl Steps<'_> {
 
     /// The first doubt about the call that is younger than `seen`, resolved or not: every doubt passes through the turn.
     async fn recorded_doubt(&self, wanted: &CallId, seen: u32) -> Option<PendingCall> {
-        self.find(|event| match event {
-            Event::CallInDoubt { call, doubt: Some(pending), .. } if call == wanted => {
-                pending.doubt.as_ref().is_some_and(|doubt| doubt.attempt > seen).then(|| pending.clone())
-            }
-            _ => None,
-        })
-        .await
+        self.look(|turn| turn.doubt_after(wanted, seen).cloned()).await.flatten()
     }
 
     async fn recorded_end(&self, wanted: &CallId) -> Option<CallEnd> {
-        let settled = self.last_resolution(wanted).await;
-        self.find(|event| match event {
-            Event::CallFinished { call, arguments, result, summary, .. } if call == wanted => {
-                let arguments = arguments.clone();
-                Some(match settled {
-                    Some((_, ResolvedBy::Person | ResolvedBy::Expiry, Verdict::Leave)) => {
-                        CallEnd::InDoubt { arguments }
-                    }
-                    Some((_, ResolvedBy::Person, Verdict::Done)) => CallEnd::TakenAsDone { arguments },
-                    Some(_) | None => {
-                        CallEnd::Executed { arguments, result: result.clone(), summary: summary.clone() }
-                    }
-                })
-            }
-            // From before a person was asked: it stays open.
-            Event::CallInDoubt { call, arguments, doubt: None, .. } if call == wanted => {
-                Some(CallEnd::InDoubt { arguments: arguments.clone() })
-            }
-            _ => None,
-        })
-        .await
+        self.look(|turn| turn.end(wanted)).await.flatten()
     }
 
     /// Whether the call was started after the person was asked about it.
@@ -444,46 +420,24 @@ impl Steps<'_> {
 
     /// Whether it was said that this start of the call led to nothing, and it is to be started again.
     pub(super) async fn is_to_be_repeated(&self, call: &CallId, attempt: u32) -> bool {
-        matches!(self.last_resolution(call).await, Some((last, _, Verdict::Retry)) if last == attempt)
-    }
-
-    /// What was last said about a call in doubt: of which start, by whom, what.
-    async fn last_resolution(&self, wanted: &CallId) -> Option<(u32, ResolvedBy, Verdict)> {
-        self.find_last(|event| match event {
-            Event::DoubtResolved { call, attempt, by, verdict, .. } if call == wanted => {
-                Some((*attempt, *by, *verdict))
-            }
-            _ => None,
-        })
-        .await
+        let last = self.look(|turn| turn.resolution(call)).await.flatten();
+        matches!(last, Some((last, _, Verdict::Retry)) if last == attempt)
     }
 
     /// What a repeat may do. A call that was begun as one that must not be repeated stays one, whatever the tool says of
     /// itself by now.
     async fn effect(&self, wanted: &CallId, tool: &Arc<dyn Tool>) -> Effect {
-        let once = self.find(|event| match event {
-            Event::CallStarted { call, effect: Effect::Once, .. } if call == wanted => Some(Effect::Once),
-            _ => None,
-        });
-        once.await.unwrap_or_else(|| tool.definition().annotations.effect())
+        match self.look(|turn| turn.effect(wanted)).await.flatten() {
+            Some(Effect::Once) => Effect::Once,
+            Some(Effect::None | Effect::Keyed) | None => tool.definition().annotations.effect(),
+        }
     }
 
     async fn times_started(&self, wanted: &CallId) -> u32 {
-        let log = self.log.lock().await;
-        let times = log
-            .events
-            .iter()
-            .filter(|recorded| matches!(&recorded.event, Event::CallStarted { call, .. } if call == wanted))
-            .count();
-        u32::try_from(times).unwrap_or(u32::MAX)
+        self.look(|turn| turn.times_started(wanted)).await.unwrap_or_default()
     }
 
     async fn last_started(&self, wanted: &CallId) -> Option<Timestamp> {
-        let log = self.log.lock().await;
-        let last =
-            log.events.iter().rev().find(
-                |recorded| matches!(&recorded.event, Event::CallStarted { call, .. } if call == wanted),
-            );
-        last.map(|recorded| recorded.at)
+        self.look(|turn| turn.last_started(wanted)).await.flatten()
     }
 }

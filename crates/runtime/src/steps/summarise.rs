@@ -4,15 +4,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use adjutant_core::turn::{DoesNotFit, Fitted, Room, StopReason, Summarise, ToolStyle, Turn, fit};
-use adjutant_core::{Cost, Event, GenerateRequest, Recorded, Reference, TurnError, Usage, WindowShare};
+use adjutant_core::{Cost, Event, GenerateRequest, Reference, TurnError, Usage, WindowShare};
 
 use super::Steps;
 use crate::RunError;
 use crate::event::RunEvent;
 use crate::faults::boundary;
-
-/// After so many failures in a row it is tried only every so many turns.
-const TURNS_BETWEEN_MAX: usize = 8;
 
 /// A request on its way to the model.
 pub(super) struct Prepared {
@@ -29,7 +26,7 @@ impl Steps<'_> {
     pub(super) async fn take_recorded_summary(&self, turn: &mut Turn, number: u32) -> bool {
         let log = self.log.lock().await;
         let call = usize::try_from(number).unwrap_or(usize::MAX);
-        turn.take_summary(log.events.iter().map(|recorded| &recorded.event), call)
+        log.conversation().current().is_some_and(|current| turn.take_summary(current.summaries(), call))
     }
 
     /// Puts a request into the form of the model, and into its window.
@@ -44,7 +41,7 @@ impl Steps<'_> {
             native.clone()
         };
         let answer = request.config.max_tokens.map(|max| max.get());
-        let room = self.inner.room(&self.log.lock().await.events, answer);
+        let room = self.inner.room(self.log.lock().await.conversation(), answer);
         // What a weak model is shown of the turn is one message.
         let own = if weak { 1 } else { turn.own_messages() };
         let room = room.for_turn(turn.summary_block(), own);
@@ -71,7 +68,7 @@ impl Steps<'_> {
         if !full && !over {
             return None;
         }
-        if !over && !is_time_to_try(&self.log.lock().await.events) {
+        if !over && !self.log.lock().await.conversation().is_time_to_summarize() {
             return None;
         }
         let keep = if over { 0 } else { usable / kept(share) };
@@ -150,22 +147,4 @@ fn kept(share: WindowShare) -> u32 {
         share if share < 0.6 => 8,
         _ => 4,
     }
-}
-
-/// Whether it is worth trying after what happened before: after a failure in the next turn, and after more of them in a row
-/// less and less often.
-fn is_time_to_try(events: &[Recorded]) -> bool {
-    let (mut failed, mut turns_since) = (0_u32, 0_usize);
-    for recorded in events {
-        match &recorded.event {
-            Event::ConversationSummarized { .. } => failed = 0,
-            Event::SummaryFailed { .. } => {
-                failed += 1;
-                turns_since = 0;
-            }
-            Event::TurnStarted { .. } => turns_since += 1,
-            _ => {}
-        }
-    }
-    failed == 0 || turns_since >= (1_usize << (failed - 1).min(31)).min(TURNS_BETWEEN_MAX)
 }

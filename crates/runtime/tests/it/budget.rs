@@ -122,7 +122,7 @@ async fn turns_at_the_same_time_cannot_spend_the_same_money() {
     let model = ScriptedModel::new(std::iter::repeat_with(slow).take(8));
     // Four of the most one may take; each really takes a thousandth of it.
     let most = Allowance { tokens: Some(4 * 1500), ..NONE };
-    let agent = Agent::builder("test")
+    let agent = Agent::builder("adjutant")
         .model(model.clone())
         .instruction("Be brief.")
         .journal(store.clone(), "test")
@@ -164,7 +164,7 @@ async fn money_is_counted_by_the_table_of_prices_and_needs_one() {
     let agent = |model: &str, budgets| {
         let reply = || text("Hi.").usage(1_000_000, 0);
         let model = Vendor::new(("gemini", model), [reply(), reply()]);
-        let agent = Agent::builder("test").model(model).instruction("Be brief.");
+        let agent = Agent::builder("adjutant").model(model).instruction("Be brief.");
         agent.journal(store.clone(), "test").budgets(budgets, store.clone()).clock(noon)
     };
     let unknown = agent("gemini-99-flash", money(1.0)).build().unwrap_err();

@@ -1,5 +1,6 @@
 //! Calls without a model: the same gate, the same journal, the same confirmations.
 
+use adjutant_core::AgentName;
 use adjutant_core::port::{Journal as _, LogStore as _, StoreError};
 use adjutant_runtime::{CallOutcome, RunContext, RunError};
 
@@ -61,7 +62,7 @@ async fn a_call_is_journaled_and_logged() {
         panic!("a delete is confirmed")
     };
     agent.answer_call(&mut context, None, pending.answer(Verdict::Approved)).await.unwrap();
-    let events = tasks.load(&context.key()).await.unwrap().events;
+    let events = tasks.load(&context.key(&AgentName::adjutant())).await.unwrap().events;
     let kinds: Vec<&str> = events.iter().map(|recorded| recorded.event.kind()).collect();
     assert_eq!(
         kinds,
@@ -105,11 +106,12 @@ async fn a_name_makes_a_repeat_harmless_and_is_for_one_call() {
     assert_eq!(add("Call Bob").await.unwrap(), first);
     assert_eq!(add("Call Ann").await, Err(RunError::Store(StoreError::Reused)));
     assert_eq!(descriptions(&tasks).await, ["Buy milk", "Call Bob"]);
-    let known = agent.requested_call(&for_call(Some(&id)).key()).await.unwrap().unwrap();
+    let known =
+        agent.requested_call(&for_call(Some(&id)).key(&AgentName::adjutant())).await.unwrap().unwrap();
     assert_eq!(known, (requested("add_task", json!({"description": "Call Bob"})), first));
     // Another user's call of that name is another call.
     let bob = RunContext::for_call(UserId::new("bob").unwrap(), Some(&id));
-    assert_eq!(agent.requested_call(&bob.key()).await.unwrap(), None);
+    assert_eq!(agent.requested_call(&bob.key(&AgentName::adjutant())).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -147,7 +149,7 @@ async fn what_a_person_refuses_or_withdraws_is_not_done() {
         } else {
             agent.answer_call(&mut context, None, pending.answer(Verdict::Denied)).await.unwrap();
         }
-        let (_, outcome) = agent.requested_call(&context.key()).await.unwrap().unwrap();
+        let (_, outcome) = agent.requested_call(&context.key(&AgentName::adjutant())).await.unwrap().unwrap();
         assert!(matches!(outcome, CallOutcome::Declined(_)), "{outcome:?}");
     }
     assert_eq!(descriptions(&tasks).await, ["Buy milk"]);

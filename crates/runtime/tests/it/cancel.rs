@@ -1,5 +1,6 @@
 //! Stopping a turn from elsewhere, at every place it can be.
 
+use adjutant_core::AgentName;
 use adjutant_core::port::Journal as _;
 use adjutant_providers::scripted::{Fault, call, fault, text};
 use adjutant_runtime::RunContext;
@@ -45,7 +46,10 @@ async fn a_silent_model_is_stopped_by_another_process() {
     assert_eq!(stopped.outcome, OutcomeCategory::Cancelled);
     let (response, _) = stream.finish().await.unwrap();
     assert_eq!((response.turn, response.outcome), (stopped.turn, OutcomeCategory::Cancelled));
-    assert!(store.unsettled(None).await.unwrap().is_empty(), "the cancellation was taken");
+    assert!(
+        store.unsettled(&AgentName::adjutant(), None).await.unwrap().is_empty(),
+        "the cancellation was taken"
+    );
 }
 
 #[tokio::test]
@@ -87,7 +91,7 @@ async fn a_cancellation_at_every_place_a_turn_can_die_at() {
         if annotations.destructive {
             agent.run_in(&mut context, "yes").await.unwrap();
         }
-        let key = context.key();
+        let key = context.key(&AgentName::adjutant());
         let events: Vec<Event> =
             golden.load(&key).await.unwrap().events.into_iter().map(|recorded| recorded.event).collect();
         let ended = events.iter().filter(|event| event.kind() == "turn_finished").count();
@@ -111,7 +115,7 @@ async fn a_cancellation_at_every_place_a_turn_can_die_at() {
                     store.submit(&key, &Input::new((*id).clone(), at, body)).await.unwrap();
                 }
             }
-            store.append(&key, 1, at, happened).await.unwrap();
+            store.append(&key, &Recorded::sequence(1, at, happened)).await.unwrap();
             count.store(0, Ordering::SeqCst);
             let next = process("two", &store, tool(), script());
             let mut context = next.context(&key).await.unwrap();
@@ -119,7 +123,7 @@ async fn a_cancellation_at_every_place_a_turn_can_die_at() {
 
             let place = format!("{annotations:?}, after {died_after} {}", happened[died_after - 1].kind());
             assert_eq!(stopped.outcome, OutcomeCategory::Cancelled, "{place}");
-            assert!(store.unsettled(None).await.unwrap().is_empty(), "{place}");
+            assert!(store.unsettled(&AgentName::adjutant(), None).await.unwrap().is_empty(), "{place}");
             check_pairing(&context.history).unwrap();
             let after = store.load(&key).await.unwrap().events;
             let of = |kind: &str| after.iter().filter(|recorded| recorded.event.kind() == kind).count();

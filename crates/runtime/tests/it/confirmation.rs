@@ -1,5 +1,6 @@
 //! What destroys waits for a human, as data.
 
+use adjutant_core::AgentName;
 use adjutant_core::port::Journal as _;
 use adjutant_providers::scripted::{call, text};
 use adjutant_runtime::RunContext;
@@ -106,7 +107,7 @@ async fn an_answer_after_the_expiry_runs_nothing() {
     assert_eq!(descriptions(&tasks).await, ["Buy milk"]);
     // The late "yes" is not lost either: it is a message of its own after the turn ended.
     assert!(error.is_ok(), "{error:?}");
-    let expired = tasks.load(&context.key()).await.unwrap();
+    let expired = tasks.load(&context.key(&AgentName::adjutant())).await.unwrap();
     let ended = expired.events.iter().find_map(|recorded| match &recorded.event {
         Event::TurnFinished { end, .. } => Some(end.outcome),
         _ => None,
@@ -174,7 +175,7 @@ async fn a_yes_with_other_arguments_passes_the_gate_again_and_runs_those() {
     let told = model.requests()[1].messages.last().unwrap().tool_result().unwrap().2.clone();
     let told = told.data.unwrap();
     assert_eq!((&told["result"], &told["arguments"]), (&json!("sent"), &json!({"to": "Bert"})));
-    let events = tasks.load(&context.key()).await.unwrap().events;
+    let events = tasks.load(&context.key(&AgentName::adjutant())).await.unwrap().events;
     let recorded = events.iter().find_map(|recorded| match &recorded.event {
         Event::CallAnswered { edited, .. } => edited.clone(),
         _ => None,
@@ -203,7 +204,7 @@ async fn several_calls_are_answered_one_by_one_in_any_order_by_any_process() {
     let [anna, bert, carl] = asked.decision.pending.as_slice() else { panic!("{asked:?}") };
 
     let (two, _) = process("two", &store, &sent, script());
-    let mut there = two.context(&context.key()).await.unwrap();
+    let mut there = two.context(&context.key(&AgentName::adjutant())).await.unwrap();
     // Twice in one answer is once.
     let twice = vec![carl.answer(Verdict::Approved), carl.answer(Verdict::Denied)];
     let first = two.answer(&mut there, twice).await.unwrap();
@@ -217,7 +218,7 @@ async fn several_calls_are_answered_one_by_one_in_any_order_by_any_process() {
     assert_eq!((again.decision.pending.len(), again.notices[0].code.as_str()), (1, "answered_before"));
 
     let (three, model) = process("three", &store, &sent, script());
-    let mut elsewhere = three.context(&context.key()).await.unwrap();
+    let mut elsewhere = three.context(&context.key(&AgentName::adjutant())).await.unwrap();
     let done = three.answer(&mut elsewhere, vec![anna.answer(Verdict::Approved)]).await.unwrap();
     assert_eq!(done.content, "All said.");
     assert_eq!(*sent.lock().unwrap(), [json!({"to": "Anna"}), json!({"to": "Carl"})]);
@@ -264,11 +265,11 @@ async fn a_yes_that_was_said_before_the_question_is_none() {
         Input::new(InputId::new(id).unwrap(), Timestamp::UNIX_EPOCH, InputBody::message(words))
     };
     // Both are accepted before anybody works on them: sent in haste, or one replica was slow.
-    tasks.submit(&context.key(), &said("1", "delete the milk one")).await.unwrap();
-    tasks.submit(&context.key(), &said("2", "yes")).await.unwrap();
-    agent.advance(&context.key()).await.unwrap();
+    tasks.submit(&context.key(&AgentName::adjutant()), &said("1", "delete the milk one")).await.unwrap();
+    tasks.submit(&context.key(&AgentName::adjutant()), &said("2", "yes")).await.unwrap();
+    agent.advance(&context.key(&AgentName::adjutant())).await.unwrap();
     assert_eq!(descriptions(&tasks).await, ["Buy milk"]);
-    let mut waits = agent.context(&context.key()).await.unwrap();
+    let mut waits = agent.context(&context.key(&AgentName::adjutant())).await.unwrap();
     assert_eq!(waits.pending.len(), 1);
     assert_eq!(agent.run_in(&mut waits, "yes").await.unwrap().decision.kind, DecisionKind::ExecutePending);
 }
@@ -289,8 +290,8 @@ async fn a_message_that_came_before_the_question_is_the_next_one() {
         let input = |id: &str, words: &str| {
             Input::new(InputId::new(id).unwrap(), Timestamp::UNIX_EPOCH, InputBody::message(words))
         };
-        tasks.submit(&context.key(), &input("1", "delete the milk one")).await.unwrap();
-        tasks.submit(&context.key(), &input("2", "make bread")).await.unwrap();
+        tasks.submit(&context.key(&AgentName::adjutant()), &input("1", "delete the milk one")).await.unwrap();
+        tasks.submit(&context.key(&AgentName::adjutant()), &input("2", "make bread")).await.unwrap();
         // Whoever sent it hears that it is kept, also when it is sent again.
         let bread = Some(InputId::new("2").unwrap());
         for _ in 0..2 {
@@ -300,11 +301,11 @@ async fn a_message_that_came_before_the_question_is_the_next_one() {
             assert!(queued.content.contains(words::MESSAGE_QUEUED), "{}", queued.content);
         }
         assert!(
-            tasks.unsettled(None).await.unwrap().is_empty(),
+            tasks.unsettled(&AgentName::adjutant(), None).await.unwrap().is_empty(),
             "while the turn waits there is nothing to do"
         );
 
-        let mut waits = agent.context(&context.key()).await.unwrap();
+        let mut waits = agent.context(&context.key(&AgentName::adjutant())).await.unwrap();
         agent.run_in(&mut waits, answer).await.unwrap();
         let left = if answer == "no" { vec!["Buy milk", "Make bread"] } else { vec!["Make bread"] };
         assert_eq!(descriptions(&tasks).await, left);

@@ -1,5 +1,6 @@
 //! Long conversations: no dead end, no call without its result, and every drop announced.
 
+use adjutant_core::AgentName;
 use adjutant_core::port::Journal as _;
 use adjutant_core::turn::{READ_RESULT, estimate_tokens, request_tokens};
 use adjutant_providers::scripted::{call, text};
@@ -18,7 +19,7 @@ fn agent(replies: Vec<Reply>) -> (Agent, ScriptedModel) {
         Ok(json!((0..LONG / 8).map(|line| format!("{line:07} ")).collect::<String>()))
     });
     let tool = tool.unwrap().annotated(Annotations { read_only: true, ..Annotations::default() });
-    let model = ScriptedModel::new(replies);
+    let model = ScriptedModel::new(replies).with_requests_kept(usize::MAX);
     let window = Capabilities { context_window: 32_768, ..model.capabilities().clone() };
     let model = model.with_capabilities(window);
     let agent = builder(model.clone()).tool(tool).tool(ReadResult::new(store.clone()));
@@ -90,7 +91,7 @@ async fn a_history_that_cannot_be_sent_is_refused_with_the_place() {
         "the history of the context cannot be used: the transcript is broken at message 0: \
          a history begins with words of the person"
     );
-    let loaded = store.load(&context.key()).await.unwrap();
+    let loaded = store.load(&context.key(&AgentName::adjutant())).await.unwrap();
     assert!(loaded.events.is_empty() && loaded.inbox.is_empty() && model.calls_made() == 0);
     context.history = vec![Message::user("hello").unwrap(), greets];
     assert_eq!(agent.run_in(&mut context, "hi").await.unwrap().content, "Hello.");

@@ -1,5 +1,6 @@
 //! Who accepts an input asks somebody else to see to it, and does it where nobody does.
 
+use adjutant_core::AgentName;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -103,7 +104,7 @@ async fn what_is_left_is_asked_for_and_done_here_only_if_nothing_came_of_asking(
         let (agent, other, models, store) = pair(does);
         let (id, body) = message("i1");
         let input = Input::new(id.unwrap(), Timestamp::UNIX_EPOCH, body);
-        store.submit(&RunContext::default().key(), &input).await.unwrap();
+        store.submit(&RunContext::default().key(&AgentName::adjutant()), &input).await.unwrap();
         assert_eq!(agent.resume(None).await.unwrap().len(), here);
         assert_eq!(*other.asked.lock().unwrap(), ["send local"]);
         assert_eq!(models.map(|model| model.calls_made()), [here, 0]);
@@ -123,9 +124,9 @@ async fn who_goes_on_says_when_to_come_back() {
         .build()
         .unwrap();
     let mut context = RunContext::default();
-    assert_eq!(agent.advance(&context.key()).await.unwrap(), None);
+    assert_eq!(agent.advance(&context.key(&AgentName::adjutant())).await.unwrap(), None);
     agent.run_in(&mut context, "drop it").await.unwrap();
-    let left = agent.advance(&context.key()).await.unwrap().unwrap();
+    let left = agent.advance(&context.key(&AgentName::adjutant())).await.unwrap().unwrap();
     assert!(left > Duration::from_secs(3500) && left <= Duration::from_secs(3600), "{left:?}");
     assert_eq!(count.load(Ordering::SeqCst), 0);
 }

@@ -1,5 +1,6 @@
 //! A call whose end nobody saw: the tool is asked, then the person, and nothing runs twice that must not.
 
+use adjutant_core::AgentName;
 use std::sync::Mutex as StdMutex;
 
 use adjutant_core::port::{Journal as _, LogStore as _};
@@ -192,17 +193,20 @@ async fn a_call_that_may_have_happened_is_put_to_the_person_who_says_what_became
             for words in ["Send a letter to Anna: I was interrupted", "may or may not", "try again"] {
                 assert!(asked.content.contains(words), "{words:?} is not in {}", asked.content);
             }
-            assert!(store.unsettled(None).await.unwrap().is_empty(), "it waits, and holds nobody");
+            assert!(
+                store.unsettled(&AgentName::adjutant(), None).await.unwrap().is_empty(),
+                "it waits, and holds nobody"
+            );
 
             // A yes is no answer to that, nor is anything else but the three; nothing runs, no model reads it.
             let (other, model) = process(&store, &post, letter());
             for unclear in ["yes", "no", "do it", "was it done?", "hm"] {
-                let again = say(&other, &context.key(), unclear).await;
+                let again = say(&other, &context.key(&AgentName::adjutant()), unclear).await;
                 assert_eq!(again.decision.pending, asked.decision.pending, "{unclear}");
             }
             assert_eq!((post.times(), model.calls_made()), (1, 0));
 
-            let done = say(&other, &context.key(), answer).await;
+            let done = say(&other, &context.key(&AgentName::adjutant()), answer).await;
             assert_eq!((done.outcome, done.turn), (outcome, asked.turn), "{then:?} {answer}");
             assert!(done.content.contains("That is that."), "{}", done.content);
             assert_eq!(post.times(), times, "{then:?} {answer}");
@@ -245,7 +249,7 @@ async fn a_yes_while_the_tool_is_away_waits_for_the_person_and_runs_nothing_late
         );
         assert_eq!(refused.notices[0].code, "answer_refused");
     }
-    let refused = say(&away, &context.key(), "yes").await;
+    let refused = say(&away, &context.key(&AgentName::adjutant()), "yes").await;
     assert_eq!(refused.decision.pending, asked.decision.pending, "it still waits");
     assert_eq!((post.times(), model.calls_made()), (0, 0));
 
@@ -253,7 +257,10 @@ async fn a_yes_while_the_tool_is_away_waits_for_the_person_and_runs_nothing_late
     let (back, _) = process(&store, &post, letter());
     assert!(back.resume(None).await.unwrap().is_empty());
     assert_eq!(post.times(), 0);
-    assert_eq!(say(&back, &context.key(), "yes").await.outcome, OutcomeCategory::TaskCompleted);
+    assert_eq!(
+        say(&back, &context.key(&AgentName::adjutant()), "yes").await.outcome,
+        OutcomeCategory::TaskCompleted
+    );
     assert_eq!(post.times(), 1);
 }
 
@@ -290,7 +297,7 @@ async fn a_yes_is_to_the_tool_as_it_was_when_it_was_asked() {
         );
         assert_eq!((post.times(), other.times()), (0, 0));
         // It is over: nothing waits, and nothing runs later, also where the tool is what it was.
-        assert!(store.parked(None).await.unwrap().is_empty());
+        assert!(store.parked(&AgentName::adjutant(), None).await.unwrap().is_empty());
         let (back, _) = process(&store, &post, letter());
         assert!(back.resume(None).await.unwrap().is_empty());
         assert_eq!(post.times(), 0);
@@ -323,10 +330,10 @@ async fn a_call_in_doubt_is_put_to_the_person_also_while_its_tool_is_away() {
         let mut context = RunContext::default();
         agent.run_in(&mut context, "write to Anna").await.unwrap();
         // As a process leaves it that dies between the effect and its end.
-        let events = store.load(&context.key()).await.unwrap().events;
+        let events = store.load(&context.key(&AgentName::adjutant())).await.unwrap().events;
         let until = events.iter().position(|recorded| recorded.event.kind() == "call_started").unwrap();
         let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
-        let key = RunContext::default().key();
+        let key = RunContext::default().key(&AgentName::adjutant());
         let input = Input::new(
             InputId::new("i1").unwrap(),
             Timestamp::UNIX_EPOCH,
@@ -337,7 +344,7 @@ async fn a_call_in_doubt_is_put_to_the_person_also_while_its_tool_is_away() {
         if let Event::TurnStarted { input, .. } = &mut cut[0] {
             *input = InputId::new("i1").unwrap();
         }
-        store.append(&key, 1, Timestamp::UNIX_EPOCH, &cut).await.unwrap();
+        store.append(&key, &Recorded::sequence(1, Timestamp::UNIX_EPOCH, &cut)).await.unwrap();
 
         let (away, _) = without_tool(&store, letter());
         let swept = away.resume(None).await.unwrap();
@@ -438,7 +445,7 @@ async fn the_model_cannot_make_the_call_again_and_its_neighbours_keep_their_resu
     assert_eq!((post.times(), asked.decision.pending.len()), (2, 1));
     assert_eq!(asked.tools_used[0].arguments, to("Bert").as_object().cloned().unwrap());
     let (other, model) = process(&store, &post, script());
-    let done = say(&other, &context.key(), "leave it").await;
+    let done = say(&other, &context.key(&AgentName::adjutant()), "leave it").await;
     assert_eq!(done.outcome, OutcomeCategory::InDoubt);
     assert_eq!(post.times(), 3, "Anna and Bert once, then Carl; not Anna again");
     let last = &model.requests()[1].messages;
@@ -465,7 +472,7 @@ async fn an_approved_call_whose_process_dies_is_asked_about_by_the_next() {
     let asked = agent.run_in(&mut context, "write").await.unwrap();
     // The yes was recorded, the call begun, the process killed.
     let shown = &asked.decision.pending[0];
-    let loaded = store.load(&context.key()).await.unwrap();
+    let loaded = store.load(&context.key(&AgentName::adjutant())).await.unwrap();
     let (turn, id) = (asked.turn, shown.call_id.clone());
     let events = [
         Event::CallAnswered {
@@ -485,7 +492,10 @@ async fn an_approved_call_whose_process_dies_is_asked_about_by_the_next() {
         },
     ];
     let began: Timestamp = "2026-11-22T14:02:00Z".parse().unwrap();
-    store.append(&context.key(), loaded.next_seq(), began, &events).await.unwrap();
+    store
+        .append(&context.key(&AgentName::adjutant()), &Recorded::sequence(loaded.next_seq(), began, &events))
+        .await
+        .unwrap();
 
     let (next, _) = process(&store, &post, letter());
     let resumed = next.resume(None).await.unwrap();
@@ -493,7 +503,7 @@ async fn an_approved_call_whose_process_dies_is_asked_about_by_the_next() {
     assert!(resumed[0].content.contains("2026-11-22 14:02 UTC"), "{}", resumed[0].content);
     let waiting = &resumed[0].decision.pending[0];
     assert_ne!(waiting.digest, shown.digest, "the yes of before is no answer");
-    let mut context = next.context(&context.key()).await.unwrap();
+    let mut context = next.context(&context.key(&AgentName::adjutant())).await.unwrap();
     let stale = next.answer(&mut context, vec![shown.answer(Verdict::Approved)]).await.unwrap();
     assert_eq!((stale.outcome, post.times()), (OutcomeCategory::InDoubt, 0));
     // A verdict that does not fit the question is refused, and it keeps waiting.
@@ -546,7 +556,7 @@ async fn a_cancelled_doubt_is_not_forgotten() {
     let result = stopped.tools_used[0].result.clone();
     assert_eq!(result.data.unwrap()["status"], "unknown");
     check_pairing(&context.history).unwrap();
-    assert!(kinds(&store, &context.key()).await.contains(&"call_in_doubt"));
+    assert!(kinds(&store, &context.key(&AgentName::adjutant())).await.contains(&"call_in_doubt"));
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The part of the instruction that is made anew for every turn.
 
+use adjutant_core::AgentName;
 use std::sync::Mutex;
 
 use adjutant_providers::scripted::{call, text};
@@ -52,7 +53,7 @@ async fn it_stands_behind_the_instruction_and_is_the_same_for_all_calls_of_a_tur
         .map(|turn| format!("Be brief.\n\n{turn}\n"));
     assert_eq!(instructions(&model), told);
     assert_eq!(*asked.0.lock().unwrap(), [UserId::local(), UserId::local()]);
-    let kept = port::Journal::load(&*tasks, &context.key()).await.unwrap();
+    let kept = port::Journal::load(&*tasks, &context.key(&AgentName::adjutant())).await.unwrap();
     assert!(!serde_json::to_string(&kept.events).unwrap().contains("This is turn"), "it is in no transcript");
 }
 

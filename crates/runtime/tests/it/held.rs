@@ -1,5 +1,6 @@
 //! Whose turn it is: a conversation is one worker's at a time, and is given back whatever becomes of that worker's call.
 
+use adjutant_core::AgentName;
 use std::time::Duration;
 
 use adjutant_core::port::{Claim, Journal as _};
@@ -35,7 +36,7 @@ async fn a_call_that_is_dropped_gives_the_conversation_back() {
     let (store, begun) = (Arc::new(InMemory::default()), Arc::new(Notify::new()));
     let agent = waiting(&store, &begun);
     let context = RunContext::default();
-    let key = context.key();
+    let key = context.key(&AgentName::adjutant());
     let input = Input::new(InputId::new("i").unwrap(), agent.now(), InputBody::message("wait"));
     store.submit(&key, &input).await.unwrap();
     tokio::select! {

@@ -2,6 +2,7 @@
 //!
 //! `tests/injections/README.md` says where they are from. This measures what the runtime lets through, not how often a model is taken in.
 
+use adjutant_core::AgentName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex as StdMutex;
 
@@ -75,7 +76,7 @@ async fn play(user: &UserTask, injected: &[&Asked], goal: &str) -> (Vec<String>,
     }
     let limits = TurnLimits { tool_iterations_max: 20, ..TurnLimits::default() };
     agent.limits(limits).build().unwrap().run(&user.prompt).await.unwrap();
-    let asked = !store.parked(None).await.unwrap().is_empty();
+    let asked = !store.parked(&AgentName::adjutant(), None).await.unwrap().is_empty();
     let ran = std::mem::take(&mut *ran.lock().unwrap());
     (ran, asked)
 }

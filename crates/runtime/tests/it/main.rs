@@ -7,6 +7,7 @@ mod call;
 mod cancel;
 mod confirmation;
 mod context;
+mod cost;
 mod dispatch;
 mod doubt;
 mod fresh;
@@ -34,14 +35,14 @@ use serde_json::{Value, json};
 
 /// An agent with the task tools over `tasks`, and its model for inspection.
 fn task_agent(tasks: &Arc<InMemory>, replies: impl IntoIterator<Item = Reply>) -> (Agent, ScriptedModel) {
-    let model = ScriptedModel::new(replies);
+    let model = ScriptedModel::new(replies).with_requests_kept(usize::MAX);
     let agent =
         builder(model.clone()).tools(task_tools(tasks.clone())).journal(tasks.clone(), "test").build();
     (agent.unwrap(), model)
 }
 
 fn builder(model: ScriptedModel) -> AgentBuilder {
-    Agent::builder("test").model(model).instruction("Be brief.")
+    Agent::builder("adjutant").model(model).instruction("Be brief.")
 }
 
 /// A tool that counts how often it ran.

@@ -1,5 +1,6 @@
 //! Words of others cannot act alone: what is changed after they were read is confirmed.
 
+use adjutant_core::AgentName;
 use adjutant_core::port::Journal as _;
 use adjutant_providers::scripted::{call, text};
 use adjutant_runtime::RunContext;
@@ -93,7 +94,7 @@ async fn what_the_person_asks_for_runs_unasked() {
         let mut context = RunContext::default();
         let done = agent.run_in(&mut context, "do what I said").await.unwrap();
         assert_eq!(done.outcome, OutcomeCategory::TaskCompleted);
-        assert!(store.parked(None).await.unwrap().is_empty());
+        assert!(store.parked(&AgentName::adjutant(), None).await.unwrap().is_empty());
     }
     // The next turn begins with the person's words again.
     let replies =

@@ -1,5 +1,6 @@
 //! Answers that fit a JSON Schema.
 
+use adjutant_core::AgentName;
 use adjutant_providers::scripted::{call, text};
 use adjutant_runtime::{BuildError, RunContext};
 use schemars::JsonSchema;
@@ -38,7 +39,11 @@ async fn an_agent_answers_with_a_value_after_its_tools_ran() {
     assert_eq!(asked[0].response_schema, Some(schema_of::<City>()));
     assert_eq!(asked[0].response_schema, asked[1].response_schema);
     // What the model said is in the history, and nothing beside it.
-    let key = ConversationKey { user: UserId::local(), conversation: response.conversation };
+    let key = ConversationKey {
+        agent: AgentName::adjutant(),
+        user: UserId::local(),
+        conversation: response.conversation,
+    };
     assert_eq!(agent.context(&key).await.unwrap().history.len(), 4);
 }
 

@@ -52,7 +52,7 @@ async fn what_is_read_ahead_is_the_head_of_every_request() {
         let tasks = Arc::new(InMemory::new());
         let examples = r#"{"instruction":"You keep a list."}
 {"message":"hi","answer":[{"tool":"small-talk","args":{"text":"Hello."}}]}"#;
-        let agent = Agent::builder("test")
+        let agent = Agent::builder("adjutant")
             .model(prepared)
             .instruction("Be brief.")
             .weak_tools(WeakTools::from_jsonl(examples).unwrap())

@@ -1,5 +1,6 @@
 //! What a crash leaves open is finished by the next start: nothing lost, nothing done twice.
 
+use adjutant_core::AgentName;
 use adjutant_core::port::Journal as _;
 use adjutant_providers::scripted::{call, text};
 use adjutant_runtime::{RunContext, RunError};
@@ -12,11 +13,11 @@ use super::*;
 /// A conversation on SQLite in which a turn stopped after `events`.
 async fn stopped_after(events: Vec<Event>) -> (Arc<sqlite::Store>, ConversationKey) {
     let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
-    let key = RunContext::default().key();
+    let key = RunContext::default().key(&AgentName::adjutant());
     let input = Input::new(InputId::new("i1").unwrap(), Timestamp::UNIX_EPOCH, InputBody::message("go"));
     store.submit(&key, &input).await.unwrap();
     if !events.is_empty() {
-        store.append(&key, 1, Timestamp::UNIX_EPOCH, &events).await.unwrap();
+        store.append(&key, &Recorded::sequence(1, Timestamp::UNIX_EPOCH, &events)).await.unwrap();
     }
     (store, key)
 }
@@ -28,6 +29,10 @@ fn turn() -> TurnId {
 fn started() -> Event {
     Event::TurnStarted {
         turn: turn(),
+        agent: None,
+        version: None,
+        metadata: serde_json::Map::new(),
+        told: Vec::new(),
         input: InputId::new("i1").unwrap(),
         accepted_at: None,
         request_id: None,
@@ -100,7 +105,7 @@ async fn resume(
         .unwrap();
     let responses = agent.resume(Some(&UserId::local())).await.unwrap();
     assert_eq!(responses.len(), 1);
-    assert!(store.unsettled(None).await.unwrap().is_empty());
+    assert!(store.unsettled(&AgentName::adjutant(), None).await.unwrap().is_empty());
     assert!(agent.resume(None).await.unwrap().is_empty(), "nothing is left to resume");
     (count.load(Ordering::SeqCst), model.calls_made(), responses[0].outcome)
 }
@@ -176,7 +181,7 @@ async fn a_waiting_turn_survives_its_process() {
 
     let other = agent(script());
     assert!(other.resume(None).await.unwrap().is_empty(), "what waits for a human is settled");
-    let mut reloaded = other.context(&context.key()).await.unwrap();
+    let mut reloaded = other.context(&context.key(&AgentName::adjutant())).await.unwrap();
     assert_eq!(reloaded.pending, context.pending);
     let done = other.run_in(&mut reloaded, "yes").await.unwrap();
     assert_eq!((done.content.as_str(), done.outcome), ("Gone.", OutcomeCategory::TaskCompleted));
@@ -203,6 +208,10 @@ async fn what_cannot_go_on_stops_no_other_conversation_and_loses_nothing() {
     let output_schema = Some(json!({"type": "nothing"}));
     let begun = Event::TurnStarted {
         turn,
+        agent: None,
+        version: None,
+        metadata: serde_json::Map::new(),
+        told: Vec::new(),
         input,
         accepted_at,
         request_id,
@@ -214,7 +223,7 @@ async fn what_cannot_go_on_stops_no_other_conversation_and_loses_nothing() {
         call,
     };
     let (store, key) = stopped_after(vec![begun]).await;
-    let other = RunContext::default().key();
+    let other = RunContext::default().key(&AgentName::adjutant());
     let input = Input::new(InputId::new("i1").unwrap(), Timestamp::UNIX_EPOCH, InputBody::message("go"));
     store.submit(&other, &input).await.unwrap();
     let agent = builder(ScriptedModel::new([text("Hi.")]))

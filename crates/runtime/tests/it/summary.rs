@@ -1,5 +1,6 @@
 //! Long conversations with summaries: no dead end, nothing unsaid, the same after a crash, data stays data.
 
+use adjutant_core::AgentName;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -139,7 +140,7 @@ fn agent(model: &Reader, store: &Arc<InMemory>) -> AgentBuilder {
         Ok(json!((0..LONG / 8).map(|line| format!("{line:07} ")).collect::<String>()))
     });
     let tool = tool.unwrap().annotated(Annotations { read_only: true, ..Annotations::default() });
-    Agent::builder("test")
+    Agent::builder("adjutant")
         .model(model.clone())
         .instruction("Be brief.")
         .tool(tool)
@@ -218,7 +219,7 @@ async fn a_tokenizer_that_counts_twice_as_much_is_learned() {
     }
     let refused = model.requests().iter().filter(|request| model.tokens(request) > 32_768 - 1024).count();
     assert!(refused <= 1, "once it may be surprised: {refused}");
-    let used = agent.context_use(&context.key()).await.unwrap();
+    let used = agent.context_use(&context.key(&AgentName::adjutant())).await.unwrap();
     assert_eq!(used.counting, Counting::Calibrated);
     assert!(used.share() < 1.0 && used.total() > 1000, "{used:?}");
 }
@@ -277,7 +278,7 @@ async fn what_the_provider_finds_too_long_is_sent_once_more_with_less() {
         let over = model.answers().iter().filter(|request| model.tokens(request) + 1024 > 8_192).count();
         assert!(over <= 3, "{too_long}: it is learned: {over}");
         assert!(!model.summaries().is_empty());
-        let used = agent.context_use(&context.key()).await.unwrap();
+        let used = agent.context_use(&context.key(&AgentName::adjutant())).await.unwrap();
         assert_eq!(used.window, if too_long == "sorry" { 32_768 } else { 8_192 });
     }
 }
@@ -348,26 +349,32 @@ async fn a_person_asks_for_it_says_what_matters_and_sees_how_full_it_is() {
     let store = Arc::new(InMemory::new());
     let agent = agent(&model, &store).build().unwrap();
     let mut context = RunContext::default();
-    let new = agent.context_use(&context.key()).await.unwrap();
+    let new = agent.context_use(&context.key(&AgentName::adjutant())).await.unwrap();
     assert!(new.instruction > 0 && new.tools > 0, "{new:?}");
     assert_eq!((new.summary, new.history, new.results, new.counting), (0, 0, 0, Counting::Estimated));
-    assert_eq!(agent.compact(&context.key(), None).await.unwrap(), Compaction::NothingToDo);
+    assert_eq!(
+        agent.compact(&context.key(&AgentName::adjutant()), None).await.unwrap(),
+        Compaction::NothingToDo
+    );
     for turn in 0..3 {
         agent.run_in(&mut context, format!("page {turn}")).await.unwrap();
     }
-    let full = agent.context_use(&context.key()).await.unwrap();
+    let full = agent.context_use(&context.key(&AgentName::adjutant())).await.unwrap();
     assert!(full.results > 15_000 && full.history > 0, "{full:?}");
-    let done = agent.compact(&context.key(), Some("the tea")).await.unwrap();
+    let done = agent.compact(&context.key(&AgentName::adjutant()), Some("the tea")).await.unwrap();
     let Compaction::Done { summary, messages, before, after, usage, .. } = done else { panic!("{done:?}") };
     assert_eq!((summary.summarized_at, messages), (12, 12));
     assert!(before > 15_000 && after < 200 && usage.input_tokens.is_some());
     assert!(model.summaries()[0].messages[1].text().contains("<focus>\nthe tea\n</focus>"));
-    let less = agent.context_use(&context.key()).await.unwrap();
+    let less = agent.context_use(&context.key(&AgentName::adjutant())).await.unwrap();
     assert_eq!((less.results, less.summarized_at), (0, Some(12)));
     assert!(less.share() < 0.2 && less.summary > 0, "{less:?}");
     assert!(!less.needs_summary(WindowShare::new(0.8).unwrap()));
     // Nothing new was said since.
-    assert_eq!(agent.compact(&context.key(), None).await.unwrap(), Compaction::NothingToDo);
+    assert_eq!(
+        agent.compact(&context.key(&AgentName::adjutant()), None).await.unwrap(),
+        Compaction::NothingToDo
+    );
     let response = agent.run_in(&mut context, "And?").await.unwrap();
     assert_eq!((response.content.as_str(), context.history.len()), ("Read.", 14));
     let sent = model.requests().pop().unwrap();
@@ -375,12 +382,15 @@ async fn a_person_asks_for_it_says_what_matters_and_sees_how_full_it_is() {
     // One that failed changes nothing.
     let broken = Reader { summary: |_| Ok(String::new()), ..model.clone() };
     let broken = self::agent(&broken, &store).build().unwrap();
-    let failed = broken.compact(&context.key(), None).await.unwrap();
+    let failed = broken.compact(&context.key(&AgentName::adjutant()), None).await.unwrap();
     assert!(
         matches!(&failed, Compaction::Failed { reason, .. } if reason.contains("no words")),
         "{failed:?}"
     );
-    assert_eq!(agent.context_use(&context.key()).await.unwrap().summarized_at, Some(12));
+    assert_eq!(
+        agent.context_use(&context.key(&AgentName::adjutant())).await.unwrap().summarized_at,
+        Some(12)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -395,7 +405,7 @@ async fn a_summary_takes_the_time_it_takes_unless_a_turn_has_a_deadline() {
         let mut context = RunContext::default();
         agent(ScriptedModel::new([text("Hi.")])).run_in(&mut context, "word ".repeat(600)).await.unwrap();
         let slow = agent(ScriptedModel::new([text("A summary.").after(an_hour)]));
-        let done = slow.compact(&context.key(), None).await.unwrap();
+        let done = slow.compact(&context.key(&AgentName::adjutant()), None).await.unwrap();
         match done {
             Compaction::Done { .. } => assert!(is_done, "{deadline:?}"),
             Compaction::Failed { error, .. } => {
@@ -483,7 +493,7 @@ async fn after_a_crash_at_any_event_a_summary_is_not_made_again() {
         inputs.push(Input::new(id.clone(), Timestamp::UNIX_EPOCH, body.clone()));
         first.run_input(&mut context, Some(id), body).await.unwrap();
     }
-    let key = context.key();
+    let key = context.key(&AgentName::adjutant());
     let events = store.load(&key).await.unwrap().events;
     // A call that has no effect may be started again.
     let kinds_of = |events: &[Recorded]| {
@@ -500,7 +510,7 @@ async fn after_a_crash_at_any_event_a_summary_is_not_made_again() {
             store.submit(&key, input).await.unwrap();
         }
         if !known.is_empty() {
-            store.append(&key, 1, Timestamp::UNIX_EPOCH, &known).await.unwrap();
+            store.append(&key, &Recorded::sequence(1, Timestamp::UNIX_EPOCH, &known)).await.unwrap();
         }
         agent_of(&model, &store).resume(None).await.unwrap();
         let after = store.load(&key).await.unwrap();

@@ -1,5 +1,6 @@
 //! A turn whose worker was lost is taken up, and counted before; one that gets no further is ended.
 
+use adjutant_core::AgentName;
 use adjutant_core::port::{Journal as _, LogStore as _};
 use adjutant_providers::scripted::text;
 use adjutant_runtime::RunContext;
@@ -19,6 +20,10 @@ fn turn() -> TurnId {
 fn started() -> Event {
     Event::TurnStarted {
         turn: turn(),
+        agent: None,
+        version: None,
+        metadata: serde_json::Map::new(),
+        told: Vec::new(),
         input: InputId::new("i1").unwrap(),
         accepted_at: None,
         request_id: None,
@@ -38,9 +43,9 @@ fn taken_up(worker: &str) -> Event {
 /// A turn as workers leave it that were lost after these events, the last of them with its claim.
 async fn lost_after(events: &[Event]) -> (Arc<sqlite::Store>, ConversationKey) {
     let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
-    let key = RunContext::default().key();
+    let key = RunContext::default().key(&AgentName::adjutant());
     store.submit(&key, &input("i1")).await.unwrap();
-    store.append(&key, 1, Timestamp::UNIX_EPOCH, events).await.unwrap();
+    store.append(&key, &Recorded::sequence(1, Timestamp::UNIX_EPOCH, events)).await.unwrap();
     assert!(store.claim(&key, "a lost worker", std::time::Duration::ZERO).await.unwrap().is_held());
     (store, key)
 }
@@ -94,7 +99,7 @@ async fn a_call_that_is_begun_again_and_again_is_no_step_further() {
         tool: "look".to_owned(),
         arguments: Arguments::new(),
         key: IdempotencyKey::of(
-            RunContext::default().key().conversation,
+            RunContext::default().key(&AgentName::adjutant()).conversation,
             turn(),
             &CallId::new("c1").unwrap(),
         ),

@@ -1,5 +1,6 @@
 //! Turns from input to response.
 
+use adjutant_core::AgentName;
 use std::time::Duration;
 
 use adjutant_core::port::LogStore as _;
@@ -48,7 +49,7 @@ async fn a_conversation_goes_on_and_other_users_see_nothing() {
     eve.conversation = ana.conversation;
     agent.run_in(&mut eve, "who am I?").await.unwrap();
     assert_eq!(model.requests()[2].messages.len(), 2);
-    let reloaded = agent.context(&ana.key()).await.unwrap();
+    let reloaded = agent.context(&ana.key(&AgentName::adjutant())).await.unwrap();
     assert_eq!(reloaded.history, ana.history);
 }
 

@@ -65,7 +65,7 @@ impl LanguageModel for Vendor {
 }
 
 fn agent(store: &Arc<InMemory>, model: Vendor) -> AgentBuilder {
-    Agent::builder("test")
+    Agent::builder("adjutant")
         .model(model)
         .instruction("Be brief.")
         .tools(task_tools(store.clone()))

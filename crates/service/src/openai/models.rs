@@ -50,8 +50,8 @@ impl Model {
 /// What a model is called.
 pub(super) fn name(agent: &Agent, which: Which) -> String {
     match which {
-        Which::Agent => agent.name().to_owned(),
-        Which::Plain => format!("{}-plain", agent.name()),
+        Which::Agent => agent.display_name().to_owned(),
+        Which::Plain => format!("{}-plain", agent.display_name()),
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) async fn belongs(agent: &Agent, user: &UserId, said: &[Said]) -> Resu
         return Ok(Belongs::New);
     }
     let failed = |error: StoreError| Problem::store(&error);
-    let waiting = agent.journal().parked(Some(user)).await.map_err(failed)?;
+    let waiting = agent.journal().parked(agent.name(), Some(user)).await.map_err(failed)?;
     // The newest first: of two conversations with the same words it is the one on the screen.
     for (key, recorded) in waiting.iter().rev() {
         let Event::TurnParked { pending, content, .. } = &recorded.event else { continue };
@@ -92,7 +92,12 @@ async fn settled(
 ) -> Result<Option<AgentResponse>, Problem> {
     let failed = |error: StoreError| Problem::store(&error);
     let since = agent.now().checked_sub(SETTLED).ok();
-    let filter = DecisionFilter { since, limit: Some(SETTLED_MAX), ..DecisionFilter::default() };
+    let filter = DecisionFilter {
+        agent: Some(agent.name().clone()),
+        since,
+        limit: Some(SETTLED_MAX),
+        ..DecisionFilter::default()
+    };
     for decision in agent.logs().decisions(user, &filter).await.map_err(failed)? {
         // One that waited has been answered meanwhile, or it would have been found waiting.
         let was_asked = matches!(
@@ -107,7 +112,7 @@ async fn settled(
         if !was_asked || !begun_so {
             continue;
         }
-        let key = ConversationKey { user: user.clone(), conversation: decision.conversation };
+        let key = decision.key();
         if decision.ended_at.is_none() {
             // It is being carried out: what becomes of it is the answer.
             agent.advance(&key).await.map_err(|error| Problem::run(&error))?;

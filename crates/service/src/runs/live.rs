@@ -237,12 +237,16 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use adjutant_core::ConversationId;
+    use adjutant_core::{AgentName, ConversationId};
 
     use super::*;
 
     fn key(user: &str) -> ConversationKey {
-        ConversationKey { user: UserId::new(user).unwrap(), conversation: ConversationId(Uuid::nil()) }
+        ConversationKey {
+            agent: AgentName::adjutant(),
+            user: UserId::new(user).unwrap(),
+            conversation: ConversationId(Uuid::nil()),
+        }
     }
 
     fn error() -> Event {

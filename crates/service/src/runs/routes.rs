@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_core::port::Loaded;
-use adjutant_core::{
-    ConversationId, ConversationKey, Input, InputBody, InputId, TurnId, UserId, conversation,
-};
+use adjutant_core::{ConversationKey, Input, InputBody, InputId, TurnId, UserId, conversation};
 use adjutant_runtime::{RunContext, RunError};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -59,7 +57,7 @@ pub(crate) async fn start(
     body: Result<Json<Object<RunAgentInput>>, JsonRejection>,
 ) -> Result<Response, Problem> {
     let Json(Object(input)) = body?;
-    let key = ConversationKey { user, conversation: conversation_of(&input.thread_id)? };
+    let key = app.agent.key_of(user, conversation_of(&input.thread_id)?);
     let id = run_name(&input.run_id)?;
     let streams = sse::wanted(&headers);
     let answers = input.resume.len();
@@ -284,20 +282,17 @@ async fn find(
 ) -> Result<(ConversationKey, Of), Problem> {
     if let Ok(turn) = run_id.parse::<TurnId>() {
         let decision = app.agent.logs().decision(user, turn).await.map_err(|error| Problem::store(&error))?;
-        if let Some(decision) = decision {
-            return Ok((key_of(user, decision.conversation), Of::Turn(turn)));
+        if let Some(decision) = decision.filter(|decision| decision.agent == *app.agent.name()) {
+            return Ok((decision.key(), Of::Turn(turn)));
         }
     }
     if let Some(thread_id) = thread_id {
-        let (key, id) = (key_of(user, conversation_of(thread_id)?), run_name(run_id)?);
+        let key = app.agent.key_of(user.clone(), conversation_of(thread_id)?);
+        let id = run_name(run_id)?;
         let loaded = app.agent.journal().load(&key).await.map_err(|error| Problem::store(&error))?;
         if has_input(&loaded, &id) {
             return Ok((key, Of::Input(id, None)));
         }
     }
     Err(Problem::unknown("run"))
-}
-
-fn key_of(user: &UserId, conversation: ConversationId) -> ConversationKey {
-    ConversationKey { user: user.clone(), conversation }
 }

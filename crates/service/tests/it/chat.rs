@@ -1,7 +1,7 @@
 //! `POST /v1/chat`.
 
 use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, LogStore as _};
-use adjutant_core::{Allowance, Budgets};
+use adjutant_core::{AgentName, Allowance, Budgets};
 use adjutant_core::{DecisionFilter, UserId};
 use serde_json::{Value, json};
 
@@ -275,7 +275,7 @@ async fn an_orderly_stop_lets_a_turn_end_whose_client_is_gone() {
     let anna = service.token("anna").await;
     let store = service.store.clone();
     let begun = async {
-        while store.unsettled(None).await.unwrap().is_empty()
+        while store.unsettled(&AgentName::adjutant(), None).await.unwrap().is_empty()
             && store
                 .decisions(&UserId::new("anna").unwrap(), &DecisionFilter::default())
                 .await
@@ -306,6 +306,7 @@ async fn a_requests_name_is_no_conversations_name() {
     assert_eq!(second.body["content"], "Two.");
     let loaded = ConversationStore::list(
         &*service.store,
+        &AgentName::adjutant(),
         &UserId::new("anna").unwrap(),
         &ConversationFilter::newest(9),
     )

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use adjutant_core::port::{ConversationFilter, ConversationStore, LogStore as _, TaskStore, TokenStore as _};
-use adjutant_core::{CancellationToken, Content, DecisionFilter, GenerateRequest, Role, TaskFilter, UserId};
+use adjutant_core::{
+    AgentName, CancellationToken, Content, DecisionFilter, GenerateRequest, Role, TaskFilter, UserId,
+};
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::Agent;
 use adjutant_service::{Auth, Service, ServiceConfig, new_token};
@@ -128,7 +130,10 @@ impl World {
 
     async fn threads(&self, user: &str) -> usize {
         let user = UserId::new(user).unwrap();
-        ConversationStore::list(&*self.store, &user, &ConversationFilter::newest(100)).await.unwrap().len()
+        ConversationStore::list(&*self.store, &AgentName::adjutant(), &user, &ConversationFilter::newest(100))
+            .await
+            .unwrap()
+            .len()
     }
 }
 

@@ -1,5 +1,7 @@
+use std::time::Duration;
+
 use adjutant_core::port::{
-    ConversationFilter, ConversationStore, Cursor, Deleted, Journal, Loaded, LogStore, StoreError,
+    Claim, ConversationFilter, ConversationStore, Cursor, Deleted, Journal, Loaded, LogStore, StoreError,
 };
 use adjutant_core::{ConversationKey, DecisionFilter, Event, Input};
 
@@ -16,7 +18,7 @@ pub async fn inputs_wait_in_order_and_once(store: &impl Journal) {
     }
     assert_eq!(store.load(&key).await.unwrap(), Loaded { events: vec![], inbox: inputs.to_vec() });
 
-    store.append(&key, 1, at(10), &[started(1, "z")]).await.unwrap();
+    store.append(&key, &recorded(1, at(10), &[started(1, "z")])).await.unwrap();
     store.submit(&key, &inputs[0]).await.unwrap();
     assert_eq!(store.load(&key).await.unwrap().inbox, inputs[1..]);
 }
@@ -31,7 +33,7 @@ pub async fn an_id_of_another_request_is_refused(store: &impl Journal) {
     store.submit(&key, &named(Some("a"))).await.unwrap();
     assert_eq!(store.load(&key).await.unwrap().inbox, [named(Some("a"))]);
     assert_eq!(store.submit(&key, &named(Some("b"))).await, Err(StoreError::Reused));
-    store.append(&key, 1, at(10), &[started(1, "i1")]).await.unwrap();
+    store.append(&key, &recorded(1, at(10), &[started(1, "i1")])).await.unwrap();
     assert_eq!(store.submit(&key, &named(Some("b"))).await, Err(StoreError::Reused));
     for same in [Some("a"), None] {
         store.submit(&key, &named(same)).await.unwrap();
@@ -43,22 +45,25 @@ pub async fn an_id_of_another_request_is_refused(store: &impl Journal) {
 /// there have a free place.
 pub async fn only_the_next_place_is_free(store: &impl Journal) {
     let key = conversation("anna", 1);
-    assert_eq!(store.append(&key, 1, at(1), &[started(1, "i1")]).await, Err(StoreError::Conflict));
+    assert_eq!(store.append(&key, &recorded(1, at(1), &[started(1, "i1")])).await, Err(StoreError::Conflict));
     assert_eq!(store.load(&key).await.unwrap(), Loaded::default());
 
     let input = message("i1", 0, "drop the milk");
     store.submit(&key, &input).await.unwrap();
     for wrong in [0, 2, u64::MAX] {
-        assert_eq!(store.append(&key, wrong, at(1), &[started(1, "i1")]).await, Err(StoreError::Conflict));
+        assert_eq!(
+            store.append(&key, &recorded(wrong, at(1), &[started(1, "i1")])).await,
+            Err(StoreError::Conflict)
+        );
         assert_eq!(store.load(&key).await.unwrap(), Loaded { events: vec![], inbox: vec![input.clone()] });
     }
     let first = [started(1, "i1"), failed(1, 1)];
-    store.append(&key, 1, at(1), &first).await.unwrap();
-    assert_eq!(store.append(&key, 1, at(2), &[replied(1, 2)]).await, Err(StoreError::Conflict));
-    assert_eq!(store.append(&key, 2, at(2), &[replied(1, 2)]).await, Err(StoreError::Conflict));
+    store.append(&key, &recorded(1, at(1), &first)).await.unwrap();
+    assert_eq!(store.append(&key, &recorded(1, at(2), &[replied(1, 2)])).await, Err(StoreError::Conflict));
+    assert_eq!(store.append(&key, &recorded(2, at(2), &[replied(1, 2)])).await, Err(StoreError::Conflict));
     let loaded = store.load(&key).await.unwrap();
     assert_eq!((loaded.next_seq(), loaded.events), (3, recorded(1, at(1), &first)));
-    store.append(&key, 3, at(2), &[replied(1, 2)]).await.unwrap();
+    store.append(&key, &recorded(3, at(2), &[replied(1, 2)])).await.unwrap();
 }
 
 /// A step has one event of a kind; an append that holds a second one is refused as a whole, logs and inbox included.
@@ -67,14 +72,14 @@ pub async fn a_step_has_one_event_of_a_kind(store: &(impl Journal + LogStore)) {
     store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
     store.submit(&key, &message("i2", 1, "and the bread")).await.unwrap();
     store
-        .append(&key, 1, at(2), &[started(1, "i1"), replied(1, 1), call_finished(1, "call_1")])
+        .append(&key, &recorded(1, at(2), &[started(1, "i1"), replied(1, 1), call_finished(1, "call_1")]))
         .await
         .unwrap();
     let (before, logged) =
         (store.load(&key).await.unwrap(), store.decision(&key.user, turn(1)).await.unwrap());
     for again in [started(1, "i2"), replied(1, 1), call_finished(1, "call_1")] {
         let events = [unclear(1, "i2"), replied(1, 2), call_finished(1, "call_2"), started(2, "i2"), again];
-        assert_eq!(store.append(&key, 4, at(3), &events).await, Err(StoreError::Conflict));
+        assert_eq!(store.append(&key, &recorded(4, at(3), &events)).await, Err(StoreError::Conflict));
         assert_eq!(store.load(&key).await.unwrap(), before);
         assert_eq!(store.decision(&key.user, turn(1)).await.unwrap(), logged);
         assert_eq!(store.decision(&key.user, turn(2)).await.unwrap(), None);
@@ -83,7 +88,7 @@ pub async fn a_step_has_one_event_of_a_kind(store: &(impl Journal + LogStore)) {
     // The same step of another kind, and events without a step, may follow.
     let events =
         [in_doubt(1, "call_1"), call_started(1, "call_1"), call_started(1, "call_1"), parked(1, &[])];
-    store.append(&key, 4, at(3), &events).await.unwrap();
+    store.append(&key, &recorded(4, at(3), &events)).await.unwrap();
 }
 
 /// Every event comes back equal and as the very same JSON, whether appended alone or with others.
@@ -94,9 +99,9 @@ pub async fn every_kind_of_event_comes_back_as_it_was(store: &impl Journal) {
         store.submit(key, &message("i1", 0, "drop the milk")).await.unwrap();
     }
     for (seq, event) in (1..).zip(&events) {
-        store.append(&alone, seq, at(5), std::slice::from_ref(event)).await.unwrap();
+        store.append(&alone, &recorded(seq, at(5), std::slice::from_ref(event))).await.unwrap();
     }
-    store.append(&together, 1, at(5), &events).await.unwrap();
+    store.append(&together, &recorded(1, at(5), &events)).await.unwrap();
     let json = |events| serde_json::to_string(&events).unwrap();
     for key in [alone, together] {
         let loaded = store.load(&key).await.unwrap().events;
@@ -116,12 +121,12 @@ pub async fn large_bodies_come_back_as_they_were(store: &impl Journal) {
         call_finished_at_length(1, "call_3", 1_000_000),
         parked(1, &["call_4"]),
     ];
-    store.append(&key, 1, at(1), &events).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &events)).await.unwrap();
     assert_eq!(store.load(&key).await.unwrap().events, recorded(1, at(1), &events));
-    assert_eq!(store.parked(Some(&key.user)).await.unwrap()[0].1.seq, 5);
+    assert_eq!(store.parked(&agent(), Some(&key.user)).await.unwrap()[0].1.seq, 5);
     let elsewhere = conversation("bert", 1);
     store.submit(&elsewhere, &message("i1", 0, "read it all")).await.unwrap();
-    store.append(&elsewhere, 1, at(1), &events).await.unwrap();
+    store.append(&elsewhere, &recorded(1, at(1), &events)).await.unwrap();
     assert_eq!(store.load(&elsewhere).await.unwrap().events, recorded(1, at(1), &events));
 }
 
@@ -133,15 +138,15 @@ pub async fn events_take_their_inputs(store: &impl Journal) {
         store.submit(&key, input).await.unwrap();
     }
     let left = async || store.load(&key).await.unwrap().inbox;
-    store.append(&key, 1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])]).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])])).await.unwrap();
     assert_eq!(left().await, inputs[1..]);
-    store.append(&key, 3, at(2), &[unclear(1, "i3")]).await.unwrap();
+    store.append(&key, &recorded(3, at(2), &[unclear(1, "i3")])).await.unwrap();
     assert_eq!(left().await, [inputs[1].clone(), inputs[3].clone(), inputs[4].clone()]);
     store
-        .append(&key, 4, at(3), &[answered(1, "a", Some("i2")), answered(1, "b", Some("i2"))])
+        .append(&key, &recorded(4, at(3), &[answered(1, "a", Some("i2")), answered(1, "b", Some("i2"))]))
         .await
         .unwrap();
-    store.append(&key, 6, at(4), &[ignored("i5")]).await.unwrap();
+    store.append(&key, &recorded(6, at(4), &[ignored("i5")])).await.unwrap();
     assert_eq!(left().await, [inputs[3].clone()]);
 }
 
@@ -150,17 +155,20 @@ pub async fn events_take_their_inputs(store: &impl Journal) {
 pub async fn conversations_belong_to_their_user(store: &(impl Journal + ConversationStore)) {
     let (annas, berts) = (conversation("anna", 1), conversation("bert", 1));
     store.submit(&annas, &message("i1", 0, "anna's secret")).await.unwrap();
-    store.append(&annas, 1, at(1), &[started(1, "i1")]).await.unwrap();
+    store.append(&annas, &recorded(1, at(1), &[started(1, "i1")])).await.unwrap();
     let before = store.load(&annas).await.unwrap();
 
     assert_eq!(store.load(&berts).await.unwrap(), Loaded::default());
     for seq in [1, 2] {
-        assert_eq!(store.append(&berts, seq, at(2), &[failed(1, 1)]).await, Err(StoreError::Conflict));
+        assert_eq!(
+            store.append(&berts, &recorded(seq, at(2), &[failed(1, 1)])).await,
+            Err(StoreError::Conflict)
+        );
     }
     assert!(!store.claim(&berts, "b", std::time::Duration::from_secs(60)).await.unwrap().is_held());
     assert!(!store.rename(&berts, "mine").await.unwrap());
     assert_eq!(store.delete(&berts).await.unwrap(), Deleted::NoSuchConversation);
-    assert_eq!(store.list(&berts.user, &ConversationFilter::newest(10)).await.unwrap(), []);
+    assert_eq!(store.list(&agent(), &berts.user, &ConversationFilter::newest(10)).await.unwrap(), []);
 
     let hello = message("i1", 5, "bert's own");
     store.submit(&berts, &hello).await.unwrap();
@@ -169,14 +177,55 @@ pub async fn conversations_belong_to_their_user(store: &(impl Journal + Conversa
     assert_eq!(store.load(&annas).await.unwrap(), before);
 }
 
+/// Agents share a store and nothing in it: another agent's conversation is not there, and its work is not found.
+pub async fn conversations_belong_to_their_agent(store: &(impl Journal + LogStore + ConversationStore)) {
+    let (ours, theirs) = two_agents();
+    let waits = [started(1, "i1"), replied(1, 1), checked(1, "call_1"), parked(1, &["call_1"])];
+    store.submit(&ours, &message("i1", 0, "drop the milk")).await.unwrap();
+    store.submit(&ours, &cancel("i2", 1)).await.unwrap();
+    store.append(&ours, &recorded(1, at(2), &waits)).await.unwrap();
+    let loaded = store.load(&ours).await.unwrap();
+
+    let nothing = async || {
+        assert_eq!(store.load(&theirs).await.unwrap(), Loaded::default());
+        assert_eq!(store.unsettled(&theirs.agent, None).await.unwrap(), []);
+        assert_eq!(store.expired(&theirs.agent, None, at(1_000_000)).await.unwrap(), []);
+        assert_eq!(store.parked(&theirs.agent, None).await.unwrap(), []);
+        assert_eq!(store.cancellation(&theirs).await.unwrap(), None);
+        assert_eq!(store.summary(&theirs).await.unwrap(), None);
+        let all = ConversationFilter::newest(9);
+        assert_eq!(store.list(&theirs.agent, &theirs.user, &all).await.unwrap(), []);
+    };
+    nothing().await;
+    assert_eq!(store.claim(&theirs, "w", Duration::from_secs(60)).await.unwrap(), Claim::Refused);
+    assert!(!store.rename(&theirs, "mine").await.unwrap());
+    assert_eq!(store.delete(&theirs).await.unwrap(), Deleted::NoSuchConversation);
+    assert_eq!(
+        store.append(&theirs, &recorded(5, at(3), &[finished(1, "SUCCESS:RESPONSE_GIVEN")])).await,
+        Err(StoreError::Conflict)
+    );
+    nothing().await;
+    assert_eq!(store.load(&ours).await.unwrap(), loaded);
+    assert_eq!(store.unsettled(&ours.agent, None).await.unwrap(), std::slice::from_ref(&ours));
+
+    // The same id of the same user with the other agent is another conversation.
+    store.submit(&theirs, &message("i1", 5, "hello")).await.unwrap();
+    store.append(&theirs, &recorded(1, at(6), &[started(2, "i1")])).await.unwrap();
+    assert_eq!(store.load(&ours).await.unwrap(), loaded);
+    assert_eq!(store.unsettled(&theirs.agent, None).await.unwrap(), std::slice::from_ref(&theirs));
+    assert_eq!(store.delete(&theirs).await.unwrap(), Deleted::Yes);
+    assert_eq!(store.load(&ours).await.unwrap(), loaded);
+    assert_eq!(store.decisions(&ours.user, &DecisionFilter::default()).await.unwrap().len(), 1);
+}
+
 /// Of writers that race for one place exactly one gets it.
 pub async fn of_many_writers_one_wins(store: &impl Journal) {
     let key = conversation("anna", 1);
     store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
     for seq in 1..=20 {
         let number = u32::try_from(seq).unwrap();
-        let event = [failed(1, number)];
-        let append = || store.append(&key, seq, at(1), &event);
+        let event = recorded(seq, at(1), &[failed(1, number)]);
+        let append = || store.append(&key, &event);
         let (a, b, c, d) = tokio::join!(append(), append(), append(), append());
         let results = [a, b, c, d];
         assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
@@ -202,7 +251,7 @@ pub async fn conversations_are_listed_renamed_and_deleted(
     // A late arrival with an old time does not make the conversation older.
     store.submit(&second, &message("i3", 5, "Hello again")).await.unwrap();
 
-    let listed = store.list(anna, &ConversationFilter::newest(10)).await.unwrap();
+    let listed = store.list(&agent(), anna, &ConversationFilter::newest(10)).await.unwrap();
     let ids: Vec<_> = listed.iter().map(|summary| summary.id).collect();
     assert_eq!(ids, [second.conversation, third.conversation, first.conversation]);
     assert_eq!(
@@ -214,44 +263,51 @@ pub async fn conversations_are_listed_renamed_and_deleted(
     assert_eq!(store.summary(&second).await.unwrap().as_ref(), Some(&listed[0]));
     let cut = &listed[1].title;
     assert!(cut.chars().count() <= 60 && cut.starts_with("word word") && cut.ends_with("word…"), "{cut:?}");
-    assert_eq!(store.list(anna, &ConversationFilter::newest(2)).await.unwrap(), listed[..2]);
-    assert_eq!(store.list(anna, &ConversationFilter::newest(0)).await.unwrap(), []);
+    assert_eq!(store.list(&agent(), anna, &ConversationFilter::newest(2)).await.unwrap(), listed[..2]);
+    assert_eq!(store.list(&agent(), anna, &ConversationFilter::newest(0)).await.unwrap(), []);
 
     // A single request of a client that keeps the conversation itself is found by its id, and in no list.
     let request = ConversationKey {
+        agent: agent(),
         user: anna.clone(),
         conversation: "00000000-0000-8000-8000-000000000001".parse().unwrap(),
     };
     store.submit(&request, &message("i1", 70, "hi")).await.unwrap();
-    assert_eq!(store.list(anna, &ConversationFilter::newest(10)).await.unwrap(), listed);
+    assert_eq!(store.list(&agent(), anna, &ConversationFilter::newest(10)).await.unwrap(), listed);
     assert_eq!(store.summary(&request).await.unwrap().map(|summary| summary.id), Some(request.conversation));
 
     assert!(store.rename(&second, "Greetings 👋🏽").await.unwrap());
     assert!(!store.rename(&conversation("anna", 9), "x").await.unwrap());
     store.submit(&second, &message("i4", 41, "And more")).await.unwrap();
-    assert_eq!(store.list(anna, &ConversationFilter::newest(1)).await.unwrap()[0].title, "Greetings 👋🏽");
+    assert_eq!(
+        store.list(&agent(), anna, &ConversationFilter::newest(1)).await.unwrap()[0].title,
+        "Greetings 👋🏽"
+    );
 
-    store.append(&first, 1, at(50), &[started(1, "i1"), call_finished(1, "call_1")]).await.unwrap();
+    store
+        .append(&first, &recorded(1, at(50), &[started(1, "i1"), call_finished(1, "call_1")]))
+        .await
+        .unwrap();
     let stands = async || {
         let summary = store.summary(&first).await.unwrap().unwrap();
         (summary.turns, summary.last_activity, summary.ended)
     };
     assert_eq!(stands().await, (1, at(50), false));
-    store.append(&first, 3, at(51), &[Event::SessionEnded {}]).await.unwrap();
+    store.append(&first, &recorded(3, at(51), &[Event::SessionEnded {}])).await.unwrap();
     assert_eq!(stands().await, (1, at(51), true));
     // Whoever says something again opens it again, before anybody has taken that.
     store.submit(&first, &message("i2", 52, "One more thing")).await.unwrap();
     assert_eq!(stands().await, (1, at(52), false));
     assert_eq!(store.delete(&first).await.unwrap(), Deleted::Yes);
     assert_eq!(store.delete(&first).await.unwrap(), Deleted::NoSuchConversation);
-    assert_eq!(store.append(&first, 4, at(53), &[failed(1, 1)]).await, Err(StoreError::Conflict));
+    assert_eq!(store.append(&first, &recorded(4, at(53), &[failed(1, 1)])).await, Err(StoreError::Conflict));
     assert_eq!(store.load(&first).await.unwrap(), Loaded::default());
     assert_eq!(store.decisions(anna, &DecisionFilter::default()).await.unwrap(), []);
     assert_eq!(store.tool_invocations(anna, turn(1)).await.unwrap(), []);
-    assert_eq!(store.list(anna, &ConversationFilter::newest(10)).await.unwrap().len(), 2);
+    assert_eq!(store.list(&agent(), anna, &ConversationFilter::newest(10)).await.unwrap().len(), 2);
     // The id, the input ids and the turn ids are as new.
     store.submit(&first, &message("i1", 60, "Once more")).await.unwrap();
-    store.append(&first, 1, at(61), &[started(1, "i1")]).await.unwrap();
+    store.append(&first, &recorded(1, at(61), &[started(1, "i1")])).await.unwrap();
 }
 
 /// Page by page, each conversation is seen once, also if some are of one moment and new ones come in between; a search
@@ -273,7 +329,8 @@ pub async fn conversations_are_paged_and_searched(store: &(impl Journal + Conver
     let read = async |filter: ConversationFilter| {
         let (mut seen, mut after, mut pages) = (Vec::new(), None, 0);
         loop {
-            let page = store.list(&anna, &ConversationFilter { after, ..filter.clone() }).await.unwrap();
+            let page =
+                store.list(&agent(), &anna, &ConversationFilter { after, ..filter.clone() }).await.unwrap();
             assert!(page.len() <= usize::try_from(filter.limit).unwrap());
             let Some(last) = page.last() else { break };
             after = Some(last.cursor());
@@ -300,7 +357,7 @@ pub async fn conversations_are_paged_and_searched(store: &(impl Journal + Conver
     assert_eq!(read(search("bert")).await, []);
     let everything = Cursor { at: at(999), id: conversation("bert", 1).conversation.0 };
     let from_there = ConversationFilter { after: Some(everything), ..ConversationFilter::newest(9) };
-    assert_eq!(store.list(&bert, &from_there).await.unwrap().len(), 1);
+    assert_eq!(store.list(&agent(), &bert, &from_there).await.unwrap().len(), 1);
 }
 
 /// A conversation somebody alive works on is not deleted under their hands; one that waits for a human is, with what waits.
@@ -311,12 +368,12 @@ pub async fn a_conversation_that_runs_is_not_deleted(store: &(impl Journal + Con
     assert_eq!(store.delete(&key).await.unwrap(), Deleted::Running);
     let berts = conversation("bert", 1);
     assert_eq!(store.delete(&berts).await.unwrap(), Deleted::NoSuchConversation);
-    store.append(&key, 1, at(1), &[started(1, "i1"), parked(1, &["call_1"])]).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &[started(1, "i1"), parked(1, &["call_1"])])).await.unwrap();
     store.release(&key, "a").await.unwrap();
     assert!(store.summary(&key).await.unwrap().unwrap().pending);
     assert_eq!(store.summary(&berts).await.unwrap(), None);
     assert_eq!(store.delete(&key).await.unwrap(), Deleted::Yes);
-    assert_eq!(store.parked(Some(&key.user)).await.unwrap(), []);
+    assert_eq!(store.parked(&agent(), Some(&key.user)).await.unwrap(), []);
     assert_eq!(store.summary(&key).await.unwrap(), None);
 }
 
@@ -328,15 +385,15 @@ pub async fn everything_is_there_after_reopening<J: Journal + LogStore + Convers
     let key = conversation("anna", 1);
     store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
     store.submit(&key, &message("i9", 1, "wait")).await.unwrap();
-    store.append(&key, 1, at(2), &every_kind()).await.unwrap();
+    store.append(&key, &recorded(1, at(2), &every_kind())).await.unwrap();
     store.submit(&conversation("anna", 2), &message("i1", 0, "hello")).await.unwrap();
     let all = async |store: &J| {
         (
             store.load(&key).await.unwrap(),
-            store.list(&key.user, &ConversationFilter::newest(10)).await.unwrap(),
+            store.list(&agent(), &key.user, &ConversationFilter::newest(10)).await.unwrap(),
             store.decisions(&key.user, &DecisionFilter::default()).await.unwrap(),
             store.tool_invocations(&key.user, turn(1)).await.unwrap(),
-            store.unsettled(None).await.unwrap(),
+            store.unsettled(&agent(), None).await.unwrap(),
         )
     };
     let before = all(&store).await;
@@ -345,5 +402,5 @@ pub async fn everything_is_there_after_reopening<J: Journal + LogStore + Convers
     assert_eq!(after, before);
     let json = |events| serde_json::to_string(events).unwrap();
     assert_eq!(json(&after.0.events), json(&recorded(1, at(2), &every_kind())));
-    store.append(&key, after.0.next_seq(), at(3), &[ignored("i9")]).await.unwrap();
+    store.append(&key, &recorded(after.0.next_seq(), at(3), &[ignored("i9")])).await.unwrap();
 }

@@ -1,7 +1,7 @@
 use adjutant_core::port::{Cursor, Journal, LogStore};
 use adjutant_core::{
-    Cost, DecisionFilter, DecisionKind, DecisionRecord, Event, Input, LogContent, Notice, OutcomeCategory,
-    ToolInvocationRecord, ToolResult, UserIntent,
+    ConversationKey, Cost, DecisionFilter, DecisionKind, DecisionRecord, Event, Input, LogContent, Notice,
+    OutcomeCategory, Told, ToolInvocationRecord, ToolResult, UserIntent,
 };
 
 use super::sample::*;
@@ -12,7 +12,7 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(store: &(impl 
     store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
     assert_eq!(store.decision(&key.user, turn(1)).await.unwrap(), None);
 
-    store.append(&key, 1, at(1), &[started(1, "i1")]).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &[started(1, "i1")])).await.unwrap();
     let open = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
     assert_eq!(Some(&open), DecisionRecord::open(&key, at(1), &started(1, "i1"), LogContent::Full).as_ref());
     assert_eq!((open.started_at, open.ended_at, open.message.as_str()), (at(1), None, "drop the milk"));
@@ -22,7 +22,7 @@ pub async fn a_decision_opens_with_its_turn_and_closes_at_its_end(store: &(impl 
     let rest: Vec<_> = every_kind().split_off(3);
     for (seq, event) in (2..).zip(&rest) {
         let moment = at(i64::try_from(seq).unwrap());
-        store.append(&key, seq, moment, std::slice::from_ref(event)).await.unwrap();
+        store.append(&key, &recorded(seq, moment, std::slice::from_ref(event))).await.unwrap();
         expected.apply(moment, event, LogContent::Full);
         assert_eq!(
             store.decision(&key.user, turn(1)).await.unwrap().as_ref(),
@@ -54,7 +54,7 @@ pub async fn an_unreadable_answer_is_kept_in_the_decision(store: &(impl Journal 
     let key = conversation("anna", 1);
     store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
     let events = [started(1, "i1"), failed(1, 1), call_failed(1, "call_2"), call_finished(1, "call_1")];
-    store.append(&key, 1, at(1), &events).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &events)).await.unwrap();
     let row = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
     assert_eq!(row.error_code.as_deref(), Some("invalid_response"));
     assert_eq!(row.raw_response.as_deref(), Some("<html>"));
@@ -84,7 +84,7 @@ pub async fn decisions_are_filtered(store: &(impl Journal + LogStore)) {
         }
         events.extend(outcome.map(|outcome| finished(number, outcome)));
         let next = store.load(&key).await.unwrap().next_seq();
-        store.append(&key, next, at(seconds), &events).await.unwrap();
+        store.append(&key, &recorded(next, at(seconds), &events)).await.unwrap();
     }
     let all = DecisionFilter::default();
     let failed = Some(OutcomeCategory::LlmFailure);
@@ -105,6 +105,7 @@ pub async fn decisions_are_filtered(store: &(impl Journal + LogStore)) {
         (DecisionFilter { after: Some(Cursor { at: at(30), id: turn(3).0 }), ..all.clone() }, &[2, 1]),
         (
             DecisionFilter {
+                agent: Some(agent()),
                 outcome: failed,
                 conversation: first,
                 tool: deletes,
@@ -128,7 +129,7 @@ pub async fn decisions_are_paged(store: &(impl Journal + LogStore)) {
     for number in 1..=5 {
         let key = conversation("anna", number);
         store.submit(&key, &message("i1", 0, "hello")).await.unwrap();
-        store.append(&key, 1, at(i64::from(number / 3)), &[started(number, "i1")]).await.unwrap();
+        store.append(&key, &recorded(1, at(i64::from(number / 3)), &[started(number, "i1")])).await.unwrap();
     }
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
@@ -146,7 +147,7 @@ pub async fn logs_hold_what_they_may(store: &(impl Journal + LogStore)) {
     let (key, content) = (conversation("anna", 1), store.content());
     store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
     let events = [started(1, "i1"), failed(1, 1), call_finished(1, "call_1"), parked(1, &["call_2"])];
-    store.append(&key, 1, at(1), &events).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &events)).await.unwrap();
 
     let row = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
     let calls = store.tool_invocations(&key.user, turn(1)).await.unwrap();
@@ -162,7 +163,7 @@ pub async fn logs_hold_what_they_may(store: &(impl Journal + LogStore)) {
     assert_eq!(store.load(&key).await.unwrap().events, recorded(1, at(1), &events));
 }
 
-/// The request an input came with is kept with it, and with the decision it led to.
+/// The request an input came with is kept with it, and with the decision it led to; so is what else a turn began with.
 pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
     let key = conversation("anna", 1);
     let input = Input { request_id: Some("req-1".to_owned()), ..message("i1", 0, "hi") };
@@ -178,6 +179,10 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
     let accepted_at = Some(at(0));
     let begun = Event::TurnStarted {
         turn,
+        agent: Some(key.agent.clone()),
+        version: Some("2.1".to_owned()),
+        metadata: serde_json::Map::from_iter([("ticket".to_owned(), 7.into())]),
+        told: vec![Told { id: Some("fact-1".to_owned()), text: "Josh has a cat".to_owned() }],
         input,
         accepted_at,
         request_id,
@@ -188,16 +193,41 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
         output_schema,
         call,
     };
-    store.append(&key, 1, at(1), &[begun]).await.unwrap();
+    let (by, point) = ("policy".to_owned(), "before_model".to_owned());
+    let decided = Event::Decided { turn, by, point, value: serde_json::json!({ "model": "small" }) };
+    let events = [begun, decided];
+    store.append(&key, &recorded(1, at(1), &events)).await.unwrap();
+    assert_eq!(store.load(&key).await.unwrap().events, recorded(1, at(1), &events));
     let row = store.decision(&key.user, turn).await.unwrap().unwrap();
     assert_eq!(row.request_id.as_deref(), Some("req-1"));
+    assert_eq!((row.agent, row.version.as_deref()), (key.agent, Some("2.1")));
+}
+
+/// A user's decisions with all agents are listed together, and each names its agent.
+pub async fn decisions_name_their_agent(store: &(impl Journal + LogStore)) {
+    let (ours, theirs) = two_agents();
+    for (number, key) in [(1, &ours), (2, &theirs)] {
+        let id = format!("i{number}");
+        store.submit(key, &message(&id, 0, "hi")).await.unwrap();
+        store.append(key, &recorded(1, at(number.into()), &[started(number, &id)])).await.unwrap();
+    }
+    let found = async |agent: Option<&ConversationKey>| {
+        let agent = agent.map(|key| key.agent.clone());
+        let filter = DecisionFilter { agent, ..DecisionFilter::default() };
+        let rows = store.decisions(&ours.user, &filter).await.unwrap();
+        rows.into_iter().map(|row| (row.id, row.agent)).collect::<Vec<_>>()
+    };
+    let (first, second) = ((turn(1), ours.agent.clone()), (turn(2), theirs.agent.clone()));
+    assert_eq!(found(None).await, [second.clone(), first.clone()]);
+    assert_eq!(found(Some(&ours)).await, [first]);
+    assert_eq!(found(Some(&theirs)).await, [second]);
 }
 
 /// No user sees another's decisions or calls, whatever ids they know.
 pub async fn logs_belong_to_their_user(store: &(impl Journal + LogStore)) {
     let (key, bert) = (conversation("anna", 1), user("bert"));
     store.submit(&key, &message("i1", 0, "anna's secret")).await.unwrap();
-    store.append(&key, 1, at(1), &[started(1, "i1"), call_finished(1, "call_1")]).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &[started(1, "i1"), call_finished(1, "call_1")])).await.unwrap();
     let here = DecisionFilter { conversation: Some(key.conversation), ..DecisionFilter::default() };
     assert_eq!(store.decisions(&key.user, &here).await.unwrap().len(), 1);
     assert_eq!(store.decisions(&bert, &here).await.unwrap(), []);

@@ -8,8 +8,8 @@ use jiff::civil::{Date, date};
 
 use super::memory_ledger::{fact, scope};
 use super::sample::{
-    at, call_finished, call_started, checked, conversation, finished, in_doubt, key, message, parked,
-    replied, started, turn, user,
+    agent, at, call_finished, call_started, checked, conversation, finished, in_doubt, key, message, parked,
+    recorded, replied, started, turn, user,
 };
 use crate::maintenance::{Maintenance, Removed};
 
@@ -18,7 +18,7 @@ async fn converse(store: &impl Journal, number: u32, seconds: i64, events: &[Eve
     let key = conversation("anna", number);
     store.submit(&key, &message("i1", seconds, "drop the milk")).await.unwrap();
     if !events.is_empty() {
-        store.append(&key, 1, at(seconds), events).await.unwrap();
+        store.append(&key, &recorded(1, at(seconds), events)).await.unwrap();
     }
     key
 }
@@ -68,7 +68,7 @@ where
     ];
     // Its input is old, its answer is not.
     let answered = converse(store, 7, 0, &[started(7, "i1")]).await;
-    store.append(&answered, 2, at(2000), &[finished(7, "SUCCESS:RESPONSE_GIVEN")]).await.unwrap();
+    store.append(&answered, &recorded(2, at(2000), &[finished(7, "SUCCESS:RESPONSE_GIVEN")])).await.unwrap();
     stay.push(answered);
 
     let change = add("buy milk");
@@ -86,7 +86,7 @@ where
         let loaded = store.load(key).await.unwrap();
         assert!(!loaded.events.is_empty() || !loaded.inbox.is_empty(), "{key:?}");
     }
-    assert_eq!(store.parked(Some(&anna)).await.unwrap().len(), 1);
+    assert_eq!(store.parked(&agent(), Some(&anna)).await.unwrap().len(), 1);
     store.apply(&anna, &change, Some(&key("once"))).await.unwrap();
     assert_eq!(store.list(&anna, TaskFilter::All).await.unwrap().len(), 1, "the key is still known");
     assert_eq!(store.spent(None, date(2026, 1, 1)).await.unwrap().tokens, 1);
@@ -143,7 +143,7 @@ pub async fn many_old_conversations_go(store: &(impl Journal + Maintenance)) {
     for number in 1..=203 {
         converse(store, number, 0, &[]).await;
         let ignored = super::sample::ignored("i1");
-        store.append(&conversation("anna", number), 1, at(1), &[ignored]).await.unwrap();
+        store.append(&conversation("anna", number), &recorded(1, at(1), &[ignored])).await.unwrap();
     }
     let removed = store.remove_older_than(at(1000)).await.unwrap();
     assert_eq!((removed.conversations, removed.events), (203, 203));
@@ -178,24 +178,25 @@ where
 {
     let cases: &[(&[&'static str], &str)] = &[
         (&[], ""),
-        (&["DELETE FROM event WHERE seq = 2"], "event 2 is not there: the next is 3"),
-        (&["DELETE FROM event WHERE seq = 6"], "the events end before 6, and 7 is the next place"),
-        (&["UPDATE event SET body = '{' WHERE seq = 2"], "event 2 (model_replied)"),
-        (&["UPDATE event SET v = 9 WHERE seq = 1"], "format version 9"),
-        (&["UPDATE inbox SET body = '{}'"], "input i1"),
-        (&["UPDATE inbox SET taken_seq = 2"], "input i1 was taken by event 2"),
-        (&["UPDATE inbox SET taken_seq = NULL"], "1 inputs were not taken, and 0 are counted"),
-        (&["UPDATE conversation SET turn = 'another'"], "the open turn is none, and another is noted"),
-        (&["UPDATE conversation SET parked_seq = 1"], "what waits for a person"),
-        (&["DELETE FROM decision"], "1 turns began, and the log has 0 decisions"),
-        (&["UPDATE task SET created_at = 'soon'"], "tasks of anna"),
-        (&["UPDATE memory_change SET body = '{'"], "the memory of anna in /v"),
-        (&["UPDATE memory_change SET v = 2"], "format version 2, this program reads 1"),
+        (&["DELETE FROM adjutant_event WHERE seq = 2"], "event 2 is not there: the next is 3"),
+        (&["DELETE FROM adjutant_event WHERE seq = 6"], "the events end before 6, and 7 is the next place"),
+        (&["UPDATE adjutant_event SET body = '{' WHERE seq = 2"], "event 2 (model_replied)"),
+        (&["UPDATE adjutant_event SET v = 9 WHERE seq = 1"], "format version 9"),
+        (&["UPDATE adjutant_inbox SET body = '{}'"], "input i1"),
+        (&["UPDATE adjutant_inbox SET taken_seq = 2"], "input i1 was taken by event 2"),
+        (&["UPDATE adjutant_inbox SET taken_seq = NULL"], "1 inputs were not taken, and 0 are counted"),
+        (&["UPDATE adjutant_conversation SET turn = 'another'"], "the open turn is none, and another is noted"),
+        (&["UPDATE adjutant_conversation SET parked_seq = 1"], "what waits for a person"),
+        (&["UPDATE adjutant_conversation SET turns = 3"], "1 turns began, and 3 are counted"),
+        (&["DELETE FROM adjutant_decision"], "1 turns began, and the log has 0 decisions"),
+        (&["UPDATE adjutant_task SET created_at = 'soon'"], "tasks of anna"),
+        (&["UPDATE adjutant_memory_change SET body = '{'"], "the memory of anna in /v"),
+        (&["UPDATE adjutant_memory_change SET v = 2"], "format version 2, this program reads 1"),
         (
             &[
-                "INSERT INTO event (conversation, seq, v, kind, turn, body, at)
-                 SELECT conversation, seq + 1, v, kind, turn, body, at FROM event WHERE kind = 'turn_finished'",
-                "UPDATE conversation SET next_seq = next_seq + 1",
+                "INSERT INTO adjutant_event (conversation, seq, v, kind, turn, body, at)
+                 SELECT conversation, seq + 1, v, kind, turn, body, at FROM adjutant_event WHERE kind = 'turn_finished'",
+                "UPDATE adjutant_conversation SET next_seq = next_seq + 1",
             ],
             "event 7 (turn_finished) is of turn 11111111-0000-7000-8000-000000000001, which has ended",
         ),
@@ -215,17 +216,20 @@ where
     // Of one that waits: as many, and yet not the same; or woken too late, and so never.
     let waiting = "what waits for a person is not what is noted to wait";
     let cases: &[(&'static str, &str)] = &[
-        ("UPDATE conversation SET waiting = waiting", ""),
-        ("UPDATE conversation SET waiting = replace(waiting, 'call_1', 'call_9')", waiting),
-        ("UPDATE conversation SET waiting = replace(waiting, '2026', '2027')", waiting),
-        ("UPDATE conversation SET waiting = '[]'", waiting),
+        ("UPDATE adjutant_conversation SET waiting = waiting", ""),
+        ("UPDATE adjutant_conversation SET waiting = replace(waiting, 'call_1', 'call_9')", waiting),
+        ("UPDATE adjutant_conversation SET waiting = replace(waiting, '2026', '2027')", waiting),
+        ("UPDATE adjutant_conversation SET waiting = '[]'", waiting),
         (
-            "UPDATE conversation SET wake_at = NULL",
+            "UPDATE adjutant_conversation SET wake_at = NULL",
             "it is to be woken at 2026-01-01T00:01:00.123456789Z, and never is noted",
         ),
-        ("UPDATE conversation SET wake_at = replace(wake_at, '2026', '2027')", "it is to be woken at 2026-"),
+        (
+            "UPDATE adjutant_conversation SET wake_at = replace(wake_at, '2026', '2027')",
+            "it is to be woken at 2026-",
+        ),
         // As it was written before anybody looked for what expires.
-        ("UPDATE conversation SET waiting = '[\"call_1\"]', wake_at = NULL", ""),
+        ("UPDATE adjutant_conversation SET waiting = '[\"call_1\"]', wake_at = NULL", ""),
     ];
     for (statement, words) in cases {
         let (store, hand) = make().await;
@@ -248,7 +252,7 @@ where
     converse(store, 1, 2000, &[started(1, "i1")]).await;
     assert!(store.remove_older_than(at(1000)).await.unwrap().is_nothing(), "a turn may be repeated");
     store
-        .append(&conversation("anna", 1), 2, at(2001), &[finished(1, "SUCCESS:TASK_COMPLETED")])
+        .append(&conversation("anna", 1), &recorded(2, at(2001), &[finished(1, "SUCCESS:TASK_COMPLETED")]))
         .await
         .unwrap();
     assert_eq!(store.remove_older_than(at(1000)).await.unwrap().changes, 1);

@@ -1,14 +1,19 @@
 //! Users, conversations and the events of a whole turn.
 
 use adjutant_core::{
-    ConversationId, ConversationKey, Event, IdempotencyKey, Input, InputBody, InputId, Recorded, TurnId,
-    UserId,
+    AgentName, ConversationId, ConversationKey, Event, IdempotencyKey, Input, InputBody, InputId, Recorded,
+    TurnId, UserId,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 pub(crate) fn user(name: &str) -> UserId {
     UserId::new(name).unwrap()
+}
+
+/// The agent whose conversations they are.
+pub(crate) fn agent() -> AgentName {
+    AgentName::adjutant()
 }
 
 pub(crate) fn key(text: &str) -> IdempotencyKey {
@@ -18,7 +23,14 @@ pub(crate) fn key(text: &str) -> IdempotencyKey {
 /// The `number`th conversation of a user.
 pub(crate) fn conversation(name: &str, number: u32) -> ConversationKey {
     let conversation: ConversationId = format!("00000000-0000-7000-8000-{number:012}").parse().unwrap();
-    ConversationKey { user: user(name), conversation }
+    ConversationKey { agent: agent(), user: user(name), conversation }
+}
+
+/// Conversations of one user and of one id with two agents.
+pub(crate) fn two_agents() -> (ConversationKey, ConversationKey) {
+    let ours = conversation("anna", 1);
+    let theirs = ConversationKey { agent: AgentName::new("other").unwrap(), ..ours.clone() };
+    (ours, theirs)
 }
 
 pub(crate) fn turn(number: u32) -> TurnId {
@@ -222,5 +234,5 @@ pub(crate) fn every_kind() -> Vec<Event> {
 
 /// Events as a journal gives them back.
 pub(crate) fn recorded(first: u64, at: Timestamp, events: &[Event]) -> Vec<Recorded> {
-    (first..).zip(events).map(|(seq, event)| Recorded { seq, at, event: event.clone() }).collect()
+    Recorded::sequence(first, at, events)
 }

@@ -27,7 +27,7 @@ pub async fn claims_exclude_until_released_or_expired(store: &impl Journal) {
     assert!(store.claim(&key, "a", Duration::MAX).await.unwrap().is_held());
     assert!(!store.claim(&key, "b", LONG).await.unwrap().is_held());
     // Who writes is decided by the journal, not by claims.
-    store.append(&key, 1, at(1), &[started(1, "i1")]).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &[started(1, "i1")])).await.unwrap();
 }
 
 /// Only for stores of one machine: a claim of a process that is no more is free at once. `dead`: its worker id.
@@ -35,9 +35,9 @@ pub async fn a_dead_workers_claim_is_free_at_once(store: &impl Journal, dead: &s
     let key = conversation("anna", 1);
     store.submit(&key, &message("i1", 0, "hello")).await.unwrap();
     assert!(store.claim(&key, dead, LONG).await.unwrap().is_held());
-    assert_eq!(store.unsettled(None).await.unwrap(), std::slice::from_ref(&key));
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), std::slice::from_ref(&key));
     assert!(store.claim(&key, crate::worker_id(), LONG).await.unwrap().is_held());
-    assert_eq!(store.unsettled(None).await.unwrap(), []);
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), []);
     assert!(!store.claim(&key, "somebody else", LONG).await.unwrap().is_held());
 }
 
@@ -50,12 +50,12 @@ pub async fn work_is_found_until_it_is_settled(store: &impl Journal) {
     check_work(store, &key, true, false).await;
 
     store.submit(&other, &message("i1", 5, "hello")).await.unwrap();
-    assert_eq!(store.unsettled(None).await.unwrap(), [key.clone(), other.clone()]);
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), [key.clone(), other.clone()]);
     assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
-    assert_eq!(store.unsettled(None).await.unwrap(), std::slice::from_ref(&other));
-    store.append(&other, 1, at(6), &[ignored("i1")]).await.unwrap();
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), std::slice::from_ref(&other));
+    store.append(&other, &recorded(1, at(6), &[ignored("i1")])).await.unwrap();
     store.release(&key, "a").await.unwrap();
-    assert_eq!(store.unsettled(None).await.unwrap(), std::slice::from_ref(&key));
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), std::slice::from_ref(&key));
 
     // A whole turn, event by event: (event, has work, waits).
     let steps = [
@@ -108,9 +108,12 @@ pub async fn a_turn_waits_until_its_last_call_is_answered(store: &impl Journal) 
     for (key, seconds) in [(&later, 9), (&earlier, 8)] {
         store.submit(key, &message("i1", 0, "drop the milk")).await.unwrap();
         let number = u32::try_from(seconds).unwrap();
-        store.append(key, 1, at(seconds), &[started(number, "i1"), parked(number, &["a"])]).await.unwrap();
+        store
+            .append(key, &recorded(1, at(seconds), &[started(number, "i1"), parked(number, &["a"])]))
+            .await
+            .unwrap();
     }
-    let waiting = store.parked(Some(&key.user)).await.unwrap();
+    let waiting = store.parked(&agent(), Some(&key.user)).await.unwrap();
     assert_eq!(
         waiting,
         [
@@ -127,9 +130,10 @@ pub async fn what_expired_is_found(store: &impl Journal) {
     for id in ["i1", "i2"] {
         store.submit(&key, &message(id, 0, id)).await.unwrap();
     }
-    let over = async |user: Option<&UserId>, seconds| store.expired(user, at(seconds)).await.unwrap();
+    let over =
+        async |user: Option<&UserId>, seconds| store.expired(&agent(), user, at(seconds)).await.unwrap();
     // Calls of the sample expire at 60.
-    store.append(&key, 1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])]).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])])).await.unwrap();
     assert_eq!(over(None, 59).await, []);
     assert_eq!(over(None, 60).await, std::slice::from_ref(&key));
     assert_eq!(over(Some(&key.user), 1000).await, std::slice::from_ref(&key));
@@ -138,21 +142,21 @@ pub async fn what_expired_is_found(store: &impl Journal) {
     assert_eq!(over(None, 60).await, []);
     store.release(&key, "a").await.unwrap();
 
-    store.append(&key, 3, at(2), &[answered(1, "a", Some("i2"))]).await.unwrap();
+    store.append(&key, &recorded(3, at(2), &[answered(1, "a", Some("i2"))])).await.unwrap();
     assert_eq!(over(None, 60).await, std::slice::from_ref(&key));
-    store.append(&key, 4, at(3), &[answered(1, "b", None)]).await.unwrap();
+    store.append(&key, &recorded(4, at(3), &[answered(1, "b", None)])).await.unwrap();
     assert_eq!(over(None, 1000).await, []);
 
     // A doubt waits and expires like a question.
     let events = [asked_about(1, "b", 1), parked(1, &["b"])];
-    store.append(&key, 5, at(4), &events).await.unwrap();
+    store.append(&key, &recorded(5, at(4), &events)).await.unwrap();
     assert_eq!(over(None, 60).await, std::slice::from_ref(&key));
     check_work(store, &key, false, true).await;
-    store.append(&key, 7, at(5), &[resolved(1, "b", 1, None)]).await.unwrap();
+    store.append(&key, &recorded(7, at(5), &[resolved(1, "b", 1, None)])).await.unwrap();
     assert_eq!(over(None, 1000).await, []);
     check_work(store, &key, true, false).await;
     let again = [parked(1, &["b"]), finished(1, "CANCELLED:BY_USER")];
-    store.append(&key, 8, at(6), &again).await.unwrap();
+    store.append(&key, &recorded(8, at(6), &again)).await.unwrap();
     assert_eq!(over(None, 1000).await, []);
 }
 
@@ -161,7 +165,7 @@ pub async fn a_cancellation_is_seen_until_it_is_taken(store: &impl Journal) {
     let key = conversation("anna", 1);
     assert_eq!(store.cancellation(&key).await.unwrap(), None);
     store.submit(&key, &message("i1", 0, "cancel")).await.unwrap();
-    store.append(&key, 1, at(1), &[started(1, "i1")]).await.unwrap();
+    store.append(&key, &recorded(1, at(1), &[started(1, "i1")])).await.unwrap();
     assert_eq!(store.cancellation(&key).await.unwrap(), None);
     // Neither ids nor times are in order.
     for (id, seconds) in [("z", 9), ("a", 5)] {
@@ -171,16 +175,16 @@ pub async fn a_cancellation_is_seen_until_it_is_taken(store: &impl Journal) {
     let seen = async |key: &ConversationKey| store.cancellation(key).await.unwrap().map(String::from);
     assert_eq!(seen(&key).await.as_deref(), Some("z"));
     assert_eq!(seen(&berts).await, None);
-    store.append(&key, 2, at(6), &[ignored("z")]).await.unwrap();
+    store.append(&key, &recorded(2, at(6), &[ignored("z")])).await.unwrap();
     assert_eq!(seen(&key).await.as_deref(), Some("a"));
-    store.append(&key, 3, at(7), &[ignored("a")]).await.unwrap();
+    store.append(&key, &recorded(3, at(7), &[ignored("a")])).await.unwrap();
     assert_eq!(seen(&key).await, None);
 }
 
 /// Appends one event after the other and looks each time.
 async fn follow(store: &impl Journal, key: &ConversationKey, first: u64, steps: &[(Event, bool, bool)]) {
     for (seq, (event, work, waits)) in (first..).zip(steps) {
-        store.append(key, seq, at(50), std::slice::from_ref(event)).await.unwrap();
+        store.append(key, &recorded(seq, at(50), std::slice::from_ref(event))).await.unwrap();
         check_work(store, key, *work, *waits).await;
     }
 }
@@ -189,13 +193,13 @@ async fn check_work(store: &impl Journal, key: &ConversationKey, work: bool, wai
     let events = store.load(key).await.unwrap().events;
     let last = events.last().map(|recorded| recorded.event.kind());
     let expected: &[ConversationKey] = if work { std::slice::from_ref(key) } else { &[] };
-    assert_eq!(store.unsettled(None).await.unwrap(), expected, "after {last:?}");
-    assert_eq!(store.unsettled(Some(&key.user)).await.unwrap(), expected, "after {last:?}");
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), expected, "after {last:?}");
+    assert_eq!(store.unsettled(&agent(), Some(&key.user)).await.unwrap(), expected, "after {last:?}");
     let parked = events.iter().rev().find(|recorded| recorded.event.kind() == "turn_parked");
     let expected: Vec<_> =
         parked.filter(|_| waits).map(|recorded| (key.clone(), recorded.clone())).into_iter().collect();
-    assert_eq!(store.parked(Some(&key.user)).await.unwrap(), expected, "after {last:?}");
+    assert_eq!(store.parked(&agent(), Some(&key.user)).await.unwrap(), expected, "after {last:?}");
     let stranger = user("stranger");
-    assert_eq!(store.unsettled(Some(&stranger)).await.unwrap(), []);
-    assert_eq!(store.parked(Some(&stranger)).await.unwrap(), []);
+    assert_eq!(store.unsettled(&agent(), Some(&stranger)).await.unwrap(), []);
+    assert_eq!(store.parked(&agent(), Some(&stranger)).await.unwrap(), []);
 }

@@ -10,7 +10,9 @@ use crate::sql::{Failure, placed};
 pub(super) fn at(failure: Failure, place: &dyn fmt::Display) -> StoreError {
     match failure {
         Failure::Store(error) => placed(error, place),
-        Failure::Sql(error) => explain(&error, place),
+        Failure::Postgres(error) => explain(&error, place),
+        #[cfg(feature = "sqlite")]
+        Failure::Sqlite(error) => StoreError::Unusable { message: format!("{place}: {error}") },
     }
 }
 

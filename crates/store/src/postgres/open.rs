@@ -1,27 +1,43 @@
 //! Connecting, and bringing the schema up to date.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use adjutant_core::port::StoreError;
-use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection, SqlStr};
+use sqlx::{ConnectOptions as _, Connection as _};
 
-use super::Place;
-use crate::sql::Failure;
+use super::{Place, Transaction};
+use crate::sql::migrate::{self, Dialect, Migrations};
+use crate::sql::{Connection as _, Failure};
 
 /// How long a transaction waits for a connection: while the server restarts, or while all of them are busy.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-const MIGRATIONS: &[(i64, &str, &str)] = &[
-    (1, "initial", include_str!("migrations/0001_initial.sql")),
-    (2, "blob", include_str!("migrations/0002_blob.sql")),
-    (3, "budget", include_str!("migrations/0003_budget.sql")),
-    (4, "trace", include_str!("migrations/0004_trace.sql")),
-    (5, "memory", include_str!("migrations/0005_memory.sql")),
-    (6, "fingerprint", include_str!("migrations/0006_fingerprint.sql")),
-];
+const MIGRATIONS: Migrations = Migrations {
+    first: &[
+        (1, "initial", include_str!("migrations/0001_initial.sql")),
+        (2, "blob", include_str!("migrations/0002_blob.sql")),
+        (3, "budget", include_str!("migrations/0003_budget.sql")),
+        (4, "trace", include_str!("migrations/0004_trace.sql")),
+        (5, "memory", include_str!("migrations/0005_memory.sql")),
+        (6, "fingerprint", include_str!("migrations/0006_fingerprint.sql")),
+    ],
+    prefix: (7, "agent", include_str!("migrations/0007_agent.sql")),
+    schema: include_str!("migrations/schema.sql"),
+    since: &[],
+};
+
+const DIALECT: Dialect = Dialect {
+    tables: "SELECT count(*) FROM pg_class WHERE oid = to_regclass($1)",
+    create: "CREATE TABLE adjutant_migration (
+               version BIGINT PRIMARY KEY, description TEXT NOT NULL, checksum BYTEA NOT NULL,
+               installed_on TIMESTAMPTZ NOT NULL DEFAULT now())",
+    applied: "SELECT version, encode(checksum, 'hex') FROM adjutant_migration ORDER BY version",
+    note: "INSERT INTO adjutant_migration (version, description, checksum) VALUES ($1, $2, decode($3, 'hex'))",
+    first_applied: "SELECT version, encode(checksum, 'hex') FROM _sqlx_migrations ORDER BY version",
+    first_note: "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+                 VALUES ($1, $2, TRUE, decode($3, 'hex'), -1)",
+};
 
 /// Where it is, and how to get there.
 pub(super) fn options(url: &str) -> Result<(Place, PgConnectOptions), StoreError> {
@@ -36,36 +52,27 @@ pub(super) fn options(url: &str) -> Result<(Place, PgConnectOptions), StoreError
         host: options.get_host().to_owned(),
         port: options.get_port(),
     };
+    // Nothing that outlives a transaction, so that each may run on another connection of a pooler: no statement with a name,
+    // and no setting of the session that a pooler does not know. Doubles come in binary, so digits do not matter.
+    let options = options.statement_cache_capacity(0).extra_float_digits(None);
     Ok((place, options.application_name("adjutant")))
 }
 
 /// Connects once, so that what is wrong is found now; updates the schema.
 pub(super) async fn pool(options: PgConnectOptions, connections_max: u32) -> Result<PgPool, Failure> {
     // Not through the pool, which would try again and again, and then only say that it took too long.
-    let mut connection = options.connect().await?;
-    migrate(&mut connection).await?;
-    connection.close().await?;
+    options.connect().await?.close().await?;
     let pool = PgPoolOptions::new().max_connections(connections_max).acquire_timeout(PATIENCE);
-    Ok(pool.connect_lazy_with(options))
+    let pool = pool.connect_lazy_with(options);
+    let mut rows = Transaction::begin(&pool, "BEGIN").await?;
+    let migrated = migrate(&mut rows).await;
+    rows.end(migrated.is_ok()).await?;
+    migrated.map(|()| pool)
 }
 
-/// Under PostgreSQL's advisory lock: of several processes that start at once, one does it and the others wait.
-async fn migrate(connection: &mut PgConnection) -> Result<(), Failure> {
-    let migrations = MIGRATIONS.iter().map(|(version, name, sql)| {
-        Migration::new(*version, Cow::Borrowed(*name), MigrationType::Simple, SqlStr::from_static(sql), false)
-    });
-    match Migrator::with_migrations(migrations.collect()).run(connection).await {
-        Ok(()) => Ok(()),
-        Err(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) => Err(error.into()),
-        Err(MigrateError::VersionMissing(found)) => Err(StoreError::Unreadable {
-            message: format!(
-                "it has schema version {found}, this program knows up to {}; it is left as it is: use the newer program, or another database",
-                MIGRATIONS.len()
-            ),
-        }
-        .into()),
-        Err(other) => {
-            Err(StoreError::Unreadable { message: format!("the schema cannot be updated: {other}") }.into())
-        }
-    }
+/// Of several processes that start at once, one does it and the others wait.
+async fn migrate(rows: &mut Transaction) -> Result<(), Failure> {
+    // 'ADJT'. It ends with the transaction: a lock of the session would stay with a pooler's connection to the server.
+    rows.script("SELECT pg_advisory_xact_lock(1094994516)").await?;
+    migrate::migrate(rows, &DIALECT, &MIGRATIONS).await
 }

@@ -19,12 +19,18 @@ impl<B: Backend> BudgetStore for SqlStore<B> {
         everyone_per_day: &'a Allowance,
     ) -> BoxFuture<'a, Result<Option<Exceeded>, StoreError>> {
         self.run(async move {
-            let mut rows = self.0.write().await?;
-            let exceeded = reserve(&*self.0, &mut *rows, reservation, per_day, everyone_per_day).await?;
-            if exceeded.is_none() {
-                rows.commit().await?;
-            }
-            Ok(exceeded)
+            let data = (reservation.clone(), *per_day, *everyone_per_day);
+            self.0
+                .write(data, |rows, (reservation, per_day, everyone_per_day)| {
+                    Box::pin(async move {
+                        let exceeded = reserve(rows, reservation, per_day, everyone_per_day).await?;
+                        if exceeded.is_some() {
+                            rows.undo();
+                        }
+                        Ok(exceeded)
+                    })
+                })
+                .await
         })
     }
 
@@ -34,9 +40,8 @@ impl<B: Backend> BudgetStore for SqlStore<B> {
         used: Spending,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
-            let mut rows = self.0.write().await?;
-            settle(&mut *rows, reservation, used).await?;
-            Ok(rows.commit().await?)
+            let data = (reservation.clone(), used);
+            self.0.write(data, |rows, (reservation, used)| Box::pin(settle(rows, reservation, *used))).await
         })
     }
 
@@ -46,15 +51,11 @@ impl<B: Backend> BudgetStore for SqlStore<B> {
         day: Date,
     ) -> BoxFuture<'a, Result<Spending, StoreError>> {
         self.run(async move {
-            let found = self
-                .0
-                .read()
-                .await?
-                .fetch_first(
+            let found = self.0.fetch_first(
                     "SELECT CAST(coalesce(sum(tokens), 0) AS BIGINT), CAST(coalesce(sum(model_calls), 0) AS BIGINT),
                      CAST(coalesce(sum(tool_calls), 0) AS BIGINT), CAST(coalesce(sum(ms), 0) AS BIGINT),
                      CAST(coalesce(sum(cost), 0) AS BIGINT)
-                     FROM budget WHERE day = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2)",
+                     FROM adjutant_budget WHERE day = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2)",
                     values![&day.to_string(), user.map(UserId::as_str)],
                 )
                 .await?;
@@ -63,9 +64,8 @@ impl<B: Backend> BudgetStore for SqlStore<B> {
     }
 }
 
-/// Sets aside what fits. The caller commits if nothing was exceeded.
-async fn reserve<B: Backend, C: Connection>(
-    backend: &B,
+/// Sets aside what fits. The caller undoes it all if something was exceeded.
+async fn reserve<C: Connection>(
     rows: &mut C,
     reservation: &Reservation,
     per_day: &Allowance,
@@ -74,13 +74,13 @@ async fn reserve<B: Backend, C: Connection>(
     // Whoever reserves for everybody waits here for the others first, then for the user: always in this order.
     if !everyone_per_day.is_unlimited() {
         take_turns(rows, EVERYONE, reservation.day).await?;
-        let taken = taken(backend, rows, None, reservation).await?;
+        let taken = taken(rows, None, reservation).await?;
         if let Some(exceeded) = everyone_per_day.exceeded(Scope::Everyone, taken, reservation.amount) {
             return Ok(Some(exceeded));
         }
     }
     take_turns(rows, reservation.user.as_str(), reservation.day).await?;
-    let taken = taken(backend, rows, Some(&reservation.user), reservation).await?;
+    let taken = taken(rows, Some(&reservation.user), reservation).await?;
     if let Some(exceeded) = per_day.exceeded(Scope::Day, taken, reservation.amount) {
         return Ok(Some(exceeded));
     }
@@ -88,7 +88,7 @@ async fn reserve<B: Backend, C: Connection>(
     let until = now.checked_add(reservation.ttl).unwrap_or(Timestamp::MAX);
     let amount = Amount::of(reservation.amount);
     rows.execute(
-        "INSERT INTO reservation (user_id, day, step, tokens, model_calls, tool_calls, ms, cost, worker, until)
+        "INSERT INTO adjutant_reservation (user_id, day, step, tokens, model_calls, tool_calls, ms, cost, worker, until)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
          ON CONFLICT (day, user_id, step) DO UPDATE SET tokens = excluded.tokens, model_calls = excluded.model_calls,
          tool_calls = excluded.tool_calls, ms = excluded.ms, cost = excluded.cost, worker = excluded.worker,
@@ -113,7 +113,7 @@ async fn reserve<B: Backend, C: Connection>(
 /// Of those who count up to the same bound, one at a time: the row is locked until the end of this transaction.
 async fn take_turns<C: Connection>(rows: &mut C, user: &str, day: Date) -> Result<(), Failure> {
     rows.execute(
-        "INSERT INTO budget (user_id, day) VALUES ($1, $2)
+        "INSERT INTO adjutant_budget AS budget (user_id, day) VALUES ($1, $2)
          ON CONFLICT (day, user_id) DO UPDATE SET tokens = budget.tokens",
         values![user, &day.to_string()],
     )
@@ -122,8 +122,7 @@ async fn take_turns<C: Connection>(rows: &mut C, user: &str, day: Date) -> Resul
 }
 
 /// What a user, or everybody, has spent and set aside on the day of a reservation, the same step's own not counted.
-async fn taken<B: Backend, C: Connection>(
-    backend: &B,
+async fn taken<C: Connection>(
     rows: &mut C,
     user: Option<&UserId>,
     reservation: &Reservation,
@@ -135,9 +134,9 @@ async fn taken<B: Backend, C: Connection>(
             "SELECT CAST(coalesce(sum(tokens), 0) AS BIGINT), CAST(coalesce(sum(model_calls), 0) AS BIGINT),
              CAST(coalesce(sum(tool_calls), 0) AS BIGINT), CAST(coalesce(sum(ms), 0) AS BIGINT),
              CAST(coalesce(sum(cost), 0) AS BIGINT), CAST(NULL AS TEXT)
-             FROM budget WHERE day = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2)
+             FROM adjutant_budget WHERE day = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2)
              UNION ALL
-             SELECT tokens, model_calls, tool_calls, ms, cost, worker FROM reservation
+             SELECT tokens, model_calls, tool_calls, ms, cost, worker FROM adjutant_reservation
              WHERE day = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) AND NOT (user_id = $3 AND step = $4)
              AND until > $5",
             values![
@@ -152,14 +151,14 @@ async fn taken<B: Backend, C: Connection>(
     let mut taken = Spending::default();
     for mut columns in found {
         let amount = spending(&mut columns)?;
-        if !columns.maybe_text()?.is_some_and(|worker| backend.is_gone(&worker)) {
+        if !columns.maybe_text()?.is_some_and(|worker| C::is_gone(&worker)) {
             taken = taken + amount;
         }
     }
     Ok(taken)
 }
 
-/// Books what was used. The caller commits.
+/// Books what was used.
 async fn settle<C: Connection>(
     rows: &mut C,
     reservation: &Reservation,
@@ -167,7 +166,7 @@ async fn settle<C: Connection>(
 ) -> Result<(), Failure> {
     let (user, day, used) = (reservation.user.as_str(), reservation.day.to_string(), Amount::of(used));
     rows.execute(
-        "INSERT INTO budget (user_id, day, tokens, model_calls, tool_calls, ms, cost)
+        "INSERT INTO adjutant_budget AS budget (user_id, day, tokens, model_calls, tool_calls, ms, cost)
          VALUES ($1, $2, $3, $4, $5, $6, $7)
          ON CONFLICT (day, user_id) DO UPDATE SET tokens = budget.tokens + excluded.tokens,
          model_calls = budget.model_calls + excluded.model_calls, tool_calls = budget.tool_calls + excluded.tool_calls,
@@ -176,7 +175,7 @@ async fn settle<C: Connection>(
     )
     .await?;
     rows.execute(
-        "DELETE FROM reservation WHERE day = $1 AND user_id = $2 AND step = $3",
+        "DELETE FROM adjutant_reservation WHERE day = $1 AND user_id = $2 AND step = $3",
         values![&day, user, &reservation.step],
     )
     .await?;

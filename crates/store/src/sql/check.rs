@@ -14,50 +14,60 @@ const PAGE: i64 = 50;
 
 /// Reads everything once, and says what does not fit together.
 pub(super) async fn rows<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
-    let mut after = 0;
-    loop {
-        let mut rows = backend.read().await?;
-        let page = rows
-            .fetch(
-                "SELECT key, user_id, id, next_seq, untaken, turn, parked_seq, waiting, wake_at FROM conversation
-                 WHERE key > $1 ORDER BY key LIMIT $2",
-                values![after, PAGE],
-            )
-            .await?;
-        let Some(last) = page.len().checked_sub(1) else { break };
-        for (at, mut columns) in page.into_iter().enumerate() {
-            let number = columns.int()?;
-            let (user, id) = (columns.text()?, columns.text()?);
-            let place = format!("conversation {id} of {user}");
-            let mut problems = Vec::new();
-            match row::conversation_key(user, &id) {
-                Ok(key) => {
-                    let stored = Stored {
-                        next_seq: columns.int()?,
-                        untaken: columns.int()?,
-                        turn: columns.maybe_text()?,
-                        parked_seq: columns.maybe_int()?,
-                        waiting: columns.text()?,
-                        wake_at: columns.maybe_text()?,
-                    };
-                    conversation(&mut *rows, number, &key, &stored, &mut problems).await?;
-                }
-                Err(error) => problems.push(error.to_string()),
-            }
-            findings.extend(problems.into_iter().map(|problem| Finding { place: place.clone(), problem }));
-            if at == last {
-                after = number;
-            }
-        }
+    let mut after = Some(0);
+    while let Some(from) = after {
+        let (found, last) = backend.read(from, |rows, after| Box::pin(conversations(rows, *after))).await?;
+        findings.extend(found);
+        after = last;
     }
-    tasks(&mut *backend.read().await?, findings).await?;
+    tasks(backend, findings).await?;
     memory(backend, findings).await
+}
+
+/// What is found in a page of conversations, and the last of them if there was one.
+async fn conversations<C: Connection>(
+    rows: &mut C,
+    after: i64,
+) -> Result<(Vec<Finding>, Option<i64>), Failure> {
+    let page = rows
+        .fetch(
+            "SELECT key, agent, user_id, id, next_seq, untaken, turns, turn, parked_seq, waiting, wake_at FROM adjutant_conversation
+             WHERE key > $1 ORDER BY key LIMIT $2",
+            values![after, PAGE],
+        )
+        .await?;
+    let (mut findings, mut last) = (Vec::new(), None);
+    for mut columns in page {
+        let number = columns.int()?;
+        last = Some(number);
+        let (agent, user, id) = (columns.text()?, columns.text()?, columns.text()?);
+        let place = format!("conversation {id} of {user}");
+        let mut problems = Vec::new();
+        match row::conversation_key(agent, user, &id) {
+            Ok(key) => {
+                let stored = Stored {
+                    next_seq: columns.int()?,
+                    untaken: columns.int()?,
+                    turns: columns.int()?,
+                    turn: columns.maybe_text()?,
+                    parked_seq: columns.maybe_int()?,
+                    waiting: columns.text()?,
+                    wake_at: columns.maybe_text()?,
+                };
+                conversation(rows, number, &key, &stored, &mut problems).await?;
+            }
+            Err(error) => problems.push(error.to_string()),
+        }
+        findings.extend(problems.into_iter().map(|problem| Finding { place: place.clone(), problem }));
+    }
+    Ok((findings, last))
 }
 
 /// What is kept of a conversation so that nobody has to read its events.
 struct Stored {
     next_seq: i64,
     untaken: i64,
+    turns: i64,
     turn: Option<String>,
     parked_seq: Option<i64>,
     waiting: String,
@@ -72,7 +82,7 @@ async fn conversation<C: Connection>(
     problems: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let mut events = Vec::new();
-    for row in journal::events(rows, number).await? {
+    for row in journal::events(rows, number, 0).await? {
         match row.read(key) {
             Ok(recorded) => events.push(recorded),
             Err(error) => problems.push(error.to_string()),
@@ -85,13 +95,16 @@ async fn conversation<C: Connection>(
         turns(&events, problems);
         follows(&events, stored, problems);
         let decisions = rows
-            .fetch_first("SELECT count(*) FROM decision WHERE conversation = $1", values![number])
+            .fetch_first("SELECT count(*) FROM adjutant_decision WHERE conversation = $1", values![number])
             .await?;
         let decisions = decisions.map(|mut columns| columns.int()).transpose()?.map_or(0, count);
         let turns = events.iter().filter(|recorded| matches!(recorded.event, Event::TurnStarted { .. }));
         let turns = turns.count();
         if u64::try_from(turns) != Ok(decisions) {
             problems.push(format!("{turns} turns began, and the log has {decisions} decisions"));
+        }
+        if i64::try_from(turns) != Ok(stored.turns) {
+            problems.push(format!("{turns} turns began, and {} are counted", stored.turns));
         }
     }
     Ok(())
@@ -107,7 +120,7 @@ async fn inbox<C: Connection>(
 ) -> Result<(), Failure> {
     let inputs = rows
         .fetch(
-            "SELECT id, v, body, at, request_id, fingerprint, after_seq, taken_seq FROM inbox WHERE conversation = $1 ORDER BY accepted",
+            "SELECT id, v, body, at, request_id, fingerprint, after_seq, taken_seq FROM adjutant_inbox WHERE conversation = $1 ORDER BY accepted",
             values![number],
         )
         .await?;
@@ -229,10 +242,10 @@ fn follows(events: &[Recorded], stored: &Stored, problems: &mut Vec<String>) {
 }
 
 /// Every task can be read.
-async fn tasks<C: Connection>(rows: &mut C, findings: &mut Vec<Finding>) -> Result<(), Failure> {
-    let found = rows
+async fn tasks<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let found = backend
         .fetch(
-            "SELECT user_id, id, description, created_at, updated_at, completed_at FROM task ORDER BY user_id, id",
+            "SELECT user_id, id, description, created_at, updated_at, completed_at FROM adjutant_task ORDER BY user_id, id",
             &[],
         )
         .await?;
@@ -251,11 +264,8 @@ async fn tasks<C: Connection>(rows: &mut C, findings: &mut Vec<Finding>) -> Resu
 async fn memory<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -> Result<(), Failure> {
     let mut after = 0;
     loop {
-        let page = backend
-            .read()
-            .await?
-            .fetch(
-                "SELECT seq, user_id, vault, id, v, body FROM memory_change WHERE seq > $1 ORDER BY seq LIMIT $2",
+        let page = backend.fetch(
+                "SELECT seq, user_id, vault, id, v, body FROM adjutant_memory_change WHERE seq > $1 ORDER BY seq LIMIT $2",
                 values![after, PAGE],
             )
             .await?;

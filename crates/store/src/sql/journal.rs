@@ -2,40 +2,40 @@
 
 use std::time::Duration;
 
-use adjutant_core::port::{Claim, Journal, Loaded, StoreError};
+use adjutant_core::port::{Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError};
 use adjutant_core::{
-    BoxFuture, ConversationKey, Event, Input, InputBody, InputId, LogContent, Recorded, UserId,
+    AgentName, BoxFuture, ConversationKey, Event, Input, InputBody, InputId, LogContent, Recorded, UserId,
 };
 use jiff::Timestamp;
 
-use super::{Backend, Columns, Connection, Failure, SqlStore, locking, log, values};
+use super::{Backend, Columns, Connection, Failure, SqlStore, key_values, log, values};
 use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
 
 /// Inputs that were not taken, in the order they were accepted.
-pub(crate) const INBOX: &str = "SELECT id, v, body, at, request_id, fingerprint, after_seq FROM inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted";
+pub(crate) const INBOX: &str = "SELECT id, v, body, at, request_id, fingerprint, after_seq FROM adjutant_inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted";
 
 /// What has work to do, claimed or not.
-pub(crate) const UNSETTLED: &str = "SELECT user_id, id, lease_by, lease_until FROM conversation
-     WHERE unsettled = 1 AND (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY updated_at, key";
+pub(crate) const UNSETTLED: &str = "SELECT agent, user_id, id, lease_by, lease_until FROM adjutant_conversation
+     WHERE agent = $1 AND unsettled = 1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) ORDER BY updated_at, key";
 
 /// What waits for a human with something whose time has run out, claimed or not.
-pub(crate) const EXPIRED: &str = "SELECT user_id, id, lease_by, lease_until FROM conversation
-     WHERE wake_at <= $2 AND (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY wake_at, key";
+pub(crate) const EXPIRED: &str = "SELECT agent, user_id, id, lease_by, lease_until FROM adjutant_conversation
+     WHERE agent = $1 AND wake_at <= $3 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) ORDER BY wake_at, key";
 
 /// The first cancellation that was not taken.
 pub(crate) const CANCELLATION: &str =
-    "SELECT inbox.id FROM inbox JOIN conversation ON conversation.key = inbox.conversation
-     WHERE user_id = $1 AND conversation.id = $2 AND taken_seq IS NULL AND body = $3
+    "SELECT inbox.id FROM adjutant_inbox AS inbox JOIN adjutant_conversation AS conversation ON conversation.key = inbox.conversation
+     WHERE agent = $1 AND user_id = $2 AND conversation.id = $3 AND taken_seq IS NULL AND body = $4
      ORDER BY accepted LIMIT 1";
 
 /// What each of a user's turns that wait was parked with.
 pub(crate) const PARKED: &str =
-    "SELECT conversation.user_id, conversation.id, event.seq, event.v, event.kind, event.turn, event.step,
+    "SELECT agent, user_id, conversation.id, event.seq, event.v, event.kind, event.turn, event.step,
             COALESCE(blob.body, event.body), event.at
-     FROM conversation JOIN event ON event.conversation = conversation.key AND event.seq = parked_seq
-     LEFT JOIN blob ON blob.conversation = event.conversation AND blob.hash = event.blob
-     WHERE (CAST($1 AS TEXT) IS NULL OR user_id = $1) AND parked_seq IS NOT NULL";
+     FROM adjutant_conversation AS conversation JOIN adjutant_event AS event ON event.conversation = conversation.key AND event.seq = parked_seq
+     LEFT JOIN adjutant_blob AS blob ON blob.conversation = event.conversation AND blob.hash = event.blob
+     WHERE agent = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) AND parked_seq IS NOT NULL";
 
 impl<B: Backend> Journal for SqlStore<B> {
     fn submit<'a>(
@@ -44,57 +44,107 @@ impl<B: Backend> Journal for SqlStore<B> {
         input: &'a Input,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
-            let mut rows = self.0.write().await?;
-            submit(&mut *rows, key, input).await?;
-            Ok(rows.commit().await?)
+            let data = (key.clone(), input.clone(), InputRow::of(input)?);
+            self.0.write(data, |rows, (key, input, row)| Box::pin(submit(rows, key, input, row))).await
         })
     }
 
     fn load<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
         self.run(async move {
-            let mut rows = self.0.read().await?;
-            let found = rows
-                .fetch_first(
-                    "SELECT key FROM conversation WHERE user_id = $1 AND id = $2",
-                    values![key.user.as_str(), &key.conversation.to_string()],
-                )
-                .await?;
-            let Some(mut found) = found else { return Ok(Loaded::default()) };
-            let conversation = found.int()?;
-            let events = events(&mut *rows, conversation).await?;
-            let inbox = rows.fetch(INBOX, values![conversation]).await?;
+            let (events, inbox) = self.0.read(key.clone(), |rows, key| Box::pin(stored(rows, key))).await?;
             // The first that cannot be read fails the whole: a turn is never rebuilt from half a journal.
             let mut loaded = Loaded::default();
             for event in events {
                 loaded.events.push(event.read(key)?);
             }
-            for mut columns in inbox {
-                let row = InputRow {
-                    id: columns.text()?,
-                    v: columns.int()?,
-                    body: columns.text()?,
-                    at: columns.text()?,
-                    request_id: columns.maybe_text()?,
-                    fingerprint: columns.maybe_text()?,
-                    after: columns.maybe_int()?,
-                };
-                loaded.inbox.push(row.read(key)?);
-            }
+            loaded.inbox = read_inbox(key, inbox)?;
             Ok(loaded)
+        })
+    }
+
+    fn load_newer<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        known: Option<Known>,
+    ) -> BoxFuture<'a, Result<Option<Newer>, StoreError>> {
+        self.run(async move {
+            let newer = self
+                .0
+                .read((key.clone(), known), |rows, (key, known)| {
+                    Box::pin(async move {
+                        let found = rows.fetch_first(CONVERSATION, key_values![key]).await?;
+                        let Some(found) = found else { return Ok(None) };
+                        let conversation = read_conversation(found, key)?;
+                        newer_rows(rows, &conversation, *known).await.map(Some)
+                    })
+                })
+                .await?;
+            Ok(newer.map(|newer| newer.read(key)).transpose()?)
+        })
+    }
+
+    fn begin<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        begin: Begin<'a>,
+    ) -> BoxFuture<'a, Result<Begun, StoreError>> {
+        self.run(async move {
+            let input = begin.input.map(|input| Ok::<_, StoreError>((input.clone(), InputRow::of(input)?)));
+            let data = Beginning {
+                key: key.clone(),
+                input: input.transpose()?,
+                turn: begin.turn.iter().map(|event| new_event(begin.at, event)).collect::<Result<_, _>>()?,
+                first: begin.first.map(|event| new_event(begin.at, event)).transpose()?,
+                worker: begin.worker.to_owned(),
+                lease: begin.lease,
+                known: begin.known,
+                content: self.1,
+            };
+            Ok(match self.0.write(data, |rows, data| Box::pin(start(rows, data))).await? {
+                BegunRows::Nothing => Begun::Nothing,
+                BegunRows::Elsewhere => Begun::Elsewhere,
+                BegunRows::Claimed(claim, newer) => Begun::Claimed { claim, newer: newer.read(key)? },
+                BegunRows::Started(newer) => Begun::Started(newer.read(key)?),
+            })
         })
     }
 
     fn append<'a>(
         &'a self,
         key: &'a ConversationKey,
-        next_seq: u64,
-        at: Timestamp,
-        events: &'a [Event],
+        events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
-            let mut rows = self.0.write().await?;
-            append(&mut *rows, key, next_seq, at, events, self.1).await?;
-            Ok(rows.commit().await?)
+            let data = (key.clone(), new_events(events)?, self.1);
+            self.0
+                .write(data, |rows, (key, events, content)| {
+                    Box::pin(async move {
+                        let conversation = append(rows, key, events, *content).await?;
+                        save_conversation(rows, &conversation).await
+                    })
+                })
+                .await
+        })
+    }
+
+    fn finish<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: &'a str,
+        events: &'a [Recorded],
+    ) -> BoxFuture<'a, Result<Finished, StoreError>> {
+        self.run(async move {
+            let data = (key.clone(), worker.to_owned(), new_events(events)?, self.1);
+            let kept = self
+                .0
+                .write(data, |rows, (key, worker, events, content)| {
+                    Box::pin(finish(rows, key, worker, events, *content))
+                })
+                .await?;
+            Ok(match kept {
+                Some(inbox) => Finished::Kept(read_inbox(key, inbox)?),
+                None => Finished::Released,
+            })
         })
     }
 
@@ -105,10 +155,8 @@ impl<B: Backend> Journal for SqlStore<B> {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<Claim, StoreError>> {
         self.run(async move {
-            let mut rows = self.0.write().await?;
-            let claimed = claim(&*self.0, &mut *rows, key, worker, ttl).await?;
-            rows.commit().await?;
-            Ok(claimed)
+            let data = (key.clone(), worker.to_owned(), ttl);
+            self.0.write(data, |rows, (key, worker, ttl)| Box::pin(claim(rows, key, worker, *ttl))).await
         })
     }
 
@@ -118,37 +166,52 @@ impl<B: Backend> Journal for SqlStore<B> {
         worker: &'a str,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
-            let mut rows = self.0.write().await?;
-            rows.execute(
-                "UPDATE conversation SET lease_by = NULL, lease_until = NULL
-                 WHERE user_id = $1 AND id = $2 AND lease_by = $3",
-                values![key.user.as_str(), &key.conversation.to_string(), worker],
-            )
-            .await?;
-            Ok(rows.commit().await?)
+            self.0
+                .execute(
+                    "UPDATE adjutant_conversation SET lease_by = NULL, lease_until = NULL
+                     WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4",
+                    key_values![key, worker],
+                )
+                .await?;
+            Ok(())
         })
     }
 
     fn unsettled<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         self.run(async move {
-            let mut rows = self.0.read().await?;
-            let found = rows.fetch(UNSETTLED, values![user.map(UserId::as_str)]).await?;
-            free(&*self.0, &mut *rows, found).await
+            self.0
+                .read((agent.clone(), user.cloned()), |rows, (agent, user)| {
+                    Box::pin(async move {
+                        let user = user.as_ref().map(UserId::as_str);
+                        let found = rows.fetch(UNSETTLED, values![agent.as_str(), user]).await?;
+                        free(rows, found).await
+                    })
+                })
+                .await
         })
     }
 
     fn expired<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         self.run(async move {
-            let mut rows = self.0.read().await?;
-            let found = rows.fetch(EXPIRED, values![user.map(UserId::as_str), &row::time_text(now)]).await?;
-            free(&*self.0, &mut *rows, found).await
+            self.0
+                .read((agent.clone(), user.cloned(), now), |rows, (agent, user, now)| {
+                    Box::pin(async move {
+                        let user = user.as_ref().map(UserId::as_str);
+                        let now = row::time_text(*now);
+                        let found = rows.fetch(EXPIRED, values![agent.as_str(), user, &now]).await?;
+                        free(rows, found).await
+                    })
+                })
+                .await
         })
     }
 
@@ -158,12 +221,7 @@ impl<B: Backend> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Option<InputId>, StoreError>> {
         self.run(async move {
             let body = InputRow::body_of(&InputBody::Cancel)?;
-            let found = self
-                .0
-                .read()
-                .await?
-                .fetch_first(CANCELLATION, values![key.user.as_str(), &key.conversation.to_string(), &body])
-                .await?;
+            let found = self.0.fetch_first(CANCELLATION, key_values![key, &body]).await?;
             let Some(mut found) = found else { return Ok(None) };
             let id = InputId::new(found.text()?).map_err(|error| row::unreadable("an input", error))?;
             Ok(Some(id))
@@ -172,13 +230,14 @@ impl<B: Backend> Journal for SqlStore<B> {
 
     fn parked<'a>(
         &'a self,
+        agent: &'a AgentName,
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>> {
         self.run(async move {
-            let rows = self.0.read().await?.fetch(PARKED, values![user.map(UserId::as_str)]).await?;
+            let rows = self.0.fetch(PARKED, values![agent.as_str(), user.map(UserId::as_str)]).await?;
             let mut parked = Vec::with_capacity(rows.len());
             for mut columns in rows {
-                let key = row::conversation_key(columns.text()?, &columns.text()?)?;
+                let key = row::conversation_key(columns.text()?, columns.text()?, &columns.text()?)?;
                 let event = event(columns)?.read(&key)?;
                 parked.push((key, event));
             }
@@ -188,17 +247,52 @@ impl<B: Backend> Journal for SqlStore<B> {
     }
 }
 
-/// Accepts an input. The caller commits.
-async fn submit<C: Connection>(rows: &mut C, key: &ConversationKey, input: &Input) -> Result<(), Failure> {
+/// The events of a conversation and its inputs that were not taken, as they are stored.
+async fn stored<C: Connection>(
+    rows: &mut C,
+    key: &ConversationKey,
+) -> Result<(Vec<EventRow>, Vec<Columns>), Failure> {
+    let found = rows
+        .fetch_first(
+            "SELECT key FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
+            key_values![key],
+        )
+        .await?;
+    let Some(mut found) = found else { return Ok((Vec::new(), Vec::new())) };
+    let conversation = found.int()?;
+    Ok((events(rows, conversation, 0).await?, rows.fetch(INBOX, values![conversation]).await?))
+}
+
+/// Accepts an input, which is stored as `row`.
+async fn submit<C: Connection>(
+    rows: &mut C,
+    key: &ConversationKey,
+    input: &Input,
+    row: &InputRow,
+) -> Result<(), Failure> {
     let mut conversation = match conversation(rows, key).await? {
         Some(conversation) => conversation,
         None => create_conversation(rows, key, input.at).await?,
     };
-    let row = InputRow::of(input)?;
+    if accept(rows, &mut conversation, input, row, None).await? {
+        conversation.untaken += 1;
+        save_conversation(rows, &conversation).await?;
+    }
+    Ok(())
+}
+
+/// Puts an input into the inbox. `taken`: the place of the event that takes it at once. Returns `false` if it was there before.
+async fn accept<C: Connection>(
+    rows: &mut C,
+    conversation: &mut ConversationRow,
+    input: &Input,
+    row: &InputRow,
+    taken: Option<i64>,
+) -> Result<bool, Failure> {
     let inserted = rows
         .execute(
-            "INSERT INTO inbox (conversation, id, v, body, at, request_id, fingerprint, after_seq)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+            "INSERT INTO adjutant_inbox (conversation, id, v, body, at, request_id, fingerprint, after_seq, taken_seq)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
              ON CONFLICT (conversation, id) DO NOTHING",
             values![
                 conversation.key,
@@ -208,19 +302,125 @@ async fn submit<C: Connection>(rows: &mut C, key: &ConversationKey, input: &Inpu
                 &row.at,
                 row.request_id.as_deref(),
                 row.fingerprint.as_deref(),
-                conversation.next_seq - 1
+                conversation.next_seq - 1,
+                taken
             ],
         )
         .await?;
     if inserted == 0 {
-        return is_repeat(rows, conversation.key, &row).await;
+        is_repeat(rows, conversation.key, row).await?;
+        return Ok(false);
     }
-    conversation.untaken += 1;
     conversation.updated_at = conversation.updated_at.max(input.at);
     if conversation.title.is_empty() {
         conversation.title = adjutant_core::title(&input.body).unwrap_or_default();
     }
-    save_conversation(rows, &conversation).await
+    Ok(true)
+}
+
+/// A request to go on with a conversation, as it is stored.
+struct Beginning {
+    key: ConversationKey,
+    input: Option<(Input, InputRow)>,
+    turn: Vec<NewEvent>,
+    first: Option<NewEvent>,
+    worker: String,
+    lease: Duration,
+    known: Option<Known>,
+    content: LogContent,
+}
+
+/// The answer to it, as it is stored.
+enum BegunRows {
+    Nothing,
+    Elsewhere,
+    Claimed(Claim, NewerRows),
+    Started(NewerRows),
+}
+
+/// Accepts an input, claims the conversation, and starts the turn if there is nothing else to do.
+async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Result<BegunRows, Failure> {
+    let mut conversation = match (conversation(rows, &begin.key).await?, &begin.input) {
+        (Some(conversation), _) => conversation,
+        (None, Some((input, _))) => create_conversation(rows, &begin.key, input.at).await?,
+        (None, None) => return Ok(BegunRows::Nothing),
+    };
+    let now = rows.now().await?;
+    let claim = conversation.claim::<C>(&begin.worker, begin.lease, now);
+    let is_idle = conversation.untaken == 0 && conversation.status.turn.is_none();
+    let first = begin.first.as_ref().filter(|_| conversation.next_seq == 1);
+    let mut starts = claim.is_held() && is_idle && !begin.turn.is_empty();
+    let before = conversation.next_seq;
+    if let Some((input, row)) = &begin.input {
+        let taken = starts.then(|| before + i64::from(first.is_some()));
+        if accept(rows, &mut conversation, input, row, taken).await? {
+            conversation.untaken += i64::from(!starts);
+        } else {
+            // What it led to before is what it leads to.
+            starts = false;
+        }
+    }
+    if starts {
+        let events = first.into_iter().chain(&begin.turn);
+        write_events(rows, &begin.key, &mut conversation, events, begin.content).await?;
+    }
+    save_conversation(rows, &conversation).await?;
+    if !claim.is_held() {
+        return Ok(BegunRows::Elsewhere);
+    }
+    let newer = newer_rows(rows, &conversation, begin.known).await?;
+    Ok(if starts { BegunRows::Started(newer) } else { BegunRows::Claimed(claim, newer) })
+}
+
+/// What is newer than what somebody knows, as it is stored.
+struct NewerRows {
+    created_at: Timestamp,
+    after: i64,
+    events: Vec<EventRow>,
+    inbox: Vec<Columns>,
+}
+
+impl NewerRows {
+    fn read(self, key: &ConversationKey) -> Result<Newer, StoreError> {
+        Ok(Newer {
+            created_at: self.created_at,
+            after: u64::try_from(self.after).unwrap_or_default(),
+            events: self.events.into_iter().map(|event| event.read(key)).collect::<Result<_, _>>()?,
+            inbox: read_inbox(key, self.inbox)?,
+        })
+    }
+}
+
+async fn newer_rows<C: Connection>(
+    rows: &mut C,
+    conversation: &ConversationRow,
+    known: Option<Known>,
+) -> Result<NewerRows, Failure> {
+    let known = known.filter(|known| known.created_at == conversation.created_at);
+    let seq = known.and_then(|known| i64::try_from(known.seq).ok());
+    let after = seq.filter(|seq| *seq < conversation.next_seq).unwrap_or_default();
+    let is_new = after + 1 < conversation.next_seq;
+    let events = if is_new { events(rows, conversation.key, after).await? } else { Vec::new() };
+    // Those that wait for the end of the open turn are not counted.
+    let waits = conversation.untaken > 0 || conversation.status.turn.is_some();
+    let inbox = if waits { rows.fetch(INBOX, values![conversation.key]).await? } else { Vec::new() };
+    Ok(NewerRows { created_at: conversation.created_at, after, events, inbox })
+}
+
+fn read_inbox(key: &ConversationKey, inbox: Vec<Columns>) -> Result<Vec<Input>, StoreError> {
+    let read = |mut columns: Columns| {
+        let row = InputRow {
+            id: columns.text()?,
+            v: columns.int()?,
+            body: columns.text()?,
+            at: columns.text()?,
+            request_id: columns.maybe_text()?,
+            fingerprint: columns.maybe_text()?,
+            after: columns.maybe_int()?,
+        };
+        row.read(key)
+    };
+    inbox.into_iter().map(read).collect()
 }
 
 /// Fails with [`StoreError::Reused`] if the input of this id was made from another request.
@@ -228,7 +428,7 @@ async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRo
     let Some(fingerprint) = &row.fingerprint else { return Ok(()) };
     let known = rows
         .fetch_first(
-            "SELECT fingerprint FROM inbox WHERE conversation = $1 AND id = $2",
+            "SELECT fingerprint FROM adjutant_inbox WHERE conversation = $1 AND id = $2",
             values![conversation, &row.id],
         )
         .await?;
@@ -238,25 +438,69 @@ async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRo
     }
 }
 
-/// Adds events, takes their inputs, fills both logs. The caller commits; after an error it must not.
+/// An event and the row it is stored as. Its place in it is filled in when it is written.
+type NewEvent = (EventRow, Recorded);
+
+fn new_event(at: Timestamp, event: &Event) -> Result<NewEvent, StoreError> {
+    Ok((EventRow::of(0, at, event)?, Recorded { seq: 0, at, event: event.clone() }))
+}
+
+fn new_events(events: &[Recorded]) -> Result<Vec<NewEvent>, StoreError> {
+    let row = |recorded: &Recorded| {
+        let seq = i64::try_from(recorded.seq).map_err(|_| StoreError::Conflict)?;
+        Ok((EventRow::of(seq, recorded.at, &recorded.event)?, recorded.clone()))
+    };
+    events.iter().map(row).collect()
+}
+
+/// Adds events at the places they name, takes their inputs, fills both logs. The conversation is still to be saved.
 async fn append<C: Connection>(
     rows: &mut C,
     key: &ConversationKey,
-    next_seq: u64,
-    at: Timestamp,
-    events: &[Event],
+    events: &[NewEvent],
     content: LogContent,
-) -> Result<(), Failure> {
-    // A conversation that is not there was deleted, or is another user's: either way not this writer's any more.
+) -> Result<ConversationRow, Failure> {
+    // A conversation that is not there was deleted, or is another user's or agent's: either way not this writer's any more.
     let Some(mut conversation) = conversation(rows, key).await? else {
         return Err(StoreError::Conflict.into());
     };
-    if i64::try_from(next_seq) != Ok(conversation.next_seq) {
+    let places = conversation.next_seq..;
+    if places.zip(events).any(|(seq, (row, _))| row.seq != seq) {
         return Err(StoreError::Conflict.into());
     }
-    for event in events {
+    write_events(rows, key, &mut conversation, events.iter(), content).await?;
+    Ok(conversation)
+}
+
+/// Adds events, and gives the claim back unless inputs wait: those are returned then.
+async fn finish<C: Connection>(
+    rows: &mut C,
+    key: &ConversationKey,
+    worker: &str,
+    events: &[NewEvent],
+    content: LogContent,
+) -> Result<Option<Vec<Columns>>, Failure> {
+    let mut conversation = append(rows, key, events, content).await?;
+    let waits = conversation.untaken > 0;
+    if !waits && conversation.lease_by.as_deref() == Some(worker) {
+        (conversation.lease_by, conversation.lease_until) = (None, None);
+    }
+    save_conversation(rows, &conversation).await?;
+    if waits { Ok(Some(rows.fetch(INBOX, values![conversation.key]).await?)) } else { Ok(None) }
+}
+
+/// Writes events behind those there are, takes their inputs, and fills both logs.
+async fn write_events<'e, C: Connection>(
+    rows: &mut C,
+    key: &ConversationKey,
+    conversation: &mut ConversationRow,
+    events: impl Iterator<Item = &'e NewEvent> + Clone + Send,
+    content: LogContent,
+) -> Result<(), Failure> {
+    for (row, Recorded { event, .. }) in events.clone() {
         let seq = conversation.next_seq;
-        insert_event(rows, conversation.key, &EventRow::of(seq, at, event)?).await?;
+        insert_event(rows, conversation.key, seq, row).await?;
+        // The first event of a turn that is begun with its input takes it where it is accepted.
         if let Some(input) = event.takes_input()
             && take_input(rows, conversation.key, input, seq).await?
         {
@@ -265,101 +509,111 @@ async fn append<C: Connection>(
         match event {
             // While the turn waits, there is nothing to do with it.
             Event::InputQueued { .. } => conversation.untaken -= 1,
+            Event::TurnStarted { .. } => conversation.turns += 1,
             Event::TurnFinished { .. } => conversation.untaken = untaken(rows, conversation.key).await?,
             _ => {}
         }
-        log::follow(rows, conversation.key, key, at, event, content).await?;
         conversation.status.follow(seq, event);
         conversation.next_seq += 1;
     }
-    save_conversation(rows, &conversation).await
+    log::follow(rows, conversation.key, key, events.map(|(_, recorded)| recorded), content).await
 }
 
-async fn claim<B: Backend, C: Connection>(
-    backend: &B,
+async fn claim<C: Connection>(
     rows: &mut C,
     key: &ConversationKey,
     worker: &str,
     ttl: Duration,
 ) -> Result<Claim, Failure> {
-    let statement = locking!(
-        C,
-        "SELECT key, lease_by, lease_by, lease_until FROM conversation WHERE user_id = $1 AND id = $2"
-    );
-    let lease =
-        rows.fetch_first(statement, values![key.user.as_str(), &key.conversation.to_string()]).await?;
-    let Some(mut lease) = lease else { return Ok(Claim::Refused) };
-    let (conversation, now) = (lease.int()?, rows.now().await?);
-    let holder = lease.maybe_text()?;
-    if !is_free(backend, &mut lease, Some(worker), now)? {
-        return Ok(Claim::Refused);
+    let Some(mut conversation) = conversation(rows, key).await? else { return Ok(Claim::Refused) };
+    let now = rows.now().await?;
+    let claim = conversation.claim::<C>(worker, ttl, now);
+    if claim.is_held() {
+        save_conversation(rows, &conversation).await?;
     }
-    // A claim nobody could outwait ends with time itself.
-    let until = now.checked_add(ttl).unwrap_or(Timestamp::MAX);
-    rows.execute(
-        "UPDATE conversation SET lease_by = $1, lease_until = $2 WHERE key = $3",
-        values![worker, &row::time_text(until), conversation],
-    )
-    .await?;
-    let is_anothers = holder.is_some_and(|holder| holder != worker);
-    Ok(if is_anothers { Claim::TakenOver } else { Claim::Granted })
+    Ok(claim)
 }
 
-/// Those of the conversations that nobody alive has. The columns are `user_id`, `id`, `lease_by`, `lease_until`.
-async fn free<B: Backend, C: Connection>(
-    backend: &B,
-    rows: &mut C,
-    found: Vec<Columns>,
-) -> Result<Vec<ConversationKey>, Failure> {
+impl ConversationRow {
+    /// Claims it for a worker, unless another one alive has it.
+    fn claim<C: Connection>(&mut self, worker: &str, ttl: Duration, now: Timestamp) -> Claim {
+        let is_anothers = self.lease_by.as_ref().is_some_and(|holder| holder != worker);
+        let is_over = self.lease_until.is_none_or(|until| until <= now);
+        if is_anothers && !is_over && !self.lease_by.as_deref().is_some_and(C::is_gone) {
+            return Claim::Refused;
+        }
+        self.lease_by = Some(worker.to_owned());
+        // A claim nobody could outwait ends with time itself.
+        self.lease_until = Some(now.checked_add(ttl).unwrap_or(Timestamp::MAX));
+        if is_anothers { Claim::TakenOver } else { Claim::Granted }
+    }
+}
+
+/// Those of the conversations that nobody alive has. The columns are `agent`, `user_id`, `id`, `lease_by`, `lease_until`.
+async fn free<C: Connection>(rows: &mut C, found: Vec<Columns>) -> Result<Vec<ConversationKey>, Failure> {
     let now = rows.now().await?;
     let mut keys = Vec::new();
     for mut columns in found {
-        let (user, id) = (columns.text()?, columns.text()?);
-        if is_free(backend, &mut columns, None, now)? {
-            keys.push(row::conversation_key(user, &id)?);
+        let (agent, user, id) = (columns.text()?, columns.text()?, columns.text()?);
+        if is_free::<C>(&mut columns, None, now)? {
+            keys.push(row::conversation_key(agent, user, &id)?);
         }
     }
     Ok(keys)
 }
 
 /// Nobody alive has it, or `worker` itself does. The next two columns are `lease_by` and `lease_until`.
-pub(super) fn is_free<B: Backend>(
-    backend: &B,
+pub(super) fn is_free<C: Connection>(
     lease: &mut Columns,
     worker: Option<&str>,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     let (Some(by), Some(until)) = (lease.maybe_text()?, lease.maybe_text()?) else { return Ok(true) };
     let is_over = row::read_time(&until, "the end of a claim")? <= now;
-    Ok(worker == Some(by.as_str()) || is_over || backend.is_gone(&by))
+    Ok(worker == Some(by.as_str()) || is_over || C::is_gone(&by))
 }
+
+/// A conversation of a user.
+macro_rules! conversation {
+    ($rest:literal) => {
+        concat!(
+            "SELECT key, title, created_at, updated_at, next_seq, untaken, turns, turn, parked_seq, waiting,
+             lease_by, lease_until FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
+            $rest
+        )
+    };
+}
+const CONVERSATION: &str = conversation!("");
+const CONVERSATION_LOCKED: &str = conversation!(" FOR UPDATE");
 
 /// The conversation as it is, locked until the end of the transaction.
 async fn conversation<C: Connection>(
     rows: &mut C,
     key: &ConversationKey,
 ) -> Result<Option<ConversationRow>, Failure> {
-    let statement = locking!(
-        C,
-        "SELECT key, title, updated_at, next_seq, untaken, turn, parked_seq, waiting
-         FROM conversation WHERE user_id = $1 AND id = $2"
-    );
-    let found =
-        rows.fetch_first(statement, values![key.user.as_str(), &key.conversation.to_string()]).await?;
-    let Some(mut columns) = found else { return Ok(None) };
+    let statement = if C::LOCKS_ROWS { CONVERSATION_LOCKED } else { CONVERSATION };
+    let found = rows.fetch_first(statement, key_values![key]).await?;
+    Ok(found.map(|columns| read_conversation(columns, key)).transpose()?)
+}
+
+fn read_conversation(mut columns: Columns, key: &ConversationKey) -> Result<ConversationRow, StoreError> {
     let what = format!("conversation {}", key.conversation);
-    Ok(Some(ConversationRow {
+    Ok(ConversationRow {
         key: columns.int()?,
         title: columns.text()?,
+        created_at: row::read_time(&columns.text()?, &what)?,
         updated_at: row::read_time(&columns.text()?, &what)?,
         next_seq: columns.int()?,
         untaken: columns.int()?,
+        turns: columns.int()?,
         status: Status {
             turn: columns.maybe_text()?,
             parked_seq: columns.maybe_int()?,
             waiting: row::read_waiting(&columns.text()?, &what)?,
         },
-    }))
+        lease_by: columns.maybe_text()?,
+        lease_until: columns.maybe_text()?.map(|until| row::read_time(&until, &what)).transpose()?,
+    })
 }
 
 /// Makes a conversation. Somebody else may have been quicker: then it is theirs that is returned.
@@ -368,20 +622,24 @@ async fn create_conversation<C: Connection>(
     key: &ConversationKey,
     at: Timestamp,
 ) -> Result<ConversationRow, Failure> {
-    rows.execute(
-        "INSERT INTO conversation (user_id, id, title, created_at, updated_at) VALUES ($1, $2, '', $3, $3)
-         ON CONFLICT (user_id, id) DO NOTHING",
-        values![key.user.as_str(), &key.conversation.to_string(), &row::time_text(at)],
-    )
-    .await?;
-    // It can only be gone if it was deleted in this very moment.
-    conversation(rows, key).await?.ok_or_else(|| StoreError::Conflict.into())
+    let created = rows
+        .fetch_first(
+            "INSERT INTO adjutant_conversation (agent, user_id, id, title, created_at, updated_at)
+             VALUES ($1, $2, $3, '', $4, $4) ON CONFLICT (agent, user_id, id) DO NOTHING RETURNING key",
+            key_values![key, &row::time_text(at)],
+        )
+        .await?;
+    match created {
+        Some(mut columns) => Ok(ConversationRow::new(columns.int()?, at)),
+        // It can only be gone if it was deleted in this very moment.
+        None => conversation(rows, key).await?.ok_or_else(|| StoreError::Conflict.into()),
+    }
 }
 
 async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -> Result<(), Failure> {
     rows.execute(
-        "UPDATE conversation SET title = $1, updated_at = $2, next_seq = $3, untaken = $4, turn = $5, parked_seq = $6,
-         waiting = $7, wake_at = $8 WHERE key = $9",
+        "UPDATE adjutant_conversation SET title = $1, updated_at = $2, next_seq = $3, untaken = $4, turn = $5, parked_seq = $6,
+         waiting = $7, wake_at = $8, lease_by = $9, lease_until = $10, turns = $11 WHERE key = $12",
         values![
             &row.title,
             &row::time_text(row.updated_at),
@@ -391,6 +649,9 @@ async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -
             row.status.parked_seq,
             &row::waiting_text(&row.status)?,
             row.status.wake_at().map(row::time_text).as_deref(),
+            row.lease_by.as_deref(),
+            row.lease_until.map(row::time_text).as_deref(),
+            row.turns,
             row.key
         ],
     )
@@ -402,7 +663,7 @@ async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -
 async fn untaken<C: Connection>(rows: &mut C, conversation: i64) -> Result<i64, Failure> {
     let counted = rows
         .fetch_first(
-            "SELECT count(*) FROM inbox WHERE conversation = $1 AND taken_seq IS NULL",
+            "SELECT count(*) FROM adjutant_inbox WHERE conversation = $1 AND taken_seq IS NULL",
             values![conversation],
         )
         .await?;
@@ -418,7 +679,7 @@ async fn take_input<C: Connection>(
 ) -> Result<bool, Failure> {
     let taken = rows
         .execute(
-            "UPDATE inbox SET taken_seq = $1 WHERE conversation = $2 AND id = $3 AND taken_seq IS NULL",
+            "UPDATE adjutant_inbox SET taken_seq = $1 WHERE conversation = $2 AND id = $3 AND taken_seq IS NULL",
             values![seq, conversation, input.as_str()],
         )
         .await?;
@@ -426,11 +687,16 @@ async fn take_input<C: Connection>(
 }
 
 /// Fails with [`StoreError::Conflict`] if the place is taken or the step has an event of this kind.
-async fn insert_event<C: Connection>(rows: &mut C, conversation: i64, row: &EventRow) -> Result<(), Failure> {
+async fn insert_event<C: Connection>(
+    rows: &mut C,
+    conversation: i64,
+    seq: i64,
+    row: &EventRow,
+) -> Result<(), Failure> {
     let blob = row.blob();
     if let Some((hash, body)) = &blob {
         rows.execute(
-            "INSERT INTO blob (conversation, hash, body) VALUES ($1, $2, $3)
+            "INSERT INTO adjutant_blob (conversation, hash, body) VALUES ($1, $2, $3)
              ON CONFLICT (conversation, hash) DO NOTHING",
             values![conversation, hash, *body],
         )
@@ -441,11 +707,11 @@ async fn insert_event<C: Connection>(rows: &mut C, conversation: i64, row: &Even
         None => (None, row.body.as_str()),
     };
     rows.execute(
-        "INSERT INTO event (conversation, seq, v, kind, turn, step, body, at, blob)
+        "INSERT INTO adjutant_event (conversation, seq, v, kind, turn, step, body, at, blob)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         values![
             conversation,
-            row.seq,
+            seq,
             row.v,
             &row.kind,
             row.turn.as_deref(),
@@ -459,14 +725,18 @@ async fn insert_event<C: Connection>(rows: &mut C, conversation: i64, row: &Even
     Ok(())
 }
 
-/// The events of a conversation in order, as they are stored.
-pub(super) async fn events<C: Connection>(rows: &mut C, conversation: i64) -> Result<Vec<EventRow>, Failure> {
+/// The events of a conversation behind a place, in order, as they are stored.
+pub(super) async fn events<C: Connection>(
+    rows: &mut C,
+    conversation: i64,
+    after: i64,
+) -> Result<Vec<EventRow>, Failure> {
     let events = rows
         .fetch(
             "SELECT seq, v, kind, turn, step, COALESCE(blob.body, event.body), at
-             FROM event LEFT JOIN blob ON blob.conversation = event.conversation AND blob.hash = event.blob
-             WHERE event.conversation = $1 ORDER BY seq",
-            values![conversation],
+             FROM adjutant_event AS event LEFT JOIN adjutant_blob AS blob ON blob.conversation = event.conversation AND blob.hash = event.blob
+             WHERE event.conversation = $1 AND seq > $2 ORDER BY seq",
+            values![conversation, after],
         )
         .await?;
     Ok(events.into_iter().map(event).collect::<Result<_, _>>()?)

@@ -2,10 +2,9 @@
 
 use adjutant_core::port::{LogStore, StoreError};
 use adjutant_core::{
-    BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, LogContent, ToolInvocationRecord,
-    TurnId, UserId,
+    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, LogContent, Recorded,
+    ToolInvocationRecord, TurnId, UserId,
 };
-use jiff::Timestamp;
 
 use super::{Backend, Columns, Connection, Failure, SqlStore, values};
 use crate::row::{self, DecisionRow, InvocationRow};
@@ -14,10 +13,10 @@ use crate::row::{self, DecisionRow, InvocationRow};
 macro_rules! select_decisions {
     ($rest:literal) => {
         concat!(
-            "SELECT id, conversation_id, user_id, request_id, started_at, ended_at, message, message_chars, intent, kind, outcome,
+            "SELECT id, agent, version, conversation_id, user_id, request_id, started_at, ended_at, message, message_chars, intent, kind, outcome,
              content, model_provider, model_name, model_calls, iterations, input_tokens, output_tokens, cached_tokens,
              thinking_tokens, cost_usd, cache_written_tokens, notices, model_ms, tool_ms, total_ms, error_code,
-             raw_response FROM decision ",
+             raw_response FROM adjutant_decision AS decision ",
             $rest
         )
     };
@@ -29,11 +28,12 @@ pub(crate) const DECISIONS: &str = select_decisions!(
      AND (CAST($3 AS TEXT) IS NULL OR conversation_id = $3)
      AND (CAST($4 AS TEXT) IS NULL OR started_at >= $4)
      AND (CAST($5 AS TEXT) IS NULL OR started_at < $5)
-     AND (CAST($6 AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM tool_invocation
+     AND (CAST($6 AS TEXT) IS NULL OR EXISTS (SELECT 1 FROM adjutant_tool_invocation AS tool_invocation
           WHERE tool_invocation.user_id = decision.user_id
           AND tool_invocation.decision = decision.id AND tool = $6))
      AND (CAST($7 AS TEXT) IS NULL OR (started_at, id) < ($7, $8))
-     ORDER BY started_at DESC, id DESC LIMIT $9"
+     AND (CAST($9 AS TEXT) IS NULL OR agent = $9)
+     ORDER BY started_at DESC, id DESC LIMIT $10"
 );
 
 impl<B: Backend> LogStore for SqlStore<B> {
@@ -53,8 +53,6 @@ impl<B: Backend> LogStore for SqlStore<B> {
             let (after_at, after_id) = row::cursor_texts(filter.after);
             let rows = self
                 .0
-                .read()
-                .await?
                 .fetch(
                     DECISIONS,
                     values![
@@ -66,6 +64,7 @@ impl<B: Backend> LogStore for SqlStore<B> {
                         filter.tool.as_deref(),
                         after_at.as_deref(),
                         after_id.as_deref(),
+                        filter.agent.as_ref().map(AgentName::as_str),
                         filter.limit.map_or(i64::MAX, i64::from)
                     ],
                 )
@@ -84,7 +83,8 @@ impl<B: Backend> LogStore for SqlStore<B> {
         id: TurnId,
     ) -> BoxFuture<'a, Result<Option<DecisionRecord>, StoreError>> {
         self.run(async move {
-            let row = decision(&mut *self.0.read().await?, user, id).await?;
+            let data = (user.clone(), id);
+            let row = self.0.read(data, |rows, (user, id)| Box::pin(decision(rows, user, *id))).await?;
             Ok(row.map(DecisionRow::read).transpose()?)
         })
     }
@@ -95,12 +95,8 @@ impl<B: Backend> LogStore for SqlStore<B> {
         decision: TurnId,
     ) -> BoxFuture<'a, Result<Vec<ToolInvocationRecord>, StoreError>> {
         self.run(async move {
-            let rows = self
-                .0
-                .read()
-                .await?
-                .fetch(
-                    "SELECT id, decision, tool, arguments, success, data, error, ms, attempt, at FROM tool_invocation
+            let rows = self.0.fetch(
+                    "SELECT id, decision, tool, arguments, success, data, error, ms, attempt, at FROM adjutant_tool_invocation
                      WHERE user_id = $1 AND decision = $2 ORDER BY number",
                     values![user.as_str(), &decision.to_string()],
                 )
@@ -126,31 +122,61 @@ impl<B: Backend> LogStore for SqlStore<B> {
     }
 }
 
-/// Writes into both logs what an event says.
-pub(super) async fn follow<C: Connection>(
+/// Writes into both logs what events say that are written together: each row once.
+pub(super) async fn follow<'e, C: Connection>(
     rows: &mut C,
     conversation: i64,
     key: &ConversationKey,
-    at: Timestamp,
-    event: &Event,
+    events: impl Iterator<Item = &'e Recorded> + Send,
     content: LogContent,
 ) -> Result<(), Failure> {
-    if let Some(decision) = DecisionRecord::open(key, at, event, content) {
-        insert_decision(rows, conversation, &DecisionRow::of(&decision)?).await?;
-    } else if let Some(turn) = event.turn().filter(|_| DecisionRecord::is_changed_by(event))
-        && let Some(row) = decision(rows, &key.user, turn).await?
-    {
-        let before = row.read()?;
-        let mut decision = before.clone();
-        decision.apply(at, event, content);
-        if decision != before {
-            update_decision(rows, &DecisionRow::of(&decision)?).await?;
+    let mut current: Option<Changed> = None;
+    for Recorded { at, event, .. } in events {
+        if let Some(decision) = DecisionRecord::open(key, *at, event, content) {
+            write_decision(rows, conversation, current.take()).await?;
+            current = Some(Changed { before: None, decision });
+        } else if let Some(turn) = event.turn().filter(|_| DecisionRecord::is_changed_by(event)) {
+            if current.as_ref().is_none_or(|current| current.decision.id != turn) {
+                write_decision(rows, conversation, current.take()).await?;
+                let known = decision(rows, &key.user, turn).await?.map(DecisionRow::read).transpose()?;
+                current = known.map(|known| Changed { before: Some(known.clone()), decision: known });
+            }
+            if let Some(current) = &mut current {
+                current.decision.apply(*at, event, content);
+            }
+        }
+        if let Some(invocation) = ToolInvocationRecord::of(*at, event, content) {
+            insert_invocation(rows, Some(conversation), &key.user, &InvocationRow::of(&invocation)?).await?;
         }
     }
-    if let Some(invocation) = ToolInvocationRecord::of(at, event, content) {
-        insert_invocation(rows, Some(conversation), &key.user, &InvocationRow::of(&invocation)?).await?;
+    write_decision(rows, conversation, current).await
+}
+
+/// A decision, and as it is stored. `None`: it is not stored yet.
+struct Changed {
+    before: Option<DecisionRecord>,
+    decision: DecisionRecord,
+}
+
+async fn write_decision<C: Connection>(
+    rows: &mut C,
+    conversation: i64,
+    changed: Option<Changed>,
+) -> Result<(), Failure> {
+    let Some(Changed { before, decision }) = changed else { return Ok(()) };
+    match before {
+        Some(before) if before == decision => Ok(()),
+        Some(_) => update_decision(rows, &DecisionRow::of(&decision)?).await,
+        None => {
+            let opened = DecisionRow::of(&decision)?;
+            insert_decision(rows, conversation, &opened).await?;
+            // What happened since it was opened is no part of the first statement.
+            match decision.model_calls > 0 || decision.outcome.is_some() || decision.tool_ms > 0 {
+                true => update_decision(rows, &opened).await,
+                false => Ok(()),
+            }
+        }
     }
-    Ok(())
 }
 
 async fn decision<C: Connection>(
@@ -173,9 +199,9 @@ async fn insert_decision<C: Connection>(
     row: &DecisionRow,
 ) -> Result<(), Failure> {
     rows.execute(
-        "INSERT INTO decision (conversation, conversation_id, user_id, id, started_at, message, message_chars,
-         model_provider, model_name, request_id, model_calls, iterations, model_ms, tool_ms)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, 0, 0, 0)",
+        "INSERT INTO adjutant_decision (conversation, conversation_id, user_id, id, started_at, message, message_chars,
+         model_provider, model_name, request_id, agent, version, model_calls, iterations, model_ms, tool_ms)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 0, 0, 0)",
         values![
             conversation,
             &row.conversation_id,
@@ -186,7 +212,9 @@ async fn insert_decision<C: Connection>(
             row.message_chars,
             &row.model_provider,
             &row.model_name,
-            row.request_id.as_deref()
+            row.request_id.as_deref(),
+            &row.agent,
+            row.version.as_deref()
         ],
     )
     .await?;
@@ -197,7 +225,7 @@ async fn insert_decision<C: Connection>(
 /// Writes what an open decision may still change.
 async fn update_decision<C: Connection>(rows: &mut C, row: &DecisionRow) -> Result<(), Failure> {
     rows.execute(
-        "UPDATE decision SET ended_at = $1, intent = $2, kind = $3, outcome = $4, content = $5, model_calls = $6,
+        "UPDATE adjutant_decision SET ended_at = $1, intent = $2, kind = $3, outcome = $4, content = $5, model_calls = $6,
          iterations = $7, input_tokens = $8, output_tokens = $9, cached_tokens = $10, thinking_tokens = $11,
          cost_usd = $12, cache_written_tokens = $13, notices = $14, model_ms = $15, tool_ms = $16, total_ms = $17,
          error_code = $18, raw_response = $19 WHERE user_id = $20 AND id = $21",
@@ -237,9 +265,9 @@ async fn insert_invocation<C: Connection>(
     row: &InvocationRow,
 ) -> Result<(), Failure> {
     rows.execute(
-        "INSERT INTO tool_invocation (conversation, user_id, decision, id, tool, arguments, success, data, error, ms,
+        "INSERT INTO adjutant_tool_invocation (conversation, user_id, decision, id, tool, arguments, success, data, error, ms,
          attempt, at)
-         VALUES (coalesce($1, (SELECT conversation FROM decision WHERE user_id = $2 AND id = $3)), $2, $3, $4, $5, $6,
+         VALUES (coalesce($1, (SELECT conversation FROM adjutant_decision WHERE user_id = $2 AND id = $3)), $2, $3, $4, $5, $6,
          $7, $8, $9, $10, $11, $12)
          ON CONFLICT (user_id, decision, id) DO NOTHING",
         values![
@@ -264,6 +292,8 @@ async fn insert_invocation<C: Connection>(
 fn decision_row(mut columns: Columns) -> Result<DecisionRow, StoreError> {
     Ok(DecisionRow {
         id: columns.text()?,
+        agent: columns.text()?,
+        version: columns.maybe_text()?,
         conversation_id: columns.text()?,
         user_id: columns.text()?,
         request_id: columns.maybe_text()?,

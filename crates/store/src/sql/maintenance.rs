@@ -24,55 +24,20 @@ pub struct About {
 const RECOVERY: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// Conversations that are removed in one transaction, so that others wait for moments only.
-const BATCH: i64 = 100;
+const BATCH: u64 = 100;
 
 impl<B: Backend> Maintenance for SqlStore<B> {
     fn status(&self) -> BoxFuture<'_, Result<DatabaseStatus, StoreError>> {
         self.run(async move {
+            let stored = self.0.read((), |rows, ()| Box::pin(stored(rows))).await?;
             let about = self.0.about().await?;
-            let mut rows = self.0.read().await?;
-            let mut numbers = rows
-                .fetch(
-                    "SELECT CAST(coalesce(max(version), 0) AS BIGINT), (SELECT count(*) FROM conversation WHERE unsettled = 1),
-                     (SELECT count(*) FROM conversation WHERE parked_seq IS NOT NULL),
-                     (SELECT min(created_at) FROM conversation), (SELECT max(updated_at) FROM conversation)
-                     FROM _sqlx_migrations",
-                    &[],
-                )
-                .await?;
-            let Some(mut numbers) = numbers.pop() else { return Ok(status(about)) };
-            let time = |text: Option<String>| -> Result<Option<Timestamp>, StoreError> {
-                text.map(|text| row::read_time(&text, "the time of a conversation")).transpose()
-            };
-            let mut status = DatabaseStatus {
-                schema_version: count(numbers.int()?),
-                unsettled: count(numbers.int()?),
-                waiting: count(numbers.int()?),
-                oldest: time(numbers.maybe_text()?)?,
-                newest: time(numbers.maybe_text()?)?,
-                ..status(about)
-            };
-            let tables = rows
-                .fetch(
-                    "SELECT 'task', count(*) FROM task
-                     UNION ALL SELECT 'conversation', count(*) FROM conversation
-                     UNION ALL SELECT 'inbox', count(*) FROM inbox
-                     UNION ALL SELECT 'event', count(*) FROM event
-                     UNION ALL SELECT 'blob', count(*) FROM blob
-                     UNION ALL SELECT 'decision', count(*) FROM decision
-                     UNION ALL SELECT 'tool_invocation', count(*) FROM tool_invocation
-                     UNION ALL SELECT 'applied_change', count(*) FROM applied_change
-                     UNION ALL SELECT 'budget', count(*) FROM budget
-                     UNION ALL SELECT 'reservation', count(*) FROM reservation
-                     UNION ALL SELECT 'memory_change', count(*) FROM memory_change
-                     UNION ALL SELECT 'token', count(*) FROM token",
-                    &[],
-                )
-                .await?;
-            for mut table in tables {
-                status.tables.push(TableRows { name: table.text()?, rows: count(table.int()?) });
-            }
-            Ok(status)
+            Ok(DatabaseStatus {
+                place: about.place,
+                product: about.product,
+                journal_mode: about.journal_mode,
+                bytes: about.bytes,
+                ..stored
+            })
         })
     }
 
@@ -94,10 +59,10 @@ impl<B: Backend> Maintenance for SqlStore<B> {
 
     fn users(&self) -> BoxFuture<'_, Result<Vec<UserId>, StoreError>> {
         self.run(async move {
-            let mut rows = self.0.read().await?;
-            let names = rows
+            let names = self
+                .0
                 .fetch(
-                    "SELECT user_id FROM task UNION SELECT user_id FROM conversation UNION SELECT user_id FROM memory_change",
+                    "SELECT user_id FROM adjutant_task UNION SELECT user_id FROM adjutant_conversation UNION SELECT user_id FROM adjutant_memory_change",
                     &[],
                 )
                 .await?;
@@ -119,22 +84,76 @@ impl<B: Backend> Maintenance for SqlStore<B> {
     fn remove_older_than(&self, before: Timestamp) -> BoxFuture<'_, Result<Removed, StoreError>> {
         self.run(async move {
             let mut removed = Removed::default();
-            while remove_conversations(&*self.0, before, &mut removed).await? == BATCH {}
-            let mut rows = self.0.write().await?;
-            remove_others(&mut *rows, before, &mut removed).await?;
-            rows.commit().await?;
-            Ok(removed)
+            loop {
+                let gone = self
+                    .0
+                    .write(before, |rows, before| Box::pin(remove_conversations(rows, *before)))
+                    .await?;
+                removed.conversations += gone.conversations;
+                removed.events += gone.events;
+                if gone.conversations < BATCH {
+                    break;
+                }
+            }
+            let others = self.0.write(before, |rows, before| Box::pin(remove_others(rows, *before))).await?;
+            Ok(Removed { conversations: removed.conversations, events: removed.events, ..others })
         })
     }
 }
 
-fn status(about: About) -> DatabaseStatus {
+/// What the rows say about the database.
+async fn stored<C: Connection>(rows: &mut C) -> Result<DatabaseStatus, Failure> {
+    let mut numbers = rows
+        .fetch(
+            "SELECT CAST(coalesce(max(version), 0) AS BIGINT), (SELECT count(*) FROM adjutant_conversation WHERE unsettled = 1),
+             (SELECT count(*) FROM adjutant_conversation WHERE parked_seq IS NOT NULL),
+             (SELECT min(created_at) FROM adjutant_conversation), (SELECT max(updated_at) FROM adjutant_conversation)
+             FROM adjutant_migration",
+            &[],
+        )
+        .await?;
+    let Some(mut numbers) = numbers.pop() else { return Ok(status()) };
+    let time = |text: Option<String>| -> Result<Option<Timestamp>, StoreError> {
+        text.map(|text| row::read_time(&text, "the time of a conversation")).transpose()
+    };
+    let mut status = DatabaseStatus {
+        schema_version: count(numbers.int()?),
+        unsettled: count(numbers.int()?),
+        waiting: count(numbers.int()?),
+        oldest: time(numbers.maybe_text()?)?,
+        newest: time(numbers.maybe_text()?)?,
+        ..status()
+    };
+    let tables = rows
+        .fetch(
+            "SELECT 'task', count(*) FROM adjutant_task
+             UNION ALL SELECT 'conversation', count(*) FROM adjutant_conversation
+             UNION ALL SELECT 'inbox', count(*) FROM adjutant_inbox
+             UNION ALL SELECT 'event', count(*) FROM adjutant_event
+             UNION ALL SELECT 'blob', count(*) FROM adjutant_blob
+             UNION ALL SELECT 'decision', count(*) FROM adjutant_decision
+             UNION ALL SELECT 'tool_invocation', count(*) FROM adjutant_tool_invocation
+             UNION ALL SELECT 'applied_change', count(*) FROM adjutant_applied_change
+             UNION ALL SELECT 'budget', count(*) FROM adjutant_budget
+             UNION ALL SELECT 'reservation', count(*) FROM adjutant_reservation
+             UNION ALL SELECT 'memory_change', count(*) FROM adjutant_memory_change
+             UNION ALL SELECT 'token', count(*) FROM adjutant_token",
+            &[],
+        )
+        .await?;
+    for mut table in tables {
+        status.tables.push(TableRows { name: table.text()?, rows: count(table.int()?) });
+    }
+    Ok(status)
+}
+
+fn status() -> DatabaseStatus {
     DatabaseStatus {
-        place: about.place,
-        product: about.product,
+        place: String::new(),
+        product: String::new(),
         schema_version: 0,
-        journal_mode: about.journal_mode,
-        bytes: about.bytes,
+        journal_mode: None,
+        bytes: 0,
         tables: Vec::new(),
         unsettled: 0,
         waiting: 0,
@@ -148,55 +167,48 @@ pub(crate) fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
-/// Removes some of the conversations that are old and settled; how many. What is theirs goes with them.
-async fn remove_conversations<B: Backend>(
-    backend: &B,
-    before: Timestamp,
-    removed: &mut Removed,
-) -> Result<i64, Failure> {
-    let mut rows = backend.write().await?;
+/// Removes some of the conversations that are old and settled. What is theirs goes with them.
+async fn remove_conversations<C: Connection>(rows: &mut C, before: Timestamp) -> Result<Removed, Failure> {
     // Said again outside of the selection: an input may have been accepted meanwhile.
     let gone = rows
         .fetch(
-            "DELETE FROM conversation WHERE untaken = 0 AND turn IS NULL AND key IN (
-               SELECT key FROM conversation WHERE updated_at < $1 AND untaken = 0 AND turn IS NULL
-               AND NOT EXISTS (SELECT 1 FROM event WHERE event.conversation = conversation.key AND event.at >= $1)
+            "DELETE FROM adjutant_conversation AS conversation WHERE untaken = 0 AND turn IS NULL AND key IN (
+               SELECT key FROM adjutant_conversation AS conversation WHERE updated_at < $1 AND untaken = 0 AND turn IS NULL
+               AND NOT EXISTS (SELECT 1 FROM adjutant_event AS event WHERE event.conversation = conversation.key AND event.at >= $1)
                AND NOT EXISTS (
-                 SELECT 1 FROM event AS doubt WHERE doubt.conversation = conversation.key AND doubt.kind = 'call_in_doubt'
+                 SELECT 1 FROM adjutant_event AS doubt WHERE doubt.conversation = conversation.key AND doubt.kind = 'call_in_doubt'
                  AND NOT EXISTS (
-                   SELECT 1 FROM event AS known WHERE known.conversation = doubt.conversation
+                   SELECT 1 FROM adjutant_event AS known WHERE known.conversation = doubt.conversation
                    AND known.kind = 'doubt_resolved' AND known.step = doubt.step))
                ORDER BY key LIMIT $2)
              RETURNING next_seq",
-            values![&row::time_text(before), BATCH],
+            values![&row::time_text(before), BATCH.cast_signed()],
         )
         .await?;
-    rows.commit().await?;
-    let mut conversations = 0;
+    let mut removed = Removed::default();
     for mut columns in gone {
-        conversations += 1;
         removed.conversations += 1;
         removed.events += count(columns.int()? - 1);
     }
-    Ok(conversations)
+    Ok(removed)
 }
 
-async fn remove_others<C: Connection>(
-    rows: &mut C,
-    before: Timestamp,
-    removed: &mut Removed,
-) -> Result<(), Failure> {
+async fn remove_others<C: Connection>(rows: &mut C, before: Timestamp) -> Result<Removed, Failure> {
+    let mut removed = Removed::default();
     let now = rows.now().await?;
     let before = before.min(now);
     let until = row::time_text(before);
     removed.invocations += rows
-        .execute("DELETE FROM tool_invocation WHERE conversation IS NULL AND at < $1", values![&until])
+        .execute(
+            "DELETE FROM adjutant_tool_invocation WHERE conversation IS NULL AND at < $1",
+            values![&until],
+        )
         .await?;
     let forgotten = row::time_text(before.min(now.checked_sub(RECOVERY).unwrap_or(Timestamp::MIN)));
     removed.changes += rows
         .execute(
-            "DELETE FROM applied_change WHERE at < $1 AND NOT EXISTS (
-               SELECT 1 FROM conversation WHERE conversation.user_id = applied_change.user_id
+            "DELETE FROM adjutant_applied_change AS applied_change WHERE at < $1 AND NOT EXISTS (
+               SELECT 1 FROM adjutant_conversation AS conversation WHERE conversation.user_id = applied_change.user_id
                AND (conversation.turn IS NOT NULL OR conversation.untaken > 0))",
             values![&forgotten],
         )
@@ -204,8 +216,8 @@ async fn remove_others<C: Connection>(
     // A change that made the present words of a fact stays: it is why the fact is there.
     removed.memory_changes += rows
         .execute(
-            "DELETE FROM memory_change WHERE at < $1 AND (after_hash IS NULL OR state IN ('undone', 'void')
-               OR EXISTS (SELECT 1 FROM memory_change AS later WHERE later.scope = memory_change.scope
+            "DELETE FROM adjutant_memory_change AS memory_change WHERE at < $1 AND (after_hash IS NULL OR state IN ('undone', 'void')
+               OR EXISTS (SELECT 1 FROM adjutant_memory_change AS later WHERE later.scope = memory_change.scope
                  AND later.before_hash = memory_change.after_hash AND later.seq > memory_change.seq
                  AND later.state NOT IN ('undone', 'void')))",
             values![&forgotten],
@@ -214,8 +226,8 @@ async fn remove_others<C: Connection>(
     // A day is text that begins as its times do, and today is not over.
     let day = until.get(..10).unwrap_or_default();
     removed.budget_days +=
-        rows.execute("DELETE FROM budget WHERE day < $1 AND user_id <> ''", values![day]).await?;
-    rows.execute("DELETE FROM budget WHERE day < $1", values![day]).await?;
-    rows.execute("DELETE FROM reservation WHERE until < $1", values![&until]).await?;
-    Ok(())
+        rows.execute("DELETE FROM adjutant_budget WHERE day < $1 AND user_id <> ''", values![day]).await?;
+    rows.execute("DELETE FROM adjutant_budget WHERE day < $1", values![day]).await?;
+    rows.execute("DELETE FROM adjutant_reservation WHERE until < $1", values![&until]).await?;
+    Ok(removed)
 }

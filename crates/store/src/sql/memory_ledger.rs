@@ -3,7 +3,7 @@
 use adjutant_core::port::{MemoryLedger, StoreError};
 use adjutant_core::{BoxFuture, IdempotencyKey, MemoryChange, MemoryScope};
 
-use super::{Backend, Columns, Connection as _, SqlStore, Value, values};
+use super::{Backend, Columns, SqlStore, Value, values};
 use crate::row::{self, MemoryRow};
 
 impl<B: Backend> MemoryLedger for SqlStore<B> {
@@ -14,9 +14,8 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
             let row = MemoryRow::of(change)?;
-            let mut rows = self.0.write().await?;
-            rows.execute(
-                "INSERT INTO memory_change
+            self.0.execute(
+                "INSERT INTO adjutant_memory_change
                    (scope, user_id, vault, id, at, call_key, state, before_hash, after_hash, v, body)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
                  ON CONFLICT (scope, id) DO UPDATE SET at = excluded.at, call_key = excluded.call_key,
@@ -37,7 +36,7 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
                 ],
             )
             .await?;
-            Ok(rows.commit().await?)
+            Ok(())
         })
     }
 
@@ -49,10 +48,8 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
         self.run(async move {
             let found = self
                 .0
-                .read()
-                .await?
                 .fetch_first(
-                    "SELECT id, v, body FROM memory_change WHERE scope = $1 AND call_key = $2
+                    "SELECT id, v, body FROM adjutant_memory_change WHERE scope = $1 AND call_key = $2
                      ORDER BY seq DESC LIMIT 1",
                     values![&row::scope_hash(scope), key.as_str()],
                 )
@@ -68,7 +65,7 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Vec<MemoryChange>, StoreError>> {
         let values = [row::scope_hash(scope), row::hash(text)];
         self.changes(
-            "SELECT id, v, body FROM memory_change
+            "SELECT id, v, body FROM adjutant_memory_change
              WHERE scope = $1 AND (before_hash = $2 OR after_hash = $2) ORDER BY seq",
             values,
             None,
@@ -82,7 +79,7 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Vec<MemoryChange>, StoreError>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.changes(
-            "SELECT id, v, body FROM memory_change WHERE scope = $1 ORDER BY seq DESC LIMIT $2",
+            "SELECT id, v, body FROM adjutant_memory_change WHERE scope = $1 ORDER BY seq DESC LIMIT $2",
             [row::scope_hash(scope)],
             Some(limit),
         )
@@ -100,7 +97,7 @@ impl<B: Backend> SqlStore<B> {
         self.run(async move {
             let mut values: Vec<Value<'_>> = texts.iter().map(Value::from).collect();
             values.extend(limit.map(Value::from));
-            let rows = self.0.read().await?.fetch(statement, &values).await?;
+            let rows = self.0.fetch(statement, &values).await?;
             let mut changes = Vec::with_capacity(rows.len());
             for columns in rows {
                 changes.push(change(columns)?);

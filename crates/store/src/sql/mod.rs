@@ -1,6 +1,6 @@
 //! What every SQL database is asked, written once: the statements, and a store over them.
 //!
-//! A backend gives connections, transactions, the words of its errors, and whether a claim still holds. Statements are in
+//! A backend runs what it is given inside a transaction, and has the words of its errors. Statements are in
 //! the dialect that SQLite and PostgreSQL share: `$1` parameters, `ON CONFLICT`, `RETURNING`. Columns are text, 64-bit
 //! integers and doubles; times are text (see [`crate::row`]).
 
@@ -11,16 +11,17 @@ pub(crate) mod journal;
 pub(crate) mod log;
 mod maintenance;
 mod memory_ledger;
+pub(crate) mod migrate;
 mod task;
 mod token;
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::path::Path;
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{BoxFuture, LogContent};
 use jiff::Timestamp;
-use sqlx::{ColumnIndex, Database, Decode, Row, Transaction, Type, TypeInfo as _, ValueRef as _};
 
 use crate::row;
 pub(crate) use maintenance::{About, count};
@@ -28,13 +29,33 @@ pub(crate) use maintenance::{About, count};
 /// Why a transaction was given up: what the database said, or what we found.
 #[derive(Debug)]
 pub enum Failure {
-    Sql(sqlx::Error),
+    #[cfg(feature = "postgres")]
+    Postgres(sqlx::Error),
+    #[cfg(feature = "sqlite")]
+    Sqlite(rusqlite::Error),
     Store(StoreError),
 }
 
+impl Failure {
+    /// Work that ended with a panic.
+    pub(crate) fn panicked() -> Self {
+        let message =
+            "a defect of this program ended what was asked of it; nothing of it was kept".to_owned();
+        Self::Store(StoreError::Unusable { message })
+    }
+}
+
+#[cfg(feature = "postgres")]
 impl From<sqlx::Error> for Failure {
     fn from(error: sqlx::Error) -> Self {
-        Self::Sql(error)
+        Self::Postgres(error)
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
     }
 }
 
@@ -51,16 +72,29 @@ pub(crate) fn placed(error: StoreError, place: &dyn std::fmt::Display) -> StoreE
             StoreError::Unreadable { message: format!("{place}: {message}") }
         }
         StoreError::Unusable { message } => StoreError::Unusable { message: format!("{place}: {message}") },
+        StoreError::Unavailable { message } => {
+            StoreError::Unavailable { message: format!("{place}: {message}") }
+        }
         other => other,
     }
 }
 
 /// A parameter of a statement. It has its type even where it is NULL: PostgreSQL wants to know.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Value<'a> {
     Int(Option<i64>),
     Real(Option<f64>),
-    Text(Option<&'a str>),
+    Text(Option<Cow<'a, str>>),
+}
+
+impl Value<'_> {
+    fn to_static(&self) -> Value<'static> {
+        match self {
+            Self::Int(value) => Value::Int(*value),
+            Self::Real(value) => Value::Real(*value),
+            Self::Text(value) => Value::Text(value.as_deref().map(|text| Cow::Owned(text.to_owned()))),
+        }
+    }
 }
 
 impl From<i64> for Value<'_> {
@@ -83,19 +117,19 @@ impl From<Option<f64>> for Value<'_> {
 
 impl<'a> From<&'a str> for Value<'a> {
     fn from(value: &'a str) -> Self {
-        Self::Text(Some(value))
+        Self::Text(Some(Cow::Borrowed(value)))
     }
 }
 
 impl<'a> From<&'a String> for Value<'a> {
     fn from(value: &'a String) -> Self {
-        Self::Text(Some(value))
+        Self::Text(Some(Cow::Borrowed(value)))
     }
 }
 
 impl<'a> From<Option<&'a str>> for Value<'a> {
     fn from(value: Option<&'a str>) -> Self {
-        Self::Text(value)
+        Self::Text(value.map(Cow::Borrowed))
     }
 }
 
@@ -105,9 +139,22 @@ macro_rules! values {
 }
 use values;
 
+/// The parameters `$1` to `$3` that name a conversation: agent, user and id. Others follow.
+macro_rules! key_values {
+    ($key:expr $(, $value:expr)* $(,)?) => {
+        &[
+            $crate::sql::Value::from($key.agent.as_str()),
+            $crate::sql::Value::from($key.user.as_str()),
+            $crate::sql::Value::from(&$key.conversation.to_string()),
+            $($crate::sql::Value::from($value)),*
+        ]
+    };
+}
+use key_values;
+
 /// A column of a row.
 #[derive(Debug, Clone, PartialEq)]
-enum Cell {
+pub(crate) enum Cell {
     Null,
     Int(i64),
     Real(f64),
@@ -119,32 +166,15 @@ enum Cell {
 pub struct Columns(std::vec::IntoIter<Cell>);
 
 impl Columns {
-    /// The columns of a row, whose database calls its integers and its doubles so; everything else is text.
-    pub fn of<'r, R>(row: &'r R, integer: &str, real: &str) -> Result<Self, sqlx::Error>
-    where
-        R: Row,
-        usize: ColumnIndex<R>,
-        i64: Decode<'r, R::Database> + Type<R::Database>,
-        f64: Decode<'r, R::Database> + Type<R::Database>,
-        String: Decode<'r, R::Database> + Type<R::Database>,
-    {
-        let cells = (0..row.len()).map(|at| {
-            let value = row.try_get_raw(at)?;
-            Ok(match (value.is_null(), value.type_info().name()) {
-                (true, _) => Cell::Null,
-                (false, name) if name == integer => Cell::Int(row.try_get(at)?),
-                (false, name) if name == real => Cell::Real(row.try_get(at)?),
-                (false, _) => Cell::Text(row.try_get(at)?),
-            })
-        });
-        Ok(Self(cells.collect::<Result<Vec<_>, sqlx::Error>>()?.into_iter()))
+    pub(crate) fn new(cells: Vec<Cell>) -> Self {
+        Self(cells.into_iter())
     }
 
-    fn int(&mut self) -> Result<i64, StoreError> {
+    pub(crate) fn int(&mut self) -> Result<i64, StoreError> {
         self.maybe_int()?.ok_or_else(|| unexpected(&Cell::Null))
     }
 
-    fn maybe_int(&mut self) -> Result<Option<i64>, StoreError> {
+    pub(crate) fn maybe_int(&mut self) -> Result<Option<i64>, StoreError> {
         match self.next() {
             Cell::Null => Ok(None),
             Cell::Int(value) => Ok(Some(value)),
@@ -152,7 +182,7 @@ impl Columns {
         }
     }
 
-    fn maybe_real(&mut self) -> Result<Option<f64>, StoreError> {
+    pub(crate) fn maybe_real(&mut self) -> Result<Option<f64>, StoreError> {
         match self.next() {
             Cell::Null => Ok(None),
             Cell::Real(value) => Ok(Some(value)),
@@ -160,11 +190,11 @@ impl Columns {
         }
     }
 
-    fn text(&mut self) -> Result<String, StoreError> {
+    pub(crate) fn text(&mut self) -> Result<String, StoreError> {
         self.maybe_text()?.ok_or_else(|| unexpected(&Cell::Null))
     }
 
-    fn maybe_text(&mut self) -> Result<Option<String>, StoreError> {
+    pub(crate) fn maybe_text(&mut self) -> Result<Option<String>, StoreError> {
         match self.next() {
             Cell::Null => Ok(None),
             Cell::Text(value) => Ok(Some(value)),
@@ -209,8 +239,17 @@ pub trait Connection: Send {
         async move { Ok(self.fetch(statement, values).await?.into_iter().next()) }
     }
 
+    /// Carries out several statements that have no parameters.
+    fn script(&mut self, statements: &'static str) -> impl Future<Output = Result<(), Failure>> + Send;
+
     /// What time it is for whoever shares this database.
     fn now(&mut self) -> impl Future<Output = Result<Timestamp, Failure>> + Send;
+
+    /// Lets the transaction end without its changes, although the work in it succeeds.
+    fn undo(&mut self);
+
+    /// Whether the worker of a claim certainly does not run any more, whatever its claim says.
+    fn is_gone(worker: &str) -> bool;
 }
 
 /// A statement that locks the rows it reads where somebody else may write beside it.
@@ -225,18 +264,69 @@ macro_rules! locking {
 }
 use locking;
 
+/// Work inside one transaction: a function of the connection and of data that it owns. So it can be done by another thread
+/// or task, after its caller has gone away, and a second time.
+pub(crate) type Work<C, D, T> = for<'a> fn(&'a mut C, &'a D) -> BoxFuture<'a, Result<T, Failure>>;
+
 /// A database that keeps a store.
 pub trait Backend: Send + Sync + 'static {
-    type Database: Database<Connection: Connection>;
+    type Connection: Connection;
 
-    /// A transaction for changes. Rolled back unless committed.
-    fn write(&self) -> impl Future<Output = Result<Transaction<'static, Self::Database>, Failure>> + Send;
+    /// Does work in a transaction for changes. They are kept if it succeeds and does not [undo](Connection::undo) them.
+    ///
+    /// Work that has begun ends, whether or not somebody still waits for what comes out of it. It may be done twice: what
+    /// the first time did is undone before.
+    fn write<D, T>(
+        &self,
+        data: D,
+        work: Work<Self::Connection, D, T>,
+    ) -> impl Future<Output = Result<T, Failure>> + Send
+    where
+        D: Send + Sync + 'static,
+        T: Send + 'static;
 
-    /// A transaction that sees one state of everything.
-    fn read(&self) -> impl Future<Output = Result<Transaction<'static, Self::Database>, Failure>> + Send;
+    /// Does work in a transaction that sees one state of everything.
+    fn read<D, T>(
+        &self,
+        data: D,
+        work: Work<Self::Connection, D, T>,
+    ) -> impl Future<Output = Result<T, Failure>> + Send
+    where
+        D: Send + Sync + 'static,
+        T: Send + 'static;
 
-    /// Whether the worker of a claim certainly does not run any more, whatever its claim says.
-    fn is_gone(&self, worker: &str) -> bool;
+    /// Carries out a single statement; returns how many rows it changed.
+    fn execute(
+        &self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<u64, Failure>> + Send {
+        self.write((statement, to_static(values)), |rows, (statement, values)| {
+            Box::pin(rows.execute(statement, values))
+        })
+    }
+
+    /// Carries out a single statement that answers with rows and changes nothing.
+    fn fetch(
+        &self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<Vec<Columns>, Failure>> + Send {
+        self.read((statement, to_static(values)), |rows, (statement, values)| {
+            Box::pin(rows.fetch(statement, values))
+        })
+    }
+
+    /// The same for at most one row.
+    fn fetch_first(
+        &self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<Option<Columns>, Failure>> + Send {
+        self.read((statement, to_static(values)), |rows, (statement, values)| {
+            Box::pin(rows.fetch_first(statement, values))
+        })
+    }
 
     /// What the database says of itself.
     fn about(&self) -> impl Future<Output = Result<About, Failure>> + Send;
@@ -249,6 +339,10 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Gives what went wrong its words.
     fn explain(&self, failure: Failure) -> StoreError;
+}
+
+fn to_static(values: &[Value<'_>]) -> Vec<Value<'static>> {
+    values.iter().map(Value::to_static).collect()
 }
 
 /// Tasks, conversations, journal and logs in one SQL database. A clone is the same store.

@@ -17,10 +17,10 @@ impl<B: Backend> TaskStore for SqlStore<B> {
         key: Option<&'a IdempotencyKey>,
     ) -> BoxFuture<'a, Result<TaskChanged, StoreError>> {
         self.run(async move {
-            let mut rows = self.0.write().await?;
-            let outcome = apply(&mut *rows, user, change, key).await?;
-            rows.commit().await?;
-            Ok(outcome)
+            let data = (user.clone(), change.clone(), key.cloned());
+            self.0
+                .write(data, |rows, (user, change, key)| Box::pin(apply(rows, user, change, key.as_ref())))
+                .await
         })
     }
 
@@ -32,10 +32,8 @@ impl<B: Backend> TaskStore for SqlStore<B> {
         self.run(async move {
             let rows = self
                 .0
-                .read()
-                .await?
                 .fetch(
-                    "SELECT id, description, created_at, updated_at, completed_at FROM task
+                    "SELECT id, description, created_at, updated_at, completed_at FROM adjutant_task
                      WHERE user_id = $1 ORDER BY id",
                     values![user.as_str()],
                 )
@@ -52,11 +50,11 @@ impl<B: Backend> TaskStore for SqlStore<B> {
     }
 
     fn get<'a>(&'a self, user: &'a UserId, id: TaskId) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
-        self.run(async move { find(&mut *self.0.read().await?, user, id).await })
+        self.run(self.0.read((user.clone(), id), |rows, (user, id)| Box::pin(find(rows, user, *id))))
     }
 }
 
-/// Carries out one change, once per key. The caller commits.
+/// Carries out one change, once per key.
 async fn apply<C: Connection>(
     rows: &mut C,
     user: &UserId,
@@ -97,7 +95,7 @@ async fn apply<C: Connection>(
         TaskChange::Delete { id } => match find(rows, user, *id).await? {
             Some(task) => {
                 rows.execute(
-                    "DELETE FROM task WHERE user_id = $1 AND id = $2",
+                    "DELETE FROM adjutant_task WHERE user_id = $1 AND id = $2",
                     values![user.as_str(), TaskRow::of(&task).id],
                 )
                 .await?;
@@ -108,7 +106,7 @@ async fn apply<C: Connection>(
     };
     if let Some(key) = key {
         rows.execute(
-            "INSERT INTO applied_change (user_id, key, outcome, at) VALUES ($1, $2, $3, $4)",
+            "INSERT INTO adjutant_applied_change (user_id, key, outcome, at) VALUES ($1, $2, $3, $4)",
             values![user.as_str(), key.as_str(), &row::outcome_text(&outcome)?, &row::time_text(now)],
         )
         .await?;
@@ -133,7 +131,7 @@ fn new(user: &UserId, id: TaskId, description: &TaskDescription, now: Timestamp)
 async fn take_turns<C: Connection>(rows: &mut C, user: &UserId) -> Result<(), Failure> {
     if C::LOCKS_ROWS {
         rows.execute(
-            "INSERT INTO task_counter (user_id, last_id) VALUES ($1, 0)
+            "INSERT INTO adjutant_task_counter AS task_counter (user_id, last_id) VALUES ($1, 0)
              ON CONFLICT (user_id) DO UPDATE SET last_id = task_counter.last_id",
             values![user.as_str()],
         )
@@ -150,7 +148,7 @@ async fn outcome<C: Connection>(
 ) -> Result<Option<TaskChanged>, Failure> {
     let kept = rows
         .fetch_first(
-            "SELECT outcome FROM applied_change WHERE user_id = $1 AND key = $2",
+            "SELECT outcome FROM adjutant_applied_change WHERE user_id = $1 AND key = $2",
             values![user.as_str(), key.as_str()],
         )
         .await?;
@@ -162,7 +160,7 @@ async fn outcome<C: Connection>(
 async fn new_id<C: Connection>(rows: &mut C, user: &UserId) -> Result<TaskId, Failure> {
     let counted = rows
         .fetch_first(
-            "INSERT INTO task_counter (user_id, last_id) VALUES ($1, 1)
+            "INSERT INTO adjutant_task_counter AS task_counter (user_id, last_id) VALUES ($1, 1)
              ON CONFLICT (user_id) DO UPDATE SET last_id = task_counter.last_id + 1 RETURNING last_id",
             values![user.as_str()],
         )
@@ -177,7 +175,7 @@ async fn find<C: Connection>(rows: &mut C, user: &UserId, id: TaskId) -> Result<
     let Ok(id) = i64::try_from(id.get()) else { return Ok(None) };
     let columns = rows
         .fetch_first(
-            "SELECT id, description, created_at, updated_at, completed_at FROM task WHERE user_id = $1 AND id = $2",
+            "SELECT id, description, created_at, updated_at, completed_at FROM adjutant_task WHERE user_id = $1 AND id = $2",
             values![user.as_str(), id],
         )
         .await?;
@@ -188,7 +186,7 @@ async fn find<C: Connection>(rows: &mut C, user: &UserId, id: TaskId) -> Result<
 async fn write<C: Connection>(rows: &mut C, task: &Task) -> Result<(), Failure> {
     let row = TaskRow::of(task);
     rows.execute(
-        "INSERT INTO task (user_id, id, description, created_at, updated_at, completed_at)
+        "INSERT INTO adjutant_task (user_id, id, description, created_at, updated_at, completed_at)
          VALUES ($1, $2, $3, $4, $5, $6)
          ON CONFLICT (user_id, id) DO UPDATE SET description = excluded.description,
            updated_at = excluded.updated_at, completed_at = excluded.completed_at",

@@ -4,7 +4,7 @@ use adjutant_core::port::{StoreError, TokenRecord, TokenStore};
 use adjutant_core::{BoxFuture, UserId};
 use jiff::Timestamp;
 
-use super::{Backend, Columns, Connection as _, SqlStore, values};
+use super::{Backend, Columns, Connection, Failure, SqlStore, values};
 use crate::row;
 
 impl<B: Backend> TokenStore for SqlStore<B> {
@@ -15,19 +15,13 @@ impl<B: Backend> TokenStore for SqlStore<B> {
         digest: &'a [u8; 32],
     ) -> BoxFuture<'a, Result<TokenRecord, StoreError>> {
         self.run(async move {
-            let mut rows = self.0.write().await?;
-            let created_at = rows.now().await?;
             let digest = row::hex(digest);
             // The digest tells nothing about the secret, and its beginning tells tokens apart.
             let id = digest[..12].to_owned();
-            rows.execute(
-                "INSERT INTO token (id, digest, user_id, name, created_at) VALUES ($1, $2, $3, $4, $5)",
-                values![&id, &digest, user.as_str(), name, &row::time_text(created_at)],
-            )
-            .await?;
-            rows.commit().await?;
-            let (user, name) = (user.clone(), name.to_owned());
-            Ok(TokenRecord { id, user, name, created_at, revoked_at: None })
+            let data = (id, digest, user.clone(), name.to_owned());
+            self.0
+                .write(data, |rows, (id, digest, user, name)| Box::pin(create(rows, id, digest, user, name)))
+                .await
         })
     }
 
@@ -35,10 +29,8 @@ impl<B: Backend> TokenStore for SqlStore<B> {
         self.run(async move {
             let found = self
                 .0
-                .read()
-                .await?
                 .fetch_first(
-                    "SELECT user_id FROM token WHERE digest = $1 AND revoked_at IS NULL",
+                    "SELECT user_id FROM adjutant_token WHERE digest = $1 AND revoked_at IS NULL",
                     values![&row::hex(digest)],
                 )
                 .await?;
@@ -52,10 +44,8 @@ impl<B: Backend> TokenStore for SqlStore<B> {
         self.run(async move {
             let rows = self
                 .0
-                .read()
-                .await?
                 .fetch(
-                    "SELECT id, user_id, name, created_at, revoked_at FROM token
+                    "SELECT id, user_id, name, created_at, revoked_at FROM adjutant_token
                      WHERE (CAST($1 AS TEXT) IS NULL OR user_id = $1) ORDER BY created_at, id",
                     values![user.map(UserId::as_str)],
                 )
@@ -69,19 +59,36 @@ impl<B: Backend> TokenStore for SqlStore<B> {
     }
 
     fn revoke_token<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.run(async move {
-            let mut rows = self.0.write().await?;
-            let now = rows.now().await?;
-            let revoked = rows
-                .execute(
-                    "UPDATE token SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL",
-                    values![&row::time_text(now), id],
-                )
-                .await?;
-            rows.commit().await?;
-            Ok(revoked > 0)
-        })
+        self.run(async move { self.0.write(id.to_owned(), |rows, id| Box::pin(revoke(rows, id))).await })
     }
+}
+
+async fn create<C: Connection>(
+    rows: &mut C,
+    id: &str,
+    digest: &str,
+    user: &UserId,
+    name: &str,
+) -> Result<TokenRecord, Failure> {
+    let created_at = rows.now().await?;
+    rows.execute(
+        "INSERT INTO adjutant_token (id, digest, user_id, name, created_at) VALUES ($1, $2, $3, $4, $5)",
+        values![id, digest, user.as_str(), name, &row::time_text(created_at)],
+    )
+    .await?;
+    let (id, user, name) = (id.to_owned(), user.clone(), name.to_owned());
+    Ok(TokenRecord { id, user, name, created_at, revoked_at: None })
+}
+
+async fn revoke<C: Connection>(rows: &mut C, id: &str) -> Result<bool, Failure> {
+    let now = rows.now().await?;
+    let revoked = rows
+        .execute(
+            "UPDATE adjutant_token SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL",
+            values![&row::time_text(now), id],
+        )
+        .await?;
+    Ok(revoked > 0)
 }
 
 fn token(mut columns: Columns) -> Result<TokenRecord, StoreError> {

@@ -6,32 +6,34 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use adjutant_core::port::StoreError;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode};
-use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
+use rusqlite::Connection;
 
 use super::error;
+use super::open::{self, How};
 use crate::sql::Failure;
 
 /// At most so many damages of one kind are told.
 const DAMAGES_MAX: usize = 100;
 
 /// What SQLite finds wrong with a database: pages, indices, and rows that refer to what is not there.
-pub(super) async fn damages(connection: &mut SqliteConnection) -> Result<Vec<String>, Failure> {
-    let found: Vec<(String,)> =
-        sqlx::query_as("PRAGMA integrity_check(100)").fetch_all(&mut *connection).await?;
-    let mut damages: Vec<String> =
-        found.into_iter().map(|(damage,)| damage).filter(|damage| damage != "ok").collect();
-    let lost: Vec<(String, Option<i64>, String, i64)> =
-        sqlx::query_as("PRAGMA foreign_key_check").fetch_all(&mut *connection).await?;
-    damages.extend(lost.into_iter().take(DAMAGES_MAX).map(|(table, row, parent, _)| {
+pub(super) fn damages(connection: &Connection) -> Result<Vec<String>, Failure> {
+    let mut check = connection.prepare("PRAGMA integrity_check(100)")?;
+    let found = check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    let mut damages: Vec<String> = found.into_iter().filter(|damage| damage != "ok").collect();
+    let mut check = connection.prepare("PRAGMA foreign_key_check")?;
+    let lost = check.query_map([], |row| {
+        let (table, row, parent): (String, Option<i64>, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
         let row = row.map_or_else(|| "a row".to_owned(), |row| format!("row {row}"));
-        format!("{row} of {table} refers to a row of {parent} that is not there")
-    }));
+        Ok(format!("{row} of {table} refers to a row of {parent} that is not there"))
+    })?;
+    for damage in lost.take(DAMAGES_MAX) {
+        damages.push(damage?);
+    }
     Ok(damages)
 }
 
 /// Writes a copy that is whole and sound, or nothing. What is there already is left alone.
-pub(super) async fn write(from: &SqliteConnectOptions, to: &Path) -> Result<(), Failure> {
+pub(super) fn write(from: &How, to: &Path) -> Result<(), Failure> {
     let about_copy =
         |failure: Failure| Failure::Store(error::at(failure, &format!("the copy {}", to.display())));
     let to = std::path::absolute(to).map_err(|error| unusable(to, error))?;
@@ -41,11 +43,10 @@ pub(super) async fn write(from: &SqliteConnectOptions, to: &Path) -> Result<(), 
     let partial = Partial::create(&to)?;
     let name = partial.path.to_str().ok_or_else(|| unusable(&to, "SQLite takes only names in Unicode"))?;
     // A connection of its own: those that read may write nowhere, and others wait for the one that writes.
-    let mut source = from.connect().await?;
-    let copied = sqlx::query("VACUUM INTO ?1").bind(name).execute(&mut source).await;
-    source.close().await?;
-    copied.map_err(|error| about_copy(error.into()))?;
-    let found = sound(&partial.path).await.map_err(about_copy)?;
+    let source = from.connect()?;
+    source.execute("VACUUM INTO ?1", [name]).map_err(|error| about_copy(error.into()))?;
+    drop(source);
+    let found = sound(&partial.path).map_err(about_copy)?;
     if let Some(damage) = found.first() {
         let message = format!("the copy {} is not sound, so there is none: {damage}", to.display());
         return Err(StoreError::Unreadable { message }.into());
@@ -55,17 +56,12 @@ pub(super) async fn write(from: &SqliteConnectOptions, to: &Path) -> Result<(), 
 }
 
 /// Looks at a copy, and makes it a database that is read beside a writer, as ours are.
-async fn sound(path: &Path) -> Result<Vec<String>, Failure> {
-    let options = SqliteConnectOptions::new().filename(path).journal_mode(SqliteJournalMode::Wal);
-    let mut copy = options.connect().await?;
-    let found = async {
-        // Fails unless it has our tables.
-        sqlx::query("SELECT max(version) FROM _sqlx_migrations").fetch_one(&mut copy).await?;
-        damages(&mut copy).await
-    };
-    let found = found.await;
-    copy.close().await?;
-    found
+fn sound(path: &Path) -> Result<Vec<String>, Failure> {
+    let copy = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    open::write_ahead(&copy)?;
+    // Fails unless it has our tables.
+    copy.query_row("SELECT max(version) FROM adjutant_migration", [], |_| Ok(()))?;
+    damages(&copy)
 }
 
 /// A file that is not whole yet. Removed when dropped.

@@ -1,13 +1,17 @@
 //! One SQLite file: the default, no set-up. SQLite is built in.
 //!
-//! WAL with `synchronous=FULL`: what is confirmed survives a power failure. One connection writes, a few read.
+//! WAL with `synchronous=FULL`: what is confirmed survives a power failure. One connection writes, on a thread of its own
+//! that commits together what waits together; a few read. SQLite writes the log back into the file by itself.
 //! Several processes may use one file on one machine; not over a network file system (sqlite.org/wal.html).
 
 mod backup;
+mod connection;
 mod error;
 mod open;
+mod readers;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,13 +20,13 @@ use std::time::Duration;
 
 use adjutant_core::LogContent;
 use adjutant_core::port::StoreError;
-use jiff::Timestamp;
-use sqlx::sqlite::SqliteArguments;
-use sqlx::{Sqlite, SqliteConnection, Transaction};
+use tokio::task::spawn_blocking;
 
-use crate::sql::{About, Backend, Columns, Connection, Failure, SqlStore, Value, count};
-use crate::worker;
-use open::Pools;
+use crate::sql::{About, Backend, Failure, SqlStore, Work, count};
+use connection::Rows;
+use open::How;
+use readers::Readers;
+use writer::Writer;
 
 /// Tasks, conversations, journal and logs in one SQLite database. A clone is the same store.
 pub type Store = SqlStore<SqliteFile>;
@@ -31,7 +35,11 @@ pub type Store = SqlStore<SqliteFile>;
 #[derive(Debug)]
 pub struct SqliteFile {
     place: Place,
-    pools: Pools,
+    /// How to get to the file, and the connections that read it. A database in memory exists once per connection: there is
+    /// only the one that writes.
+    file: Option<(How, Readers)>,
+    // Closed last, so that it is the one that tidies up.
+    writer: Writer,
 }
 
 #[derive(Debug)]
@@ -76,14 +84,24 @@ impl Store {
     }
 
     async fn with(place: Place, busy_timeout: Duration) -> Result<Self, StoreError> {
-        let pools = match &place {
-            Place::File(path) => open::file(path, busy_timeout).await,
-            Place::Memory => open::memory().await,
-        };
-        match pools {
-            Ok(pools) => Ok(Self(Arc::new(SqliteFile { place, pools }), LogContent::Full)),
-            Err(failure) => Err(error::at(failure, &place)),
-        }
+        let opened = spawn_blocking(move || {
+            let opened = match &place {
+                Place::File(path) => open::file(path, busy_timeout).map(|(rows, how)| (rows, Some(how))),
+                Place::Memory => open::memory().map(|rows| (rows, None)),
+            };
+            let store = opened.and_then(|(rows, how)| {
+                let file = how.map(|how| (how.clone(), Readers::new(how)));
+                Ok((file, Writer::start(rows)?))
+            });
+            match store {
+                Ok((file, writer)) => Ok(SqliteFile { place, file, writer }),
+                Err(failure) => Err(error::at(failure, &place)),
+            }
+        });
+        let file = opened.await.unwrap_or_else(|_| {
+            Err(StoreError::Unavailable { message: "the database was not opened: try again".to_owned() })
+        });
+        Ok(Self(Arc::new(file?), LogContent::Full))
     }
 
     /// The file; `None`: the database is in memory.
@@ -98,41 +116,58 @@ impl Store {
     /// The version of the SQLite that is built in, such as `3.51.3`.
     #[must_use]
     pub fn version(&self) -> String {
-        self.0.pools.version.clone()
+        rusqlite::version().to_owned()
     }
 
     /// Waits for what is running, writes the WAL back into the file and closes it, for every clone. Nothing is lost
     /// without it.
     pub async fn close(&self) {
-        self.0.pools.readers.close().await;
-        self.0.pools.writer.close().await;
+        if let Some((_, readers)) = &self.0.file {
+            readers.close().await;
+        }
+        self.0.writer.close().await;
+    }
+}
+
+impl SqliteFile {
+    /// Does something with a connection outside of a transaction.
+    async fn visit<T: Send + 'static>(
+        &self,
+        visit: impl FnOnce(&mut Rows) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        match &self.file {
+            Some((_, readers)) => readers.visit(visit).await,
+            None => self.writer.visit(visit).await,
+        }
     }
 }
 
 impl Backend for SqliteFile {
-    type Database = Sqlite;
+    type Connection = Rows;
 
-    /// Nobody else writes beside it.
-    async fn write(&self) -> Result<Transaction<'static, Sqlite>, Failure> {
-        Ok(self.pools.writer.begin_with("BEGIN IMMEDIATE").await?)
+    async fn write<D, T>(&self, data: D, work: Work<Rows, D, T>) -> Result<T, Failure>
+    where
+        D: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        self.writer.write(data, work).await
     }
 
-    async fn read(&self) -> Result<Transaction<'static, Sqlite>, Failure> {
-        Ok(self.pools.readers.begin().await?)
-    }
-
-    /// All workers of a file are on this machine, so a dead one is known at once.
-    fn is_gone(&self, worker: &str) -> bool {
-        worker::is_gone(worker)
+    async fn read<D, T>(&self, data: D, work: Work<Rows, D, T>) -> Result<T, Failure>
+    where
+        D: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        self.visit(move |rows| rows.read(&data, work)).await
     }
 
     async fn about(&self) -> Result<About, Failure> {
-        let mut connection = self.pools.readers.acquire().await?;
-        let (mode,): (String,) = sqlx::query_as("PRAGMA journal_mode").fetch_one(&mut *connection).await?;
-        let (bytes,): (i64,) =
-            sqlx::query_as("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
-                .fetch_one(&mut *connection)
-                .await?;
+        let asked = self.visit(|rows| {
+            let mode = rows.connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0))?;
+            let size = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
+            Ok((mode, rows.connection.query_row(size, [], |row| row.get::<_, i64>(0))?))
+        });
+        let (mode, bytes) = asked.await?;
         let beside = |ending: &str| match &self.place {
             Place::File(path) => {
                 let mut name = path.clone().into_os_string();
@@ -143,15 +178,15 @@ impl Backend for SqliteFile {
         };
         Ok(About {
             place: self.place.to_string(),
-            product: format!("SQLite {}", self.pools.version),
+            product: format!("SQLite {}", rusqlite::version()),
             journal_mode: Some(mode),
             bytes: count(bytes) + beside("-wal"),
         })
     }
 
     async fn verify(&self) -> Result<Vec<String>, Failure> {
-        let mut connection = self.pools.readers.acquire().await?;
-        match backup::damages(&mut connection).await.map_err(|failure| self.explain(failure)) {
+        let found = self.visit(|rows| backup::damages(&rows.connection)).await;
+        match found.map_err(|failure| self.explain(failure)) {
             // So damaged that SQLite cannot even say where.
             Err(StoreError::Unreadable { message }) => Ok(vec![message]),
             found => Ok(found?),
@@ -159,50 +194,15 @@ impl Backend for SqliteFile {
     }
 
     async fn backup(&self, to: &Path) -> Result<(), Failure> {
-        match &self.place {
-            Place::File(_) => backup::write(&self.pools.writer.connect_options(), to).await,
-            Place::Memory => {
-                let message = "it is gone with this process and cannot be copied to a file".to_owned();
-                Err(StoreError::Unusable { message }.into())
-            }
-        }
+        let Some((how, _)) = &self.file else {
+            let message = "it is gone with this process and cannot be copied to a file".to_owned();
+            return Err(StoreError::Unusable { message }.into());
+        };
+        let (how, to) = (how.clone(), to.to_owned());
+        spawn_blocking(move || backup::write(&how, &to)).await.unwrap_or_else(|_| Err(Failure::panicked()))
     }
 
     fn explain(&self, failure: Failure) -> StoreError {
         error::at(failure, &self.place)
     }
-}
-
-impl Connection for SqliteConnection {
-    const LOCKS_ROWS: bool = false;
-
-    async fn execute(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
-        Ok(query(statement, values).execute(self).await?.rows_affected())
-    }
-
-    async fn fetch(
-        &mut self,
-        statement: &'static str,
-        values: &[Value<'_>],
-    ) -> Result<Vec<Columns>, Failure> {
-        let rows = query(statement, values).fetch_all(self).await?;
-        rows.iter().map(|row| Ok(Columns::of(row, "INTEGER", "REAL")?)).collect()
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "a store does I/O, and these ports have no clock")]
-    async fn now(&mut self) -> Result<Timestamp, Failure> {
-        Ok(Timestamp::now())
-    }
-}
-
-fn query<'q>(
-    statement: &'static str,
-    values: &[Value<'q>],
-) -> sqlx::query::Query<'q, Sqlite, SqliteArguments> {
-    let query = sqlx::query(statement);
-    values.iter().fold(query, |query, value| match *value {
-        Value::Int(value) => query.bind(value),
-        Value::Real(value) => query.bind(value),
-        Value::Text(value) => query.bind(value),
-    })
 }

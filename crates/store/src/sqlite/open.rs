@@ -1,100 +1,128 @@
 //! Finding or making the database file, and bringing its schema up to date.
 
-use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use adjutant_core::port::StoreError;
-use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions as _, Connection as _, SqlStr, SqliteConnection, SqlitePool};
+use rusqlite::{Connection, OpenFlags};
 
+use super::connection::{Rows, at_once};
 use super::error;
 use crate::sql::Failure;
+use crate::sql::migrate::{self, Dialect, Migrations};
 
 /// How long one process waits for another's transaction.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Connections that only read. Each is a thread.
-const READERS: u32 = 4;
-
 /// 'ADJT', as the first migration writes it.
 const APPLICATION_ID: i64 = 0x4144_4a54;
 
-const MIGRATIONS: &[(i64, &str, &str)] = &[
-    (1, "initial", include_str!("migrations/0001_initial.sql")),
-    (2, "cost", include_str!("migrations/0002_cost.sql")),
-    (3, "token", include_str!("migrations/0003_token.sql")),
-    (4, "blob", include_str!("migrations/0004_blob.sql")),
-    (5, "budget", include_str!("migrations/0005_budget.sql")),
-    (6, "trace", include_str!("migrations/0006_trace.sql")),
-    (7, "memory", include_str!("migrations/0007_memory.sql")),
-    (8, "fingerprint", include_str!("migrations/0008_fingerprint.sql")),
-];
+pub(super) const MIGRATIONS: Migrations = Migrations {
+    first: &[
+        (1, "initial", include_str!("migrations/0001_initial.sql")),
+        (2, "cost", include_str!("migrations/0002_cost.sql")),
+        (3, "token", include_str!("migrations/0003_token.sql")),
+        (4, "blob", include_str!("migrations/0004_blob.sql")),
+        (5, "budget", include_str!("migrations/0005_budget.sql")),
+        (6, "trace", include_str!("migrations/0006_trace.sql")),
+        (7, "memory", include_str!("migrations/0007_memory.sql")),
+        (8, "fingerprint", include_str!("migrations/0008_fingerprint.sql")),
+    ],
+    prefix: (9, "agent", include_str!("migrations/0009_agent.sql")),
+    schema: include_str!("migrations/schema.sql"),
+    since: &[],
+};
 
-/// The connections of a store.
-#[derive(Debug)]
-pub(super) struct Pools {
-    /// One connection: SQLite has one writer at a time anyway, and here it waits fairly.
-    pub(super) writer: SqlitePool,
-    /// The same as `writer` for a database in memory, which exists once per connection.
-    pub(super) readers: SqlitePool,
-    pub(super) version: String,
+const DIALECT: Dialect = Dialect {
+    tables: "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = $1",
+    create: "CREATE TABLE adjutant_migration (
+               version INTEGER NOT NULL PRIMARY KEY, description TEXT NOT NULL, checksum BLOB NOT NULL,
+               installed_on TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP) STRICT",
+    applied: "SELECT version, lower(hex(checksum)) FROM adjutant_migration ORDER BY version",
+    note: "INSERT INTO adjutant_migration (version, description, checksum) VALUES ($1, $2, unhex($3))",
+    first_applied: "SELECT version, lower(hex(checksum)) FROM _sqlx_migrations ORDER BY version",
+    first_note: "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+                 VALUES ($1, $2, TRUE, unhex($3), -1)",
+};
+
+/// How to get to a file.
+#[derive(Debug, Clone)]
+pub(super) struct How {
+    path: PathBuf,
+    busy_timeout: Duration,
+    /// It can only be read, as one that nobody changes.
+    is_immutable: bool,
 }
 
-/// Opens a file, making it and its folder if they are not there.
-pub(super) async fn file(path: &Path, busy_timeout: Duration) -> Result<Pools, Failure> {
+impl How {
+    pub(super) fn connect(&self) -> Result<Connection, Failure> {
+        let (name, access) = if self.is_immutable {
+            (uri(&self.path), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
+        } else {
+            // Absolute, so it is never taken for a URI.
+            (self.path.clone(), OpenFlags::SQLITE_OPEN_READ_WRITE)
+        };
+        let connection = Connection::open_with_flags(name, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        connection.busy_timeout(self.busy_timeout)?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        Ok(connection)
+    }
+
+    pub(super) fn connect_reader(&self) -> Result<Rows, Failure> {
+        let connection = self.connect()?;
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(Rows::new(connection))
+    }
+}
+
+/// A file that nobody changes (sqlite.org/uri.html).
+fn uri(path: &Path) -> PathBuf {
+    let mut uri = "file://".to_owned();
+    let path = path.to_string_lossy();
+    if !path.starts_with('/') {
+        uri.push('/');
+    }
+    for character in path.chars() {
+        match character {
+            '%' => uri.push_str("%25"),
+            '?' => uri.push_str("%3f"),
+            '#' => uri.push_str("%23"),
+            '\\' if cfg!(windows) => uri.push('/'),
+            other => uri.push(other),
+        }
+    }
+    uri.push_str("?immutable=1");
+    uri.into()
+}
+
+/// Opens a file, making it and its folder if they are not there; the connection that writes to it.
+pub(super) fn file(path: &Path, busy_timeout: Duration) -> Result<(Rows, How), Failure> {
     create(path)?;
-    let mut plain = SqliteConnectOptions::new().filename(path).busy_timeout(busy_timeout);
+    let mut how = How { path: path.to_owned(), busy_timeout, is_immutable: false };
     // Whatever is wrong with the file is found before anything could be written to it.
-    let schema = match inspect(&plain).await {
+    let schema = match inspect(&how) {
         // In WAL mode SQLite needs two files beside the database, even to read it. Where they are not there and may not be
         // made, the database can only be read as one that nobody changes (sqlite.org/wal.html, "Read-Only Databases").
         Err(failure) if error::is_not_openable(&failure) && path.is_file() && holds_everything(path) => {
-            plain = plain.read_only(true).immutable(true);
-            inspect(&plain).await?
+            how.is_immutable = true;
+            inspect(&how)?
         }
         found => found?,
     };
     if schema == Schema::Old {
-        migrate(&plain, busy_timeout).await?;
+        migrate(&how)?;
     }
-    let options = plain.synchronous(SqliteSynchronous::Full);
-    let writer = pool(1).after_release(|connection, _| Box::pin(is_still_good(connection)));
-    let writer = writer.connect_with(options.clone()).await?;
-    let readers = pool(READERS).connect_lazy_with(options.pragma("query_only", "ON"));
-    Ok(Pools { version: version(&writer).await?, writer, readers })
+    Ok((Rows::new(how.connect()?), how))
 }
 
-/// Makes a database that lives as long as the store.
-pub(super) async fn memory() -> Result<Pools, Failure> {
-    let pool = pool(1).connect_with(SqliteConnectOptions::new().in_memory(true)).await?;
-    run_migrations(&mut *pool.acquire().await?).await?;
-    Ok(Pools { version: version(&pool).await?, writer: pool.clone(), readers: pool })
-}
-
-fn pool(connections: u32) -> SqlitePoolOptions {
-    // A connection to a file does not go stale, and one to memory must not be closed.
-    SqlitePoolOptions::new()
-        .max_connections(connections)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .test_before_acquire(false)
-}
-
-/// SQLite rolls back by itself when the disk is full (sqlite.org/lang_transaction.html, 3). sqlx 0.9 does not notice: its
-/// own rollback then fails, and it takes the connection to be inside a transaction for ever after. Such a connection is
-/// replaced.
-async fn is_still_good(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
-    if connection.is_in_transaction() {
-        // The answer comes after the rollback that dropping the transaction has asked for.
-        connection.ping().await?;
-    }
-    Ok(!connection.is_in_transaction())
-}
-
-async fn version(pool: &SqlitePool) -> Result<String, sqlx::Error> {
-    sqlx::query_scalar("SELECT sqlite_version()").fetch_one(pool).await
+/// Makes a database that lives as long as its connection.
+pub(super) fn memory() -> Result<Rows, Failure> {
+    let connection = Connection::open_in_memory()?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    let mut rows = Rows::new(connection);
+    run_migrations(&mut rows, &MIGRATIONS)?;
+    Ok(rows)
 }
 
 /// What we make is for the owner's eyes only; what is there already is left as the owner made it.
@@ -146,80 +174,80 @@ enum Schema {
 }
 
 /// Reads what the file is, and writes nothing.
-async fn inspect(options: &SqliteConnectOptions) -> Result<Schema, Failure> {
-    let mut connection = options.connect().await?;
-    let schema = schema(&mut connection).await;
-    connection.close().await?;
-    schema
-}
-
-async fn schema(connection: &mut SqliteConnection) -> Result<Schema, Failure> {
-    let tables: i64 =
-        sqlx::query_scalar("SELECT count(*) FROM sqlite_schema").fetch_one(&mut *connection).await?;
-    if tables == 0 {
+fn inspect(how: &How) -> Result<Schema, Failure> {
+    let connection = how.connect()?;
+    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    if number("SELECT count(*) FROM sqlite_schema")? == 0 {
         return Ok(Schema::Old);
     }
-    let application: i64 = sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut *connection).await?;
-    if application != APPLICATION_ID {
+    if number("PRAGMA application_id")? != APPLICATION_ID {
         return Err(StoreError::Unusable {
             message: "it belongs to another program and is left as it is; choose another place".to_owned(),
         }
         .into());
     }
-    let found: i64 =
-        sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations").fetch_one(&mut *connection).await?;
-    match found.cmp(&newest_schema()) {
+    let prefixed =
+        number("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'adjutant_migration'")?;
+    if prefixed == 0 {
+        return Ok(Schema::Old);
+    }
+    let found = number("SELECT max(version) FROM adjutant_migration")?;
+    let newest = MIGRATIONS.newest();
+    match found.cmp(&newest) {
         std::cmp::Ordering::Less => Ok(Schema::Old),
         std::cmp::Ordering::Equal => Ok(Schema::Current),
-        std::cmp::Ordering::Greater => Err(too_new(found).into()),
-    }
-}
-
-fn newest_schema() -> i64 {
-    MIGRATIONS.iter().map(|(version, ..)| *version).max().unwrap_or_default()
-}
-
-fn too_new(found: i64) -> StoreError {
-    let newest = newest_schema();
-    StoreError::Unreadable {
-        message: format!(
-            "it has schema version {found}, this program knows up to {newest}; it is left as it is: use the newer program, or another database"
-        ),
+        std::cmp::Ordering::Greater => Err(migrate::too_new(found, newest).into()),
     }
 }
 
 /// Brings the schema up to date. Of several processes that start at once, one does it and the others wait.
-async fn migrate(options: &SqliteConnectOptions, busy_timeout: Duration) -> Result<(), Failure> {
-    let options = options.clone().journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
-    let patience = Instant::now() + busy_timeout;
+fn migrate(how: &How) -> Result<(), Failure> {
+    let patience = Instant::now() + how.busy_timeout;
     loop {
-        let done = async {
-            let mut connection = options.connect().await?;
-            run_migrations(&mut connection).await?;
-            Ok::<_, Failure>(connection.close().await?)
+        let done = || {
+            let connection = how.connect()?;
+            write_ahead(&connection)?;
+            run_migrations(&mut Rows::new(connection), &MIGRATIONS)
         };
-        match done.await {
+        match done() {
             // The change to WAL does not wait for locks by itself (sqlite.org/c3ref/busy_handler.html).
             Err(failure) if error::is_busy(&failure) && Instant::now() < patience => {
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                std::thread::sleep(Duration::from_millis(20));
             }
             done => return done,
         }
     }
 }
 
-async fn run_migrations(connection: &mut SqliteConnection) -> Result<(), Failure> {
-    let migrations = MIGRATIONS.iter().map(|(version, name, sql)| {
-        Migration::new(*version, Cow::Borrowed(*name), MigrationType::Simple, SqlStr::from_static(sql), false)
-    });
-    let mut transaction = connection.begin_with("BEGIN EXCLUSIVE").await?;
-    match Migrator::with_migrations(migrations.collect()).run(&mut *transaction).await {
-        Ok(()) => Ok(transaction.commit().await?),
-        Err(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) => Err(error.into()),
-        // Somebody newer was quicker than our look at the file.
-        Err(MigrateError::VersionMissing(found)) => Err(too_new(found).into()),
-        Err(other) => {
-            Err(StoreError::Unreadable { message: format!("the schema cannot be updated: {other}") }.into())
+/// Lets others read beside whoever writes.
+pub(super) fn write_ahead(connection: &Connection) -> Result<(), Failure> {
+    // A pragma that answers with a row.
+    Ok(connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?)
+}
+
+/// A table that others refer to is made anew only while foreign keys are not enforced (sqlite.org/lang_altertable.html, 7),
+/// and that cannot change inside a transaction. They are checked before it is committed.
+pub(super) fn run_migrations(rows: &mut Rows, migrations: &Migrations) -> Result<(), Failure> {
+    rows.connection.pragma_update(None, "foreign_keys", false)?;
+    rows.say("BEGIN EXCLUSIVE")?;
+    match run_all(rows, migrations) {
+        Ok(()) => rows.say("COMMIT")?,
+        Err(failure) => {
+            // What went wrong first is what is told.
+            let _ = rows.say("ROLLBACK");
+            return Err(failure);
         }
     }
+    Ok(rows.connection.pragma_update(None, "foreign_keys", true)?)
+}
+
+fn run_all(rows: &mut Rows, migrations: &Migrations) -> Result<(), Failure> {
+    at_once(migrate::migrate(rows, &DIALECT, migrations))?;
+    let mut check = rows.connection.prepare("PRAGMA foreign_key_check")?;
+    let broken = check.query_map([], |_| Ok(()))?.count();
+    if broken > 0 {
+        let message = format!("{broken} of its rows belong to rows that are not there");
+        return Err(StoreError::Unreadable { message }.into());
+    }
+    Ok(())
 }

@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, StoreError};
 use adjutant_core::{
-    ConversationKey, DecisionFilter, Input, InputBody, InputId, TaskChange, TaskDescription, UserId,
-    port::LogStore as _, port::TaskStore as _,
+    AgentName, BoxFuture, ConversationKey, DecisionFilter, Event, Input, InputBody, InputId, Recorded,
+    TaskChange, TaskDescription, UserId, port::LogStore as _, port::TaskStore as _,
 };
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::{ConnectOptions as _, Connection as _, SqlStr, SqliteConnection};
+use sqlx::{ConnectOptions as _, Connection as _, SqlStr};
 use tempfile::TempDir;
 
 use super::*;
-use crate::sql::{conversation, journal, log};
+use crate::Maintenance as _;
+use crate::sql::migrate::Migrations;
+use crate::sql::{Connection as _, conversation, journal, log};
 
 fn input(number: usize) -> Input {
     let text = format!("{number} {}", "long ".repeat(2000));
@@ -20,19 +22,26 @@ fn input(number: usize) -> Input {
     Input::new(InputId::new(format!("i{number}")).unwrap(), at, InputBody::message(text))
 }
 
+/// Gives the file room for so many more pages.
+async fn limit(store: &Store, more: i64) {
+    let limited = store.0.writer.visit(move |rows| {
+        let pages: i64 = rows.connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+        let limit = format!("PRAGMA max_page_count = {}", pages + more);
+        Ok(rows.connection.query_row(&limit, [], |_| Ok(()))?)
+    });
+    limited.await.unwrap();
+}
+
 fn one_conversation() -> ConversationKey {
     let conversation = "00000000-0000-7000-8000-000000000001".parse().unwrap();
-    ConversationKey { user: UserId::local(), conversation }
+    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
 }
 
 #[tokio::test]
 async fn a_full_disk_refuses_and_keeps_what_was_accepted() {
     let folder = TempDir::new().unwrap();
     let store = Store::open(folder.path().join("adjutant.db")).await.unwrap();
-    let writer = store.0.pools.writer.clone();
-    let pages: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&writer).await.unwrap();
-    let limit = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {}", pages + 20));
-    sqlx::query(limit).execute(&writer).await.unwrap();
+    limit(&store, 20).await;
 
     let mut accepted = Vec::new();
     let refused = loop {
@@ -47,11 +56,241 @@ async fn a_full_disk_refuses_and_keeps_what_was_accepted() {
     assert!(!accepted.is_empty());
     assert_eq!(store.load(&one_conversation()).await.unwrap().inbox, accepted);
 
-    // Space again: the bound was the connection's, and the connection that was refused has been replaced.
+    limit(&store, 1000).await;
     let again = input(accepted.len());
     store.submit(&one_conversation(), &again).await.unwrap();
     accepted.push(again);
     assert_eq!(store.load(&one_conversation()).await.unwrap().inbox, accepted);
+}
+
+/// A writer that is busy until this is dropped.
+struct Busy(#[expect(dead_code, reason = "held until it is dropped")] std::sync::mpsc::Sender<()>);
+
+async fn busy(store: &Store) -> Busy {
+    let (free, is_free) = std::sync::mpsc::channel();
+    let (begun, has_begun) = tokio::sync::oneshot::channel();
+    let store = store.clone();
+    tokio::spawn(async move {
+        let held = store.0.writer.visit(move |_| {
+            begun.send(()).unwrap();
+            // An error: the other end was dropped.
+            is_free.recv().unwrap_err();
+            Ok(())
+        });
+        held.await.unwrap();
+    });
+    has_begun.await.unwrap();
+    Busy(free)
+}
+
+/// Calls that come while the writer is busy, in this order; what each of them ended with.
+async fn together<T: Send + 'static>(store: &Store, calls: Vec<BoxFuture<'static, T>>) -> Vec<T> {
+    let busy = busy(store).await;
+    let expected = calls.len();
+    let calls: Vec<_> = calls.into_iter().map(tokio::spawn).collect();
+    while store.0.writer.waiting() < expected {
+        tokio::task::yield_now().await;
+    }
+    drop(busy);
+    let mut ended = Vec::new();
+    for call in calls {
+        ended.push(call.await.unwrap());
+    }
+    ended
+}
+
+fn key(number: usize) -> ConversationKey {
+    let conversation = format!("00000000-0000-7000-8000-{number:012}").parse().unwrap();
+    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
+}
+
+fn submitted(store: &Store, number: usize, bytes: usize) -> BoxFuture<'static, Result<(), StoreError>> {
+    let store = store.clone();
+    let body = InputBody::message("x".repeat(bytes));
+    let input = Input::new(InputId::new("i1").unwrap(), jiff::Timestamp::UNIX_EPOCH, body);
+    Box::pin(async move { store.submit(&key(number), &input).await })
+}
+
+/// Which of the conversations have been begun.
+async fn begun(store: &Store, numbers: std::ops::Range<usize>) -> Vec<usize> {
+    let mut begun = Vec::new();
+    for number in numbers {
+        if !store.load(&key(number)).await.unwrap().inbox.is_empty() {
+            begun.push(number);
+        }
+    }
+    begun
+}
+
+/// How many commits a log has that was not written back since (sqlite.org/fileformat2.html, 4).
+fn commits(path: &Path) -> usize {
+    let log = std::fs::read(format!("{}-wal", path.display())).unwrap();
+    let page = usize::try_from(u32::from_be_bytes(log[8..12].try_into().unwrap())).unwrap();
+    let frames = log[32..].chunks_exact(24 + page);
+    frames.filter(|frame| frame[8..16] == log[16..24] && frame[4..8] != [0; 4]).count()
+}
+
+#[tokio::test]
+async fn what_waits_together_is_committed_once_and_who_fails_fails_alone() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("adjutant.db");
+    let store = Store::open(&path).await.unwrap();
+    submitted(&store, 0, 10).await.unwrap();
+    let before = commits(&path);
+    let mut calls: Vec<_> = (1..20).map(|number| submitted(&store, number, 10)).collect();
+    let late = store.clone();
+    // The place is taken by then: what it did before that was found out is undone.
+    calls.insert(7, {
+        Box::pin(async move {
+            let event = || Event::InputIgnored { input: InputId::new("i1").unwrap(), reason: String::new() };
+            late.append(&key(0), &Recorded::sequence(2, jiff::Timestamp::UNIX_EPOCH, &[event()])).await
+        })
+    });
+    let ended = together(&store, calls).await;
+    for (number, ended) in ended.iter().enumerate() {
+        let expected = if number == 7 { Err(StoreError::Conflict) } else { Ok(()) };
+        assert_eq!(ended, &expected, "{number}");
+    }
+    assert_eq!(begun(&store, 0..20).await, (0..20).collect::<Vec<_>>());
+    assert_eq!(commits(&path) - before, 1);
+    assert_eq!(store.check().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn more_than_fits_into_one_commit_is_committed_in_several() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("adjutant.db");
+    let store = Store::open(&path).await.unwrap();
+    submitted(&store, 0, 10).await.unwrap();
+    let before = commits(&path);
+    let ended = together(&store, (1..130).map(|number| submitted(&store, number, 10)).collect()).await;
+    assert!(ended.iter().all(Result::is_ok));
+    // 64, 64, and the one that is left.
+    assert_eq!(commits(&path) - before, 3);
+    let before = commits(&path);
+    let ended =
+        together(&store, (130..134).map(|number| submitted(&store, number, 600 * 1024)).collect()).await;
+    assert!(ended.iter().all(Result::is_ok));
+    assert_eq!(commits(&path) - before, 2);
+}
+
+#[tokio::test]
+async fn where_the_disk_is_full_each_call_is_judged_alone() {
+    for at in 0..6 {
+        let folder = TempDir::new().unwrap();
+        let store = Store::open(folder.path().join("adjutant.db")).await.unwrap();
+        limit(&store, 40).await;
+        let size = |number| if number == at { 300_000 } else { 1000 };
+        let calls = (0..6).map(|number| submitted(&store, number, size(number))).collect();
+        for (number, ended) in together(&store, calls).await.into_iter().enumerate() {
+            match ended {
+                Ok(()) => assert_ne!(number, at),
+                Err(StoreError::Full { .. }) => assert_eq!(number, at),
+                Err(other) => panic!("{number}: {other:?}"),
+            }
+        }
+        let others: Vec<_> = (0..6).filter(|number| *number != at).collect();
+        assert_eq!(begun(&store, 0..6).await, others);
+        assert_eq!(store.check().await.unwrap(), []);
+    }
+}
+
+#[tokio::test]
+async fn of_a_lock_that_only_the_commit_meets_everybody_is_told() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("adjutant.db");
+    let store = Store::with(Place::File(path.clone()), Duration::from_millis(1)).await.unwrap();
+    // With this journal a reader is in the way of a commit, and of nothing before it.
+    let told = store.0.writer.visit(|rows| {
+        Ok(rows.connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get::<_, String>(0))?)
+    });
+    assert_eq!(told.await.unwrap(), "delete");
+    let mut other = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    let mut reading = other.begin().await.unwrap();
+    sqlx::query("SELECT * FROM adjutant_task").fetch_all(&mut *reading).await.unwrap();
+    let calls = || (0..3).map(|number| submitted(&store, number, 10)).collect();
+    for ended in together(&store, calls()).await {
+        assert!(matches!(ended, Err(StoreError::Unavailable { .. })), "{ended:?}");
+    }
+    assert_eq!(begun(&store, 0..3).await, Vec::<usize>::new());
+    reading.rollback().await.unwrap();
+    assert!(together(&store, calls()).await.iter().all(Result::is_ok));
+    assert_eq!(begun(&store, 0..3).await, [0, 1, 2]);
+}
+
+#[tokio::test]
+async fn a_commit_that_fails_fails_all_who_were_in_it() {
+    let folder = TempDir::new().unwrap();
+    let store = Store::open(folder.path().join("adjutant.db")).await.unwrap();
+    let lost = store.clone();
+    let mut calls = vec![submitted(&store, 0, 10), submitted(&store, 1, 10)];
+    // References are looked at when the transaction ends: the call succeeds and the commit does not.
+    calls.insert(1, {
+        Box::pin(async move {
+            let done = lost.0.write((), |rows, ()| {
+                Box::pin(async move {
+                    rows.script("PRAGMA defer_foreign_keys = ON").await?;
+                    let lost =
+                        "INSERT INTO adjutant_inbox (conversation, id, v, body, at) VALUES (7, 'i', 1, '{}', '')";
+                    rows.execute(lost, &[]).await.map(drop)
+                })
+            });
+            done.await.map_err(|failure| lost.0.explain(failure))
+        })
+    });
+    for ended in together(&store, calls).await {
+        let Err(StoreError::Unusable { message }) = &ended else { panic!("{ended:?}") };
+        assert!(message.contains("FOREIGN KEY"), "{message}");
+    }
+    assert_eq!(begun(&store, 0..2).await, Vec::<usize>::new());
+    submitted(&store, 0, 10).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_leaves_before_the_turn_has_come_leaves_nothing() {
+    let store = Store::in_memory().await.unwrap();
+    let busy = busy(&store).await;
+    let left = tokio::spawn(submitted(&store, 0, 10));
+    let stays = tokio::spawn(submitted(&store, 1, 10));
+    while store.0.writer.waiting() < 2 {
+        tokio::task::yield_now().await;
+    }
+    left.abort();
+    assert!(left.await.unwrap_err().is_cancelled());
+    drop(busy);
+    stays.await.unwrap().unwrap();
+    assert_eq!(begun(&store, 0..2).await, [1]);
+}
+
+#[tokio::test]
+async fn work_with_a_defect_ends_alone() {
+    let folder = TempDir::new().unwrap();
+    for store in
+        [Store::in_memory().await.unwrap(), Store::open(folder.path().join("adjutant.db")).await.unwrap()]
+    {
+        let broken = store.clone();
+        let waiting = store.clone();
+        let calls: Vec<BoxFuture<'static, Result<(), StoreError>>> = vec![
+            submitted(&store, 0, 10),
+            Box::pin(async move {
+                let ended = broken.0.write((), |_, ()| Box::pin(async { panic!("a defect") })).await;
+                ended.map_err(|failure| broken.0.explain(failure))
+            }),
+            Box::pin(async move {
+                let ended = waiting.0.write((), |_, ()| Box::pin(std::future::pending())).await;
+                ended.map_err(|failure| waiting.0.explain(failure))
+            }),
+            submitted(&store, 1, 10),
+        ];
+        let ended = together(&store, calls).await;
+        assert!(ended[0].is_ok() && ended[3].is_ok(), "{ended:?}");
+        for ended in &ended[1..3] {
+            assert!(matches!(ended, Err(StoreError::Unusable { .. })), "{ended:?}");
+        }
+        let read: Result<(), _> = store.0.read((), |_, ()| Box::pin(async { panic!("a defect") })).await;
+        assert!(read.is_err());
+        assert_eq!(begun(&store, 0..2).await, [0, 1]);
+    }
 }
 
 #[tokio::test]
@@ -70,10 +309,15 @@ async fn a_lock_of_another_process_is_told_and_passes() {
     // Reading goes on beside a writer, and so does opening.
     assert_eq!(store.load(&one_conversation()).await.unwrap().inbox.len(), 1);
     assert_eq!(
-        ConversationStore::list(&open().await.unwrap(), &UserId::local(), &ConversationFilter::newest(10))
-            .await
-            .unwrap()
-            .len(),
+        ConversationStore::list(
+            &open().await.unwrap(),
+            &AgentName::adjutant(),
+            &UserId::local(),
+            &ConversationFilter::newest(10)
+        )
+        .await
+        .unwrap()
+        .len(),
         1
     );
 
@@ -99,7 +343,8 @@ async fn a_lock_while_the_schema_is_made_is_told() {
 #[tokio::test]
 async fn a_refusal_to_write_is_told_by_every_port() {
     let store = Store::in_memory().await.unwrap();
-    sqlx::query("PRAGMA query_only = ON").execute(&store.0.pools.writer).await.unwrap();
+    let told = store.0.writer.visit(|rows| Ok(rows.connection.pragma_update(None, "query_only", true)?));
+    told.await.unwrap();
     let user = UserId::local();
     let change = TaskChange::Add { description: TaskDescription::new("x").unwrap() };
     let key = one_conversation();
@@ -120,23 +365,22 @@ async fn a_refusal_to_write_is_told_by_every_port() {
 #[tokio::test]
 async fn looking_for_work_reads_an_index() {
     let store = Store::in_memory().await.unwrap();
-    let mut connection = store.0.pools.writer.acquire().await.unwrap();
     // The statements themselves, so that none of them can change without this test.
     let queries = [
-        (journal::UNSETTLED, "conversation_unsettled"),
-        (journal::PARKED, "conversation_parked"),
-        (journal::INBOX, "inbox_untaken"),
-        (journal::CANCELLATION, "inbox_untaken"),
-        (conversation::NEWEST, "conversation_recent"),
-        (log::DECISIONS, "decision_recent"),
+        (journal::UNSETTLED, "adjutant_conversation_unsettled"),
+        (journal::PARKED, "adjutant_conversation_parked"),
+        (journal::INBOX, "adjutant_inbox_untaken"),
+        (journal::CANCELLATION, "adjutant_inbox_untaken"),
+        (conversation::NEWEST, "adjutant_conversation_recent"),
+        (log::DECISIONS, "adjutant_decision_recent"),
     ];
     for (query, index) in queries {
-        let plan = plan(&mut connection, query).await;
+        let plan = plan(&store, query).await;
         assert!(plan.contains(index) && !plan.contains("TEMP B-TREE"), "{query}: {plan}");
     }
     // Those that wait are few, and they are found by the time they expire; their order among each other is made then.
-    let plan = plan(&mut connection, journal::EXPIRED).await;
-    assert!(plan.contains("conversation_wake"), "{plan}");
+    let plan = plan(&store, journal::EXPIRED).await;
+    assert!(plan.contains("adjutant_conversation_wake"), "{plan}");
 }
 
 #[tokio::test]
@@ -171,8 +415,62 @@ async fn a_database_of_the_first_schema_is_brought_up_to_date_and_keeps_its_rows
     assert_eq!((decisions[0].cost, decisions[0].notices.len()), (None, 0));
 }
 
-async fn plan(connection: &mut SqliteConnection, query: &str) -> String {
-    let query = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}"));
-    let rows: Vec<(i64, i64, i64, String)> = sqlx::query_as(query).fetch_all(connection).await.unwrap();
-    rows.into_iter().map(|(_, _, _, detail)| detail).collect::<Vec<_>>().join("; ")
+/// Every statement that made the schema, and how many rows there are to lose.
+async fn whole(path: &Path) -> (Vec<String>, i64) {
+    let mut hand = sqlx::sqlite::SqliteConnectOptions::new().filename(path).connect().await.unwrap();
+    let schema = "SELECT coalesce(sql, name) FROM sqlite_schema ORDER BY type, name";
+    let schema = sqlx::query_scalar(schema).fetch_all(&mut hand).await.unwrap();
+    let rows = "SELECT (SELECT count(*) FROM event) + (SELECT count(*) FROM conversation) + (SELECT count(*) FROM _sqlx_migrations)";
+    let rows = sqlx::query_scalar(rows).fetch_one(&mut hand).await.unwrap();
+    hand.close().await.unwrap();
+    (schema, rows)
+}
+
+#[tokio::test]
+async fn a_migration_that_breaks_off_leaves_the_first_version_as_it_was() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("adjutant.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let mut hand = options.connect().await.unwrap();
+    let old = include_str!("../../tests/fixtures/first_version.sqlite.sql");
+    sqlx::raw_sql(old).execute(&mut hand).await.unwrap();
+    let before = whole(&path).await;
+    // Everything is done but the last statement.
+    let statements = concat!(include_str!("migrations/0009_agent.sql"), "INSERT INTO nowhere VALUES (1);");
+    let breaks_off = Migrations { prefix: (9, "agent", statements), ..open::MIGRATIONS };
+    hand.close().await.unwrap();
+    let mut rows = Rows::new(rusqlite::Connection::open(&path).unwrap());
+    let failure = open::run_migrations(&mut rows, &breaks_off).unwrap_err();
+    assert!(format!("{failure:?}").contains("nowhere"), "{failure:?}");
+    assert_eq!(whole(&path).await, before);
+
+    let store = Store::open(&path).await.unwrap();
+    assert_eq!(store.unsettled(&AgentName::adjutant(), None).await.unwrap().len(), 2);
+}
+
+/// A row that refers to nothing would be lost without a word: the database is left as it was.
+#[tokio::test]
+async fn a_migration_checks_what_refers_to_what() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("adjutant.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+    let mut hand = options.foreign_keys(false).connect().await.unwrap();
+    let old = include_str!("../../tests/fixtures/first_version.sqlite.sql");
+    sqlx::raw_sql(old).execute(&mut hand).await.unwrap();
+    sqlx::raw_sql("UPDATE inbox SET conversation = 99 WHERE accepted = 1").execute(&mut hand).await.unwrap();
+    hand.close().await.unwrap();
+    let before = whole(&path).await;
+    let refused = Store::open(&path).await.unwrap_err();
+    let StoreError::Unreadable { message } = &refused else { panic!("{refused:?}") };
+    assert!(message.contains("1 of its rows"), "{message}");
+    assert_eq!(whole(&path).await, before);
+}
+
+async fn plan(store: &Store, query: &'static str) -> String {
+    let asked = store.0.writer.visit(move |rows| {
+        let mut plan = rows.connection.prepare(&format!("EXPLAIN QUERY PLAN {query}"))?;
+        let steps = plan.raw_query().mapped(|row| row.get::<_, String>(3)).collect::<Result<Vec<_>, _>>()?;
+        Ok(steps.join("; "))
+    });
+    asked.await.unwrap()
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use adjutant_core::port::{Journal as _, TaskStore as _};
 use adjutant_core::{
-    ConversationKey, IdempotencyKey, Input, InputBody, InputId, TaskChange, TaskDescription, TaskFilter,
-    UserId,
+    AgentName, ConversationKey, IdempotencyKey, Input, InputBody, InputId, TaskChange, TaskDescription,
+    TaskFilter, UserId,
 };
 use adjutant_store::{contract, sqlite::Store, worker_id};
 
@@ -19,7 +19,7 @@ const CHILD: &str = "ADJUTANT_STORE_TEST_CHILD";
 
 fn key(number: usize) -> ConversationKey {
     let conversation = format!("00000000-0000-7000-8000-{number:012}").parse().unwrap();
-    ConversationKey { user: UserId::local(), conversation }
+    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
 }
 
 fn input(number: usize) -> Input {
@@ -95,7 +95,7 @@ async fn what_was_confirmed_survives_a_kill_and_nobody_waits_for_the_dead() {
         for (number, task) in (1..).zip(&tasks) {
             assert_eq!((task.id.get(), task.description.to_string()), (number, format!("task {number}")));
         }
-        let unsettled = store.unsettled(None).await.unwrap();
+        let unsettled = store.unsettled(&AgentName::adjutant(), None).await.unwrap();
         assert!(unsettled.len() >= tasks.len());
         for number in 1..=confirmed {
             assert!(unsettled.contains(&key(number)), "{number} is claimed by nobody alive");

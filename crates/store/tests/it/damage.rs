@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use adjutant_core::port::{Journal as _, StoreError, TaskStore as _};
-use adjutant_core::{TaskChange, TaskDescription, TaskFilter, UserId};
+use adjutant_core::{AgentName, TaskChange, TaskDescription, TaskFilter, UserId};
 use adjutant_store::sqlite::Store;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
@@ -165,11 +165,10 @@ async fn a_schema_of_a_newer_program_is_left_alone() {
     filled(&path).await;
     execute(
         &path,
-        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
-         VALUES (9, 'from the future', TRUE, x'00', 0)",
+        "INSERT INTO adjutant_migration (version, description, checksum) VALUES (10, 'from the future', x'00')",
     )
     .await;
-    check_refused(&path, unreadable, &["schema version 9", "knows up to", "use the newer program"]).await;
+    check_refused(&path, unreadable, &["schema version 10", "knows up to", "use the newer program"]).await;
 }
 
 #[tokio::test]
@@ -178,5 +177,5 @@ async fn a_file_that_vanishes_is_made_again_only_on_the_next_start() {
     Store::open(&path).await.unwrap().close().await;
     std::fs::remove_file(&path).unwrap();
     let store = Store::open(&path).await.unwrap();
-    assert_eq!(store.unsettled(None).await.unwrap(), []);
+    assert_eq!(store.unsettled(&AgentName::adjutant(), None).await.unwrap(), []);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use adjutant_core::port::{ConversationStore as _, Deleted, Journal as _, StoreError};
-use adjutant_core::{ConversationKey, Event, Input, InputBody, InputId, UserId};
+use adjutant_core::{AgentName, ConversationKey, Event, Input, InputBody, InputId, Recorded, UserId};
 use adjutant_store::sqlite::Store;
 use serde_json::Value;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -35,7 +35,7 @@ const KINDS_V1: [&str; 15] = [
 
 fn key() -> ConversationKey {
     let conversation = "00000000-0000-7000-8000-000000000001".parse().unwrap();
-    ConversationKey { user: UserId::local(), conversation }
+    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
 }
 
 /// A store with one conversation, and a hand that reaches around it.
@@ -50,7 +50,7 @@ async fn tampered() -> (TempDir, Store, SqliteConnection) {
 }
 
 async fn insert(hand: &mut SqliteConnection, seq: i64, v: i64, kind: &str, body: &str) {
-    sqlx::query("INSERT INTO event (conversation, seq, v, kind, body, at) VALUES (1, ?, ?, ?, ?, '2026-01-01T00:00:00Z')")
+    sqlx::query("INSERT INTO adjutant_event (conversation, seq, v, kind, body, at) VALUES (1, ?, ?, ?, ?, '2026-01-01T00:00:00Z')")
         .bind(seq)
         .bind(v)
         .bind(kind)
@@ -117,17 +117,20 @@ async fn what_cannot_be_understood_is_named_and_left_as_it_is() {
         for word in [words, &place, "left as it is", store.path().unwrap().to_str().unwrap()] {
             assert!(message.contains(word), "{word:?} is not in {message:?}");
         }
-        let kept: (i64, String, String) = sqlx::query_as("SELECT v, kind, body FROM event WHERE seq = 2")
-            .fetch_one(&mut hand)
-            .await
-            .unwrap();
+        let kept: (i64, String, String) =
+            sqlx::query_as("SELECT v, kind, body FROM adjutant_event WHERE seq = 2")
+                .fetch_one(&mut hand)
+                .await
+                .unwrap();
         assert_eq!(kept, (v, kind.to_owned(), body.to_owned()));
     }
 }
 
 #[tokio::test]
 async fn an_input_that_cannot_be_understood_is_named() {
-    for change in ["UPDATE inbox SET v = 7", "UPDATE inbox SET body = '{\"kind\":\"song\"}'"] {
+    for change in
+        ["UPDATE adjutant_inbox SET v = 7", "UPDATE adjutant_inbox SET body = '{\"kind\":\"song\"}'"]
+    {
         let (_folder, store, mut hand) = tampered().await;
         sqlx::query(change).execute(&mut hand).await.unwrap();
         let error = store.load(&key()).await.unwrap_err();
@@ -145,27 +148,27 @@ async fn a_large_body_is_kept_by_its_content_and_goes_with_its_conversation() {
     let reply =
         |chars: usize| Event::InputIgnored { input: InputId::new("i0").unwrap(), reason: "x".repeat(chars) };
     let events = [reply(10), reply(300_000), reply(300_000), reply(400_000)];
-    store.append(&key(), 1, jiff::Timestamp::UNIX_EPOCH, &events).await.unwrap();
+    store.append(&key(), &Recorded::sequence(1, jiff::Timestamp::UNIX_EPOCH, &events)).await.unwrap();
     let kept: Vec<(i64, bool)> =
-        sqlx::query_as("SELECT length(body), blob IS NOT NULL FROM event ORDER BY seq")
+        sqlx::query_as("SELECT length(body), blob IS NOT NULL FROM adjutant_event ORDER BY seq")
             .fetch_all(&mut hand)
             .await
             .unwrap();
     assert!(kept[0].0 > 10 && !kept[0].1, "{kept:?}");
     assert_eq!(kept[1..], [(0, true), (0, true), (0, true)]);
-    let bodies = "SELECT count(*) FROM blob";
+    let bodies = "SELECT count(*) FROM adjutant_blob";
     let count: i64 = sqlx::query_scalar(bodies).fetch_one(&mut hand).await.unwrap();
     assert_eq!(count, 2, "the same body is kept once");
 
-    sqlx::query("DELETE FROM blob").execute(&mut hand).await.unwrap();
+    sqlx::query("DELETE FROM adjutant_blob").execute(&mut hand).await.unwrap();
     let error = store.load(&key()).await.unwrap_err();
     assert!(matches!(&error, StoreError::Unreadable { message } if message.contains("event 2")), "{error:?}");
 
-    let other = ConversationKey { user: UserId::new("bert").unwrap(), ..key() };
+    let other = ConversationKey { agent: AgentName::adjutant(), user: UserId::new("bert").unwrap(), ..key() };
     let input =
         Input::new(InputId::new("i1").unwrap(), jiff::Timestamp::UNIX_EPOCH, InputBody::message("hello"));
     store.submit(&other, &input).await.unwrap();
-    store.append(&other, 1, jiff::Timestamp::UNIX_EPOCH, &events).await.unwrap();
+    store.append(&other, &Recorded::sequence(1, jiff::Timestamp::UNIX_EPOCH, &events)).await.unwrap();
     let count: i64 = sqlx::query_scalar(bodies).fetch_one(&mut hand).await.unwrap();
     assert_eq!(count, 2);
     assert_eq!(store.delete(&other).await.unwrap(), Deleted::Yes);
@@ -184,10 +187,10 @@ async fn what_is_said_where_nothing_can_be_read_waits_for_a_version_that_can() {
     );
     store.submit(&key(), &input).await.unwrap();
     assert!(matches!(store.load(&key()).await, Err(StoreError::Unreadable { .. })));
-    let waiting: i64 = sqlx::query_scalar("SELECT count(*) FROM inbox WHERE taken_seq IS NULL")
+    let waiting: i64 = sqlx::query_scalar("SELECT count(*) FROM adjutant_inbox WHERE taken_seq IS NULL")
         .fetch_one(&mut hand)
         .await
         .unwrap();
     assert_eq!(waiting, 2);
-    assert_eq!(store.unsettled(None).await.unwrap(), [key()]);
+    assert_eq!(store.unsettled(&AgentName::adjutant(), None).await.unwrap(), [key()]);
 }

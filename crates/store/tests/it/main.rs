@@ -3,8 +3,15 @@
 
 mod crash;
 mod damage;
+mod first_version;
 mod format;
+mod leaving;
 mod maintenance;
+#[cfg(feature = "postgres")]
+#[path = "../../../../tests/not_run.rs"]
+mod not_run;
+#[cfg(feature = "postgres")]
+mod pooler;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "postgres")]

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, StoreError, TaskStore};
-use adjutant_core::{TaskChange, TaskDescription, TaskFilter, UserId};
+use adjutant_core::{AgentName, TaskChange, TaskDescription, TaskFilter, UserId};
 use adjutant_store::{Maintenance as _, contract, sqlite};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
@@ -20,7 +20,7 @@ async fn hand(path: &Path, sql: &'static str) {
     connection.close().await.unwrap();
 }
 
-const AGE: &str = "UPDATE applied_change SET at = '2020-01-01T00:00:00.000000000Z'";
+const AGE: &str = "UPDATE adjutant_applied_change SET at = '2020-01-01T00:00:00.000000000Z'";
 
 async fn add_tasks(store: &sqlite::Store, number: usize) {
     for number in 0..number {
@@ -99,11 +99,12 @@ async fn a_server_is_looked_after() {
 async fn a_row_that_refers_to_nothing_is_found() {
     let (_folder, path) = place();
     let store = sqlite::Store::open(&path).await.unwrap();
-    hand(&path, "INSERT INTO inbox (conversation, id, v, body, at) VALUES (7, 'i', 1, '{}', 'now')").await;
+    hand(&path, "INSERT INTO adjutant_inbox (conversation, id, v, body, at) VALUES (7, 'i', 1, '{}', 'now')")
+        .await;
     let findings = store.check().await.unwrap();
     assert_eq!(findings.len(), 1);
     assert!(
-        findings[0].to_string().contains("row 1 of inbox refers to a row of conversation"),
+        findings[0].to_string().contains("row 1 of adjutant_inbox refers to a row of adjutant_conversation"),
         "{findings:?}"
     );
 }
@@ -160,9 +161,16 @@ async fn a_damaged_file_is_found_out_and_not_copied() {
     let refused = store.backup(&folder.path().join("copy.db")).await.unwrap_err();
     assert!(matches!(refused, StoreError::Unreadable { .. }), "{refused:?}");
     // What is not damaged is still there.
-    assert_eq!(store.unsettled(None).await.unwrap(), []);
+    assert_eq!(store.unsettled(&AgentName::adjutant(), None).await.unwrap(), []);
     assert_eq!(
-        ConversationStore::list(&store, &UserId::local(), &ConversationFilter::newest(1)).await.unwrap(),
+        ConversationStore::list(
+            &store,
+            &AgentName::adjutant(),
+            &UserId::local(),
+            &ConversationFilter::newest(1)
+        )
+        .await
+        .unwrap(),
         []
     );
     store.close().await;

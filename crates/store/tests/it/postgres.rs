@@ -4,7 +4,8 @@ use std::cell::Cell;
 
 use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, StoreError, TaskStore};
 use adjutant_core::{
-    ConversationKey, Input, InputBody, InputId, LogContent, TaskChange, TaskDescription, TaskFilter, UserId,
+    AgentName, ConversationKey, Input, InputBody, InputId, LogContent, TaskChange, TaskDescription,
+    TaskFilter, UserId,
 };
 use adjutant_store::{contract, postgres::Store};
 
@@ -12,7 +13,7 @@ use crate::server::Server;
 
 fn key() -> ConversationKey {
     let conversation = "00000000-0000-7000-8000-000000000001".parse().unwrap();
-    ConversationKey { user: UserId::local(), conversation }
+    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
 }
 
 fn input(number: usize) -> Input {
@@ -103,12 +104,18 @@ async fn what_cannot_be_used_says_why() {
     let url = server.create_database("others").await;
     let options: sqlx::postgres::PgConnectOptions = url.parse().unwrap();
     let pool = sqlx::PgPool::connect_with(options).await.unwrap();
-    sqlx::query("CREATE TABLE task (mine text)").execute(&pool).await.unwrap();
+    sqlx::query("CREATE TABLE adjutant_task (mine text)").execute(&pool).await.unwrap();
     pool.close().await;
     let foreign = refused(url).await;
     assert!(foreign.contains("another program"), "{foreign}");
     let store = Store::connect(&server.create_database("closed").await, 1).await.unwrap();
     store.close().await;
-    let closed = ConversationStore::list(&store, &UserId::local(), &ConversationFilter::newest(1)).await;
+    let closed = ConversationStore::list(
+        &store,
+        &AgentName::adjutant(),
+        &UserId::local(),
+        &ConversationFilter::newest(1),
+    )
+    .await;
     assert!(matches!(closed, Err(StoreError::Unavailable { .. })), "{closed:?}");
 }

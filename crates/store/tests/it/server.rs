@@ -97,8 +97,8 @@ impl Drop for Server {
     }
 }
 
-/// One of PostgreSQL's programs: on the path, or where Debian keeps them.
-fn program(name: &str) -> Command {
+/// One of PostgreSQL's programs, or one that refuses root as they do: on the path, or where Debian keeps them.
+pub(crate) fn program(name: &str) -> Command {
     let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut places: Vec<PathBuf> = debian.map(|version| version.path().join("bin").join(name)).collect();
     places.sort();

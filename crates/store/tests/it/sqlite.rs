@@ -1,5 +1,5 @@
 use adjutant_core::port::{ConversationFilter, ConversationStore, StoreError, TaskStore};
-use adjutant_core::{LogContent, UserId};
+use adjutant_core::{AgentName, LogContent, UserId};
 use adjutant_core::{TaskChange, TaskDescription, TaskFilter};
 use adjutant_store::{contract, sqlite::Store};
 
@@ -108,7 +108,13 @@ async fn a_closed_store_answers_with_an_error() {
     let store = in_memory().await;
     let clone = store.clone();
     store.close().await;
-    let answer = ConversationStore::list(&clone, &UserId::local(), &ConversationFilter::newest(10)).await;
+    let answer = ConversationStore::list(
+        &clone,
+        &AgentName::adjutant(),
+        &UserId::local(),
+        &ConversationFilter::newest(10),
+    )
+    .await;
     assert!(matches!(answer, Err(StoreError::Unavailable { .. })), "{answer:?}");
 }
 

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use adjutant_core::port::{StoreError, TaskStore};
 use adjutant_core::{
-    Arguments, BoxFuture, CallId, CancellationToken, ConversationId, IdempotencyKey, Prepared, Task,
-    TaskChange, TaskChanged, TaskFilter, TaskId, Tool, ToolContext, ToolError, ToolRegistry, TurnId, UserId,
+    AgentName, Arguments, BoxFuture, CallId, CancellationToken, ConversationId, IdempotencyKey, Prepared,
+    Task, TaskChange, TaskChanged, TaskFilter, TaskId, Tool, ToolContext, ToolError, ToolRegistry, TurnId,
+    UserId,
 };
 use serde_json::Value;
 
@@ -129,6 +130,7 @@ pub(crate) fn context(user: &str, call: u32) -> ToolContext {
     let (conversation, turn) = (ConversationId(uuid::Uuid::nil()), TurnId(uuid::Uuid::nil()));
     let call = CallId::new(format!("call_{call}")).unwrap();
     ToolContext {
+        agent: AgentName::adjutant(),
         user: UserId::new(user).unwrap(),
         conversation,
         turn,

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::conversation::Conversation;
 use crate::event::{Event, Recorded};
 use crate::id::InputId;
 use crate::message::Role;
@@ -24,6 +25,10 @@ fn turn() -> TurnId {
 fn started() -> Event {
     Event::TurnStarted {
         turn: turn(),
+        agent: None,
+        version: None,
+        metadata: serde_json::Map::new(),
+        told: Vec::new(),
         input: InputId::new("i").unwrap(),
         accepted_at: None,
         request_id: None,
@@ -58,7 +63,7 @@ fn replied(counted: u32, reply: Result<GenerateResponse, ModelError>, attempts: 
 
 fn calibrated(events: Vec<Event>) -> Calibration {
     let events = recorded([vec![started()], events].concat());
-    Calibration::of(&events, &ModelId::new("test", "model").unwrap(), false)
+    Conversation::of(None, events).calibration(&ModelId::new("test", "model").unwrap(), false)
 }
 
 fn summarised(upto: usize) -> Event {
@@ -99,9 +104,10 @@ fn a_count_is_corrected_by_what_the_provider_reported_and_never_below_it() {
     );
     let other = ModelId::new("test", "other").unwrap();
     let events = recorded(vec![started(), answered(10_000, Some(20_000))]);
-    assert_eq!(Calibration::of(&events, &other, false), Calibration::default());
+    let conversation = Conversation::of(None, events);
+    assert_eq!(conversation.calibration(&other, false), Calibration::default());
     // With the model's own tokenizer only what stands around the words is learned.
-    let exact = Calibration::of(&events, &ModelId::new("test", "model").unwrap(), true);
+    let exact = conversation.calibration(&ModelId::new("test", "model").unwrap(), true);
     assert_eq!((exact.share_of(500), exact.tokens(10_000)), (500, 20_000));
 }
 

@@ -47,7 +47,7 @@ fn the_models_own_form_is_used_where_it_covers_the_request() {
     ] {
         let mut setup = TurnSetup { schema_support: support, ..city() };
         if !tools {
-            setup.tools.clear();
+            setup.tools = crate::ToolSet::default();
         }
         let schema = setup.output.clone().unwrap();
         let request = first_request(setup.clone());

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adjutant_core::{
-    Arguments, CallId, CancellationToken, ConversationId, IdempotencyKey, Tool, ToolContext, ToolError,
-    TurnId, UserId,
+    AgentName, Arguments, CallId, CancellationToken, ConversationId, IdempotencyKey, Tool, ToolContext,
+    ToolError, TurnId, UserId,
 };
 use adjutant_mcp::client::{
     Backoff, Child, Health, Log, ServerConfig, ServerName, ServerReport, Servers, StartError, Surroundings,
@@ -96,6 +96,7 @@ pub(crate) fn context() -> ToolContext {
     let (conversation, turn) = (ConversationId(Uuid::now_v7()), TurnId(Uuid::now_v7()));
     let call = CallId::new("call_1").unwrap();
     ToolContext {
+        agent: AgentName::adjutant(),
         user: UserId::new("ana").unwrap(),
         conversation,
         turn,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adjutant_core::port::Journal as _;
-use adjutant_core::{Policy, Schema, Tool, UserId, Verdict};
+use adjutant_core::{AgentName, Policy, Schema, Tool, UserId, Verdict};
 use adjutant_mcp::server::{McpServer, McpServerBuilder};
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::{Agent, InMemory};
@@ -61,7 +61,7 @@ impl World {
     /// What waits for a person, answered where they see it, which is not the client.
     pub(super) async fn answer(&self, user_id: &str, verdict: Verdict) {
         let agent = self.agent(Vec::new(), Policy::default());
-        for (key, _) in self.store.parked(Some(&user(user_id))).await.unwrap() {
+        for (key, _) in self.store.parked(&AgentName::adjutant(), Some(&user(user_id))).await.unwrap() {
             let mut context = agent.context(&key).await.unwrap();
             let answers = context.pending.iter().map(|call| call.answer(verdict)).collect();
             agent.answer(&mut context, answers).await.unwrap();

@@ -18,10 +18,15 @@ impl<'a> Ids<'a> {
         Self { form, known: BTreeMap::new() }
     }
 
-    /// The id of a call: the server's own, unless it is another vendor's or taken by another call of the same message.
-    pub(super) fn call(&mut self, call: &'a ToolCall, is_foreign: bool, beside: &[String]) -> String {
+    /// The id of a call: the server's own, unless it is another vendor's or `is_taken` by another call of the same message.
+    pub(super) fn call(
+        &mut self,
+        call: &'a ToolCall,
+        is_foreign: bool,
+        is_taken: impl Fn(&str) -> bool,
+    ) -> String {
         let own = call.provider_id.as_deref().filter(|_| !is_foreign).map(|id| self.form.fit(id));
-        let id = own.filter(|id| !beside.contains(id)).unwrap_or_else(|| self.form.fit(call.id.as_str()));
+        let id = own.filter(|id| !is_taken(id)).unwrap_or_else(|| self.form.fit(call.id.as_str()));
         self.known.insert(&call.id, id.clone());
         id
     }

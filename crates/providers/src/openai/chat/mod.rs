@@ -3,6 +3,7 @@
 //! Source: <https://platform.openai.com/docs/api-reference/chat> and the vendor's published OpenAPI document; what others do
 //! differently is in `vendors.rs` and, where it is only heard, in `response.rs` (checked 2026-11-22).
 
+mod form; // pieces that are alike
 mod ids; // calls' names on the wire
 mod request; // core to wire
 mod response; // wire to core
@@ -15,7 +16,7 @@ mod wire; // the JSON
 
 use std::sync::Arc;
 
-use adjutant_core::{Capabilities, GenerateRequest, GenerateResponse, ModelError};
+use adjutant_core::{Capabilities, GenerateRequest, GenerateResponse, ModelError, ToolSet};
 use reqwest::header::HeaderName;
 use secrecy::SecretString;
 use url::Url;
@@ -68,7 +69,14 @@ pub(super) fn open(
         true => Patience::with_own_server(&connection),
         false => Patience::by_address(&connection, &base, &capabilities),
     };
-    let wire = Chat { dialect, family, url, headers: headers.into_iter().collect(), vendor: vendor.clone() };
+    let wire = Chat {
+        vendor: vendor.clone(),
+        dialect,
+        family,
+        url,
+        tools: request::Tools::default(),
+        headers: headers.into_iter().collect(),
+    };
     Ok(HttpModel::new(vendor, capabilities, patience, wire, connection))
 }
 
@@ -101,12 +109,13 @@ struct Chat {
     dialect: &'static Dialect,
     family: Family,
     url: Url,
+    tools: request::Tools,
     headers: Vec<(HeaderName, SecretString)>,
 }
 
 impl Wire for Chat {
     fn encode(&self, request: &GenerateRequest, streamed: bool) -> Result<Encoded, ModelError> {
-        request::encode(request, &self.vendor.model, &self.family, self.dialect, streamed)
+        request::encode(request, (&self.vendor.model, &self.family), self.dialect, &self.tools, streamed)
     }
 
     fn url(&self, _: bool) -> &Url {
@@ -119,7 +128,7 @@ impl Wire for Chat {
 
     fn asked(&self, request: &GenerateRequest) -> Asked {
         // Somebody else's request gets the answer as it is.
-        let tools = if request.config.verbatim { Vec::new() } else { request.tools.clone() };
+        let tools = if request.config.verbatim { ToolSet::default() } else { request.tools.clone() };
         Asked { tools, ..Asked::default() }
     }
 

@@ -1,8 +1,11 @@
 //! Core to wire. Pure; the same request gives the same bytes.
+//!
+//! What a request is made of is long, and most of it was sent before: it is written as it goes out, and the tools are written
+//! once for all requests with the same ones.
 
 use std::collections::BTreeSet;
 
-use adjutant_core::{Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolDefinition};
+use adjutant_core::{Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolSet};
 use serde_json::{Map, Value, json};
 
 use super::super::family::{Family, Functions};
@@ -12,13 +15,18 @@ use super::ids::Ids;
 use super::thinking;
 use super::wire;
 use crate::encode::{Encoded, Encoder, Image, State};
+use crate::json::{push, push_escaped, push_text};
+use crate::per_tools::PerTools;
+
+/// Tools as they are sent: a JSON list.
+pub(super) type Tools = PerTools<Vec<u8>>;
 
 /// Fails with [`ModelError::BadRequest`] where the server would refuse the request anyway.
 pub(super) fn encode(
     request: &GenerateRequest,
-    model: &ModelId,
-    family: &Family,
+    (model, family): (&ModelId, &Family),
     dialect: &Dialect,
+    tools: &Tools,
     streamed: bool,
 ) -> Result<Encoded, ModelError> {
     let mut encoder = ChatEncoder {
@@ -26,9 +34,11 @@ pub(super) fn encode(
         dialect,
         insists_on_thinking: dialect.insists_on_thinking && family.reasons,
         ids: Ids::new(dialect.call_ids),
+        messages: Vec::with_capacity(request.messages.len() * 512),
+        number: 0,
     };
-    let messages = encoder.messages(&request.messages)?;
-    encoder.common.something_to_answer(&messages)?;
+    encoder.add_messages(&request.messages)?;
+    encoder.common.something_to_answer(encoder.number)?;
     let settings = encoder.common.settings()?;
     let (max_completion_tokens, max_tokens) = match dialect.output_bound {
         OutputBound::MaxCompletionTokens => (settings.max_tokens, None),
@@ -44,8 +54,8 @@ pub(super) fn encode(
             "thinking was switched off: this model takes functions in Chat Completions only without (Responses has both)",
         );
     }
-    let wire = wire::Request {
-        model: model.name.clone(),
+    let head = wire::Head {
+        model: &model.name,
         max_completion_tokens,
         max_tokens,
         temperature: settings.temperature,
@@ -56,10 +66,43 @@ pub(super) fn encode(
         stream_options: (streamed && dialect.counts_streams_if_asked)
             .then_some(wire::StreamOptions { include_usage: true }),
         response_format: encoder.response_format(request, family)?,
-        tools: request.tools.iter().map(|tool| encoder.tool(tool)).collect(),
-        messages,
     };
-    encoder.common.finish(&wire)
+    let ChatEncoder { common, messages, .. } = encoder;
+    let not_json = |error: serde_json::Error| common.refuse(error.to_string());
+    let tools = match request.tools.is_empty() {
+        true => None,
+        false => Some(tools.get(&request.tools, || list(&request.tools)).map_err(not_json)?),
+    };
+    // Room for the settings as well.
+    let length = messages.len() + tools.as_ref().map_or(0, |tools| tools.len());
+    let mut body = Vec::with_capacity(length + 512);
+    push(&mut body, &head).map_err(not_json)?;
+    // The head has a model at least, so that the rest goes on behind a comma.
+    body.pop();
+    if let Some(tools) = tools {
+        body.extend_from_slice(b",\"tools\":");
+        body.extend_from_slice(&tools);
+    }
+    // The messages come last, so that a longer conversation begins with the bytes of the shorter one.
+    body.extend_from_slice(b",\"messages\":[");
+    body.extend_from_slice(&messages);
+    body.extend_from_slice(b"]}");
+    Ok(common.encoded(body))
+}
+
+/// The tools as a JSON list.
+fn list(tools: &ToolSet) -> Result<Vec<u8>, serde_json::Error> {
+    let lowered = tools.iter().map(|tool| wire::Tool {
+        kind: "function",
+        function: wire::FunctionDefinition {
+            name: tool.name.as_str(),
+            description: &tool.description,
+            // Nothing is lost by what it leaves out: the arguments are checked against all of the schema before the tool is
+            // called.
+            parameters: schema::parameters(&tool.parameters, &mut BTreeSet::new()),
+        },
+    });
+    serde_json::to_vec(&lowered.collect::<Vec<_>>())
 }
 
 /// Where functions of a model are taken that Chat Completions takes none of.
@@ -79,27 +122,79 @@ struct ChatEncoder<'a> {
     dialect: &'a Dialect,
     insists_on_thinking: bool,
     ids: Ids<'a>,
+    /// The messages so far, as JSON with commas between them.
+    messages: Vec<u8>,
+    number: usize,
+}
+
+/// What a model said, on its way back to it.
+#[derive(Default)]
+struct Said<'a> {
+    pieces: Vec<Piece<'a>>,
+    /// Thinking is among the pieces, which go out as parts then.
+    has_thoughts: bool,
+    refusal: Option<String>,
+    /// Thinking, under the name the server itself gave it.
+    thinking: Map<String, Value>,
+    calls: Vec<Call<'a>>,
+}
+
+enum Piece<'a> {
+    Text(&'a str),
+    Thinking(&'a str),
+}
+
+struct Call<'a> {
+    id: String,
+    name: &'a str,
+    /// JSON text.
+    arguments: &'a str,
+    /// What the server wants back with the call.
+    state: Option<&'a Map<String, Value>>,
 }
 
 impl<'a> ChatEncoder<'a> {
-    fn messages(&mut self, messages: &'a [Message]) -> Result<Vec<wire::RequestMessage>, ModelError> {
-        let mut out = Vec::new();
+    fn add_messages(&mut self, messages: &'a [Message]) -> Result<(), ModelError> {
         for message in messages {
             match message.role() {
-                Role::System => out.push(self.said("system", message)?),
-                Role::User => out.push(self.said("user", message)?),
-                Role::Assistant => out.extend(self.assistant(message)),
-                Role::Tool => {
-                    let results = message.parts().iter().map(|part| self.result(part));
-                    out.extend(results.collect::<Vec<_>>().into_iter().flatten());
-                }
+                Role::System => self.said("system", message)?,
+                Role::User => self.said("user", message)?,
+                Role::Assistant => self.assistant(message)?,
+                Role::Tool => (0..message.parts().len()).for_each(|at| self.result(message, at)),
             }
         }
-        Ok(out)
+        Ok(())
+    }
+
+    /// Begins a message, up to its content.
+    fn begin(&mut self, role: &str) {
+        if self.number > 0 {
+            self.messages.push(b',');
+        }
+        self.number += 1;
+        self.messages.extend_from_slice(b"{\"role\":\"");
+        self.messages.extend_from_slice(role.as_bytes());
+        self.messages.extend_from_slice(b"\",\"content\":");
+    }
+
+    fn field(&mut self, name: &str) {
+        self.messages.push(b',');
+        push_text(&mut self.messages, name);
+        self.messages.push(b':');
+    }
+
+    fn value(&mut self, value: &Value) -> Result<(), ModelError> {
+        push(&mut self.messages, value).map_err(|error| self.common.refuse(error.to_string()))
     }
 
     /// What the instruction or the person says.
-    fn said(&mut self, role: &'static str, message: &'a Message) -> Result<wire::RequestMessage, ModelError> {
+    fn said(&mut self, role: &'static str, message: &'a Message) -> Result<(), ModelError> {
+        if let [Part { content: Content::Text { text }, .. }] = message.parts() {
+            self.begin(role);
+            push_text(&mut self.messages, text);
+            self.messages.push(b'}');
+            return Ok(());
+        }
         let mut parts = Vec::new();
         for part in message.parts() {
             match &part.content {
@@ -115,102 +210,129 @@ impl<'a> ChatEncoder<'a> {
                 other => self.cannot_send(other),
             }
         }
-        Ok(wire::RequestMessage { role, content: content(parts), ..wire::RequestMessage::default() })
+        self.begin(role);
+        self.value(&content(parts))?;
+        self.messages.push(b'}');
+        Ok(())
     }
 
-    /// What the model said. `None`: nothing of it can be said again.
-    fn assistant(&mut self, message: &'a Message) -> Option<wire::RequestMessage> {
-        let mut out = wire::RequestMessage { role: "assistant", ..wire::RequestMessage::default() };
-        let (mut parts, mut has_thoughts) = (Vec::new(), false);
-        for part in message.parts() {
+    /// What the model said, unless nothing of it can be said again.
+    fn assistant(&mut self, message: &'a Message) -> Result<(), ModelError> {
+        let mut said = Said::default();
+        for (at, part) in message.parts().iter().enumerate() {
             match &part.content {
                 Content::Text { text } if text.is_empty() => {}
-                Content::Text { text } => parts.push(text_part(text)),
+                Content::Text { text } => said.pieces.push(Piece::Text(text)),
                 Content::Refusal { text } if self.dialect.takes_refusals => {
-                    out.refusal.get_or_insert_default().push_str(text);
+                    said.refusal.get_or_insert_default().push_str(text);
                 }
-                Content::Refusal { text } => parts.push(text_part(text)),
-                Content::Thinking { text } => {
-                    has_thoughts |= self.thinking(part, text, &mut parts, &mut out.thinking)
-                }
-                Content::ToolCall(_) => out.tool_calls.extend(self.call(part, &out.tool_calls)),
+                Content::Refusal { text } => said.pieces.push(Piece::Text(text)),
+                Content::Thinking { text } => self.thinking(part, text, &mut said),
+                Content::ToolCall(_) => self.call(message, at, &mut said),
                 other => self.cannot_send(other),
             }
         }
-        out.content = if has_thoughts {
-            Value::Array(parts)
-        } else {
-            // One text: what servers' templates can be relied on to understand.
-            let text: String = parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
-            match (text.is_empty(), out.thinking.is_empty()) {
-                (false, _) => Value::String(text),
-                (true, false) if out.tool_calls.is_empty() => Value::String(text),
-                (true, _) => Value::Null,
-            }
-        };
-        if out.content.is_null() && out.refusal.is_none() && out.tool_calls.is_empty() {
-            return None;
+        let is_blank = said.pieces.iter().all(|piece| matches!(piece, Piece::Text("")));
+        let is_null = !said.has_thoughts && is_blank && (said.thinking.is_empty() || !said.calls.is_empty());
+        if is_null && said.refusal.is_none() && said.calls.is_empty() {
+            return Ok(());
         }
-        if self.insists_on_thinking && out.thinking.is_empty() {
+        if self.insists_on_thinking && said.thinking.is_empty() {
             self.common
                 .lose("an answer without thinking was sent with blank thinking: the model insists on some");
             // An empty one counts as missing (`earendil-works/pi#4179`).
-            out.thinking.insert("reasoning_content".to_owned(), json!(" "));
+            said.thinking.insert("reasoning_content".to_owned(), json!(" "));
         }
-        Some(out)
+        self.begin("assistant");
+        if said.has_thoughts {
+            let parts = said.pieces.iter().map(|piece| match piece {
+                Piece::Text(text) => text_part(text),
+                Piece::Thinking(text) => json!({ "type": "thinking", "thinking": [text_part(text)] }),
+            });
+            self.value(&Value::Array(parts.collect()))?;
+        } else if is_null {
+            self.messages.extend_from_slice(b"null");
+        } else {
+            // One text: what servers' templates can be relied on to understand.
+            self.messages.push(b'"');
+            for piece in &said.pieces {
+                let (Piece::Text(text) | Piece::Thinking(text)) = piece;
+                push_escaped(&mut self.messages, text);
+            }
+            self.messages.push(b'"');
+        }
+        self.answered(said)
     }
 
-    /// Thinking goes back to the model it came from, in the form it came in. Whether it went among the parts.
-    fn thinking(
-        &mut self,
-        part: &'a Part,
-        text: &str,
-        parts: &mut Vec<Value>,
-        fields: &mut Map<String, Value>,
-    ) -> bool {
+    /// What stands behind the content of an answer.
+    fn answered(&mut self, said: Said<'a>) -> Result<(), ModelError> {
+        if let Some(refusal) = &said.refusal {
+            self.field("refusal");
+            push_text(&mut self.messages, refusal);
+        }
+        for (name, value) in &said.thinking {
+            self.field(name);
+            self.value(value)?;
+        }
+        for (at, call) in said.calls.iter().enumerate() {
+            self.messages.extend_from_slice(if at == 0 { b",\"tool_calls\":[" } else { b"," });
+            self.messages.extend_from_slice(b"{\"id\":");
+            push_text(&mut self.messages, &call.id);
+            self.messages.extend_from_slice(b",\"type\":\"function\",\"function\":{\"name\":");
+            push_text(&mut self.messages, call.name);
+            self.field("arguments");
+            push_text(&mut self.messages, call.arguments);
+            self.messages.push(b'}');
+            for (name, value) in call.state.into_iter().flatten() {
+                self.field(name);
+                self.value(value)?;
+            }
+            self.messages.push(b'}');
+        }
+        self.messages.extend_from_slice(if said.calls.is_empty() { b"}" } else { b"]}" });
+        Ok(())
+    }
+
+    /// Thinking goes back to the model it came from, in the form it came in.
+    fn thinking(&mut self, part: &'a Part, text: &'a str, said: &mut Said<'a>) {
         match self.common.state(part) {
             State::Own(state) if self.dialect.takes_thinking => {
                 if thinking::field(state) == Some(thinking::IN_CONTENT) {
-                    parts.push(json!({ "type": "thinking", "thinking": [text_part(text)] }));
-                    return true;
+                    said.pieces.push(Piece::Thinking(text));
+                    said.has_thoughts = true;
+                } else {
+                    thinking::send_back(&mut said.thinking, text, state);
                 }
-                thinking::send_back(fields, text, state);
             }
             State::Own(_) => self.common.lose("thinking was left out: this server does not take it back"),
             State::None => self.common.lose("thinking of another model was left out"),
         }
-        false
     }
 
-    fn call(&mut self, part: &'a Part, beside: &[wire::RequestCall]) -> Option<wire::RequestCall> {
-        let Content::ToolCall(call) = &part.content else { return None };
+    fn call(&mut self, message: &'a Message, at: usize, said: &mut Said<'a>) {
+        let part = &message.parts()[at];
+        let Content::ToolCall(call) = &part.content else { return };
         let is_foreign =
             part.state.as_ref().is_some_and(|state| state.origin.provider != self.common.model.provider);
-        let beside: Vec<String> = beside.iter().map(|call| call.id.clone()).collect();
-        let arguments = Value::Object(self.common.arguments(call).clone()).to_string();
+        self.common.arguments(call);
         let state = match self.common.state(part) {
-            State::Own(Value::Object(state)) => state.clone(),
-            State::Own(_) | State::None => Map::new(),
+            State::Own(Value::Object(state)) => Some(state),
+            State::Own(_) | State::None => None,
         };
-        Some(wire::RequestCall {
-            id: self.ids.call(call, is_foreign, &beside),
-            kind: "function",
-            function: wire::RequestFunction { name: call.name.clone(), arguments },
-            state,
-        })
+        let is_taken = |id: &str| said.calls.iter().any(|call| call.id == id);
+        let id = self.ids.call(call, is_foreign, is_taken);
+        said.calls.push(Call { id, name: &call.name, arguments: message.json_text(at), state });
     }
 
-    fn result(&mut self, part: &'a Part) -> Option<wire::RequestMessage> {
-        let Content::ToolResult { call_id, result, .. } = &part.content else {
-            self.cannot_send(&part.content);
-            return None;
+    fn result(&mut self, message: &'a Message, at: usize) {
+        let Content::ToolResult { call_id, .. } = &message.parts()[at].content else {
+            return self.cannot_send(&message.parts()[at].content);
         };
-        Some(wire::RequestMessage {
-            role: "tool",
-            content: Value::String(result.to_text()),
-            tool_call_id: Some(self.ids.result(call_id)),
-            ..wire::RequestMessage::default()
-        })
+        self.begin("tool");
+        push_text(&mut self.messages, message.json_text(at));
+        self.field("tool_call_id");
+        push_text(&mut self.messages, &self.ids.result(call_id));
+        self.messages.push(b'}');
     }
 
     fn cannot_send(&mut self, content: &Content) {
@@ -223,20 +345,6 @@ impl<'a> ChatEncoder<'a> {
                 crate::encode::kind(other)
             ),
         });
-    }
-
-    fn tool(&mut self, tool: &ToolDefinition) -> wire::Tool {
-        // Nothing is lost by what it leaves out: the arguments are checked against all of the schema before the tool is called.
-        let mut dropped = BTreeSet::new();
-        let parameters = schema::parameters(&tool.parameters, &mut dropped);
-        wire::Tool {
-            kind: "function",
-            function: wire::FunctionDefinition {
-                name: tool.name.to_string(),
-                description: tool.description.clone(),
-                parameters,
-            },
-        }
     }
 
     fn response_format(

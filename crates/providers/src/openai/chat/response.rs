@@ -1,16 +1,18 @@
 //! Wire to core. Pure; a chunk of a streamed answer is a whole answer with less in it, so both read the same.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use adjutant_core::{Delta, FinishReason, GenerateResponse, ModelError, ToolDefinition};
+use adjutant_core::{Delta, FinishReason, GenerateResponse, ModelError, ToolSet};
 use serde_json::{Value, json};
 
 use super::super::error;
 use super::super::vendors::Dialect;
+use super::form::{Beyond, Form};
 use super::thinking::Thinking;
 use super::usage::Counts;
-use super::wire;
+use super::wire::{self, Loose};
 use crate::assembly::{Assembly, CallFragment};
 use crate::error::Vendor;
 use crate::text_calls::{Piece, TextCalls};
@@ -49,19 +51,22 @@ pub(super) struct Reading {
     is_whole: bool,
     finish: Option<String>,
     model: Option<String>,
+    /// The last piece.
     last: String,
+    /// Its form, if the next one may have the same.
+    form: Option<Form>,
 }
 
 impl Reading {
     pub(super) fn new(
         vendor: Arc<Vendor>,
         dialect: &'static Dialect,
-        tools: &[ToolDefinition],
+        tools: &ToolSet,
         losses: Vec<String>,
     ) -> Self {
         let reads_text = dialect.leaves_calls_in_text && !tools.is_empty();
         Self {
-            text: reads_text.then(|| TextCalls::new(tools.to_vec())),
+            text: reads_text.then(|| TextCalls::new(tools.clone())),
             text_calls: TEXT_CALLS,
             vendor,
             dialect,
@@ -76,31 +81,43 @@ impl Reading {
             finish: None,
             model: None,
             last: String::new(),
+            form: None,
         }
     }
 
     /// Adds a piece: one event's data, or a whole body.
     pub(super) fn add(&mut self, json: &str, deltas: &mut VecDeque<Delta>) -> Result<(), ModelError> {
-        let vendor = self.vendor.clone();
-        let reply: wire::Reply = serde_json::from_str(json).map_err(|error| vendor.not_json(&error, json))?;
+        if let Some(form) = &mut self.form
+            && let Some(beyond) = form.read(&self.last, json)
+        {
+            json.clone_into(&mut self.last);
+            match beyond {
+                Beyond::Words(words) => self.words(&words, deltas),
+                Beyond::Message(message) => self.message(message, true, deltas),
+            }
+            return Ok(());
+        }
+        let reply: wire::Reply<'_> =
+            serde_json::from_str(json).map_err(|error| self.vendor.not_json(&error, json))?;
         json.clone_into(&mut self.last);
-        if let Some(error) = reply.error.as_ref().filter(|error| says_something(error)) {
-            return Err(error::inside(&vendor, error));
+        self.form = Form::of(json, &reply);
+        if let Some(error) = reply.error.as_deref().filter(|error| says_something(error)) {
+            return Err(error::inside(&self.vendor, error));
         }
         let Some(choices) = reply.choices else {
             return self.without_choices(json);
         };
-        self.model = text(reply.model).or(self.model.take());
-        let groq = reply.x_groq.as_ref();
+        hear(&mut self.model, reply.model.as_ref());
+        let groq = reply.x_groq.as_deref();
         if let Some(error) = groq.and_then(|groq| groq.get("error")).filter(|error| says_something(error)) {
-            return Err(error::inside(&vendor, error));
+            return Err(error::inside(&self.vendor, error));
         }
-        for usage in reply.usage.iter().chain(groq.and_then(|groq| groq.get("usage"))) {
+        for usage in reply.usage.as_deref().into_iter().chain(groq.and_then(|groq| groq.get("usage"))) {
             self.counts.add(usage);
         }
         // One answer is asked for; a second choice would be somebody else's idea.
         let is_first =
-            |choice: &wire::Choice| choice.index.as_ref().and_then(Value::as_u64).unwrap_or(0) == 0;
+            |choice: &wire::Choice<'_>| choice.index.as_ref().and_then(Loose::as_u64).unwrap_or(0) == 0;
         let Some(choice) = choices.into_iter().find(is_first) else { return Ok(()) };
         self.answered = true;
         if let Some(usage) = &choice.usage {
@@ -109,13 +126,13 @@ impl Reading {
         match (choice.delta, choice.message) {
             (Some(piece), _) => self.message(piece, true, deltas),
             // A few servers repeat the whole message behind its pieces.
-            (None, Some(message)) if !self.said => self.message(message, false, deltas),
+            (None, Some(message)) if !self.said => self.message(*message, false, deltas),
             (None, _) => {}
         }
-        if let Some(error) = choice.error.as_ref().filter(|error| says_something(error)) {
-            return Err(error::inside(&vendor, error));
+        if let Some(error) = choice.error.as_deref().filter(|error| says_something(error)) {
+            return Err(error::inside(&self.vendor, error));
         }
-        self.finish = text(choice.finish_reason).or(self.finish.take());
+        hear(&mut self.finish, choice.finish_reason.as_ref());
         Ok(())
     }
 
@@ -137,27 +154,32 @@ impl Reading {
         Ok(())
     }
 
-    fn message(&mut self, message: wire::Message, is_piece: bool, deltas: &mut VecDeque<Delta>) {
+    fn message(&mut self, message: wire::Message<'_>, is_piece: bool, deltas: &mut VecDeque<Delta>) {
         if let Some(words) = self.thinking.hear(&message, is_piece) {
             self.said = true;
             self.flush(deltas);
             deltas.extend(self.assembly.thinking(&words, None));
         }
-        self.content(message.content, deltas);
-        if let Some(words) = text(message.refusal) {
+        match message.content {
+            Some(Loose::Text(words)) => self.words(&words, deltas),
+            Some(Loose::Count(count)) => self.content(count.into(), deltas),
+            Some(Loose::Other(content)) => self.content(*content, deltas),
+            None => {}
+        }
+        if let Some(words) = message.refusal.as_ref().and_then(Loose::said) {
             self.said = true;
             self.assembly.refusal(&words, None);
         }
         for (kind, trace) in [("images", message.images), ("executed_tools", message.executed_tools)] {
-            if let Some(trace) = trace.filter(says_something) {
+            if let Some(trace) = trace.filter(|trace| says_something(trace)) {
                 self.said = true;
-                self.assembly.opaque(kind, json!({ kind: trace }));
+                self.assembly.opaque(kind, json!({ kind: *trace }));
             }
         }
         for (position, call) in message.tool_calls.into_iter().flatten().enumerate() {
             // A whole answer's calls are in order, whatever number they have.
             let index =
-                if is_piece { call.index.as_ref().and_then(Value::as_u64) } else { Some(position as u64) };
+                if is_piece { call.index.as_ref().and_then(Loose::as_u64) } else { Some(position as u64) };
             self.flush(deltas);
             deltas.extend(self.call(index, call));
         }
@@ -165,7 +187,7 @@ impl Reading {
             let call = wire::Call {
                 index: None,
                 id: None,
-                function: Some(function),
+                function: Some(*function),
                 custom: None,
                 extra_content: None,
             };
@@ -174,16 +196,18 @@ impl Reading {
         }
     }
 
-    fn content(&mut self, content: Option<Value>, deltas: &mut VecDeque<Delta>) {
+    fn content(&mut self, content: Value, deltas: &mut VecDeque<Delta>) {
         match content {
-            None | Some(Value::Null) => {}
-            Some(Value::String(words)) => {
-                self.said |= !words.is_empty();
-                self.say(&words, deltas);
-            }
-            Some(Value::Array(parts)) => parts.into_iter().for_each(|part| self.content(Some(part), deltas)),
-            Some(part) => self.part(part, deltas),
+            Value::Null => {}
+            Value::String(words) => self.words(&words, deltas),
+            Value::Array(parts) => parts.into_iter().for_each(|part| self.content(part, deltas)),
+            part => self.part(part, deltas),
         }
+    }
+
+    fn words(&mut self, words: &str, deltas: &mut VecDeque<Delta>) {
+        self.said |= !words.is_empty();
+        self.say(words, deltas);
     }
 
     fn say(&mut self, words: &str, deltas: &mut VecDeque<Delta>) {
@@ -231,18 +255,20 @@ impl Reading {
     }
 
     /// A call or a piece of one. `None`: nothing was said of any.
-    fn call(&mut self, index: Option<u64>, call: wire::Call) -> Option<Delta> {
+    fn call(&mut self, index: Option<u64>, call: wire::Call<'_>) -> Option<Delta> {
         let (name, arguments) = match (call.function, call.custom) {
             (Some(function), _) => (function.name, function.arguments),
             (None, Some(custom)) => (custom.name, custom.input),
             (None, None) => (None, None),
         };
         let arguments = match arguments {
-            None | Some(Value::Null) => String::new(),
-            Some(Value::String(text)) => text,
-            Some(object) => object.to_string(),
+            None => Cow::Borrowed(""),
+            Some(Loose::Text(text)) => text,
+            Some(Loose::Count(count)) => Cow::Owned(count.to_string()),
+            Some(Loose::Other(object)) => Cow::Owned(object.to_string()),
         };
-        let (name, id) = (text(name), text(call.id));
+        let name = name.as_ref().and_then(Loose::said);
+        let id = call.id.as_ref().and_then(Loose::said);
         if name.is_none() && id.is_none() && arguments.trim().is_empty() {
             return None;
         }
@@ -257,7 +283,13 @@ impl Reading {
             arguments: &arguments,
         };
         let state = call.extra_content.filter(|extra| !extra.is_null());
-        Some(self.assembly.call(fragment, state.map(|extra| json!({ "extra_content": extra }))))
+        Some(self.assembly.call(fragment, state.map(|extra| json!({ "extra_content": *extra }))))
+    }
+
+    /// Reads the next piece as if none had come before.
+    #[cfg(test)]
+    pub(super) fn forget(&mut self) {
+        self.form = None;
     }
 
     /// `[DONE]` came.
@@ -353,12 +385,12 @@ fn says_something(value: &Value) -> bool {
     }
 }
 
-/// A text that says something.
-fn text(value: Option<Value>) -> Option<String> {
-    match value {
-        Some(Value::String(text)) if !text.is_empty() => Some(text),
-        Some(Value::Number(number)) => Some(number.to_string()),
-        _ => None,
+/// Keeps a text that says something. Most pieces of an answer say the same again.
+fn hear(known: &mut Option<String>, said: Option<&Loose<'_>>) {
+    if let Some(said) = said.and_then(Loose::said)
+        && known.as_deref() != Some(&*said)
+    {
+        *known = Some(said.into_owned());
     }
 }
 

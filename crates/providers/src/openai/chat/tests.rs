@@ -1,3 +1,5 @@
+use std::collections::VecDeque;
+
 use adjutant_core::{
     CallId, Content, Delta, GenerationConfig, ImageSource, LanguageModel as _, MaxTokens, Message, ModelId,
     Part, ProviderState, Temperature, ToolCall, ToolDefinition, ToolResult, TopK, Usage,
@@ -21,8 +23,75 @@ fn chat(row: &str, model: &str) -> Chat {
         dialect: &row.dialect,
         family: (row.dialect.family)(model),
         url: "http://localhost/v1/chat/completions".parse().unwrap(),
+        tools: request::Tools::default(),
         headers: Vec::new(),
     }
+}
+
+/// What comes of these events. `forgets`: every one is read as if none had come before.
+fn read_events(events: &[String], forgets: bool) -> (Vec<Delta>, Result<GenerateResponse, ModelError>) {
+    let chat = chat("openai-chat", "gpt-4.1");
+    let mut reading = Reading::new(chat.vendor.clone(), chat.dialect, &vec![tool()].into(), Vec::new());
+    let mut deltas = VecDeque::new();
+    for event in events {
+        if forgets {
+            reading.forget();
+        }
+        if let Err(error) = reading.add(event, &mut deltas) {
+            return (deltas.into(), Err(error));
+        }
+    }
+    let end = reading.end(&mut deltas);
+    (deltas.into(), end)
+}
+
+#[test]
+fn a_piece_like_the_last_is_read_as_any_other() {
+    let around = |delta: &str, padding: &str| {
+        format!(
+            r#"{{"id":"c","choices":[{{"index":0,"delta":{delta},"finish_reason":null}}],"usage":null{padding}}}"#
+        )
+    };
+    let texts = [
+        "",
+        "a",
+        "two words",
+        r#"\n\""#,
+        r"\u00e4",
+        r"\ud83e\udd80",
+        "ä秋🦀",
+        r"\",
+        "\u{1}",
+        r"\x",
+        "\"",
+        r"\ud83e",
+    ];
+    let places = [
+        r#"{"content":"@"}"#,
+        r#"{"reasoning_content":"@"}"#,
+        r#"{"reasoning":"@","content":null}"#,
+        r#"{"tool_calls":[{"index":0,"function":{"arguments":"@"}}]}"#,
+        r#"{"tool_calls":[{"function":{"arguments":"@"}}]}"#,
+        r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"@","arguments":"@"}}]}"#,
+        r#"{"content":"@","refusal":"no"}"#,
+        r#"{"content":"@","role":"assistant"}"#,
+    ];
+    let paddings =
+        ["", r#","obfuscation":"x""#, r#","obfuscation":"yz\"""#, r#","obfuscation":"""#, r#","error":"@""#];
+    proptest!(|(picks in proptest::collection::vec((0..texts.len(), 0..places.len(), 0..paddings.len(), 0..4_usize), 1..12))| {
+        let (mut events, mut last) = (Vec::new(), (0, 0));
+        for (text, place, padding, changes) in picks {
+            // Most pieces are like the one before.
+            if changes == 0 {
+                last = (place, padding);
+            }
+            let text = if changes == 1 { texts[text] } else { texts[text % 7] };
+            let event = around(places[last.0], paddings[last.1]).replace('@', text);
+            events.push(event);
+        }
+        events.push(around("{}", "").replace("null}]", r#""stop"}]"#));
+        prop_assert_eq!(read_events(&events, false), read_events(&events, true));
+    });
 }
 
 #[test]
@@ -232,7 +301,7 @@ fn calls_left_in_the_text_are_found_where_servers_leave_them() {
     };
     let words = || expect![[r#"Stop: "{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}}""#]];
     check("llama-cpp", &request, words());
-    request.tools = vec![tool()];
+    request.tools = vec![tool()].into();
     check("openai-compatible", &request, words());
     check(
         "llama-cpp",
@@ -507,7 +576,7 @@ fn conversation() -> Vec<Message> {
 
 #[test]
 fn a_request_with_everything() {
-    let request = GenerateRequest { tools: vec![tool()], ..GenerateRequest::new(conversation()) };
+    let request = GenerateRequest { tools: vec![tool()].into(), ..GenerateRequest::new(conversation()) };
     let (body, losses) = encoded("openai-chat", "gpt-4.1", &request);
     expect![[r#"{"model":"gpt-4.1","max_completion_tokens":1024,"temperature":0.0,"tools":[{"type":"function","function":{"name":"weather","description":"The weather of a city.","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}],"messages":[{"role":"system","content":"Be short."},{"role":"user","content":"Weather?"},{"role":"assistant","content":"Let me look.","tool_calls":[{"id":"call_a","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}},{"id":"provisional_1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}}]},{"role":"tool","content":"rain","tool_call_id":"call_a"},{"role":"tool","content":"{\"success\":false,\"error\":\"No such city.\"}","tool_call_id":"provisional_1"},{"role":"assistant","content":"Rain."},{"role":"user","content":"Thanks."}]}"#]]
         .assert_eq(&body.to_string());
@@ -524,7 +593,7 @@ fn a_request_with_everything() {
 fn a_longer_transcript_begins_like_the_shorter_one() {
     let bytes = |count: usize| {
         let messages = conversation().into_iter().take(count).collect();
-        let request = GenerateRequest { tools: vec![tool()], ..GenerateRequest::new(messages) };
+        let request = GenerateRequest { tools: vec![tool()].into(), ..GenerateRequest::new(messages) };
         chat("openai-chat", "gpt-4.1").encode(&request, true).unwrap().body
     };
     for count in 1..conversation().len() {
@@ -605,7 +674,7 @@ fn a_model_nobody_knows_gets_room_and_no_temperature_behind_a_gateway() {
 
 #[test]
 fn the_newest_models_take_functions_without_thinking_only() {
-    let request = GenerateRequest { tools: vec![tool()], ..GenerateRequest::new(conversation()) };
+    let request = GenerateRequest { tools: vec![tool()].into(), ..GenerateRequest::new(conversation()) };
     let (body, losses) = encoded("openai-chat", "gpt-5.6", &request);
     assert_eq!(body["reasoning_effort"], "none");
     assert!(losses.iter().any(|loss| loss.starts_with("thinking was switched off")), "{losses:?}");
@@ -616,7 +685,7 @@ fn the_newest_models_take_functions_without_thinking_only() {
     ] {
         let error = chat(row, "gpt-6-astra").encode(&request, false).unwrap_err();
         assert!(error.code() == "bad_request" && error.to_string().contains(words), "{error}");
-        let talk = GenerateRequest { tools: Vec::new(), ..request.clone() };
+        let talk = GenerateRequest { tools: Vec::new().into(), ..request.clone() };
         assert_eq!(self::body(row, "gpt-6-astra", &talk).get("reasoning_effort"), None);
     }
     let verbatim = GenerationConfig { verbatim: true, ..GenerationConfig::default() };
@@ -632,7 +701,7 @@ fn a_response_schema_goes_out_where_it_is_kept_to() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let request = |schema: Value, tools: Vec<ToolDefinition>| GenerateRequest {
         response_schema: Some(schema),
-        tools,
+        tools: tools.into(),
         ..GenerateRequest::new(vec![Message::user("?").unwrap()])
     };
     let format =

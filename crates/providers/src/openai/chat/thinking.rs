@@ -7,7 +7,7 @@
 use adjutant_core::{Content, ModelId, Part, ProviderState};
 use serde_json::{Map, Value, json};
 
-use super::wire::Message;
+use super::wire::{Loose, Message};
 
 /// The key of a thinking part's state that names the field it came in.
 const FIELD: &str = "field";
@@ -24,16 +24,16 @@ pub(super) struct Thinking {
 
 impl Thinking {
     /// The thinking of a message or of a piece of one.
-    pub(super) fn hear<'a>(&mut self, message: &'a Message, is_piece: bool) -> Option<String> {
+    pub(super) fn hear(&mut self, message: &Message<'_>, is_piece: bool) -> Option<String> {
         // Some servers send both names of the same words.
-        let fields: [(&'static str, &'a Option<Value>); 2] =
+        let fields: [(&'static str, &Option<Loose<'_>>); 2] =
             [("reasoning_content", &message.reasoning_content), ("reasoning", &message.reasoning)];
         let said = fields.into_iter().find_map(|(name, value)| {
             let words = value.as_ref()?.as_str().filter(|words| !words.is_empty())?;
             Some((name, words))
         });
         let details =
-            message.reasoning_details.as_ref().and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            message.reasoning_details.as_deref().and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         for detail in details.iter().filter_map(Value::as_object) {
             self.detail(detail, is_piece);
         }

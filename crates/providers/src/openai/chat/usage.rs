@@ -21,16 +21,19 @@ pub(super) struct Counts {
 impl Counts {
     /// Adds a report, if it is one.
     pub(super) fn add(&mut self, report: &Value) {
-        let count = |paths: &[&str]| paths.iter().find_map(|path| number(report.pointer(path)?));
-        self.input = count(&["/prompt_tokens", "/input_tokens"]).or(self.input);
-        self.output = count(&["/completion_tokens", "/output_tokens"]).or(self.output);
-        self.total = count(&["/total_tokens"]).or(self.total);
+        let count = |names: &[&str]| names.iter().find_map(|name| number(report.get(name)?));
+        let detail = |of: &str, name: &str| number(report.get(of)?.get(name)?);
+        self.input = count(&["prompt_tokens", "input_tokens"]).or(self.input);
+        self.output = count(&["completion_tokens", "output_tokens"]).or(self.output);
+        self.total = count(&["total_tokens"]).or(self.total);
         // OpenAI's, DeepSeek's and Moonshot's names.
-        let cached = ["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens", "/cached_tokens"];
-        self.cached = count(&cached).or(self.cached);
-        self.cache_written = count(&["/prompt_tokens_details/cache_write_tokens"]).or(self.cache_written);
-        let thinking = ["/completion_tokens_details/reasoning_tokens", "/reasoning_tokens"];
-        self.thinking = count(&thinking).or(self.thinking);
+        let cached = detail("prompt_tokens_details", "cached_tokens")
+            .or_else(|| count(&["prompt_cache_hit_tokens", "cached_tokens"]));
+        self.cached = cached.or(self.cached);
+        let cache_written = detail("prompt_tokens_details", "cache_write_tokens");
+        self.cache_written = cache_written.or(self.cache_written);
+        let thinking = detail("completion_tokens_details", "reasoning_tokens");
+        self.thinking = thinking.or_else(|| count(&["reasoning_tokens"])).or(self.thinking);
         self.billed = report.get("cost_in_usd_ticks").and_then(cost_of_ticks).or(self.billed);
         self.cost = report.get("cost").and_then(Value::as_f64).and_then(Cost::from_usd).or(self.cost);
     }

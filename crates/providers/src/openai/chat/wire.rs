@@ -1,15 +1,21 @@
 //! Chat Completions' JSON, field for field as far as we use it.
 //!
 //! What we read is written by many servers: every field may be missing or null, and where they differ in its type, it stays
-//! a [`Value`].
+//! open. Texts are borrowed from
+//! the JSON where they can be, and what is rarely there takes no room: a streamed answer is read in hundreds of pieces.
 
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// What we send. The messages come last, so that a longer conversation begins with the bytes of the shorter one.
+/// What we send before the tools and the messages.
 #[derive(Debug, Serialize)]
-pub(super) struct Request {
-    pub(super) model: String,
+pub(super) struct Head<'a> {
+    pub(super) model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,9 +34,6 @@ pub(super) struct Request {
     pub(super) stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) response_format: Option<ResponseFormat>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) tools: Vec<Tool>,
-    pub(super) messages: Vec<RequestMessage>,
 }
 
 #[derive(Debug, Serialize)]
@@ -53,110 +56,189 @@ pub(super) struct JsonSchema {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Tool {
+pub(super) struct Tool<'a> {
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
-    pub(super) function: FunctionDefinition,
+    pub(super) function: FunctionDefinition<'a>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct FunctionDefinition {
-    pub(super) name: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(super) description: String,
+pub(super) struct FunctionDefinition<'a> {
+    pub(super) name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(super) description: &'a str,
     pub(super) parameters: Value,
 }
 
-#[derive(Debug, Default, Serialize)]
-pub(super) struct RequestMessage {
-    pub(super) role: &'static str,
-    /// Text, a list of parts, or null beside calls.
-    pub(super) content: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) refusal: Option<String>,
-    /// Thinking, under the name the server itself gave it.
-    #[serde(flatten)]
-    pub(super) thinking: Map<String, Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) tool_calls: Vec<RequestCall>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tool_call_id: Option<String>,
+/// A value that is a text or a small number nearly always, and may be anything with some server.
+#[derive(Debug, PartialEq)]
+pub(super) enum Loose<'a> {
+    Text(Cow<'a, str>),
+    Count(u64),
+    Other(Box<Value>),
 }
 
-#[derive(Debug, Serialize)]
-pub(super) struct RequestCall {
-    pub(super) id: String,
-    #[serde(rename = "type")]
-    pub(super) kind: &'static str,
-    pub(super) function: RequestFunction,
-    /// What the server wants back with the call.
-    #[serde(flatten)]
-    pub(super) state: Map<String, Value>,
+impl Loose<'_> {
+    pub(super) fn as_str(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    pub(super) fn as_u64(&self) -> Option<u64> {
+        if let Self::Count(count) = self { Some(*count) } else { None }
+    }
+
+    /// A text that says something; a number is one too.
+    pub(super) fn said(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Text(text) => Some(Cow::Borrowed(text.as_ref())).filter(|text| !text.is_empty()),
+            Self::Count(count) => Some(Cow::Owned(count.to_string())),
+            Self::Other(value) => value.is_number().then(|| Cow::Owned(value.to_string())),
+        }
+    }
 }
 
-#[derive(Debug, Serialize)]
-pub(super) struct RequestFunction {
-    pub(super) name: String,
-    pub(super) arguments: String,
+impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LooseVisitor)
+    }
+}
+
+struct LooseVisitor;
+
+impl LooseVisitor {
+    fn other<'de, E>(value: impl Into<Value>) -> Result<Loose<'de>, E> {
+        Ok(Loose::Other(Box::new(value.into())))
+    }
+}
+
+impl<'de> Visitor<'de> for LooseVisitor {
+    type Value = Loose<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any JSON value")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Loose::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Loose::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
+        Ok(Loose::Text(Cow::Owned(text)))
+    }
+
+    fn visit_u64<E>(self, count: u64) -> Result<Self::Value, E> {
+        Ok(Loose::Count(count))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Self::other(number)
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Self::other(number)
+    }
+
+    fn visit_bool<E>(self, truth: bool) -> Result<Self::Value, E> {
+        Self::other(truth)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Self::other(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        Self::other(Value::deserialize(SeqAccessDeserializer::new(list))?)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        Self::other(Value::deserialize(MapAccessDeserializer::new(map))?)
+    }
 }
 
 /// What we get: a whole answer, one chunk of a streamed one, or an error inside a 200.
 #[derive(Debug, Deserialize)]
-pub(super) struct Reply {
-    pub(super) model: Option<Value>,
-    pub(super) choices: Option<Vec<Choice>>,
-    pub(super) usage: Option<Value>,
-    pub(super) x_groq: Option<Value>,
-    pub(super) error: Option<Value>,
+pub(super) struct Reply<'a> {
+    #[serde(borrow)]
+    pub(super) model: Option<Loose<'a>>,
+    #[serde(borrow)]
+    pub(super) choices: Option<Vec<Choice<'a>>>,
+    pub(super) usage: Option<Box<Value>>,
+    pub(super) x_groq: Option<Box<Value>>,
+    pub(super) error: Option<Box<Value>>,
+    /// Random letters that hide how long a piece is (OpenAI).
+    #[serde(borrow)]
+    pub(super) obfuscation: Option<Loose<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Choice {
-    pub(super) index: Option<Value>,
+pub(super) struct Choice<'a> {
+    #[serde(borrow)]
+    pub(super) index: Option<Loose<'a>>,
     /// A chunk's.
-    pub(super) delta: Option<Message>,
+    #[serde(borrow)]
+    pub(super) delta: Option<Message<'a>>,
     /// A whole answer's.
-    pub(super) message: Option<Message>,
-    pub(super) finish_reason: Option<Value>,
-    pub(super) usage: Option<Value>,
-    pub(super) error: Option<Value>,
+    #[serde(borrow)]
+    pub(super) message: Option<Box<Message<'a>>>,
+    #[serde(borrow)]
+    pub(super) finish_reason: Option<Loose<'a>>,
+    pub(super) usage: Option<Box<Value>>,
+    pub(super) error: Option<Box<Value>>,
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Message {
-    pub(super) content: Option<Value>,
-    pub(super) refusal: Option<Value>,
-    pub(super) reasoning_content: Option<Value>,
-    pub(super) reasoning: Option<Value>,
-    pub(super) reasoning_details: Option<Value>,
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) content: Option<Loose<'a>>,
+    #[serde(borrow)]
+    pub(super) refusal: Option<Loose<'a>>,
+    #[serde(borrow)]
+    pub(super) reasoning_content: Option<Loose<'a>>,
+    #[serde(borrow)]
+    pub(super) reasoning: Option<Loose<'a>>,
+    pub(super) reasoning_details: Option<Box<Value>>,
     /// Pictures the model made (OpenRouter).
-    pub(super) images: Option<Value>,
+    pub(super) images: Option<Box<Value>>,
     /// Tools the server ran itself (Groq).
-    pub(super) executed_tools: Option<Value>,
-    pub(super) tool_calls: Option<Vec<Call>>,
+    pub(super) executed_tools: Option<Box<Value>>,
+    #[serde(borrow)]
+    pub(super) tool_calls: Option<Vec<Call<'a>>>,
     /// What calls were before there could be several.
-    pub(super) function_call: Option<Function>,
+    #[serde(borrow)]
+    pub(super) function_call: Option<Box<Function<'a>>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Call<'a> {
+    #[serde(borrow)]
+    pub(super) index: Option<Loose<'a>>,
+    #[serde(borrow)]
+    pub(super) id: Option<Loose<'a>>,
+    #[serde(borrow)]
+    pub(super) function: Option<Function<'a>>,
+    #[serde(borrow)]
+    pub(super) custom: Option<Box<Custom<'a>>>,
+    pub(super) extra_content: Option<Box<Value>>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Call {
-    pub(super) index: Option<Value>,
-    pub(super) id: Option<Value>,
-    pub(super) function: Option<Function>,
-    pub(super) custom: Option<Custom>,
-    pub(super) extra_content: Option<Value>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Function {
-    pub(super) name: Option<Value>,
+pub(super) struct Function<'a> {
+    #[serde(borrow)]
+    pub(super) name: Option<Loose<'a>>,
     /// JSON text; some servers send the object itself.
-    pub(super) arguments: Option<Value>,
+    #[serde(borrow)]
+    pub(super) arguments: Option<Loose<'a>>,
 }
 
 /// A call whose argument is words.
 #[derive(Debug, Deserialize)]
-pub(super) struct Custom {
-    pub(super) name: Option<Value>,
-    pub(super) input: Option<Value>,
+pub(super) struct Custom<'a> {
+    #[serde(borrow)]
+    pub(super) name: Option<Loose<'a>>,
+    #[serde(borrow)]
+    pub(super) input: Option<Loose<'a>>,
 }

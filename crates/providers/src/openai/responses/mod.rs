@@ -58,6 +58,7 @@ fn open(row: &Provider, name: &str, connection: Connection) -> Result<HttpModel,
         family,
         url: endpoint(&id.provider, &base, VERSION, &["responses"])?,
         headers: vec![bearer(&key)],
+        tools: request::Tools::default(),
         vendor: vendor.clone(),
     };
     Ok(HttpModel::new(vendor, capabilities, patience, wire, connection))
@@ -67,12 +68,13 @@ struct Responses {
     vendor: Arc<Vendor>,
     family: Family,
     url: Url,
+    tools: request::Tools,
     headers: Vec<(HeaderName, SecretString)>,
 }
 
 impl Wire for Responses {
     fn encode(&self, request: &GenerateRequest, streamed: bool) -> Result<Encoded, ModelError> {
-        request::encode(request, streamed, &self.vendor.model, &self.family)
+        request::encode(request, streamed, (&self.vendor.model, &self.family), &self.tools)
     }
 
     fn url(&self, _: bool) -> &Url {

@@ -1,6 +1,7 @@
 //! Core to wire. Pure; the same request gives the same bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 
 use adjutant_core::{
     CallId, Content, GenerateRequest, Message, ModelError, ModelId, Part, Role, ToolCall, ToolDefinition,
@@ -12,6 +13,7 @@ use super::wire::{self, Item};
 use crate::encode::{Encoded, Encoder, Image, State};
 use crate::openai::family::Family;
 use crate::openai::schema;
+use crate::per_tools::PerTools;
 
 /// Bytes a call's id may have. Source: the published request schema.
 const CALL_ID_MAX: usize = 64;
@@ -20,12 +22,15 @@ const OUTPUT_TOKENS_MIN: u32 = 16;
 /// What a model thought, encrypted, so that it can be sent back although the vendor keeps nothing.
 const REASONING: &str = "reasoning.encrypted_content";
 
+/// Tools as they are sent.
+pub(super) type Tools = PerTools<Vec<wire::Tool>>;
+
 /// Fails with [`ModelError::BadRequest`] where the model would refuse the request anyway.
 pub(super) fn encode(
     request: &GenerateRequest,
     streamed: bool,
-    model: &ModelId,
-    family: &Family,
+    (model, family): (&ModelId, &Family),
+    tools: &Tools,
 ) -> Result<Encoded, ModelError> {
     if request.response_schema.is_some() && !family.common.schema.covers(!request.tools.is_empty()) {
         let common = Encoder::new(model, &family.common, request);
@@ -38,7 +43,7 @@ pub(super) fn encode(
         answered: answered(&request.messages, model),
     };
     let (instructions, input) = encoder.transcript(&request.messages)?;
-    encoder.common.something_to_answer(&input)?;
+    encoder.common.something_to_answer(input.len())?;
     let mut settings = encoder.common.settings()?;
     if let Some(tokens) = settings.max_tokens.filter(|tokens| *tokens < OUTPUT_TOKENS_MIN)
         && !request.config.verbatim
@@ -48,6 +53,8 @@ pub(super) fn encode(
             .lose(format!("max_tokens {tokens} was sent as {OUTPUT_TOKENS_MIN}, the least the vendor takes"));
         settings.max_tokens = Some(OUTPUT_TOKENS_MIN);
     }
+    let Ok(tools) =
+        tools.get(&request.tools, || Ok::<_, Infallible>(request.tools.iter().map(tool).collect()));
     let wire = wire::Request {
         model: &model.name,
         store: false,
@@ -57,11 +64,22 @@ pub(super) fn encode(
         max_output_tokens: settings.max_tokens,
         stream: streamed,
         text: encoder.text(request)?,
-        tools: request.tools.iter().map(|tool| encoder.tool(tool)).collect(),
+        tools: &tools,
         instructions,
         input,
     };
     encoder.common.finish(&wire)
+}
+
+fn tool(tool: &ToolDefinition) -> wire::Tool {
+    wire::Tool {
+        r#type: "function",
+        name: tool.name.to_string(),
+        description: tool.description.clone(),
+        // Nothing is lost by what it leaves out: the arguments are checked against all of the schema before the tool is called.
+        parameters: schema::parameters(&tool.parameters, &mut BTreeSet::new()),
+        strict: false,
+    }
 }
 
 struct ResponsesEncoder<'a> {
@@ -211,19 +229,6 @@ impl<'a> ResponsesEncoder<'a> {
             ("call_id", json!(id)),
             ("output", json!(result.to_text())),
         ]))
-    }
-
-    fn tool(&mut self, tool: &ToolDefinition) -> wire::Tool {
-        // Nothing is lost by what it leaves out: the arguments are checked against all of the schema before the tool is called.
-        let mut dropped = BTreeSet::new();
-        let parameters = schema::parameters(&tool.parameters, &mut dropped);
-        wire::Tool {
-            r#type: "function",
-            name: tool.name.to_string(),
-            description: tool.description.clone(),
-            parameters,
-            strict: false,
-        }
     }
 
     fn text(&mut self, request: &GenerateRequest) -> Result<Option<wire::Text>, ModelError> {

@@ -25,8 +25,8 @@ pub(super) struct Request<'a> {
     pub(super) stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) text: Option<Text>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) tools: Vec<Tool>,
+    #[serde(skip_serializing_if = "<[Tool]>::is_empty")]
+    pub(super) tools: &'a [Tool],
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) instructions: Option<String>,
     pub(super) input: Vec<Item>,

@@ -86,7 +86,7 @@ fn with_tools(request: GenerateRequest) -> GenerateRequest {
         tool("measure_tide", "Measures the tide at a harbour.", harbour),
         tool("light_lamp", "Lights the lamp.", nothing),
     ];
-    GenerateRequest { tools, ..request }
+    GenerateRequest { tools: tools.into(), ..request }
 }
 
 fn counting(said: Said, counts: [u64; 4]) -> Reply {

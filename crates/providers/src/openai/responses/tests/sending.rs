@@ -14,7 +14,8 @@ fn encoded(request: &GenerateRequest, model: &str) -> (Value, Vec<String>) {
 
 fn bytes(request: &GenerateRequest, model: &str) -> Result<(String, Vec<String>), ModelError> {
     let id = vendor(&PROVIDER, model, "").unwrap().model;
-    let Encoded { body, losses } = request::encode(request, false, &id, &family::of(model))?;
+    let Encoded { body, losses } =
+        request::encode(request, false, (&id, &family::of(model)), &request::Tools::default())?;
     Ok((String::from_utf8(body.to_vec()).unwrap(), losses))
 }
 
@@ -210,7 +211,7 @@ fn everything_asked() -> GenerateRequest {
     .unwrap();
     let schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"], "additionalProperties": false});
     GenerateRequest {
-        tools: vec![tool],
+        tools: vec![tool].into(),
         response_schema: Some(schema),
         ..GenerateRequest::new(vec![
             Message::system("Be brief.").unwrap(),

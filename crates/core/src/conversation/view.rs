@@ -1,5 +1,6 @@
-//! What the events of a conversation add up to: its history, the turn that is open, how a turn ended.
+//! Reads of events at hand: the whole past of a conversation, or its last turn.
 
+use super::Status;
 use crate::confirmation::{Answer, PendingCall};
 use crate::cost::Cost;
 use crate::decision::{
@@ -26,33 +27,16 @@ pub fn history(events: &[Recorded]) -> Vec<Message> {
     messages
 }
 
-/// The turn that has started and not finished, if there is one.
+/// Returns the turn that has started and not finished, if there is one.
 #[must_use]
 pub fn open_turn(events: &[Recorded]) -> Option<TurnId> {
-    let mut open = None;
-    for recorded in events {
-        if let Event::TurnStarted { turn, .. } = &recorded.event {
-            open = Some(*turn);
-        } else if let Event::TurnFinished { .. } = &recorded.event {
-            open = None;
-        }
-    }
-    open
+    Status::of(events).turn
 }
 
-/// The calls that wait for a human now: those of the open turn that were asked for and not answered.
+/// Returns the calls that wait for a human now: those of the open turn that were asked for and not answered.
 #[must_use]
 pub fn pending(events: &[Recorded]) -> Vec<PendingCall> {
-    let Some(open) = open_turn(events) else { return Vec::new() };
-    let mut waiting: Vec<PendingCall> = Vec::new();
-    for recorded in events.iter().filter(|recorded| recorded.event.turn() == Some(open)) {
-        if let Event::TurnParked { pending, .. } = &recorded.event {
-            waiting = pending.clone();
-        } else if let Event::CallAnswered { call, .. } | Event::DoubtResolved { call, .. } = &recorded.event {
-            waiting.retain(|pending| pending.call_id != *call);
-        }
-    }
-    waiting
+    Status::of(events).waiting
 }
 
 /// What the person is to know about an input that was an answer: that it was refused, came too late, or was given before.
@@ -129,6 +113,7 @@ pub fn times_taken_up(events: &[Recorded]) -> u32 {
     let is_step = |event: &Event| match event {
         Event::TurnTakenUp { .. }
         | Event::CallStarted { .. }
+        | Event::Decided { .. }
         | Event::SummaryFailed { .. }
         | Event::InputQueued { .. } => false,
         Event::DoubtResolved { by, .. } => *by != ResolvedBy::Probe,
@@ -144,10 +129,7 @@ pub fn times_taken_up(events: &[Recorded]) -> u32 {
 /// Returns whether an input waits for the end of the turn that is open.
 #[must_use]
 pub fn is_queued(events: &[Recorded], input: &InputId) -> bool {
-    let Some(open) = open_turn(events) else { return false };
-    events.iter().any(|recorded| {
-        matches!(&recorded.event, Event::InputQueued { turn, input: queued } if *turn == open && queued == input)
-    })
+    Status::of(events).queued.contains(input)
 }
 
 /// What a turn answered: its end, or, if it waits for a human, the question. `None` while it runs.

@@ -1,0 +1,108 @@
+//! What the events of a conversation tell about the models that were asked in it.
+
+use crate::event::Event;
+use crate::id::ModelId;
+use crate::turn::Calibration;
+
+/// The token counts of so many models are remembered; the one that was asked longest ago is forgotten first.
+const MODELS_MAX: usize = 8;
+
+/// After so many failures in a row a summary is tried only every so many turns.
+const TURNS_BETWEEN_MAX: usize = 8;
+
+/// The relation of our token counts to those of each model.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Learned {
+    /// The model that the last turn was started with.
+    asked: Option<ModelId>,
+    models: Vec<OfModel>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct OfModel {
+    model: ModelId,
+    /// Counted with the model's own tokenizer.
+    exact: Calibration,
+    estimated: Calibration,
+}
+
+impl OfModel {
+    fn both(&mut self) -> [(&mut Calibration, bool); 2] {
+        [(&mut self.exact, true), (&mut self.estimated, false)]
+    }
+}
+
+impl Learned {
+    pub(super) fn follow(&mut self, event: &Event) {
+        match event {
+            Event::TurnStarted { model, .. } => {
+                if self.asked.as_ref() != Some(model) {
+                    self.asked = Some(model.clone());
+                }
+                self.each(|calibration, _| calibration.turn_started());
+            }
+            Event::ConversationSummarized { .. } | Event::HistorySet { .. } => {
+                self.each(|calibration, _| calibration.prefix_changed());
+            }
+            Event::ModelReplied { reply, counted: Some(counted), attempts, .. } => {
+                let Some(model) = self.asked.clone() else { return };
+                for (calibration, exact) in self.of(model).both() {
+                    calibration.replied(reply, *counted, *attempts, exact);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn calibration(&self, model: &ModelId, exact: bool) -> Calibration {
+        let known = self.models.iter().find(|known| known.model == *model);
+        known.map_or_else(Calibration::default, |known| if exact { known.exact } else { known.estimated })
+    }
+
+    fn each(&mut self, mut change: impl FnMut(&mut Calibration, bool)) {
+        for known in &mut self.models {
+            for (calibration, exact) in known.both() {
+                change(calibration, exact);
+            }
+        }
+    }
+
+    /// Returns the entry of a model, which is the last one from now on.
+    fn of(&mut self, model: ModelId) -> &mut OfModel {
+        let at = self.models.iter().position(|known| known.model == model);
+        let known = match at {
+            Some(at) => self.models.remove(at),
+            None => OfModel { model, exact: Calibration::default(), estimated: Calibration::default() },
+        };
+        if self.models.len() >= MODELS_MAX {
+            self.models.remove(0);
+        }
+        self.models.push_mut(known)
+    }
+}
+
+/// The attempts to summarize old turns since one last succeeded.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct SummaryTries {
+    failed: u32,
+    turns_since: usize,
+}
+
+impl SummaryTries {
+    pub(super) fn follow(&mut self, event: &Event) {
+        match event {
+            Event::ConversationSummarized { .. } => self.failed = 0,
+            Event::SummaryFailed { .. } => {
+                self.failed += 1;
+                self.turns_since = 0;
+            }
+            Event::TurnStarted { .. } => self.turns_since += 1,
+            _ => {}
+        }
+    }
+
+    pub(super) fn is_time(&self) -> bool {
+        let pause = 1_usize << self.failed.saturating_sub(1).min(31);
+        self.failed == 0 || self.turns_since >= pause.min(TURNS_BETWEEN_MAX)
+    }
+}

@@ -1,0 +1,280 @@
+//! The events of one turn, found by what they are about.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+
+use crate::confirmation::{PendingCall, Verdict};
+use crate::event::{EditedCall, Event, GateVerdict, Recorded, ResolvedBy};
+use crate::id::{CallId, InputId, TurnId};
+use crate::tool::{Arguments, Effect};
+use crate::turn::CallEnd;
+
+use super::weight::{arguments_weight, message_weight, part_weight, result_weight};
+
+/// The turn that started last in a conversation: its events, replies found by number, and calls by their id.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CurrentTurn {
+    turn: TurnId,
+    events: Vec<Recorded>,
+    replies: HashMap<u32, usize>,
+    calls: HashMap<CallId, Places>,
+    summaries: Vec<usize>,
+    parked: Vec<usize>,
+    last_reply: Option<usize>,
+    weight: usize,
+}
+
+/// The places of what is recorded of one call.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Places {
+    checked: Option<usize>,
+    started: Vec<usize>,
+    ended: Option<usize>,
+    in_doubt: Vec<usize>,
+    answered: Option<usize>,
+    resolved: Vec<usize>,
+}
+
+impl CurrentTurn {
+    pub(super) fn new(turn: TurnId) -> Self {
+        Self {
+            turn,
+            events: Vec::new(),
+            replies: HashMap::new(),
+            calls: HashMap::new(),
+            summaries: Vec::new(),
+            parked: Vec::new(),
+            last_reply: None,
+            weight: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, recorded: Recorded) {
+        let at = self.events.len();
+        if recorded.event.turn() == Some(self.turn) {
+            self.index(at, &recorded.event);
+        }
+        self.weight += weight(&recorded.event);
+        self.events.push(recorded);
+    }
+
+    /// Returns about how many bytes its events take in memory.
+    pub(super) fn weight(&self) -> usize {
+        self.weight
+    }
+
+    fn index(&mut self, at: usize, event: &Event) {
+        match event {
+            Event::ModelReplied { number, .. } => {
+                self.replies.entry(*number).or_insert(at);
+                self.last_reply = Some(at);
+            }
+            Event::ConversationSummarized { .. } | Event::SummaryFailed { .. } => self.summaries.push(at),
+            Event::TurnParked { .. } => self.parked.push(at),
+            Event::CallChecked { call, .. } => {
+                self.places(call).checked.get_or_insert(at);
+            }
+            Event::CallStarted { call, .. } => self.places(call).started.push(at),
+            Event::CallFinished { call, .. } => {
+                self.places(call).ended.get_or_insert(at);
+            }
+            Event::CallInDoubt { call, doubt, .. } => {
+                let places = self.places(call);
+                match doubt {
+                    Some(_) => places.in_doubt.push(at),
+                    // From before a person was asked: it stays open.
+                    None => places.ended = places.ended.or(Some(at)),
+                }
+            }
+            Event::CallAnswered { call, .. } => {
+                self.places(call).answered.get_or_insert(at);
+            }
+            Event::DoubtResolved { call, .. } => self.places(call).resolved.push(at),
+            _ => {}
+        }
+    }
+
+    fn places(&mut self, call: &CallId) -> &mut Places {
+        self.calls.entry(call.clone()).or_default()
+    }
+
+    fn event(&self, at: usize) -> Option<&Event> {
+        self.events.get(at).map(|recorded| &recorded.event)
+    }
+
+    fn of_call(&self, call: &CallId) -> Option<&Places> {
+        self.calls.get(call)
+    }
+
+    /// Returns its id.
+    #[must_use]
+    pub fn id(&self) -> TurnId {
+        self.turn
+    }
+
+    /// Returns its events in order, beginning with [`Event::TurnStarted`], and what happened in the conversation beside them.
+    #[must_use]
+    pub fn events(&self) -> &[Recorded] {
+        &self.events
+    }
+
+    /// Returns the event the turn began with.
+    #[must_use]
+    pub fn started(&self) -> Option<&Event> {
+        self.event(0)
+    }
+
+    /// Returns the [`Event::ModelReplied`] of a model call, counted from 1.
+    #[must_use]
+    pub fn reply(&self, number: u32) -> Option<&Event> {
+        self.event(*self.replies.get(&number)?)
+    }
+
+    /// Returns the events before the last reply of the model. `None`: the model has not replied.
+    #[must_use]
+    pub fn before_last_reply(&self) -> Option<&[Recorded]> {
+        self.events.get(..self.last_reply?)
+    }
+
+    /// Returns the events that are about summaries, in order.
+    pub fn summaries(&self) -> impl Iterator<Item = &Event> {
+        self.summaries.iter().filter_map(|at| self.event(*at))
+    }
+
+    /// Returns the [`Event::TurnParked`] events with their places, in order.
+    pub fn parked(&self) -> impl Iterator<Item = &Recorded> {
+        self.parked.iter().filter_map(|at| self.events.get(*at))
+    }
+
+    /// Returns what the gate said to a call.
+    #[must_use]
+    pub fn verdict(&self, call: &CallId) -> Option<&GateVerdict> {
+        match self.event(self.of_call(call)?.checked?)? {
+            Event::CallChecked { verdict, .. } => Some(verdict),
+            _ => None,
+        }
+    }
+
+    /// Returns how often a call was started.
+    #[must_use]
+    pub fn times_started(&self, call: &CallId) -> u32 {
+        let times = self.of_call(call).map_or(0, |places| places.started.len());
+        u32::try_from(times).unwrap_or(u32::MAX)
+    }
+
+    /// Returns when a call was last started.
+    #[must_use]
+    pub fn last_started(&self, call: &CallId) -> Option<Timestamp> {
+        let at = *self.of_call(call)?.started.last()?;
+        self.events.get(at).map(|recorded| recorded.at)
+    }
+
+    /// Returns the effect that the starts of a call were recorded with. [`Effect::Once`] as soon as one of them has it: such
+    /// a call stays one, whatever its tool says of itself later. `None`: it was not started.
+    #[must_use]
+    pub fn effect(&self, call: &CallId) -> Option<Effect> {
+        let effect = |at: &usize| match self.event(*at) {
+            Some(Event::CallStarted { effect, .. }) => Some(*effect),
+            _ => None,
+        };
+        let mut effects = self.of_call(call)?.started.iter().filter_map(effect);
+        let first = effects.next()?;
+        Some(if effects.any(|effect| effect == Effect::Once) { Effect::Once } else { first })
+    }
+
+    /// Returns the first doubt about a call that is younger than its start number `seen`, resolved or not.
+    #[must_use]
+    pub fn doubt_after(&self, call: &CallId, seen: u32) -> Option<&PendingCall> {
+        self.of_call(call)?.in_doubt.iter().find_map(|at| match self.event(*at)? {
+            Event::CallInDoubt { doubt: Some(pending), .. } => {
+                pending.doubt.as_ref().is_some_and(|doubt| doubt.attempt > seen).then_some(pending)
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns what was last said about a call in doubt: of which start, by whom, what.
+    #[must_use]
+    pub fn resolution(&self, call: &CallId) -> Option<(u32, ResolvedBy, Verdict)> {
+        self.resolutions(call).last()
+    }
+
+    /// Returns whether the doubt about one start of a call is resolved.
+    #[must_use]
+    pub fn is_resolved(&self, call: &CallId, attempt: u32) -> bool {
+        self.resolutions(call).any(|(resolved, ..)| resolved == attempt)
+    }
+
+    fn resolutions(&self, call: &CallId) -> impl Iterator<Item = (u32, ResolvedBy, Verdict)> {
+        let places = self.of_call(call).map_or(&[][..], |places| &places.resolved);
+        places.iter().filter_map(|at| match self.event(*at)? {
+            Event::DoubtResolved { attempt, by, verdict, .. } => Some((*attempt, *by, *verdict)),
+            _ => None,
+        })
+    }
+
+    /// Returns the answer to a call that waited for a yes, and the arguments that were put in the place of its own.
+    /// `Some(None)`: nobody answered in time.
+    #[must_use]
+    pub fn answer(&self, call: &CallId) -> Option<Option<(Verdict, Option<&EditedCall>)>> {
+        match self.event(self.of_call(call)?.answered?)? {
+            Event::CallAnswered { verdict, edited, .. } => {
+                Some(verdict.map(|verdict| (verdict, edited.as_ref())))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns how a call ended that was begun. `None`: it has no end yet.
+    #[must_use]
+    pub fn end(&self, call: &CallId) -> Option<CallEnd> {
+        match self.event(self.of_call(call)?.ended?)? {
+            Event::CallFinished { arguments, result, summary, .. } => {
+                let arguments = arguments.clone();
+                Some(match self.resolution(call) {
+                    Some((_, ResolvedBy::Person | ResolvedBy::Expiry, Verdict::Leave)) => {
+                        CallEnd::InDoubt { arguments }
+                    }
+                    Some((_, ResolvedBy::Person, Verdict::Done)) => CallEnd::TakenAsDone { arguments },
+                    Some(_) | None => {
+                        CallEnd::Executed { arguments, result: result.clone(), summary: summary.clone() }
+                    }
+                })
+            }
+            Event::CallInDoubt { arguments, .. } => Some(CallEnd::InDoubt { arguments: arguments.clone() }),
+            _ => None,
+        }
+    }
+
+    /// Returns the tool and the arguments that a call ran with. `None`: it has not run in this turn.
+    #[must_use]
+    pub fn ran(&self, call: &CallId) -> Option<(&str, &Arguments)> {
+        match self.event(self.of_call(call)?.ended?)? {
+            Event::CallFinished { tool, arguments, .. } => Some((tool, arguments)),
+            _ => None,
+        }
+    }
+
+    /// Returns whether an input was told to wait for the end of the turn.
+    #[must_use]
+    pub fn is_queued(&self, wanted: &InputId) -> bool {
+        self.events
+            .iter()
+            .any(|recorded| matches!(&recorded.event, Event::InputQueued { input, .. } if input == wanted))
+    }
+}
+
+/// Returns about how many bytes an event takes in memory: what can be long is counted.
+fn weight(event: &Event) -> usize {
+    let long = match event {
+        Event::ModelReplied { reply: Ok(reply), .. } => reply.parts.iter().map(part_weight).sum(),
+        Event::CallChecked { verdict: GateVerdict::Run { arguments }, .. }
+        | Event::CallStarted { arguments, .. } => arguments_weight(arguments),
+        Event::CallFinished { arguments, result, .. } => arguments_weight(arguments) + result_weight(result),
+        Event::TurnStarted { message, .. } => message.len(),
+        Event::TurnFinished { end, .. } => end.messages.iter().map(message_weight).sum(),
+        _ => 0,
+    };
+    size_of::<Event>() + long
+}

@@ -1,0 +1,186 @@
+//! Holding a conversation: the claim in the store, the place in this process, and the state that comes with them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use adjutant_core::port::{Begin, Begun, Claim, Journal};
+use adjutant_core::{ConversationKey, Event, Input};
+use tokio::sync::OwnedMutexGuard;
+use tokio::time::Instant;
+
+use crate::RunError;
+use crate::agent::Inner;
+use crate::faults::{boundary, lease};
+use crate::log::Log;
+use crate::recent::{Recent, Remembered};
+
+/// A claim is good for this long without a sign of life.
+pub(crate) const LEASE: Duration = Duration::from_secs(15);
+/// A running turn gives so many signs of life in that time.
+const HEARTBEATS: u32 = 3;
+/// How often we look whether another process has let go of the conversation.
+const LEASE_POLL: Duration = Duration::from_millis(200);
+
+/// An input that is not accepted yet, with the events of the turn that may begin with it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival<'a> {
+    pub(crate) input: &'a Input,
+    /// The first event of its turn. `None`: it starts none.
+    pub(crate) turn: Option<&'a Event>,
+    /// What is recorded in front of it in a new conversation.
+    pub(crate) first: Option<&'a Event>,
+}
+
+/// A conversation that nobody else works on.
+///
+/// Dropped, it is given back in the background: whoever is cancelled half-way does not keep others waiting until the claim
+/// runs out.
+pub(crate) struct Held {
+    journal: Arc<dyn Journal>,
+    recent: Arc<Recent>,
+    key: ConversationKey,
+    worker: String,
+    guard: Option<OwnedMutexGuard<Option<Remembered>>>,
+}
+
+/// How a conversation came to be held.
+pub(crate) struct Opened {
+    pub(crate) held: Held,
+    pub(crate) log: Log,
+    /// The claim was another worker's, which was lost.
+    pub(crate) taken_over: bool,
+}
+
+/// Waits for the conversation to be ours, and accepts an input first if there is one. `None`: there is no such conversation.
+///
+/// What runs in this process is waited for to its end: each turn in front has a deadline of its own, and one of them is the
+/// caller's. What runs in another process is waited for as long as a turn may take; without a deadline, as long as its claim
+/// is renewed.
+///
+/// # Errors
+/// [`RunError::Busy`] if another process still works on it by then, and the store's errors.
+pub(crate) async fn open(
+    inner: &Inner,
+    key: &ConversationKey,
+    arrival: Option<Arrival<'_>>,
+) -> Result<Option<Opened>, RunError> {
+    if key.agent != inner.name {
+        // Another agent's conversation is not there.
+        return Ok(None);
+    }
+    let mut arrival = arrival;
+    let slot = inner.recent.slot(key);
+    let mut guard = match slot.clone().try_lock_owned() {
+        Ok(guard) => guard,
+        Err(_) => {
+            // It is accepted now, whatever runs in front of it.
+            if let Some(Arrival { input, .. }) = arrival.take() {
+                inner.journal.submit(key, input).await?;
+            }
+            slot.lock_owned().await
+        }
+    };
+    let remembered = guard.take();
+    // Made before the first claim: whoever is cancelled in the middle of one may have it.
+    let held = Held {
+        journal: inner.journal.clone(),
+        recent: inner.recent.clone(),
+        key: key.clone(),
+        worker: inner.worker.clone(),
+        guard: Some(guard),
+    };
+    let until = inner.limits.turn_deadline.map(|time| Instant::now() + time);
+    loop {
+        let begin = Begin {
+            input: arrival.map(|arrival| arrival.input),
+            turn: arrival.and_then(|arrival| arrival.turn).map_or(&[], std::slice::from_ref),
+            first: arrival.and_then(|arrival| arrival.first),
+            worker: &inner.worker,
+            lease: lease(LEASE),
+            known: remembered.as_ref().map(Remembered::known),
+            at: inner.now(),
+        };
+        let (newer, taken_over) = match inner.journal.begin(key, begin).await? {
+            Begun::Started(newer) => (newer, false),
+            Begun::Claimed { claim, newer } => (newer, claim == Claim::TakenOver),
+            Begun::Nothing => {
+                held.give_back(None);
+                return Ok(None);
+            }
+            Begun::Elsewhere => {
+                arrival = None;
+                if until.is_some_and(|until| Instant::now() >= until) {
+                    return Err(RunError::Busy);
+                }
+                tokio::time::sleep(LEASE_POLL).await;
+                continue;
+            }
+        };
+        boundary("the conversation is ours, nothing of it done");
+        let (remembered, inbox) = Remembered::with(remembered, newer, inner.limits.history_messages_max);
+        return Ok(Some(Opened { held, log: Log::new(remembered, inbox), taken_over }));
+    }
+}
+
+impl Held {
+    /// Runs work on the conversation while its claim is renewed. After an error, or if it is dropped, the claim is released
+    /// and what this process knew of the conversation is forgotten.
+    pub(crate) async fn run<T>(
+        self,
+        work: impl Future<Output = Result<(T, Log), RunError>>,
+    ) -> Result<T, RunError> {
+        let beat = async {
+            loop {
+                tokio::time::sleep(lease(LEASE) / HEARTBEATS).await;
+                // A claim that cannot be renewed is a cost, not a danger: the journal refuses a second writer.
+                let _ = self.journal.claim(&self.key, &self.worker, lease(LEASE)).await;
+            }
+        };
+        let result = tokio::select! {
+            result = work => result,
+            never = beat => never,
+        };
+        match result {
+            Ok((value, log)) => {
+                if !log.is_released() {
+                    self.release_claim().await;
+                }
+                self.give_back(Some(log.into_remembered()));
+                Ok(value)
+            }
+            Err(error) => {
+                self.release_claim().await;
+                self.give_back(None);
+                Err(error)
+            }
+        }
+    }
+
+    async fn release_claim(&self) {
+        // Best effort: a claim that is not released runs out by itself.
+        let _ = self.journal.release(&self.key, &self.worker).await;
+    }
+
+    /// Unlocks the place in this process. The claim was released before: the next one in this process claims under the same
+    /// name, and its claim must not be released.
+    fn give_back(mut self, remembered: Option<Remembered>) {
+        if let Some(guard) = self.guard.take() {
+            self.recent.put_back(&self.key, guard, remembered);
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(guard) = self.guard.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let (journal, recent) = (self.journal.clone(), self.recent.clone());
+            let (key, worker) = (self.key.clone(), self.worker.clone());
+            runtime.spawn(async move {
+                let _ = journal.release(&key, &worker).await;
+                recent.put_back(&key, guard, None);
+            });
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The conversation as this process knows it while it works on it, and what of it is not written yet.
+
+use adjutant_core::conversation::Conversation;
+use adjutant_core::port::Finished;
+use adjutant_core::{ConversationKey, Event, Input, Recorded};
+use jiff::Timestamp;
+
+use crate::RunError;
+use crate::agent::Inner;
+use crate::faults::boundary;
+use crate::recent::Remembered;
+
+/// The state of a conversation and its inbox. Only this process writes to it meanwhile; the journal refuses anybody else.
+///
+/// What is lost without harm in a crash is recorded here first and written together with what comes next: the reply of a
+/// model with the intents of its calls, or with the end of the turn. Nothing is executed before its intent is written.
+#[derive(Debug)]
+pub(crate) struct Log {
+    remembered: Remembered,
+    inbox: Vec<Input>,
+    /// How many of the last events are not written.
+    unwritten: usize,
+    /// The claim was given back with the last write.
+    released: bool,
+}
+
+impl Log {
+    pub(crate) fn new(remembered: Remembered, inbox: Vec<Input>) -> Self {
+        Self { remembered, inbox, unwritten: 0, released: false }
+    }
+
+    pub(crate) fn conversation(&self) -> &Conversation {
+        &self.remembered.conversation
+    }
+
+    pub(crate) fn inbox(&self) -> &[Input] {
+        &self.inbox
+    }
+
+    /// Returns whether the claim on the conversation was given back.
+    pub(crate) fn is_released(&self) -> bool {
+        self.released
+    }
+
+    pub(crate) fn into_remembered(self) -> Remembered {
+        self.remembered
+    }
+
+    /// Records an event of the open turn. It is written with the next append.
+    pub(crate) fn record(&mut self, at: Timestamp, event: Event) {
+        self.take(Recorded { seq: self.conversation().next_seq(), at, event });
+        self.unwritten += 1;
+    }
+
+    /// Writes events behind what is known, with what was recorded before. Refused if anybody else wrote meanwhile.
+    pub(crate) async fn append(
+        &mut self,
+        inner: &Inner,
+        key: &ConversationKey,
+        events: Vec<Event>,
+    ) -> Result<(), RunError> {
+        let at = inner.now();
+        if self.conversation().open_turn().is_some() {
+            events.into_iter().for_each(|event| self.record(at, event));
+            inner.journal.append(key, self.unwritten()).await?;
+            self.unwritten = 0;
+            return Ok(());
+        }
+        let first = self.conversation().next_seq();
+        let events: Vec<Recorded> =
+            (first..).zip(events).map(|(seq, event)| Recorded { seq, at, event }).collect();
+        inner.journal.append(key, &events).await?;
+        events.into_iter().for_each(|recorded| self.take(recorded));
+        Ok(())
+    }
+
+    /// Writes an event, if there is one, with what was recorded before, and gives the claim back, unless inputs came
+    /// meanwhile. Returns whether the claim was given back.
+    pub(crate) async fn finish(
+        &mut self,
+        inner: &Inner,
+        key: &ConversationKey,
+        event: Option<Event>,
+    ) -> Result<bool, RunError> {
+        if let Some(event) = event {
+            self.record(inner.now(), event);
+        }
+        boundary("before an append");
+        let finished = inner.journal.finish(key, &inner.worker, self.unwritten()).await?;
+        boundary("after an append");
+        self.unwritten = 0;
+        self.released = match finished {
+            Finished::Released => true,
+            Finished::Kept(inbox) => {
+                self.inbox = inbox;
+                false
+            }
+        };
+        Ok(self.released)
+    }
+
+    fn unwritten(&self) -> &[Recorded] {
+        let recent = self.conversation().recent();
+        recent.get(recent.len().saturating_sub(self.unwritten)..).unwrap_or_default()
+    }
+
+    fn take(&mut self, recorded: Recorded) {
+        if let Some(taken) = recorded.event.takes_input() {
+            self.inbox.retain(|input| input.id != *taken);
+        }
+        self.remembered.conversation.apply(recorded);
+    }
+}

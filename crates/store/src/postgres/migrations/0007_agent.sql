@@ -1,0 +1,79 @@
+-- Our tables, with their indices, constraints and sequences, get a prefix, so that a program that has others beside them can
+-- name its own as it likes. Foreign keys follow.
+DO $$
+DECLARE
+    name TEXT;
+    part RECORD;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['task', 'task_counter', 'applied_change', 'conversation', 'inbox', 'event', 'decision',
+        'tool_invocation', 'token', 'blob', 'budget', 'reservation', 'memory_change']
+    LOOP
+        FOR part IN
+            SELECT oid, oid::regclass AS place, relname, relkind FROM pg_class
+            WHERE oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = name::regclass)
+               OR relkind = 'S' AND oid IN (
+                   SELECT objid FROM pg_depend WHERE refobjid = name::regclass AND deptype = 'i'
+                   AND classid = 'pg_class'::regclass)
+        LOOP
+            EXECUTE format('ALTER %s %s RENAME TO %I',
+                CASE part.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'INDEX' END, part.place, 'adjutant_' || part.relname);
+        END LOOP;
+        FOR part IN SELECT conname FROM pg_constraint WHERE conrelid = name::regclass AND conindid = 0 OR
+            conrelid = name::regclass AND contype = 'f'
+        LOOP
+            EXECUTE format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', name::regclass, part.conname,
+                'adjutant_' || part.conname);
+        END LOOP;
+        EXECUTE format('ALTER TABLE %s RENAME TO %I', name::regclass, 'adjutant_' || name);
+    END LOOP;
+END
+$$;
+
+-- A conversation belongs to an agent. Those from before names were recorded are the product's own.
+ALTER TABLE adjutant_conversation ADD COLUMN agent TEXT COLLATE "C" NOT NULL DEFAULT 'adjutant';
+ALTER TABLE adjutant_conversation DROP CONSTRAINT adjutant_conversation_user_id_id_key;
+ALTER TABLE adjutant_conversation ADD UNIQUE (agent, user_id, id);
+DROP INDEX adjutant_conversation_recent;
+CREATE INDEX adjutant_conversation_recent ON adjutant_conversation (agent, user_id, updated_at, id);
+DROP INDEX adjutant_conversation_unsettled;
+CREATE INDEX adjutant_conversation_unsettled ON adjutant_conversation (agent, updated_at) WHERE unsettled = 1;
+DROP INDEX adjutant_conversation_parked;
+CREATE INDEX adjutant_conversation_parked ON adjutant_conversation (agent, user_id) WHERE parked_seq IS NOT NULL;
+DROP INDEX adjutant_conversation_wake;
+CREATE INDEX adjutant_conversation_wake ON adjutant_conversation (agent, wake_at) WHERE wake_at IS NOT NULL;
+
+-- Turns that were begun.
+ALTER TABLE adjutant_conversation ADD COLUMN turns BIGINT NOT NULL DEFAULT 0;
+UPDATE adjutant_conversation SET turns = begun.turns
+FROM (SELECT conversation, count(*) AS turns FROM adjutant_event WHERE kind = 'turn_started' GROUP BY conversation) AS begun
+WHERE begun.conversation = key;
+
+-- Reserved: the worker's epoch at the claim; where a branch begins in the conversation it goes on from; as JSON, the agent,
+-- conversation, turn and call that delegated to this conversation.
+ALTER TABLE adjutant_conversation ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE adjutant_conversation ADD COLUMN branched_from_key BIGINT REFERENCES adjutant_conversation (key);
+ALTER TABLE adjutant_conversation ADD COLUMN branched_from_seq BIGINT;
+ALTER TABLE adjutant_conversation ADD COLUMN parent TEXT COLLATE "C";
+CREATE INDEX adjutant_conversation_branches ON adjutant_conversation (branched_from_key)
+    WHERE branched_from_key IS NOT NULL;
+
+ALTER TABLE adjutant_decision ADD COLUMN agent TEXT COLLATE "C" NOT NULL DEFAULT 'adjutant';
+-- The agent's own, if its developer gives one.
+ALTER TABLE adjutant_decision ADD COLUMN version TEXT COLLATE "C";
+
+-- Reserved: what a conversation's events up to `seq` come to. A cache: what cannot be read is left out.
+CREATE TABLE adjutant_snapshot (
+    conversation BIGINT NOT NULL REFERENCES adjutant_conversation (key) ON DELETE CASCADE,
+    seq          BIGINT NOT NULL,
+    v            BIGINT NOT NULL,
+    digest       TEXT COLLATE "C" NOT NULL,
+    body         BYTEA NOT NULL,
+    PRIMARY KEY (conversation, seq)
+);
+
+-- Reserved: the processes that run conversations, and until when each was seen by the server's clock.
+CREATE TABLE adjutant_worker (
+    id         TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    epoch      BIGINT NOT NULL,
+    seen_until TIMESTAMPTZ NOT NULL
+);
