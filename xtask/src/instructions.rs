@@ -31,13 +31,16 @@ struct Counted {
     store: &'static str,
     /// Instructions of a turn when the limit was last set.
     recorded: u64,
+    /// How often it is counted; the least is taken. Threads that wait for each other look more or less often before they
+    /// sleep.
+    times: u32,
     /// How much more may be, in percent: more than the count differs from run to run.
     tolerance: u64,
 }
 
 const COUNTED: [Counted; 2] = [
-    Counted { store: "memory", recorded: budget::MEMORY_TURN_INSTRUCTIONS, tolerance: 3 },
-    Counted { store: "sqlite", recorded: budget::SQLITE_TURN_INSTRUCTIONS, tolerance: 5 },
+    Counted { store: "memory", recorded: budget::MEMORY_TURN_INSTRUCTIONS, times: 1, tolerance: 3 },
+    Counted { store: "sqlite", recorded: budget::SQLITE_TURN_INSTRUCTIONS, times: 3, tolerance: 5 },
 ];
 
 /// Counts the instructions of a turn, in memory and on SQLite.
@@ -49,7 +52,7 @@ pub(crate) fn within_limits() -> Result<Ended, Failure> {
         return Ok(Ended::NotRun("it needs valgrind (Debian: apt-get install valgrind)".to_owned()));
     }
     let program = build()?;
-    let verdicts = COUNTED.iter().map(|it| it.judge(of_a_turn(&program, it.store)?));
+    let verdicts = COUNTED.iter().map(|it| it.judge(it.count(&program)?));
     let failures: Vec<Failure> = verdicts.filter_map(Result::err).collect();
     if failures.is_empty() { Ok(Ended::Ok) } else { Err(failures.join("\n")) }
 }
@@ -61,7 +64,7 @@ pub(crate) fn within_limits() -> Result<Ended, Failure> {
 pub(crate) fn measure() -> Result<(), Failure> {
     let program = build()?;
     for it in COUNTED {
-        println!("{}: {} instructions a turn", it.store, of_a_turn(&program, it.store)?);
+        println!("{}: {} instructions a turn", it.store, it.count(&program)?);
     }
     Ok(())
 }
@@ -79,7 +82,7 @@ fn of_a_turn(program: &Path, store: &str) -> Result<u64, Failure> {
     let said = folder.join(format!("instructions-{}.txt", std::process::id()));
     let count = |turns: u32| {
         let mut valgrind = Command::new("valgrind");
-        valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--fair-sched=yes"]);
+        valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
         valgrind.arg(format!("--log-file={}", said.display())).arg(program);
         run_command(valgrind.args([store, &turns.to_string()]))?;
         let words = fs::read_to_string(&said).map_err(|error| format!("{}: {error}", said.display()))?;
@@ -97,9 +100,17 @@ fn collected(words: &str) -> Result<u64, Failure> {
 }
 
 impl Counted {
+    /// Counts as often as it says, and returns the least.
+    fn count(&self, program: &Path) -> Result<u64, Failure> {
+        let counts = (0..self.times).map(|_| of_a_turn(program, self.store));
+        counts
+            .reduce(|least, next| Ok(least?.min(next?)))
+            .unwrap_or_else(|| Err("nothing was counted".to_owned()))
+    }
+
     /// Compares a count with the limit, and says when the limit could be lowered.
     fn judge(&self, instructions: u64) -> Result<(), Failure> {
-        let Self { store, recorded, tolerance } = self;
+        let Self { store, recorded, tolerance, .. } = self;
         let limit = recorded + recorded * tolerance / 100;
         println!("    {store}: {instructions} instructions a turn, {limit} are allowed");
         if instructions > limit {
@@ -127,7 +138,7 @@ mod tests {
 
     #[test]
     fn more_than_the_tolerance_is_a_failure() {
-        let counted = Counted { store: "memory", recorded: 1000, tolerance: 3 };
+        let counted = Counted { store: "memory", recorded: 1000, times: 1, tolerance: 3 };
         assert_eq!(counted.judge(1030), Ok(()));
         assert_eq!(counted.judge(10), Ok(()));
         let failure = counted.judge(1031).unwrap_err();

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use adjutant::port::DeltaStream;
 use adjutant::prelude::*;
+use adjutant::{BoxFuture, Capabilities, GenerateRequest, GenerateResponse, HttpModel, ModelError, ModelId};
 use adjutant::{Connection, OutcomeCategory, Transport, TurnLimits};
 use adjutant::{openai, postgres, sqlite, worker_id};
 
@@ -14,6 +16,9 @@ use crate::Result;
 /// Connections to PostgreSQL: the store's own number, as `adjutant serve` has it.
 const CONNECTIONS: u32 = 0;
 
+/// Tokens that fit in a request.
+const WINDOW: u32 = 16_000_000;
+
 static RESULT_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Looks up a fact.
@@ -21,7 +26,18 @@ static RESULT_BYTES: AtomicUsize = AtomicUsize::new(0);
 async fn look_up(number: u32) -> String {
     let fact = format!("Fact {number}: forty-two.");
     let more = RESULT_BYTES.load(Ordering::Relaxed).saturating_sub(fact.len());
-    if more == 0 { fact } else { fact + &"and so on ".repeat(more.div_ceil(10)) }
+    fact + &letters(number, more)
+}
+
+/// Returns so many letters that no database can compress much, the same for the same number.
+fn letters(number: u32, count: usize) -> String {
+    let mut state = u64::from(number) + 1;
+    let letter = |_| {
+        // Knuth's generator (The Art of Computer Programming, 3.3.4): its high bits look random.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b"abcdefghijklmnopqrstuvwxyzABCDEF"[usize::from((state >> 59) as u8)])
+    };
+    (0..count).map(letter).collect()
 }
 
 /// Builds the agent that `setup` describes, and returns what its store needs to be closed.
@@ -30,6 +46,8 @@ pub(super) async fn agent(setup: &Setup) -> Result<(Agent, Option<Arc<sqlite::St
     let connection =
         Connection { base_url: Some(setup.address.parse()?), ..Connection::new(Transport::new()?) };
     let model = openai::compatible("mock", connection)?;
+    let capabilities = Capabilities { context_window: WINDOW, ..model.capabilities().clone() };
+    let model = Wide { model, capabilities };
     let limits =
         TurnLimits { tool_iterations_max: setup.rounds_max, ..TurnLimits::for_model(model.capabilities()) };
     let builder = Agent::builder("bench").model(model).instruction(INSTRUCTION).limits(limits).tool(look_up);
@@ -43,6 +61,36 @@ pub(super) async fn agent(setup: &Setup) -> Result<(Agent, Option<Arc<sqlite::St
             Ok((builder.journal(Arc::new(store), worker_id()).build()?, None))
         }
         _ => Ok((builder.build()?, None)),
+    }
+}
+
+/// A model whose window holds whatever is said to it, so that a turn of many calls does not end for want of room.
+struct Wide {
+    model: HttpModel,
+    capabilities: Capabilities,
+}
+
+impl LanguageModel for Wide {
+    fn id(&self) -> &ModelId {
+        self.model.id()
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn generate<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, std::result::Result<GenerateResponse, ModelError>> {
+        self.model.generate(request)
+    }
+
+    fn stream<'a>(
+        &'a self,
+        request: &'a GenerateRequest,
+    ) -> BoxFuture<'a, std::result::Result<DeltaStream, ModelError>> {
+        self.model.stream(request)
     }
 }
 
@@ -67,5 +115,6 @@ pub(super) fn done(response: &AgentResponse) -> Result<()> {
     if good && !response.tools_used.is_empty() {
         return Ok(());
     }
-    Err(format!("{}: {} ({:?})", response.outcome, response.content, response.error).into())
+    let said: String = response.content.chars().take(200).collect();
+    Err(format!("{}: {said} ({:?})", response.outcome, response.error).into())
 }

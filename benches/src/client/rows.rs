@@ -63,16 +63,17 @@ impl Template {
         for entry in entries {
             let (kind, name, sql) = entry?;
             template.schema.push(sql);
-            // What migrations keep is not of a turn.
-            if kind == "table" && !name.contains("migrations") {
+            if kind == "table" {
                 tables.push(name);
             }
         }
+        let is_root = |name: &&String| *name == "conversation" || name.ends_with("_conversation");
+        let root = tables.iter().find(is_root).ok_or("the template has no conversations")?.clone();
         // The conversation first: others refer to it.
-        tables.sort_by_key(|table| table != "conversation");
+        tables.sort_by_key(|table| *table != root);
         let mut names = BTreeMap::new();
         for table in tables {
-            template.read_table(&database, &table, &mut names)?;
+            template.read_table(&database, &root, &table, &mut names)?;
         }
         template.names = names.len();
         if template.rows.is_empty() { Err("the template has no rows".into()) } else { Ok(template) }
@@ -81,15 +82,20 @@ impl Template {
     fn read_table(
         &mut self,
         database: &Connection,
+        root: &str,
         table: &str,
         names: &mut BTreeMap<String, usize>,
     ) -> Result<()> {
         let refers: Vec<String> = database
             .prepare(&format!(
-                "SELECT \"from\" FROM pragma_foreign_key_list('{table}') WHERE \"table\" = 'conversation'"
+                "SELECT \"from\" FROM pragma_foreign_key_list('{table}') WHERE \"table\" = '{root}'"
             ))?
             .query_map([], |row| row.get(0))?
             .collect::<rusqlite::Result<_>>()?;
+        // What refers to no conversation is not of a turn: migrations, who is at work.
+        if table != root && refers.is_empty() {
+            return Ok(());
+        }
         // Without generated columns. (name, is an INTEGER PRIMARY KEY that stands for the row's number)
         let rowid = !database.query_row(
             "SELECT sql LIKE '%WITHOUT ROWID%' FROM sqlite_master WHERE name = ?1",
@@ -113,7 +119,7 @@ impl Template {
             for (index, (column, numbers)) in columns.iter().enumerate() {
                 let value: Value = row.get(index)?;
                 fields.push(match value {
-                    _ if *numbers && table == "conversation" => Field::Conversation,
+                    _ if *numbers && table == root => Field::Conversation,
                     _ if *numbers => Field::Chosen,
                     Value::Integer(_) if refers.contains(column) => Field::Conversation,
                     Value::Text(text) => named(text, names),
