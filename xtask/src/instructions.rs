@@ -25,16 +25,16 @@ const BUILD: &[&str] = &[
 /// A run of so many turns less one of so many: what the start takes falls out.
 const TURNS: (u32, u32) = (300, 100);
 
-/// What is counted.
+/// A store whose turns are counted.
 #[derive(Debug)]
 struct Counted {
     store: &'static str,
     /// Instructions of a turn when the limit was last set.
     recorded: u64,
-    /// How often it is counted; the least is taken. Threads that wait for each other look more or less often before they
+    /// Number of counts; the least is taken. Threads that wait for each other look more or less often before they
     /// sleep.
     times: u32,
-    /// How much more may be, in percent: more than the count differs from run to run.
+    /// Percentage by which a count may be higher: more than the count differs from run to run.
     tolerance: u64,
 }
 

@@ -150,7 +150,7 @@ pub(crate) fn diana(
 
 /// What makes one assistant different from another.
 struct Parts {
-    /// What people read; conversations are kept under [`store::agent_name`].
+    /// The name that people read; conversations are kept under [`store::agent_name`].
     name: &'static str,
     description: &'static str,
     instruction: String,

@@ -154,10 +154,10 @@ pub enum Event {
         /// The agent's version, as its developer numbers them. `None`: it has none, or it was not written down.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
-        /// What the caller wrote beside the input, for whoever reads the journal. No model reads it.
+        /// JSON that the caller gave with the input, for readers of the journal. No model reads it.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         metadata: Map<String, Value>,
-        /// What memory put before the words of this message.
+        /// Texts that memory put before the words of this message.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         told: Vec<Told>,
         /// The input it took.

@@ -398,7 +398,7 @@ impl ToolResult {
     /// What the model reads, as text: the words of a verbatim answer, else JSON.
     #[must_use]
     pub fn to_text(&self) -> String {
-        /// What [`ToolResult::to_json`] makes, of what is here already.
+        /// Makes the JSON of [`ToolResult::to_json`] from its parts.
         #[derive(Serialize)]
         struct Read<'a> {
             success: bool,

@@ -98,7 +98,7 @@ struct Inner {
     capabilities: Capabilities,
     patience: Patience,
     wire: Box<dyn Wire>,
-    /// Where a whole answer is asked for, and where a streamed one.
+    /// The addresses for a whole answer and for a streamed one.
     targets: [Arc<Target>; 2],
     connection: Connection,
 }

@@ -58,14 +58,14 @@ pub struct Transport {
 #[error("cannot set up HTTP: {0}")]
 pub struct TransportError(String);
 
-/// Where requests go and what goes with each of them: made once for all of them.
+/// The address of requests and the headers of each of them, made once for all.
 pub(crate) struct Target {
     url: Url,
     is_on_this_machine: bool,
     /// The content type and the headers given, all of which are treated as secret: the key is among them. An error if the key
     /// cannot be one.
     headers: Result<HeaderMap, ModelError>,
-    /// What must not be shown, wherever a server repeats it.
+    /// The secret that must not be shown, wherever a server repeats it.
     secrets: Vec<SecretString>,
 }
 
@@ -241,18 +241,18 @@ fn without<'a>(body: &str, secrets: impl Iterator<Item = &'a SecretString>) -> S
 struct Clock {
     /// The moment the caller's time ends, and its length at the start.
     deadline: Option<(Instant, Duration)>,
-    /// What is waited for now; `None`: something came.
+    /// The wait that is under way; `None`: something came.
     wait: Option<Wait>,
     /// One timer for all waits of a request. It may ring before a wait is over, and is only then set anew: most answers come in
     /// more pieces than there are silences.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// How long something is waited for.
+/// A wait and its bound.
 #[derive(Debug, Clone, Copy)]
 struct Wait {
     until: Instant,
-    /// What is said of a wait that was too long: its length, and which bound it reached.
+    /// Returns the length of a wait that was too long, and the bound it reached.
     waited: Duration,
     reached: TimeBound,
 }

@@ -60,7 +60,7 @@ pub(crate) fn string_length(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// How many bytes at the beginning stand for themselves. Eight at a time: instructions and results are long.
+/// Returns the number of bytes at the beginning that need no escape. Eight at a time: instructions and results are long.
 fn plain_length(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (at, word) in words.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What an adapter makes of a set of tools: made once, and kept for the next request with the same set.
+//! Keeps the form that an adapter gives a set of tools for the next request with the same set.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use adjutant_core::ToolSet;
 /// Sets that are remembered. An agent has one, and another for turns without tools; models may be shared by some agents.
 const SETS_MAX: usize = 8;
 
-/// What was made of the sets of tools seen last. A set is known by being the same one, not by what is in it, so that
+/// Forms of the sets of tools seen last. A set is known by being the same one, not by what is in it, so that
 /// nothing has to be compared.
 pub(crate) struct PerTools<T>(Mutex<VecDeque<(ToolSet, Arc<T>)>>);
 

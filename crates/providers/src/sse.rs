@@ -25,7 +25,7 @@ pub(crate) struct SseParser {
     stray: Vec<u8>,
 }
 
-/// What a line is.
+/// Kinds of lines.
 enum Line<'a> {
     /// The end of an event.
     Blank,

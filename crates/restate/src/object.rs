@@ -9,7 +9,7 @@ use adjutant_runtime::{Agent, RunError};
 use restate_sdk::endpoint::ServiceOptions;
 use restate_sdk::prelude::*;
 
-/// What keys begin with that name an agent.
+/// Prefix of keys that name an agent.
 const FORMAT: &str = "2";
 
 /// The object's name.

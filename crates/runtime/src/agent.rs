@@ -584,7 +584,7 @@ async fn respond(
     Ok((response, context))
 }
 
-/// What an input led to.
+/// The outcome of an input.
 struct Answered {
     response: AgentResponse,
     notices: Vec<Notice>,
@@ -592,11 +592,11 @@ struct Answered {
     messages: NewMessages,
 }
 
-/// What a context does not know of its conversation's history.
+/// The messages of a conversation that a context does not know.
 enum NewMessages {
     /// All there is.
     All(Vec<Message>),
-    /// What came behind so many messages.
+    /// Those behind so many messages.
     Behind(usize, Vec<Message>),
 }
 

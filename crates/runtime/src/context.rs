@@ -13,7 +13,7 @@ pub struct RunContext {
     pub user: UserId,
     /// Which conversation.
     pub conversation: ConversationId,
-    /// What was said before, without an instruction. Each run appends both sides. It may be left empty for a conversation that
+    /// Messages said before, without an instruction. Each run appends both sides. It may be left empty for a conversation that
     /// the journal knows, which is then what counts; [`crate::Agent::context`] fills it.
     pub history: Vec<Message>,
     /// Calls that wait for a human.

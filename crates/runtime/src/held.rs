@@ -18,7 +18,7 @@ use crate::recent::{Recent, Remembered};
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
 /// A running turn gives so many signs of life in that time.
 const HEARTBEATS: u32 = 3;
-/// How often we look whether another process has let go of the conversation.
+/// Interval at which we look whether another process has let go of the conversation.
 const LEASE_POLL: Duration = Duration::from_millis(200);
 
 /// An input that is not accepted yet, with the events of the turn that may begin with it.
@@ -27,7 +27,7 @@ pub(crate) struct Arrival<'a> {
     pub(crate) input: &'a Input,
     /// The first event of its turn. `None`: it starts none.
     pub(crate) turn: Option<&'a Event>,
-    /// What is recorded in front of it in a new conversation.
+    /// An event that is recorded in front of it in a new conversation.
     pub(crate) first: Option<&'a Event>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Held {
     guard: Option<OwnedMutexGuard<Option<Remembered>>>,
 }
 
-/// How a conversation came to be held.
+/// A conversation that is held, with its state.
 pub(crate) struct Opened {
     pub(crate) held: Held,
     pub(crate) log: Log,
@@ -53,7 +53,7 @@ pub(crate) struct Opened {
 
 /// Waits for the conversation to be ours, and accepts an input first if there is one. `None`: there is no such conversation.
 ///
-/// What runs in this process is waited for to its end: each turn in front has a deadline of its own, and one of them is the
+/// Turns that run in this process are waited for to their end: each turn in front has a deadline of its own, and one of them is the
 /// caller's. What runs in another process is waited for as long as a turn may take; without a deadline, as long as its claim
 /// is renewed.
 ///

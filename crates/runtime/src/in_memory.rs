@@ -52,7 +52,7 @@ struct Conversation {
     /// The place from which on there are inputs that were not taken.
     untaken_from: usize,
     events: Vec<Recorded>,
-    /// What is recorded once: the kind and the step of every event that has one.
+    /// Kind and step of every event that has one: each is recorded once.
     steps: HashSet<(&'static str, String)>,
     status: Status,
     decisions: Vec<DecisionRecord>,

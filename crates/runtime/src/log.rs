@@ -12,13 +12,13 @@ use crate::recent::Remembered;
 
 /// The state of a conversation and its inbox. Only this process writes to it meanwhile; the journal refuses anybody else.
 ///
-/// What is lost without harm in a crash is recorded here first and written together with what comes next: the reply of a
+/// Events whose loss in a crash does no harm are recorded here first and written together with what comes next: the reply of a
 /// model with the intents of its calls, or with the end of the turn. Nothing is executed before its intent is written.
 #[derive(Debug)]
 pub(crate) struct Log {
     remembered: Remembered,
     inbox: Vec<Input>,
-    /// How many of the last events are not written.
+    /// Number of the last events that are not written.
     unwritten: usize,
     /// The claim was given back with the last write.
     released: bool,

@@ -6,15 +6,15 @@ use crate::turn::{is_spoken, trimmed_at};
 
 use super::weight::message_weight;
 
-/// What was said in finished turns, as far as a request needs it.
+/// Keeps the messages of finished turns that the next request needs.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct History {
     messages_max: Option<usize>,
-    /// How many messages there were, kept or not.
+    /// Number of messages there were, kept or not.
     total: usize,
     /// The last of them.
     kept: Vec<Message>,
-    /// How many of those are of a person or a model.
+    /// Number of those that are of a person or a model.
     spoken: usize,
     /// About how many bytes they take.
     weight: usize,

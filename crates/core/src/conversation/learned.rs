@@ -1,4 +1,4 @@
-//! What the events of a conversation tell about the models that were asked in it.
+//! Learns from the events of a conversation about the models that were asked in it.
 
 use crate::event::Event;
 use crate::id::ModelId;

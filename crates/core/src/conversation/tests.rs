@@ -226,7 +226,7 @@ fn finished(turn: TurnId, messages: Vec<Message>) -> Event {
     Event::TurnFinished { turn, input: None, end }
 }
 
-/// What a turn is given of the past, from the definition: all messages of the whole past, less those that the last summary
+/// Returns the past that a turn is given, from the definition: all messages of the whole past, less those that the last summary
 /// stands for, trimmed.
 fn recalled_by_definition(events: &[Recorded], messages_max: Option<usize>) -> Recalled {
     let history = history(events);

@@ -39,7 +39,7 @@ pub fn pending(events: &[Recorded]) -> Vec<PendingCall> {
     Status::of(events).waiting
 }
 
-/// What the person is to know about an input that was an answer: that it was refused, came too late, or was given before.
+/// Returns the notices about an input that was an answer: that it was refused, came too late, or was given before.
 #[must_use]
 pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
     let notice = |code: &str, text: &str| Notice { code: code.to_owned(), text: text.to_owned() };
@@ -72,7 +72,7 @@ pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
     notices
 }
 
-/// What an answer is to, if that was ever asked.
+/// Returns the question that an answer is to, if it was ever asked.
 fn asked<'a>(events: &'a [Recorded], answer: &Answer) -> Option<&'a PendingCall> {
     events.iter().rev().find_map(|recorded| match &recorded.event {
         Event::TurnParked { pending, .. } => {
@@ -132,7 +132,7 @@ pub fn is_queued(events: &[Recorded], input: &InputId) -> bool {
     Status::of(events).queued.contains(input)
 }
 
-/// What a turn answered: its end, or, if it waits for a human, the question. `None` while it runs.
+/// Returns the response of a turn: its end, or, if it waits for a human, the question. `None` while it runs.
 #[must_use]
 pub fn response(conversation: ConversationId, events: &[Recorded], turn: TurnId) -> Option<AgentResponse> {
     let of_turn = || events.iter().filter(move |recorded| recorded.event.turn() == Some(turn));

@@ -95,10 +95,10 @@ pub struct Known {
     pub created_at: Timestamp,
 }
 
-/// What is new in a conversation since it was last read.
+/// The part of a conversation that is new since it was last read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Newer {
-    /// When the conversation was created.
+    /// Time of creation of the conversation.
     pub created_at: Timestamp,
     /// The place behind which [`Newer::events`] begin: [`Known::seq`], or 0 if what is known is of another conversation.
     pub after: u64,
@@ -120,9 +120,9 @@ pub struct Begin<'a> {
     pub first: Option<&'a Event>,
     /// The name of the process, for the claim.
     pub worker: &'a str,
-    /// How long the claim holds without being renewed.
+    /// Time for which the claim holds without being renewed.
     pub lease: Duration,
-    /// What the caller has read of the conversation before.
+    /// The part of the conversation that the caller has read before.
     pub known: Option<Known>,
     /// The time of what is recorded.
     pub at: Timestamp,
@@ -137,7 +137,7 @@ pub enum Begun {
     Claimed {
         /// [`Claim::Granted`] or [`Claim::TakenOver`].
         claim: Claim,
-        /// What the worker does not know yet.
+        /// The part of the conversation that the worker does not know yet.
         newer: Newer,
     },
     /// Another worker has the conversation. The input, if there was one, was accepted and waits.

@@ -24,7 +24,7 @@ pub(super) async fn rows<B: Backend>(backend: &B, findings: &mut Vec<Finding>) -
     memory(backend, findings).await
 }
 
-/// What is found in a page of conversations, and the last of them if there was one.
+/// Returns the findings in a page of conversations, and the last of them if there was one.
 async fn conversations<C: Connection>(
     rows: &mut C,
     after: i64,

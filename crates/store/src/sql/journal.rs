@@ -372,7 +372,7 @@ async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Result<BegunRo
     Ok(if starts { BegunRows::Started(newer) } else { BegunRows::Claimed(claim, newer) })
 }
 
-/// What is newer than what somebody knows, as it is stored.
+/// The rows behind a known place.
 struct NewerRows {
     created_at: Timestamp,
     after: i64,

@@ -101,7 +101,7 @@ impl<B: Backend> Maintenance for SqlStore<B> {
     }
 }
 
-/// What the rows say about the database.
+/// Counts the rows of the database.
 async fn stored<C: Connection>(rows: &mut C) -> Result<DatabaseStatus, Failure> {
     let mut numbers = rows
         .fetch(

@@ -1,6 +1,6 @@
 //! Bringing the schema up to date.
 //!
-//! What was done is kept in the table `adjutant_migration`. The first version kept it in `_sqlx_migrations`, and its tables had
+//! Applied migrations are noted in the table `adjutant_migration`. The first version kept it in `_sqlx_migrations`, and its tables had
 //! no prefix: such a database goes on from there, and gets one more row in that table, so that a program of the first version
 //! refuses it. A table `_sqlx_migrations` of another program is left alone.
 
@@ -33,7 +33,7 @@ impl Migrations {
     }
 }
 
-/// How a database spells what the other one does not understand.
+/// Statements that differ between the databases.
 pub(crate) struct Dialect {
     /// Answers with the number of tables of the name `$1`.
     pub(crate) tables: &'static str,

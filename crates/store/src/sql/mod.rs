@@ -248,7 +248,7 @@ pub trait Connection: Send {
     /// Lets the transaction end without its changes, although the work in it succeeds.
     fn undo(&mut self);
 
-    /// Whether the worker of a claim certainly does not run any more, whatever its claim says.
+    /// Returns whether the worker of a claim certainly does not run any more, whatever its claim says.
     fn is_gone(worker: &str) -> bool;
 }
 

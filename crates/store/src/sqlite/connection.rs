@@ -20,9 +20,9 @@ const STATEMENTS: usize = 256;
 #[derive(Debug)]
 pub struct Rows {
     pub(super) connection: rusqlite::Connection,
-    /// Whether the changes of the work that runs are to be undone although it succeeds.
+    /// Set if the changes of the work that runs are to be undone although it succeeds.
     pub(super) is_undone: bool,
-    /// How much text was handed to statements since somebody set it to 0, in bytes.
+    /// Bytes of text that were handed to statements since it was set to 0.
     pub(super) bytes: usize,
 }
 
@@ -38,7 +38,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Whether no transaction is open. SQLite ends one by itself after some errors, such as a full disk
+    /// Returns whether no transaction is open. SQLite ends one by itself after some errors, such as a full disk
     /// (sqlite.org/lang_transaction.html, 3).
     pub(super) fn is_autocommit(&self) -> bool {
         self.connection.is_autocommit()
@@ -144,7 +144,7 @@ fn cell(value: ValueRef<'_>) -> Result<Cell, Failure> {
     })
 }
 
-/// What comes out of work on a connection of ours, which never waits for anything.
+/// Runs work on a connection that never waits for anything to its end.
 pub(super) fn at_once<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,

@@ -35,7 +35,7 @@ pub type Store = SqlStore<SqliteFile>;
 #[derive(Debug)]
 pub struct SqliteFile {
     place: Place,
-    /// How to get to the file, and the connections that read it. A database in memory exists once per connection: there is
+    /// The file's address, and the connections that read it. A database in memory exists once per connection: there is
     /// only the one that writes.
     file: Option<(How, Readers)>,
     // Closed last, so that it is the one that tidies up.

@@ -45,7 +45,7 @@ const DIALECT: Dialect = Dialect {
                  VALUES ($1, $2, TRUE, unhex($3), -1)",
 };
 
-/// How to get to a file.
+/// The address of a file, and the way to open it.
 #[derive(Debug, Clone)]
 pub(super) struct How {
     path: PathBuf,

@@ -94,7 +94,7 @@ impl Writer {
         }
     }
 
-    /// How many calls wait for the thread.
+    /// Returns the number of calls that wait for the thread.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.sender.as_ref().map_or(0, |sender| sender.max_capacity() - sender.capacity())
@@ -112,7 +112,7 @@ pub(super) fn closed() -> Failure {
 
 /// A call that can be done a second time, as long as nobody has been told what came out of it.
 trait Job: Send {
-    /// Whether its caller has left.
+    /// Returns whether its caller has left.
     fn is_abandoned(&self) -> bool;
 
     fn run(&mut self, rows: &mut Rows) -> Result<(), Failure>;
@@ -153,7 +153,7 @@ impl<D: Send + Sync, T: Send> Job for Call<D, T> {
 
 struct Queue {
     receiver: mpsc::Receiver<Message>,
-    /// What came while only calls were asked for.
+    /// A message that came while only calls were asked for.
     held: Option<Message>,
 }
 
@@ -283,7 +283,7 @@ impl Thread {
         }
     }
 
-    /// Where there was no space or somebody else had a lock, nothing has been written: the calls are done again one by one,
+    /// If there was no space or somebody else had a lock, nothing has been written: the calls are done again one by one,
     /// because a smaller one may fit. After any other error nobody knows what the disk holds, and a second try could hide
     /// that: all are told, those too whose work had failed, as it may have failed because of another one's.
     fn not_committed(&mut self, done: Vec<Done>, failure: &Failure) {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::wire::{Call, Choice, Function, Loose, Message, Reply};
 use crate::json::string_length;
 
-/// Where in a piece the text is that differs from one to the next.
+/// The place of the text that differs from one piece to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Content,
@@ -24,13 +24,13 @@ enum Place {
 #[derive(Debug)]
 pub(super) struct Form {
     place: Place,
-    /// Where the text is in the JSON, without its quotes.
+    /// Place of the text in the JSON, without its quotes.
     text: Range<usize>,
     /// Behind it, the random letters with which OpenAI hides how long the text is.
     padding: Option<Range<usize>>,
 }
 
-/// What a piece says beyond its form.
+/// The part of a piece that its form does not say.
 pub(super) enum Beyond<'a> {
     /// Words, which are most of most answers.
     Words(Cow<'a, str>),
@@ -160,7 +160,7 @@ fn place<'m, 'a>(message: &'m Message<'a>) -> Option<(Place, &'m Loose<'a>)> {
     }
 }
 
-/// Where a text is in the JSON that it was read from. `None`: it is not there as it is.
+/// Returns the place of a text in the JSON that it was read from. `None`: it is not there as it is.
 fn within(json: &str, text: &Loose<'_>) -> Option<Range<usize>> {
     let Loose::Text(Cow::Borrowed(text)) = text else { return None };
     let start = text.as_ptr().addr().checked_sub(json.as_ptr().addr())?;

@@ -1,6 +1,6 @@
 //! Core to wire. Pure; the same request gives the same bytes.
 //!
-//! What a request is made of is long, and most of it was sent before: it is written as it goes out, and the tools are written
+//! Writes requests as bytes. Most of a request was sent before: it is written as it goes out, and the tools are written
 //! once for all requests with the same ones.
 
 use std::collections::BTreeSet;
@@ -127,7 +127,7 @@ struct ChatEncoder<'a> {
     number: usize,
 }
 
-/// What a model said, on its way back to it.
+/// A model's own message, on its way back to it.
 #[derive(Default)]
 struct Said<'a> {
     pieces: Vec<Piece<'a>>,
@@ -149,7 +149,7 @@ struct Call<'a> {
     name: &'a str,
     /// JSON text.
     arguments: &'a str,
-    /// What the server wants back with the call.
+    /// State that the server wants back with the call.
     state: Option<&'a Map<String, Value>>,
 }
 
@@ -216,7 +216,7 @@ impl<'a> ChatEncoder<'a> {
         Ok(())
     }
 
-    /// What the model said, unless nothing of it can be said again.
+    /// Writes the model's words, unless nothing of them can be sent again.
     fn assistant(&mut self, message: &'a Message) -> Result<(), ModelError> {
         let mut said = Said::default();
         for (at, part) in message.parts().iter().enumerate() {
@@ -264,7 +264,7 @@ impl<'a> ChatEncoder<'a> {
         self.answered(said)
     }
 
-    /// What stands behind the content of an answer.
+    /// Fields behind the content of an answer.
     fn answered(&mut self, said: Said<'a>) -> Result<(), ModelError> {
         if let Some(refusal) = &said.refusal {
             self.field("refusal");

@@ -12,7 +12,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What we send before the tools and the messages.
+/// Fields of a request before the tools and the messages.
 #[derive(Debug, Serialize)]
 pub(super) struct Head<'a> {
     pub(super) model: &'a str,
