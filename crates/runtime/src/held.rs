@@ -133,7 +133,7 @@ impl Held {
             loop {
                 tokio::time::sleep(lease(LEASE) / HEARTBEATS).await;
                 // A claim that cannot be renewed is a cost, not a danger: the journal refuses a second writer.
-                let _ = self.journal.claim(&self.key, &self.worker, lease(LEASE)).await;
+                let _ = self.journal.renew(&self.key, &self.worker, lease(LEASE)).await;
             }
         };
         let result = tokio::select! {

@@ -408,6 +408,22 @@ impl Journal for InMemory {
         ready(Ok(conversation.map_or(port::Claim::Refused, |conversation| conversation.take(worker, ttl))))
     }
 
+    fn renew<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: &'a str,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let mut state = self.state();
+        let claim = state.conversations.get_mut(key).and_then(|conversation| conversation.claim.as_mut());
+        let own = claim.filter(|claim| claim.worker == worker);
+        let is_own = own.is_some();
+        if let Some(claim) = own {
+            claim.until = Instant::now().checked_add(ttl);
+        }
+        ready(Ok(is_own))
+    }
+
     fn release<'a>(
         &'a self,
         key: &'a ConversationKey,

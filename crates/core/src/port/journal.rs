@@ -234,6 +234,18 @@ pub trait Journal: Send + Sync + 'static {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<Claim, StoreError>>;
 
+    /// Extends the claim that `worker` has by `ttl` from now. Returns `false`, and changes nothing, if it has none: a sign of life
+    /// that arrives behind the release claims nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn renew<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: &'a str,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
     /// Gives the claim up.
     ///
     /// # Errors

@@ -108,6 +108,16 @@ impl Journal for Counting {
         self.journal.claim(key, worker, ttl)
     }
 
+    fn renew<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: &'a str,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.note("renew", 0, 0);
+        self.journal.renew(key, worker, ttl)
+    }
+
     fn release<'a>(
         &'a self,
         key: &'a ConversationKey,

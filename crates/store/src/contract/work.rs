@@ -17,10 +17,15 @@ pub async fn claims_exclude_until_released_or_expired(store: &impl Journal) {
     assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
     assert!(!store.claim(&key, "b", LONG).await.unwrap().is_held());
     assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
+    // A sign of life extends the worker's own claim, and nobody else's.
+    assert!(store.renew(&key, "a", LONG).await.unwrap());
+    assert!(!store.renew(&key, "b", LONG).await.unwrap());
     // Somebody else's claim cannot be given up.
     store.release(&key, "b").await.unwrap();
     assert!(!store.claim(&key, "b", LONG).await.unwrap().is_held());
     store.release(&key, "a").await.unwrap();
+    // One that arrives behind the release claims nothing.
+    assert!(!store.renew(&key, "a", LONG).await.unwrap());
     assert!(store.claim(&key, "b", LONG).await.unwrap().is_held());
 
     assert!(store.claim(&key, "b", Duration::ZERO).await.unwrap().is_held());

@@ -160,6 +160,18 @@ impl<B: Backend> Journal for SqlStore<B> {
         })
     }
 
+    fn renew<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: &'a str,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.run(async move {
+            let data = (key.clone(), worker.to_owned(), ttl);
+            self.0.write(data, |rows, (key, worker, ttl)| Box::pin(renew(rows, key, worker, *ttl))).await
+        })
+    }
+
     fn release<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -532,6 +544,23 @@ async fn claim<C: Connection>(
         save_conversation(rows, &conversation).await?;
     }
     Ok(claim)
+}
+
+async fn renew<C: Connection>(
+    rows: &mut C,
+    key: &ConversationKey,
+    worker: &str,
+    ttl: Duration,
+) -> Result<bool, Failure> {
+    let until = rows.now().await?.checked_add(ttl).unwrap_or(Timestamp::MAX);
+    let renewed = rows
+        .execute(
+            "UPDATE adjutant_conversation SET lease_until = $5
+             WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4",
+            key_values![key, worker, &row::time_text(until)],
+        )
+        .await?;
+    Ok(renewed > 0)
 }
 
 impl ConversationRow {
