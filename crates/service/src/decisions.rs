@@ -22,6 +22,7 @@ use utoipa_axum::routes;
 
 use crate::auth::User;
 use crate::chat::conversation_of;
+use crate::length::at_most;
 use crate::paging::{Limit, cursor, split};
 use crate::problem::Problem;
 use crate::serve::Shared;
@@ -224,7 +225,12 @@ impl ToolInvocation {
     }
 }
 
+/// The longest name of an agent that is asked for, in Unicode characters.
+const AGENT_CHARS_MAX: usize = 200;
+
+/// Reads the name of an agent.
 fn agent(name: String) -> Result<AgentName, Problem> {
+    at_most("agent", &name, AGENT_CHARS_MAX)?;
     AgentName::new(name).map_err(|error| Problem::invalid(error.to_string()))
 }
 

@@ -17,8 +17,9 @@ const LIBRARY_CRATES: usize = 150;
 /// Third-party crates of the binary with its default features.
 const BINARY_CRATES: usize = 408;
 
-/// Bytes of the stripped binary of profile `release` with its default features.
-pub(crate) const RELEASE_BYTES: u64 = 56_000_000;
+/// Bytes of the stripped binary of profile `release` with its default features. The path of a model call (`reqwest`, the adapters)
+/// is optimised for speed, which takes 2 MB.
+pub(crate) const RELEASE_BYTES: u64 = 57_500_000;
 /// Bytes of the stripped binary of profile `dist` with its default features.
 pub(crate) const DIST_BYTES: u64 = 40_000_000;
 /// Bytes of the stripped binary of profile `dist` with its default features but `embedded`.

@@ -294,7 +294,18 @@ async fn decisions_are_filtered_paged_and_exported() {
     let next = format!("/v1/decisions?limit=2&cursor={}", page["next_cursor"].as_str().unwrap());
     let last = get(&service, &anna, &next).await;
     assert_eq!((messages(&last), &last["next_cursor"]), (vec!["add buy milk".to_owned()], &Value::Null));
-    for query in ["outcome=GOOD", "limit=0", "limit=201", "cursor=x", "since=yesterday", "user_id=bert"] {
+    let long = format!("agent={}", "x".repeat(201));
+    let wrong = [
+        "outcome=GOOD",
+        "limit=0",
+        "limit=201",
+        "cursor=x",
+        "since=yesterday",
+        "user_id=bert",
+        "agent=",
+        &long,
+    ];
+    for query in wrong {
         let refused = ask(&service, &anna, "GET", &format!("/v1/decisions?{query}"), &Value::Null).await;
         assert_eq!(
             (refused.status, &refused.body["code"]),
