@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::confirmation::{PendingCall, Verdict};
 use crate::event::{EditedCall, Event, GateVerdict, Recorded, ResolvedBy};
-use crate::id::{CallId, InputId, TurnId};
+use crate::id::{CallId, TurnId};
 use crate::tool::{Arguments, Effect};
 use crate::turn::CallEnd;
 
@@ -254,14 +254,6 @@ impl CurrentTurn {
             Event::CallFinished { tool, arguments, .. } => Some((tool, arguments)),
             _ => None,
         }
-    }
-
-    /// Returns whether an input was told to wait for the end of the turn.
-    #[must_use]
-    pub fn is_queued(&self, wanted: &InputId) -> bool {
-        self.events
-            .iter()
-            .any(|recorded| matches!(&recorded.event, Event::InputQueued { input, .. } if input == wanted))
     }
 }
 
