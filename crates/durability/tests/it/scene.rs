@@ -103,6 +103,11 @@ impl Talk {
         }
     }
 
+    /// The same conversation, before anything was said or heard in it.
+    pub(crate) fn again(&self, scene: &Scene) -> Self {
+        Self { key: self.key.clone(), ..Self::new(scene, self.effect) }
+    }
+
     /// The same, saying this to a call in doubt.
     pub(crate) fn in_doubt(self, verdict: Verdict) -> Self {
         Self { verdict, ..self }

@@ -8,6 +8,7 @@ use adjutant_core::Effect;
 use adjutant_durability::{EFFECTS, Request};
 
 use crate::bench::{Bench, Kind};
+use crate::dice::Dice;
 use crate::invariants;
 use crate::scene::{APPROVE, CHAIN, DENY, ONE, PLAIN, Scene, TWO, Talk};
 use crate::size;
@@ -24,18 +25,6 @@ const HARM: Harm = Harm { kill_at: None, stop_at: None, lease_ms: Some(2000), di
 const PATIENCE: Duration = Duration::from_secs(1200);
 /// Between two attempts of a client who got no answer.
 const PAUSE: Duration = Duration::from_millis(25);
-
-/// A sequence that looks random and is the same every time.
-struct Dice(u64);
-
-impl Dice {
-    /// Below `sides`.
-    fn roll(&mut self, sides: usize) -> usize {
-        // Source: Knuth's MMIX multiplier; the high bits are the good ones.
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % sides
-    }
-}
 
 /// The workers behind a load balancer.
 struct Replicas {
