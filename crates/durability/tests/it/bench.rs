@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::port::{Journal, Loaded};
-use adjutant_core::{CallId, ConversationKey, Effect, Event, Input};
+use adjutant_core::{AgentName, CallId, ConversationKey, Effect, Event, Input};
 use adjutant_durability::{Setup, tool_name};
 use adjutant_store::{postgres, sqlite};
 use tempfile::TempDir;
@@ -94,6 +94,11 @@ impl Bench {
 
     pub(crate) fn load(&self, key: &ConversationKey) -> Loaded {
         self.runtime.block_on(self.journal.load(key)).unwrap()
+    }
+
+    /// Conversations that somebody has to go on with.
+    pub(crate) fn unsettled(&self) -> Vec<ConversationKey> {
+        self.runtime.block_on(self.journal.unsettled(&AgentName::new("worker").unwrap(), None)).unwrap()
     }
 
     pub(crate) fn submit(&self, key: &ConversationKey, input: &Input) {

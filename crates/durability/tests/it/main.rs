@@ -12,6 +12,7 @@ mod dice; // chance that repeats itself
 mod edges; // silence, repeats, lateness, cancellation, a full disk
 mod invariants; // what must hold after every run
 mod kills; // SIGKILL at every boundary, and at every pair of them
+mod lost; // the answer to a commit is lost
 mod model; // what the model answers
 #[path = "../../../../tests/not_run.rs"]
 mod not_run;
