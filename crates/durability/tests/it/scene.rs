@@ -67,7 +67,7 @@ impl Scene {
 }
 
 /// Somebody in a conversation: what they say next, and what they have heard.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Talk {
     pub(crate) key: ConversationKey,
     pub(crate) effect: Effect,

@@ -74,7 +74,7 @@ impl Disk {
                 self.names.insert(to.clone(), file);
             }
             Operation::SyncFolder => self.kept.clone_from(&self.names),
-            Operation::Reply(_) | Operation::Tool(_) => {}
+            Operation::Fail { .. } | Operation::Reply(_) | Operation::Tool(_) => {}
         }
     }
 

@@ -6,20 +6,25 @@
  * that is shared, and are made anew after a power loss.
  * RECORD_LOG: the file that the records are appended to.
  * RECORD_FORGETS_SYNCS: if set, a sync is answered and not done, as by a disk that lies.
+ * RECORD_FAILS: two numbers. The first counts what is done to the files from the moment on at which the process first
+ * says something to others: each read, write, change of length and sync. The one with this number is not done and fails
+ * with the second number as its error.
  *
  * A record: one byte for its kind, one for the length of the name, two of nothing, four for the length of the data, eight
  * for the offset, all in the byte order of the machine; then the name, then the data. Kinds: c(reate), w(rite),
  * t(runcate, to the offset), s(ync), u(nlink), r(ename, the data is the new name), d(irectory synced), o (said on the
- * standard output), n (said on the network).
+ * standard output), n (said on the network), f (one of these on a file failed as it was told to).
  *
  * What is done and its record are one step under a lock, so that the order of the records is an order in which it
  * can have happened.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -35,6 +40,10 @@ static const char *folder;
 static size_t folder_length;
 static int forgets_syncs;
 static int record_fd = -1;
+/* How many are left until one fails, and its error. */
+static long fails_in;
+static int failure;
+static int has_spoken;
 /* The names of the open files; "/" is the folder itself. */
 static char names[FILES][NAME];
 
@@ -44,6 +53,8 @@ __attribute__((constructor)) static void begin(void) {
     if (log == NULL || folder == NULL) return;
     folder_length = strlen(folder);
     forgets_syncs = getenv("RECORD_FORGETS_SYNCS") != NULL;
+    const char *fails = getenv("RECORD_FAILS");
+    if (fails != NULL && sscanf(fails, "%ld %d", &fails_in, &failure) != 2) abort();
     record_fd = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (record_fd < 0) abort();
 }
@@ -77,6 +88,14 @@ static const char *inside(const char *path) {
 
 static const char *name_of(int fd) {
     return fd >= 0 && fd < FILES && names[fd][0] != '\0' ? names[fd] : NULL;
+}
+
+/* Whether this is the one that fails. */
+static int fails(const char *name) {
+    if (!has_spoken || name == NULL || fails_in == 0 || --fails_in > 0) return 0;
+    record('f', name, 0, NULL, 0);
+    errno = failure;
+    return 1;
 }
 
 static int open_at(int at, const char *path, int flags, mode_t mode) {
@@ -122,8 +141,11 @@ ssize_t write(int fd, const void *data, size_t length) {
     pthread_mutex_lock(&lock);
     off_t at = name == NULL ? 0 : (off_t)syscall(SYS_lseek, fd, 0, SEEK_CUR);
     /* What is said counts from the moment before somebody can hear it. */
-    if (name == NULL) record('o', "", 0, data, length);
-    ssize_t written = syscall(SYS_write, fd, data, length);
+    if (name == NULL) {
+        has_spoken = 1;
+        record('o', "", 0, data, length);
+    }
+    ssize_t written = fails(name) ? -1 : syscall(SYS_write, fd, data, length);
     if (name != NULL && written > 0) record('w', name, (uint64_t)at, data, (size_t)written);
     pthread_mutex_unlock(&lock);
     return written;
@@ -133,7 +155,7 @@ ssize_t pwrite64(int fd, const void *data, size_t length, off64_t at) {
     const char *name = name_of(fd);
     if (name == NULL) return syscall(SYS_pwrite64, fd, data, length, at);
     pthread_mutex_lock(&lock);
-    ssize_t written = syscall(SYS_pwrite64, fd, data, length, at);
+    ssize_t written = fails(name) ? -1 : syscall(SYS_pwrite64, fd, data, length, at);
     if (written > 0) record('w', name, (uint64_t)at, data, (size_t)written);
     pthread_mutex_unlock(&lock);
     return written;
@@ -141,8 +163,29 @@ ssize_t pwrite64(int fd, const void *data, size_t length, off64_t at) {
 
 ssize_t pwrite(int fd, const void *data, size_t length, off_t at) { return pwrite64(fd, data, length, at); }
 
+ssize_t read(int fd, void *data, size_t length) {
+    const char *name = name_of(fd);
+    if (name == NULL) return syscall(SYS_read, fd, data, length);
+    pthread_mutex_lock(&lock);
+    ssize_t found = fails(name) ? -1 : syscall(SYS_read, fd, data, length);
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+ssize_t pread64(int fd, void *data, size_t length, off64_t at) {
+    const char *name = name_of(fd);
+    if (name == NULL) return syscall(SYS_pread64, fd, data, length, at);
+    pthread_mutex_lock(&lock);
+    ssize_t found = fails(name) ? -1 : syscall(SYS_pread64, fd, data, length, at);
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+ssize_t pread(int fd, void *data, size_t length, off_t at) { return pread64(fd, data, length, at); }
+
 ssize_t send(int fd, const void *data, size_t length, int flags) {
     pthread_mutex_lock(&lock);
+    has_spoken = 1;
     record('n', "", 0, data, length);
     pthread_mutex_unlock(&lock);
     return syscall(SYS_sendto, fd, data, length, flags, NULL, 0);
@@ -151,7 +194,7 @@ ssize_t send(int fd, const void *data, size_t length, int flags) {
 int ftruncate64(int fd, off64_t size) {
     const char *name = name_of(fd);
     pthread_mutex_lock(&lock);
-    int ended = (int)syscall(SYS_ftruncate, fd, size);
+    int ended = fails(name) ? -1 : (int)syscall(SYS_ftruncate, fd, size);
     if (ended == 0 && name != NULL) record('t', name, (uint64_t)size, NULL, 0);
     pthread_mutex_unlock(&lock);
     return ended;
@@ -164,7 +207,7 @@ static int sync_with(long call, int fd) {
     if (name == NULL) return (int)syscall(call, fd);
     if (forgets_syncs) return 0;
     pthread_mutex_lock(&lock);
-    int ended = (int)syscall(call, fd);
+    int ended = fails(name) ? -1 : (int)syscall(call, fd);
     if (ended == 0) record(strcmp(name, "/") == 0 ? 'd' : 's', name, 0, NULL, 0);
     pthread_mutex_unlock(&lock);
     return ended;

@@ -24,10 +24,23 @@ pub(crate) enum Operation {
     Rename { name: String, to: String },
     /// Which files the folder has is on the disk.
     SyncFolder,
+    /// Something with a file failed, as it was told to.
+    Fail { name: String },
     /// An answer was given.
     Reply(Reply),
     /// A tool was called.
     Tool(Called),
+}
+
+/// What is wrong with the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Defect {
+    /// Nothing.
+    None,
+    /// It takes syncs and does not do them.
+    ForgetsSyncs,
+    /// What is done to it with this number fails once with this error of the system.
+    Fails { number: u32, error: i32 },
 }
 
 /// The library that records, compiled for this machine.
@@ -62,17 +75,20 @@ impl Recorder {
         self.folder.path().join("record")
     }
 
-    /// Returns the variables of a process whose files in `folder` are recorded; if it `forgets_syncs`, none of them is
-    /// done.
-    pub(crate) fn variables(&self, folder: &Path, forgets_syncs: bool) -> Vec<(&'static str, OsString)> {
+    /// Returns the variables of a process whose files in `folder` are recorded, from nothing on.
+    pub(crate) fn variables(&self, folder: &Path, defect: Defect) -> Vec<(&'static str, OsString)> {
+        // There is none before the first recording.
+        let _ = std::fs::remove_file(self.log());
         let mut variables = vec![
             ("LD_PRELOAD", self.library().into_os_string()),
             ("RECORD_FOLDER", folder.as_os_str().to_owned()),
             ("RECORD_LOG", self.log().into_os_string()),
         ];
-        if forgets_syncs {
-            variables.push(("RECORD_FORGETS_SYNCS", "1".into()));
-        }
+        variables.extend(match defect {
+            Defect::None => None,
+            Defect::ForgetsSyncs => Some(("RECORD_FORGETS_SYNCS", "1".into())),
+            Defect::Fails { number, error } => Some(("RECORD_FAILS", format!("{number} {error}").into())),
+        });
         variables
     }
 
@@ -96,6 +112,7 @@ impl Recorder {
                 b'u' => Some(Operation::Unlink { name }),
                 b'r' => Some(Operation::Rename { name, to: String::from_utf8(data.to_owned()).unwrap() }),
                 b'd' => Some(Operation::SyncFolder),
+                b'f' => Some(Operation::Fail { name }),
                 b'n' => serde_json::from_slice(data).ok().map(Operation::Tool),
                 b'o' => {
                     line.extend_from_slice(data);
