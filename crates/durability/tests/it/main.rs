@@ -23,6 +23,7 @@ mod server; // PostgreSQL
 #[path = "../../../../tests/size.rs"]
 mod size;
 mod storm; // SIGKILL at any time, under load
+mod two_agents; // killed beside each other
 mod worker; // the process under test
 mod world; // the model and the tools
 mod zombie; // SIGSTOP, takeover, SIGCONT

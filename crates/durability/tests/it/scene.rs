@@ -108,6 +108,12 @@ impl Talk {
         Self { key: self.key.clone(), ..Self::new(scene, self.effect) }
     }
 
+    /// The same with another agent.
+    pub(crate) fn with(mut self, agent: &AgentName) -> Self {
+        self.key.agent = agent.clone();
+        self
+    }
+
     /// The same, saying this to a call in doubt.
     pub(crate) fn in_doubt(self, verdict: Verdict) -> Self {
         Self { verdict, ..self }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use adjutant_core::port::{Journal as _, Loaded};
-use adjutant_core::{CallId, Event};
+use adjutant_core::{AgentName, CallId, Event};
 use adjutant_durability::{Called, Heard, Reply, Setup};
 use adjutant_store::{Maintenance as _, sqlite};
 use tempfile::TempDir;
@@ -244,6 +244,8 @@ fn folder() -> TempDir {
 fn setup(folder: &TempDir, world: &World) -> Setup {
     Setup {
         database: folder.path().join("adjutant.db").to_str().unwrap().to_owned(),
+        agent: AgentName::new("worker").unwrap(),
+        resumes: false,
         name: None,
         model: world.model,
         tools: world.tools,
