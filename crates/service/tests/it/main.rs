@@ -2,7 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "panicking is how a test fails, in its helpers too")]
 
 mod chat;
+mod counting;
 mod door;
+mod growth;
 mod guard;
 mod harness;
 mod mcp;
