@@ -8,7 +8,7 @@ use adjutant_core::{
 };
 use jiff::Timestamp;
 
-use super::{Backend, Columns, Connection, Failure, SqlStore, key_values, log, values};
+use super::{Backend, Columns, Connection, Failure, SqlStore, branch, key_values, log, values};
 use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
 
@@ -266,13 +266,13 @@ async fn stored<C: Connection>(
 ) -> Result<(Vec<EventRow>, Vec<Columns>), Failure> {
     let found = rows
         .fetch_first(
-            "SELECT key FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
+            "SELECT key, branched_from_seq FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
             key_values![key],
         )
         .await?;
     let Some(mut found) = found else { return Ok((Vec::new(), Vec::new())) };
-    let conversation = found.int()?;
-    Ok((events(rows, conversation, 0).await?, rows.fetch(INBOX, values![conversation]).await?))
+    let (conversation, from) = (found.int()?, found.maybe_int()?);
+    Ok((events(rows, (conversation, from), 0).await?, rows.fetch(INBOX, values![conversation]).await?))
 }
 
 /// Accepts an input, which is stored as `row`.
@@ -412,7 +412,8 @@ async fn newer_rows<C: Connection>(
     let seq = known.and_then(|known| i64::try_from(known.seq).ok());
     let after = seq.filter(|seq| *seq < conversation.next_seq).unwrap_or_default();
     let is_new = after + 1 < conversation.next_seq;
-    let events = if is_new { events(rows, conversation.key, after).await? } else { Vec::new() };
+    let place = (conversation.key, conversation.branched_from_seq);
+    let events = if is_new { events(rows, place, after).await? } else { Vec::new() };
     // Those that wait for the end of the open turn are not counted.
     let waits = conversation.untaken > 0 || conversation.status.turn.is_some();
     let inbox = if waits { rows.fetch(INBOX, values![conversation.key]).await? } else { Vec::new() };
@@ -607,7 +608,7 @@ macro_rules! conversation {
     ($rest:literal) => {
         concat!(
             "SELECT key, title, created_at, updated_at, next_seq, untaken, turns, turn, parked_seq, waiting,
-             lease_by, lease_until FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
+             lease_by, lease_until, branched_from_seq FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
             $rest
         )
     };
@@ -642,6 +643,7 @@ fn read_conversation(mut columns: Columns, key: &ConversationKey) -> Result<Conv
         },
         lease_by: columns.maybe_text()?,
         lease_until: columns.maybe_text()?.map(|until| row::read_time(&until, &what)).transpose()?,
+        branched_from_seq: columns.maybe_int()?,
     })
 }
 
@@ -754,20 +756,36 @@ async fn insert_event<C: Connection>(
     Ok(())
 }
 
-/// The events of a conversation behind a place, in order, as they are stored.
+/// The columns of an event, in the order of [`event`], and the body wherever it is.
+macro_rules! select_events {
+    ($from:literal, $rest:literal) => {
+        concat!(
+            "SELECT seq, v, kind, turn, step, COALESCE(blob.body, event.body), at FROM ",
+            $from,
+            " LEFT JOIN adjutant_blob AS blob ON blob.conversation = event.conversation AND blob.hash = event.blob ",
+            $rest
+        )
+    };
+}
+pub(super) use select_events;
+
+/// The events of a conversation behind a place, in order, as they are stored. `branched_from_seq`: the place at which it
+/// branches off another, if it does.
 pub(super) async fn events<C: Connection>(
     rows: &mut C,
-    conversation: i64,
+    (conversation, branched_from_seq): (i64, Option<i64>),
     after: i64,
 ) -> Result<Vec<EventRow>, Failure> {
-    let events = rows
-        .fetch(
-            "SELECT seq, v, kind, turn, step, COALESCE(blob.body, event.body), at
-             FROM adjutant_event AS event LEFT JOIN adjutant_blob AS blob ON blob.conversation = event.conversation AND blob.hash = event.blob
-             WHERE event.conversation = $1 AND seq > $2 ORDER BY seq",
-            values![conversation, after],
-        )
-        .await?;
+    let statement = match branched_from_seq {
+        Some(from) if after < from => branch::EVENTS,
+        Some(_) | None => {
+            select_events!(
+                "adjutant_event AS event",
+                "WHERE event.conversation = $1 AND seq > $2 ORDER BY seq"
+            )
+        }
+    };
+    let events = rows.fetch(statement, values![conversation, after]).await?;
     Ok(events.into_iter().map(event).collect::<Result<_, _>>()?)
 }
 
