@@ -498,17 +498,19 @@ impl Agent {
         id: Option<InputId>,
         body: InputBody,
     ) -> Result<AgentResponse, RunError> {
-        let (response, after) = self.start(context, id, body).finish().await?;
+        let (agent, own) = (self.clone(), context.clone());
+        let run =
+            |emitter, cancelled| async move { respond(&agent, own, (id, body), &emitter, &cancelled).await };
+        let (response, after) = RunStream::unheard(&context.cancelled, run).await?;
         context.history = after.history;
         context.pending = after.pending;
         Ok(response)
     }
 
     fn start(&self, context: &RunContext, id: Option<InputId>, body: InputBody) -> RunStream {
-        let (agent, context) = (self.clone(), context.clone());
-        let cancelled = context.cancelled.clone();
-        RunStream::start(&cancelled, |emitter, cancelled| async move {
-            respond(&agent, context, (id, body), &emitter, &cancelled).await
+        let (agent, own) = (self.clone(), context.clone());
+        RunStream::start(&context.cancelled, |emitter, cancelled| async move {
+            respond(&agent, own, (id, body), &emitter, &cancelled).await
         })
     }
 }
@@ -577,10 +579,10 @@ async fn respond(
     }
     for notice in notices {
         response.content = format!("{}\n{}", notice.text, response.content);
-        emitter.emit(RunEvent::Noticed(notice.clone())).await;
+        emitter.emit(|| RunEvent::Noticed(notice.clone())).await;
         response.notices.push(notice);
     }
-    emitter.emit(RunEvent::Finished(Box::new(response.clone()))).await;
+    emitter.emit(|| RunEvent::Finished(Box::new(response.clone()))).await;
     Ok((response, context))
 }
 

@@ -15,16 +15,18 @@ use adjutant_core::port::{
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, IdempotencyKey, Input, InputBody,
-    InputId, LogContent, Recorded, Task, TaskChange, TaskChanged, TaskFilter, TaskId, ToolInvocationRecord,
-    TurnId, UserId, port, title,
+    InputId, LogContent, Recorded, StepId, Task, TaskChange, TaskChanged, TaskFilter, TaskId,
+    ToolInvocationRecord, TurnId, UserId, port, title,
 };
 use jiff::Timestamp;
 
 use crate::agent::system_time;
 
-/// How many conversations are kept. The longest untouched one without work to do makes room; whoever holds its
-/// [`crate::RunContext`] still has its history.
+/// Number of conversations that are kept. Those that were left alone longest and have no work to do make room; whoever holds
+/// the [`crate::RunContext`] of one still has its history.
 const CONVERSATIONS_MAX: usize = 1024;
+/// Number of conversations that make room at once, so that it is long until the next time.
+const FORGOTTEN_AT_ONCE: usize = 64;
 
 /// Tasks, conversations, journal and logs in memory.
 #[derive(Debug, Default)]
@@ -55,7 +57,7 @@ struct Conversation {
     untaken_from: usize,
     events: Vec<Recorded>,
     /// Kind and step of every event that has one: each is recorded once.
-    steps: HashSet<(&'static str, String)>,
+    steps: HashSet<(&'static str, StepId)>,
     status: Status,
     decisions: Vec<DecisionRecord>,
     invocations: Vec<ToolInvocationRecord>,
@@ -191,7 +193,7 @@ impl Conversation {
         log: LogContent,
     ) -> Result<(), StoreError> {
         let free = self.events.last().map_or(1, |recorded| recorded.seq + 1);
-        let mut steps: Vec<(&'static str, String)> = Vec::new();
+        let mut steps: Vec<(&'static str, StepId)> = Vec::new();
         for (seq, recorded) in (free..).zip(events) {
             let step = recorded.event.step().map(|step| (recorded.event.kind(), step));
             if recorded.seq != seq
@@ -269,15 +271,16 @@ impl State {
         if self.conversations.len() < CONVERSATIONS_MAX {
             return;
         }
-        let oldest = self
+        let mut idle: Vec<(u64, ConversationKey)> = self
             .conversations
             .iter()
             .filter(|(_, conversation)| {
                 conversation.is_settled() && !conversation.is_parked() && !conversation.is_claimed()
             })
-            .min_by_key(|(_, conversation)| conversation.touched)
-            .map(|(key, _)| key.clone());
-        if let Some(key) = oldest {
+            .map(|(key, conversation)| (conversation.touched, key.clone()))
+            .collect();
+        idle.sort_unstable_by_key(|(touched, _)| *touched);
+        for (_, key) in idle.into_iter().take(FORGOTTEN_AT_ONCE) {
             self.remove(&key);
         }
     }

@@ -12,7 +12,8 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 /// The state of a conversation, as this process last saw it.
 #[derive(Debug)]
 pub(crate) struct Remembered {
-    pub(crate) conversation: Conversation,
+    /// On the heap: it is large, and handed on from step to step.
+    pub(crate) conversation: Box<Conversation>,
     created_at: Timestamp,
 }
 
@@ -30,7 +31,7 @@ impl Remembered {
                 && known.conversation.messages_max() == messages_max
         });
         let mut conversation =
-            known.map_or_else(|| Conversation::new(messages_max), |known| known.conversation);
+            known.map_or_else(|| Box::new(Conversation::new(messages_max)), |known| known.conversation);
         conversation.extend(events);
         (Self { conversation, created_at }, inbox)
     }

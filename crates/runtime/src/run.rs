@@ -192,7 +192,7 @@ async fn drive(
     let asks_model = call.is_none();
     let (instruction, notices) =
         if asks_model { inner.instruction_for(&key.user).await } else { Default::default() };
-    let mut turn = Turn::new(TurnSetup {
+    let turn = Turn::new(TurnSetup {
         turn: id,
         model: model.clone(),
         recalled: past_of(inner, key, log.conversation(), limits).await?,
@@ -200,6 +200,7 @@ async fn drive(
         output: output_schema.as_ref().map(|schema| compiled(inner, schema)).transpose()?,
         ..setup(inner, limits, instruction, (message.clone(), *message_chars))
     })?;
+    let mut turn = Box::new(turn);
     if asks_model && !limits.words_only {
         notices.into_iter().for_each(|notice| turn.add_notice(notice));
     }
@@ -212,7 +213,7 @@ async fn drive(
     if let Some(input) = stop {
         steps.stop(input);
     }
-    emitter.emit(RunEvent::TurnStarted { turn: id, input, model: inner.model.id().clone() }).await;
+    emitter.emit(|| RunEvent::TurnStarted { turn: id, input, model: inner.model.id().clone() }).await;
     tokio::select! {
         result = follow(&steps, turn) => result?,
         never = steps.watch() => match never {},
@@ -237,7 +238,7 @@ async fn past_of(
 }
 
 /// Does what the turn asks for until it ends or waits.
-async fn follow(steps: &Steps<'_>, mut turn: Turn) -> Result<(), RunError> {
+async fn follow(steps: &Steps<'_>, mut turn: Box<Turn>) -> Result<(), RunError> {
     let mut action = turn.start()?;
     loop {
         action = match action {
@@ -250,11 +251,14 @@ async fn follow(steps: &Steps<'_>, mut turn: Turn) -> Result<(), RunError> {
                 Step::Done(ends) => turn.on_call_ends(ends)?,
                 Step::Stopped(reason, ends) => turn.stop(reason, ends),
             },
-            Action::AskUser { pending, content } => match steps.answers(&turn, &pending, content).await? {
-                Answered::Ends(ends) => turn.on_call_ends(ends)?,
-                Answered::Stopped(reason, ends) => turn.stop(reason, ends),
-                Answered::Parked => return Ok(()),
-            },
+            // On the heap, as everything that few turns come to.
+            Action::AskUser { pending, content } => {
+                match Box::pin(steps.answers(&turn, &pending, content)).await? {
+                    Answered::Ends(ends) => turn.on_call_ends(ends)?,
+                    Answered::Stopped(reason, ends) => turn.stop(reason, ends),
+                    Answered::Parked => return Ok(()),
+                }
+            }
             Action::Finish(end) => return steps.finish(*end).await,
         }
     }

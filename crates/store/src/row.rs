@@ -155,7 +155,7 @@ impl EventRow {
             v: EVENT_VERSION.into(),
             kind: event.kind().to_owned(),
             turn: event.turn().map(|turn| turn.to_string()),
-            step: event.step(),
+            step: event.step().map(|step| step.to_string()),
             body: json(event)?,
             at: time_text(at),
         })
