@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use adjutant_core::conversation::Status;
 use adjutant_core::port::{
-    Alternatives, Begin, Begun, Branched, Branching, ConversationFilter, ConversationStore,
+    AcceptedInput, Alternatives, Begin, Begun, Branched, Branching, ConversationFilter, ConversationStore,
     ConversationSummary, Cursor, Deleted, Finished, Journal, Known, Loaded, LogStore, Newer, StoreError,
-    TaskStore,
+    TaskStore, Turns,
 };
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, IdempotencyKey, Input, InputBody,
-    InputId, LogContent, Recorded, StepId, Task, TaskChange, TaskChanged, TaskFilter, TaskId,
+    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input,
+    InputBody, InputId, LogContent, Recorded, StepId, Task, TaskChange, TaskChanged, TaskFilter, TaskId,
     ToolInvocationRecord, TurnId, UserId, port, title,
 };
 use jiff::Timestamp;
@@ -68,7 +68,8 @@ struct Conversation {
 #[derive(Debug)]
 struct Accepted {
     input: Input,
-    taken: bool,
+    /// The place of the event that took it.
+    taken_at: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -128,7 +129,7 @@ impl Conversation {
 
     fn waiting_inputs(&self) -> impl Iterator<Item = &Input> {
         let inputs = self.inputs.get(self.untaken_from..).unwrap_or_default();
-        inputs.iter().filter(|accepted| !accepted.taken).map(|accepted| &accepted.input)
+        inputs.iter().filter(|accepted| accepted.taken_at.is_none()).map(|accepted| &accepted.input)
     }
 
     fn inbox(&self) -> Vec<Input> {
@@ -168,7 +169,7 @@ impl Conversation {
         }
         let after = self.events.last().map_or(0, |recorded| recorded.seq);
         self.accepted.insert(input.id.clone(), self.inputs.len());
-        self.inputs.push(Accepted { input: Input { after, ..input.clone() }, taken: false });
+        self.inputs.push(Accepted { input: Input { after, ..input.clone() }, taken_at: None });
         self.updated_at = self.updated_at.max(input.at);
         self.touched = touched;
         Ok(())
@@ -214,9 +215,9 @@ impl Conversation {
         let Recorded { seq, at, event } = recorded;
         if let Some(input) = event.takes_input() {
             if let Some(accepted) = self.accepted.get(input).and_then(|at| self.inputs.get_mut(*at)) {
-                accepted.taken = true;
+                accepted.taken_at = Some(*seq);
             }
-            while self.inputs.get(self.untaken_from).is_some_and(|first| first.taken) {
+            while self.inputs.get(self.untaken_from).is_some_and(|first| first.taken_at.is_some()) {
                 self.untaken_from += 1;
             }
         }
@@ -228,6 +229,21 @@ impl Conversation {
         }
         self.invocations.extend(ToolInvocationRecord::of(*at, event, log));
         self.events.push(recorded.clone());
+    }
+
+    /// Returns the last turns before a place.
+    fn turns(&self, before: Option<u64>, turns: u32) -> Turns {
+        let end = before.and_then(|before| usize::try_from(before.checked_sub(1)?).ok());
+        let earlier = self.events.get(..end.unwrap_or(usize::MAX)).unwrap_or(&self.events);
+        let begins = |(_, recorded): &(usize, &Recorded)| matches!(recorded.event, Event::TurnStarted { .. });
+        let nth = usize::try_from(turns).unwrap_or(usize::MAX).saturating_sub(1);
+        let from = earlier.iter().enumerate().rev().filter(begins).nth(nth).map_or(0, |(at, _)| at);
+        Turns {
+            created_at: self.created_at,
+            after: from as u64,
+            events: earlier.get(from..).unwrap_or_default().to_vec(),
+            inbox: self.inbox(),
+        }
     }
 
     /// Returns what is newer than what a worker knows.
@@ -328,6 +344,29 @@ impl Journal for InMemory {
         known: Option<Known>,
     ) -> BoxFuture<'a, Result<Option<Newer>, StoreError>> {
         ready(Ok(self.state().conversations.get(key).map(|conversation| conversation.newer(known))))
+    }
+
+    fn load_turns<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        before: Option<u64>,
+        turns: u32,
+    ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
+        let state = self.state();
+        ready(Ok(state.conversations.get(key).map(|conversation| conversation.turns(before, turns))))
+    }
+
+    fn find_input<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        id: &'a InputId,
+    ) -> BoxFuture<'a, Result<Option<AcceptedInput>, StoreError>> {
+        let state = self.state();
+        let accepted = state.conversations.get(key).and_then(|conversation| {
+            let at = conversation.accepted.get(id)?;
+            conversation.inputs.get(*at)
+        });
+        ready(Ok(accepted.map(|Accepted { taken_at, .. }| AcceptedInput { taken_at: *taken_at })))
     }
 
     fn begin<'a>(

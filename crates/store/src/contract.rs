@@ -18,6 +18,7 @@ mod log;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod maintenance;
 mod memory_ledger;
+mod past;
 mod sample;
 mod task;
 mod token;
@@ -31,6 +32,7 @@ pub use log::*;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use maintenance::*;
 pub use memory_ledger::*;
+pub use past::*;
 pub use task::*;
 pub use token::*;
 pub use work::*;
@@ -65,6 +67,9 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     what_is_known_is_not_read_again(&make().await).await;
     a_turn_begins_only_where_nothing_else_is_to_do(&make().await).await;
     a_turn_that_waits_is_given_back_unless_an_answer_came(&make().await).await;
+    turns_are_read_from_the_end(&make().await).await;
+    large_events_come_with_their_turn(&make().await).await;
+    an_input_is_found_by_its_id(&make().await).await;
     conversations_are_listed_renamed_and_deleted(&make().await).await;
     conversations_are_paged_and_searched(&make().await).await;
     a_conversation_that_runs_is_not_deleted(&make().await).await;

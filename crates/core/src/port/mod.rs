@@ -14,7 +14,9 @@ pub use branch::{Alternatives, BranchPoint, Branched, Branching};
 pub use budget::{BudgetStore, Reservation};
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
 pub use cursor::{Cursor, InvalidCursor};
-pub use journal::{Begin, Begun, Claim, Finished, Journal, Known, Loaded, LogStore, Newer, StoreError};
+pub use journal::{
+    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, LogStore, Newer, StoreError, Turns,
+};
 pub use language_model::{DeltaStream, LanguageModel};
 pub use memory_ledger::MemoryLedger;
 pub use task::TaskStore;

@@ -3,7 +3,9 @@
 
 mod branches;
 mod chat;
+mod counting;
 mod door;
+mod growth;
 mod guard;
 mod harness;
 mod mcp;

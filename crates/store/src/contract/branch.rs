@@ -320,6 +320,14 @@ where
             let events = known.get(id).cloned().unwrap_or_default();
             assert_eq!(store.load(&key(*id)).await.unwrap().events, events, "step {number} of seed {seed}");
         }
+        // Turns are read across the places at which branches begin.
+        if let Some((id, events)) = known.iter().nth(dice.below(known.len().max(1))) {
+            let (before, turns) = (dice.below(events.len() / 3 + 1), dice.below(4) + 1);
+            let from = before.saturating_sub(turns) * 3;
+            let (key, until) = (key(*id), Some(before as u64 * 3 + 1));
+            let read = store.load_turns(&key, until, u32::try_from(turns).unwrap()).await.unwrap().unwrap();
+            assert_eq!((read.after, &read.events[..]), (from as u64, &events[from..before * 3]));
+        }
     }
     for number in 1..=turns {
         let is_shown = known.values().any(|events| turns_of(events).contains(&turn(number)));

@@ -7,7 +7,7 @@
 use adjutant_core::port::{Alternatives, Branched, StoreError};
 use adjutant_core::{ConversationId, ConversationKey};
 
-use super::journal::select_events;
+use super::past::select_events;
 use super::{Connection, Failure, key_values, values};
 use crate::row;
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use adjutant_core::{ConversationKey, Event, Recorded, TurnId, UserId};
 
-use super::{Backend, Connection, Failure, journal, maintenance::count, memory_ledger, task, values};
+use super::{Backend, Connection, Failure, maintenance::count, memory_ledger, past, task, values};
 use crate::maintenance::Finding;
 use crate::row::{self, InputRow};
 use crate::status::{Status, Waiting};
@@ -84,7 +84,7 @@ async fn conversation<C: Connection>(
     problems: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let mut events = Vec::new();
-    for row in journal::events(rows, (number, stored.branched_from_seq), 0).await? {
+    for row in past::events(rows, (number, stored.branched_from_seq), 0).await? {
         match row.read(key) {
             Ok(recorded) => events.push(recorded),
             Err(error) => problems.push(error.to_string()),

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use adjutant_core::port::{Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError};
+use adjutant_core::port::{
+    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Turns,
+};
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, Event, Input, InputBody, InputId, LogContent, Recorded, UserId,
 };
 use jiff::Timestamp;
 
-use super::{Backend, Columns, Connection, Failure, SqlStore, branch, key_values, log, values};
+use super::past::{self, INBOX, event, events, read_inbox};
+use super::{Backend, Columns, Connection, Failure, SqlStore, key_values, log, values};
 use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
-
-/// Inputs that were not taken, in the order they were accepted.
-pub(crate) const INBOX: &str = "SELECT id, v, body, at, request_id, fingerprint, after_seq FROM adjutant_inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted";
 
 /// What has work to do, claimed or not.
 pub(crate) const UNSETTLED: &str = "SELECT agent, user_id, id, lease_by, lease_until FROM adjutant_conversation
@@ -81,6 +81,23 @@ impl<B: Backend> Journal for SqlStore<B> {
                 .await?;
             Ok(newer.map(|newer| newer.read(key)).transpose()?)
         })
+    }
+
+    fn load_turns<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        before: Option<u64>,
+        turns: u32,
+    ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
+        self.run(past::load_turns(&*self.0, key, before, turns))
+    }
+
+    fn find_input<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        id: &'a InputId,
+    ) -> BoxFuture<'a, Result<Option<AcceptedInput>, StoreError>> {
+        self.run(past::find_input(&*self.0, key, id))
     }
 
     fn begin<'a>(
@@ -420,22 +437,6 @@ async fn newer_rows<C: Connection>(
     Ok(NewerRows { created_at: conversation.created_at, after, events, inbox })
 }
 
-fn read_inbox(key: &ConversationKey, inbox: Vec<Columns>) -> Result<Vec<Input>, StoreError> {
-    let read = |mut columns: Columns| {
-        let row = InputRow {
-            id: columns.text()?,
-            v: columns.int()?,
-            body: columns.text()?,
-            at: columns.text()?,
-            request_id: columns.maybe_text()?,
-            fingerprint: columns.maybe_text()?,
-            after: columns.maybe_int()?,
-        };
-        row.read(key)
-    };
-    inbox.into_iter().map(read).collect()
-}
-
 /// Fails with [`StoreError::Reused`] if the input of this id was made from another request.
 async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRow) -> Result<(), Failure> {
     let Some(fingerprint) = &row.fingerprint else { return Ok(()) };
@@ -754,49 +755,4 @@ async fn insert_event<C: Connection>(
     )
     .await?;
     Ok(())
-}
-
-/// The columns of an event, in the order of [`event`], and the body wherever it is.
-macro_rules! select_events {
-    ($from:literal, $rest:literal) => {
-        concat!(
-            "SELECT seq, v, kind, turn, step, COALESCE(blob.body, event.body), at FROM ",
-            $from,
-            " LEFT JOIN adjutant_blob AS blob ON blob.conversation = event.conversation AND blob.hash = event.blob ",
-            $rest
-        )
-    };
-}
-pub(super) use select_events;
-
-/// The events of a conversation behind a place, in order, as they are stored. `branched_from_seq`: the place at which it
-/// branches off another, if it does.
-pub(super) async fn events<C: Connection>(
-    rows: &mut C,
-    (conversation, branched_from_seq): (i64, Option<i64>),
-    after: i64,
-) -> Result<Vec<EventRow>, Failure> {
-    let statement = match branched_from_seq {
-        Some(from) if after < from => branch::EVENTS,
-        Some(_) | None => {
-            select_events!(
-                "adjutant_event AS event",
-                "WHERE event.conversation = $1 AND seq > $2 ORDER BY seq"
-            )
-        }
-    };
-    let events = rows.fetch(statement, values![conversation, after]).await?;
-    Ok(events.into_iter().map(event).collect::<Result<_, _>>()?)
-}
-
-fn event(mut columns: Columns) -> Result<EventRow, StoreError> {
-    Ok(EventRow {
-        seq: columns.int()?,
-        v: columns.int()?,
-        kind: columns.text()?,
-        turn: columns.maybe_text()?,
-        step: columns.maybe_text()?,
-        body: columns.text()?,
-        at: columns.text()?,
-    })
 }

@@ -13,6 +13,7 @@ pub(crate) mod log;
 mod maintenance;
 mod memory_ledger;
 pub(crate) mod migrate;
+pub(crate) mod past;
 mod task;
 mod token;
 
