@@ -1,5 +1,6 @@
 //! The store that forgets when the process ends: the library's default, and the quickest for tests.
 
+mod branch;
 mod budget;
 
 use std::collections::{HashMap, HashSet};
@@ -8,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use adjutant_core::conversation::Status;
 use adjutant_core::port::{
-    AcceptedInput, Begin, Begun, ConversationFilter, ConversationStore, ConversationSummary, Cursor, Deleted,
-    Finished, Journal, Known, Loaded, LogStore, Newer, StoreError, TaskStore, Turns,
+    AcceptedInput, Alternatives, Begin, Begun, Branched, Branching, ConversationFilter, ConversationStore,
+    ConversationSummary, Cursor, Deleted, Finished, Journal, Known, Loaded, LogStore, Newer, StoreError,
+    TaskStore, Turns,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input,
@@ -59,6 +61,8 @@ struct Conversation {
     status: Status,
     decisions: Vec<DecisionRecord>,
     invocations: Vec<ToolInvocationRecord>,
+    /// The place at which it branches off another; the events up to there are the other's.
+    origin: Option<branch::Origin>,
 }
 
 #[derive(Debug)]
@@ -104,11 +108,12 @@ impl Conversation {
             status: Status::default(),
             decisions: Vec::new(),
             invocations: Vec::new(),
+            origin: None,
         }
     }
 
     fn summary(&self, key: &ConversationKey) -> ConversationSummary {
-        let last = self.events.last();
+        let last = self.events.last().filter(|last| last.seq > self.from_seq());
         ConversationSummary {
             id: key.conversation,
             title: self.title.clone(),
@@ -118,6 +123,7 @@ impl Conversation {
             last_activity: last.map_or(self.updated_at, |last| last.at.max(self.updated_at)),
             turns: self.status.turns,
             ended: self.status.session_ended && last.is_some_and(|last| last.at >= self.updated_at),
+            branched_from: self.origin.map(branch::Origin::point),
         }
     }
 
@@ -291,7 +297,7 @@ impl State {
             .collect();
         idle.sort_unstable_by_key(|(touched, _)| *touched);
         for (_, key) in idle.into_iter().take(FORGOTTEN_AT_ONCE) {
-            self.conversations.remove(&key);
+            self.remove(&key);
         }
     }
 }
@@ -679,7 +685,7 @@ impl ConversationStore for InMemory {
         if state.conversations.get(key).is_some_and(Conversation::is_claimed) {
             return ready(Ok(Deleted::Running));
         }
-        if state.conversations.remove(key).is_none() {
+        if state.remove(key).is_none() {
             return ready(Ok(Deleted::NoSuchConversation));
         }
         // What its calls changed once begins with its id; it cannot be repeated any more.
@@ -688,6 +694,17 @@ impl ConversationStore for InMemory {
             tasks.applied.retain(|key, _| !key.as_str().starts_with(&prefix));
         }
         ready(Ok(Deleted::Yes))
+    }
+
+    fn branch<'a>(&'a self, branching: Branching<'a>) -> BoxFuture<'a, Result<Branched, StoreError>> {
+        ready(self.state().branch(branching))
+    }
+
+    fn alternatives<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Vec<Alternatives>, StoreError>> {
+        ready(Ok(self.state().alternatives(key)))
     }
 }
 

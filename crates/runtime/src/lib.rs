@@ -6,6 +6,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent; // what a developer runs
+mod branch; // another way to go on
 mod builder; // and builds
 mod call; // a tool without a model
 mod compact; // old turns in few words
@@ -28,6 +29,7 @@ mod warning; // what an operator should know
 mod window; // how full it is
 
 pub use agent::{Agent, Swept};
+pub use branch::{Branch, BranchError};
 pub use builder::AgentBuilder;
 pub use call::CallOutcome;
 pub use compact::Compaction;

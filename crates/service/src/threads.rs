@@ -54,6 +54,9 @@ struct Thread {
     updated_at: Timestamp,
     /// Something in it waits for an answer.
     pending: bool,
+    /// The conversation that it is a branch of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branched_from: Option<String>,
 }
 
 /// A page of the list.
@@ -178,6 +181,7 @@ impl Thread {
             created_at: summary.created_at,
             updated_at: summary.updated_at,
             pending: summary.pending,
+            branched_from: summary.branched_from.map(|point| point.conversation.to_string()),
         }
     }
 }

@@ -11,6 +11,7 @@
 )]
 
 mod begin;
+mod branch;
 mod budget;
 mod journal;
 mod log;
@@ -24,6 +25,7 @@ mod token;
 mod work;
 
 pub use begin::*;
+pub use branch::*;
 pub use budget::*;
 pub use journal::*;
 pub use log::*;
@@ -84,6 +86,14 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     decisions_name_their_agent(&make().await).await;
     logs_hold_what_they_may(&make().await).await;
     a_decision_names_its_request(&make().await).await;
+    a_branch_begins_with_what_was_said_before(&make().await).await;
+    a_branch_begins_between_turns(&make().await).await;
+    a_branch_inherits_nothing_that_waits(&make().await).await;
+    alternatives_are_told_where_they_differ(&make().await).await;
+    a_deleted_conversation_leaves_its_branches_whole(&make().await).await;
+    for seed in 1..=2 {
+        every_conversation_of_a_tree_reads_as_it_was_said(&make().await, seed).await;
+    }
 }
 
 /// Everything a [`TokenStore`] must do.

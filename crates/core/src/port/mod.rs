@@ -1,5 +1,6 @@
 //! What others implement: the language model, and what survives a crash.
 
+mod branch;
 mod budget;
 mod conversation;
 mod cursor;
@@ -9,6 +10,7 @@ mod memory_ledger;
 mod task;
 mod token;
 
+pub use branch::{Alternatives, BranchPoint, Branched, Branching};
 pub use budget::{BudgetStore, Reservation};
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
 pub use cursor::{Cursor, InvalidCursor};

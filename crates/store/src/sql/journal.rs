@@ -283,13 +283,13 @@ async fn stored<C: Connection>(
 ) -> Result<(Vec<EventRow>, Vec<Columns>), Failure> {
     let found = rows
         .fetch_first(
-            "SELECT key FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
+            "SELECT key, branched_from_seq FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
             key_values![key],
         )
         .await?;
     let Some(mut found) = found else { return Ok((Vec::new(), Vec::new())) };
-    let conversation = found.int()?;
-    Ok((events(rows, conversation, 0).await?, rows.fetch(INBOX, values![conversation]).await?))
+    let (conversation, from) = (found.int()?, found.maybe_int()?);
+    Ok((events(rows, (conversation, from), 0).await?, rows.fetch(INBOX, values![conversation]).await?))
 }
 
 /// Accepts an input, which is stored as `row`.
@@ -429,7 +429,8 @@ async fn newer_rows<C: Connection>(
     let seq = known.and_then(|known| i64::try_from(known.seq).ok());
     let after = seq.filter(|seq| *seq < conversation.next_seq).unwrap_or_default();
     let is_new = after + 1 < conversation.next_seq;
-    let events = if is_new { events(rows, conversation.key, after).await? } else { Vec::new() };
+    let place = (conversation.key, conversation.branched_from_seq);
+    let events = if is_new { events(rows, place, after).await? } else { Vec::new() };
     // Those that wait for the end of the open turn are not counted.
     let waits = conversation.untaken > 0 || conversation.status.turn.is_some();
     let inbox = if waits { rows.fetch(INBOX, values![conversation.key]).await? } else { Vec::new() };
@@ -608,7 +609,7 @@ macro_rules! conversation {
     ($rest:literal) => {
         concat!(
             "SELECT key, title, created_at, updated_at, next_seq, untaken, turns, turn, parked_seq, waiting,
-             lease_by, lease_until FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
+             lease_by, lease_until, branched_from_seq FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
             $rest
         )
     };
@@ -643,6 +644,7 @@ fn read_conversation(mut columns: Columns, key: &ConversationKey) -> Result<Conv
         },
         lease_by: columns.maybe_text()?,
         lease_until: columns.maybe_text()?.map(|until| row::read_time(&until, &what)).transpose()?,
+        branched_from_seq: columns.maybe_int()?,
     })
 }
 

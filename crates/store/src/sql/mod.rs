@@ -4,6 +4,7 @@
 //! the dialect that SQLite and PostgreSQL share: `$1` parameters, `ON CONFLICT`, `RETURNING`. Columns are text, 64-bit
 //! integers and doubles; times are text (see [`crate::row`]).
 
+mod branch;
 mod budget;
 mod check;
 pub(crate) mod conversation;
