@@ -4,6 +4,7 @@
 //! the dialect that SQLite and PostgreSQL share: `$1` parameters, `ON CONFLICT`, `RETURNING`. Columns are text, 64-bit
 //! integers and doubles; times are text (see [`crate::row`]).
 
+pub(crate) mod append;
 mod budget;
 mod check;
 pub(crate) mod conversation;
@@ -137,7 +138,7 @@ impl<'a> From<Option<&'a str>> for Value<'a> {
 macro_rules! values {
     ($($value:expr),* $(,)?) => { &[$($crate::sql::Value::from($value)),*] };
 }
-use values;
+pub(crate) use values;
 
 /// The parameters `$1` to `$3` that name a conversation: agent, user and id. Others follow.
 macro_rules! key_values {
@@ -150,7 +151,7 @@ macro_rules! key_values {
         ]
     };
 }
-use key_values;
+pub(crate) use key_values;
 
 /// A column of a row.
 #[derive(Debug, Clone, PartialEq)]
