@@ -3,24 +3,30 @@
 //! The journal alone excludes: rows that are about to change are locked when they are read, and a second writer meets the
 //! primary key. Times of claims are the server's, so that the clocks of the machines do not matter. PostgreSQL 13 or newer.
 
+mod calls;
 mod error;
+mod journal;
+mod literal;
 mod open;
+mod pool;
 
 use std::fmt;
+use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
 use adjutant_core::LogContent;
 use adjutant_core::port::StoreError;
 use jiff::Timestamp;
-use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgArguments, PgPool, PgRow};
-use sqlx::{Postgres, Row as _, TypeInfo as _, ValueRef as _};
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use sqlx::postgres::PgRow;
+use sqlx::{Row as _, TypeInfo as _, ValueRef as _};
 
 use crate::row;
 use crate::sql::{About, Backend, Cell, Columns, Connection, Failure, SqlStore, Value, Work, count};
+use calls::Calls;
+use journal::OpenTurns;
+use literal::fill;
+use pool::{Pool, Session};
 
 /// Connections of one process, if nothing else is said.
 pub const POOL_MAX: u32 = 10;
@@ -32,9 +38,9 @@ pub type Store = SqlStore<PostgresDatabase>;
 #[derive(Debug)]
 pub struct PostgresDatabase {
     place: Place,
-    pool: PgPool,
-    /// One permit for each connection.
-    turns: Arc<Semaphore>,
+    pool: Arc<Pool>,
+    calls: Arc<Calls>,
+    open: OpenTurns,
 }
 
 /// The database as a person would name it: without the password.
@@ -65,8 +71,8 @@ impl Store {
         let (place, options) = open::options(url)?;
         match open::pool(options, connections_max).await {
             Ok(pool) => {
-                let turns = Arc::new(Semaphore::new(usize::try_from(connections_max).unwrap_or(1)));
-                Ok(Self(Arc::new(PostgresDatabase { place, pool, turns }), LogContent::Full))
+                let (calls, open) = (Arc::default(), OpenTurns::default());
+                Ok(Self(Arc::new(PostgresDatabase { place, pool, calls, open }), LogContent::Full))
             }
             Err(failure) => Err(error::at(failure, &place)),
         }
@@ -74,7 +80,6 @@ impl Store {
 
     /// Waits for what is running and closes the connections, for every clone. Nothing is lost without it.
     pub async fn close(&self) {
-        self.0.turns.close();
         self.0.pool.close().await;
     }
 }
@@ -92,19 +97,24 @@ impl PostgresDatabase {
         D: Send + Sync + 'static,
         T: Send + 'static,
     {
-        let turn = match timeout(open::PATIENCE, self.turns.clone().acquire_owned()).await {
-            Ok(Ok(turn)) => turn,
-            Ok(Err(_)) => return Err(sqlx::Error::PoolClosed.into()),
-            Err(_) => return Err(sqlx::Error::PoolTimedOut.into()),
-        };
-        let pool = self.pool.clone();
-        let task = tokio::spawn(async move {
-            let _turn = turn;
-            let mut rows = Transaction::begin(&pool, begin).await?;
+        self.in_session(move |session| async move {
+            let mut rows = Transaction { session, begin: Some(begin), is_undone: false };
             let done = work(&mut rows, &data).await;
             rows.end(done.is_ok()).await?;
             done
-        });
+        })
+        .await
+    }
+
+    /// Uses a connection in a task of its own.
+    async fn in_session<T, F>(&self, with: impl FnOnce(Session) -> F + Send + 'static) -> Result<T, Failure>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Failure>> + Send,
+    {
+        let turn = self.pool.turn().await?;
+        let pool = self.pool.clone();
+        let task = tokio::spawn(async move { with(pool.open(turn).await?).await });
         match task.await {
             Ok(done) => done,
             Err(error) if error.is_panic() => Err(Failure::panicked()),
@@ -133,6 +143,33 @@ impl Backend for PostgresDatabase {
         T: Send + 'static,
     {
         self.in_transaction("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", data, work).await
+    }
+
+    /// One statement is a transaction of its own.
+    async fn execute(&self, statement: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
+        let statement = fill(statement, values);
+        self.in_session(async move |mut session| {
+            let told = session.tell(statement).await;
+            Ok(session.ended(told)?)
+        })
+        .await
+    }
+
+    async fn fetch(&self, statement: &'static str, values: &[Value<'_>]) -> Result<Vec<Columns>, Failure> {
+        let statement = fill(statement, values);
+        self.in_session(async move |mut session| {
+            let asked = session.ask(statement).await;
+            all_columns(&session.ended(asked)?)
+        })
+        .await
+    }
+
+    async fn fetch_first(
+        &self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<Option<Columns>, Failure> {
+        Ok(self.fetch(statement, values).await?.into_iter().next())
     }
 
     async fn about(&self) -> Result<About, Failure> {
@@ -172,41 +209,39 @@ impl Backend for PostgresDatabase {
     }
 }
 
-/// A connection inside a transaction. Only when the server has said that the transaction is over does the connection go
-/// back to the pool; else it is closed, and the server rolls back. The driver's own transactions do not keep this promise:
-/// it takes a connection to be outside of a transaction until the answer to `BEGIN` has been read.
+/// A connection inside a transaction.
 pub struct Transaction {
-    connection: PoolConnection<Postgres>,
+    session: Session,
+    /// What begins it, until that was sent: it goes with the first statement.
+    begin: Option<&'static str>,
     is_undone: bool,
-    is_over: bool,
 }
 
 impl Transaction {
-    async fn begin(pool: &PgPool, begin: &'static str) -> Result<Self, Failure> {
-        let connection = pool.acquire().await?;
-        let mut rows = Self { connection, is_undone: false, is_over: false };
-        rows.say(begin).await?;
-        Ok(rows)
+    async fn begin(pool: &Arc<Pool>, begin: &'static str) -> Result<Self, Failure> {
+        let session = pool.open(pool.turn().await?).await?;
+        Ok(Self { session, begin: Some(begin), is_undone: false })
     }
 
     /// Keeps the changes or not. What was wrong before matters more than that it could not be rolled back.
     async fn end(mut self, is_done: bool) -> Result<(), Failure> {
+        if self.begin.is_some() {
+            return Ok(());
+        }
         let end = if is_done && !self.is_undone { "COMMIT" } else { "ROLLBACK" };
-        let ended = self.say(end).await;
-        self.is_over = ended.is_ok();
-        if is_done { ended } else { Ok(()) }
-    }
-
-    async fn say(&mut self, statement: &'static str) -> Result<(), Failure> {
-        sqlx::raw_sql(statement).execute(&mut *self.connection).await?;
+        let told = self.session.tell(end.to_owned()).await;
+        let ended = self.session.ended(told);
+        if is_done {
+            ended?;
+        }
         Ok(())
     }
-}
 
-impl Drop for Transaction {
-    fn drop(&mut self) {
-        if !self.is_over {
-            self.connection.close_on_drop();
+    /// The next statement to send.
+    fn next(&mut self, statement: String) -> String {
+        match self.begin.take() {
+            Some(begin) => format!("{begin};{statement}"),
+            None => statement,
         }
     }
 }
@@ -215,7 +250,8 @@ impl Connection for Transaction {
     const LOCKS_ROWS: bool = true;
 
     async fn execute(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
-        Ok(query(statement, values).execute(&mut *self.connection).await?.rows_affected())
+        let statement = self.next(fill(statement, values));
+        Ok(self.session.tell(statement).await?)
     }
 
     async fn fetch(
@@ -223,12 +259,14 @@ impl Connection for Transaction {
         statement: &'static str,
         values: &[Value<'_>],
     ) -> Result<Vec<Columns>, Failure> {
-        let rows = query(statement, values).fetch_all(&mut *self.connection).await?;
-        rows.iter().map(|row| Ok(columns(row)?)).collect()
+        let statement = self.next(fill(statement, values));
+        all_columns(&self.session.ask(statement).await?)
     }
 
     async fn script(&mut self, statements: &'static str) -> Result<(), Failure> {
-        self.say(statements).await
+        let statements = self.next(statements.to_owned());
+        self.session.tell(statements).await?;
+        Ok(())
     }
 
     async fn now(&mut self) -> Result<Timestamp, Failure> {
@@ -248,6 +286,10 @@ impl Connection for Transaction {
     }
 }
 
+fn all_columns(rows: &[PgRow]) -> Result<Vec<Columns>, Failure> {
+    rows.iter().map(|row| Ok(columns(row)?)).collect()
+}
+
 fn columns(row: &PgRow) -> Result<Columns, sqlx::Error> {
     let cells = (0..row.len()).map(|at| {
         let value = row.try_get_raw(at)?;
@@ -259,19 +301,4 @@ fn columns(row: &PgRow) -> Result<Columns, sqlx::Error> {
         })
     });
     Ok(Columns::new(cells.collect::<Result<Vec<_>, sqlx::Error>>()?))
-}
-
-fn query<'q>(
-    statement: &'static str,
-    values: &'q [Value<'_>],
-) -> sqlx::query::Query<'q, Postgres, PgArguments> {
-    // Without a name: one with a name would stay with a pooler's connection to the server, for another client to meet.
-    let query = sqlx::query(statement).persistent(false);
-    values.iter().fold(query, |query, value| match value {
-        Value::Int(value) => query.bind(*value),
-        Value::Real(value) => query.bind(*value),
-        // The one character PostgreSQL cannot hold. Bodies are JSON and never have it; words for people may.
-        Value::Text(Some(text)) if text.contains('\0') => query.bind(text.replace('\0', "\u{fffd}")),
-        Value::Text(value) => query.bind(value.as_deref()),
-    })
 }

@@ -1,17 +1,15 @@
 //! Connecting, and bringing the schema up to date.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use adjutant_core::port::StoreError;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 
+use super::pool::Pool;
 use super::{Place, Transaction};
 use crate::sql::migrate::{self, Dialect, Migrations};
 use crate::sql::{Connection as _, Failure};
-
-/// How long a transaction waits for a connection: while the server restarts, or while all of them are busy.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 const MIGRATIONS: Migrations = Migrations {
     first: &[
@@ -24,7 +22,7 @@ const MIGRATIONS: Migrations = Migrations {
     ],
     prefix: (7, "agent", include_str!("migrations/0007_agent.sql")),
     schema: include_str!("migrations/schema.sql"),
-    since: &[],
+    since: &[(8, "functions", include_str!("migrations/0008_functions.sql"))],
 };
 
 const DIALECT: Dialect = Dialect {
@@ -55,15 +53,15 @@ pub(super) fn options(url: &str) -> Result<(Place, PgConnectOptions), StoreError
     // Nothing that outlives a transaction, so that each may run on another connection of a pooler: no statement with a name,
     // and no setting of the session that a pooler does not know. Doubles come in binary, so digits do not matter.
     let options = options.statement_cache_capacity(0).extra_float_digits(None);
-    Ok((place, options.application_name("adjutant")))
+    // Values are part of a statement, and nobody's words belong into this program's log.
+    Ok((place, options.application_name("adjutant").disable_statement_logging()))
 }
 
 /// Connects once, so that what is wrong is found now; updates the schema.
-pub(super) async fn pool(options: PgConnectOptions, connections_max: u32) -> Result<PgPool, Failure> {
+pub(super) async fn pool(options: PgConnectOptions, connections_max: u32) -> Result<Arc<Pool>, Failure> {
     // Not through the pool, which would try again and again, and then only say that it took too long.
     options.connect().await?.close().await?;
-    let pool = PgPoolOptions::new().max_connections(connections_max).acquire_timeout(PATIENCE);
-    let pool = pool.connect_lazy_with(options);
+    let pool = Pool::new(options, connections_max);
     let mut rows = Transaction::begin(&pool, "BEGIN").await?;
     let migrated = migrate(&mut rows).await;
     rows.end(migrated.is_ok()).await?;

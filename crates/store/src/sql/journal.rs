@@ -1,17 +1,19 @@
 //! Inbox, events, claims, and what has work to do.
 
+use std::future::Future;
 use std::time::Duration;
 
 use adjutant_core::port::{
     AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Turns,
 };
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, Event, Input, InputBody, InputId, LogContent, Recorded, UserId,
+    AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, LogContent, Recorded, UserId,
 };
 use jiff::Timestamp;
 
+use super::append::{NewEvent, new_event, new_events, write_events};
 use super::past::{self, INBOX, event, events, read_inbox};
-use super::{Backend, Columns, Connection, Failure, SqlStore, key_values, log, values};
+use super::{Backend, Columns, Connection, Failure, SqlStore, key_values, values};
 use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
 
@@ -37,7 +39,45 @@ pub(crate) const PARKED: &str =
      LEFT JOIN adjutant_blob AS blob ON blob.conversation = event.conversation AND blob.hash = event.blob
      WHERE agent = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) AND parked_seq IS NOT NULL";
 
-impl<B: Backend> Journal for SqlStore<B> {
+/// How a database writes what is new in a conversation: by these statements, unless it has something shorter.
+pub trait Writes: Backend {
+    /// Accepts an input, which is stored as the row.
+    fn submit(
+        &self,
+        data: (ConversationKey, Input, InputRow),
+    ) -> impl Future<Output = Result<(), Failure>> + Send {
+        self.write(data, |rows, (key, input, row)| Box::pin(submit(rows, key, input, row)))
+    }
+
+    /// Accepts an input, claims the conversation, and starts the turn if there is nothing else to do.
+    fn begin(&self, data: Beginning) -> impl Future<Output = Result<BegunRows, Failure>> + Send {
+        self.write(data, |rows, data| Box::pin(start(rows, data)))
+    }
+
+    /// Adds events at the places they name. If a worker is named, it gives the claim back unless inputs wait: those are
+    /// returned then.
+    fn append(&self, data: Appending) -> impl Future<Output = Result<Option<Vec<Columns>>, Failure>> + Send {
+        self.write(data, |rows, data| Box::pin(append(rows, data)))
+    }
+
+    /// Claims the conversation for a worker and a time, unless another one alive has it.
+    fn claim(
+        &self,
+        data: (ConversationKey, String, Duration),
+    ) -> impl Future<Output = Result<Claim, Failure>> + Send {
+        self.write(data, |rows, (key, worker, ttl)| Box::pin(claim(rows, key, worker, *ttl)))
+    }
+
+    /// Extends the claim that a worker has; `false` if it has none.
+    fn renew(
+        &self,
+        data: (ConversationKey, String, Duration),
+    ) -> impl Future<Output = Result<bool, Failure>> + Send {
+        self.write(data, |rows, (key, worker, ttl)| Box::pin(renew(rows, key, worker, *ttl)))
+    }
+}
+
+impl<B: Writes> Journal for SqlStore<B> {
     fn submit<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -45,7 +85,7 @@ impl<B: Backend> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
             let data = (key.clone(), input.clone(), InputRow::of(input)?);
-            self.0.write(data, |rows, (key, input, row)| Box::pin(submit(rows, key, input, row))).await
+            self.0.submit(data).await
         })
     }
 
@@ -70,14 +110,7 @@ impl<B: Backend> Journal for SqlStore<B> {
         self.run(async move {
             let newer = self
                 .0
-                .read((key.clone(), known), |rows, (key, known)| {
-                    Box::pin(async move {
-                        let found = rows.fetch_first(CONVERSATION, key_values![key]).await?;
-                        let Some(found) = found else { return Ok(None) };
-                        let conversation = read_conversation(found, key)?;
-                        newer_rows(rows, &conversation, *known).await.map(Some)
-                    })
-                })
+                .read((key.clone(), known), |rows, (key, known)| Box::pin(newer(rows, key, *known)))
                 .await?;
             Ok(newer.map(|newer| newer.read(key)).transpose()?)
         })
@@ -117,7 +150,7 @@ impl<B: Backend> Journal for SqlStore<B> {
                 known: begin.known,
                 content: self.1,
             };
-            Ok(match self.0.write(data, |rows, data| Box::pin(start(rows, data))).await? {
+            Ok(match self.0.begin(data).await? {
                 BegunRows::Nothing => Begun::Nothing,
                 BegunRows::Elsewhere => Begun::Elsewhere,
                 BegunRows::Claimed(claim, newer) => Begun::Claimed { claim, newer: newer.read(key)? },
@@ -132,15 +165,8 @@ impl<B: Backend> Journal for SqlStore<B> {
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
-            let data = (key.clone(), new_events(events)?, self.1);
-            self.0
-                .write(data, |rows, (key, events, content)| {
-                    Box::pin(async move {
-                        let conversation = append(rows, key, events, *content).await?;
-                        save_conversation(rows, &conversation).await
-                    })
-                })
-                .await
+            let (key, events) = (key.clone(), new_events(events)?);
+            self.0.append(Appending { key, events, worker: None, content: self.1 }).await.map(drop)
         })
     }
 
@@ -151,13 +177,13 @@ impl<B: Backend> Journal for SqlStore<B> {
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         self.run(async move {
-            let data = (key.clone(), worker.to_owned(), new_events(events)?, self.1);
-            let kept = self
-                .0
-                .write(data, |rows, (key, worker, events, content)| {
-                    Box::pin(finish(rows, key, worker, events, *content))
-                })
-                .await?;
+            let data = Appending {
+                key: key.clone(),
+                events: new_events(events)?,
+                worker: Some(worker.to_owned()),
+                content: self.1,
+            };
+            let kept = self.0.append(data).await?;
             Ok(match kept {
                 Some(inbox) => Finished::Kept(read_inbox(key, inbox)?),
                 None => Finished::Released,
@@ -171,10 +197,7 @@ impl<B: Backend> Journal for SqlStore<B> {
         worker: &'a str,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        self.run(async move {
-            let data = (key.clone(), worker.to_owned(), ttl);
-            self.0.write(data, |rows, (key, worker, ttl)| Box::pin(claim(rows, key, worker, *ttl))).await
-        })
+        self.run(async move { self.0.claim((key.clone(), worker.to_owned(), ttl)).await })
     }
 
     fn renew<'a>(
@@ -183,10 +206,7 @@ impl<B: Backend> Journal for SqlStore<B> {
         worker: &'a str,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.run(async move {
-            let data = (key.clone(), worker.to_owned(), ttl);
-            self.0.write(data, |rows, (key, worker, ttl)| Box::pin(renew(rows, key, worker, *ttl))).await
-        })
+        self.run(async move { self.0.renew((key.clone(), worker.to_owned(), ttl)).await })
     }
 
     fn release<'a>(
@@ -348,19 +368,32 @@ async fn accept<C: Connection>(
 }
 
 /// A request to go on with a conversation, as it is stored.
-struct Beginning {
-    key: ConversationKey,
-    input: Option<(Input, InputRow)>,
-    turn: Vec<NewEvent>,
-    first: Option<NewEvent>,
-    worker: String,
-    lease: Duration,
-    known: Option<Known>,
-    content: LogContent,
+#[derive(Debug)]
+pub struct Beginning {
+    pub(crate) key: ConversationKey,
+    pub(crate) input: Option<(Input, InputRow)>,
+    pub(crate) turn: Vec<NewEvent>,
+    pub(crate) first: Option<NewEvent>,
+    pub(crate) worker: String,
+    pub(crate) lease: Duration,
+    pub(crate) known: Option<Known>,
+    pub(crate) content: LogContent,
 }
 
-/// The answer to it, as it is stored.
-enum BegunRows {
+/// Events to add, as they are stored.
+#[derive(Debug)]
+pub struct Appending {
+    pub(crate) key: ConversationKey,
+    /// At consecutive places.
+    pub(crate) events: Vec<NewEvent>,
+    /// The worker that gives its claim back.
+    pub(crate) worker: Option<String>,
+    pub(crate) content: LogContent,
+}
+
+/// The answer to [`Beginning`], as it is stored.
+#[derive(Debug)]
+pub enum BegunRows {
     Nothing,
     Elsewhere,
     Claimed(Claim, NewerRows),
@@ -402,11 +435,12 @@ async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Result<BegunRo
 }
 
 /// The rows behind a known place.
-struct NewerRows {
-    created_at: Timestamp,
-    after: i64,
-    events: Vec<EventRow>,
-    inbox: Vec<Columns>,
+#[derive(Debug)]
+pub struct NewerRows {
+    pub(crate) created_at: Timestamp,
+    pub(crate) after: i64,
+    pub(crate) events: Vec<EventRow>,
+    pub(crate) inbox: Vec<Columns>,
 }
 
 impl NewerRows {
@@ -418,6 +452,18 @@ impl NewerRows {
             inbox: read_inbox(key, self.inbox)?,
         })
     }
+}
+
+/// The rows of a conversation behind a known place. `None`: there is no such conversation.
+pub(crate) async fn newer<C: Connection>(
+    rows: &mut C,
+    key: &ConversationKey,
+    known: Option<Known>,
+) -> Result<Option<NewerRows>, Failure> {
+    let found = rows.fetch_first(CONVERSATION, key_values![key]).await?;
+    let Some(found) = found else { return Ok(None) };
+    let conversation = read_conversation(found, key)?;
+    newer_rows(rows, &conversation, known).await.map(Some)
 }
 
 async fn newer_rows<C: Connection>(
@@ -452,85 +498,25 @@ async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRo
     }
 }
 
-/// An event and the row it is stored as. Its place in it is filled in when it is written.
-type NewEvent = (EventRow, Recorded);
-
-fn new_event(at: Timestamp, event: &Event) -> Result<NewEvent, StoreError> {
-    Ok((EventRow::of(0, at, event)?, Recorded { seq: 0, at, event: event.clone() }))
-}
-
-fn new_events(events: &[Recorded]) -> Result<Vec<NewEvent>, StoreError> {
-    let row = |recorded: &Recorded| {
-        let seq = i64::try_from(recorded.seq).map_err(|_| StoreError::Conflict)?;
-        Ok((EventRow::of(seq, recorded.at, &recorded.event)?, recorded.clone()))
-    };
-    events.iter().map(row).collect()
-}
-
-/// Adds events at the places they name, takes their inputs, fills both logs. The conversation is still to be saved.
+/// Adds events, and gives the claim of a worker back unless inputs wait.
 async fn append<C: Connection>(
     rows: &mut C,
-    key: &ConversationKey,
-    events: &[NewEvent],
-    content: LogContent,
-) -> Result<ConversationRow, Failure> {
+    Appending { key, events, worker, content }: &Appending,
+) -> Result<Option<Vec<Columns>>, Failure> {
     // A conversation that is not there was deleted, or is another user's or agent's: either way not this writer's any more.
     let Some(mut conversation) = conversation(rows, key).await? else {
         return Err(StoreError::Conflict.into());
     };
-    let places = conversation.next_seq..;
-    if places.zip(events).any(|(seq, (row, _))| row.seq != seq) {
+    if events.first().is_some_and(|(first, _)| first.seq != conversation.next_seq) {
         return Err(StoreError::Conflict.into());
     }
-    write_events(rows, key, &mut conversation, events.iter(), content).await?;
-    Ok(conversation)
-}
-
-/// Adds events, and gives the claim back unless inputs wait: those are returned then.
-async fn finish<C: Connection>(
-    rows: &mut C,
-    key: &ConversationKey,
-    worker: &str,
-    events: &[NewEvent],
-    content: LogContent,
-) -> Result<Option<Vec<Columns>>, Failure> {
-    let mut conversation = append(rows, key, events, content).await?;
-    let waits = conversation.untaken > 0;
-    if !waits && conversation.lease_by.as_deref() == Some(worker) {
+    write_events(rows, key, &mut conversation, events.iter(), *content).await?;
+    let waits = worker.is_some() && conversation.untaken > 0;
+    if !waits && worker.is_some() && conversation.lease_by == *worker {
         (conversation.lease_by, conversation.lease_until) = (None, None);
     }
     save_conversation(rows, &conversation).await?;
     if waits { Ok(Some(rows.fetch(INBOX, values![conversation.key]).await?)) } else { Ok(None) }
-}
-
-/// Writes events behind those there are, takes their inputs, and fills both logs.
-async fn write_events<'e, C: Connection>(
-    rows: &mut C,
-    key: &ConversationKey,
-    conversation: &mut ConversationRow,
-    events: impl Iterator<Item = &'e NewEvent> + Clone + Send,
-    content: LogContent,
-) -> Result<(), Failure> {
-    for (row, Recorded { event, .. }) in events.clone() {
-        let seq = conversation.next_seq;
-        insert_event(rows, conversation.key, seq, row).await?;
-        // The first event of a turn that is begun with its input takes it where it is accepted.
-        if let Some(input) = event.takes_input()
-            && take_input(rows, conversation.key, input, seq).await?
-        {
-            conversation.untaken -= 1;
-        }
-        match event {
-            // While the turn waits, there is nothing to do with it.
-            Event::InputQueued { .. } => conversation.untaken -= 1,
-            Event::TurnStarted { .. } => conversation.turns += 1,
-            Event::TurnFinished { .. } => conversation.untaken = untaken(rows, conversation.key).await?,
-            _ => {}
-        }
-        conversation.status.follow(seq, event);
-        conversation.next_seq += 1;
-    }
-    log::follow(rows, conversation.key, key, events.map(|(_, recorded)| recorded), content).await
 }
 
 async fn claim<C: Connection>(
@@ -614,7 +600,7 @@ macro_rules! conversation {
         )
     };
 }
-const CONVERSATION: &str = conversation!("");
+pub(crate) const CONVERSATION: &str = conversation!("");
 const CONVERSATION_LOCKED: &str = conversation!(" FOR UPDATE");
 
 /// The conversation as it is, locked until the end of the transaction.
@@ -627,7 +613,10 @@ async fn conversation<C: Connection>(
     Ok(found.map(|columns| read_conversation(columns, key)).transpose()?)
 }
 
-fn read_conversation(mut columns: Columns, key: &ConversationKey) -> Result<ConversationRow, StoreError> {
+pub(crate) fn read_conversation(
+    mut columns: Columns,
+    key: &ConversationKey,
+) -> Result<ConversationRow, StoreError> {
     let what = format!("conversation {}", key.conversation);
     Ok(ConversationRow {
         key: columns.int()?,
@@ -685,72 +674,6 @@ async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -
             row.lease_until.map(row::time_text).as_deref(),
             row.turns,
             row.key
-        ],
-    )
-    .await?;
-    Ok(())
-}
-
-/// How many inputs nobody has taken, with those that waited for the end of a turn.
-async fn untaken<C: Connection>(rows: &mut C, conversation: i64) -> Result<i64, Failure> {
-    let counted = rows
-        .fetch_first(
-            "SELECT count(*) FROM adjutant_inbox WHERE conversation = $1 AND taken_seq IS NULL",
-            values![conversation],
-        )
-        .await?;
-    Ok(counted.map(|mut columns| columns.int()).transpose()?.unwrap_or_default())
-}
-
-/// `false`: it was taken before, or never accepted.
-async fn take_input<C: Connection>(
-    rows: &mut C,
-    conversation: i64,
-    input: &InputId,
-    seq: i64,
-) -> Result<bool, Failure> {
-    let taken = rows
-        .execute(
-            "UPDATE adjutant_inbox SET taken_seq = $1 WHERE conversation = $2 AND id = $3 AND taken_seq IS NULL",
-            values![seq, conversation, input.as_str()],
-        )
-        .await?;
-    Ok(taken > 0)
-}
-
-/// Fails with [`StoreError::Conflict`] if the place is taken or the step has an event of this kind.
-async fn insert_event<C: Connection>(
-    rows: &mut C,
-    conversation: i64,
-    seq: i64,
-    row: &EventRow,
-) -> Result<(), Failure> {
-    let blob = row.blob();
-    if let Some((hash, body)) = &blob {
-        rows.execute(
-            "INSERT INTO adjutant_blob (conversation, hash, body) VALUES ($1, $2, $3)
-             ON CONFLICT (conversation, hash) DO NOTHING",
-            values![conversation, hash, *body],
-        )
-        .await?;
-    }
-    let (hash, body) = match &blob {
-        Some((hash, _)) => (Some(hash.as_str()), ""),
-        None => (None, row.body.as_str()),
-    };
-    rows.execute(
-        "INSERT INTO adjutant_event (conversation, seq, v, kind, turn, step, body, at, blob)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-        values![
-            conversation,
-            seq,
-            row.v,
-            &row.kind,
-            row.turn.as_deref(),
-            row.step.as_deref(),
-            body,
-            &row.at,
-            hash
         ],
     )
     .await?;

@@ -2,7 +2,7 @@
 
 use adjutant_core::port::{LogStore, StoreError};
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, LogContent, Recorded,
+    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, LogContent, Recorded,
     ToolInvocationRecord, TurnId, UserId,
 };
 
@@ -122,61 +122,102 @@ impl<B: Backend> LogStore for SqlStore<B> {
     }
 }
 
-/// Writes into both logs what events say that are written together: each row once.
-pub(super) async fn follow<'e, C: Connection>(
-    rows: &mut C,
-    conversation: i64,
-    key: &ConversationKey,
-    events: impl Iterator<Item = &'e Recorded> + Send,
-    content: LogContent,
-) -> Result<(), Failure> {
-    let mut current: Option<Changed> = None;
-    for Recorded { at, event, .. } in events {
-        if let Some(decision) = DecisionRecord::open(key, *at, event, content) {
-            write_decision(rows, conversation, current.take()).await?;
-            current = Some(Changed { before: None, decision });
-        } else if let Some(turn) = event.turn().filter(|_| DecisionRecord::is_changed_by(event)) {
-            if current.as_ref().is_none_or(|current| current.decision.id != turn) {
-                write_decision(rows, conversation, current.take()).await?;
-                let known = decision(rows, &key.user, turn).await?.map(DecisionRow::read).transpose()?;
-                current = known.map(|known| Changed { before: Some(known.clone()), decision: known });
-            }
-            if let Some(current) = &mut current {
-                current.decision.apply(*at, event, content);
-            }
-        }
-        if let Some(invocation) = ToolInvocationRecord::of(*at, event, content) {
-            insert_invocation(rows, Some(conversation), &key.user, &InvocationRow::of(&invocation)?).await?;
-        }
-    }
-    write_decision(rows, conversation, current).await
+/// What both logs get from events that are written together.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) decisions: Vec<Changed>,
+    pub(crate) invocations: Vec<InvocationRow>,
 }
 
 /// A decision, and as it is stored. `None`: it is not stored yet.
-struct Changed {
+#[derive(Debug)]
+pub(crate) struct Changed {
     before: Option<DecisionRecord>,
-    decision: DecisionRecord,
+    pub(crate) decision: DecisionRecord,
 }
 
-async fn write_decision<C: Connection>(
-    rows: &mut C,
-    conversation: i64,
-    changed: Option<Changed>,
-) -> Result<(), Failure> {
-    let Some(Changed { before, decision }) = changed else { return Ok(()) };
-    match before {
-        Some(before) if before == decision => Ok(()),
-        Some(_) => update_decision(rows, &DecisionRow::of(&decision)?).await,
-        None => {
-            let opened = DecisionRow::of(&decision)?;
-            insert_decision(rows, conversation, &opened).await?;
-            // What happened since it was opened is no part of the first statement.
-            match decision.model_calls > 0 || decision.outcome.is_some() || decision.tool_ms > 0 {
-                true => update_decision(rows, &opened).await,
-                false => Ok(()),
-            }
+impl Changed {
+    pub(crate) fn is_new(&self) -> bool {
+        self.before.is_none()
+    }
+
+    /// Returns whether there is nothing to write.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.before.as_ref() == Some(&self.decision)
+    }
+}
+
+/// Returns the turns whose decisions must be known to follow the events: those that the events change and do not begin.
+pub(crate) fn changed_turns<'e>(events: impl Iterator<Item = &'e Event>) -> Vec<TurnId> {
+    let (mut begun, mut changed) = (Vec::new(), Vec::new());
+    for event in events {
+        let Some(turn) = event.turn() else { continue };
+        match event {
+            Event::TurnStarted { .. } => begun.push(turn),
+            _ if begun.contains(&turn) || changed.contains(&turn) => {}
+            _ if DecisionRecord::is_changed_by(event) => changed.push(turn),
+            _ => {}
         }
     }
+    changed
+}
+
+/// Reads the decisions of turns, as far as there are any.
+pub(crate) async fn decisions<C: Connection>(
+    rows: &mut C,
+    user: &UserId,
+    turns: Vec<TurnId>,
+) -> Result<Vec<DecisionRecord>, Failure> {
+    let mut known = Vec::with_capacity(turns.len());
+    for turn in turns {
+        known.extend(decision(rows, user, turn).await?.map(DecisionRow::read).transpose()?);
+    }
+    Ok(known)
+}
+
+/// Returns what both logs get from events that are written together. `known`: the decisions of [`changed_turns`].
+pub(crate) fn follow<'e>(
+    key: &ConversationKey,
+    known: Vec<DecisionRecord>,
+    events: impl Iterator<Item = &'e Recorded>,
+    content: LogContent,
+) -> Result<Rows, StoreError> {
+    let known = known.into_iter().map(|known| Changed { before: Some(known.clone()), decision: known });
+    let mut rows = Rows { decisions: known.collect(), invocations: Vec::new() };
+    for Recorded { at, event, .. } in events {
+        if let Some(decision) = DecisionRecord::open(key, *at, event, content) {
+            rows.decisions.push(Changed { before: None, decision });
+        } else if let Some(turn) = event.turn().filter(|_| DecisionRecord::is_changed_by(event)) {
+            let found = rows.decisions.iter_mut().find(|changed| changed.decision.id == turn);
+            if let Some(Changed { decision, .. }) = found {
+                decision.apply(*at, event, content);
+            }
+        }
+        if let Some(invocation) = ToolInvocationRecord::of(*at, event, content) {
+            rows.invocations.push(InvocationRow::of(&invocation)?);
+        }
+    }
+    Ok(rows)
+}
+
+/// Writes them.
+pub(super) async fn write<C: Connection>(
+    rows: &mut C,
+    conversation: i64,
+    user: &UserId,
+    logs: &Rows,
+) -> Result<(), Failure> {
+    for changed in logs.decisions.iter().filter(|changed| !changed.is_stored()) {
+        let row = DecisionRow::of(&changed.decision)?;
+        match changed.is_new() {
+            true => insert_decision(rows, conversation, &row).await?,
+            false => update_decision(rows, &row).await?,
+        }
+    }
+    for row in &logs.invocations {
+        insert_invocation(rows, conversation, user, row).await?;
+    }
+    Ok(())
 }
 
 async fn decision<C: Connection>(
@@ -199,27 +240,48 @@ async fn insert_decision<C: Connection>(
     row: &DecisionRow,
 ) -> Result<(), Failure> {
     rows.execute(
-        "INSERT INTO adjutant_decision (conversation, conversation_id, user_id, id, started_at, message, message_chars,
-         model_provider, model_name, request_id, agent, version, model_calls, iterations, model_ms, tool_ms)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 0, 0, 0, 0)",
+        "INSERT INTO adjutant_decision (conversation, conversation_id, user_id, id, agent, version, request_id, started_at,
+         ended_at, message, message_chars, intent, kind, outcome, content, model_provider, model_name, model_calls,
+         iterations, input_tokens, output_tokens, cached_tokens, cache_written_tokens, thinking_tokens, cost_usd, notices,
+         model_ms, tool_ms, total_ms, error_code, raw_response)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
+         $25, $26, $27, $28, $29, $30, $31)",
         values![
             conversation,
             &row.conversation_id,
             &row.user_id,
             &row.id,
+            &row.agent,
+            row.version.as_deref(),
+            row.request_id.as_deref(),
             &row.started_at,
+            row.ended_at.as_deref(),
             &row.message,
             row.message_chars,
+            row.intent.as_deref(),
+            row.kind.as_deref(),
+            row.outcome.as_deref(),
+            row.content.as_deref(),
             &row.model_provider,
             &row.model_name,
-            row.request_id.as_deref(),
-            &row.agent,
-            row.version.as_deref()
+            row.model_calls,
+            row.iterations,
+            row.input_tokens,
+            row.output_tokens,
+            row.cached_tokens,
+            row.cache_written_tokens,
+            row.thinking_tokens,
+            row.cost_usd,
+            &row.notices,
+            row.model_ms,
+            row.tool_ms,
+            row.total_ms,
+            row.error_code.as_deref(),
+            row.raw_response.as_deref()
         ],
     )
     .await?;
-    // An open decision is empty otherwise today; should that change, nothing of it is lost.
-    update_decision(rows, row).await
+    Ok(())
 }
 
 /// Writes what an open decision may still change.
@@ -257,18 +319,16 @@ async fn update_decision<C: Connection>(rows: &mut C, row: &DecisionRow) -> Resu
     Ok(())
 }
 
-/// The same row twice is one row; without a conversation it belongs to that of its decision, if there is one.
+/// The same row twice is one row.
 async fn insert_invocation<C: Connection>(
     rows: &mut C,
-    conversation: Option<i64>,
+    conversation: i64,
     user: &UserId,
     row: &InvocationRow,
 ) -> Result<(), Failure> {
     rows.execute(
         "INSERT INTO adjutant_tool_invocation (conversation, user_id, decision, id, tool, arguments, success, data, error, ms,
-         attempt, at)
-         VALUES (coalesce($1, (SELECT conversation FROM adjutant_decision WHERE user_id = $2 AND id = $3)), $2, $3, $4, $5, $6,
-         $7, $8, $9, $10, $11, $12)
+         attempt, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
          ON CONFLICT (user_id, decision, id) DO NOTHING",
         values![
             conversation,

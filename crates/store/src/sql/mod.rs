@@ -4,6 +4,7 @@
 //! the dialect that SQLite and PostgreSQL share: `$1` parameters, `ON CONFLICT`, `RETURNING`. Columns are text, 64-bit
 //! integers and doubles; times are text (see [`crate::row`]).
 
+pub(crate) mod append;
 mod branch;
 mod budget;
 mod check;
@@ -139,7 +140,7 @@ impl<'a> From<Option<&'a str>> for Value<'a> {
 macro_rules! values {
     ($($value:expr),* $(,)?) => { &[$($crate::sql::Value::from($value)),*] };
 }
-use values;
+pub(crate) use values;
 
 /// The parameters `$1` to `$3` that name a conversation: agent, user and id. Others follow.
 macro_rules! key_values {
@@ -152,7 +153,7 @@ macro_rules! key_values {
         ]
     };
 }
-use key_values;
+pub(crate) use key_values;
 
 /// A column of a row.
 #[derive(Debug, Clone, PartialEq)]

@@ -22,6 +22,7 @@ use adjutant_core::LogContent;
 use adjutant_core::port::StoreError;
 use tokio::task::spawn_blocking;
 
+use crate::sql::journal::Writes;
 use crate::sql::{About, Backend, Failure, SqlStore, Work, count};
 use connection::Rows;
 use open::How;
@@ -141,6 +142,8 @@ impl SqliteFile {
         }
     }
 }
+
+impl Writes for SqliteFile {}
 
 impl Backend for SqliteFile {
     type Connection = Rows;

@@ -181,7 +181,9 @@ mod server {
             SELECT concat_ws(' ', 'constraint', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint
             WHERE connamespace = 'public'::regnamespace
             UNION ALL SELECT 'sequence ' || relname FROM pg_class
-            WHERE relkind = 'S' AND relnamespace = 'public'::regnamespace";
+            WHERE relkind = 'S' AND relnamespace = 'public'::regnamespace
+            UNION ALL SELECT 'function ' || pg_get_functiondef(oid) FROM pg_proc
+            WHERE pronamespace = 'public'::regnamespace";
         let rows = sqlx::query(parts).fetch_all(&mut hand(url).await).await.unwrap();
         let parts = rows.iter().map(|row| row.get::<String, _>(0));
         parts.filter(|part| !part.contains("_sqlx_migrations")).collect()

@@ -8,6 +8,8 @@ mod format;
 mod leaving;
 mod maintenance;
 #[cfg(feature = "postgres")]
+mod messages;
+#[cfg(feature = "postgres")]
 #[path = "../../../../tests/not_run.rs"]
 mod not_run;
 #[cfg(feature = "postgres")]

@@ -1,0 +1,169 @@
+//! Calls of the database's functions: those that wait at the same moment are written together.
+//!
+//! A commit costs a write that reaches the disk, and a message the change to the server's process and back, whatever is in it.
+//! So calls that wait are sent as one message, which the server carries out as one transaction. What a function refuses
+//! it says in its answer, and has then changed nothing; if one fails otherwise, nothing of the message is kept, and each is sent
+//! again alone.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use adjutant_core::ConversationKey;
+use sqlx::postgres::PgRow;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use super::columns;
+use super::pool::{Pool, turn};
+use crate::sql::{Columns, Failure};
+
+/// Messages that are with the server at the same time. More of them would leave less to be written together.
+const MESSAGES: usize = 2;
+
+/// Calls in one message, at most.
+const BATCH: usize = 64;
+
+/// Bytes of a message before no other call joins it.
+const BATCH_BYTES: usize = 1 << 20;
+
+#[derive(Debug)]
+pub(super) struct Calls {
+    waiting: Mutex<VecDeque<Waiting>>,
+    /// One permit for each message.
+    messages: Arc<Semaphore>,
+}
+
+/// A call that was not sent yet.
+#[derive(Debug)]
+struct Waiting {
+    key: ConversationKey,
+    statement: String,
+    answer: oneshot::Sender<Result<Columns, Failure>>,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self { waiting: Mutex::default(), messages: Arc::new(Semaphore::new(MESSAGES)) }
+    }
+}
+
+impl Calls {
+    /// Makes a call about a conversation, which is a transaction of its own or a part of one; returns its row. Once it is sent, it
+    /// is done, whoever leaves; before, whoever leaves has left nothing to do.
+    pub(super) async fn call(
+        self: &Arc<Self>,
+        pool: &Arc<Pool>,
+        key: &ConversationKey,
+        statement: String,
+    ) -> Result<Columns, Failure> {
+        let (answer, mut answered) = oneshot::channel();
+        self.waiting().push_back(Waiting { key: key.clone(), statement, answer });
+        let turns = async {
+            let message = turn(&self.messages).await?;
+            Ok::<_, sqlx::Error>((message, pool.turn().await?))
+        };
+        tokio::select! {
+            biased;
+            told = &mut answered => return told.unwrap_or_else(|_| Err(Failure::panicked())),
+            turns = turns => {
+                let (message, turn) = turns?;
+                tokio::spawn(self.clone().send(pool.clone(), message, turn));
+            }
+        }
+        answered.await.unwrap_or_else(|_| Err(Failure::panicked()))
+    }
+
+    /// Sends what waits.
+    async fn send(
+        self: Arc<Self>,
+        pool: Arc<Pool>,
+        message: OwnedSemaphorePermit,
+        turn: OwnedSemaphorePermit,
+    ) {
+        let calls = self.take();
+        if calls.is_empty() {
+            return;
+        }
+        match pool.open(turn).await {
+            Ok(mut session) => {
+                let statements: Vec<&str> = calls.iter().map(|call| call.statement.as_str()).collect();
+                let asked = session.ask(statements.join(";")).await;
+                let asked = session.ended(asked);
+                match asked {
+                    Err(sqlx::Error::Database(_)) if calls.len() > 1 => {
+                        for call in calls {
+                            let asked = session.ask(call.statement).await;
+                            let row = session
+                                .ended(asked)
+                                .map_err(Failure::from)
+                                .and_then(|rows| first(rows.first()));
+                            // The caller may have left.
+                            let _ = call.answer.send(row);
+                        }
+                    }
+                    Err(error) => refuse(calls, error),
+                    Ok(rows) => {
+                        drop(session);
+                        let mut rows = rows.iter();
+                        for call in calls {
+                            let _ = call.answer.send(first(rows.next()));
+                        }
+                    }
+                }
+            }
+            Err(error) => refuse(calls, error),
+        }
+        drop(message);
+    }
+
+    /// Takes the calls for a message, in an order that is the same in every process: so that no two of them wait for each
+    /// other's conversations. Calls about one conversation stay in theirs.
+    fn take(&self) -> Vec<Waiting> {
+        let (mut taken, mut bytes): (Vec<Waiting>, _) = (Vec::new(), 0);
+        let mut waiting = self.waiting();
+        while taken.len() < BATCH && bytes < BATCH_BYTES {
+            let Some(call) = waiting.pop_front() else { break };
+            if !call.answer.is_closed() {
+                bytes += call.statement.len();
+                taken.push(call);
+            }
+        }
+        drop(waiting);
+        taken.sort_by(|a, b| {
+            let place = |call: &Waiting| call.key.conversation;
+            let owner = |call: &Waiting| (call.key.agent.clone(), call.key.user.clone());
+            place(a).cmp(&place(b)).then_with(|| owner(a).cmp(&owner(b)))
+        });
+        taken
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, VecDeque<Waiting>> {
+        // Nothing is half done while it is locked.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Every call of a function is answered with one row.
+fn first(row: Option<&PgRow>) -> Result<Columns, Failure> {
+    match row {
+        Some(row) => Ok(columns(row)?),
+        None => Err(sqlx::Error::RowNotFound.into()),
+    }
+}
+
+/// Tells all what went wrong with their message.
+fn refuse(calls: Vec<Waiting>, error: sqlx::Error) {
+    let again = |error: &sqlx::Error| match error {
+        sqlx::Error::PoolTimedOut => sqlx::Error::PoolTimedOut,
+        sqlx::Error::PoolClosed => sqlx::Error::PoolClosed,
+        other => sqlx::Error::Io(std::io::Error::other(other.to_string())),
+    };
+    let mut calls = calls.into_iter();
+    let first = calls.next();
+    for call in calls {
+        // The caller may have left.
+        let _ = call.answer.send(Err(again(&error).into()));
+    }
+    if let Some(call) = first {
+        let _ = call.answer.send(Err(error.into()));
+    }
+}

@@ -1,0 +1,401 @@
+//! What is new in a conversation, written by one call of one function (`migrations/0008_functions.sql`).
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use adjutant_core::port::{Claim, StoreError};
+use adjutant_core::{ConversationKey, DecisionRecord, EVENT_VERSION, Input, TurnId};
+
+use super::literal::Call;
+use super::{PostgresDatabase, Transaction};
+use crate::row::{self, ConversationRow, DecisionRow, EventRow, InputRow, InvocationRow};
+use crate::sql::append::{Change, NewEvent};
+use crate::sql::journal::{
+    Appending, Beginning, BegunRows, CONVERSATION, NewerRows, Writes, newer, read_conversation,
+};
+use crate::sql::past::INBOX;
+use crate::sql::{Backend as _, Columns, Connection as _, Failure, key_values, log, values};
+use crate::status::Status;
+
+/// Open turns whose state is kept.
+const OPEN_MAX: usize = 4096;
+
+/// Texts of a decision that is new.
+const DECISION_COLUMNS: usize = 29;
+
+/// The longest time of a claim: the server's calendar ends.
+const LEASE_MAX: Duration = Duration::from_secs(7000 * 365 * 24 * 3600);
+
+/// What conversations with open turns are in the database, as far as this process wrote it last. It is nothing but what their
+/// events come to, and the place of the next event says whether it still holds: who writes from an older state is
+/// refused like anybody whose place is taken.
+#[derive(Debug, Default)]
+pub(super) struct OpenTurns(Mutex<HashMap<ConversationKey, Open>>);
+
+impl OpenTurns {
+    fn take(&self, key: &ConversationKey) -> Option<Open> {
+        self.turns().remove(key)
+    }
+
+    /// Keeps the state if a turn is open. One that is left out is read again when it is needed.
+    fn keep(&self, key: ConversationKey, mut open: Open) {
+        let Some(turn) = &open.status.turn else { return };
+        open.decisions.retain(|decision| decision.id.to_string() == *turn);
+        for decision in &mut open.decisions {
+            // It is written once, when the turn begins.
+            decision.message = String::new();
+        }
+        let mut turns = self.turns();
+        if turns.len() < OPEN_MAX {
+            turns.insert(key, open);
+        }
+    }
+
+    fn turns(&self) -> MutexGuard<'_, HashMap<ConversationKey, Open>> {
+        // Nothing is half done while it is locked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The state of a conversation with an open turn.
+#[derive(Debug)]
+struct Open {
+    conversation: i64,
+    next_seq: i64,
+    status: Status,
+    decisions: Vec<DecisionRecord>,
+}
+
+impl Writes for PostgresDatabase {
+    async fn submit(&self, (key, input, row): (ConversationKey, Input, InputRow)) -> Result<(), Failure> {
+        let call = beginning(&key, Some((&input, &row)), None).rows([]);
+        match self.begun(&key, call, &[], None).await?.outcome {
+            Outcome::Elsewhere => Ok(()),
+            outcome => Err(outcome.unexpected()),
+        }
+    }
+
+    async fn begin(&self, data: Beginning) -> Result<BegunRows, Failure> {
+        let Beginning { key, input, turn, first, worker, lease, known, content } = data;
+        let input = input.as_ref().map(|(input, row)| (input, row));
+        let call = beginning(&key, input, Some((&worker, lease))).rows(first.iter().map(event));
+        // A turn is begun only where none is open; places are counted from its first event.
+        let change = Change::of(&key, 0, Status::default(), Vec::new(), turn.iter(), content)?;
+        let answer = self.begun(&key, call, &turn, Some(&change)).await?;
+        let claim = match answer.outcome {
+            Outcome::Nothing => return Ok(BegunRows::Nothing),
+            Outcome::Elsewhere => return Ok(BegunRows::Elsewhere),
+            Outcome::Claimed(claim) => Some(claim),
+            Outcome::Started => None,
+            outcome @ (Outcome::Reused | Outcome::Deleted) => return Err(outcome.unexpected()),
+        };
+        let mut events = Vec::new();
+        if claim.is_none() {
+            let first = first.filter(|_| answer.next_seq == 1);
+            let start = answer.next_seq + i64::from(first.is_some());
+            let rows = first.into_iter().chain(turn).map(|(row, _)| row);
+            events.extend((answer.next_seq..).zip(rows).map(|(seq, row)| EventRow { seq, ..row }));
+            let next_seq = events.last().map_or(start, |last| last.seq + 1);
+            let mut status = change.status;
+            status.parked_seq = status.parked_seq.map(|parked| start + parked);
+            let decisions = change.logs.decisions.into_iter().map(|changed| changed.decision).collect();
+            let open = Open { conversation: answer.conversation, next_seq, status, decisions };
+            self.open.keep(key.clone(), open);
+        }
+        let created_at = row::read_time(&answer.created_at, "the beginning of a conversation")?;
+        let read = known.filter(|known| known.created_at == created_at).map_or(0, |known| known.seq);
+        let after = answer.next_seq - 1;
+        let newer = if i64::try_from(read) == Ok(after) && !answer.waits {
+            NewerRows { created_at, after, events, inbox: Vec::new() }
+        } else {
+            // The claim is held, so that nobody else goes on with it meanwhile.
+            let found = self.read((key, known), |rows, (key, known)| Box::pin(newer(rows, key, *known)));
+            found.await?.ok_or(StoreError::Conflict)?
+        };
+        Ok(match claim {
+            Some(claim) => BegunRows::Claimed(claim, newer),
+            None => BegunRows::Started(newer),
+        })
+    }
+
+    async fn append(&self, data: Appending) -> Result<Option<Vec<Columns>>, Failure> {
+        let Appending { key, events, worker, content } = data;
+        let call = Call::of("adjutant_append_1", &key);
+        let Some((first, _)) = events.first() else {
+            let call = call.value(None::<i64>).value(None::<i64>).value(worker.as_deref());
+            let (conversation, untaken) = self.appended(&key, with_change(call, &[], None)?).await?;
+            return self.kept(conversation, untaken, worker.is_some()).await;
+        };
+        let open = self.open_turn(&key, first.seq, &events).await?;
+        let (conversation, seq) = (open.conversation, first.seq);
+        let change = Change::of(&key, seq, open.status, open.decisions, events.iter(), content)?;
+        let call = call.value(conversation).value(seq).value(worker.as_deref());
+        let (_, untaken) = self.appended(&key, with_change(call, &events, Some(&change))?).await?;
+        if worker.is_none() || untaken > 0 {
+            let next_seq = events.last().map_or(seq, |(last, _)| last.seq + 1);
+            let decisions = change.logs.decisions.into_iter().map(|changed| changed.decision).collect();
+            self.open.keep(key, Open { conversation, next_seq, status: change.status, decisions });
+        }
+        self.kept(conversation, untaken, worker.is_some()).await
+    }
+
+    async fn claim(&self, (key, worker, ttl): (ConversationKey, String, Duration)) -> Result<Claim, Failure> {
+        let call = beginning(&key, None, Some((&worker, ttl))).rows([]);
+        match self.begun(&key, call, &[], None).await?.outcome {
+            Outcome::Nothing | Outcome::Elsewhere => Ok(Claim::Refused),
+            Outcome::Claimed(claim) => Ok(claim),
+            outcome => Err(outcome.unexpected()),
+        }
+    }
+
+    async fn renew(&self, (key, worker, ttl): (ConversationKey, String, Duration)) -> Result<bool, Failure> {
+        let renewed = self
+            .execute(
+                "UPDATE adjutant_conversation SET lease_until = adjutant_moment_1($5)
+                 WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4",
+                key_values![key, &worker, micros(ttl)],
+            )
+            .await?;
+        Ok(renewed > 0)
+    }
+}
+
+impl PostgresDatabase {
+    async fn begun(
+        &self,
+        key: &ConversationKey,
+        call: Call,
+        events: &[NewEvent],
+        change: Option<&Change>,
+    ) -> Result<Answer, Failure> {
+        let mut found = self.calls.call(&self.pool, key, with_change(call, events, change)?).await?;
+        let outcome = Outcome::of(found.int()?)?;
+        Ok(Answer {
+            outcome,
+            conversation: found.maybe_int()?.unwrap_or_default(),
+            created_at: found.maybe_text()?.unwrap_or_default(),
+            next_seq: found.maybe_int()?.unwrap_or_default(),
+            waits: found.maybe_int()? == Some(1),
+        })
+    }
+
+    /// Returns the conversation, and how many of its inputs nobody has taken.
+    async fn appended(&self, key: &ConversationKey, call: String) -> Result<(i64, i64), Failure> {
+        let mut found = self.calls.call(&self.pool, key, call).await?;
+        // It was deleted, is another user's or agent's, or the place is taken: either way not this writer's any more.
+        let conversation = found.maybe_int()?.ok_or(StoreError::Conflict)?;
+        Ok((conversation, found.int()?))
+    }
+
+    /// Returns the inputs that wait, if the claim was to be given back and was kept for them.
+    async fn kept(
+        &self,
+        conversation: i64,
+        untaken: i64,
+        finishes: bool,
+    ) -> Result<Option<Vec<Columns>>, Failure> {
+        match finishes && untaken > 0 {
+            true => self.fetch(INBOX, values![conversation]).await.map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Returns the state in front of a place, with what is known of the turns that the events change.
+    async fn open_turn(&self, key: &ConversationKey, seq: i64, events: &[NewEvent]) -> Result<Open, Failure> {
+        let turns = log::changed_turns(events.iter().map(|(_, recorded)| &recorded.event));
+        let is_enough = |open: &Open| {
+            let knows = |turn: &TurnId| open.decisions.iter().any(|decision| decision.id == *turn);
+            open.next_seq == seq && turns.iter().all(knows)
+        };
+        if let Some(open) = self.open.take(key).filter(is_enough) {
+            return Ok(open);
+        }
+        let open = self.read((key.clone(), turns), |rows, (key, turns)| Box::pin(read(rows, key, turns)));
+        match open.await? {
+            Some(open) if open.next_seq == seq => Ok(open),
+            _ => Err(StoreError::Conflict.into()),
+        }
+    }
+}
+
+async fn read(
+    rows: &mut Transaction,
+    key: &ConversationKey,
+    turns: &[TurnId],
+) -> Result<Option<Open>, Failure> {
+    let found = rows.fetch_first(CONVERSATION, key_values![key]).await?;
+    let Some(found) = found.map(|found| read_conversation(found, key)).transpose()? else { return Ok(None) };
+    let ConversationRow { key: conversation, next_seq, status, .. } = found;
+    let decisions = log::decisions(rows, &key.user, turns.to_vec()).await?;
+    Ok(Some(Open { conversation, next_seq, status, decisions }))
+}
+
+/// What became of a call of `adjutant_begin_1`.
+#[derive(Debug, Clone, Copy)]
+enum Outcome {
+    Nothing,
+    Elsewhere,
+    Claimed(Claim),
+    Started,
+    Reused,
+    Deleted,
+}
+
+impl Outcome {
+    fn of(number: i64) -> Result<Self, StoreError> {
+        Ok(match number {
+            0 => Self::Nothing,
+            1 => Self::Elsewhere,
+            2 => Self::Claimed(Claim::Granted),
+            3 => Self::Claimed(Claim::TakenOver),
+            4 => Self::Started,
+            5 => Self::Reused,
+            6 => Self::Deleted,
+            other => return Err(row::unreadable("an answer of the database", format!("outcome {other}"))),
+        })
+    }
+
+    /// The error it is where nothing else can be made of it.
+    fn unexpected(self) -> Failure {
+        match self {
+            Self::Reused => StoreError::Reused.into(),
+            Self::Deleted => StoreError::Conflict.into(),
+            other => row::unreadable("an answer of the database", format!("outcome {other:?}")).into(),
+        }
+    }
+}
+
+struct Answer {
+    outcome: Outcome,
+    conversation: i64,
+    created_at: String,
+    /// The place of the next event, before the turn was started.
+    next_seq: i64,
+    /// Whether inputs wait, or a turn was open.
+    waits: bool,
+}
+
+/// The first parameters of `adjutant_begin_1`.
+fn beginning(
+    key: &ConversationKey,
+    input: Option<(&Input, &InputRow)>,
+    claim: Option<(&str, Duration)>,
+) -> Call {
+    let call = Call::of("adjutant_begin_1", key);
+    let call = match input {
+        Some((input, row)) => call.texts(&[
+            Some(row.id.as_str().into()),
+            Some(row.body.as_str().into()),
+            Some(row.at.as_str().into()),
+            row.request_id.as_deref().map(Cow::from),
+            row.fingerprint.as_deref().map(Cow::from),
+            adjutant_core::title(&input.body).map(Cow::from),
+        ]),
+        None => call.rows([]),
+    };
+    call.value(claim.map(|(worker, _)| worker)).value(claim.map(|(_, lease)| micros(lease)))
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.min(LEASE_MAX).as_micros()).unwrap_or(i64::MAX)
+}
+
+/// The last parameters of both functions.
+fn with_change(call: Call, events: &[NewEvent], change: Option<&Change>) -> Result<String, StoreError> {
+    let call = call.value(i64::from(EVENT_VERSION)).rows(events.iter().map(event));
+    let Some(change) = change.filter(|_| !events.is_empty()) else {
+        return Ok(call.ints(&[]).rows([]).value(None::<i64>).rows([]).rows([]).end());
+    };
+    let Change { turns, queued, counts_again, status, logs } = change;
+    let changed = logs.decisions.iter().filter(|changed| !changed.is_stored());
+    let decisions = changed.map(|changed| Ok((DecisionRow::of(&changed.decision)?, changed.is_new())));
+    let decisions: Vec<_> = decisions.collect::<Result<_, StoreError>>()?;
+    let status_texts = [
+        status.turn.as_deref().map(Cow::from),
+        Some(row::waiting_text(status)?.into()),
+        status.wake_at().map(|at| row::time_text(at).into()),
+    ];
+    let call = call
+        .ints(&[*turns, *queued, i64::from(*counts_again)])
+        .texts(&status_texts)
+        .value(status.parked_seq)
+        .rows(decisions.iter().map(|(row, is_new)| decision(row, *is_new)))
+        .rows(logs.invocations.iter().map(invocation));
+    Ok(call.end())
+}
+
+type Texts<'a> = Vec<Option<Cow<'a, str>>>;
+
+fn event((row, recorded): &NewEvent) -> Texts<'_> {
+    vec![
+        Some(row.kind.as_str().into()),
+        row.turn.as_deref().map(Cow::from),
+        row.step.as_deref().map(Cow::from),
+        Some(row.body.as_str().into()),
+        Some(row.at.as_str().into()),
+        row.blob().map(|(hash, _)| hash.into()),
+        recorded.event.takes_input().map(|input| input.as_str().into()),
+    ]
+}
+
+/// All of it, or where it was stored before, what an open decision may still change.
+fn decision(row: &DecisionRow, is_new: bool) -> Texts<'_> {
+    let number = |number: i64| Some(Cow::from(number.to_string()));
+    let mut texts: Texts<'_> = vec![
+        Some(if is_new { "new" } else { "changed" }.into()),
+        Some(row.id.as_str().into()),
+        row.ended_at.as_deref().map(Cow::from),
+        row.intent.as_deref().map(Cow::from),
+        row.kind.as_deref().map(Cow::from),
+        row.outcome.as_deref().map(Cow::from),
+        row.content.as_deref().map(Cow::from),
+        number(row.model_calls),
+        number(row.iterations),
+        row.input_tokens.and_then(number),
+        row.output_tokens.and_then(number),
+        row.cached_tokens.and_then(number),
+        row.cache_written_tokens.and_then(number),
+        row.thinking_tokens.and_then(number),
+        // The shortest digits that are read as this very number.
+        row.cost_usd.map(|cost| cost.to_string().into()),
+        Some(row.notices.as_str().into()),
+        number(row.model_ms),
+        number(row.tool_ms),
+        row.total_ms.and_then(number),
+        row.error_code.as_deref().map(Cow::from),
+        row.raw_response.as_deref().map(Cow::from),
+    ];
+    if is_new {
+        texts.extend([
+            Some(row.agent.as_str().into()),
+            row.version.as_deref().map(Cow::from),
+            row.request_id.as_deref().map(Cow::from),
+            Some(row.started_at.as_str().into()),
+            Some(row.message.as_str().into()),
+            number(row.message_chars),
+            Some(row.model_provider.as_str().into()),
+            Some(row.model_name.as_str().into()),
+        ]);
+    } else {
+        // Rows of an array are as long as each other.
+        texts.resize(DECISION_COLUMNS, None);
+    }
+    texts
+}
+
+fn invocation(row: &InvocationRow) -> Texts<'_> {
+    vec![
+        Some(row.decision.as_str().into()),
+        Some(row.id.as_str().into()),
+        Some(row.tool.as_str().into()),
+        Some(row.arguments.as_str().into()),
+        Some(i64::from(row.success).to_string().into()),
+        row.data.as_deref().map(Cow::from),
+        row.error.as_deref().map(Cow::from),
+        Some(row.ms.to_string().into()),
+        Some(row.attempt.to_string().into()),
+        Some(row.at.as_str().into()),
+    ]
+}

@@ -1,0 +1,177 @@
+//! Values as they are written into a statement.
+//!
+//! The driver takes two round trips for a statement with parameters that has no name, and one with a name would outlive its
+//! transaction (docs/decisions/007-one-message.md). A statement whose values are written into it takes one.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use adjutant_core::ConversationKey;
+
+use crate::sql::Value;
+
+/// Returns the statement with its values in the places of `$1`, `$2`, and so on.
+pub(super) fn fill(statement: &str, values: &[Value<'_>]) -> String {
+    let mut filled = String::with_capacity(statement.len() + 16 * values.len());
+    let mut pieces = statement.split('$');
+    filled.push_str(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        let end = piece.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(piece.len());
+        let (number, rest) = piece.split_at(end);
+        let at = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        match at.and_then(|at| values.get(at)) {
+            Some(value) => write_value(&mut filled, value),
+            // PostgreSQL says what is wrong with it.
+            None => {
+                filled.push('$');
+                filled.push_str(number);
+            }
+        }
+        filled.push_str(rest);
+    }
+    filled
+}
+
+/// A call of a function that answers with one row.
+pub(super) struct Call(String);
+
+impl Call {
+    /// A call whose first parameters name a conversation: agent, user and id.
+    pub(super) fn of(function: &str, key: &ConversationKey) -> Self {
+        let call = Self(format!("SELECT * FROM {function}("));
+        call.value(key.agent.as_str()).value(key.user.as_str()).value(&key.conversation.to_string())
+    }
+
+    pub(super) fn value<'a>(mut self, value: impl Into<Value<'a>>) -> Self {
+        self.separate();
+        write_value(&mut self.0, &value.into());
+        self
+    }
+
+    /// Adds numbers as one parameter.
+    pub(super) fn ints(mut self, values: &[i64]) -> Self {
+        self.separate();
+        self.0.push_str("'{");
+        for (at, value) in values.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            write_number(&mut self.0, format_args!("{comma}{value}"));
+        }
+        self.0.push_str("}'::BIGINT[]");
+        self
+    }
+
+    /// Adds texts as one parameter.
+    pub(super) fn texts(mut self, values: &[Option<Cow<'_, str>>]) -> Self {
+        self.separate();
+        self.list(values);
+        self.0.push_str("::TEXT[]");
+        self
+    }
+
+    /// Adds rows of texts, each as long as the others, as one parameter; NULL if there is none.
+    pub(super) fn rows<'a>(mut self, rows: impl IntoIterator<Item = Vec<Option<Cow<'a, str>>>>) -> Self {
+        self.separate();
+        let start = self.0.len();
+        for row in rows {
+            self.0.push_str(if self.0.len() == start { "ARRAY[" } else { "," });
+            self.list(&row);
+        }
+        self.0.push_str(if self.0.len() == start { "NULL::TEXT[]" } else { "]::TEXT[]" });
+        self
+    }
+
+    pub(super) fn end(mut self) -> String {
+        self.0.push(')');
+        self.0
+    }
+
+    fn separate(&mut self) {
+        if !self.0.ends_with('(') {
+            self.0.push(',');
+        }
+    }
+
+    fn list(&mut self, values: &[Option<Cow<'_, str>>]) {
+        self.0.push_str("ARRAY[");
+        for (at, value) in values.iter().enumerate() {
+            if at > 0 {
+                self.0.push(',');
+            }
+            match value {
+                Some(text) => write_text(&mut self.0, text),
+                None => self.0.push_str("NULL"),
+            }
+        }
+        self.0.push(']');
+    }
+}
+
+/// With its type, as a parameter has one.
+fn write_value(out: &mut String, value: &Value<'_>) {
+    match value {
+        Value::Int(Some(value)) => write_number(out, format_args!("'{value}'::BIGINT")),
+        Value::Int(None) => out.push_str("NULL::BIGINT"),
+        // The shortest digits that are read as this very number.
+        Value::Real(Some(value)) => write_number(out, format_args!("'{value}'::DOUBLE PRECISION")),
+        Value::Real(None) => out.push_str("NULL::DOUBLE PRECISION"),
+        Value::Text(Some(text)) => {
+            write_text(out, text);
+            out.push_str("::TEXT");
+        }
+        Value::Text(None) => out.push_str("NULL::TEXT"),
+    }
+}
+
+fn write_number(out: &mut String, number: std::fmt::Arguments<'_>) {
+    // Writing to a string does not fail.
+    let _ = out.write_fmt(number);
+}
+
+/// Writes `E'…'`, which means the same whatever `standard_conforming_strings` says. Everything between the quotes is itself but
+/// quotes and backslashes, which are doubled.
+///
+/// Source: PostgreSQL 17 documentation, 4.1.2.2, "String Constants with C-Style Escapes" (checked 2026-11).
+fn write_text(out: &mut String, text: &str) {
+    out.push_str("E'");
+    let mut rest = text;
+    while let Some(at) = rest.find(['\'', '\\', '\0']) {
+        let (plain, special) = rest.split_at(at);
+        out.push_str(plain);
+        out.push_str(match special.as_bytes().first() {
+            Some(b'\'') => "''",
+            Some(b'\\') => "\\\\",
+            // The one character PostgreSQL cannot hold. Bodies are JSON and never have it; words for people may.
+            _ => "\u{fffd}",
+        });
+        rest = special.get(1..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out.push('\'');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_stand_where_their_numbers_are_and_are_not_looked_into() {
+        let filled = fill("SELECT $2, $1, $1", &[Value::from("a $2 ' \\ \0"), Value::from(-7)]);
+        assert_eq!(
+            filled,
+            "SELECT '-7'::BIGINT, E'a $2 '' \\\\ \u{fffd}'::TEXT, E'a $2 '' \\\\ \u{fffd}'::TEXT"
+        );
+        assert_eq!(fill("SELECT $1, $3", &[Value::Text(None)]), "SELECT NULL::TEXT, $3");
+    }
+
+    #[test]
+    fn a_call_has_its_parameters_in_order() {
+        let row = |a: &'static str| vec![Some(Cow::Borrowed(a)), None];
+        let call =
+            Call("SELECT * FROM f(".to_owned()).value("x").value(None::<i64>).ints(&[1, -2]).texts(&row("t"));
+        assert_eq!(
+            call.rows([row("a"), row("b")]).rows([]).end(),
+            "SELECT * FROM f(E'x'::TEXT,NULL::BIGINT,'{1,-2}'::BIGINT[],ARRAY[E't',NULL]::TEXT[],\
+             ARRAY[ARRAY[E'a',NULL],ARRAY[E'b',NULL]]::TEXT[],NULL::TEXT[])"
+        );
+    }
+}

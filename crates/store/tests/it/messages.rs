@@ -1,0 +1,400 @@
+//! What goes over the wire to PostgreSQL: a listener between the store and the server counts the messages that wait for an
+//! answer.
+
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use adjutant_core::port::{Begin, Begun, Claim, Finished, Journal, Known, LogStore, StoreError, TaskStore};
+use adjutant_core::{
+    AgentName, ConversationKey, Event, Input, InputBody, InputId, Recorded, TaskChange, TaskDescription,
+    TaskFilter, UserId,
+};
+use adjutant_store::{Maintenance as _, postgres::Store};
+use serde_json::{Value, json};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
+use tokio::task::{LocalSet, spawn_local, yield_now};
+
+use crate::server::Server;
+
+/// Only the name of its socket.
+const PORT: u16 = 5433;
+
+/// The listener. Its threads end with the connections.
+struct Counter {
+    /// Messages that the server answers: queries, and the ends of what is sent in several parts.
+    asked: Arc<AtomicU64>,
+    /// The texts of the queries.
+    queries: Arc<Mutex<Vec<String>>>,
+}
+
+impl Counter {
+    fn start(server: &Server) -> Self {
+        let folder = folder(server);
+        let counter = Self { asked: Arc::default(), queries: Arc::default() };
+        let listener = UnixListener::bind(folder.join(format!(".s.PGSQL.{PORT}"))).unwrap();
+        let (asked, queries) = (counter.asked.clone(), counter.queries.clone());
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let (client, server) =
+                    (client.unwrap(), UnixStream::connect(folder.join(".s.PGSQL.5432")).unwrap());
+                let (mut from_server, mut to_client) =
+                    (server.try_clone().unwrap(), client.try_clone().unwrap());
+                std::thread::spawn(move || {
+                    // Either side may have ended.
+                    let _ = std::io::copy(&mut from_server, &mut to_client);
+                    let _ = to_client.shutdown(std::net::Shutdown::Both);
+                });
+                let (asked, queries) = (asked.clone(), queries.clone());
+                std::thread::spawn(move || {
+                    let _ = forward(client, &server, &asked, &queries);
+                    let _ = server.shutdown(std::net::Shutdown::Both);
+                });
+            }
+        });
+        counter
+    }
+
+    /// Returns how many messages were sent, and what the queries among them were, since this was asked last.
+    fn since(&self) -> (u64, Vec<String>) {
+        (self.asked.swap(0, Ordering::SeqCst), std::mem::take(&mut *self.queries.lock().unwrap()))
+    }
+}
+
+/// Hands on what a client sends, and counts it.
+///
+/// Source: PostgreSQL 17 documentation, 53.7, "Message Formats" (checked 2026-11).
+fn forward(
+    mut client: UnixStream,
+    mut server: &UnixStream,
+    asked: &AtomicU64,
+    queries: &Mutex<Vec<String>>,
+) -> std::io::Result<()> {
+    let mut is_started = false;
+    loop {
+        let mut kind = [0; 1];
+        if is_started {
+            client.read_exact(&mut kind)?;
+        }
+        let mut length = [0; 4];
+        client.read_exact(&mut length)?;
+        let mut body = vec![0; usize::try_from(u32::from_be_bytes(length)).unwrap() - 4];
+        client.read_exact(&mut body)?;
+        if is_started {
+            match kind[0] {
+                b'Q' => {
+                    asked.fetch_add(1, Ordering::SeqCst);
+                    queries.lock().unwrap().push(String::from_utf8_lossy(&body).into_owned());
+                }
+                b'S' => drop(asked.fetch_add(1, Ordering::SeqCst)),
+                _ => {}
+            }
+            server.write_all(&kind)?;
+        }
+        // The message that begins a session has no kind, nor has the question for TLS before it.
+        is_started |= body.get(..4) == Some(&196_608_u32.to_be_bytes());
+        server.write_all(&length)?;
+        server.write_all(&body)?;
+    }
+}
+
+fn folder(server: &Server) -> PathBuf {
+    let options: PgConnectOptions = server.url("postgres").parse().unwrap();
+    options.get_socket().unwrap().clone()
+}
+
+fn at(seconds: i64) -> jiff::Timestamp {
+    jiff::Timestamp::from_second(1_767_225_600 + seconds).unwrap()
+}
+
+fn key(number: usize) -> ConversationKey {
+    let conversation = format!("00000000-0000-7000-8000-{number:012}").parse().unwrap();
+    ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation }
+}
+
+fn input(number: usize) -> Input {
+    let body = InputBody::message(format!("message {number}"));
+    Input::new(InputId::new(format!("i{number}")).unwrap(), at(0), body)
+}
+
+fn event(number: usize, mut body: Value) -> Event {
+    body["turn"] = json!(format!("11111111-0000-7000-8000-{number:012}"));
+    serde_json::from_value(body).unwrap()
+}
+
+fn started(number: usize) -> Event {
+    event(
+        number,
+        json!({
+            "event": "turn_started", "input": format!("i{number}"), "message": "drop the milk", "message_chars": 13,
+            "model": {"provider": "scripted", "name": "demo"}, "limits": {},
+        }),
+    )
+}
+
+/// A turn's `call`th call of a model.
+fn replied(number: usize, call: u32) -> Event {
+    let reply = json!({
+        "model": {"provider": "scripted", "name": "demo"}, "finish": "stop", "usage": {"input_tokens": 100},
+        "parts": [{"type": "text", "text": "it's 5 o'clock \\ \u{0} 👋🏽"}],
+    });
+    event(
+        number,
+        json!({"event": "model_replied", "number": call, "ms": 250, "attempts": 1, "reply": {"Ok": reply}}),
+    )
+}
+
+fn call_started(number: usize) -> Event {
+    event(
+        number,
+        json!({
+            "event": "call_started", "call": format!("call_{number}"), "tool": "delete_task", "arguments": {}, "key": "k",
+            "effect": "once",
+        }),
+    )
+}
+
+fn call_finished(number: usize) -> Event {
+    event(
+        number,
+        json!({
+            "event": "call_finished", "call": format!("call_{number}"), "tool": "delete_task", "arguments": {},
+            "result": {"success": true, "data": 0.1}, "summary": null, "ms": 7, "attempt": 1,
+        }),
+    )
+}
+
+fn finished(number: usize) -> Event {
+    let decision = json!({
+        "kind": "RESPOND_ONLY", "intent": "DELETE_TASK", "text": "Done.", "tool_calls": [], "pending": [],
+    });
+    let end = json!({
+        "decision": decision, "outcome": "SUCCESS:RESPONSE_GIVEN", "usage": {"input_tokens": 200}, "iterations": 1,
+        "error": null, "cost": 5, "notices": [],
+    });
+    event(number, json!({"event": "turn_finished", "end": end}))
+}
+
+fn begin<'a>(input: Option<&'a Input>, turn: &'a [Event], known: Option<Known>) -> Begin<'a> {
+    let lease = std::time::Duration::from_secs(3600);
+    Begin { input, turn, first: None, worker: "a", lease, known, at: at(1) }
+}
+
+/// A turn with a call of a tool that has an effect; returns what is known afterwards.
+async fn take_a_turn(store: &Store, key: &ConversationKey, number: usize, known: Option<Known>) -> Known {
+    let (input, turn) = (input(number), [started(number)]);
+    let begun = store.begin(key, begin(Some(&input), &turn, known)).await.unwrap();
+    let Begun::Started(newer) = begun else { panic!("{begun:?}") };
+    let [Recorded { seq, .. }] = newer.events[..] else { panic!("{newer:?}") };
+    assert_eq!(newer.events, Recorded::sequence(seq, at(1), &turn));
+    let write = async |after: u64, events: &[Event]| {
+        store.append(key, &Recorded::sequence(seq + after, at(2), events)).await.unwrap();
+    };
+    write(1, &[replied(number, 1), call_started(number)]).await;
+    write(3, &[call_finished(number)]).await;
+    let end = Recorded::sequence(seq + 4, at(3), &[replied(number, 2), finished(number)]);
+    assert_eq!(store.finish(key, "a", &end).await.unwrap(), Finished::Released);
+    Known { seq: seq + 5, created_at: newer.created_at }
+}
+
+#[tokio::test]
+async fn a_turn_is_four_messages() {
+    let server = Server::start();
+    let counter = Counter::start(&server);
+    let url = format!("{}&port={PORT}", server.create_database("turns").await);
+    let store = Store::connect(&url, 2).await.unwrap();
+    // The first use of a connection may be its beginning.
+    store.release(&key(1), "a").await.unwrap();
+    counter.since();
+    let known = take_a_turn(&store, &key(1), 1, None).await;
+    let (asked, queries) = counter.since();
+    let functions = ["adjutant_begin_1", "adjutant_append_1", "adjutant_append_1", "adjutant_append_1"];
+    assert_eq!((asked, queries.len()), (4, 4), "{queries:#?}");
+    assert!(functions.iter().zip(&queries).all(|(name, query)| query.contains(name)), "{queries:#?}");
+    // It does not depend on what came before.
+    let mut known = known;
+    for number in 2..10 {
+        known = take_a_turn(&store, &key(1), number, Some(known)).await;
+        assert_eq!(counter.since().0, 4);
+    }
+    for asks in [0, 1] {
+        store.release(&key(1), "a").await.unwrap();
+        assert_eq!(store.claim(&key(1), "b", std::time::Duration::ZERO).await.unwrap(), Claim::Granted);
+        assert!(store.renew(&key(1), "b", std::time::Duration::ZERO).await.unwrap());
+        store.release(&key(1), "b").await.unwrap();
+        store.cancellation(&key(1)).await.unwrap();
+        store.submit(&key(2 + asks), &input(1)).await.unwrap();
+        assert_eq!(counter.since().0, 6);
+    }
+    assert_eq!(store.check().await.unwrap(), []);
+    let turn = started(9).turn().unwrap();
+    let decision = store.decision(&UserId::local(), turn).await.unwrap().unwrap();
+    assert_eq!((decision.model_calls, decision.model_ms, decision.tool_ms), (2, 500, 7));
+    assert_eq!((decision.message.as_str(), decision.total_ms), ("drop the milk", Some(2000)));
+    let invocations = store.tool_invocations(&UserId::local(), turn).await.unwrap();
+    assert_eq!(invocations.len(), 1);
+}
+
+/// Has the store's only connection wait for a conversation that somebody else holds, while calls come: a message for each of
+/// twenty conversations, another request under a name that was used, an append if there are events for it, and one whose
+/// caller leaves. Returns the answers, and what was sent.
+async fn calls_that_wait(
+    store: &Store,
+    counter: &Counter,
+    other: &mut sqlx::PgConnection,
+    append: Option<Vec<Recorded>>,
+) -> (Vec<Result<(), StoreError>>, Vec<String>) {
+    let hold = "BEGIN; SELECT key FROM adjutant_conversation
+                WHERE id = '00000000-0000-7000-8000-000000000000' FOR UPDATE";
+    sqlx::raw_sql(hold).execute(&mut *other).await.unwrap();
+    counter.since();
+    let submit = |number: usize, input: Input| {
+        let store = store.clone();
+        spawn_local(async move { store.submit(&key(number), &input).await })
+    };
+    let run = async {
+        let first = submit(0, input(1));
+        while counter.asked.load(Ordering::SeqCst) == 0 {
+            yield_now().await;
+        }
+        let mut waiting: Vec<_> = (1..=20).map(|number| submit(number, input(number))).collect();
+        waiting.push(submit(0, Input { fingerprint: Some("y".to_owned()), ..input(0) }));
+        if let Some(events) = append {
+            let store = store.clone();
+            waiting.push(spawn_local(async move { store.append(&key(50), &events).await }));
+        }
+        let left = submit(40, input(40));
+        // Each runs up to where it waits for its turn.
+        yield_now().await;
+        left.abort();
+        yield_now().await;
+        sqlx::raw_sql("COMMIT").execute(&mut *other).await.unwrap();
+        first.await.unwrap().unwrap();
+        let mut answers = Vec::new();
+        for answer in waiting {
+            answers.push(answer.await.unwrap());
+        }
+        answers
+    };
+    let answers = LocalSet::new().run_until(run).await;
+    (answers, counter.since().1)
+}
+
+/// Calls that wait at the same moment are one message and one commit; what one of them is refused for is its own.
+#[tokio::test]
+async fn what_waits_together_is_one_message_and_who_fails_fails_alone() {
+    let server = Server::start();
+    let counter = Counter::start(&server);
+    let direct = server.create_database("together").await;
+    let store = Store::connect(&format!("{direct}&port={PORT}"), 1).await.unwrap();
+    let named = Input { fingerprint: Some("x".to_owned()), ..input(0) };
+    store.submit(&key(0), &named).await.unwrap();
+    let (i50, turn) = (input(50), [started(50)]);
+    store.begin(&key(50), begin(Some(&i50), &turn, None)).await.unwrap();
+    store.append(&key(50), &Recorded::sequence(2, at(1), &[replied(50, 1)])).await.unwrap();
+    let mut other = direct.parse::<PgConnectOptions>().unwrap().connect().await.unwrap();
+
+    let (answers, queries) = calls_that_wait(&store, &counter, &mut other, None).await;
+    assert_eq!(queries.len(), 2, "{queries:#?}");
+    assert_eq!(queries[1].matches("adjutant_begin_1").count(), 21);
+    assert!(answers[..20].iter().all(Result::is_ok), "{answers:?}");
+    assert_eq!(answers[20..], [Err(StoreError::Reused)]);
+
+    // A step that has its event already fails the whole message: each is sent again, and the one fails.
+    let events = Recorded::sequence(3, at(1), &[replied(50, 1)]);
+    let (answers, queries) = calls_that_wait(&store, &counter, &mut other, Some(events)).await;
+    assert_eq!(queries.len(), 2 + 22, "{queries:#?}");
+    assert!(answers[..20].iter().all(Result::is_ok), "{answers:?}");
+    assert_eq!(answers[20..], [Err(StoreError::Reused), Err(StoreError::Conflict)]);
+
+    assert_eq!(store.load(&key(40)).await.unwrap().inbox, [], "who left before it was sent left nothing");
+    assert_eq!(store.load(&key(50)).await.unwrap().events.len(), 2);
+    for number in 1..=20 {
+        assert_eq!(store.load(&key(number)).await.unwrap().inbox, [input(number)]);
+    }
+    // The turn goes on.
+    store.append(&key(50), &Recorded::sequence(3, at(1), &[replied(50, 2)])).await.unwrap();
+    assert_eq!(store.check().await.unwrap(), []);
+    other.close().await.unwrap();
+}
+
+/// Whoever keeps what it wrote last is refused when somebody else has written since, and goes on from what is there.
+#[tokio::test]
+async fn of_two_processes_the_one_that_is_behind_is_refused() {
+    let server = Server::start();
+    let url = server.create_database("two").await;
+    let (a, b) = (Store::connect(&url, 1).await.unwrap(), Store::connect(&url, 1).await.unwrap());
+    let (key, input, turn) = (key(1), input(1), [started(1)]);
+    let short = std::time::Duration::ZERO;
+    let begun = a.begin(&key, Begin { lease: short, ..begin(Some(&input), &turn, None) }).await.unwrap();
+    assert!(matches!(begun, Begun::Started(_)), "{begun:?}");
+    a.append(&key, &Recorded::sequence(2, at(2), &[replied(1, 1)])).await.unwrap();
+    let begun = b.begin(&key, Begin { worker: "b", ..begin(None, &[], None) }).await.unwrap();
+    let Begun::Claimed { claim: Claim::TakenOver, newer } = begun else { panic!("{begun:?}") };
+    assert_eq!(newer.events.len(), 2);
+    b.append(&key, &Recorded::sequence(3, at(3), &[call_started(1), call_finished(1)])).await.unwrap();
+    for _ in 0..2 {
+        let late = a.append(&key, &Recorded::sequence(3, at(3), &[call_started(1)])).await;
+        assert_eq!(late, Err(StoreError::Conflict));
+    }
+    // Nobody is excluded but by the place.
+    a.append(&key, &Recorded::sequence(5, at(4), &[replied(1, 2)])).await.unwrap();
+    let late = b.finish(&key, "b", &Recorded::sequence(5, at(4), &[finished(1)])).await;
+    assert_eq!(late, Err(StoreError::Conflict));
+    let end = Recorded::sequence(6, at(5), &[finished(1)]);
+    assert_eq!(b.finish(&key, "b", &end).await.unwrap(), Finished::Released);
+    let decision = b.decision(&key.user, turn[0].turn().unwrap()).await.unwrap().unwrap();
+    assert_eq!((decision.model_calls, decision.model_ms, decision.tool_ms), (2, 500, 7));
+    assert_eq!(a.check().await.unwrap(), []);
+}
+
+/// Values are part of a statement: none of them can end it, whatever the server takes a backslash for.
+#[tokio::test]
+async fn words_are_words_whatever_is_in_them() {
+    let server = Server::start();
+    let words = [
+        "it's",
+        "''",
+        "\\",
+        "\\'",
+        "\\\\'; DROP TABLE adjutant_task; --",
+        "$1 $2",
+        "$$",
+        "E'x'",
+        "a\nb\tc",
+        "/* -- */",
+        "\u{2019}\u{fffd}👋🏽",
+        "\\u0041\\x41\\101",
+        "NULL",
+        "{a,\"b\"}",
+        "%s",
+    ];
+    for conforming in ["on", "off"] {
+        let name = format!("words_{conforming}");
+        let url = server.create_database(&name).await;
+        let mut hand = url.parse::<PgConnectOptions>().unwrap().connect().await.unwrap();
+        let set = format!("ALTER DATABASE {name} SET standard_conforming_strings = {conforming}");
+        sqlx::query(sqlx::AssertSqlSafe(set)).execute(&mut hand).await.unwrap();
+        hand.close().await.unwrap();
+        let store = Store::connect(&url, 1).await.unwrap();
+        for (number, words) in words.iter().enumerate() {
+            let user = UserId::new(format!("user {words}").replace(['\n', '\t'], " ")).unwrap();
+            let description = TaskDescription::new(*words).unwrap();
+            let change = TaskChange::Add { description: description.clone() };
+            store.apply(&user, &change, None).await.unwrap();
+            let tasks = TaskStore::list(&store, &user, TaskFilter::All).await.unwrap();
+            assert_eq!(tasks.iter().map(|task| &task.description).collect::<Vec<_>>(), [&description]);
+            let key = ConversationKey { user, ..key(number) };
+            let input = Input {
+                fingerprint: Some((*words).to_owned()),
+                ..Input::new(InputId::new(format!("i{number}")).unwrap(), at(0), InputBody::message(*words))
+            };
+            store.submit(&key, &input).await.unwrap();
+            store.submit(&key, &input).await.unwrap();
+            assert_eq!(store.load(&key).await.unwrap().inbox, [input]);
+        }
+    }
+}
