@@ -1,6 +1,7 @@
 //! The store that forgets when the process ends: the library's default, and the quickest for tests.
 
 mod budget;
+mod work;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use adjutant_core::conversation::Status;
 use adjutant_core::port::{
     Begin, Begun, ConversationFilter, ConversationStore, ConversationSummary, Cursor, Deleted, Finished,
-    Journal, Known, Loaded, LogStore, Newer, StoreError, TaskStore,
+    Journal, Known, Loaded, LogStore, Newer, StoreError, Take, Taken, TaskStore,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, IdempotencyKey, Input, InputBody,
@@ -437,6 +438,10 @@ impl Journal for InMemory {
         ready(Ok(()))
     }
 
+    fn take<'a>(&'a self, take: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>> {
+        ready(Ok(self.state().take(take)))
+    }
+
     fn unsettled<'a>(
         &'a self,
         agent: &'a AgentName,
@@ -461,14 +466,13 @@ impl Journal for InMemory {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         let state = self.state();
-        let is_over = |conversation: &Conversation| {
-            conversation.status.waiting.iter().any(|call| call.expires_at <= now)
-        };
         let mut over: Vec<(&ConversationKey, &Conversation)> = state
             .conversations
             .iter()
             .filter(|(key, conversation)| {
-                is_of(key, agent, user) && !conversation.is_claimed() && is_over(conversation)
+                is_of(key, agent, user)
+                    && !conversation.is_claimed()
+                    && work::is_over(&conversation.status, now)
             })
             .collect();
         over.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));

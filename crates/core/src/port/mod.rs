@@ -8,6 +8,7 @@ mod language_model;
 mod memory_ledger;
 mod task;
 mod token;
+mod work;
 
 pub use budget::{BudgetStore, Reservation};
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
@@ -17,3 +18,4 @@ pub use language_model::{DeltaStream, LanguageModel};
 pub use memory_ledger::MemoryLedger;
 pub use task::TaskStore;
 pub use token::{TokenRecord, TokenStore};
+pub use work::{Due, Take, Taken, WorkPlace};

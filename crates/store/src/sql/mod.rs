@@ -14,6 +14,7 @@ mod memory_ledger;
 pub(crate) mod migrate;
 mod task;
 mod token;
+pub(crate) mod work;
 
 use std::borrow::Cow;
 use std::future::Future;
