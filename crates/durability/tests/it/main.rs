@@ -12,6 +12,7 @@ mod edges; // silence, repeats, lateness, cancellation, a full disk
 mod invariants; // what must hold after every run
 mod kills; // SIGKILL at every boundary, and at every pair of them
 mod model; // what the model answers
+mod replicas; // many who take up the same work
 mod scene; // what is said in a conversation
 #[path = "../../../store/tests/it/server.rs"]
 mod server; // PostgreSQL
