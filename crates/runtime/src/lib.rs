@@ -25,10 +25,11 @@ mod prices; // what a model call costs
 mod recent; // the conversations that were worked on last
 mod run; // the driver
 mod steps;
+mod sweep; // what nobody works on
 mod warning; // what an operator should know
 mod window; // how full it is
 
-pub use agent::{Agent, Swept};
+pub use agent::Agent;
 pub use branch::{Branch, BranchError};
 pub use builder::AgentBuilder;
 pub use call::CallOutcome;
@@ -40,5 +41,6 @@ pub use event::{RunEvent, RunStream};
 pub use fresh::{FreshInstruction, TurnInstruction};
 pub use in_memory::InMemory;
 pub use prices::Prices;
+pub use sweep::Swept;
 pub use warning::Warning;
 pub use window::{ContextUse, Counting};

@@ -32,14 +32,27 @@ pub(crate) async fn advance<T>(
     (emitter, cancelled): (&Emitter, &CancellationToken),
     read: impl FnOnce(&Conversation) -> T,
 ) -> Result<Option<T>, RunError> {
-    let Some(Opened { held, log, taken_over }) = open(inner, key, arrival).await? else { return Ok(None) };
+    let Some(opened) = open(inner, key, arrival).await? else { return Ok(None) };
+    let first = arrival.and_then(|arrival| arrival.first);
+    go_on(inner, key, opened, first, (emitter, cancelled), read).await.map(Some)
+}
+
+/// Runs a conversation that is held until nothing is left to do or it waits for a human. `first`: what is recorded if nothing has
+/// happened in it yet. Returns what `read` makes of the state it ended in.
+pub(crate) async fn go_on<T>(
+    inner: &Inner,
+    key: &ConversationKey,
+    Opened { held, log, taken_over }: Opened,
+    first: Option<&Event>,
+    (emitter, cancelled): (&Emitter, &CancellationToken),
+    read: impl FnOnce(&Conversation) -> T,
+) -> Result<T, RunError> {
     // On the heap, once a turn: everything a turn awaits is in it.
     let work = Box::pin(async {
-        let first = arrival.and_then(|arrival| arrival.first);
         let log = settle(inner, key, log, (first, taken_over), (emitter, cancelled)).await?;
         Ok((read(log.conversation()), log))
     });
-    held.run(work).await.map(Some)
+    held.run(work).await
 }
 
 /// Does what there is to do. `first`: what is recorded if nothing has happened in the conversation yet. `taken_over`: whoever

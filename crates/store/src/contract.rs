@@ -77,6 +77,9 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     work_is_found_until_it_is_settled(&make().await).await;
     a_turn_waits_until_its_last_call_is_answered(&make().await).await;
     what_expired_is_found(&make().await).await;
+    work_is_taken_in_order_and_once(&make().await).await;
+    what_expired_is_taken(&make().await).await;
+    of_many_takers_one_gets_each(&make().await).await;
     a_cancellation_is_seen_until_it_is_taken(&make().await).await;
     a_decision_opens_with_its_turn_and_closes_at_its_end(&make().await).await;
     an_unreadable_answer_is_kept_in_the_decision(&make().await).await;

@@ -509,7 +509,7 @@ fn check_version(v: i64, what: &str) -> Result<(), StoreError> {
     ))
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value)
         .map_err(|error| StoreError::Unusable { message: format!("cannot be written as JSON: {error}") })
 }

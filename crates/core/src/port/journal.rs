@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::work::{Take, Taken};
 use crate::BoxFuture;
 use crate::event::{Event, Input, Recorded};
 use crate::id::{AgentName, ConversationKey, InputId, TurnId, UserId};
@@ -308,6 +309,14 @@ pub trait Journal: Send + Sync + 'static {
         key: &'a ConversationKey,
         worker: &'a str,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Takes conversations that have something to do and that nobody alive has: claims what it returns, in one commit, those that
+    /// waited longest first. Nothing is waited for: what another worker is about to take is passed over. Fewer than
+    /// [`Take::limit`]: there is no more.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn take<'a>(&'a self, take: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>>;
 
     /// The agent's conversations with work to do that nobody alive has claimed: an input not taken, or a turn that
     /// neither ended nor waits for a human. Of one user, or of all.

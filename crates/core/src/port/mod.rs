@@ -9,6 +9,7 @@ mod language_model;
 mod memory_ledger;
 mod task;
 mod token;
+mod work;
 
 pub use branch::{Alternatives, BranchPoint, Branched, Branching};
 pub use budget::{BudgetStore, Reservation};
@@ -21,3 +22,4 @@ pub use language_model::{DeltaStream, LanguageModel};
 pub use memory_ledger::MemoryLedger;
 pub use task::TaskStore;
 pub use token::{TokenRecord, TokenStore};
+pub use work::{Due, Take, Taken, WorkPlace};

@@ -17,6 +17,7 @@ mod model; // what the model answers
 #[path = "../../../../tests/not_run.rs"]
 mod not_run;
 mod power; // the power fails, at any time
+mod replicas; // many who take up the same work
 mod scene; // what is said in a conversation
 #[path = "../../../store/tests/it/server.rs"]
 mod server; // PostgreSQL

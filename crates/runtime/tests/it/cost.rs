@@ -4,7 +4,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use adjutant_core::port::{
-    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Turns,
+    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take, Taken,
+    Turns,
 };
 use adjutant_providers::scripted::{call, text};
 use adjutant_runtime::RunContext;
@@ -149,6 +150,11 @@ impl Journal for Counting {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.note("release", 0, 0);
         self.journal.release(key, worker)
+    }
+
+    fn take<'a>(&'a self, take: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>> {
+        self.note("take", 0, 0);
+        self.journal.take(take)
     }
 
     fn unsettled<'a>(

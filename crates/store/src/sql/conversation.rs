@@ -6,7 +6,7 @@ use adjutant_core::port::{
 };
 use adjutant_core::{AgentName, BoxFuture, ConversationKey, UserId};
 
-use super::{Backend, Columns, Connection, Failure, SqlStore, branch, journal, key_values, locking, values};
+use super::{Backend, Columns, Connection, Failure, SqlStore, branch, key_values, locking, values, work};
 use crate::row::{self, SummaryRow};
 
 /// How many titles are looked through at once. What upper and lower case are is not left to the databases: SQLite knows it
@@ -148,7 +148,7 @@ async fn delete<C: Connection>(rows: &mut C, key: &ConversationKey) -> Result<De
     let found = rows.fetch_first(statement, key_values![key]).await?;
     let Some(mut found) = found else { return Ok(Deleted::NoSuchConversation) };
     let (conversation, now) = (found.int()?, rows.now().await?);
-    if !journal::is_free::<C>(&mut found, None, now)? {
+    if !work::is_free::<C>(&mut found, None, now)? {
         return Ok(Deleted::Running);
     }
     branch::give_to_heir(rows, conversation).await?;

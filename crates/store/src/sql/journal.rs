@@ -1,10 +1,11 @@
-//! Inbox, events, claims, and what has work to do.
+//! Inbox, events, and what has work to do.
 
 use std::future::Future;
 use std::time::Duration;
 
 use adjutant_core::port::{
-    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Turns,
+    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take, Taken,
+    Turns,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, LogContent, Recorded, UserId,
@@ -13,6 +14,7 @@ use jiff::Timestamp;
 
 use super::append::{NewEvent, new_event, new_events, write_events};
 use super::past::{self, INBOX, event, events, read_inbox};
+use super::work::{Taking, free, take};
 use super::{Backend, Columns, Connection, Failure, SqlStore, key_values, values};
 use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
@@ -223,6 +225,12 @@ impl<B: Writes> Journal for SqlStore<B> {
                 )
                 .await?;
             Ok(())
+        })
+    }
+
+    fn take<'a>(&'a self, taken: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>> {
+        self.run(async move {
+            self.0.write(Taking::from(taken), |rows, taking| Box::pin(take(rows, taking))).await
         })
     }
 
@@ -549,45 +557,6 @@ async fn renew<C: Connection>(
         )
         .await?;
     Ok(renewed > 0)
-}
-
-impl ConversationRow {
-    /// Claims it for a worker, unless another one alive has it.
-    fn claim<C: Connection>(&mut self, worker: &str, ttl: Duration, now: Timestamp) -> Claim {
-        let is_anothers = self.lease_by.as_ref().is_some_and(|holder| holder != worker);
-        let is_over = self.lease_until.is_none_or(|until| until <= now);
-        if is_anothers && !is_over && !self.lease_by.as_deref().is_some_and(C::is_gone) {
-            return Claim::Refused;
-        }
-        self.lease_by = Some(worker.to_owned());
-        // A claim nobody could outwait ends with time itself.
-        self.lease_until = Some(now.checked_add(ttl).unwrap_or(Timestamp::MAX));
-        if is_anothers { Claim::TakenOver } else { Claim::Granted }
-    }
-}
-
-/// Those of the conversations that nobody alive has. The columns are `agent`, `user_id`, `id`, `lease_by`, `lease_until`.
-async fn free<C: Connection>(rows: &mut C, found: Vec<Columns>) -> Result<Vec<ConversationKey>, Failure> {
-    let now = rows.now().await?;
-    let mut keys = Vec::new();
-    for mut columns in found {
-        let (agent, user, id) = (columns.text()?, columns.text()?, columns.text()?);
-        if is_free::<C>(&mut columns, None, now)? {
-            keys.push(row::conversation_key(agent, user, &id)?);
-        }
-    }
-    Ok(keys)
-}
-
-/// Nobody alive has it, or `worker` itself does. The next two columns are `lease_by` and `lease_until`.
-pub(super) fn is_free<C: Connection>(
-    lease: &mut Columns,
-    worker: Option<&str>,
-    now: Timestamp,
-) -> Result<bool, StoreError> {
-    let (Some(by), Some(until)) = (lease.maybe_text()?, lease.maybe_text()?) else { return Ok(true) };
-    let is_over = row::read_time(&until, "the end of a claim")? <= now;
-    Ok(worker == Some(by.as_str()) || is_over || C::is_gone(&by))
 }
 
 /// A conversation of a user.

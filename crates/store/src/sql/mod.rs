@@ -17,6 +17,7 @@ pub(crate) mod migrate;
 pub(crate) mod past;
 mod task;
 mod token;
+pub(crate) mod work;
 
 use std::borrow::Cow;
 use std::future::Future;

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::Maintenance as _;
 use crate::sql::migrate::Migrations;
-use crate::sql::{Connection as _, conversation, journal, log, past};
+use crate::sql::{Connection as _, conversation, journal, log, past, work};
 
 fn input(number: usize) -> Input {
     let text = format!("{number} {}", "long ".repeat(2000));
@@ -368,6 +368,8 @@ async fn looking_for_work_reads_an_index() {
     // The statements themselves, so that none of them can change without this test.
     let queries = [
         (journal::UNSETTLED, "adjutant_conversation_unsettled"),
+        (work::FIND_UNSETTLED, "adjutant_conversation_unsettled"),
+        (work::FIND_EXPIRED, "adjutant_conversation_wake"),
         (journal::PARKED, "adjutant_conversation_parked"),
         (past::INBOX, "adjutant_inbox_untaken"),
         (past::INPUT, "(conversation=? AND id=?)"),
