@@ -234,7 +234,7 @@ impl Conversation {
 
     /// Returns the last turns before a place.
     fn turns(&self, before: Option<u64>, turns: u32) -> Turns {
-        let end = before.and_then(|before| usize::try_from(before.checked_sub(1)?).ok());
+        let end = before.map(|before| usize::try_from(before.saturating_sub(1)).unwrap_or(usize::MAX));
         let earlier = self.events.get(..end.unwrap_or(usize::MAX)).unwrap_or(&self.events);
         let begins = |(_, recorded): &(usize, &Recorded)| matches!(recorded.event, Event::TurnStarted { .. });
         let nth = usize::try_from(turns).unwrap_or(usize::MAX).saturating_sub(1);
