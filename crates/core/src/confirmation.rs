@@ -2,10 +2,10 @@
 //! words are read.
 
 use jiff::Timestamp;
-use ring::digest::{SHA256, digest as hash};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::fingerprint::{sha256, sorted};
 use crate::id::{CallId, TurnId};
 use crate::tool::Arguments;
 
@@ -66,7 +66,7 @@ impl PendingCall {
 #[must_use]
 pub fn digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Arguments) -> String {
     let canonical = serde_json::json!([turn, call, tool, sorted(&Value::Object(arguments.clone()))]);
-    hex(hash(&SHA256, canonical.to_string().as_bytes()).as_ref())
+    sha256(&canonical.to_string())
 }
 
 /// [`digest`] for a call in doubt: an answer to the confirmation of the call, or to an earlier doubt, is none to this one.
@@ -74,36 +74,7 @@ pub fn digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Arguments) ->
 pub fn doubt_digest(turn: TurnId, call: &CallId, tool: &str, arguments: &Arguments, attempt: u32) -> String {
     let arguments = sorted(&Value::Object(arguments.clone()));
     let canonical = serde_json::json!([turn, call, tool, arguments, "doubt", attempt]);
-    hex(hash(&SHA256, canonical.to_string().as_bytes()).as_ref())
-}
-
-/// Returns the SHA-256, in hex, of a JSON value, the same for every order of its keys.
-#[must_use]
-pub fn fingerprint(value: &Value) -> String {
-    hex(hash(&SHA256, sorted(value).to_string().as_bytes()).as_ref())
-}
-
-/// The same JSON with the keys of every object in order, so that equal means equal bytes.
-#[must_use]
-pub fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_by(|a, b| a.0.cmp(b.0));
-            Value::Object(entries.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect())
-        }
-        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    sha256(&canonical.to_string())
 }
 
 /// A human's answer to one pending call.

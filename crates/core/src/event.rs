@@ -16,7 +16,7 @@ use crate::message::Message;
 use crate::model::{GenerateResponse, Usage};
 use crate::summary::Summary;
 use crate::tool::{Arguments, Effect, ToolInvocation, ToolResult};
-use crate::turn::cut;
+use crate::trim::cut;
 
 /// The version of the event format this code writes. Every stored event carries it.
 pub const EVENT_VERSION: u32 = 1;
@@ -92,7 +92,7 @@ impl RequestedCall {
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let arguments = Value::Object(self.arguments.clone());
-        crate::confirmation::fingerprint(&serde_json::json!([self.tool, arguments]))
+        crate::fingerprint::fingerprint(&serde_json::json!([self.tool, arguments]))
     }
 
     /// Returns the call as one line, for logs: the tool and its arguments, at most 500 characters.

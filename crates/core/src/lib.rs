@@ -4,19 +4,22 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod budget; // what may be spent
+mod calibration; // how our counts of tokens relate to a provider's
+mod call_end; // how a tool call ended
 mod confirmation; // what waits for a human
 pub mod conversation; // what events add up to
 mod cost; // what it cost in money
+mod cursor; // a place in a list
 mod decision; // what a turn amounted to
 mod error; // why a model call failed
 mod event; // what happened
+mod fingerprint; // digests of JSON
 mod gate; // what stands in front of every tool
 mod id; // names of things
 pub mod limits; // every bound
 mod log; // what the logs say
 mod memory; // what a memory remembers of itself
 mod message; // what is said
-mod message_json; // as others write it
 mod model; // who answers
 mod output; // what the final answer must look like
 pub mod port; // what others implement
@@ -32,6 +35,7 @@ mod tool; // what can be called
 mod tool_set; // the tools of a request
 mod trace; // where the time of a turn went
 mod transcript; // what was said, to be read again
+mod trim; // the part of a history that a turn is given
 pub mod turn; // what happens next
 mod visible; // what nobody sees
 pub mod weak; // tool calling for models that cannot be trusted with it
@@ -39,10 +43,12 @@ pub mod words; // what the person reads
 
 pub use budget::*;
 pub use confirmation::*;
+pub use conversation::{last_summary, recalled};
 pub use cost::Cost;
 pub use decision::*;
 pub use error::{ModelError, TimeBound};
 pub use event::*;
+pub use fingerprint::{fingerprint, sorted};
 pub use gate::{Gate, GateCheck, Permission, Policy};
 pub use id::*;
 pub use limits::TurnLimits;
@@ -57,7 +63,7 @@ pub use registry::{RESERVED, ToolRegistry, nearest};
 pub use schema::{Schema, UnusableSchema};
 pub use schema_of::schema_of;
 pub use session::{SESSION_IDLE_MAX, Session, SessionState, session};
-pub use summary::{Recalled, Summary, last_summary, recalled};
+pub use summary::{Recalled, Summary};
 pub use task::*;
 pub use title::{TITLE_CHARS_MAX, given_title, title};
 pub use tokio_util::sync::CancellationToken;

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{self, Cost};
+use crate::cursor::Cursor;
 use crate::decision::{DecisionKind, Notice, OutcomeCategory, TurnError, UserIntent};
 use crate::event::Event;
 use crate::id::{AgentName, CallId, ConversationId, ConversationKey, ModelId, TurnId, UserId};
 use crate::model::Usage;
-use crate::port::Cursor;
 use crate::redact::LogContent;
 use crate::tool::{Arguments, ToolResult};
 

@@ -1,5 +1,7 @@
 //! What is said: messages of ordered parts, as the seeds' rules allow them.
 
+mod json;
+
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -141,7 +143,7 @@ impl Part {
 
 /// One message. A value that exists keeps the rules of its role. A clone shares the parts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "crate::message_json::RawMessage")]
+#[serde(try_from = "json::RawMessage")]
 pub struct Message {
     role: Role,
     #[serde(serialize_with = "shared")]

@@ -4,9 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::conversation;
+use crate::conversation::recalled;
 use crate::event::{Event, Recorded};
 use crate::port::{ConversationSummary, Loaded};
-use crate::summary::recalled;
 use crate::turn::{estimate_tokens, message_tokens, replay};
 
 /// A session in which nothing has happened for this long is over.

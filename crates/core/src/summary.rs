@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::conversation::Conversation;
-use crate::event::{Event, Recorded};
 use crate::message::{Content, Message, Part, Role};
 
 /// Around the words of a summary, in the message that carries it.
@@ -71,24 +69,6 @@ impl Recalled {
         self.from += gone;
         self.summary = Some(summary);
     }
-}
-
-/// Returns what the next turn is given of the past: the last summary and what was said since, of that no more than
-/// `messages_max` user and assistant messages (see [`trim`](crate::turn::trim)).
-#[must_use]
-pub fn recalled(events: &[Recorded], messages_max: Option<usize>) -> Recalled {
-    Conversation::of(messages_max, events.iter().cloned()).recalled_now()
-}
-
-/// The summary that stands for the oldest turns now, if there is one.
-#[must_use]
-pub fn last_summary(events: &[Recorded]) -> Option<&Summary> {
-    events.iter().rev().find_map(|recorded| match &recorded.event {
-        Event::ConversationSummarized { summary, .. } => Some(Some(summary)),
-        // What was set in its place is another history.
-        Event::HistorySet { .. } => Some(None),
-        _ => None,
-    })?
 }
 
 /// Puts a summary in front of the first words of the person.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
-use crate::confirmation::fingerprint;
+use crate::fingerprint::fingerprint;
 use crate::id::{AgentName, CallId, ConversationId, ConversationKey, Empty, IdempotencyKey, TurnId, UserId};
 
 /// Arguments of a call: always a JSON object.

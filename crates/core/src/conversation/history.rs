@@ -2,7 +2,7 @@
 
 use crate::message::Message;
 use crate::summary::{Recalled, Summary};
-use crate::turn::{is_spoken, trimmed_at};
+use crate::trim::{is_spoken, trimmed_at};
 
 use super::weight::message_weight;
 

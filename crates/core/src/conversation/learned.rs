@@ -1,8 +1,8 @@
 //! Learns from the events of a conversation about the models that were asked in it.
 
+use crate::calibration::Calibration;
 use crate::event::Event;
 use crate::id::ModelId;
-use crate::turn::Calibration;
 
 /// The token counts of so many models are remembered; the one that was asked longest ago is forgotten first.
 const MODELS_MAX: usize = 8;

@@ -18,8 +18,10 @@ use jiff::Timestamp;
 pub use self::status::Status;
 pub use self::turn::CurrentTurn;
 pub use self::view::{
-    history, is_queued, notices_of, open_turn, pending, response, times_taken_up, turn_of_input,
+    history, is_queued, last_summary, notices_of, open_turn, pending, recalled, response, times_taken_up,
+    turn_of_input,
 };
+use crate::calibration::Calibration;
 use crate::confirmation::PendingCall;
 use crate::cost::Cost;
 use crate::event::{Event, Recorded};
@@ -27,7 +29,6 @@ use crate::id::{InputId, ModelId, TurnId};
 use crate::message::Message;
 use crate::model::Usage;
 use crate::summary::{Recalled, Summary};
-use crate::turn::Calibration;
 use history::History;
 use learned::{Learned, SummaryTries};
 

@@ -230,7 +230,7 @@ fn finished(turn: TurnId, messages: Vec<Message>) -> Event {
 /// stands for, trimmed.
 fn recalled_by_definition(events: &[Recorded], messages_max: Option<usize>) -> Recalled {
     let history = history(events);
-    let summary = crate::summary::last_summary(events).filter(|known| known.summarized_at <= history.len());
+    let summary = super::last_summary(events).filter(|known| known.summarized_at <= history.len());
     let since = &history[summary.map_or(0, |summary| summary.summarized_at)..];
     let messages = trim(since, messages_max).to_vec();
     Recalled { summary: summary.cloned(), from: history.len() - messages.len(), messages }

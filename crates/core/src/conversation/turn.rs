@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
+use crate::call_end::CallEnd;
 use crate::confirmation::{PendingCall, Verdict};
 use crate::event::{EditedCall, Event, GateVerdict, Recorded, ResolvedBy};
 use crate::id::{CallId, TurnId};
 use crate::tool::{Arguments, Effect};
-use crate::turn::CallEnd;
 
 use super::weight::{arguments_weight, message_weight, part_weight, result_weight};
 

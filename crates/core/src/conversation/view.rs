@@ -1,6 +1,6 @@
 //! Reads of events at hand: the whole past of a conversation, or its last turn.
 
-use super::Status;
+use super::{Conversation, Status};
 use crate::confirmation::{Answer, PendingCall};
 use crate::cost::Cost;
 use crate::decision::{
@@ -10,6 +10,7 @@ use crate::event::{Event, Input, InputBody, Recorded, ResolvedBy, TurnEnd};
 use crate::id::{ConversationId, InputId, TurnId};
 use crate::message::Message;
 use crate::model::Usage;
+use crate::summary::{Recalled, Summary};
 use crate::tool::{ToolCall, ToolInvocation};
 use crate::words;
 
@@ -237,4 +238,22 @@ fn timing<'a>(events: impl Iterator<Item = &'a Recorded>) -> Timing {
         timing.total_ms = u64::try_from(last.as_millisecond() - first.as_millisecond()).unwrap_or(0);
     }
     timing
+}
+
+/// Returns what the next turn is given of the past: the last summary and what was said since, of that no more than
+/// `messages_max` user and assistant messages (see [`trim`](crate::turn::trim)).
+#[must_use]
+pub fn recalled(events: &[Recorded], messages_max: Option<usize>) -> Recalled {
+    Conversation::of(messages_max, events.iter().cloned()).recalled_now()
+}
+
+/// Returns the summary that stands for the oldest turns now, if there is one.
+#[must_use]
+pub fn last_summary(events: &[Recorded]) -> Option<&Summary> {
+    events.iter().rev().find_map(|recorded| match &recorded.event {
+        Event::ConversationSummarized { summary, .. } => Some(Some(summary)),
+        // What was set in its place is another history.
+        Event::HistorySet { .. } => Some(None),
+        _ => None,
+    })?
 }

@@ -3,7 +3,6 @@
 mod branch;
 mod budget;
 mod conversation;
-mod cursor;
 mod journal;
 mod language_model;
 mod memory_ledger;
@@ -11,10 +10,10 @@ mod task;
 mod token;
 mod work;
 
+pub use crate::cursor::{Cursor, InvalidCursor};
 pub use branch::{Alternatives, BranchPoint, Branched, Branching};
 pub use budget::{BudgetStore, Reservation};
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
-pub use cursor::{Cursor, InvalidCursor};
 pub use journal::{
     AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, LogStore, Newer, StoreError, Turns,
 };

@@ -6,13 +6,13 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::calibration::Calibration;
-use super::history::turn_after;
+use crate::calibration::Calibration;
 use crate::decision::Notice;
 use crate::message::{Content, Message, Role};
 use crate::model::GenerateRequest;
 use crate::summary::{put_block, without_block};
 use crate::tool::ToolResult;
+use crate::trim::turn_after;
 
 /// What stands around the text of a result.
 const RESULT_FRAME_TOKENS: u32 = 8;

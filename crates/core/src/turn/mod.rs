@@ -8,12 +8,10 @@
 //! Given the same setup and the same arrivals it takes the same way, so a turn can be rebuilt from its journal at every
 //! step by feeding it what was recorded.
 
-mod calibration;
 mod context_window;
 mod decide;
 mod exchange;
 mod given_up;
-mod history;
 mod reading;
 mod replay;
 mod round;
@@ -23,7 +21,6 @@ mod tests;
 
 use std::collections::HashMap;
 
-pub use calibration::{Calibration, window_in};
 pub use context_window::{
     DoesNotFit, Fitted, Parts, READ_RESULT, Room, estimate_tokens, fit, message_tokens, parts_of,
     request_tokens, text_of,
@@ -31,10 +28,8 @@ pub use context_window::{
 pub(crate) use decide::is_control;
 pub use decide::{ASK_USER, DECLINE};
 use decide::{Decision, Ending, Unusable, control_functions, decide};
-pub use exchange::{Action, CallEnd, OutOfOrder, StopReason, ToolStyle, TurnSetup};
+pub use exchange::{Action, OutOfOrder, StopReason, ToolStyle, TurnSetup};
 pub use given_up::given_up;
-pub use history::{cut, trim};
-pub(crate) use history::{is_spoken, trimmed_at};
 use reading::{Reading, read};
 pub(crate) use replay::replay;
 pub use replay::said_in;
@@ -42,17 +37,21 @@ use round::Round;
 use serde_json::Value;
 pub use summarise::{Summarise, Unsummarised};
 
-use crate::confirmation::{PendingCall, sorted};
+pub use crate::calibration::{Calibration, window_in};
+pub use crate::call_end::CallEnd;
+use crate::confirmation::PendingCall;
 use crate::cost::Cost;
 use crate::decision::{AgentDecision, DecisionKind, Notice, OutcomeCategory, TurnError, UserIntent};
 use crate::error::ModelError;
 use crate::event::{Refusal, RequestedCall, TurnEnd};
+use crate::fingerprint::sorted;
 use crate::id::CallId;
 use crate::limits::{OUTPUT_TOKENS_MAX, TurnLimits};
 use crate::message::{Content, InvalidMessage, Message, Part};
 use crate::model::{GenerateRequest, GenerateResponse, Usage};
 use crate::summary::{Recalled, Summary, put_block};
 use crate::tool::{Arguments, ToolCall, ToolDefinition, ToolInvocation, ToolResult};
+pub use crate::trim::{cut, trim};
 use crate::words;
 
 /// Characters of an unusable answer that are kept for the log.

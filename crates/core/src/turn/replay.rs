@@ -3,6 +3,7 @@
 use super::round::Round;
 use super::{Action, CallEnd, State, ToolStyle, Turn, TurnSetup};
 use crate::confirmation::{PendingCall, Verdict};
+use crate::conversation::recalled;
 use crate::decision::OutcomeCategory;
 use crate::error::ModelError;
 use crate::event::{Event, GateVerdict, Recorded, ResolvedBy};
@@ -10,7 +11,6 @@ use crate::id::{CallId, TurnId};
 use crate::message::Message;
 use crate::model::{FinishReason, GenerateResponse, GenerationConfig, SchemaSupport};
 use crate::output::OutputSchema;
-use crate::summary::recalled;
 use crate::tool::{ToolCall, ToolResult};
 use crate::tool_set::ToolSet;
 

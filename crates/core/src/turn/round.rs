@@ -1,7 +1,7 @@
 //! The calls of one answer, with what became of them so far.
 
 use super::decide::{Ending, is_control};
-use super::exchange::CallEnd;
+use crate::call_end::CallEnd;
 use crate::confirmation::PendingCall;
 use crate::id::CallId;
 use crate::tool::ToolCall;

@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, recalled};
 use crate::event::{Event, Recorded};
 use crate::id::InputId;
 use crate::message::Role;
 use crate::model::MaxTokens;
-use crate::summary::{Recalled, Summary, put_block, recalled};
+use crate::summary::{Recalled, Summary, put_block};
 
 fn count(text: &str) -> u32 {
     estimate_tokens(text)

@@ -55,7 +55,7 @@ fn spoken(messages: &[Message]) -> usize {
 }
 
 /// Where the turn after the one at `start` begins.
-pub(super) fn turn_after(messages: &[Message], start: usize) -> Option<usize> {
+pub(crate) fn turn_after(messages: &[Message], start: usize) -> Option<usize> {
     messages
         .iter()
         .enumerate()

@@ -4,8 +4,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::{Content, InvalidMessage, Message, Part, Role};
 use crate::id::CallId;
-use crate::message::{Content, InvalidMessage, Message, Part, Role};
 use crate::tool::{Arguments, ToolCall, ToolResult};
 
 /// A message in any of the forms.

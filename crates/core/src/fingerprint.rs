@@ -1,0 +1,36 @@
+//! Digests of JSON that are the same for every order of its keys.
+
+use std::fmt::Write as _;
+
+use ring::digest::{SHA256, digest};
+use serde_json::Value;
+
+/// Returns the SHA-256, in hex, of a JSON value, the same for every order of its keys.
+#[must_use]
+pub fn fingerprint(value: &Value) -> String {
+    sha256(&sorted(value).to_string())
+}
+
+/// Returns the same JSON with the keys of every object in order, so that equal means equal bytes.
+#[must_use]
+pub fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_by(|a, b| a.0.cmp(b.0));
+            Value::Object(entries.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// Returns the SHA-256 of a text, in hex.
+pub(crate) fn sha256(text: &str) -> String {
+    let bytes = digest(&SHA256, text.as_bytes());
+    bytes.as_ref().iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
