@@ -42,7 +42,7 @@ export async function serve({ script, toml = "", args = [] }) {
     await ended;
     rmSync(home, { recursive: true, force: true });
   };
-  return { ...announced, stop, errors: () => errors };
+  return { ...announced, home, stop, errors: () => errors };
 }
 
 /** A connection that can be cut: passes on what comes to the service at `url`. */

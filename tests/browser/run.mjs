@@ -4,6 +4,7 @@
 import { failures, launch, lines, open, serve } from "./harness.mjs";
 import { flow } from "./flow.mjs";
 import { hostile } from "./hostile.mjs";
+import { long } from "./long.mjs";
 import { looks } from "./looks.mjs";
 import { memory } from "./memory.mjs";
 import { modules } from "./modules.mjs";
@@ -27,6 +28,7 @@ const groups = {
   },
   flow,
   states,
+  long,
   memory,
   hostile,
   looks,

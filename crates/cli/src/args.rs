@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use adjutant_core::{TaskFilter, Verdict, nearest};
 use adjutant_providers::Provider;
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
-use crate::config::Authentication;
+use crate::config::{Authentication, time};
 use crate::error::CliError;
 
 const EXAMPLES: &str = "\
@@ -310,6 +311,9 @@ pub(crate) struct Serve {
     /// Who has conversations go on, if not this process: a Restate server (docs/restate.md)
     #[arg(long, value_name = "restate://HOST:PORT")]
     pub(crate) dispatch: Option<String>,
+    /// How long it still answers after SIGTERM, so that a load balancer notices; such as 30s [default: serve.drain_delay, 10s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) drain_delay: Option<Duration>,
 }
 
 #[derive(Debug, Args)]

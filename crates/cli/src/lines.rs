@@ -282,6 +282,16 @@ impl Endings {
     }
 }
 
+/// Who wants the process to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The person at the terminal, by Ctrl-C.
+    Interrupt,
+    /// Whoever runs it, by SIGTERM.
+    #[cfg(unix)]
+    Terminate,
+}
+
 /// Ctrl-C and, where there is one, the signal that asks a process to end. From the moment this exists.
 pub(crate) struct Stops {
     interrupts: Interrupts,
@@ -302,14 +312,17 @@ impl Stops {
     }
 
     /// Waits for the next of either.
-    pub(crate) async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) -> Stop {
         #[cfg(unix)]
         tokio::select! {
-            () = self.interrupts.next() => {}
-            Some(()) = self.terminate.recv() => {}
+            () = self.interrupts.next() => Stop::Interrupt,
+            Some(()) = self.terminate.recv() => Stop::Terminate,
         }
         #[cfg(not(unix))]
-        self.interrupts.next().await;
+        {
+            self.interrupts.next().await;
+            Stop::Interrupt
+        }
     }
 }
 

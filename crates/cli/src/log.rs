@@ -180,7 +180,7 @@ async fn tail(
             told.retain(|id, _| recent.contains(id));
         }
         tokio::select! {
-            () = stops.next() => return Ok(()),
+            _ = stops.next() => return Ok(()),
             () = tokio::time::sleep(LOOK) => {}
         }
     }

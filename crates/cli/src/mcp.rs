@@ -76,7 +76,7 @@ async fn serve(server: &McpServer, user: UserId) -> Result<Exit, CliError> {
     let mut serving = std::pin::pin!(serving);
     let ended = tokio::select! {
         ended = &mut serving => ended,
-        () = stops.next() => {
+        _ = stops.next() => {
             stop.cancel();
             serving.await
         }

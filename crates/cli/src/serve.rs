@@ -16,10 +16,10 @@ use clap::ValueEnum as _;
 use serde_json::json;
 
 use crate::args::Serve;
-use crate::config::{Authentication, Database, Settings};
+use crate::config::{Authentication, Database, Settings, duration};
 use crate::display::json_line;
 use crate::error::{CliError, Exit};
-use crate::lines::Stops;
+use crate::lines::{Stop, Stops};
 use crate::memory::Desk;
 use crate::screen::Screen;
 use crate::store::Stores;
@@ -28,7 +28,9 @@ use access::Access;
 use dispatch::Worker;
 use state::StateFile;
 
-/// Serves until it is told to stop; then it takes nothing new and lets what runs end. Told twice, it stops at once.
+/// Serves until it is told to stop; then it takes nothing new and lets what runs end. Told by SIGTERM, it first answers for a
+/// while as somebody who is not ready, so that a load balancer notices; a person at the terminal does not wait for that.
+/// Told twice, it stops at once.
 ///
 /// # Errors
 /// Configuration, model, store; an address it cannot or must not listen on.
@@ -129,7 +131,14 @@ pub(crate) async fn run(
         screen.note(&format!("no browser could be opened ({error}): open the address yourself"));
     }
 
-    let stop = CancellationToken::new();
+    let (stop, draining) = (CancellationToken::new(), service.draining());
+    let drain_delay = options.drain_delay.unwrap_or(settings.serve.drain_delay);
+    let drained = async {
+        draining.cancelled().await;
+        tokio::time::sleep(drain_delay).await;
+        stop.cancel();
+        std::future::pending::<()>().await;
+    };
     let working = async {
         if let Some(worker) = worker {
             worker.run(agent, stop.clone(), screen).await;
@@ -145,21 +154,30 @@ pub(crate) async fn run(
         );
     };
     {
-        let (mut serving, mut beside) = (pin!(serving), pin!(beside));
+        let (mut serving, mut beside, mut drained) = (pin!(serving), pin!(beside), pin!(drained));
         loop {
             tokio::select! {
                 () = &mut beside => {}
+                () = &mut drained => {}
                 served = &mut serving => {
                     served?;
                     break;
                 }
-                () = stops.next() => {
-                    if stop.is_cancelled() {
+                told = stops.next() => {
+                    if draining.is_cancelled() {
                         screen.note("stopped at once; what was running goes on with the next start");
                         return Ok(Exit::Interrupted);
                     }
-                    screen.note("stopping: what runs may end; once more stops at once");
-                    stop.cancel();
+                    draining.cancel();
+                    if told == Stop::Interrupt || drain_delay.is_zero() {
+                        screen.note("stopping: what runs may end; once more stops at once");
+                        stop.cancel();
+                    } else {
+                        screen.note(&format!(
+                            "stopping in {}: it is not ready any more, and still answers; once more stops at once",
+                            duration(drain_delay)
+                        ));
+                    }
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! What happened: the events of the journal. A turn can be rebuilt from them at every step.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -566,27 +568,25 @@ impl Event {
         }
     }
 
-    /// The step it belongs to, a name and not a position: one event of a kind per step and conversation.
+    /// Returns the step it belongs to. A conversation has one event of a kind for each step.
     ///
     /// `CallStarted` has none: a repeated attempt is recorded again.
     #[must_use]
-    pub fn step(&self) -> Option<String> {
+    pub fn step(&self) -> Option<StepId> {
         match self {
-            Self::TurnStarted { turn, .. } | Self::TurnFinished { turn, .. } => Some(format!("{turn}")),
-            Self::ModelReplied { turn, number, .. } => Some(format!("{turn}/model/{number}")),
+            Self::TurnStarted { turn, .. } | Self::TurnFinished { turn, .. } => Some(StepId::Turn(*turn)),
+            Self::ModelReplied { turn, number, .. } => Some(StepId::Model(*turn, *number)),
             Self::ConversationSummarized { turn: Some(turn), number, .. }
-            | Self::SummaryFailed { turn: Some(turn), number, .. } => {
-                Some(format!("{turn}/summary/{number}"))
-            }
+            | Self::SummaryFailed { turn: Some(turn), number, .. } => Some(StepId::Summary(*turn, *number)),
             Self::CallChecked { call, .. }
             | Self::CallFinished { call, .. }
             | Self::CallInDoubt { call, doubt: None, .. }
-            | Self::CallAnswered { call, .. } => Some(call.to_string()),
+            | Self::CallAnswered { call, .. } => Some(StepId::Call(call.clone(), 1)),
             Self::CallInDoubt { call, doubt: Some(PendingCall { doubt, .. }), .. } => {
-                Some(attempt_step(call, doubt.as_ref().map_or(1, |doubt| doubt.attempt)))
+                Some(StepId::Call(call.clone(), doubt.as_ref().map_or(1, |doubt| doubt.attempt)))
             }
-            Self::DoubtResolved { call, attempt, .. } => Some(attempt_step(call, *attempt)),
-            Self::InputQueued { input, .. } => Some(format!("queued/{input}")),
+            Self::DoubtResolved { call, attempt, .. } => Some(StepId::Call(call.clone(), *attempt)),
+            Self::InputQueued { input, .. } => Some(StepId::Queued(input.clone())),
             Self::CallStarted { .. }
             | Self::Decided { .. }
             | Self::TurnTakenUp { .. }
@@ -629,7 +629,31 @@ impl Event {
     }
 }
 
-/// The first start of a call is the call's own step; a later one is a step of its own (`durability.md` 3.2).
-fn attempt_step(call: &CallId, attempt: u32) -> String {
-    if attempt == 1 { call.to_string() } else { format!("{call}#{attempt}") }
+/// Names what an event is about: a name and not a position, so that the same thing recorded twice is noticed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum StepId {
+    /// A turn, from its start to its end.
+    Turn(TurnId),
+    /// A model call of a turn, counted from 1.
+    Model(TurnId, u32),
+    /// A summary before a model call of a turn, counted from 1.
+    Summary(TurnId, u32),
+    /// A start of a tool call, counted from 1. The first is the call's own step.
+    Call(CallId, u32),
+    /// An input that waits for the end of a turn.
+    Queued(InputId),
+}
+
+/// Writes it as stores keep it.
+impl fmt::Display for StepId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Turn(turn) => write!(f, "{turn}"),
+            Self::Model(turn, number) => write!(f, "{turn}/model/{number}"),
+            Self::Summary(turn, number) => write!(f, "{turn}/summary/{number}"),
+            Self::Call(call, 1) => write!(f, "{call}"),
+            Self::Call(call, attempt) => write!(f, "{call}#{attempt}"),
+            Self::Queued(input) => write!(f, "queued/{input}"),
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Names of things: who, where, which.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -180,7 +181,7 @@ impl ConversationId {
 
 /// A conversation together with its agent and its owner. Every store looks things up by all three, so that an id never
 /// opens a conversation of another user or of another agent.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationKey {
     /// The agent it is held with.
     pub agent: AgentName,
@@ -188,6 +189,13 @@ pub struct ConversationKey {
     pub user: UserId,
     /// The conversation.
     pub conversation: ConversationId,
+}
+
+/// Hashes the conversation's id, which is different for nearly every key.
+impl Hash for ConversationKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.conversation.hash(state);
+    }
 }
 
 /// Which model of which provider.

@@ -64,7 +64,7 @@ pub use tokio_util::sync::CancellationToken;
 pub use tool::*;
 pub use tool_set::ToolSet;
 pub use trace::{Step, StepKind, trace};
-pub use transcript::{TranscriptCall, TranscriptMessage, transcript};
+pub use transcript::{TranscriptCall, TranscriptMessage, TranscriptPage, transcript, transcript_page};
 pub use visible::{is_control, is_hidden, visible};
 
 /// A future that can be sent between threads, as the ports return it.

@@ -139,22 +139,41 @@ const SECRET: &str = "[secret]";
 /// What a private key begins and ends with.
 const PRIVATE_KEY: (&str, &str) = ("-----BEGIN ", "-----END ");
 
-/// The same text without what looks like a secret. Where it begins inside a word, it is none.
+/// The characters that a secret may begin with.
+const FIRST_OF_SECRET: [bool; 128] = {
+    let mut first = [false; 128];
+    first[PRIVATE_KEY.0.as_bytes()[0] as usize] = true;
+    let mut at = 0;
+    while at < SECRETS.len() {
+        first[SECRETS[at].0.as_bytes()[0] as usize] = true;
+        at += 1;
+    }
+    first
+};
+
+/// Returns the same text without what looks like a secret. Where it begins inside a word, it is none.
 fn without_secrets(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
-    let mut rest = text;
+    let (mut copied, mut secret_until) = (0, 0);
     let mut inside_word = false;
-    while let Some(first) = rest.chars().next() {
-        if let Some(length) = (!inside_word).then(|| secret_at(rest)).flatten() {
+    for (at, next) in text.char_indices() {
+        if at < secret_until {
+            continue;
+        }
+        let may_begin = FIRST_OF_SECRET.get(next as usize).is_some_and(|begins| *begins);
+        if may_begin
+            && !inside_word
+            && let Some(length) = text.get(at..).and_then(secret_at)
+        {
+            clean.push_str(text.get(copied..at).unwrap_or_default());
             clean.push_str(SECRET);
-            rest = rest.get(length..).unwrap_or_default();
+            (copied, secret_until) = (at + length, at + length);
             inside_word = true;
             continue;
         }
-        clean.push(first);
-        inside_word = first.is_alphanumeric() || matches!(first, '_' | '-');
-        rest = rest.get(first.len_utf8()..).unwrap_or_default();
+        inside_word = next.is_alphanumeric() || matches!(next, '_' | '-');
     }
+    clean.push_str(text.get(copied..).unwrap_or_default());
     clean
 }
 

@@ -107,6 +107,50 @@ pub fn transcript(events: &[Recorded]) -> Vec<TranscriptMessage> {
     said
 }
 
+/// Some of the messages of a conversation: those of whole turns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TranscriptPage {
+    /// Oldest first.
+    pub messages: Vec<TranscriptMessage>,
+    /// The place before which the next older messages were recorded. `None`: there are none.
+    pub before: Option<u64>,
+}
+
+/// Returns the last of the messages that `events` hold: at most `limit`, or those of the last turn if that alone has more. An
+/// instruction is left out. `after`: the place behind which the events begin, with a turn unless it is 0.
+#[must_use]
+pub fn transcript_page(events: &[Recorded], after: u64, limit: usize) -> TranscriptPage {
+    let mut messages = transcript(events);
+    messages.retain(|message| message.role != Role::System);
+    let turns: Vec<&[TranscriptMessage]> = messages.chunk_by(|one, next| one.turn == next.turn).collect();
+    let mut shown = 0;
+    for turn in turns.iter().rev() {
+        if shown > 0 && shown + turn.len() > limit {
+            break;
+        }
+        shown += turn.len();
+    }
+    let left_out = messages.len() - shown;
+    let messages = messages.split_off(left_out);
+    let is_replaced = events.iter().any(|recorded| matches!(recorded.event, Event::HistorySet { .. }));
+    let before = if left_out > 0 {
+        let first = messages.first().and_then(|message| message.turn);
+        first.and_then(|first| place_of(events, first))
+    } else {
+        // What was set from outside replaced what was before.
+        (after > 0 && !is_replaced).then_some(after + 1)
+    };
+    TranscriptPage { messages, before }
+}
+
+/// Returns the place at which a turn began.
+fn place_of(events: &[Recorded], wanted: TurnId) -> Option<u64> {
+    events.iter().find_map(|recorded| match &recorded.event {
+        Event::TurnStarted { turn, .. } if *turn == wanted => Some(recorded.seq),
+        _ => None,
+    })
+}
+
 /// What a turn that ended adds: the person's words, each answer that called tools with its results, and the words the
 /// person got.
 fn finished(

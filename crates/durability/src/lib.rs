@@ -11,7 +11,9 @@ mod worker; // what it does
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use adjutant_core::{ConversationId, Effect, InputBody, InputId, OutcomeCategory, PendingCall, UserId};
+use adjutant_core::{
+    AgentName, ConversationId, Effect, InputBody, InputId, OutcomeCategory, PendingCall, UserId,
+};
 use serde::{Deserialize, Serialize};
 
 pub use tool::{Called, tool_name};
@@ -22,6 +24,10 @@ pub use worker::{history, work};
 pub struct Setup {
     /// `postgres://…`, or the path of an SQLite file.
     pub database: String,
+    /// Its agent's name.
+    pub agent: AgentName,
+    /// Whether it goes on with all that its agent left open, before it is asked anything.
+    pub resumes: bool,
     /// Its name as the holder of claims. `None`: that of its process.
     pub name: Option<String>,
     /// Where the model is: an HTTP server that speaks Chat Completions.

@@ -29,9 +29,9 @@ pub fn work() -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| error.to_string())?.block_on(async {
         if setup.database.starts_with("postgres://") {
-            serve(agent(&setup, postgres::Store::connect(&setup.database, CONNECTIONS).await)?).await
+            serve(agent(&setup, postgres::Store::connect(&setup.database, CONNECTIONS).await)?, &setup).await
         } else {
-            serve(agent(&setup, sqlite::Store::open(Path::new(&setup.database)).await)?).await
+            serve(agent(&setup, sqlite::Store::open(Path::new(&setup.database)).await)?, &setup).await
         }
     })
 }
@@ -45,7 +45,7 @@ fn agent<J: Journal + LogStore + ConversationStore>(
     let url = format!("http://{}", setup.model).parse();
     let connection = Connection { base_url: url.ok(), ..Connection::new(transport) };
     let model = openai::compatible("mock", connection).map_err(|error| error.to_string())?;
-    let mut builder = Agent::builder("worker")
+    let mut builder = Agent::builder(setup.agent.as_str())
         .model(model)
         .instruction("Work.")
         .limits(TurnLimits {
@@ -65,7 +65,10 @@ fn agent<J: Journal + LogStore + ConversationStore>(
     builder.build().map_err(|error| error.to_string())
 }
 
-async fn serve(agent: Agent) -> Result<(), String> {
+async fn serve(agent: Agent, setup: &Setup) -> Result<(), String> {
+    if setup.resumes {
+        agent.resume(None).await.map_err(|error| error.to_string())?;
+    }
     let (lines, mut to_read) = mpsc::unbounded_channel::<String>();
     // Ends with its input, or with the process.
     std::thread::spawn(move || {

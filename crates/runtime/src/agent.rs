@@ -10,10 +10,9 @@ use adjutant_core::weak::WeakTools;
 use adjutant_core::{
     AgentName, AgentResponse, Answer, CancellationToken, ConversationId, ConversationKey, Cost, Event, Gate,
     GenerateResponse, GenerationConfig, Input, InputBody, InputId, LanguageModel, Message, Notice,
-    OutcomeCategory, OutputSchema, PendingCall, Permission, Recorded, ToolDefinition, ToolRegistry, TurnId,
-    TurnLimits, UserId, check_history, conversation, schema_of,
+    OutputSchema, PendingCall, Permission, Recorded, ToolDefinition, ToolRegistry, TurnId, TurnLimits,
+    UserId, check_history, conversation, schema_of,
 };
-use futures::StreamExt as _;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
@@ -23,7 +22,7 @@ use uuid::Uuid;
 
 use crate::builder::{AgentBuilder, usable_output};
 use crate::compact::{Compaction, compact};
-use crate::dispatch::{Dispatch, Sent, seen_to_elsewhere};
+use crate::dispatch::{Dispatch, seen_to_elsewhere};
 use crate::event::{Emitter, RunEvent, RunStream};
 use crate::fresh::TurnInstruction;
 use crate::held::Arrival;
@@ -34,9 +33,6 @@ use crate::steps::Purse;
 use crate::warning::WarningReport;
 use crate::window::ContextUse;
 use crate::{BuildError, RunContext, RunError, Warning};
-
-/// How many conversations that were left are taken up at once.
-const SWEPT_AT_ONCE: usize = 8;
 
 /// An LLM agent: a model, an instruction, tools, and the bounds it keeps. Cheap to clone, safe to share.
 #[derive(Clone)]
@@ -300,71 +296,6 @@ impl Agent {
         advance(&self.inner, key, None, quiet, read).await
     }
 
-    /// [`Agent::sweep`], without what could not go on.
-    ///
-    /// # Errors
-    /// As [`Agent::sweep`].
-    pub async fn resume(&self, user: Option<&UserId>) -> Result<Vec<AgentResponse>, RunError> {
-        Ok(self.sweep(user, &CancellationToken::new()).await?.responses)
-    }
-
-    /// Goes on with what nobody alive works on in the user's conversations with this agent, or in everybody's: inputs that were accepted,
-    /// turns that were running when their process died, and turns that wait for an answer whose time has run out. Once
-    /// `stop` fires, no further one is begun.
-    ///
-    /// # Errors
-    /// [`RunError::Store`] if the store does not say what there is to do. What stops one conversation does not stop the
-    /// others: see [`Swept::left`].
-    pub async fn sweep(&self, user: Option<&UserId>, stop: &CancellationToken) -> Result<Swept, RunError> {
-        let mut open = self.inner.journal.unsettled(&self.inner.name, user).await?;
-        for key in self.inner.journal.expired(&self.inner.name, user, self.inner.now()).await? {
-            if !open.contains(&key) {
-                open.push(key);
-            }
-        }
-        // Side by side, so that one that takes long holds up no other; in order, so that a report is the same every time.
-        let mut ends = futures::stream::iter(open)
-            .take_while(|_| std::future::ready(!stop.is_cancelled()))
-            .map(|key| async move {
-                let end = self.take_up(&key).await;
-                (key, end)
-            })
-            .buffered(SWEPT_AT_ONCE);
-        let mut swept = Swept::default();
-        while let Some((key, end)) = ends.next().await {
-            match end {
-                Ok(response) => {
-                    let gave_up = response.as_ref().filter(|end| end.outcome == OutcomeCategory::Poisoned);
-                    swept.given_up.extend(gave_up.map(|end| (key, end.turn)));
-                    swept.responses.extend(response);
-                }
-                // Somebody else is at it, or was quicker.
-                Err(RunError::Busy | RunError::Store(StoreError::Conflict)) => {}
-                Err(error) => swept.left.push((key, error)),
-            }
-        }
-        Ok(swept)
-    }
-
-    /// Has one conversation go on: by whoever dispatches, else here.
-    async fn take_up(&self, key: &ConversationKey) -> Result<Option<AgentResponse>, RunError> {
-        if let Some(dispatch) = &self.dispatch
-            && dispatch.send(key).await == Ok(Sent::Now)
-        {
-            return Ok(None);
-        }
-        self.go_on(key).await
-    }
-
-    /// Runs one conversation as far as it can go. Gives the response of its last turn.
-    async fn go_on(&self, key: &ConversationKey) -> Result<Option<AgentResponse>, RunError> {
-        let response = |conversation: &Conversation| {
-            let turn = conversation.current()?.id();
-            conversation::response(key.conversation, conversation.recent(), turn)
-        };
-        Ok(self.advance_with(key, response).await?.flatten())
-    }
-
     /// Has the model begin to read what all requests of this agent begin with: instruction, tools and examples. For
     /// programs that start and then wait for somebody to say something. Returns at once; see [`LanguageModel::prepare`].
     pub fn prepare(&self) {
@@ -374,8 +305,12 @@ impl Agent {
         }
     }
 
-    pub(crate) fn inner(&self) -> &Inner {
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.inner
+    }
+
+    pub(crate) fn dispatch(&self) -> Option<&Arc<dyn Dispatch>> {
+        self.dispatch.as_ref()
     }
 
     /// Calls `report` with each [`Warning`] of this agent's turns, whichever handle runs them, once what it is about is in the
@@ -498,17 +433,19 @@ impl Agent {
         id: Option<InputId>,
         body: InputBody,
     ) -> Result<AgentResponse, RunError> {
-        let (response, after) = self.start(context, id, body).finish().await?;
+        let (agent, own) = (self.clone(), context.clone());
+        let run =
+            |emitter, cancelled| async move { respond(&agent, own, (id, body), &emitter, &cancelled).await };
+        let (response, after) = RunStream::unheard(&context.cancelled, run).await?;
         context.history = after.history;
         context.pending = after.pending;
         Ok(response)
     }
 
     fn start(&self, context: &RunContext, id: Option<InputId>, body: InputBody) -> RunStream {
-        let (agent, context) = (self.clone(), context.clone());
-        let cancelled = context.cancelled.clone();
-        RunStream::start(&cancelled, |emitter, cancelled| async move {
-            respond(&agent, context, (id, body), &emitter, &cancelled).await
+        let (agent, own) = (self.clone(), context.clone());
+        RunStream::start(&context.cancelled, |emitter, cancelled| async move {
+            respond(&agent, own, (id, body), &emitter, &cancelled).await
         })
     }
 }
@@ -577,10 +514,10 @@ async fn respond(
     }
     for notice in notices {
         response.content = format!("{}\n{}", notice.text, response.content);
-        emitter.emit(RunEvent::Noticed(notice.clone())).await;
+        emitter.emit(|| RunEvent::Noticed(notice.clone())).await;
         response.notices.push(notice);
     }
-    emitter.emit(RunEvent::Finished(Box::new(response.clone()))).await;
+    emitter.emit(|| RunEvent::Finished(Box::new(response.clone()))).await;
     Ok((response, context))
 }
 
@@ -649,16 +586,4 @@ fn turn_of_answers(events: &[Recorded], body: &InputBody) -> Option<TurnId> {
         }
         _ => None,
     })
-}
-
-/// What came of looking for work.
-#[derive(Debug, Default)]
-pub struct Swept {
-    /// The response of each turn that got further here.
-    pub responses: Vec<AgentResponse>,
-    /// Turns that were ended because their workers were lost again and again ([`OutcomeCategory::Poisoned`]).
-    pub given_up: Vec<(ConversationKey, TurnId)>,
-    /// What could not go on, and why: what a newer version wrote waits for that version; a store that is gone is asked
-    /// again next time. Nothing of it is lost.
-    pub left: Vec<(ConversationKey, RunError)>,
 }

@@ -10,7 +10,7 @@ use adjutant_core::{
 };
 use futures::Stream;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::DropGuard;
 
 use crate::{RunContext, RunError};
@@ -122,10 +122,11 @@ pub enum RunEvent {
 pub(crate) struct Emitter(Option<mpsc::Sender<RunEvent>>);
 
 impl Emitter {
-    pub(crate) async fn emit(&self, event: RunEvent) {
+    /// Sends an event, which is made only if somebody listens.
+    pub(crate) async fn emit(&self, event: impl FnOnce() -> RunEvent) {
         if let Some(sender) = &self.0 {
             // A listener that has gone away stops nothing by that alone; dropping the stream cancels.
-            let _ = sender.send(event).await;
+            let _ = sender.send(event()).await;
         }
     }
 }
@@ -162,6 +163,20 @@ impl RunStream {
         self
     }
 
+    /// Runs something whose events nobody reads, in a task as [`RunStream::start`] does: a caller that goes away stops it, and
+    /// it comes to an end of its own.
+    pub(crate) async fn unheard<F>(
+        cancelled: &CancellationToken,
+        run: impl FnOnce(Emitter, CancellationToken) -> F,
+    ) -> Result<(AgentResponse, RunContext), RunError>
+    where
+        F: Future<Output = Result<(AgentResponse, RunContext), RunError>> + Send + 'static,
+    {
+        let stop = cancelled.child_token();
+        let _stop_on_drop = stop.clone().drop_guard();
+        ended(tokio::spawn(run(Emitter::default(), stop)).await)
+    }
+
     /// The next event; `None` after the last.
     pub async fn next(&mut self) -> Option<RunEvent> {
         self.events.recv().await
@@ -173,11 +188,13 @@ impl RunStream {
     /// [`RunError`] if no turn could start or be written.
     pub async fn finish(mut self) -> Result<(AgentResponse, RunContext), RunError> {
         while self.events.recv().await.is_some() {}
-        match (&mut self.task).await {
-            Ok(result) => result,
-            Err(error) => Err(RunError::CannotContinue(format!("its task died: {error}"))),
-        }
+        ended((&mut self.task).await)
     }
+}
+
+/// Returns what a task ended with.
+fn ended<T>(joined: Result<Result<T, RunError>, JoinError>) -> Result<T, RunError> {
+    joined.unwrap_or_else(|error| Err(RunError::CannotContinue(format!("its task died: {error}"))))
 }
 
 impl Stream for RunStream {

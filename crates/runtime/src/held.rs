@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::port::{Begin, Begun, Claim, Journal};
+use adjutant_core::port::{Begin, Begun, Claim, Journal, Newer, Taken};
 use adjutant_core::{ConversationKey, Event, Input};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
@@ -82,13 +82,7 @@ pub(crate) async fn open(
     };
     let remembered = guard.take();
     // Made before the first claim: whoever is cancelled in the middle of one may have it.
-    let held = Held {
-        journal: inner.journal.clone(),
-        recent: inner.recent.clone(),
-        key: key.clone(),
-        worker: inner.worker.clone(),
-        guard: Some(guard),
-    };
+    let held = Held::new(inner, key, guard);
     let until = inner.limits.turn_deadline.map(|time| Instant::now() + time);
     loop {
         let begin = Begin {
@@ -116,13 +110,89 @@ pub(crate) async fn open(
                 continue;
             }
         };
+        return Ok(Some(Opened::of(inner, held, (remembered, newer), taken_over)));
+    }
+}
+
+/// A conversation that was claimed together with others, and is not worked on yet. Dropped, it is given back in the background.
+pub(crate) struct Claimed {
+    inner: Arc<Inner>,
+    taken: Option<Taken>,
+    /// The time before the claim, as this process counts it.
+    mark: u64,
+}
+
+impl Claimed {
+    pub(crate) fn new(inner: Arc<Inner>, taken: Taken, mark: u64) -> Self {
+        Self { inner, taken: Some(taken), mark }
+    }
+
+    /// Opens the conversation with the claim there is, which costs no commit.
+    ///
+    /// # Errors
+    /// As [`open`].
+    pub(crate) async fn open(mut self) -> Result<Option<Opened>, RunError> {
+        let Some(Taken { key, claim, .. }) = self.taken.take() else { return Ok(None) };
+        let inner = &*self.inner;
+        let Some(mut guard) = inner.recent.unused_since(&key, self.mark) else {
+            // Somebody in this process, under the same name, is at it or has been, and may have given the claim back.
+            return open(inner, &key, None).await;
+        };
+        let remembered = guard.take();
+        let held = Held::new(inner, &key, guard);
+        let known = remembered.as_ref().map(Remembered::known);
+        match inner.journal.load_newer(&key, known).await? {
+            Some(newer) => {
+                let taken_over = claim == Claim::TakenOver;
+                Ok(Some(Opened::of(inner, held, (remembered, newer), taken_over)))
+            }
+            None => {
+                held.give_back(None);
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        if let Some(taken) = self.taken.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let inner = self.inner.clone();
+            runtime.spawn(async move {
+                // Best effort: a claim that is not released runs out by itself.
+                let _ = inner.journal.release(&taken.key, &inner.worker).await;
+            });
+        }
+    }
+}
+
+impl Opened {
+    /// Brings what this process remembers of a conversation up to date.
+    fn of(
+        inner: &Inner,
+        held: Held,
+        (remembered, newer): (Option<Remembered>, Newer),
+        taken_over: bool,
+    ) -> Self {
         boundary("the conversation is ours, nothing of it done");
         let (remembered, inbox) = Remembered::with(remembered, newer, inner.limits.history_messages_max);
-        return Ok(Some(Opened { held, log: Log::new(remembered, inbox), taken_over }));
+        Self { held, log: Log::new(remembered, inbox), taken_over }
     }
 }
 
 impl Held {
+    fn new(inner: &Inner, key: &ConversationKey, guard: OwnedMutexGuard<Option<Remembered>>) -> Self {
+        Self {
+            journal: inner.journal.clone(),
+            recent: inner.recent.clone(),
+            key: key.clone(),
+            worker: inner.worker.clone(),
+            guard: Some(guard),
+        }
+    }
+
     /// Runs work on the conversation while its claim is renewed. After an error, or if it is dropped, the claim is released
     /// and what this process knew of the conversation is forgotten.
     pub(crate) async fn run<T>(

@@ -1,6 +1,8 @@
 //! The store that forgets when the process ends: the library's default, and the quickest for tests.
 
+mod branch;
 mod budget;
+mod work;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,21 +10,24 @@ use std::time::{Duration, Instant};
 
 use adjutant_core::conversation::Status;
 use adjutant_core::port::{
-    Begin, Begun, ConversationFilter, ConversationStore, ConversationSummary, Cursor, Deleted, Finished,
-    Journal, Known, Loaded, LogStore, Newer, StoreError, TaskStore,
+    AcceptedInput, Alternatives, Begin, Begun, Branched, Branching, ConversationFilter, ConversationStore,
+    ConversationSummary, Cursor, Deleted, Finished, Journal, Known, Loaded, LogStore, Newer, StoreError,
+    Take, Taken, TaskStore, Turns,
 };
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, IdempotencyKey, Input, InputBody,
-    InputId, LogContent, Recorded, Task, TaskChange, TaskChanged, TaskFilter, TaskId, ToolInvocationRecord,
-    TurnId, UserId, port, title,
+    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input,
+    InputBody, InputId, LogContent, Recorded, StepId, Task, TaskChange, TaskChanged, TaskFilter, TaskId,
+    ToolInvocationRecord, TurnId, UserId, port, title,
 };
 use jiff::Timestamp;
 
 use crate::agent::system_time;
 
-/// How many conversations are kept. The longest untouched one without work to do makes room; whoever holds its
-/// [`crate::RunContext`] still has its history.
+/// Number of conversations that are kept. Those that were left alone longest and have no work to do make room; whoever holds
+/// the [`crate::RunContext`] of one still has its history.
 const CONVERSATIONS_MAX: usize = 1024;
+/// Number of conversations that make room at once, so that it is long until the next time.
+const FORGOTTEN_AT_ONCE: usize = 64;
 
 /// Tasks, conversations, journal and logs in memory.
 #[derive(Debug, Default)]
@@ -53,16 +58,19 @@ struct Conversation {
     untaken_from: usize,
     events: Vec<Recorded>,
     /// Kind and step of every event that has one: each is recorded once.
-    steps: HashSet<(&'static str, String)>,
+    steps: HashSet<(&'static str, StepId)>,
     status: Status,
     decisions: Vec<DecisionRecord>,
     invocations: Vec<ToolInvocationRecord>,
+    /// The place at which it branches off another; the events up to there are the other's.
+    origin: Option<branch::Origin>,
 }
 
 #[derive(Debug)]
 struct Accepted {
     input: Input,
-    taken: bool,
+    /// The place of the event that took it.
+    taken_at: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -101,11 +109,12 @@ impl Conversation {
             status: Status::default(),
             decisions: Vec::new(),
             invocations: Vec::new(),
+            origin: None,
         }
     }
 
     fn summary(&self, key: &ConversationKey) -> ConversationSummary {
-        let last = self.events.last();
+        let last = self.events.last().filter(|last| last.seq > self.from_seq());
         ConversationSummary {
             id: key.conversation,
             title: self.title.clone(),
@@ -115,12 +124,13 @@ impl Conversation {
             last_activity: last.map_or(self.updated_at, |last| last.at.max(self.updated_at)),
             turns: self.status.turns,
             ended: self.status.session_ended && last.is_some_and(|last| last.at >= self.updated_at),
+            branched_from: self.origin.map(branch::Origin::point),
         }
     }
 
     fn waiting_inputs(&self) -> impl Iterator<Item = &Input> {
         let inputs = self.inputs.get(self.untaken_from..).unwrap_or_default();
-        inputs.iter().filter(|accepted| !accepted.taken).map(|accepted| &accepted.input)
+        inputs.iter().filter(|accepted| accepted.taken_at.is_none()).map(|accepted| &accepted.input)
     }
 
     fn inbox(&self) -> Vec<Input> {
@@ -160,7 +170,7 @@ impl Conversation {
         }
         let after = self.events.last().map_or(0, |recorded| recorded.seq);
         self.accepted.insert(input.id.clone(), self.inputs.len());
-        self.inputs.push(Accepted { input: Input { after, ..input.clone() }, taken: false });
+        self.inputs.push(Accepted { input: Input { after, ..input.clone() }, taken_at: None });
         self.updated_at = self.updated_at.max(input.at);
         self.touched = touched;
         Ok(())
@@ -185,7 +195,7 @@ impl Conversation {
         log: LogContent,
     ) -> Result<(), StoreError> {
         let free = self.events.last().map_or(1, |recorded| recorded.seq + 1);
-        let mut steps: Vec<(&'static str, String)> = Vec::new();
+        let mut steps: Vec<(&'static str, StepId)> = Vec::new();
         for (seq, recorded) in (free..).zip(events) {
             let step = recorded.event.step().map(|step| (recorded.event.kind(), step));
             if recorded.seq != seq
@@ -206,9 +216,9 @@ impl Conversation {
         let Recorded { seq, at, event } = recorded;
         if let Some(input) = event.takes_input() {
             if let Some(accepted) = self.accepted.get(input).and_then(|at| self.inputs.get_mut(*at)) {
-                accepted.taken = true;
+                accepted.taken_at = Some(*seq);
             }
-            while self.inputs.get(self.untaken_from).is_some_and(|first| first.taken) {
+            while self.inputs.get(self.untaken_from).is_some_and(|first| first.taken_at.is_some()) {
                 self.untaken_from += 1;
             }
         }
@@ -220,6 +230,21 @@ impl Conversation {
         }
         self.invocations.extend(ToolInvocationRecord::of(*at, event, log));
         self.events.push(recorded.clone());
+    }
+
+    /// Returns the last turns before a place.
+    fn turns(&self, before: Option<u64>, turns: u32) -> Turns {
+        let end = before.map(|before| usize::try_from(before.saturating_sub(1)).unwrap_or(usize::MAX));
+        let earlier = self.events.get(..end.unwrap_or(usize::MAX)).unwrap_or(&self.events);
+        let begins = |(_, recorded): &(usize, &Recorded)| matches!(recorded.event, Event::TurnStarted { .. });
+        let nth = usize::try_from(turns).unwrap_or(usize::MAX).saturating_sub(1);
+        let from = earlier.iter().enumerate().rev().filter(begins).nth(nth).map_or(0, |(at, _)| at);
+        Turns {
+            created_at: self.created_at,
+            after: from as u64,
+            events: earlier.get(from..).unwrap_or_default().to_vec(),
+            inbox: self.inbox(),
+        }
     }
 
     /// Returns what is newer than what a worker knows.
@@ -263,16 +288,17 @@ impl State {
         if self.conversations.len() < CONVERSATIONS_MAX {
             return;
         }
-        let oldest = self
+        let mut idle: Vec<(u64, ConversationKey)> = self
             .conversations
             .iter()
             .filter(|(_, conversation)| {
                 conversation.is_settled() && !conversation.is_parked() && !conversation.is_claimed()
             })
-            .min_by_key(|(_, conversation)| conversation.touched)
-            .map(|(key, _)| key.clone());
-        if let Some(key) = oldest {
-            self.conversations.remove(&key);
+            .map(|(key, conversation)| (conversation.touched, key.clone()))
+            .collect();
+        idle.sort_unstable_by_key(|(touched, _)| *touched);
+        for (_, key) in idle.into_iter().take(FORGOTTEN_AT_ONCE) {
+            self.remove(&key);
         }
     }
 }
@@ -319,6 +345,29 @@ impl Journal for InMemory {
         known: Option<Known>,
     ) -> BoxFuture<'a, Result<Option<Newer>, StoreError>> {
         ready(Ok(self.state().conversations.get(key).map(|conversation| conversation.newer(known))))
+    }
+
+    fn load_turns<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        before: Option<u64>,
+        turns: u32,
+    ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
+        let state = self.state();
+        ready(Ok(state.conversations.get(key).map(|conversation| conversation.turns(before, turns))))
+    }
+
+    fn find_input<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        id: &'a InputId,
+    ) -> BoxFuture<'a, Result<Option<AcceptedInput>, StoreError>> {
+        let state = self.state();
+        let accepted = state.conversations.get(key).and_then(|conversation| {
+            let at = conversation.accepted.get(id)?;
+            conversation.inputs.get(*at)
+        });
+        ready(Ok(accepted.map(|Accepted { taken_at, .. }| AcceptedInput { taken_at: *taken_at })))
     }
 
     fn begin<'a>(
@@ -437,6 +486,10 @@ impl Journal for InMemory {
         ready(Ok(()))
     }
 
+    fn take<'a>(&'a self, take: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>> {
+        ready(Ok(self.state().take(take)))
+    }
+
     fn unsettled<'a>(
         &'a self,
         agent: &'a AgentName,
@@ -461,14 +514,13 @@ impl Journal for InMemory {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         let state = self.state();
-        let is_over = |conversation: &Conversation| {
-            conversation.status.waiting.iter().any(|call| call.expires_at <= now)
-        };
         let mut over: Vec<(&ConversationKey, &Conversation)> = state
             .conversations
             .iter()
             .filter(|(key, conversation)| {
-                is_of(key, agent, user) && !conversation.is_claimed() && is_over(conversation)
+                is_of(key, agent, user)
+                    && !conversation.is_claimed()
+                    && work::is_over(&conversation.status, now)
             })
             .collect();
         over.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));
@@ -637,7 +689,7 @@ impl ConversationStore for InMemory {
         if state.conversations.get(key).is_some_and(Conversation::is_claimed) {
             return ready(Ok(Deleted::Running));
         }
-        if state.conversations.remove(key).is_none() {
+        if state.remove(key).is_none() {
             return ready(Ok(Deleted::NoSuchConversation));
         }
         // What its calls changed once begins with its id; it cannot be repeated any more.
@@ -646,6 +698,17 @@ impl ConversationStore for InMemory {
             tasks.applied.retain(|key, _| !key.as_str().starts_with(&prefix));
         }
         ready(Ok(Deleted::Yes))
+    }
+
+    fn branch<'a>(&'a self, branching: Branching<'a>) -> BoxFuture<'a, Result<Branched, StoreError>> {
+        ready(self.state().branch(branching))
+    }
+
+    fn alternatives<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Vec<Alternatives>, StoreError>> {
+        ready(Ok(self.state().alternatives(key)))
     }
 }
 

@@ -6,6 +6,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent; // what a developer runs
+mod branch; // another way to go on
 mod builder; // and builds
 mod call; // a tool without a model
 mod compact; // old turns in few words
@@ -24,10 +25,12 @@ mod prices; // what a model call costs
 mod recent; // the conversations that were worked on last
 mod run; // the driver
 mod steps;
+mod sweep; // what nobody works on
 mod warning; // what an operator should know
 mod window; // how full it is
 
-pub use agent::{Agent, Swept};
+pub use agent::Agent;
+pub use branch::{Branch, BranchError};
 pub use builder::AgentBuilder;
 pub use call::CallOutcome;
 pub use compact::Compaction;
@@ -38,5 +41,6 @@ pub use event::{RunEvent, RunStream};
 pub use fresh::{FreshInstruction, TurnInstruction};
 pub use in_memory::InMemory;
 pub use prices::Prices;
+pub use sweep::Swept;
 pub use warning::Warning;
 pub use window::{ContextUse, Counting};

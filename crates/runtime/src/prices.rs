@@ -1,5 +1,6 @@
 //! What models cost: a dated table that can be overridden. What is not in it is unknown, never free.
 
+use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use adjutant_core::{Cost, ModelId, Usage};
@@ -29,10 +30,31 @@ const BUILTIN: &str = include_str!("prices.json");
 /// note = "an alias of ..."           # optional: why the row is there
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "Rows")]
 pub struct Prices {
+    prices: Vec<Price>,
+    /// The places of each provider's rows, in order.
+    of_provider: HashMap<String, Vec<usize>>,
+}
+
+/// The table as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rows {
     #[serde(default)]
     prices: Vec<Price>,
+}
+
+impl From<Rows> for Prices {
+    fn from(Rows { prices }: Rows) -> Self {
+        let mut of_provider: HashMap<String, Vec<usize>> = HashMap::new();
+        for (at, price) in prices.iter().enumerate() {
+            for provider in &price.providers {
+                of_provider.entry(provider.clone()).or_default().push(at);
+            }
+        }
+        Self { prices, of_provider }
+    }
 }
 
 /// What calls of some models cost.
@@ -75,7 +97,7 @@ impl Prices {
     /// The same, and before them `others`: where those say something, it holds.
     #[must_use]
     pub fn overridden_by(self, others: Self) -> Self {
-        Self { prices: others.prices.into_iter().chain(self.prices).collect() }
+        Rows { prices: others.prices.into_iter().chain(self.prices).collect() }.into()
     }
 
     /// What a call of a model costs on a day. `None`: it is not known, because the model, or a kind of token that was used,
@@ -83,8 +105,9 @@ impl Prices {
     #[must_use]
     pub fn cost(&self, model: &ModelId, usage: &Usage, on: Date) -> Option<Cost> {
         let (input, output) = (usage.input_tokens?, usage.output_tokens?);
-        let price = self.prices.iter().find(|price| {
-            price.is_for(model)
+        let rows = self.of_provider.get(model.provider.as_str())?;
+        let price = rows.iter().filter_map(|at| self.prices.get(*at)).find(|price| {
+            price.is_for(&model.name)
                 && price.input_tokens_max.is_none_or(|max| input <= max)
                 && price.until.is_none_or(|until| on <= until)
         })?;
@@ -113,9 +136,8 @@ fn part(tokens: u64, price: Option<UsdPerMillion>) -> Option<f64> {
 }
 
 impl Price {
-    fn is_for(&self, model: &ModelId) -> bool {
-        self.providers.iter().any(|provider| provider == model.provider.as_str())
-            && self.models.iter().any(|pattern| matches(pattern, &model.name))
+    fn is_for(&self, model: &str) -> bool {
+        self.models.iter().any(|pattern| matches(pattern, model))
     }
 }
 
@@ -244,9 +266,12 @@ mod tests {
                 row.as_of.is_some() && row.source.as_ref().is_some_and(|url| url.starts_with("https://"))
             );
             for name in &row.models {
-                let model = model(&row.providers[0], &name.replace('*', "026-01-01"));
+                let model = name.replace('*', "026-01-01");
                 let hidden = rows[..at].iter().any(|other| {
-                    other.is_for(&model) && other.input_tokens_max.is_none() && other.until.is_none()
+                    other.providers.contains(&row.providers[0])
+                        && other.is_for(&model)
+                        && other.input_tokens_max.is_none()
+                        && other.until.is_none()
                 });
                 assert!(!hidden, "{name} is priced before");
             }

@@ -12,7 +12,8 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 /// The state of a conversation, as this process last saw it.
 #[derive(Debug)]
 pub(crate) struct Remembered {
-    pub(crate) conversation: Conversation,
+    /// On the heap: it is large, and handed on from step to step.
+    pub(crate) conversation: Box<Conversation>,
     created_at: Timestamp,
 }
 
@@ -30,7 +31,7 @@ impl Remembered {
                 && known.conversation.messages_max() == messages_max
         });
         let mut conversation =
-            known.map_or_else(|| Conversation::new(messages_max), |known| known.conversation);
+            known.map_or_else(|| Box::new(Conversation::new(messages_max)), |known| known.conversation);
         conversation.extend(events);
         (Self { conversation, created_at }, inbox)
     }
@@ -56,6 +57,8 @@ struct State {
     slots: HashMap<ConversationKey, Entry>,
     bytes: usize,
     uses: u64,
+    /// The use at which a place was removed last.
+    removed: u64,
 }
 
 #[derive(Debug)]
@@ -72,16 +75,26 @@ impl Recent {
 
     /// Returns the place of a conversation.
     pub(crate) fn slot(&self, key: &ConversationKey) -> Arc<Slot> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).slot(key)
+    }
+
+    /// Returns a mark in the course of time, for [`Recent::unused_since`].
+    pub(crate) fn mark(&self) -> u64 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).uses
+    }
+
+    /// Locks the place of a conversation, if nobody in this process has used it since the mark: a claim that was made since is as it
+    /// was made.
+    pub(crate) fn unused_since(
+        &self,
+        key: &ConversationKey,
+        mark: u64,
+    ) -> Option<OwnedMutexGuard<Option<Remembered>>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.uses += 1;
-        let used = state.uses;
-        if let Some(entry) = state.slots.get_mut(key) {
-            entry.used = used;
-            return entry.slot.clone();
+        if state.removed > mark || state.slots.get(key).is_some_and(|entry| entry.used > mark) {
+            return None;
         }
-        let slot = Arc::new(Slot::default());
-        state.slots.insert(key.clone(), Entry { slot: slot.clone(), used, bytes: 0 });
-        slot
+        state.slot(key).try_lock_owned().ok()
     }
 
     /// Keeps a state for the next turn and unlocks its place. `None`: nothing is known of the conversation any more. Once all of them take too much
@@ -99,13 +112,16 @@ impl Recent {
         let bytes = remembered.as_ref().map(|remembered| remembered.conversation.weight());
         *guard = remembered;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { slots, bytes: all, .. } = &mut *state;
+        state.uses += 1;
+        let State { slots, bytes: all, uses, removed } = &mut *state;
         if let Some(entry) = slots.get_mut(key) {
             *all = *all - entry.bytes + bytes.unwrap_or(0);
             entry.bytes = bytes.unwrap_or(0);
+            entry.used = *uses;
             // The map and the guard hold it, and nobody waits for it.
             if bytes.is_none() && Arc::strong_count(&entry.slot) <= 2 {
                 slots.remove(key);
+                *removed = *uses;
             }
         }
         drop(guard);
@@ -116,6 +132,18 @@ impl Recent {
 }
 
 impl State {
+    fn slot(&mut self, key: &ConversationKey) -> Arc<Slot> {
+        self.uses += 1;
+        let used = self.uses;
+        if let Some(entry) = self.slots.get_mut(key) {
+            entry.used = used;
+            return entry.slot.clone();
+        }
+        let slot = Arc::new(Slot::default());
+        self.slots.insert(key.clone(), Entry { slot: slot.clone(), used, bytes: 0 });
+        slot
+    }
+
     /// Forgets those that were used longest ago until a quarter of the room is free, so that it is long until the next time.
     fn make_room(&mut self, bytes_max: usize) {
         let mut idle: Vec<(u64, ConversationKey)> = self
@@ -130,6 +158,7 @@ impl State {
                 break;
             }
             if let Some(entry) = self.slots.remove(&key) {
+                self.removed = self.uses;
                 self.bytes -= entry.bytes;
             }
         }
@@ -174,6 +203,27 @@ mod tests {
         assert_eq!(another.known().seq, 1, "it was deleted and begun again");
         let (wider, _) = Remembered::with(Some(another), newer(0, 2), None);
         assert_eq!(wider.conversation.messages_max(), None);
+    }
+
+    #[test]
+    fn a_place_that_was_used_since_a_mark_is_told() {
+        let recent = Recent::new(10_000);
+        let put = |guard, known: bool| {
+            let remembered = known.then(|| Remembered::with(None, newer(0, 1), None).0);
+            recent.put_back(&key(1), guard, remembered);
+        };
+        put(recent.slot(&key(1)).try_lock_owned().unwrap(), true);
+        let mark = recent.mark();
+        put(recent.unused_since(&key(1), mark).unwrap(), true);
+        assert!(recent.unused_since(&key(1), mark).is_none(), "by the line before");
+        // One that asked before the mark, and has it only now.
+        let slot = recent.slot(&key(1));
+        let mark = recent.mark();
+        let guard = slot.try_lock_owned().unwrap();
+        assert!(recent.unused_since(&key(1), mark).is_none(), "it is in use");
+        put(guard, false);
+        assert!(recent.unused_since(&key(1), mark).is_none(), "it is not known any more");
+        assert!(recent.unused_since(&key(1), recent.mark()).is_some());
     }
 
     #[test]

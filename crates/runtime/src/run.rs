@@ -32,14 +32,27 @@ pub(crate) async fn advance<T>(
     (emitter, cancelled): (&Emitter, &CancellationToken),
     read: impl FnOnce(&Conversation) -> T,
 ) -> Result<Option<T>, RunError> {
-    let Some(Opened { held, log, taken_over }) = open(inner, key, arrival).await? else { return Ok(None) };
+    let Some(opened) = open(inner, key, arrival).await? else { return Ok(None) };
+    let first = arrival.and_then(|arrival| arrival.first);
+    go_on(inner, key, opened, first, (emitter, cancelled), read).await.map(Some)
+}
+
+/// Runs a conversation that is held until nothing is left to do or it waits for a human. `first`: what is recorded if nothing has
+/// happened in it yet. Returns what `read` makes of the state it ended in.
+pub(crate) async fn go_on<T>(
+    inner: &Inner,
+    key: &ConversationKey,
+    Opened { held, log, taken_over }: Opened,
+    first: Option<&Event>,
+    (emitter, cancelled): (&Emitter, &CancellationToken),
+    read: impl FnOnce(&Conversation) -> T,
+) -> Result<T, RunError> {
     // On the heap, once a turn: everything a turn awaits is in it.
     let work = Box::pin(async {
-        let first = arrival.and_then(|arrival| arrival.first);
         let log = settle(inner, key, log, (first, taken_over), (emitter, cancelled)).await?;
         Ok((read(log.conversation()), log))
     });
-    held.run(work).await.map(Some)
+    held.run(work).await
 }
 
 /// Does what there is to do. `first`: what is recorded if nothing has happened in the conversation yet. `taken_over`: whoever
@@ -192,7 +205,7 @@ async fn drive(
     let asks_model = call.is_none();
     let (instruction, notices) =
         if asks_model { inner.instruction_for(&key.user).await } else { Default::default() };
-    let mut turn = Turn::new(TurnSetup {
+    let turn = Turn::new(TurnSetup {
         turn: id,
         model: model.clone(),
         recalled: past_of(inner, key, log.conversation(), limits).await?,
@@ -200,6 +213,7 @@ async fn drive(
         output: output_schema.as_ref().map(|schema| compiled(inner, schema)).transpose()?,
         ..setup(inner, limits, instruction, (message.clone(), *message_chars))
     })?;
+    let mut turn = Box::new(turn);
     if asks_model && !limits.words_only {
         notices.into_iter().for_each(|notice| turn.add_notice(notice));
     }
@@ -212,7 +226,7 @@ async fn drive(
     if let Some(input) = stop {
         steps.stop(input);
     }
-    emitter.emit(RunEvent::TurnStarted { turn: id, input, model: inner.model.id().clone() }).await;
+    emitter.emit(|| RunEvent::TurnStarted { turn: id, input, model: inner.model.id().clone() }).await;
     tokio::select! {
         result = follow(&steps, turn) => result?,
         never = steps.watch() => match never {},
@@ -237,7 +251,7 @@ async fn past_of(
 }
 
 /// Does what the turn asks for until it ends or waits.
-async fn follow(steps: &Steps<'_>, mut turn: Turn) -> Result<(), RunError> {
+async fn follow(steps: &Steps<'_>, mut turn: Box<Turn>) -> Result<(), RunError> {
     let mut action = turn.start()?;
     loop {
         action = match action {
@@ -250,11 +264,14 @@ async fn follow(steps: &Steps<'_>, mut turn: Turn) -> Result<(), RunError> {
                 Step::Done(ends) => turn.on_call_ends(ends)?,
                 Step::Stopped(reason, ends) => turn.stop(reason, ends),
             },
-            Action::AskUser { pending, content } => match steps.answers(&turn, &pending, content).await? {
-                Answered::Ends(ends) => turn.on_call_ends(ends)?,
-                Answered::Stopped(reason, ends) => turn.stop(reason, ends),
-                Answered::Parked => return Ok(()),
-            },
+            // On the heap, as everything that few turns come to.
+            Action::AskUser { pending, content } => {
+                match Box::pin(steps.answers(&turn, &pending, content)).await? {
+                    Answered::Ends(ends) => turn.on_call_ends(ends)?,
+                    Answered::Stopped(reason, ends) => turn.stop(reason, ends),
+                    Answered::Parked => return Ok(()),
+                }
+            }
             Action::Finish(end) => return steps.finish(*end).await,
         }
     }

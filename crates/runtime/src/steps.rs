@@ -124,7 +124,7 @@ impl<'a> Steps<'a> {
         let request = if summarised { turn.request() } else { request };
         let mut prepared = self.prepare(turn, request).await;
         if !summarised && let Some(plan) = self.wants_summary(turn, &prepared).await {
-            if let Some(reason) = self.summarise(turn, number, &plan, &prepared).await? {
+            if let Some(reason) = Box::pin(self.summarise(turn, number, &plan, &prepared)).await? {
                 return Ok(Step::Stopped(reason, Vec::new()));
             }
             prepared = self.prepare(turn, turn.request()).await;
@@ -132,13 +132,13 @@ impl<'a> Steps<'a> {
         let Prepared { native, references, fitted, .. } = prepared;
         let Fitted { mut request, notices, counted, .. } = match fitted {
             Ok(fitted) => fitted,
-            Err(error) => return self.too_long(number, &error).await.map(Step::Done),
+            Err(error) => return Box::pin(self.too_long(number, &error)).await.map(Step::Done),
         };
         let set_aside = match self.set_aside_for_model(&request, number, self.time_left()).await? {
             Ok(set_aside) => set_aside,
             Err(exceeded) => return Ok(Step::Stopped(StopReason::Budget(exceeded), Vec::new())),
         };
-        self.emitter.emit(RunEvent::ModelStarted { number }).await;
+        self.emitter.emit(|| RunEvent::ModelStarted { number }).await;
         boundary("before the model is asked");
         let began = Instant::now();
         request.time_left = self.time_left();
@@ -181,7 +181,7 @@ impl<'a> Steps<'a> {
         .await;
         notices.into_iter().for_each(|notice| turn.add_notice(notice));
         if let Ok(reply) = &reply {
-            self.emitter.emit(RunEvent::ModelFinished { number, usage: reply.usage }).await;
+            self.emitter.emit(|| RunEvent::ModelFinished { number, usage: reply.usage }).await;
         }
         Ok(Step::Done(Replied::Sent(reply)))
     }
@@ -308,7 +308,7 @@ impl<'a> Steps<'a> {
     pub(crate) async fn finish(&self, end: TurnEnd) -> Result<(), RunError> {
         let input = self.stopped_by.get().filter(|_| end.outcome == OutcomeCategory::Cancelled).cloned();
         for notice in &end.notices {
-            self.emitter.emit(RunEvent::Noticed(notice.clone())).await;
+            self.emitter.emit(|| RunEvent::Noticed(notice.clone())).await;
         }
         let finished = Event::TurnFinished { turn: self.turn, input, end };
         self.log.lock().await.finish(self.inner, self.key, Some(finished)).await?;
@@ -326,12 +326,12 @@ impl<'a> Steps<'a> {
         while let Some(delta) = stream.next().await {
             match delta? {
                 Delta::Finished(reply) => return Ok(reply),
-                Delta::Reading(progress) => self.emitter.emit(RunEvent::Reading(progress)).await,
-                Delta::Text(text) if show => self.emitter.emit(RunEvent::Text(text)).await,
-                Delta::Thinking(text) if show => self.emitter.emit(RunEvent::Thinking(text)).await,
+                Delta::Reading(progress) => self.emitter.emit(|| RunEvent::Reading(progress)).await,
+                Delta::Text(text) if show => self.emitter.emit(|| RunEvent::Text(text)).await,
+                Delta::Thinking(text) if show => self.emitter.emit(|| RunEvent::Thinking(text)).await,
                 Delta::Retrying { attempt, wait, reason } => {
                     *attempts = attempt + 1;
-                    self.emitter.emit(RunEvent::Retrying { attempt, wait, reason }).await;
+                    self.emitter.emit(|| RunEvent::Retrying { attempt, wait, reason }).await;
                 }
                 _ => {}
             }
@@ -388,7 +388,8 @@ impl<'a> Steps<'a> {
                 GateVerdict::Confirm { pending } => CallEnd::Waiting(pending),
                 GateVerdict::Ask { question } => CallEnd::Asked { question },
                 GateVerdict::Refuse { refusal, message } => {
-                    let event = RunEvent::ToolRefused { tool: call.name.clone(), message: message.clone() };
+                    let event =
+                        || RunEvent::ToolRefused { tool: call.name.clone(), message: message.clone() };
                     self.emitter.emit(event).await;
                     CallEnd::Refused { refusal, message }
                 }

@@ -49,8 +49,8 @@ async fn healthz() -> Json<Health> {
     (status = 503, description = "It cannot, and says why.", body = Readiness),
 ))]
 async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
-    if app.stopping.is_cancelled() {
-        return not("stopping", vec!["it finishes what runs, and takes nothing new"]);
+    if app.draining.is_cancelled() {
+        return not("stopping", vec!["it is about to end: send nothing new"]);
     }
     // Where the store is and what exactly is wrong with it is in the log, not for everybody.
     let mut reasons = Vec::new();

@@ -6,6 +6,7 @@
 
 mod agui; // AG-UI: what a turn is on its wire
 mod auth; // who asks
+mod branches; // other ways to go on in a conversation
 mod chat; // a message in, a turn's response out
 mod decisions; // what was decided, and why
 mod door; // who is let in, and for how long

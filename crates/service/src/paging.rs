@@ -41,6 +41,32 @@ pub(crate) fn cursor(text: Option<&str>) -> Result<Option<Cursor>, Problem> {
     text.map(read).transpose()
 }
 
+/// A place in a conversation before which a client wants to read on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before(u64);
+
+impl Before {
+    /// Reads what an answer gave as its `next_cursor`.
+    pub(crate) fn read(text: &str) -> Result<Self, Problem> {
+        let place = text.strip_prefix('e').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        let place = place.and_then(|digits| digits.parse().ok()).filter(|place| *place > 0);
+        place.map(Self).ok_or_else(|| {
+            Problem::malformed(&format!(
+                "before: {text:?} is no cursor; use the one an answer gave, as it is"
+            ))
+        })
+    }
+
+    /// Writes a place as a client is told it.
+    pub(crate) fn written(place: u64) -> String {
+        format!("e{place}")
+    }
+
+    pub(crate) fn place(self) -> u64 {
+        self.0
+    }
+}
+
 /// A page of entries of which one more than fits was asked for, and where the next page goes on, if there is one.
 pub(crate) fn split<T>(
     mut entries: Vec<T>,

@@ -221,6 +221,19 @@ impl Problem {
         }
     }
 
+    /// The service ends, and takes nothing new.
+    pub(crate) fn stopping() -> Self {
+        Self {
+            retry_after: Some(1),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unavailable",
+                "The service is stopping",
+                "the service is about to end, and nothing was done; ask again, and its successor or another replica answers",
+            )
+        }
+    }
+
     pub(crate) fn too_large() -> Self {
         Self::new(
             StatusCode::PAYLOAD_TOO_LARGE,

@@ -23,8 +23,8 @@ use crate::auth::session;
 use crate::problem::Problem;
 use crate::serve::Shared;
 use crate::{
-    chat, decisions, door, guard, health, mcp, me, metrics, observe, openai, openapi, page, pending, problem,
-    runs, tasks, threads, tools,
+    branches, chat, decisions, door, guard, health, mcp, me, metrics, observe, openai, openapi, page,
+    pending, problem, runs, tasks, threads, tools,
 };
 
 /// A request's body, in bytes. Source: `DESIGN.md` 4.
@@ -60,6 +60,7 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(mcp::routes())
         .merge(pending::routes())
         .merge(threads::routes())
+        .merge(branches::routes())
         .merge(tasks::routes())
         .merge(tools::routes())
         .merge(decisions::routes())

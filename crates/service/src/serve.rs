@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::Auth;
-use crate::door::{self, ConnectionLimits, Guests};
+use crate::door::{self, ConnectionLimits, Ending, Guests};
 use crate::events::{self, Events, Unread};
 use crate::limits::{Limits, RunningTurn, UserLimits};
 use crate::mcp::Mcp;
@@ -25,7 +25,7 @@ use crate::runs::Runs;
 
 /// How often the service looks for work that a replica which is gone left behind.
 const SWEEP: Duration = Duration::from_secs(5);
-/// How long what runs may take to end when the service is stopped.
+/// How long what runs may take to end when the service takes nothing new any more.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long the service is not ready after a write failed for want of space. Then it is tried again by whoever asks next: it
@@ -206,7 +206,9 @@ pub(crate) struct App {
     pub(crate) agent: Agent,
     pub(crate) auth: Auth,
     pub(crate) hosts: Vec<String>,
-    /// Fires when the service is to end.
+    /// Fires when the service is about to stop: it is not ready any more, and still answers.
+    pub(crate) draining: CancellationToken,
+    /// Fires when the service takes nothing new any more.
     pub(crate) stopping: CancellationToken,
     /// The turns that run, whether anybody waits for them or not.
     pub(crate) turns: TaskTracker,
@@ -242,8 +244,11 @@ impl App {
     /// Lets a user have one more turn, until what it gives is dropped. Every route that starts a turn asks this first.
     ///
     /// # Errors
-    /// [`Problem`] 429 `limit_reached`: as many as are allowed run already.
+    /// [`Problem`] 429 `limit_reached`: as many as are allowed run already; 503 `unavailable`: the service stops.
     pub(crate) fn begin_turn(&self, user: &UserId) -> Result<RunningTurn, Problem> {
+        if self.stopping.is_cancelled() {
+            return Err(Problem::stopping());
+        }
         self.limits.turn(user, &self.metrics)
     }
 
@@ -319,6 +324,7 @@ impl Service {
             agent,
             auth: config.auth,
             hosts: config.hosts,
+            draining: CancellationToken::new(),
             stopping,
             turns,
             mcp,
@@ -376,6 +382,13 @@ impl Service {
         self.metrics.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
+    /// Returns what is fired some time before [`Service::run`] is told to stop, so that a load balancer notices: from then on
+    /// `/readyz` answers 503, connections are closed with their next answer, and everything is answered all the same.
+    #[must_use]
+    pub fn draining(&self) -> CancellationToken {
+        self.state.draining.clone()
+    }
+
     /// Answers until `stop` fires; then it takes nothing new and lets what runs end, for half a minute at most. What does
     /// not end by then is in the journal, and goes on with the next start or on another replica. `report` hears what
     /// happens.
@@ -393,7 +406,7 @@ impl Service {
             self.listener,
             router(state.clone()),
             state.guests.clone(),
-            stop.clone(),
+            Ending { draining: state.draining.clone(), stopping: stop.clone() },
             move |no_room| told.tell_refused(no_room.words()),
         );
         let sweeping = state.turns.spawn(sweep(state.clone()));
@@ -401,7 +414,8 @@ impl Service {
             let router = router::figures(state.clone());
             // Bounded by themselves: whoever fills the one door finds the other open.
             let guests = Guests::new(state.connections.of_figures(), Vec::new(), state.metrics.clone());
-            tokio::spawn(door::serve(listener, router, guests, stop.clone(), |_| {}))
+            let ending = Ending { draining: state.draining.clone(), stopping: stop.clone() };
+            tokio::spawn(door::serve(listener, router, guests, ending, |_| {}))
         });
         let working = async {
             let served = serving.await.map_err(|error| ServeError::Serve(error.to_string()));
@@ -412,6 +426,7 @@ impl Service {
         };
         let out_of_patience = async {
             stop.cancelled().await;
+            state.draining.cancel();
             state.stopping.cancel();
             tokio::time::sleep(PATIENCE).await;
         };
@@ -438,8 +453,8 @@ async fn sweep(state: Shared) {
     let report = |error: &RunError| state.tell(error.clone());
     // What cannot go on is tried again and again, and told once.
     let mut told = HashMap::new();
-    while !state.stopping.is_cancelled() {
-        match state.agent.sweep(None, &state.stopping).await {
+    while !state.draining.is_cancelled() {
+        match state.agent.sweep(None, &state.draining).await {
             Ok(swept) => {
                 swept.responses.iter().for_each(|response| state.metrics.turn_ended(response));
                 for (key, turn) in swept.given_up {
@@ -462,7 +477,7 @@ async fn sweep(state: Shared) {
         state.metrics.keep_up();
         tokio::select! {
             () = tokio::time::sleep(SWEEP) => {}
-            () = state.stopping.cancelled() => {}
+            () = state.draining.cancelled() => {}
         }
     }
 }

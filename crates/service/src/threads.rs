@@ -3,7 +3,7 @@
 use adjutant_core::port::{ConversationFilter, ConversationSummary, Deleted, StoreError};
 use adjutant_core::{
     Arguments, CallId, ConversationKey, Role, TITLE_CHARS_MAX, ToolResult, TranscriptMessage, TurnId, UserId,
-    conversation, given_title, transcript,
+    conversation, given_title, transcript_page,
 };
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
@@ -15,11 +15,12 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::agui::Transcript;
 use crate::auth::User;
 use crate::chat::conversation_of;
 use crate::length::search_words;
 use crate::object::Object;
-use crate::paging::{Limit, cursor, split};
+use crate::paging::{Before, Limit, cursor, split};
 use crate::problem::Problem;
 use crate::serve::Shared;
 use crate::wire::Pending;
@@ -53,6 +54,9 @@ struct Thread {
     updated_at: Timestamp,
     /// Something in it waits for an answer.
     pending: bool,
+    /// The conversation that it is a branch of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branched_from: Option<String>,
 }
 
 /// A page of the list.
@@ -75,13 +79,31 @@ struct ThreadDetail {
     pending: Vec<Pending>,
 }
 
-/// What was said in a conversation.
+/// Which messages of a conversation to read.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct MessagesQuery {
+    /// At most so many, in whole turns: a last turn of more messages comes whole, alone.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
+    limit: Option<Limit>,
+    /// Go on with what was said before the last page: its `next_cursor`. Unless it is given, the newest messages are read.
+    before: Option<String>,
+}
+
+/// Some of what was said in a conversation, in whole turns.
 #[derive(Debug, Serialize, ToSchema)]
 struct ThreadMessages {
     /// Oldest first.
     messages: Vec<Message>,
-    /// What waits for an answer.
+    /// Where the messages before these are, for `before`. It stays good while the conversation goes on. `null`: there are none.
+    next_cursor: Option<String>,
+    /// What waits for an answer. Only with the newest messages.
     pending: Vec<Pending>,
+    /// The id that the last message has in AG-UI. A client that sends it in the `messages` of its next run is not sent again
+    /// what it has read here. Only with the newest messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_message_id: Option<String>,
 }
 
 /// One message: words, calls, or the result of a call.
@@ -159,6 +181,7 @@ impl Thread {
             created_at: summary.created_at,
             updated_at: summary.updated_at,
             pending: summary.pending,
+            branched_from: summary.branched_from.map(|point| point.conversation.to_string()),
         }
     }
 }
@@ -204,13 +227,14 @@ async fn one(
     let failed = |error: StoreError| Problem::store(&error);
     let found = app.agent.conversations().summary(&key).await.map_err(failed)?;
     let summary = found.ok_or_else(unknown)?;
-    let context = app.agent.context(&key).await.map_err(|error| Problem::run(&error.into()))?;
+    let last = app.agent.journal().load_turns(&key, None, 1).await.map_err(failed)?;
+    let pending = conversation::pending(&last.map(|last| last.events).unwrap_or_default());
     Ok(Json(ThreadDetail {
         thread_id: summary.id.to_string(),
         title: summary.title,
         created_at: summary.created_at,
         updated_at: summary.updated_at,
-        pending: context.pending.into_iter().map(Pending::of).collect(),
+        pending: pending.into_iter().map(Pending::of).collect(),
     }))
 }
 
@@ -263,29 +287,41 @@ async fn delete(
     }
 }
 
-/// What was said in a conversation: the words, the calls and their results.
+/// What was said in a conversation: the words, the calls and their results. The newest messages, and page by page those before
+/// them.
 #[utoipa::path(get, path = "/v1/threads/{thread_id}/messages", tag = "threads",
-    params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
-    responses((status = 200, description = "Its messages.", body = ThreadMessages)))]
+    params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with."), MessagesQuery),
+    responses(
+        (status = 200, description = "A page of its messages.", body = ThreadMessages),
+        (status = 400, description = "`before` is no cursor."),
+    ))]
 async fn messages(
     State(app): State<Shared>,
     User(user): User,
     id: Result<Path<String>, PathRejection>,
+    query: Result<Query<MessagesQuery>, QueryRejection>,
 ) -> Result<Json<ThreadMessages>, Problem> {
     let key = key(&app, user, id)?;
-    let loaded = app.agent.journal().load(&key).await.map_err(|error| Problem::run(&error.into()))?;
-    if loaded.events.is_empty() && loaded.inbox.is_empty() {
-        return Err(unknown());
-    }
-    let said = transcript(&loaded.events);
+    let Query(query) = query?;
+    let before = query.before.as_deref().map(Before::read).transpose()?.map(Before::place);
+    let limit = query.limit.unwrap_or_default().get();
+    // A turn has two messages or more: what was said, and what was answered.
+    let turns = app.agent.journal().load_turns(&key, before, limit.div_ceil(2));
+    let turns = turns.await.map_err(|error| Problem::store(&error))?.ok_or_else(unknown)?;
+    let page = transcript_page(&turns.events, turns.after, usize::try_from(limit).unwrap_or(usize::MAX));
+    let (pending, last_message_id) = match before {
+        None => (
+            conversation::pending(&turns.events).into_iter().map(Pending::of).collect(),
+            Transcript::of(&turns.events, app.agent.tools()).last_id(),
+        ),
+        Some(_) => (Vec::new(), None),
+    };
     Ok(Json(ThreadMessages {
-        messages: said.into_iter().filter(|message| !is_instruction(message)).map(Message::of).collect(),
-        pending: conversation::pending(&loaded.events).into_iter().map(Pending::of).collect(),
+        messages: page.messages.into_iter().map(Message::of).collect(),
+        next_cursor: page.before.map(Before::written),
+        pending,
+        last_message_id,
     }))
-}
-
-fn is_instruction(message: &TranscriptMessage) -> bool {
-    message.role == Role::System
 }
 
 fn key(

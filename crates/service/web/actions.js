@@ -5,7 +5,7 @@ import { afterEvent, newTurn, over, pendingOf, resumed, turnsOf } from "./conver
 import { patched } from "./patch.js";
 import { follow } from "./run.js";
 import { remember, setting } from "./settings.js";
-import { set, setIn, setTurn, state } from "./state.js";
+import { NOTHING_OLDER, set, setDraft, setIn, setTurn, state } from "./state.js";
 
 const THREADS_AT_ONCE = 40;
 const DECISIONS_AT_ONCE = 50;
@@ -114,7 +114,7 @@ function close() {
   listening.abort();
   listening = new AbortController();
   opening += 1;
-  set({ threadId: null, title: null, turns: [], pending: [], choices: {}, run: null, trouble: null, loading: false, drawer: null });
+  set({ threadId: null, title: null, turns: [], older: NOTHING_OLDER, lastMessageId: null, pending: [], choices: {}, run: null, trouble: null, loading: false, drawer: null });
 }
 
 export function openThread(id) {
@@ -134,9 +134,10 @@ async function load(id) {
   const mine = opening;
   set({ threadId: id, loading: true });
   try {
-    const { turns, pending } = await read(id);
+    const page = await read(id);
+    const { turns } = page;
     if (mine !== opening) return;
-    set({ turns, pending, loading: false, title: state.threads.list.find((thread) => thread.thread_id === id)?.title ?? null });
+    set({ ...page, loading: false, title: state.threads.list.find((thread) => thread.thread_id === id)?.title ?? null });
     const last = turns.at(-1);
     if (last?.status === "running") await listenAgain(last);
   } catch (problem) {
@@ -146,23 +147,61 @@ async function load(id) {
   }
 }
 
-/** A conversation as the service has it. */
+/** The end of a conversation as the service has it. */
 async function read(id) {
-  const [{ messages, pending }, rows] = await Promise.all([
+  const [{ messages, pending, next_cursor, last_message_id }, log] = await Promise.all([
     call("GET", path("v1", "threads", id, "messages")),
-    // Without the log the conversation can still be read.
-    call("GET", "/v1/decisions" + query({ thread_id: id, limit: DECISIONS_AT_ONCE })).catch(() => ({ decisions: [] })),
+    moreOfLog(id, { rows: new Map(), cursor: null }),
   ]);
-  const decisions = new Map(rows.decisions.map((row) => [row.decision_id ?? row.id, row]));
-  return { turns: turnsOf(messages, pending, decisions), pending };
+  const older = { ...NOTHING_OLDER, cursor: next_cursor, log };
+  return { turns: turnsOf(messages, pending, log.rows), pending, older, lastMessageId: last_message_id ?? null };
 }
 
-/** Reads the open conversation anew: the service knows what became of it. */
+/** The rows of the log with those that follow. */
+async function moreOfLog(id, { rows, cursor }) {
+  try {
+    const page = await call("GET", "/v1/decisions" + query({ thread_id: id, limit: DECISIONS_AT_ONCE, cursor }));
+    const more = page.decisions.map((row) => [row.decision_id ?? row.id, row]);
+    return { rows: new Map([...rows, ...more]), cursor: page.next_cursor };
+  } catch {
+    // Without the log the conversation can still be read.
+    return { rows, cursor: null };
+  }
+}
+
+/** Puts what was said before the turns that are shown in front of them. */
+export async function loadOlder() {
+  const { threadId, older } = state;
+  const mine = opening;
+  if (older.cursor === null || older.loading) return;
+  setIn("older", { loading: true });
+  try {
+    const { messages, next_cursor } = await call("GET", path("v1", "threads", threadId, "messages") + query({ before: older.cursor }));
+    let { log } = older;
+    const isMissing = ({ run_id }) => run_id && !log.rows.has(run_id);
+    while (log.cursor !== null && messages.some(isMissing)) log = await moreOfLog(threadId, log);
+    // Meanwhile another conversation may have been opened, or this one read anew.
+    if (mine !== opening || state.older.cursor !== older.cursor) return;
+    const turns = turnsOf(messages, [], log.rows);
+    set({ turns: [...turns, ...state.turns], older: { cursor: next_cursor, count: older.count + turns.length, log, loading: false } });
+  } catch (problem) {
+    if (mine !== opening) return;
+    setIn("older", { loading: false });
+    troubled(problem);
+  }
+}
+
+/** Reads the end of the open conversation anew: the service knows what became of it. */
 async function reread() {
   const id = state.threadId;
   const mine = opening;
-  const { turns, pending } = await read(id);
-  if (mine === opening) set({ turns, pending, choices: {} });
+  const page = await read(id);
+  if (mine !== opening) return;
+  const first = page.turns[0]?.id ?? null;
+  const at = first === null ? -1 : state.turns.findIndex((turn) => turn.id === first);
+  // What was loaded of the time before stays.
+  const kept = at > 0 ? { turns: [...state.turns.slice(0, at), ...page.turns], older: state.older } : {};
+  set({ ...page, ...kept, choices: {} });
 }
 
 // --- turns -----------------------------------------------------------------------------------------------------------
@@ -171,7 +210,8 @@ async function reread() {
 export async function send(text) {
   const words = text.trim();
   if (words === "" || state.run) return;
-  set({ trouble: null, draft: "" });
+  setDraft("");
+  set({ trouble: null });
   // What is too late waits no more; the service ends that turn with the next message.
   const waits = state.pending.some((call) => new Date(call.expires_at) > Date.now());
   if (waits) return answerInWords(words);
@@ -186,8 +226,13 @@ export async function send(text) {
     if (document.activeElement?.closest(".examples")) restFocus();
   }
   set({ turns: [...state.turns.map((turn) => (turn.status === "waiting" ? over(turn, "done") : turn)), turn], pending: [], choices: {} });
-  const messages = [{ id: uuid(), role: "user", content: words }];
+  const messages = [...lastMessage(), { id: uuid(), role: "user", content: words }];
   await go(turn, { threadId, runId, state: {}, messages, tools: [], context: [], forwardedProps: {} });
+}
+
+/** What says to the service that we have everything up to there. */
+function lastMessage() {
+  return state.lastMessageId === null ? [] : [{ id: state.lastMessageId, role: "assistant", content: "" }];
 }
 
 const YES = new Set(["yes", "y"]);
@@ -240,7 +285,7 @@ async function resume(choices) {
   set({ pending: [], choices: {}, trouble: null });
   setTurn(turn.key, (turn) => resumed(turn, before.pending, choices));
   restFocus();
-  const input = { threadId: state.threadId, runId, state: {}, messages: [], tools: [], context: [], forwardedProps: {}, resume };
+  const input = { threadId: state.threadId, runId, state: {}, messages: lastMessage(), tools: [], context: [], forwardedProps: {}, resume };
   const problem = await go(state.turns.at(-1), input, { isAnswer: true });
   if (problem) {
     // Nothing came of the answers: the service says what still waits.
@@ -274,6 +319,7 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false } = {}) 
       onEvent: (event) => {
         if (signal.aborted) return;
         onState(event);
+        state.lastMessageId = lastMessageOf(event) ?? state.lastMessageId;
         setTurn(key, (turn) => afterEvent(turn, event));
         if (event.type === "RUN_FINISHED" && event.outcome?.type === "interrupt") {
           set({ pending: event.outcome.interrupts.map(pendingOf) });
@@ -321,6 +367,13 @@ async function waitForTurn(key, signal) {
   }
 }
 
+/** The id of the message that the conversation ends with after this event, if it is about one. */
+function lastMessageOf(event) {
+  if (event.type === "TEXT_MESSAGE_START" || event.type === "TOOL_CALL_RESULT") return event.messageId;
+  if (event.type === "TOOL_CALL_START") return event.parentMessageId;
+  return event.type === "MESSAGES_SNAPSHOT" ? event.messages.at(-1)?.id : undefined;
+}
+
 function onState(event) {
   if (event.type === "STATE_SNAPSHOT" && event.snapshot?.tasks) setIn("tasks", { list: event.snapshot.tasks, loaded: true, problem: null });
   if (event.type === "STATE_DELTA") {
@@ -354,7 +407,7 @@ export async function stop() {
 
 /** Puts words into the composer to be changed and sent again. What was said stays said. */
 export function edit(text) {
-  set({ draft: text });
+  setDraft(text);
   focusComposer();
 }
 

@@ -24,7 +24,7 @@ export function turnsOf(messages, pending, decisions) {
       continue;
     }
     if (turn === undefined || (message.run_id ?? null) !== turn.id) {
-      turn = { ...newTurn(`part-${turns.length}`, null, message.created_at), id: message.run_id ?? null, status: "done" };
+      turn = { ...newTurn(message.run_id ?? `part-${turns.length}`, null, message.created_at), id: message.run_id ?? null, status: "done" };
       turns.push(turn);
       step = 0;
     }

@@ -1,7 +1,10 @@
 // Everything the page knows, in one place. Whoever changes it says what; whoever shows it is told once per frame.
 
 const listeners = new Set();
+const writers = new Set();
 let asked = false;
+
+export const NOTHING_OLDER = { cursor: null, count: 0, log: { rows: new Map(), cursor: null }, loading: false };
 
 export const state = {
   /** `/v1/me`, once it is known. */
@@ -15,7 +18,13 @@ export const state = {
   threadId: null,
   title: null,
   loading: false,
+  /** The turns that were loaded, the last ones of the conversation. */
   turns: [],
+  /** What was said before them: where it is (`cursor`; `null`: there is nothing), how many turns were put in front since the
+   * conversation was opened, and the rows of the log read so far (`rows` by id, and where there are more). */
+  older: NOTHING_OLDER,
+  /** The id of the last message of the conversation, as AG-UI tells it: the service does not send again what we have. */
+  lastMessageId: null,
   pending: [],
   /** What was chosen for pending calls, until all have an answer: by interrupt id. */
   choices: {},
@@ -46,6 +55,18 @@ export function set(fields) {
 export function setIn(name, fields) {
   state[name] = { ...state[name], ...fields };
   changed();
+}
+
+/** Changes what stands in the message field. Nobody else hears of it: a key that is pressed draws nothing but that field. */
+export function setDraft(draft) {
+  state.draft = draft;
+  for (const writer of writers) writer(draft);
+}
+
+/** Tells `writer` each new text of the message field. */
+export function onDraft(writer) {
+  writers.add(writer);
+  return () => writers.delete(writer);
 }
 
 /** Changes the turn with this key; nothing if it is not shown (any more). */

@@ -246,7 +246,7 @@ macro_rules! bare {
                     .bind(1_i64)
                     .bind(event.kind())
                     .bind(&turn)
-                    .bind(event.step())
+                    .bind(event.step().map(|step| step.to_string()))
                     .bind(serde_json::to_string(&event).unwrap())
                     .bind(&time)
                     .execute(&mut *rows)

@@ -11,24 +11,28 @@
 )]
 
 mod begin;
+mod branch;
 mod budget;
 mod journal;
 mod log;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod maintenance;
 mod memory_ledger;
+mod past;
 mod sample;
 mod task;
 mod token;
 mod work;
 
 pub use begin::*;
+pub use branch::*;
 pub use budget::*;
 pub use journal::*;
 pub use log::*;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use maintenance::*;
 pub use memory_ledger::*;
+pub use past::*;
 pub use task::*;
 pub use token::*;
 pub use work::*;
@@ -63,6 +67,9 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     what_is_known_is_not_read_again(&make().await).await;
     a_turn_begins_only_where_nothing_else_is_to_do(&make().await).await;
     a_turn_that_waits_is_given_back_unless_an_answer_came(&make().await).await;
+    turns_are_read_from_the_end(&make().await).await;
+    large_events_come_with_their_turn(&make().await).await;
+    an_input_is_found_by_its_id(&make().await).await;
     conversations_are_listed_renamed_and_deleted(&make().await).await;
     conversations_are_paged_and_searched(&make().await).await;
     a_conversation_that_runs_is_not_deleted(&make().await).await;
@@ -70,6 +77,9 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     work_is_found_until_it_is_settled(&make().await).await;
     a_turn_waits_until_its_last_call_is_answered(&make().await).await;
     what_expired_is_found(&make().await).await;
+    work_is_taken_in_order_and_once(&make().await).await;
+    what_expired_is_taken(&make().await).await;
+    of_many_takers_one_gets_each(&make().await).await;
     a_cancellation_is_seen_until_it_is_taken(&make().await).await;
     a_decision_opens_with_its_turn_and_closes_at_its_end(&make().await).await;
     an_unreadable_answer_is_kept_in_the_decision(&make().await).await;
@@ -79,6 +89,14 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     decisions_name_their_agent(&make().await).await;
     logs_hold_what_they_may(&make().await).await;
     a_decision_names_its_request(&make().await).await;
+    a_branch_begins_with_what_was_said_before(&make().await).await;
+    a_branch_begins_between_turns(&make().await).await;
+    a_branch_inherits_nothing_that_waits(&make().await).await;
+    alternatives_are_told_where_they_differ(&make().await).await;
+    a_deleted_conversation_leaves_its_branches_whole(&make().await).await;
+    for seed in 1..=2 {
+        every_conversation_of_a_tree_reads_as_it_was_said(&make().await, seed).await;
+    }
 }
 
 /// Everything a [`TokenStore`] must do.

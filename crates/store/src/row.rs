@@ -2,7 +2,7 @@
 //!
 //! Numbers are `i64` and times are text, because that is what all databases hold exactly.
 
-use adjutant_core::port::{ConversationSummary, Cursor, StoreError};
+use adjutant_core::port::{BranchPoint, ConversationSummary, Cursor, StoreError};
 use adjutant_core::{
     AgentName, CallId, ConversationKey, Cost, DecisionRecord, EVENT_VERSION, Event, FactLine, IdempotencyKey,
     Input, InputBody, InputId, MemoryChange, MemoryEffect, MemoryScope, ModelId, Recorded, Task, TaskChanged,
@@ -41,6 +41,8 @@ pub(crate) struct ConversationRow {
     /// The worker that has it, and until when without a sign of life.
     pub(crate) lease_by: Option<String>,
     pub(crate) lease_until: Option<Timestamp>,
+    /// The place at which it branches off another.
+    pub(crate) branched_from_seq: Option<i64>,
 }
 
 impl ConversationRow {
@@ -57,6 +59,7 @@ impl ConversationRow {
             status: Status::default(),
             lease_by: None,
             lease_until: None,
+            branched_from_seq: None,
         }
     }
 }
@@ -82,6 +85,8 @@ pub(crate) struct SummaryRow {
     /// Of the last event, if there is one.
     pub(crate) last_kind: Option<String>,
     pub(crate) last_at: Option<String>,
+    /// The conversation it branches off, and where.
+    pub(crate) branched_from: Option<(String, i64)>,
 }
 
 impl SummaryRow {
@@ -100,8 +105,18 @@ impl SummaryRow {
             last_activity: last_at.map_or(updated_at, |at| at.max(updated_at)),
             turns: u64::try_from(self.turns).map_err(|error| unreadable(&what, error))?,
             ended: ended && last_at.is_some_and(|at| at >= updated_at),
+            branched_from: self.branched_from.map(|(from, seq)| branch_point(&from, seq)).transpose()?,
         })
     }
+}
+
+/// Returns the place at which a branch begins.
+pub(crate) fn branch_point(from: &str, seq: i64) -> Result<BranchPoint, StoreError> {
+    let what = format!("the beginning of a branch of conversation {from}");
+    Ok(BranchPoint {
+        conversation: from.parse().map_err(|error| unreadable(&what, error))?,
+        seq: u64::try_from(seq).map_err(|error| unreadable(&what, error))?,
+    })
 }
 
 /// The two columns a list is ordered by, as they are where somebody has stopped reading.
@@ -140,7 +155,7 @@ impl EventRow {
             v: EVENT_VERSION.into(),
             kind: event.kind().to_owned(),
             turn: event.turn().map(|turn| turn.to_string()),
-            step: event.step(),
+            step: event.step().map(|step| step.to_string()),
             body: json(event)?,
             at: time_text(at),
         })
@@ -494,7 +509,7 @@ fn check_version(v: i64, what: &str) -> Result<(), StoreError> {
     ))
 }
 
-fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value)
         .map_err(|error| StoreError::Unusable { message: format!("cannot be written as JSON: {error}") })
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use adjutant_runtime::{Compaction, Counting, RunContext};
 
 use super::commands::{self, Action};
-use super::{Chat, Next, PROMPT, greeting, outside};
+use super::{Chat, Next, greeting, outside};
 use crate::config::Settings;
 use crate::display::{clean_line, clip, tokens};
 use crate::error::CliError;
@@ -37,13 +37,9 @@ impl Chat<'_> {
             Action::Context => self.tell_context().await?,
             Action::Compact => drop(self.compact(rest).await?),
             Action::Usage => screen.side_line(&self.words()),
-            Action::Retry => {
-                let Some(text) = self.said.clone() else {
-                    return Err(CliError::usage("nothing was said yet"));
-                };
-                screen.side_line(&dim(&format!("{PROMPT}{}", clip(&text, 160))));
-                self.say(text).await?;
-            }
+            Action::Retry => self.retry().await?,
+            Action::Rewind => self.rewind(rest).await?,
+            Action::Branches => self.branches(rest).await?,
             Action::Edit => self.edit(rest).await?,
             Action::Copy => {
                 let Some(answer) = &self.answer else {
@@ -62,9 +58,7 @@ impl Chat<'_> {
                 screen.note(&format!("this conversation is called “{title}” now"));
             }
             Action::New => {
-                self.ended().await;
-                self.context = RunContext::new(self.talk.user.clone());
-                self.said = None;
+                self.go_to(RunContext::new(self.talk.user.clone())).await;
                 screen.note("a new conversation");
             }
             Action::Trace => {
@@ -257,9 +251,7 @@ impl Chat<'_> {
         };
         let key = store::key_of(user, summary.id);
         let context = self.talk.agent.context(&key).await?;
-        self.ended().await;
-        self.context = context;
-        self.said = None;
+        self.go_to(context).await;
         self.talk.screen.note(&format!("going on with “{}”", sessions::title(&summary)));
         sessions::show_again(self.talk.screen, &*self.talk.store, &self.context).await
     }

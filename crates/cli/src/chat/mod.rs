@@ -2,6 +2,7 @@
 
 mod act; // what commands do
 mod attach; // @note
+mod branches; // other ways to go on
 mod commands; // /help and the others
 mod editor; // a line at a terminal
 mod lifecycle; // where a session is
@@ -10,7 +11,7 @@ pub(crate) mod outside; // $EDITOR, the clipboard
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjutant_core::{AgentResponse, OutcomeCategory, Usage};
+use adjutant_core::{AgentResponse, OutcomeCategory, TurnId, Usage};
 use adjutant_runtime::RunContext;
 
 use crate::config::{Settings, Sources};
@@ -72,8 +73,8 @@ struct Chat<'a> {
     fill: Option<String>,
     usage: Usage,
     turns: u32,
-    /// The last message, for `/retry`.
-    said: Option<String>,
+    /// The turn that the next message stands in the place of, after `/rewind`.
+    rewound: Option<TurnId>,
     /// The last answer, for `/copy` and `/trace`.
     answer: Option<AgentResponse>,
     interrupted: Option<Instant>,
@@ -133,7 +134,7 @@ impl<'a> Chat<'a> {
             fill: None,
             usage: Usage::default(),
             turns: 0,
-            said: None,
+            rewound: None,
             answer: None,
             interrupted: None,
         })
@@ -295,19 +296,24 @@ impl<'a> Chat<'a> {
 
     /// One turn, from the message to the next prompt.
     async fn say(&mut self, text: String) -> Result<(), CliError> {
-        self.goes(Event::Message)?;
-        self.said = Some(text.clone());
+        self.branch_if_rewound().await?;
         let text = match self.talk.desk.memory() {
             Some(memory) => attach::with_notes(&text, memory, self.talk.screen).await,
             None => text,
         };
-        let mut said = self.turn(&text).await;
+        self.send(&text).await
+    }
+
+    /// The same for words that have what is attached to them already.
+    async fn send(&mut self, text: &str) -> Result<(), CliError> {
+        self.goes(Event::Message)?;
+        let mut said = self.turn(text).await;
         if matches!(said, Ok(OutcomeCategory::ContextLimit)) {
             match self.compact("").await {
                 // What does not fit was put into fewer words, and is said once more.
                 Ok(true) => {
                     self.goes(Event::Overflows)?;
-                    said = self.turn(&text).await;
+                    said = self.turn(text).await;
                 }
                 Ok(false) => {}
                 Err(error) => said = Err(error),

@@ -369,7 +369,16 @@ fn read_duration(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(*ms)?))
 }
 
-fn duration(time: Duration) -> String {
+/// Reads a time with its unit, as an option says it.
+///
+/// # Errors
+/// In words: it is none.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    read_duration(text).ok_or_else(|| "a time with its unit is needed, such as 30s".to_owned())
+}
+
+/// Returns a time with its unit, as it is read.
+pub(crate) fn duration(time: Duration) -> String {
     let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     match ms {
         0 => "0s".to_owned(),

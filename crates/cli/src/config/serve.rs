@@ -37,6 +37,8 @@ pub(crate) struct Serve {
     pub(crate) connections: ConnectionLimits,
     pub(crate) metrics: MetricsAccess,
     pub(crate) metrics_bind: Option<SocketAddr>,
+    /// Time between SIGTERM and the end of taking requests.
+    pub(crate) drain_delay: Duration,
 }
 
 /// `serve.jwt_…`: what signed tokens have to be.
@@ -61,6 +63,9 @@ const READERS: [(&str, MetricsAccess); 3] =
 
 /// How long a client may be waited for.
 const PATIENCE: Kind = Kind::Duration { min: Duration::from_secs(1), max: Duration::from_secs(3_600) };
+
+/// A balancer that asks every two seconds whether the service is ready, and believes the third no, has noticed by then.
+const DRAIN_DELAY: Duration = Duration::from_secs(10);
 
 /// The settings of the section. None of them may stand in a project's file: they say who may ask.
 pub(super) fn keys() -> Vec<Key> {
@@ -119,6 +124,13 @@ pub(super) fn keys() -> Vec<Key> {
         },
         Key { unset: "/metrics beside the rest", ..key("serve.metrics_bind", Kind::Address) },
         Key {
+            default: |_| Some(Value::Duration(DRAIN_DELAY)),
+            ..key(
+                "serve.drain_delay",
+                Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(3_600) },
+            )
+        },
+        Key {
             variable: Some("DATABASE_URL"),
             unset: "the file of store.path",
             ..key(DATABASE, Kind::Database)
@@ -168,5 +180,6 @@ pub(super) fn serve(values: &Values) -> Serve {
         },
         metrics: readers.unwrap_or(MetricsAccess::Operator),
         metrics_bind: address("serve.metrics_bind"),
+        drain_delay: time("serve.drain_delay", DRAIN_DELAY),
     }
 }

@@ -1,6 +1,6 @@
 //! All conversations, as a table.
 
-use adjutant_core::port::{ConversationFilter, ConversationStore, ConversationSummary};
+use adjutant_core::port::{BranchPoint, ConversationFilter, ConversationStore, ConversationSummary};
 use adjutant_core::{ConversationId, SessionState, UserId};
 use comfy_table::{ContentArrangement, Table, presets};
 use jiff::Timestamp;
@@ -28,6 +28,9 @@ struct Listed {
     state: SessionState,
     /// Something in it waits for an answer.
     pending: bool,
+    /// The place in another conversation at which it begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branched_from: Option<BranchPoint>,
 }
 
 /// The user's newest conversations, at most `limit`, with these words in their title.
@@ -69,6 +72,10 @@ pub(crate) fn table(listed: &[ConversationSummary], now: Timestamp) -> String {
             ago(summary.last_activity, now),
             summary.state(now).as_str().to_owned(),
             if summary.pending { "waits for an answer".to_owned() } else { String::new() },
+            summary
+                .branched_from
+                .map(|from| format!("branch of {}", short(from.conversation)))
+                .unwrap_or_default(),
         ]);
     }
     table.trim_fmt()
@@ -102,6 +109,7 @@ pub(super) async fn tell(
             last_activity: summary.last_activity,
             turns: summary.turns,
             pending: summary.pending,
+            branched_from: summary.branched_from,
         });
         screen.answer_line(&json_line(&rows.collect::<Vec<_>>()));
     } else if listed.is_empty() {

@@ -1,5 +1,6 @@
 //! Where a conversation stands, and its last turns.
 
+use adjutant_core::port::BranchPoint;
 use adjutant_core::{Message, Role, Session, TranscriptMessage, conversation, transcript};
 use adjutant_runtime::RunContext;
 use jiff::Timestamp;
@@ -32,11 +33,20 @@ pub(super) struct Shown<'a> {
     session: &'a Session,
     models: &'a [String],
     pending: Vec<Pending>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branched_from: Option<BranchPoint>,
 }
 
 impl<'a> Shown<'a> {
     pub(super) fn of(export: &'a Export, pending: Vec<Pending>, session: &'a Session) -> Self {
-        Self { id: export.summary.id, title: &export.summary.title, session, models: &export.models, pending }
+        Self {
+            id: export.summary.id,
+            title: &export.summary.title,
+            session,
+            models: &export.models,
+            pending,
+            branched_from: export.summary.branched_from,
+        }
     }
 }
 
@@ -48,6 +58,9 @@ pub(super) fn tell(screen: &Screen, export: &Export, session: &Session, turns: u
     };
     field("conversation", &export.summary.id.to_string());
     field("title", &title(&export.summary));
+    if let Some(from) = export.summary.branched_from {
+        field("branch of", &from.conversation.to_string());
+    }
     field("state", session.state.as_str());
     field("started", &at(session.started_at));
     field("last activity", &at(session.last_activity));

@@ -362,8 +362,13 @@ fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
             .chain([path.to_owned(), format!("{path}?q=zan"), format!("{path}?q=%25&limit=200")])
             .map(|path| (path, Value::Null))
             .collect(),
-        ("GET" | "DELETE", "/v1/threads/{thread_id}") | ("GET", "/v1/threads/{thread_id}/messages") => {
+        ("GET" | "DELETE", "/v1/threads/{thread_id}")
+        | ("GET", "/v1/threads/{thread_id}/messages" | "/v1/threads/{thread_id}/branches") => {
             of_threads(path, none)
+        }
+        ("POST", "/v1/threads/{thread_id}/branches") => {
+            let bodies = [json!({}), json!({"before": runs[0]}), json!({"thread_id": "mine"})];
+            bodies.into_iter().flat_map(|body| of_threads(path, body)).collect()
         }
         ("PATCH", "/v1/threads/{thread_id}") => of_threads(path, json!({"title": "mine"})),
         ("GET", "/v1/tasks") => as_anna

@@ -45,6 +45,7 @@ mod restate;
 #[cfg(feature = "restate")]
 #[path = "../../../restate/tests/it/restate.rs"]
 mod restate_server;
+mod rolling;
 mod scenarios;
 mod serve;
 mod served_memory;

@@ -215,8 +215,8 @@ fn without_the_page_programs_are_served_all_the_same() {
 fn told_to_stop_it_lets_a_stream_come_to_its_end() {
     let home = Home::new();
     let model = home.script(&[r#"{"text": "Done thinking.", "delay_ms": 1000}"#]);
-    let mut service =
-        Serving::start(&mut home.command(&["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]));
+    let args = ["serve", "--json", "-m", &model, "--bind", "127.0.0.1:0", "--drain-delay", "0s"];
+    let mut service = Serving::start(&mut home.command(&args));
     let body =
         json!({"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "think"}]});
     let body = body.to_string();

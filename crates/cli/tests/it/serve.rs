@@ -1,5 +1,7 @@
 //! `adjutant serve` and `adjutant token`.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
@@ -21,7 +23,7 @@ fn serve(home: &Home, model: &str, options: &[&str]) -> Serving {
 fn it_serves_the_person_who_started_it_and_ends_in_order() {
     let home = Home::new();
     let model = home.script(ADDING);
-    let mut service = serve(&home, &model, &["--bind", "127.0.0.1:0"]);
+    let mut service = serve(&home, &model, &["--bind", "127.0.0.1:0", "--drain-delay", "0s"]);
     let add = json!({"message": "add buy milk"});
     let answer = service.chat(service.token(), &add);
     assert_eq!((answer.status, &answer.body["content"]), (200, &json!("Added.")), "{answer:?}");
@@ -42,7 +44,7 @@ fn it_serves_the_person_who_started_it_and_ends_in_order() {
 fn asked_twice_to_stop_it_stops_at_once_and_the_turn_goes_on_elsewhere() {
     let home = Home::new();
     let model = home.script(ADDING);
-    let mut service = serve(&home, &model, &["--bind", "127.0.0.1:0"]);
+    let mut service = serve(&home, &model, &["--bind", "127.0.0.1:0", "--drain-delay", "1h"]);
     let (address, token) = (service.address.clone(), service.token().to_owned());
     let asking = std::thread::spawn(move || {
         crate::service::chat(&address, &token, None, &json!({"message": "think"}))
@@ -56,6 +58,93 @@ fn asked_twice_to_stop_it_stops_at_once_and_the_turn_goes_on_elsewhere() {
     assert!(asking.join().unwrap().is_err());
     let quick = home.script(&[r#"{"match": "think", "text": "Done thinking."}"#, r#"{"text": "hello"}"#]);
     home.run(&["-m", &quick, "hello?"]).succeeds().says("Done thinking.");
+}
+
+/// What is asked on a connection that is kept, without its end.
+fn ask_on(connection: &mut TcpStream, path: &str, address: &str) -> (u16, String) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    connection.write_all(request.as_bytes()).unwrap();
+    let (mut head, mut byte) = (String::new(), [0]);
+    while !head.ends_with("\r\n\r\n") {
+        connection.read_exact(&mut byte).unwrap();
+        head.push(char::from(byte[0]));
+    }
+    let head = head.to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+    connection.read_exact(&mut vec![0; length.parse().unwrap()]).unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), head)
+}
+
+#[test]
+fn told_to_stop_it_is_not_ready_and_answers_for_a_while() {
+    let home = Home::new();
+    let model = home.script(ADDING);
+    // Longer than all that is asked meanwhile; the second signal ends it.
+    let mut service = serve(&home, &model, &["--bind", "127.0.0.1:0", "--drain-delay", "1h"]);
+    let address = service.address.clone();
+    let ready = || crate::service::send(&address, "GET", "/readyz", &[], "").unwrap();
+    let mut kept = TcpStream::connect(&address).unwrap();
+    assert!(!ask_on(&mut kept, "/healthz", &address).1.contains("connection: close"));
+    assert_eq!(ready().status, 200);
+    service.signal("-TERM");
+    let stopping = loop {
+        let answer = ready();
+        if answer.status != 200 {
+            break answer;
+        }
+    };
+    assert_eq!((stopping.status, &stopping.json()["status"]), (503, &json!("stopping")));
+    // New work is done as before.
+    assert_eq!(service.chat(service.token(), &json!({"message": "add buy milk"})).status, 200);
+    assert_eq!(home.tasks(), ["buy milk"]);
+    // A connection that is kept is answered once more, and closed.
+    let (status, head) = ask_on(&mut kept, "/healthz", &address);
+    assert!(status == 200 && head.contains("connection: close"), "{head}");
+    assert_eq!(kept.read(&mut [0]).unwrap(), 0);
+    service.signal("-TERM");
+    assert_eq!(service.wait().code(), Some(130));
+}
+
+#[test]
+fn what_comes_too_late_is_told_to_come_again() {
+    let home = Home::new();
+    let model = home.script(ADDING);
+    let mut service = serve(&home, &model, &["--bind", "127.0.0.1:0"]);
+    let mut begun = TcpStream::connect(&service.address).unwrap();
+    let body = json!({"message": "add buy milk"}).to_string();
+    let head = format!(
+        "POST /v1/chat HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n",
+        service.address,
+        service.token(),
+        body.len()
+    );
+    begun.write_all(head.as_bytes()).unwrap();
+    service.signal("-INT");
+    // Nobody new is let in.
+    while TcpStream::connect(&service.address).is_ok() {}
+    begun.write_all(format!("Content-Type: application/json\r\n\r\n{body}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    begun.read_to_string(&mut answer).unwrap();
+    let (head, problem) = answer.split_once("\r\n\r\n").unwrap();
+    let head = head.to_ascii_lowercase();
+    assert!(head.starts_with("http/1.1 503 "), "{head}");
+    for line in ["retry-after: 1", "connection: close", "content-type: application/problem+json"] {
+        assert!(head.lines().any(|it| it == line), "{line}: {head}");
+    }
+    let problem: Value = serde_json::from_str(problem).unwrap();
+    assert_eq!((&problem["code"], &problem["retry_after"]), (&json!("unavailable"), &json!(1)), "{problem}");
+    assert_eq!(service.wait().code(), Some(0));
+    assert!(home.tasks().is_empty());
+}
+
+#[test]
+fn a_person_at_the_terminal_does_not_wait_for_a_balancer() {
+    let home = Home::new();
+    let model = home.script(ADDING);
+    let mut service = serve(&home, &model, &["--bind", "127.0.0.1:0", "--drain-delay", "1h"]);
+    service.signal("-INT");
+    assert_eq!(service.wait().code(), Some(0));
+    home.run(&["serve", "--drain-delay", "soon"]).ends_with(2).says("such as 30s");
 }
 
 #[test]

@@ -360,7 +360,45 @@ fn another_model_answers_in_the_middle_of_a_conversation() {
     let (_, decisions) = home.json(&["log", "list"]);
     let conversations: std::collections::HashSet<_> =
         decisions.as_array().unwrap().iter().map(|row| row["conversation"].to_string()).collect();
-    assert_eq!(conversations.len(), 1);
+    assert_eq!(conversations.len(), 2, "what is answered anew is answered in a branch");
+}
+
+#[test]
+fn other_answers_and_other_words_are_kept_beside_the_first() {
+    let home = Home::new();
+    let replies = ["Tea.", "Coffee.", "Cocoa."].map(|words| format!(r#"{{"text": "{words}"}}"#));
+    let mut terminal = talking(&home, &replies.each_ref().map(String::as_str));
+    terminal.line("/retry").prompts_after("nothing was said yet");
+    terminal.line("something hot").prompts_after("Tea.");
+    terminal.line("/branches").prompts_after("in one way only");
+    terminal.line("/retry").prompts_after("Coffee.");
+    terminal.line("/rewind 2").prompts_after("not so many messages");
+    terminal.line("/rewind").sees("in the place of").waits("the words at the prompt", |screen| {
+        screen.contents().trim_end().ends_with("you> something hot")
+    });
+    terminal.line(" and sweet").prompts_after("Cocoa.");
+    terminal.line("/branches").prompts_after("* 3  something hot and sweet → Cocoa.");
+    let screen = terminal.screen();
+    assert!(
+        screen.contains("1  something hot → Tea.") && screen.contains("2  something hot → Coffee."),
+        "{screen}"
+    );
+    terminal.line("/branches 4").prompts_after("there are 3 of them");
+    terminal
+        .line("/branches 1")
+        .waits("the first answer again", |screen| screen.contents().matches("Tea.").count() == 3);
+    terminal.line("/branches").prompts_after("* 1  something hot → Tea.");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    let (_, listed) = home.json(&["sessions", "list"]);
+    let branches: Vec<_> =
+        listed.as_array().unwrap().iter().filter(|row| row["branched_from"]["seq"] == 0).collect();
+    assert_eq!((listed.as_array().unwrap().len(), branches.len()), (3, 2), "{listed}");
+    let first = branches[0]["branched_from"]["conversation_id"].as_str().unwrap();
+    home.run(&["sessions", "list"]).succeeds().prints(&format!("branch of {}", &first[first.len() - 8..]));
+    home.run(&["sessions", "rm", "-y", first]).succeeds();
+    assert_eq!(home.json(&["db", "check"]).0, 0);
+    assert_eq!(home.json(&["sessions", "list"]).1.as_array().unwrap().len(), 2);
 }
 
 #[test]

@@ -238,13 +238,13 @@ impl Conversation {
         self.status.queued.contains(input)
     }
 
-    /// Returns the tokens of all finished turns.
+    /// Returns the tokens of all finished turns: in a branch, with those that it comes from.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// Returns the money of all finished turns. `None`: it is not known of each.
+    /// Returns the money of all finished turns, in a branch with those that it comes from. `None`: it is not known of each.
     #[must_use]
     pub fn cost(&self) -> Option<Cost> {
         self.cost

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::BoxFuture;
 use crate::id::{AgentName, ConversationId, ConversationKey, UserId};
-use crate::port::{Cursor, StoreError};
+use crate::port::{Alternatives, BranchPoint, Branched, Branching, Cursor, StoreError};
 
 /// A conversation in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,10 +20,13 @@ pub struct ConversationSummary {
     pub pending: bool,
     /// When anything last happened in it: an input, an answer, an end.
     pub last_activity: Timestamp,
-    /// Turns that were begun.
+    /// Turns that were begun, with those of the conversation that a branch comes from.
     pub turns: u64,
     /// Whether its session was ended by the person, and nothing came after that.
     pub ended: bool,
+    /// The place it branches off at. `None`: it is no branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branched_from: Option<BranchPoint>,
 }
 
 impl ConversationSummary {
@@ -103,11 +106,32 @@ pub trait ConversationStore: Send + Sync + 'static {
         title: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Deletes it with its events and logs, unless somebody alive has claimed it ([`Journal::claim`]).
+    /// Deletes it with its events and logs, unless somebody alive has claimed it ([`Journal::claim`]). The events and logs that
+    /// branches begin with stay for as long as there is a branch that does.
     ///
     /// # Errors
     /// [`StoreError`].
     ///
     /// [`Journal::claim`]: crate::port::Journal::claim
     fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Deleted, StoreError>>;
+
+    /// Makes a conversation that begins with the events of another one up to a place between two turns, and goes on with places
+    /// of its own behind it. Reading it ([`Journal::load`]) gives both; nothing is copied. It has the other's title, unless
+    /// they have nothing in common, and nothing that waits in the other. The same request twice makes one branch.
+    ///
+    /// # Errors
+    /// [`StoreError::Reused`] if the id is that of another conversation; any other [`StoreError`] as usual.
+    ///
+    /// [`Journal::load`]: crate::port::Journal::load
+    fn branch<'a>(&'a self, branching: Branching<'a>) -> BoxFuture<'a, Result<Branched, StoreError>>;
+
+    /// Lists the places of a conversation at which others go on differently, in order: its branches, those it comes from, and
+    /// their branches. Branches in which nothing was said yet are left out. Empty if the user has no such conversation.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn alternatives<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Vec<Alternatives>, StoreError>>;
 }

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::work::{Take, Taken};
 use crate::BoxFuture;
 use crate::event::{Event, Input, Recorded};
 use crate::id::{AgentName, ConversationKey, InputId, TurnId, UserId};
@@ -108,6 +109,35 @@ pub struct Newer {
     pub inbox: Vec<Input>,
 }
 
+/// Turns of a conversation that follow one another, for [`Journal::load_turns`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turns {
+    /// Time of creation of the conversation.
+    pub created_at: Timestamp,
+    /// The place behind which [`Turns::events`] begin. 0: there is nothing before them.
+    pub after: u64,
+    /// Everything that was recorded from the beginning of the first of the turns on, in order.
+    pub events: Vec<Recorded>,
+    /// All inputs not yet taken, in the order they were accepted.
+    pub inbox: Vec<Input>,
+}
+
+impl Turns {
+    /// Returns what has been read, for [`Journal::load_newer`] to go on from. Only if the last turns were asked for.
+    #[must_use]
+    pub fn known(&self) -> Known {
+        let seq = self.events.last().map_or(self.after, |last| last.seq);
+        Known { seq, created_at: self.created_at }
+    }
+}
+
+/// An input that a conversation has accepted, for [`Journal::find_input`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AcceptedInput {
+    /// The place of the event that took it. `None`: it waits.
+    pub taken_at: Option<u64>,
+}
+
 /// A request to go on with a conversation, for [`Journal::begin`].
 #[derive(Debug, Clone, Copy)]
 pub struct Begin<'a> {
@@ -186,6 +216,30 @@ pub trait Journal: Send + Sync + 'static {
         known: Option<Known>,
     ) -> BoxFuture<'a, Result<Option<Newer>, StoreError>>;
 
+    /// Reads the last `turns` turns that began before the place `before`, up to that place, and everything that happened between
+    /// them. If there are fewer, it reads from the beginning. `before` of `None`: the last turns of all. What is read does not
+    /// grow with the conversation, and a place stays the same while it grows. Returns `None` if the user has no such
+    /// conversation.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn load_turns<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        before: Option<u64>,
+        turns: u32,
+    ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>>;
+
+    /// Looks an input up by its id. Returns `None` if the user has no such conversation, or it has accepted no such input.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn find_input<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        id: &'a InputId,
+    ) -> BoxFuture<'a, Result<Option<AcceptedInput>, StoreError>>;
+
     /// Accepts an input, claims the conversation, and starts the turn that answers the input, in one commit. Where another
     /// worker alive has the conversation, the input is accepted all the same and waits; where something else is to be done
     /// first, the worker gets the claim and what it does not know yet. The same input twice is one input, as with
@@ -255,6 +309,14 @@ pub trait Journal: Send + Sync + 'static {
         key: &'a ConversationKey,
         worker: &'a str,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Takes conversations that have something to do and that nobody alive has: claims what it returns, in one commit, those that
+    /// waited longest first. Nothing is waited for: what another worker is about to take is passed over. Fewer than
+    /// [`Take::limit`]: there is no more.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn take<'a>(&'a self, take: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>>;
 
     /// The agent's conversations with work to do that nobody alive has claimed: an input not taken, or a turn that
     /// neither ended nor waits for a human. Of one user, or of all.

@@ -1,5 +1,6 @@
 //! What others implement: the language model, and what survives a crash.
 
+mod branch;
 mod budget;
 mod conversation;
 mod cursor;
@@ -8,12 +9,17 @@ mod language_model;
 mod memory_ledger;
 mod task;
 mod token;
+mod work;
 
+pub use branch::{Alternatives, BranchPoint, Branched, Branching};
 pub use budget::{BudgetStore, Reservation};
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
 pub use cursor::{Cursor, InvalidCursor};
-pub use journal::{Begin, Begun, Claim, Finished, Journal, Known, Loaded, LogStore, Newer, StoreError};
+pub use journal::{
+    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, LogStore, Newer, StoreError, Turns,
+};
 pub use language_model::{DeltaStream, LanguageModel};
 pub use memory_ledger::MemoryLedger;
 pub use task::TaskStore;
 pub use token::{TokenRecord, TokenStore};
+pub use work::{Due, Take, Taken, WorkPlace};

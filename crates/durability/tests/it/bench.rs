@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::port::{Journal, Loaded};
-use adjutant_core::{CallId, ConversationKey, Effect, Event, Input};
+use adjutant_core::{AgentName, CallId, ConversationKey, Effect, Event, Input};
 use adjutant_durability::{Setup, tool_name};
 use adjutant_store::{postgres, sqlite};
 use tempfile::TempDir;
@@ -68,6 +68,8 @@ impl Bench {
         let world = World::new();
         let setup = Setup {
             database,
+            agent: AgentName::new("worker").unwrap(),
+            resumes: false,
             // Started again under the same name, it has its claims at once; the tests of claims give others.
             name: (kind == Kind::Postgres).then(|| "replica".to_owned()),
             model: world.model,
@@ -94,6 +96,16 @@ impl Bench {
 
     pub(crate) fn load(&self, key: &ConversationKey) -> Loaded {
         self.runtime.block_on(self.journal.load(key)).unwrap()
+    }
+
+    /// Conversations that somebody has to go on with.
+    pub(crate) fn unsettled(&self) -> Vec<ConversationKey> {
+        self.runtime.block_on(self.journal.unsettled(&self.setup.agent, None)).unwrap()
+    }
+
+    /// Takes the claim of a worker that is gone away from it, as the end of its lease does.
+    pub(crate) fn release(&self, key: &ConversationKey, worker: &str) {
+        self.runtime.block_on(self.journal.release(key, worker)).unwrap();
     }
 
     pub(crate) fn submit(&self, key: &ConversationKey, input: &Input) {

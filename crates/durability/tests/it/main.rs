@@ -8,16 +8,23 @@
 
 mod agents; // two agents on one store, and one that is older than names
 mod bench; // databases and workers to try things on
+mod dice; // chance that repeats itself
 mod edges; // silence, repeats, lateness, cancellation, a full disk
 mod invariants; // what must hold after every run
 mod kills; // SIGKILL at every boundary, and at every pair of them
+mod lost; // the answer to a commit is lost
 mod model; // what the model answers
+#[path = "../../../../tests/not_run.rs"]
+mod not_run;
+mod power; // the power fails, at any time
+mod replicas; // many who take up the same work
 mod scene; // what is said in a conversation
 #[path = "../../../store/tests/it/server.rs"]
 mod server; // PostgreSQL
 #[path = "../../../../tests/size.rs"]
 mod size;
 mod storm; // SIGKILL at any time, under load
+mod two_agents; // killed beside each other
 mod worker; // the process under test
 mod world; // the model and the tools
 mod zombie; // SIGSTOP, takeover, SIGCONT

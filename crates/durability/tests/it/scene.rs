@@ -67,7 +67,7 @@ impl Scene {
 }
 
 /// Somebody in a conversation: what they say next, and what they have heard.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Talk {
     pub(crate) key: ConversationKey,
     pub(crate) effect: Effect,
@@ -101,6 +101,17 @@ impl Talk {
             pending: Vec::new(),
             heard: Vec::new(),
         }
+    }
+
+    /// The same conversation, before anything was said or heard in it.
+    pub(crate) fn again(&self, scene: &Scene) -> Self {
+        Self { key: self.key.clone(), ..Self::new(scene, self.effect) }
+    }
+
+    /// The same with another agent.
+    pub(crate) fn with(mut self, agent: &AgentName) -> Self {
+        self.key.agent = agent.clone();
+        self
     }
 
     /// The same, saying this to a call in doubt.

@@ -1,15 +1,19 @@
-//! SIGKILL at any time, under load: two workers, eight conversations at once, and in the middle the database itself dies.
+//! SIGKILL at any time, under load: two workers, eight conversations at once, and workers die or the database itself does.
 
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use adjutant_core::Effect;
 use adjutant_durability::{EFFECTS, Request};
+use sqlx::postgres::PgConnectOptions;
 
 use crate::bench::{Bench, Kind};
+use crate::dice::Dice;
 use crate::invariants;
 use crate::scene::{APPROVE, CHAIN, DENY, ONE, PLAIN, Scene, TWO, Talk};
+use crate::server::Server;
 use crate::size;
 use crate::worker::{Gone, Harm, Worker};
 
@@ -24,18 +28,6 @@ const HARM: Harm = Harm { kill_at: None, stop_at: None, lease_ms: Some(2000), di
 const PATIENCE: Duration = Duration::from_secs(1200);
 /// Between two attempts of a client who got no answer.
 const PAUSE: Duration = Duration::from_millis(25);
-
-/// A sequence that looks random and is the same every time.
-struct Dice(u64);
-
-impl Dice {
-    /// Below `sides`.
-    fn roll(&mut self, sides: usize) -> usize {
-        // Source: Knuth's MMIX multiplier; the high bits are the good ones.
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % sides
-    }
-}
 
 /// The workers behind a load balancer.
 struct Replicas {
@@ -100,39 +92,51 @@ fn converse(replicas: &Replicas, seed: u64) -> Talk {
     talk
 }
 
-fn storm(kind: Kind) {
+/// The processes that are killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    /// The workers, one after the other.
+    Worker,
+    /// The database's server. The workers live on.
+    Server,
+}
+
+fn storm(kind: Kind, victim: Victim) {
     let mut bench = Bench::new(kind);
     let mut server = bench.server.take();
     let bench = &bench;
     let replicas = &Replicas::new(bench);
     let over = &AtomicBool::new(false);
-    let talks: Vec<Talk> = std::thread::scope(|scope| {
+    let (talks, kills): (Vec<Talk>, usize) = std::thread::scope(|scope| {
         let talking: Vec<_> =
             (1..=CONVERSATIONS).map(|seed| scope.spawn(move || converse(replicas, seed))).collect();
         let server = &mut server;
         let killing = scope.spawn(move || {
             let mut dice = Dice(99);
-            for kills in 1.. {
+            for kills in 0.. {
                 bench.world.wait_for_total(bench.world.total() + 5 + dice.roll(20));
                 if over.load(Ordering::SeqCst) {
-                    return;
+                    return kills;
                 }
-                replicas.kill_one(bench, &mut dice);
-                if let (5, Some(server)) = (kills, server.as_mut()) {
-                    server.crash();
-                    server.run();
+                match (victim, server.as_mut()) {
+                    (Victim::Server, Some(server)) => {
+                        kill_server(server);
+                        server.run();
+                    }
+                    _ => replicas.kill_one(bench, &mut dice),
                 }
             }
+            unreachable!("there are always more numbers")
         });
         let talks: Vec<_> = talking.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         over.store(true, Ordering::SeqCst);
         bench.world.end();
-        killing.join().unwrap();
-        talks.into_iter().collect::<Result<_, _>>().unwrap()
+        let kills = killing.join().unwrap();
+        (talks.into_iter().collect::<Result<_, _>>().unwrap(), kills)
     });
-    let kills = replicas.started.load(Ordering::SeqCst) - WORKERS;
     assert!(kills >= size::cases(10, 3), "only {kills} kills");
     let interruptions = kills + replicas.conflicts.load(Ordering::SeqCst);
+    assert_eq!(bench.unsettled(), [], "after {kills} kills");
     for talk in talks {
         let about = format!("{} after {kills} kills", talk.key.conversation);
         assert!(talk.pending().is_empty(), "{about}: {:?} still waits", talk.pending());
@@ -147,12 +151,40 @@ fn storm(kind: Kind) {
     }
 }
 
-#[test]
-fn nothing_is_lost_on_sqlite() {
-    storm(Kind::Sqlite);
+/// SIGKILL for PostgreSQL's first process and for all that it started.
+fn kill_server(server: &mut Server) {
+    let options: PgConnectOptions = server.url("postgres").parse().unwrap();
+    let first = std::fs::read_to_string(options.get_socket().unwrap().join("data/postmaster.pid")).unwrap();
+    let first = first.lines().next().unwrap();
+    let listed = Command::new("ps").args(["-o", "pid=", "--ppid", first]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let others: Vec<&str> = listed.split_whitespace().collect();
+    assert!(others.len() > 4, "what PostgreSQL started: {listed}");
+    // The first one first, so that it starts nothing more. Some of the others may have ended meanwhile.
+    let _ =
+        Command::new("kill").arg("-KILL").arg(first).args(&others).stderr(Stdio::null()).status().unwrap();
+    let is_there = |pid: &str| {
+        let state = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap().stdout;
+        !(state.is_empty() || state.starts_with(b"Z"))
+    };
+    let until = Instant::now() + PATIENCE;
+    while others.iter().any(|pid| is_there(pid)) {
+        assert!(Instant::now() < until, "they outlive SIGKILL");
+    }
+    server.crash();
 }
 
 #[test]
-fn nothing_is_lost_on_postgres_though_it_dies_too() {
-    storm(Kind::Postgres);
+fn nothing_is_lost_on_sqlite() {
+    storm(Kind::Sqlite, Victim::Worker);
+}
+
+#[test]
+fn nothing_is_lost_on_postgres() {
+    storm(Kind::Postgres, Victim::Worker);
+}
+
+#[test]
+fn nothing_is_lost_where_the_server_is_killed() {
+    storm(Kind::Postgres, Victim::Server);
 }

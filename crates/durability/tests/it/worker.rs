@@ -1,6 +1,7 @@
 //! The process under test, from outside.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -33,7 +34,8 @@ type Waiting = Arc<Mutex<Option<HashMap<u64, Sender<Result<Heard, String>>>>>>;
 /// A running worker.
 pub(crate) struct Worker {
     process: Mutex<Child>,
-    stdin: Mutex<ChildStdin>,
+    /// `None`: it was told that nobody says anything more.
+    stdin: Mutex<Option<ChildStdin>>,
     waiting: Waiting,
     next: Mutex<u64>,
     words: Mutex<Receiver<String>>,
@@ -41,6 +43,11 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn start(setup: &Setup, harm: Harm) -> Self {
+        Self::start_with(setup, harm, Vec::new())
+    }
+
+    /// Starts one that has these variables, too.
+    pub(crate) fn start_with(setup: &Setup, harm: Harm, variables: Vec<(&str, OsString)>) -> Self {
         let program = env!("CARGO_BIN_EXE_durability-worker");
         let mut command = Command::new(program);
         if let Some(kib) = harm.disk_kib {
@@ -49,6 +56,7 @@ impl Worker {
         }
         // Nothing here speaks TLS, and to read the system's certificates is a quarter of a start.
         command.env("SSL_CERT_FILE", "/dev/null").arg(serde_json::to_string(setup).unwrap());
+        command.envs(variables);
         for (name, value) in [
             ("ADJUTANT_KILL_AT", harm.kill_at),
             ("ADJUTANT_STOP_AT", harm.stop_at),
@@ -78,12 +86,20 @@ impl Worker {
         let (say, words) = channel();
         let lines = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
         std::thread::spawn(move || lines.for_each(|line| drop(say.send(line))));
-        let stdin = Mutex::new(process.stdin.take().unwrap());
+        let stdin = Mutex::new(process.stdin.take());
         Self { process: Mutex::new(process), stdin, waiting, next: Mutex::new(0), words: Mutex::new(words) }
     }
 
     /// Says something; the answer comes in its time.
     pub(crate) fn say(&self, request: &Request) -> Result<Receiver<Result<Heard, String>>, Gone> {
+        self.say_numbered(request).map(|(_, answer)| answer)
+    }
+
+    /// Says something; the number of the answer, and the answer in its time.
+    pub(crate) fn say_numbered(
+        &self,
+        request: &Request,
+    ) -> Result<(u64, Receiver<Result<Heard, String>>), Gone> {
         let number = {
             let mut next = self.next.lock().unwrap();
             *next += 1;
@@ -93,8 +109,9 @@ impl Worker {
         self.waiting.lock().unwrap().as_mut().ok_or(Gone)?.insert(number, sender);
         let request = Request { number, ..request.clone() };
         let line = serde_json::to_string(&request).unwrap() + "\n";
-        self.stdin.lock().unwrap().write_all(line.as_bytes()).map_err(|_| Gone)?;
-        Ok(receiver)
+        let mut stdin = self.stdin.lock().unwrap();
+        stdin.as_mut().ok_or(Gone)?.write_all(line.as_bytes()).map_err(|_| Gone)?;
+        Ok((number, receiver))
     }
 
     /// Says something and waits for the answer.
@@ -125,6 +142,13 @@ impl Worker {
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.process.lock().unwrap().id();
         assert!(Command::new("kill").args([name, &pid.to_string()]).status().unwrap().success());
+    }
+
+    /// Lets it end by itself.
+    pub(crate) fn end(&self) {
+        self.stdin.lock().unwrap().take();
+        let ended = self.process.lock().unwrap().wait().unwrap();
+        assert!(ended.success(), "{ended}");
     }
 
     /// SIGKILL.

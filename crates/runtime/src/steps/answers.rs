@@ -55,7 +55,7 @@ impl Steps<'_> {
                 }
                 None => {
                     if self.park(pending, &content).await? {
-                        self.emitter.emit(RunEvent::ConfirmationRequested { pending: waiting }).await;
+                        self.emitter.emit(|| RunEvent::ConfirmationRequested { pending: waiting }).await;
                         return Ok(Answered::Parked);
                     }
                     // An input came meanwhile.

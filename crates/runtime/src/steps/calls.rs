@@ -194,14 +194,14 @@ impl Steps<'_> {
 
     async fn execute(&self, turn: &Turn, tool: &Arc<dyn Tool>, call: Call<'_>, effect: Effect) -> Outcome {
         boundary("intent recorded, tool not begun");
-        let shown = ToolCall {
+        let shown = || ToolCall {
             id: call.id.clone(),
             provider_id: None,
             name: call.tool.to_owned(),
             arguments: call.arguments.clone(),
             malformed: None,
         };
-        self.emitter.emit(RunEvent::ToolStarted { call: shown }).await;
+        self.emitter.emit(|| RunEvent::ToolStarted { call: shown() }).await;
         let context = self.tool_context(call.id);
         let execution = execute(tool, &context, call.arguments.clone(), turn.limits().tool_timeout).await;
         boundary("tool done, not recorded");
@@ -232,7 +232,7 @@ impl Steps<'_> {
             Some(Effect::None) => self.record(ended).await,
             Some(Effect::Keyed | Effect::Once) | None => self.append(vec![ended]).await?,
         }
-        self.emit_finished(call, &result, summary.clone(), ms).await;
+        self.emit_finished(call, &result, summary.as_deref(), ms).await;
         Ok(CallEnd::Executed { arguments: call.arguments.clone(), result, summary })
     }
 
@@ -255,7 +255,7 @@ impl Steps<'_> {
                 let resolved = self.resolved(call.id, attempt, ResolvedBy::Probe, None, Verdict::Done);
                 let end = self.end_of(call, &result, summary.clone(), 0, attempt);
                 self.append(vec![resolved, end]).await?;
-                self.emit_finished(call, &result, summary.clone(), 0).await;
+                self.emit_finished(call, &result, summary.as_deref(), 0).await;
                 let arguments = call.arguments.clone();
                 Ok(Probed::Done(Box::new(CallEnd::Executed { arguments, result, summary })))
             }
@@ -391,13 +391,13 @@ impl Steps<'_> {
         Event::DoubtResolved { turn: self.turn, call, attempt, by, input, verdict }
     }
 
-    async fn emit_finished(&self, call: Call<'_>, result: &ToolResult, summary: Option<String>, ms: u64) {
+    async fn emit_finished(&self, call: Call<'_>, result: &ToolResult, summary: Option<&str>, ms: u64) {
         self.emitter
-            .emit(RunEvent::ToolFinished {
+            .emit(|| RunEvent::ToolFinished {
                 call: call.id.clone(),
                 tool: call.tool.to_owned(),
                 result: result.clone(),
-                summary,
+                summary: summary.map(str::to_owned),
                 ms,
             })
             .await;

@@ -102,7 +102,7 @@ impl Steps<'_> {
                 Ok(set_aside) => {
                     let before = room.calibration().share_of(plan.counted);
                     self.emitter
-                        .emit(RunEvent::SummaryStarted { messages: plan.messages, tokens: before })
+                        .emit(|| RunEvent::SummaryStarted { messages: plan.messages, tokens: before })
                         .await;
                     boundary("before old turns are summarised");
                     let began = tokio::time::Instant::now();
@@ -124,7 +124,7 @@ impl Steps<'_> {
             };
         self.append(vec![event.clone()]).await?;
         turn.take_summary(std::iter::once(&event), usize::try_from(number).unwrap_or(usize::MAX));
-        self.emitter.emit(shown(event)).await;
+        self.emitter.emit(|| shown(event)).await;
         Ok(None)
     }
 }

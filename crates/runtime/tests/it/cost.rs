@@ -3,7 +3,10 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use adjutant_core::port::{Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError};
+use adjutant_core::port::{
+    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take, Taken,
+    Turns,
+};
 use adjutant_providers::scripted::{call, text};
 use adjutant_runtime::RunContext;
 use adjutant_store::sqlite::Store;
@@ -61,6 +64,28 @@ impl Journal for Counting {
             self.note("load_newer", newer.as_ref().map_or(0, |newer| newer.events.len()), 0);
             Ok(newer)
         })
+    }
+
+    fn load_turns<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        before: Option<u64>,
+        turns: u32,
+    ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
+        Box::pin(async move {
+            let read = self.journal.load_turns(key, before, turns).await?;
+            self.note("load_turns", read.as_ref().map_or(0, |read| read.events.len()), 0);
+            Ok(read)
+        })
+    }
+
+    fn find_input<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        id: &'a InputId,
+    ) -> BoxFuture<'a, Result<Option<AcceptedInput>, StoreError>> {
+        self.note("find_input", 0, 0);
+        self.journal.find_input(key, id)
     }
 
     fn begin<'a>(
@@ -125,6 +150,11 @@ impl Journal for Counting {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.note("release", 0, 0);
         self.journal.release(key, worker)
+    }
+
+    fn take<'a>(&'a self, take: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>> {
+        self.note("take", 0, 0);
+        self.journal.take(take)
     }
 
     fn unsettled<'a>(

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail a test by panicking")]
 
+mod branch;
 mod budget;
 mod call;
 mod cancel;

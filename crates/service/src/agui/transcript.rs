@@ -108,6 +108,11 @@ impl Transcript {
         messages
     }
 
+    /// The id of the last message under our own names.
+    pub(crate) fn last_id(&self) -> Option<String> {
+        self.0.last().map(|message| message.id().to_owned())
+    }
+
     /// The messages under our own names.
     pub(crate) fn into_messages(self) -> Vec<Message> {
         self.0

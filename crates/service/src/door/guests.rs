@@ -16,6 +16,9 @@ use crate::metrics::Metrics;
 /// one whose answer is not taken for so long.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Time for which whoever has just connected may begin a request when nothing new is taken: what they sent is on its way.
+const ARRIVAL: Duration = Duration::from_secs(1);
+
 /// Every open connection.
 pub(crate) struct Guests {
     bounds: ConnectionLimits,
@@ -268,12 +271,14 @@ impl Guest {
     }
 
     /// Returns when the connection is over if nothing happens; never while it is this end that has to do something.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.deadline_at(*lock(&self.at))
+    /// `leaving`: nothing new is taken.
+    pub(super) fn deadline(&self, leaving: bool) -> Option<Instant> {
+        self.deadline_at(*lock(&self.at), leaving)
     }
 
-    fn deadline_at(&self, at: At) -> Option<Instant> {
+    fn deadline_at(&self, at: At, leaving: bool) -> Option<Instant> {
         let of_phase = match at.phase {
+            Phase::New if leaving => Some(at.since + ARRIVAL),
             Phase::New | Phase::Head => Some(at.since + self.bounds.header_timeout),
             Phase::Idle => Some(at.since + self.bounds.idle_timeout),
             Phase::Busy | Phase::Body | Phase::Sending => None,
@@ -291,10 +296,10 @@ impl Guest {
     /// Returns whether the connection has to be dropped. `leaving`: nothing new is taken.
     pub(super) fn is_over(&self, now: Instant, leaving: bool) -> bool {
         let mut at = lock(&self.at);
-        if leaving && matches!(at.phase, Phase::New | Phase::Idle) {
+        if leaving && at.phase == Phase::Idle {
             at.phase = Phase::Gone;
         }
-        if at.phase != Phase::Gone && self.deadline_at(*at).is_some_and(|deadline| deadline <= now) {
+        if at.phase != Phase::Gone && self.deadline_at(*at, leaving).is_some_and(|deadline| deadline <= now) {
             self.metrics.connection_closed("time_out");
             at.phase = Phase::Gone;
         }
@@ -426,15 +431,15 @@ mod tests {
         let place = admit(&guests, "::1", 0, start).unwrap();
         let guest = place.guest();
         let bounds = ConnectionLimits::default();
-        assert_eq!(guest.deadline(), Some(start + bounds.header_timeout));
+        assert_eq!(guest.deadline(false), Some(start + bounds.header_timeout));
         guest.heard();
-        assert_eq!(guest.deadline(), Some(start + bounds.header_timeout), "bytes do not make it longer");
+        assert_eq!(guest.deadline(false), Some(start + bounds.header_timeout), "bytes do not make it longer");
         let asked = guest.begin().unwrap();
-        assert_eq!(guest.deadline(), None);
+        assert_eq!(guest.deadline(false), None);
         assert!(!guest.is_over(start + Duration::from_secs(9_999), true));
         drop(asked);
         guest.flushed();
-        let idle = guest.deadline().unwrap();
+        let idle = guest.deadline(false).unwrap();
         assert!(idle >= start + bounds.idle_timeout);
         assert!(!guest.is_over(start, false) && guest.is_over(idle, false));
         assert!(guest.begin().is_none());
@@ -448,10 +453,10 @@ mod tests {
         let places = [0, 0].map(|second| admit(&guests, "192.0.2.1", second, start).unwrap());
         let requests = places.each_ref().map(|place| place.guest().begin().unwrap());
         places[0].guest().takes(false);
-        let deadline = places[0].guest().deadline().unwrap();
+        let deadline = places[0].guest().deadline(false).unwrap();
         assert!(deadline >= start + idle && !places[0].guest().is_over(deadline - second, false));
         places[0].guest().takes(true);
-        assert_eq!(places[0].guest().deadline(), None, "it reads on");
+        assert_eq!(places[0].guest().deadline(false), None, "it reads on");
         assert_eq!(admit(&guests, "192.0.2.2", 99, start).err(), Some(NoRoom::InAll));
         drop(requests);
         places[1].guest().takes(false);
@@ -463,8 +468,14 @@ mod tests {
     #[tokio::test]
     async fn whoever_waits_is_not_waited_for_when_it_ends() {
         let (guests, start) = (guests(9, 9), Instant::now());
-        let places = [0, 0].map(|second| admit(&guests, "::1", second, start).unwrap());
-        places[1].guest().heard();
-        assert_eq!(places.each_ref().map(|place| place.guest().is_over(start, true)), [true, false]);
+        let places = [0, 0, 0].map(|second| admit(&guests, "::1", second, start).unwrap());
+        let [new, begins, idle] = &places;
+        begins.guest().heard();
+        drop(idle.guest().begin());
+        idle.guest().flushed();
+        let over = |at| [new, begins, idle].map(|place| place.guest().is_over(at, true));
+        assert_eq!(over(start), [false, false, true], "what whoever is new has sent may be on its way");
+        assert_eq!(new.guest().deadline(true), Some(start + ARRIVAL));
+        assert_eq!(over(start + ARRIVAL), [true, false, true]);
     }
 }

@@ -20,6 +20,8 @@ use adjutant_core::CancellationToken;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
+use axum::http::HeaderValue;
+use axum::http::header::CONNECTION;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -96,7 +98,17 @@ fn fitting(files: u64) -> u64 {
     files.saturating_sub(LEFT_OVER).max(files / 4).max(1)
 }
 
-/// Answers whoever is let in until `stop` fires; then nobody more, and it returns when all have been answered. `full` hears
+/// The two steps of an end.
+#[derive(Clone)]
+pub(crate) struct Ending {
+    /// Fires first: everybody is answered, and each connection is closed with its next answer, so that those that clients keep
+    /// for later are gone before the second step.
+    pub(crate) draining: CancellationToken,
+    /// Fires when nobody more is let in.
+    pub(crate) stopping: CancellationToken,
+}
+
+/// Answers whoever is let in until the end; then nobody more, and it returns when all have been answered. `full` hears
 /// that somebody was sent away for want of room.
 ///
 /// # Errors
@@ -105,23 +117,22 @@ pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
     guests: Arc<Guests>,
-    stop: CancellationToken,
+    ending: Ending,
     full: impl Fn(NoRoom),
 ) -> std::io::Result<()> {
     let attended = TaskTracker::new();
     let app = TowerToHyperService::new(router);
+    let admit = |stream, peer: SocketAddr| match guests.admit(peer.ip(), Instant::now()) {
+        Ok(place) => drop(attended.spawn(attend(stream, peer, place, app.clone(), ending.clone()))),
+        Err(no_room) => full(no_room),
+    };
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = stop.cancelled() => break,
+            () = ending.stopping.cancelled() => break,
         };
         match accepted {
-            Ok((stream, peer)) => match guests.admit(peer.ip(), Instant::now()) {
-                Ok(place) => {
-                    attended.spawn(attend(stream, peer, place, app.clone(), stop.clone()));
-                }
-                Err(no_room) => full(no_room),
-            },
+            Ok((stream, peer)) => admit(stream, peer),
             Err(error) => match error.kind() {
                 ErrorKind::ConnectionAborted | ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset => {}
                 ErrorKind::InvalidInput => return Err(error),
@@ -131,6 +142,12 @@ pub(crate) async fn serve(
                 }
             },
         }
+    }
+    // Whoever has connected by now would be reset when the socket closes, and may have sent a request already.
+    let listener = listener.into_std()?;
+    while let Ok((stream, peer)) = listener.accept() {
+        stream.set_nonblocking(true)?;
+        admit(TcpStream::from_std(stream)?, peer);
     }
     drop(listener);
     attended.close();
@@ -144,18 +161,21 @@ async fn attend(
     peer: SocketAddr,
     place: Place,
     app: TowerToHyperService<Router>,
-    stop: CancellationToken,
+    ending: Ending,
 ) {
     let guest = place.guest();
     let service = service_fn(|request: Request<Incoming>| {
-        let (app, guest, busy) = (app.clone(), guest.clone(), guest.begin());
+        let (app, guest, busy, draining) = (app.clone(), guest.clone(), guest.begin(), &ending.draining);
         async move {
             // Its place was taken this moment: what holds it is about to be dropped, and nothing of the request is done.
             let Some(busy) = busy else { return pending().await };
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(ConnectInfo(peer));
             request.extensions_mut().insert(guest);
-            let response = app.call(request).await?;
+            let mut response = app.call(request).await?;
+            if draining.is_cancelled() {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             Ok::<_, Infallible>(response.map(|body| Answer::new(body, busy)))
         }
     });
@@ -163,11 +183,11 @@ async fn attend(
     let mut connection = pin!(http1::Builder::new().serve_connection(io, service));
     let mut leaving = false;
     loop {
-        let deadline = guest.deadline();
+        let deadline = guest.deadline(leaving);
         tokio::select! {
             // Whatever broke it: whoever was at the other end is gone.
             _ = connection.as_mut() => return,
-            () = stop.cancelled(), if !leaving => {
+            () = ending.stopping.cancelled(), if !leaving => {
                 leaving = true;
                 connection.as_mut().graceful_shutdown();
             }

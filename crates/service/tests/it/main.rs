@@ -1,8 +1,11 @@
 //! The service over a socket: a script for a model, a real store, real tools.
 #![expect(clippy::unwrap_used, reason = "panicking is how a test fails, in its helpers too")]
 
+mod branches;
 mod chat;
+mod counting;
 mod door;
+mod growth;
 mod guard;
 mod harness;
 mod mcp;

@@ -1,8 +1,8 @@
 // The conversation in the middle.
 
-import { focusComposer, send, togglePanel } from "../actions.js";
+import { focusComposer, loadOlder, send, togglePanel } from "../actions.js";
 import { set, state } from "../state.js";
-import { html, useEffect, useLayoutEffect, useRef, useState } from "./base.js";
+import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "./base.js";
 import { IconButton } from "./button.js";
 import { Composer } from "./composer.js";
 import { Icon, Logo } from "./icons.js";
@@ -10,10 +10,12 @@ import { ProblemCard } from "./problem.js";
 import { Turn } from "./turn.js";
 
 const NEAR = 80;
+/** So far from the top, what was said before is loaded. */
+const NEAR_TOP = 300;
 const NONE = {};
 
 export function Chat() {
-  const { turns, pending, choices, run, me, title, trouble, loading, online } = state;
+  const { turns, older, pending, choices, run, me, title, trouble, loading, online } = state;
   const scroll = useRef(null);
   const follows = useRef(true);
   const [isBehind, setBehind] = useState(false);
@@ -22,6 +24,16 @@ export function Chat() {
   useLayoutEffect(() => {
     if (follows.current) scroll.current.scrollTop = scroll.current.scrollHeight;
   });
+  // What is put in front of what is read does not move it.
+  const first = useRef({ key: null, top: 0 });
+  const firstKey = turns[0]?.key ?? null;
+  useLayoutEffect(() => {
+    const topOf = (key) => document.getElementById(`turn-${key}`)?.offsetTop;
+    const { key, top } = first.current;
+    const moved = key === null ? undefined : topOf(key);
+    if (moved !== undefined && !follows.current) scroll.current.scrollTop += moved - top;
+    first.current = { key: firstKey, top: topOf(firstKey) ?? 0 };
+  }, [firstKey]);
   // Also when the room changes: a keyboard comes up, a card opens.
   useEffect(() => {
     const watcher = new ResizeObserver(() => {
@@ -33,11 +45,12 @@ export function Chat() {
   useEffect(() => {
     follows.current = true;
     setBehind(false);
-  }, [state.threadId, turns.length]);
+  }, [state.threadId, turns.length - older.count]);
   const scrolled = () => {
     const { scrollTop, scrollHeight, clientHeight } = scroll.current;
     follows.current = scrollHeight - scrollTop - clientHeight < NEAR;
     setBehind(!follows.current);
+    if (scrollTop < NEAR_TOP && !follows.current) loadOlder();
   };
   const toEnd = () => {
     follows.current = true;
@@ -56,10 +69,11 @@ export function Chat() {
     <div class="scroll" ref=${scroll} onScroll=${scrolled} tabindex="0" role="region" aria-label="Messages">
       ${loading
         ? html`<p class="empty-note" role="status"><span class="spinner" aria-hidden="true" /> Loading the conversation…</p>`
-        : turns.length === 0
+        : turns.length === 0 && older.cursor === null
           ? html`<${Empty} />`
-          : html`<ol class="turns">
-              ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} isLast=${turn === last} isBusy=${run !== null}
+          : html`${older.cursor === null ? null : html`<button type="button" class="text-button older" aria-busy=${older.loading} onClick=${loadOlder}>${older.loading ? "Loading…" : "Show earlier messages"}</button>`}
+            <ol class=${classes("turns", run !== null && "is-busy")}>
+              ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} isLast=${turn === last} isBusy=${turn === last && run !== null}
                 pending=${turn === last ? pending : NOTHING} choices=${turn === last ? choices : NONE}
                 attempt=${run?.turnKey === turn.key ? run.attempt : 0} stopping=${run?.turnKey === turn.key && run.stopping} />`)}
             </ol>`}

@@ -1,8 +1,8 @@
 // Where the person writes.
 
 import { send, stop } from "../actions.js";
-import { set, state } from "../state.js";
-import { html, useLayoutEffect, useRef } from "./base.js";
+import { onDraft, setDraft, state } from "../state.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./base.js";
 import { Icon } from "./icons.js";
 
 // The service cuts or refuses what is longer; said before it is sent.
@@ -10,7 +10,9 @@ const LONG = 4000;
 
 export function Composer() {
   const area = useRef(null);
-  const { draft, run, pending, turns } = state;
+  const { run, pending, turns } = state;
+  const [draft, draw] = useState(state.draft);
+  useEffect(() => onDraft(draw), []);
   useLayoutEffect(() => {
     // As high as what is written, within what CSS allows.
     area.current.style.height = "auto";
@@ -28,7 +30,7 @@ export function Composer() {
       const said = [...turns].reverse().find((turn) => turn.text)?.text;
       if (said) {
         event.preventDefault();
-        set({ draft: said });
+        setDraft(said);
       }
     }
   };
@@ -37,7 +39,7 @@ export function Composer() {
     <label class="only-heard" for="composer">Message</label>
     <textarea id="composer" ref=${area} rows="1" dir="auto" value=${draft} autocomplete="off" enterkeyhint="send"
       placeholder=${pending.length ? "Answer with the buttons, or write yes or no" : "Write a message"}
-      aria-describedby="composer-hint" onInput=${(event) => set({ draft: event.target.value })} onKeyDown=${key} />
+      aria-describedby="composer-hint" onInput=${(event) => setDraft(event.target.value)} onKeyDown=${key} />
     <span class="composer-side">
       <span id="composer-hint" class=${length > LONG ? "wrong" : "only-heard"}>${length > LONG ? `${length} characters` : "Enter sends, Shift and Enter make a new line"}</span>
       ${run

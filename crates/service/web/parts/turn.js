@@ -19,7 +19,7 @@ export const Turn = memo(function Turn({ turn, isLast, isBusy, pending, choices,
       <div class="asked-tools">
         <time datetime=${turn.at} title=${moment(turn.at)}>${when(turn.at)}</time>
         <${CopyButton} name="Copy message" text=${() => turn.text} />
-        ${isBusy ? null : html`<${IconButton} icon="edit" name="Edit and send again" onClick=${() => edit(turn.text)} />`}
+        <${IconButton} icon="edit" name="Edit and send again" class="icon-button when-idle" onClick=${() => edit(turn.text)} />
       </div>
     </div>`}
     <div class="answered">

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use adjutant_core::port::Journal;
-use adjutant_core::{ConversationKey, Event, UserId};
+use adjutant_core::port::{Claim, Due, Journal, Take, Taken, WorkPlace};
+use adjutant_core::{AgentName, ConversationKey, Event, UserId};
 
 use super::sample::*;
 
@@ -41,6 +41,8 @@ pub async fn a_dead_workers_claim_is_free_at_once(store: &impl Journal, dead: &s
     store.submit(&key, &message("i1", 0, "hello")).await.unwrap();
     assert!(store.claim(&key, dead, LONG).await.unwrap().is_held());
     assert_eq!(store.unsettled(&agent(), None).await.unwrap(), std::slice::from_ref(&key));
+    let taken = take(store, (crate::worker_id(), Due::Unsettled), None, (None, 9)).await;
+    assert_eq!(keys(&taken), [(key.clone(), Claim::TakenOver)]);
     assert!(store.claim(&key, crate::worker_id(), LONG).await.unwrap().is_held());
     assert_eq!(store.unsettled(&agent(), None).await.unwrap(), []);
     assert!(!store.claim(&key, "somebody else", LONG).await.unwrap().is_held());
@@ -163,6 +165,124 @@ pub async fn what_expired_is_found(store: &impl Journal) {
     let again = [parked(1, &["b"]), finished(1, "CANCELLED:BY_USER")];
     store.append(&key, &recorded(8, at(6), &again)).await.unwrap();
     assert_eq!(over(None, 1000).await, []);
+}
+
+/// Takes work of the agent of the samples.
+async fn take(
+    store: &impl Journal,
+    (worker, due): (&str, Due),
+    user: Option<&UserId>,
+    (after, limit): (Option<WorkPlace>, usize),
+) -> Vec<Taken> {
+    let agent = agent();
+    store.take(Take { agent: &agent, user, due, worker, lease: LONG, after, limit }).await.unwrap()
+}
+
+fn keys(taken: &[Taken]) -> Vec<(ConversationKey, Claim)> {
+    taken.iter().map(|taken| (taken.key.clone(), taken.claim)).collect()
+}
+
+/// Work is claimed as it is taken: what waited longest first, at most as much as is wanted, nothing that somebody alive has, and
+/// behind a place only what comes behind it.
+pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
+    let (first, second, third) = (conversation("anna", 1), conversation("bert", 2), conversation("anna", 3));
+    for (key, seconds) in [(&third, 9), (&first, 1), (&second, 5)] {
+        store.submit(key, &message("i1", seconds, "hello")).await.unwrap();
+    }
+    let other = AgentName::new("other").unwrap();
+    let theirs = Take {
+        agent: &other,
+        user: None,
+        due: Due::Unsettled,
+        worker: "a",
+        lease: LONG,
+        after: None,
+        limit: 9,
+    };
+    assert_eq!(store.take(theirs).await.unwrap(), []);
+    let due = Due::Unsettled;
+    assert_eq!(take(store, ("a", Due::Expired(at(1_000_000))), None, (None, 9)).await, []);
+    assert_eq!(take(store, ("a", due), Some(&user("stranger")), (None, 9)).await, []);
+
+    let taken = take(store, ("a", due), None, (None, 2)).await;
+    assert_eq!(keys(&taken), [(first.clone(), Claim::Granted), (second.clone(), Claim::Granted)]);
+    assert!(taken[0].place < taken[1].place);
+    // It is claimed, for everybody.
+    assert!(!store.claim(&first, "b", LONG).await.unwrap().is_held());
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), std::slice::from_ref(&third));
+    assert!(store.renew(&first, "a", LONG).await.unwrap());
+    let rest = take(store, ("b", due), None, (None, 9)).await;
+    assert_eq!(keys(&rest), [(third.clone(), Claim::Granted)]);
+    assert_eq!(take(store, ("b", due), None, (None, 9)).await, []);
+    // A worker does not take what it has.
+    assert_eq!(take(store, ("a", due), None, (None, 9)).await, []);
+
+    // What is given back can be taken again, but not by one who has passed its place.
+    store.release(&first, "a").await.unwrap();
+    assert_eq!(take(store, ("b", due), None, (Some(taken[0].place), 9)).await, []);
+    assert_eq!(take(store, ("b", due), Some(&second.user), (None, 9)).await, []);
+    let again = take(store, ("b", due), Some(&first.user), (None, 9)).await;
+    assert_eq!(keys(&again), [(first.clone(), Claim::Granted)]);
+    assert_eq!(again[0].place, taken[0].place);
+
+    // A claim that has run out is taken over, unless it was the worker's own.
+    for key in [&first, &third] {
+        assert!(store.claim(key, "b", Duration::ZERO).await.unwrap().is_held());
+    }
+    let over = take(store, ("b", due), None, (None, 1)).await;
+    assert_eq!(keys(&over), [(first.clone(), Claim::Granted)]);
+    let over = take(store, ("c", due), None, (None, 9)).await;
+    assert_eq!(keys(&over), [(third.clone(), Claim::TakenOver)]);
+
+    store.append(&first, &recorded(1, at(10), &[ignored("i1")])).await.unwrap();
+    store.release(&first, "b").await.unwrap();
+    assert_eq!(take(store, ("c", due), None, (None, 9)).await, [], "nothing is to be done");
+}
+
+/// A turn that waits for a human is taken once the first thing it waits for has expired.
+pub async fn what_expired_is_taken(store: &impl Journal) {
+    let key = conversation("anna", 1);
+    store.submit(&key, &message("i1", 0, "drop the milk")).await.unwrap();
+    // Calls of the sample expire at 60.
+    store.append(&key, &recorded(1, at(1), &[started(1, "i1"), parked(1, &["a", "b"])])).await.unwrap();
+    let due = |seconds| Due::Expired(at(seconds));
+    assert_eq!(take(store, ("a", Due::Unsettled), None, (None, 9)).await, []);
+    assert_eq!(take(store, ("a", due(59)), None, (None, 9)).await, []);
+    assert_eq!(take(store, ("a", due(60)), Some(&user("stranger")), (None, 9)).await, []);
+    let taken = take(store, ("a", due(60)), Some(&key.user), (None, 9)).await;
+    assert_eq!(keys(&taken), [(key.clone(), Claim::Granted)]);
+    assert_eq!(take(store, ("b", due(60)), None, (None, 9)).await, []);
+    assert_eq!(store.expired(&agent(), None, at(60)).await.unwrap(), []);
+    store.release(&key, "a").await.unwrap();
+    assert_eq!(take(store, ("b", due(60)), None, (Some(taken[0].place), 9)).await, []);
+    let events = [answered(1, "a", None), answered(1, "b", None)];
+    store.append(&key, &recorded(3, at(3), &events)).await.unwrap();
+    assert_eq!(take(store, ("b", due(1000)), None, (None, 9)).await, []);
+}
+
+/// However many take at once, each conversation is taken once.
+pub async fn of_many_takers_one_gets_each(store: &impl Journal) {
+    const CONVERSATIONS: u32 = 40;
+    for number in 0..CONVERSATIONS {
+        let key = conversation("anna", number);
+        store.submit(&key, &message("i1", number.into(), "hello")).await.unwrap();
+    }
+    let taker = |worker: &'static str| async move {
+        let mut all = Vec::new();
+        loop {
+            let taken = take(store, (worker, Due::Unsettled), None, (None, 3)).await;
+            if taken.is_empty() {
+                return all;
+            }
+            assert!(taken.len() <= 3);
+            all.extend(taken.into_iter().map(|taken| taken.key));
+        }
+    };
+    let (a, b, c, d) = tokio::join!(taker("a"), taker("b"), taker("c"), taker("d"));
+    let mut all = [a, b, c, d].concat();
+    all.sort_by_key(|key| key.conversation);
+    let expected: Vec<_> = (0..CONVERSATIONS).map(|number| conversation("anna", number)).collect();
+    assert_eq!(all, expected);
 }
 
 /// A cancellation is seen until it is taken, the first one first, and only in its conversation.

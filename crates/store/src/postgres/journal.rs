@@ -13,8 +13,9 @@ use super::{PostgresDatabase, Transaction};
 use crate::row::{self, ConversationRow, DecisionRow, EventRow, InputRow, InvocationRow};
 use crate::sql::append::{Change, NewEvent};
 use crate::sql::journal::{
-    Appending, Beginning, BegunRows, CONVERSATION, INBOX, NewerRows, Writes, newer, read_conversation,
+    Appending, Beginning, BegunRows, CONVERSATION, NewerRows, Writes, newer, read_conversation,
 };
+use crate::sql::past::INBOX;
 use crate::sql::{Backend as _, Columns, Connection as _, Failure, key_values, log, values};
 use crate::status::Status;
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use adjutant_core::{ConversationKey, Event, Recorded, TurnId, UserId};
 
-use super::{Backend, Connection, Failure, journal, maintenance::count, memory_ledger, task, values};
+use super::{Backend, Connection, Failure, maintenance::count, memory_ledger, past, task, values};
 use crate::maintenance::Finding;
 use crate::row::{self, InputRow};
 use crate::status::{Status, Waiting};
@@ -31,7 +31,7 @@ async fn conversations<C: Connection>(
 ) -> Result<(Vec<Finding>, Option<i64>), Failure> {
     let page = rows
         .fetch(
-            "SELECT key, agent, user_id, id, next_seq, untaken, turns, turn, parked_seq, waiting, wake_at FROM adjutant_conversation
+            "SELECT key, agent, user_id, id, next_seq, untaken, turns, turn, parked_seq, waiting, wake_at, branched_from_seq FROM adjutant_conversation
              WHERE key > $1 ORDER BY key LIMIT $2",
             values![after, PAGE],
         )
@@ -53,6 +53,7 @@ async fn conversations<C: Connection>(
                     parked_seq: columns.maybe_int()?,
                     waiting: columns.text()?,
                     wake_at: columns.maybe_text()?,
+                    branched_from_seq: columns.maybe_int()?,
                 };
                 conversation(rows, number, &key, &stored, &mut problems).await?;
             }
@@ -72,6 +73,7 @@ struct Stored {
     parked_seq: Option<i64>,
     waiting: String,
     wake_at: Option<String>,
+    branched_from_seq: Option<i64>,
 }
 
 async fn conversation<C: Connection>(
@@ -82,7 +84,7 @@ async fn conversation<C: Connection>(
     problems: &mut Vec<String>,
 ) -> Result<(), Failure> {
     let mut events = Vec::new();
-    for row in journal::events(rows, number, 0).await? {
+    for row in past::events(rows, (number, stored.branched_from_seq), 0).await? {
         match row.read(key) {
             Ok(recorded) => events.push(recorded),
             Err(error) => problems.push(error.to_string()),
@@ -98,11 +100,14 @@ async fn conversation<C: Connection>(
             .fetch_first("SELECT count(*) FROM adjutant_decision WHERE conversation = $1", values![number])
             .await?;
         let decisions = decisions.map(|mut columns| columns.int()).transpose()?.map_or(0, count);
-        let turns = events.iter().filter(|recorded| matches!(recorded.event, Event::TurnStarted { .. }));
-        let turns = turns.count();
-        if u64::try_from(turns) != Ok(decisions) {
-            problems.push(format!("{turns} turns began, and the log has {decisions} decisions"));
+        let began = || events.iter().filter(|recorded| matches!(recorded.event, Event::TurnStarted { .. }));
+        let from = stored.branched_from_seq.map_or(0, count);
+        // The log of a turn is where its events are.
+        let own = began().filter(|recorded| recorded.seq > from).count();
+        if u64::try_from(own) != Ok(decisions) {
+            problems.push(format!("{own} turns began, and the log has {decisions} decisions"));
         }
+        let turns = began().count();
         if i64::try_from(turns) != Ok(stored.turns) {
             problems.push(format!("{turns} turns began, and {} are counted", stored.turns));
         }

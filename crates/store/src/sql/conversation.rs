@@ -1,9 +1,12 @@
 //! The list of conversations.
 
-use adjutant_core::port::{ConversationFilter, ConversationStore, ConversationSummary, Deleted, StoreError};
+use adjutant_core::port::{
+    Alternatives, Branched, Branching, ConversationFilter, ConversationStore, ConversationSummary, Deleted,
+    StoreError,
+};
 use adjutant_core::{AgentName, BoxFuture, ConversationKey, UserId};
 
-use super::{Backend, Columns, Connection, Failure, SqlStore, journal, key_values, locking, values};
+use super::{Backend, Columns, Connection, Failure, SqlStore, branch, key_values, locking, values, work};
 use crate::row::{self, SummaryRow};
 
 /// How many titles are looked through at once. What upper and lower case are is not left to the databases: SQLite knows it
@@ -14,8 +17,9 @@ const SEARCHED: i64 = 500;
 macro_rules! select_summaries {
     ($rest:literal) => {
         concat!(
-            "SELECT id, title, created_at, updated_at, parked_seq,
-             turns, last.kind, last.at
+            "SELECT conversation.id, title, created_at, updated_at, parked_seq, turns, last.kind, last.at,
+             (SELECT origin.id FROM adjutant_conversation AS origin WHERE origin.key = conversation.branched_from_key)
+               AS branched_from, branched_from_seq
              FROM adjutant_conversation AS conversation
              LEFT JOIN adjutant_event AS last ON last.conversation = conversation.key AND last.seq = conversation.next_seq - 1 ",
             $rest
@@ -79,6 +83,29 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
     fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Deleted, StoreError>> {
         self.run(async move { self.0.write(key.clone(), |rows, key| Box::pin(delete(rows, key))).await })
     }
+
+    fn branch<'a>(&'a self, branching: Branching<'a>) -> BoxFuture<'a, Result<Branched, StoreError>> {
+        self.run(async move {
+            // A place that no database can count to has nothing on it.
+            let Ok(seq) = i64::try_from(branching.seq) else { return Ok(Branched::NotBetweenTurns) };
+            let data = branch::NewBranch {
+                from: branching.from.clone(),
+                seq,
+                id: branching.id,
+                at: row::time_text(branching.at),
+            };
+            self.0.write(data, |rows, new| Box::pin(branch::make(rows, new))).await
+        })
+    }
+
+    fn alternatives<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Vec<Alternatives>, StoreError>> {
+        self.run(async move {
+            self.0.read(key.clone(), |rows, key| Box::pin(branch::alternatives(rows, key))).await
+        })
+    }
 }
 
 async fn list<C: Connection>(
@@ -113,6 +140,7 @@ async fn list<C: Connection>(
 
 /// Deletes a conversation nobody alive works on. The row is locked, so nobody begins to meanwhile.
 async fn delete<C: Connection>(rows: &mut C, key: &ConversationKey) -> Result<Deleted, Failure> {
+    branch::lock_tree(rows, key.user.as_str()).await?;
     let statement = locking!(
         C,
         "SELECT key, lease_by, lease_until FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3"
@@ -120,9 +148,10 @@ async fn delete<C: Connection>(rows: &mut C, key: &ConversationKey) -> Result<De
     let found = rows.fetch_first(statement, key_values![key]).await?;
     let Some(mut found) = found else { return Ok(Deleted::NoSuchConversation) };
     let (conversation, now) = (found.int()?, rows.now().await?);
-    if !journal::is_free::<C>(&mut found, None, now)? {
+    if !work::is_free::<C>(&mut found, None, now)? {
         return Ok(Deleted::Running);
     }
+    branch::give_to_heir(rows, conversation).await?;
     // Events, inbox and logs go with it: every reference says ON DELETE CASCADE.
     rows.execute("DELETE FROM adjutant_conversation WHERE key = $1", values![conversation]).await?;
     // What its calls changed once begins with its id; it cannot be repeated any more.
@@ -145,5 +174,6 @@ fn summary_row(mut columns: Columns) -> Result<SummaryRow, StoreError> {
         turns: columns.int()?,
         last_kind: columns.maybe_text()?,
         last_at: columns.maybe_text()?,
+        branched_from: columns.maybe_text()?.zip(columns.maybe_int()?),
     })
 }

@@ -1,21 +1,23 @@
-//! Inbox, events, claims, and what has work to do.
+//! Inbox, events, and what has work to do.
 
 use std::future::Future;
 use std::time::Duration;
 
-use adjutant_core::port::{Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError};
+use adjutant_core::port::{
+    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take, Taken,
+    Turns,
+};
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, LogContent, Recorded, UserId,
 };
 use jiff::Timestamp;
 
 use super::append::{NewEvent, new_event, new_events, write_events};
+use super::past::{self, INBOX, event, events, read_inbox};
+use super::work::{Taking, free, take};
 use super::{Backend, Columns, Connection, Failure, SqlStore, key_values, values};
 use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
-
-/// Inputs that were not taken, in the order they were accepted.
-pub(crate) const INBOX: &str = "SELECT id, v, body, at, request_id, fingerprint, after_seq FROM adjutant_inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted";
 
 /// What has work to do, claimed or not.
 pub(crate) const UNSETTLED: &str = "SELECT agent, user_id, id, lease_by, lease_until FROM adjutant_conversation
@@ -116,6 +118,23 @@ impl<B: Writes> Journal for SqlStore<B> {
         })
     }
 
+    fn load_turns<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        before: Option<u64>,
+        turns: u32,
+    ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
+        self.run(past::load_turns(&*self.0, key, before, turns))
+    }
+
+    fn find_input<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        id: &'a InputId,
+    ) -> BoxFuture<'a, Result<Option<AcceptedInput>, StoreError>> {
+        self.run(past::find_input(&*self.0, key, id))
+    }
+
     fn begin<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -209,6 +228,12 @@ impl<B: Writes> Journal for SqlStore<B> {
         })
     }
 
+    fn take<'a>(&'a self, taken: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>> {
+        self.run(async move {
+            self.0.write(Taking::from(taken), |rows, taking| Box::pin(take(rows, taking))).await
+        })
+    }
+
     fn unsettled<'a>(
         &'a self,
         agent: &'a AgentName,
@@ -286,13 +311,13 @@ async fn stored<C: Connection>(
 ) -> Result<(Vec<EventRow>, Vec<Columns>), Failure> {
     let found = rows
         .fetch_first(
-            "SELECT key FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
+            "SELECT key, branched_from_seq FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
             key_values![key],
         )
         .await?;
     let Some(mut found) = found else { return Ok((Vec::new(), Vec::new())) };
-    let conversation = found.int()?;
-    Ok((events(rows, conversation, 0).await?, rows.fetch(INBOX, values![conversation]).await?))
+    let (conversation, from) = (found.int()?, found.maybe_int()?);
+    Ok((events(rows, (conversation, from), 0).await?, rows.fetch(INBOX, values![conversation]).await?))
 }
 
 /// Accepts an input, which is stored as `row`.
@@ -458,27 +483,12 @@ async fn newer_rows<C: Connection>(
     let seq = known.and_then(|known| i64::try_from(known.seq).ok());
     let after = seq.filter(|seq| *seq < conversation.next_seq).unwrap_or_default();
     let is_new = after + 1 < conversation.next_seq;
-    let events = if is_new { events(rows, conversation.key, after).await? } else { Vec::new() };
+    let place = (conversation.key, conversation.branched_from_seq);
+    let events = if is_new { events(rows, place, after).await? } else { Vec::new() };
     // Those that wait for the end of the open turn are not counted.
     let waits = conversation.untaken > 0 || conversation.status.turn.is_some();
     let inbox = if waits { rows.fetch(INBOX, values![conversation.key]).await? } else { Vec::new() };
     Ok(NewerRows { created_at: conversation.created_at, after, events, inbox })
-}
-
-fn read_inbox(key: &ConversationKey, inbox: Vec<Columns>) -> Result<Vec<Input>, StoreError> {
-    let read = |mut columns: Columns| {
-        let row = InputRow {
-            id: columns.text()?,
-            v: columns.int()?,
-            body: columns.text()?,
-            at: columns.text()?,
-            request_id: columns.maybe_text()?,
-            fingerprint: columns.maybe_text()?,
-            after: columns.maybe_int()?,
-        };
-        row.read(key)
-    };
-    inbox.into_iter().map(read).collect()
 }
 
 /// Fails with [`StoreError::Reused`] if the input of this id was made from another request.
@@ -549,51 +559,12 @@ async fn renew<C: Connection>(
     Ok(renewed > 0)
 }
 
-impl ConversationRow {
-    /// Claims it for a worker, unless another one alive has it.
-    fn claim<C: Connection>(&mut self, worker: &str, ttl: Duration, now: Timestamp) -> Claim {
-        let is_anothers = self.lease_by.as_ref().is_some_and(|holder| holder != worker);
-        let is_over = self.lease_until.is_none_or(|until| until <= now);
-        if is_anothers && !is_over && !self.lease_by.as_deref().is_some_and(C::is_gone) {
-            return Claim::Refused;
-        }
-        self.lease_by = Some(worker.to_owned());
-        // A claim nobody could outwait ends with time itself.
-        self.lease_until = Some(now.checked_add(ttl).unwrap_or(Timestamp::MAX));
-        if is_anothers { Claim::TakenOver } else { Claim::Granted }
-    }
-}
-
-/// Those of the conversations that nobody alive has. The columns are `agent`, `user_id`, `id`, `lease_by`, `lease_until`.
-async fn free<C: Connection>(rows: &mut C, found: Vec<Columns>) -> Result<Vec<ConversationKey>, Failure> {
-    let now = rows.now().await?;
-    let mut keys = Vec::new();
-    for mut columns in found {
-        let (agent, user, id) = (columns.text()?, columns.text()?, columns.text()?);
-        if is_free::<C>(&mut columns, None, now)? {
-            keys.push(row::conversation_key(agent, user, &id)?);
-        }
-    }
-    Ok(keys)
-}
-
-/// Nobody alive has it, or `worker` itself does. The next two columns are `lease_by` and `lease_until`.
-pub(super) fn is_free<C: Connection>(
-    lease: &mut Columns,
-    worker: Option<&str>,
-    now: Timestamp,
-) -> Result<bool, StoreError> {
-    let (Some(by), Some(until)) = (lease.maybe_text()?, lease.maybe_text()?) else { return Ok(true) };
-    let is_over = row::read_time(&until, "the end of a claim")? <= now;
-    Ok(worker == Some(by.as_str()) || is_over || C::is_gone(&by))
-}
-
 /// A conversation of a user.
 macro_rules! conversation {
     ($rest:literal) => {
         concat!(
             "SELECT key, title, created_at, updated_at, next_seq, untaken, turns, turn, parked_seq, waiting,
-             lease_by, lease_until FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
+             lease_by, lease_until, branched_from_seq FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
             $rest
         )
     };
@@ -631,6 +602,7 @@ pub(crate) fn read_conversation(
         },
         lease_by: columns.maybe_text()?,
         lease_until: columns.maybe_text()?.map(|until| row::read_time(&until, &what)).transpose()?,
+        branched_from_seq: columns.maybe_int()?,
     })
 }
 
@@ -675,33 +647,4 @@ async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -
     )
     .await?;
     Ok(())
-}
-
-/// The events of a conversation behind a place, in order, as they are stored.
-pub(super) async fn events<C: Connection>(
-    rows: &mut C,
-    conversation: i64,
-    after: i64,
-) -> Result<Vec<EventRow>, Failure> {
-    let events = rows
-        .fetch(
-            "SELECT seq, v, kind, turn, step, COALESCE(blob.body, event.body), at
-             FROM adjutant_event AS event LEFT JOIN adjutant_blob AS blob ON blob.conversation = event.conversation AND blob.hash = event.blob
-             WHERE event.conversation = $1 AND seq > $2 ORDER BY seq",
-            values![conversation, after],
-        )
-        .await?;
-    Ok(events.into_iter().map(event).collect::<Result<_, _>>()?)
-}
-
-fn event(mut columns: Columns) -> Result<EventRow, StoreError> {
-    Ok(EventRow {
-        seq: columns.int()?,
-        v: columns.int()?,
-        kind: columns.text()?,
-        turn: columns.maybe_text()?,
-        step: columns.maybe_text()?,
-        body: columns.text()?,
-        at: columns.text()?,
-    })
 }

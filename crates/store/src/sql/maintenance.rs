@@ -6,7 +6,7 @@ use adjutant_core::port::StoreError;
 use adjutant_core::{BoxFuture, UserId};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Backend, Connection, Failure, SqlStore, check, values};
+use super::{Backend, Connection, Failure, SqlStore, branch, check, values};
 use crate::maintenance::{DatabaseStatus, Finding, Maintenance, Removed, TableRows};
 use crate::row;
 
@@ -91,7 +91,8 @@ impl<B: Backend> Maintenance for SqlStore<B> {
                     .await?;
                 removed.conversations += gone.conversations;
                 removed.events += gone.events;
-                if gone.conversations < BATCH {
+                // Whatever was a branch may have been all that held another.
+                if gone.conversations == 0 {
                     break;
                 }
             }
@@ -167,28 +168,69 @@ pub(crate) fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
-/// Removes some of the conversations that are old and settled. What is theirs goes with them.
+/// The conversations that are old and settled.
+macro_rules! old {
+    ($rest:literal) => {
+        concat!(
+            "FROM adjutant_conversation AS conversation WHERE updated_at < $1 AND untaken = 0 AND turn IS NULL
+             AND NOT EXISTS (SELECT 1 FROM adjutant_event AS event WHERE event.conversation = conversation.key AND event.at >= $1)
+             AND NOT EXISTS (
+               SELECT 1 FROM adjutant_event AS doubt WHERE doubt.conversation = conversation.key AND doubt.kind = 'call_in_doubt'
+               AND NOT EXISTS (
+                 SELECT 1 FROM adjutant_event AS known WHERE known.conversation = doubt.conversation
+                 AND known.kind = 'doubt_resolved' AND known.step = doubt.step)) ",
+            $rest
+        )
+    };
+}
+
+/// Removes some of the conversations that are old and settled. What is theirs goes with them, except what younger branches begin
+/// with.
 async fn remove_conversations<C: Connection>(rows: &mut C, before: Timestamp) -> Result<Removed, Failure> {
+    let before = row::time_text(before);
     // Said again outside of the selection: an input may have been accepted meanwhile.
     let gone = rows
         .fetch(
-            "DELETE FROM adjutant_conversation AS conversation WHERE untaken = 0 AND turn IS NULL AND key IN (
-               SELECT key FROM adjutant_conversation AS conversation WHERE updated_at < $1 AND untaken = 0 AND turn IS NULL
-               AND NOT EXISTS (SELECT 1 FROM adjutant_event AS event WHERE event.conversation = conversation.key AND event.at >= $1)
-               AND NOT EXISTS (
-                 SELECT 1 FROM adjutant_event AS doubt WHERE doubt.conversation = conversation.key AND doubt.kind = 'call_in_doubt'
-                 AND NOT EXISTS (
-                   SELECT 1 FROM adjutant_event AS known WHERE known.conversation = doubt.conversation
-                   AND known.kind = 'doubt_resolved' AND known.step = doubt.step))
-               ORDER BY key LIMIT $2)
-             RETURNING next_seq",
-            values![&row::time_text(before), BATCH.cast_signed()],
+            concat!(
+                "DELETE FROM adjutant_conversation AS conversation WHERE untaken = 0 AND turn IS NULL AND key IN (SELECT key ",
+                old!(
+                    "AND NOT EXISTS (SELECT 1 FROM adjutant_conversation AS branch WHERE branch.branched_from_key = conversation.key)
+                     ORDER BY key LIMIT $2"
+                ),
+                ") RETURNING next_seq - 1 - COALESCE(branched_from_seq, 0)"
+            ),
+            values![&before, BATCH.cast_signed()],
         )
         .await?;
     let mut removed = Removed::default();
     for mut columns in gone {
         removed.conversations += 1;
-        removed.events += count(columns.int()? - 1);
+        removed.events += count(columns.int()?);
+    }
+    if removed.conversations == 0 {
+        // Only those with younger branches are left, and those that became old since.
+        let left = rows
+            .fetch(
+                concat!("SELECT key, user_id ", old!("ORDER BY key LIMIT $2")),
+                values![&before, BATCH.cast_signed()],
+            )
+            .await?;
+        for mut columns in left {
+            let (conversation, user) = (columns.int()?, columns.text()?);
+            branch::lock_tree(rows, &user).await?;
+            let given = branch::give_to_heir(rows, conversation).await?;
+            let gone = rows
+                .fetch_first(
+                    "DELETE FROM adjutant_conversation WHERE key = $1 AND untaken = 0 AND turn IS NULL
+                     RETURNING next_seq - 1, COALESCE(branched_from_seq, 0)",
+                    values![conversation],
+                )
+                .await?;
+            let Some(mut gone) = gone else { continue };
+            removed.conversations += 1;
+            let (last, from) = (gone.int()?, gone.int()?);
+            removed.events += count(last - given.unwrap_or(from));
+        }
     }
     Ok(removed)
 }

@@ -5,6 +5,7 @@
 //! integers and doubles; times are text (see [`crate::row`]).
 
 pub(crate) mod append;
+mod branch;
 mod budget;
 mod check;
 pub(crate) mod conversation;
@@ -13,8 +14,10 @@ pub(crate) mod log;
 mod maintenance;
 mod memory_ledger;
 pub(crate) mod migrate;
+pub(crate) mod past;
 mod task;
 mod token;
+pub(crate) mod work;
 
 use std::borrow::Cow;
 use std::future::Future;

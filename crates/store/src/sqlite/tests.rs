@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::Maintenance as _;
 use crate::sql::migrate::Migrations;
-use crate::sql::{Connection as _, conversation, journal, log};
+use crate::sql::{Connection as _, conversation, journal, log, past, work};
 
 fn input(number: usize) -> Input {
     let text = format!("{number} {}", "long ".repeat(2000));
@@ -368,8 +368,13 @@ async fn looking_for_work_reads_an_index() {
     // The statements themselves, so that none of them can change without this test.
     let queries = [
         (journal::UNSETTLED, "adjutant_conversation_unsettled"),
+        (work::FIND_UNSETTLED, "adjutant_conversation_unsettled"),
+        (work::FIND_EXPIRED, "adjutant_conversation_wake"),
         (journal::PARKED, "adjutant_conversation_parked"),
-        (journal::INBOX, "adjutant_inbox_untaken"),
+        (past::INBOX, "adjutant_inbox_untaken"),
+        (past::INPUT, "(conversation=? AND id=?)"),
+        (past::TURNS, "SEARCH event USING PRIMARY KEY (conversation=? AND seq>? AND seq<?)"),
+        (past::TURNS, "SEARCH first USING PRIMARY KEY (conversation=? AND seq<?)"),
         (journal::CANCELLATION, "adjutant_inbox_untaken"),
         (conversation::NEWEST, "adjutant_conversation_recent"),
         (log::DECISIONS, "adjutant_decision_recent"),

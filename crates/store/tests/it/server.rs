@@ -50,7 +50,16 @@ impl Server {
             .arg(self.data())
             .arg("-k")
             .arg(self.folder.path())
-            .args(["-c", "listen_addresses=", "-c", "log_min_messages=log", "-c"])
+            // A test has many databases, and a pool for each.
+            .args([
+                "-c",
+                "listen_addresses=",
+                "-c",
+                "log_min_messages=log",
+                "-c",
+                "max_connections=300",
+                "-c",
+            ])
             .arg(if self.durable { "fsync=on" } else { "fsync=off" })
             .stderr(Stdio::piped())
             .spawn()

@@ -203,8 +203,8 @@ fn a_service_has_them_too_and_ends_them_with_itself() {
     let home = home("");
     let script = format!("{}\n{}", calls("shell__look", &json!({})), r#"{"text": "Seen."}"#);
     let model = home.script(&[&script]);
-    let mut serving =
-        Serving::start(&mut home.command(&["-v", "serve", "--json", "-m", &model, "--bind", "127.0.0.1:0"]));
+    let args = ["-v", "serve", "--json", "-m", &model, "--bind", "127.0.0.1:0", "--drain-delay", "0s"];
+    let mut serving = Serving::start(&mut home.command(&args));
     let answer = serving.chat(serving.token(), &json!({"message": "look"}));
     assert_eq!(answer.body["tools_used"][0]["result"]["data"], "token from-the-env-file", "{answer:?}");
     serving.signal("-TERM");

@@ -1,0 +1,140 @@
+//! The power fails at any time while several conversations go on, and so does what is done to the disk.
+//!
+//! What a worker does to its files and says to others is recorded in its order ([`record`], [`recording`]). Then every
+//! moment is played again up to which a disk has kept all, nothing or some of what it was not told to keep ([`disk`]), and
+//! the store is opened there. Whatever the worker had said by then has to be there: the events of a turn somebody was
+//! answered about, and the intent of a call before the tool heard of it.
+
+mod disk;
+mod record;
+mod recording;
+
+use crate::not_run::not_run;
+use crate::power::disk::Left;
+use crate::power::record::{Defect, Operation, Recorder};
+use crate::power::recording::Recording;
+use crate::scene::{APPROVE, CALL, ONE, PLAIN, SCENES, Scene};
+use crate::size;
+
+/// How often each scene is played: so often that the log of the database is written back meanwhile.
+const ROUNDS: usize = 2;
+/// Of so many operations one is tried in the sample.
+const ONE_OF: usize = 47;
+/// Of so many operations one is tried in the sample, if it is a sync.
+const SYNC_OF: usize = 3;
+/// After so many power losses a worker goes on where the last one left off, in a long run and in a sample.
+const GOES_ON: [usize; 2] = [200, 60];
+
+/// Errors of Linux, as `errno` has them: a failed read or write, and a full disk.
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+/// What is played on a disk that fails.
+const ON_A_DEFECT: [Scene; 4] = [PLAIN, ONE, APPROVE, CALL];
+/// Of so many places at which a disk can fail one is tried in the sample.
+const PLACE_OF: u32 = 37;
+/// The power fails at so many moments after the disk failed.
+const AFTER_A_DEFECT: usize = 12;
+
+fn recorder() -> Option<Recorder> {
+    Recorder::new().inspect_err(|reason| not_run("adjutant-durability", reason)).ok()
+}
+
+/// Returns moments with what is left of the unsynced there: all of them, or a sample.
+fn moments(operations: &[Operation], all: bool) -> Vec<(usize, Left)> {
+    let mut moments = Vec::new();
+    for at in 0..=operations.len() {
+        // Until the next sync nothing more is kept for certain, but more may have been said.
+        let is_sync = matches!(operations.get(at), Some(Operation::Sync { .. } | Operation::SyncFolder));
+        if at == operations.len() || is_sync && (all || at.is_multiple_of(SYNC_OF)) {
+            moments.push((at, Left::Nothing));
+        }
+        if all || at.is_multiple_of(ONE_OF) {
+            moments.extend([(at, Left::Everything), (at, Left::Sectors(at as u64))]);
+            if matches!(operations.get(at.wrapping_sub(1)), Some(Operation::Write { .. })) {
+                moments.extend([(at, Left::FirstHalf), (at, Left::LastHalf)]);
+            }
+        }
+    }
+    moments
+}
+
+/// Makes sure that the power can fail in whatever a database does: while it is made, while its log is written, written
+/// back and begun anew, and while it is closed.
+fn covers_everything(operations: &[Operation]) {
+    let first = |wanted: fn(&Operation) -> bool| operations.iter().position(wanted).unwrap();
+    let last = |wanted: fn(&Operation) -> bool| operations.iter().rposition(wanted).unwrap();
+    let is_told = |it: &Operation| matches!(it, Operation::Reply(_));
+    let (first_told, last_told) = (first(is_told), last(is_told));
+    assert!(first(|it| matches!(it, Operation::Create { name } if name == "adjutant.db")) < first_told);
+    let meanwhile = &operations[first_told..last_told];
+    let is_back = |it: &&Operation| matches!(it, Operation::Write { name, .. } if name == "adjutant.db");
+    let is_anew =
+        |it: &&Operation| matches!(it, Operation::Write { name, at: 0, .. } if name == "adjutant.db-wal");
+    assert!(meanwhile.iter().any(|it| is_back(&it)), "the log was never written back");
+    assert!(meanwhile.iter().any(|it| is_anew(&it)), "the log was never begun anew");
+    assert!(last_told < last(|it| matches!(it, Operation::Unlink { name } if name == "adjutant.db-wal")));
+}
+
+#[test]
+fn a_power_loss_takes_nothing_that_was_told() {
+    let Some(recorder) = recorder() else { return };
+    let recording = Recording::new(&recorder, Defect::None, &SCENES.repeat(ROUNDS));
+    assert_eq!(recording.errors, []);
+    covers_everything(&recording.operations);
+    let moments = moments(&recording.operations, size::is_long());
+    assert!(moments.len() > size::cases(8000, 400), "the power failed only {} times", moments.len());
+    let faults = recording.fail_at(&moments, Some(size::cases(GOES_ON[0], GOES_ON[1])));
+    assert!(faults.is_empty(), "{} of {}:\n{}", faults.len(), moments.len(), faults.join("\n"));
+}
+
+/// What the test above looks for is found where a disk does not keep what it was told to.
+#[test]
+fn a_disk_that_forgets_to_sync_is_found_out() {
+    let Some(recorder) = recorder() else { return };
+    let recording = Recording::new(&recorder, Defect::ForgetsSyncs, &SCENES);
+    let moments = moments(&recording.operations, false);
+    let faults = recording.fail_at(&moments, None);
+    let lost = faults.iter().filter(|fault| fault.contains("events are left")).count();
+    assert!(lost > 10, "only {lost} were lost at {} moments: {faults:?}", moments.len());
+}
+
+/// One operation fails, each in turn: whoever is told of it says it again, and nobody else notices. And what was said is
+/// there if the power fails right after it.
+fn fails_at_every_place(error: i32) -> usize {
+    let Some(recorder) = recorder() else { return 0 };
+    let mut told = 0;
+    for number in (1..).filter(|number| size::takes(*number, PLACE_OF)) {
+        let recording = Recording::new(&recorder, Defect::Fails { number, error }, &ON_A_DEFECT);
+        let failure = recording.operations.iter().enumerate().find_map(|(at, it)| match it {
+            Operation::Fail { name } => Some((at, name)),
+            _ => None,
+        });
+        let Some((failed, name)) = failure else {
+            assert!(number > 200, "only {number} places to fail at");
+            return told;
+        };
+        let about = format!("number {number}, of {name}, failed with error {error}");
+        // Each of them was told once at most: the disk failed once.
+        let mut errors: Vec<usize> = recording.errors.iter().map(|(number, _)| *number).collect();
+        errors.dedup();
+        assert_eq!(errors.len(), recording.errors.len(), "{about}: {:?}", recording.errors);
+        told += errors.len();
+        recording.is_done_once(&about);
+        let end = recording.operations.len();
+        let after = (failed..end).take(AFTER_A_DEFECT).chain([end]);
+        let moments: Vec<_> = after.flat_map(|at| [(at, Left::Nothing), (at, Left::Everything)]).collect();
+        let faults = recording.fail_at(&moments, None);
+        assert!(faults.is_empty(), "{about}:\n{}", faults.join("\n"));
+    }
+    unreachable!("there are always more numbers")
+}
+
+#[test]
+fn a_read_or_write_that_fails_is_told_to_whom_it_concerns() {
+    assert!(fails_at_every_place(EIO) > 0 || recorder().is_none(), "nobody was told");
+}
+
+#[test]
+fn a_disk_that_is_full_for_a_moment_loses_nothing() {
+    fails_at_every_place(ENOSPC);
+}

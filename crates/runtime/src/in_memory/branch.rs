@@ -1,0 +1,163 @@
+//! Branches: conversations that begin with the events of another.
+
+use adjutant_core::conversation::Status;
+use adjutant_core::port::{Alternatives, BranchPoint, Branched, Branching, StoreError};
+use adjutant_core::{ConversationId, ConversationKey, DecisionRecord, Event, Recorded, TurnId};
+
+use super::{Conversation, State};
+
+/// The place at which a conversation branches off another of the same user and agent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin {
+    conversation: ConversationId,
+    seq: u64,
+    /// Branches are numbered in the order in which they are made.
+    number: u64,
+}
+
+impl Origin {
+    pub(super) fn point(self) -> BranchPoint {
+        BranchPoint { conversation: self.conversation, seq: self.seq }
+    }
+}
+
+impl Conversation {
+    /// Returns the place of the last event that is not its own.
+    pub(super) fn from_seq(&self) -> u64 {
+        self.origin.map_or(0, |origin| origin.seq)
+    }
+
+    fn last_seq(&self) -> u64 {
+        self.events.last().map_or(0, |recorded| recorded.seq)
+    }
+
+    /// Returns whether something was said behind the place at which it branches off.
+    fn has_begun(&self) -> bool {
+        self.last_seq() > self.from_seq() || self.has_work_in_inbox()
+    }
+}
+
+fn sibling(key: &ConversationKey, conversation: ConversationId) -> ConversationKey {
+    ConversationKey { conversation, ..key.clone() }
+}
+
+impl State {
+    /// Makes a branch.
+    pub(super) fn branch(&mut self, branching: Branching<'_>) -> Result<Branched, StoreError> {
+        let Branching { from, seq, id, at } = branching;
+        let Some(named) = self.conversations.get(from) else { return Ok(Branched::NoSuchConversation) };
+        let common = usize::try_from(seq).ok().and_then(|common| named.events.get(..common));
+        let Some(common) = common else { return Ok(Branched::NotBetweenTurns) };
+        let status = Status::of(common);
+        if status.turn.is_some() {
+            return Ok(Branched::NotBetweenTurns);
+        }
+        let mut point = BranchPoint { conversation: from.conversation, seq };
+        while let Some(conversation) = self.conversations.get(&sibling(from, point.conversation))
+            && let Some(origin) = conversation.origin
+            && seq <= origin.seq
+        {
+            point.conversation = origin.conversation;
+        }
+        let key = sibling(from, id);
+        if let Some(known) = self.conversations.get(&key) {
+            let is_same = known.origin.is_some_and(|origin| origin.point() == point);
+            return if is_same { Ok(Branched::At(point)) } else { Err(StoreError::Reused) };
+        }
+        self.touches += 1;
+        let branch = Conversation {
+            title: if seq == 0 { String::new() } else { named.title.clone() },
+            touched: self.touches,
+            events: common.to_vec(),
+            status,
+            origin: Some(Origin { conversation: point.conversation, seq, number: self.touches }),
+            ..Conversation::new(at)
+        };
+        self.make_room();
+        self.conversations.insert(key, branch);
+        Ok(Branched::At(point))
+    }
+
+    /// Returns the branches that begin in a conversation, those that begin first in front.
+    fn branches(&self, key: &ConversationKey) -> Vec<(ConversationId, Origin)> {
+        let mut branches: Vec<(ConversationId, Origin)> = self
+            .conversations
+            .iter()
+            .filter(|(other, _)| other.agent == key.agent && other.user == key.user)
+            .filter_map(|(other, conversation)| Some((other.conversation, conversation.origin?)))
+            .filter(|(_, origin)| origin.conversation == key.conversation)
+            .collect();
+        branches.sort_by_key(|(_, origin)| (origin.seq, origin.number));
+        branches
+    }
+
+    /// Lists the places at which others go on differently.
+    pub(super) fn alternatives(&self, key: &ConversationKey) -> Vec<Alternatives> {
+        let mut places = Vec::new();
+        let (mut at, mut below, mut until) = (key.clone(), None, u64::MAX);
+        while let Some(conversation) = self.conversations.get(&at) {
+            let branches = self.branches(&at);
+            for same in branches.chunk_by(|(_, one), (_, other)| one.seq == other.seq) {
+                let Some((_, Origin { seq, .. })) = same.first() else { continue };
+                if *seq > until.min(conversation.last_seq()) {
+                    continue;
+                }
+                let own = (conversation.last_seq() > *seq).then_some(at.conversation);
+                let begun = same.iter().map(|(branch, _)| *branch).filter(|branch| {
+                    self.conversations.get(&sibling(&at, *branch)).is_some_and(Conversation::has_begun)
+                });
+                let conversations: Vec<ConversationId> = own.into_iter().chain(begun).collect();
+                let shown = if *seq == until { below } else { own };
+                let current = shown
+                    .and_then(|shown| conversations.iter().position(|conversation| *conversation == shown));
+                if let Some(current) = current.filter(|_| conversations.len() > 1) {
+                    places.push(Alternatives { seq: *seq, conversations, current });
+                }
+            }
+            let Some(origin) = conversation.origin else { break };
+            (below, until) = (Some(at.conversation), origin.seq);
+            at = sibling(&at, origin.conversation);
+        }
+        places.sort_by_key(|place| place.seq);
+        places
+    }
+
+    /// Removes a conversation. The branch that begins latest gets the logs of what they have in common, and the others begin in
+    /// that one from now on.
+    pub(super) fn remove(&mut self, key: &ConversationKey) -> Option<Conversation> {
+        let branches = self.branches(key);
+        let mut gone = self.conversations.remove(key)?;
+        let latest = branches.iter().map(|(_, origin)| origin.seq).max();
+        let heir = branches.iter().find(|(_, origin)| Some(origin.seq) == latest);
+        let Some((heir, Origin { seq, .. })) = heir.copied() else { return Some(gone) };
+        if let Some(conversation) = self.conversations.get_mut(&sibling(key, heir)) {
+            let is_common = |turn: TurnId| {
+                gone.events.iter().any(|Recorded { seq: place, event, .. }| {
+                    *place <= seq && matches!(event, Event::TurnStarted { turn: own, .. } if *own == turn)
+                })
+            };
+            let decisions = gone.decisions.extract_if(.., |row| is_common(row.id));
+            let decisions = decisions.map(|row| DecisionRecord { conversation: heir, ..row });
+            let decisions: Vec<_> = decisions.collect();
+            let invocations: Vec<_> =
+                gone.invocations.extract_if(.., |row| is_common(row.decision)).collect();
+            conversation.decisions.splice(0..0, decisions);
+            conversation.invocations.splice(0..0, invocations);
+            conversation.origin = gone.origin.map(|origin| Origin {
+                number: conversation.origin.map_or(origin.number, |own| own.number),
+                ..origin
+            });
+        }
+        for (branch, _) in branches {
+            if branch != heir
+                && let Some(origin) = self
+                    .conversations
+                    .get_mut(&sibling(key, branch))
+                    .and_then(|branch| branch.origin.as_mut())
+            {
+                origin.conversation = heir;
+            }
+        }
+        Some(gone)
+    }
+}

@@ -1,0 +1,156 @@
+//! Reads of a conversation's past: its events behind a place, some of its turns, its inputs.
+
+use adjutant_core::port::{AcceptedInput, StoreError, Turns};
+use adjutant_core::{ConversationKey, Input, InputId};
+
+use super::{Backend, Columns, Connection, Failure, branch, key_values, values};
+use crate::row::{self, EventRow, InputRow};
+
+/// Inputs that were not taken, in the order they were accepted.
+pub(crate) const INBOX: &str = "SELECT id, v, body, at, request_id, fingerprint, after_seq FROM adjutant_inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted";
+
+/// When a conversation was created, and where it comes from if it is a branch.
+const CREATED: &str =
+    "SELECT created_at, key, branched_from_key, branched_from_seq FROM adjutant_conversation
+     WHERE agent = $1 AND user_id = $2 AND id = $3";
+
+/// Where a conversation comes from.
+const ORIGIN: &str = "SELECT branched_from_key, branched_from_seq FROM adjutant_conversation WHERE key = $1";
+
+/// The columns of an event, in the order of [`event`], with the body wherever it is.
+macro_rules! select_events {
+    ($from:literal, $rest:literal) => {
+        concat!(
+            "SELECT seq, v, kind, turn, step, COALESCE(blob.body, event.body), at FROM ",
+            $from,
+            " LEFT JOIN adjutant_blob AS blob ON blob.conversation = event.conversation AND blob.hash = event.blob ",
+            $rest
+        )
+    };
+}
+pub(super) use select_events;
+
+/// The events from the beginning of the `$3`th turn (counted from 0, backwards) on that began before the place `$2`.
+pub(crate) const TURNS: &str = select_events!(
+    "adjutant_event AS event",
+    "WHERE event.conversation = $1 AND seq < $2 AND seq >= COALESCE(
+       (SELECT first.seq FROM adjutant_event AS first
+        WHERE first.conversation = $1 AND first.seq < $2 AND first.kind = 'turn_started'
+        ORDER BY first.seq DESC LIMIT 1 OFFSET $3), 0)
+     ORDER BY seq"
+);
+
+/// The place at which an input was taken.
+pub(crate) const INPUT: &str =
+    "SELECT taken_seq FROM adjutant_inbox AS inbox JOIN adjutant_conversation AS conversation ON conversation.key = inbox.conversation
+     WHERE agent = $1 AND user_id = $2 AND conversation.id = $3 AND inbox.id = $4";
+
+pub(super) async fn load_turns<B: Backend>(
+    backend: &B,
+    key: &ConversationKey,
+    before: Option<u64>,
+    turns: u32,
+) -> Result<Option<Turns>, Failure> {
+    let before = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
+    let behind = i64::from(turns.saturating_sub(1));
+    let found = backend
+        .read((key.clone(), before, behind), |rows, (key, before, behind)| {
+            Box::pin(stored(rows, key, *before, *behind))
+        })
+        .await?;
+    let Some((created_at, events, inbox)) = found else { return Ok(None) };
+    let created_at = row::read_time(&created_at, &format!("conversation {}", key.conversation))?;
+    let events = events.into_iter().map(|event| event.read(key)).collect::<Result<Vec<_>, StoreError>>()?;
+    // Without an event there is nothing before that place.
+    let after = events.first().map_or(0, |first| first.seq - 1);
+    Ok(Some(Turns { created_at, after, events, inbox: read_inbox(key, inbox)? }))
+}
+
+/// Time of creation, events and inbox of a conversation, as they are stored. Where a branch has not turns enough of its own, it is
+/// gone on where it comes from.
+async fn stored<C: Connection>(
+    rows: &mut C,
+    key: &ConversationKey,
+    mut before: i64,
+    mut behind: i64,
+) -> Result<Option<(String, Vec<EventRow>, Vec<Columns>)>, Failure> {
+    let Some(mut place) = rows.fetch_first(CREATED, key_values![key]).await? else { return Ok(None) };
+    let (created_at, conversation) = (place.text()?, place.int()?);
+    let (mut events, mut at) = (Vec::new(), conversation);
+    loop {
+        let found = rows.fetch(TURNS, values![at, before, behind]).await?;
+        let mut found = found.into_iter().map(event).collect::<Result<Vec<_>, StoreError>>()?;
+        behind -= found.iter().map(|event| i64::from(event.kind == "turn_started")).sum::<i64>();
+        found.append(&mut events);
+        events = found;
+        let (Some(origin), Some(from)) = (place.maybe_int()?, place.maybe_int()?) else { break };
+        if behind < 0 {
+            break;
+        }
+        (at, before) = (origin, before.min(from + 1));
+        let found = rows.fetch_first(ORIGIN, values![at]).await?;
+        place = found.ok_or(StoreError::Conflict)?;
+    }
+    let inbox = rows.fetch(INBOX, values![conversation]).await?;
+    Ok(Some((created_at, events, inbox)))
+}
+
+pub(super) async fn find_input<B: Backend>(
+    backend: &B,
+    key: &ConversationKey,
+    id: &InputId,
+) -> Result<Option<AcceptedInput>, Failure> {
+    let Some(mut found) = backend.fetch_first(INPUT, key_values![key, id.as_str()]).await? else {
+        return Ok(None);
+    };
+    let taken_at = found.maybe_int()?.and_then(|seq| u64::try_from(seq).ok());
+    Ok(Some(AcceptedInput { taken_at }))
+}
+
+pub(super) fn read_inbox(key: &ConversationKey, inbox: Vec<Columns>) -> Result<Vec<Input>, StoreError> {
+    let read = |mut columns: Columns| {
+        let row = InputRow {
+            id: columns.text()?,
+            v: columns.int()?,
+            body: columns.text()?,
+            at: columns.text()?,
+            request_id: columns.maybe_text()?,
+            fingerprint: columns.maybe_text()?,
+            after: columns.maybe_int()?,
+        };
+        row.read(key)
+    };
+    inbox.into_iter().map(read).collect()
+}
+
+/// The events of a conversation behind a place, in order, as they are stored. `branched_from_seq`: the place at which it
+/// branches off another, if it does.
+pub(super) async fn events<C: Connection>(
+    rows: &mut C,
+    (conversation, branched_from_seq): (i64, Option<i64>),
+    after: i64,
+) -> Result<Vec<EventRow>, Failure> {
+    let statement = match branched_from_seq {
+        Some(from) if after < from => branch::EVENTS,
+        Some(_) | None => {
+            select_events!(
+                "adjutant_event AS event",
+                "WHERE event.conversation = $1 AND seq > $2 ORDER BY seq"
+            )
+        }
+    };
+    let events = rows.fetch(statement, values![conversation, after]).await?;
+    Ok(events.into_iter().map(event).collect::<Result<_, _>>()?)
+}
+
+pub(super) fn event(mut columns: Columns) -> Result<EventRow, StoreError> {
+    Ok(EventRow {
+        seq: columns.int()?,
+        v: columns.int()?,
+        kind: columns.text()?,
+        turn: columns.maybe_text()?,
+        step: columns.maybe_text()?,
+        body: columns.text()?,
+        at: columns.text()?,
+    })
+}

@@ -1,0 +1,242 @@
+//! Claims, and the taking of work.
+
+use std::time::Duration;
+
+use adjutant_core::port::{Claim, Due, StoreError, Take, Taken, WorkPlace};
+use adjutant_core::{AgentName, ConversationKey, UserId};
+use jiff::Timestamp;
+
+use super::{Columns, Connection, Failure, values};
+use crate::row::{self, ConversationRow};
+
+/// Work of one kind in the order it is taken, behind a place: `$1` agent, `$2` user or NULL, `$3` and `$4` the place, `$5` the time,
+/// `$6` how many. `$due` has them with something to do, `$since` is the time they wait since.
+macro_rules! work {
+    ($columns:expr, $due:literal, $since:literal, $free:literal, $lock:literal) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            " FROM adjutant_conversation WHERE agent = $1 AND ",
+            $due,
+            " AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) AND (",
+            $since,
+            ", key) > ($3, $4) AND (lease_by IS NULL OR lease_until IS NULL OR lease_until <= $5",
+            $free,
+            ") ORDER BY ",
+            $since,
+            ", key LIMIT $6",
+            $lock
+        )
+    };
+}
+
+/// Finds work and claims it in one statement: `$7` the worker, `$8` the end of its claim, `$9` the time before which it expired. Rows that
+/// another worker is about to claim are passed over, so that nobody waits for anybody.
+macro_rules! take_locked {
+    ($due:literal, $since:literal) => {
+        concat!(
+            "WITH found AS MATERIALIZED (",
+            work!("key, lease_by", $due, $since, "", " FOR UPDATE SKIP LOCKED"),
+            ") UPDATE adjutant_conversation AS taken SET lease_by = $7, lease_until = $8 FROM found WHERE taken.key = found.key
+             RETURNING taken.agent, taken.user_id, taken.id, found.key, found.lease_by, taken.",
+            $since
+        )
+    };
+}
+
+const TAKE_UNSETTLED: &str = take_locked!("unsettled = 1", "updated_at");
+const TAKE_EXPIRED: &str = take_locked!("wake_at <= $9", "wake_at");
+
+/// The same where one transaction writes at a time. SQLite's `RETURNING` cannot say who had a row before, so it is found first;
+/// `$7` are the workers that are gone, as a JSON array.
+macro_rules! find_alone {
+    ($due:literal, $since:literal) => {
+        work!(
+            concat!("agent, user_id, id, key, lease_by, ", $since),
+            $due,
+            $since,
+            " OR lease_by IN (SELECT value FROM json_each($7))",
+            ""
+        )
+    };
+}
+
+pub(crate) const FIND_UNSETTLED: &str = find_alone!("unsettled = 1", "updated_at");
+pub(crate) const FIND_EXPIRED: &str = find_alone!("wake_at <= $8", "wake_at");
+
+/// Who has claimed something of the work there is.
+const HOLDERS_OF_UNSETTLED: &str = "SELECT DISTINCT lease_by FROM adjutant_conversation
+     WHERE agent = $1 AND unsettled = 1 AND lease_by IS NOT NULL";
+const HOLDERS_OF_EXPIRED: &str = "SELECT DISTINCT lease_by FROM adjutant_conversation
+     WHERE agent = $1 AND wake_at <= $2 AND lease_by IS NOT NULL";
+
+/// A request for work, as owned data.
+pub(super) struct Taking {
+    agent: AgentName,
+    user: Option<UserId>,
+    due: Due,
+    worker: String,
+    lease: Duration,
+    after: Option<WorkPlace>,
+    limit: i64,
+}
+
+impl From<Take<'_>> for Taking {
+    fn from(take: Take<'_>) -> Self {
+        Self {
+            agent: take.agent.clone(),
+            user: take.user.cloned(),
+            due: take.due,
+            worker: take.worker.to_owned(),
+            lease: take.lease,
+            after: take.after,
+            limit: i64::try_from(take.limit).unwrap_or(i64::MAX),
+        }
+    }
+}
+
+/// Claims conversations with something to do for a worker.
+pub(super) async fn take<C: Connection>(rows: &mut C, taking: &Taking) -> Result<Vec<Taken>, Failure> {
+    let now = rows.now().await?;
+    let until = row::time_text(end_of(taking.lease, now));
+    let mut taken = if C::LOCKS_ROWS {
+        take_locked(rows, taking, now, &until).await?
+    } else {
+        take_alone(rows, taking, now, &until).await?
+    };
+    taken.sort_unstable_by_key(|taken| taken.place);
+    Ok(taken)
+}
+
+/// The place to begin behind, as two columns: every time is behind the empty text.
+fn after(taking: &Taking) -> (String, i64) {
+    taking.after.map_or_else(Default::default, |place| (row::time_text(place.since), place.number))
+}
+
+async fn take_locked<C: Connection>(
+    rows: &mut C,
+    taking: &Taking,
+    now: Timestamp,
+    until: &str,
+) -> Result<Vec<Taken>, Failure> {
+    let user = taking.user.as_ref().map(UserId::as_str);
+    let (since, number) = after(taking);
+    let now = row::time_text(now);
+    let (agent, worker) = (taking.agent.as_str(), &taking.worker);
+    let found = match taking.due {
+        Due::Unsettled => {
+            let values = values![agent, user, &since, number, &now, taking.limit, worker, until];
+            rows.fetch(TAKE_UNSETTLED, values).await?
+        }
+        Due::Expired(at) => {
+            let at = row::time_text(at);
+            let values = values![agent, user, &since, number, &now, taking.limit, worker, until, &at];
+            rows.fetch(TAKE_EXPIRED, values).await?
+        }
+    };
+    Ok(found.into_iter().map(|columns| read_taken(columns, worker)).collect::<Result<_, _>>()?)
+}
+
+async fn take_alone<C: Connection>(
+    rows: &mut C,
+    taking: &Taking,
+    now: Timestamp,
+    until: &str,
+) -> Result<Vec<Taken>, Failure> {
+    let user = taking.user.as_ref().map(UserId::as_str);
+    let (since, number) = after(taking);
+    let now = row::time_text(now);
+    let agent = taking.agent.as_str();
+    let found = match taking.due {
+        Due::Unsettled => {
+            let gone = gone(rows.fetch(HOLDERS_OF_UNSETTLED, values![agent]).await?, C::is_gone)?;
+            let values = values![agent, user, &since, number, &now, taking.limit, &gone];
+            rows.fetch(FIND_UNSETTLED, values).await?
+        }
+        Due::Expired(at) => {
+            let at = row::time_text(at);
+            let gone = gone(rows.fetch(HOLDERS_OF_EXPIRED, values![agent, &at]).await?, C::is_gone)?;
+            let values = values![agent, user, &since, number, &now, taking.limit, &gone, &at];
+            rows.fetch(FIND_EXPIRED, values).await?
+        }
+    };
+    let mut taken = Vec::with_capacity(found.len());
+    for columns in found {
+        let one = read_taken(columns, &taking.worker)?;
+        rows.execute(
+            "UPDATE adjutant_conversation SET lease_by = $1, lease_until = $2 WHERE key = $3",
+            values![&taking.worker, until, one.place.number],
+        )
+        .await?;
+        taken.push(one);
+    }
+    Ok(taken)
+}
+
+/// Those of the workers that certainly do not run any more, as a JSON array.
+fn gone(holders: Vec<Columns>, is_gone: fn(&str) -> bool) -> Result<String, StoreError> {
+    let mut gone = Vec::new();
+    for mut columns in holders {
+        let holder = columns.text()?;
+        if is_gone(&holder) {
+            gone.push(holder);
+        }
+    }
+    row::json(&gone)
+}
+
+/// The columns are `agent`, `user_id`, `id`, `key`, `lease_by` as it was before, and the time it waits since.
+fn read_taken(mut columns: Columns, worker: &str) -> Result<Taken, StoreError> {
+    let key = row::conversation_key(columns.text()?, columns.text()?, &columns.text()?)?;
+    let number = columns.int()?;
+    let is_anothers = columns.maybe_text()?.is_some_and(|holder| holder != worker);
+    let since = row::read_time(&columns.text()?, "the time since which work waits")?;
+    let claim = if is_anothers { Claim::TakenOver } else { Claim::Granted };
+    Ok(Taken { key, claim, place: WorkPlace { since, number } })
+}
+
+/// A claim nobody could outwait ends with time itself.
+fn end_of(lease: Duration, now: Timestamp) -> Timestamp {
+    now.checked_add(lease).unwrap_or(Timestamp::MAX)
+}
+
+impl ConversationRow {
+    /// Claims it for a worker, unless another one alive has it.
+    pub(super) fn claim<C: Connection>(&mut self, worker: &str, ttl: Duration, now: Timestamp) -> Claim {
+        let is_anothers = self.lease_by.as_ref().is_some_and(|holder| holder != worker);
+        let is_over = self.lease_until.is_none_or(|until| until <= now);
+        if is_anothers && !is_over && !self.lease_by.as_deref().is_some_and(C::is_gone) {
+            return Claim::Refused;
+        }
+        self.lease_by = Some(worker.to_owned());
+        self.lease_until = Some(end_of(ttl, now));
+        if is_anothers { Claim::TakenOver } else { Claim::Granted }
+    }
+}
+
+/// Those of the conversations that nobody alive has. The columns are `agent`, `user_id`, `id`, `lease_by`, `lease_until`.
+pub(super) async fn free<C: Connection>(
+    rows: &mut C,
+    found: Vec<Columns>,
+) -> Result<Vec<ConversationKey>, Failure> {
+    let now = rows.now().await?;
+    let mut keys = Vec::new();
+    for mut columns in found {
+        let (agent, user, id) = (columns.text()?, columns.text()?, columns.text()?);
+        if is_free::<C>(&mut columns, None, now)? {
+            keys.push(row::conversation_key(agent, user, &id)?);
+        }
+    }
+    Ok(keys)
+}
+
+/// Nobody alive has it, or `worker` itself does. The next two columns are `lease_by` and `lease_until`.
+pub(super) fn is_free<C: Connection>(
+    lease: &mut Columns,
+    worker: Option<&str>,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let (Some(by), Some(until)) = (lease.maybe_text()?, lease.maybe_text()?) else { return Ok(true) };
+    let is_over = row::read_time(&until, "the end of a claim")? <= now;
+    Ok(worker == Some(by.as_str()) || is_over || C::is_gone(&by))
+}
