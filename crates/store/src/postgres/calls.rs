@@ -3,7 +3,8 @@
 //! A commit costs a write that reaches the disk, and a message the change to the server's process and back, whatever is in it.
 //! So calls that wait are sent as one message, which the server carries out as one transaction. What a function refuses
 //! it says in its answer, and has then changed nothing; if one fails otherwise, nothing of the message is kept, and each is sent
-//! again alone.
+//! again alone. A conversation that somebody else has locked is not waited for in a message of many: the call is sent again
+//! over a connection of its own.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +14,7 @@ use sqlx::postgres::PgRow;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::columns;
-use super::pool::{Pool, turn};
+use super::pool::{Pool, Session, turn};
 use crate::sql::{Columns, Failure};
 
 /// Messages that are with the server at the same time. More of them would leave less to be written together.
@@ -21,6 +22,9 @@ const MESSAGES: usize = 2;
 
 /// Calls in one message, at most.
 const BATCH: usize = 64;
+
+/// The first column of an answer if somebody has the conversation locked.
+const LOCKED: i64 = 7;
 
 /// Bytes of a message before no other call joins it.
 const BATCH_BYTES: usize = 1 << 20;
@@ -36,8 +40,33 @@ pub(super) struct Calls {
 #[derive(Debug)]
 struct Waiting {
     key: ConversationKey,
+    /// Without its last parameter.
     statement: String,
     answer: oneshot::Sender<Result<Columns, Failure>>,
+}
+
+impl Waiting {
+    /// With the last parameter: whether a lock is waited for.
+    fn statement(&self, waits: bool) -> String {
+        format!("{}{})", self.statement, if waits { "TRUE" } else { "FALSE" })
+    }
+
+    /// Sends it in a message of its own; waits for whoever has the conversation.
+    async fn send_alone(self, session: &mut Session) {
+        let asked = session.ask(self.statement(true)).await;
+        let asked = session.ended(asked).map_err(Failure::from);
+        // The caller may have left.
+        let _ = self.answer.send(asked.and_then(|rows| first(rows.first())));
+    }
+
+    /// Sends it over a connection that nobody else waits for.
+    async fn wait(self, pool: Arc<Pool>) {
+        let session = async { pool.open(pool.turn().await?).await };
+        match session.await {
+            Ok(mut session) => self.send_alone(&mut session).await,
+            Err(error) => refuse(vec![self], error),
+        }
+    }
 }
 
 impl Default for Calls {
@@ -47,7 +76,7 @@ impl Default for Calls {
 }
 
 impl Calls {
-    /// Makes a call about a conversation, which is a transaction of its own or a part of one; returns its row. Once it is sent, it
+    /// Makes a call of [`super::literal::Call`] about a conversation, which is a transaction of its own or a part of one; returns its row. Once it is sent, it
     /// is done, whoever leaves; before, whoever leaves has left nothing to do.
     pub(super) async fn call(
         self: &Arc<Self>,
@@ -83,34 +112,32 @@ impl Calls {
         if calls.is_empty() {
             return;
         }
-        match pool.open(turn).await {
-            Ok(mut session) => {
-                let statements: Vec<&str> = calls.iter().map(|call| call.statement.as_str()).collect();
-                let asked = session.ask(statements.join(";")).await;
-                let asked = session.ended(asked);
-                match asked {
-                    Err(sqlx::Error::Database(_)) if calls.len() > 1 => {
-                        for call in calls {
-                            let asked = session.ask(call.statement).await;
-                            let row = session
-                                .ended(asked)
-                                .map_err(Failure::from)
-                                .and_then(|rows| first(rows.first()));
-                            // The caller may have left.
-                            let _ = call.answer.send(row);
-                        }
-                    }
-                    Err(error) => refuse(calls, error),
-                    Ok(rows) => {
-                        drop(session);
-                        let mut rows = rows.iter();
-                        for call in calls {
-                            let _ = call.answer.send(first(rows.next()));
-                        }
-                    }
+        let mut session = match pool.open(turn).await {
+            Ok(session) => session,
+            Err(error) => return refuse(calls, error),
+        };
+        let statements: Vec<String> = calls.iter().map(|call| call.statement(false)).collect();
+        let asked = session.ask(statements.join(";")).await;
+        match session.ended(asked) {
+            Err(sqlx::Error::Database(_)) if calls.len() > 1 => {
+                for call in calls {
+                    call.send_alone(&mut session).await;
                 }
             }
             Err(error) => refuse(calls, error),
+            Ok(rows) => {
+                drop(session);
+                let mut rows = rows.iter();
+                for call in calls {
+                    let row = first(rows.next());
+                    if row.as_ref().is_ok_and(|row| row.first_is(LOCKED)) {
+                        tokio::spawn(call.wait(pool.clone()));
+                    } else {
+                        // The caller may have left.
+                        let _ = call.answer.send(row);
+                    }
+                }
+            }
         }
         drop(message);
     }

@@ -48,9 +48,11 @@ impl OpenTurns {
             decision.message = String::new();
         }
         let mut turns = self.turns();
-        if turns.len() < OPEN_MAX {
-            turns.insert(key, open);
+        // Those of turns that others went on with are never asked for again.
+        if turns.len() >= OPEN_MAX {
+            turns.clear();
         }
+        turns.insert(key, open);
     }
 
     fn turns(&self) -> MutexGuard<'_, HashMap<ConversationKey, Open>> {
@@ -184,9 +186,11 @@ impl PostgresDatabase {
     /// Returns the conversation, and how many of its inputs nobody has taken.
     async fn appended(&self, key: &ConversationKey, call: String) -> Result<(i64, i64), Failure> {
         let mut found = self.calls.call(&self.pool, key, call).await?;
-        // It was deleted, is another user's or agent's, or the place is taken: either way not this writer's any more.
-        let conversation = found.maybe_int()?.ok_or(StoreError::Conflict)?;
-        Ok((conversation, found.int()?))
+        match found.int()? {
+            1 => Ok((found.int()?, found.int()?)),
+            // It was deleted, is another user's or agent's, or the place is taken: either way not this writer's any more.
+            _ => Err(StoreError::Conflict.into()),
+        }
     }
 
     /// Returns the inputs that wait, if the claim was to be given back and was kept for them.
@@ -302,11 +306,11 @@ fn micros(time: Duration) -> i64 {
     i64::try_from(time.min(LEASE_MAX).as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The last parameters of both functions.
+/// The other parameters of both functions, but the last.
 fn with_change(call: Call, events: &[NewEvent], change: Option<&Change>) -> Result<String, StoreError> {
     let call = call.value(i64::from(EVENT_VERSION)).rows(events.iter().map(event));
     let Some(change) = change.filter(|_| !events.is_empty()) else {
-        return Ok(call.ints(&[]).rows([]).value(None::<i64>).rows([]).rows([]).end());
+        return Ok(call.ints(&[]).rows([]).value(None::<i64>).rows([]).rows([]).open());
     };
     let Change { turns, queued, counts_again, status, logs } = change;
     let changed = logs.decisions.iter().filter(|changed| !changed.is_stored());
@@ -323,7 +327,7 @@ fn with_change(call: Call, events: &[NewEvent], change: Option<&Change>) -> Resu
         .value(status.parked_seq)
         .rows(decisions.iter().map(|(row, is_new)| decision(row, *is_new)))
         .rows(logs.invocations.iter().map(invocation));
-    Ok(call.end())
+    Ok(call.open())
 }
 
 type Texts<'a> = Vec<Option<Cow<'a, str>>>;

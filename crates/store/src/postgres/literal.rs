@@ -80,8 +80,9 @@ impl Call {
         self
     }
 
-    pub(super) fn end(mut self) -> String {
-        self.0.push(')');
+    /// Returns the statement without its last parameter, which [`super::calls`] adds.
+    pub(super) fn open(mut self) -> String {
+        self.separate();
         self.0
     }
 
@@ -169,9 +170,9 @@ mod tests {
         let call =
             Call("SELECT * FROM f(".to_owned()).value("x").value(None::<i64>).ints(&[1, -2]).texts(&row("t"));
         assert_eq!(
-            call.rows([row("a"), row("b")]).rows([]).end(),
+            call.rows([row("a"), row("b")]).rows([]).open(),
             "SELECT * FROM f(E'x'::TEXT,NULL::BIGINT,'{1,-2}'::BIGINT[],ARRAY[E't',NULL]::TEXT[],\
-             ARRAY[ARRAY[E'a',NULL],ARRAY[E'b',NULL]]::TEXT[],NULL::TEXT[])"
+             ARRAY[ARRAY[E'a',NULL],ARRAY[E'b',NULL]]::TEXT[],NULL::TEXT[],"
         );
     }
 }

@@ -174,6 +174,12 @@ impl Columns {
         Self(cells.into_iter())
     }
 
+    /// Returns whether the next column is this number.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn first_is(&self, number: i64) -> bool {
+        self.0.as_slice().first() == Some(&Cell::Int(number))
+    }
+
     pub(crate) fn int(&mut self) -> Result<i64, StoreError> {
         self.maybe_int()?.ok_or_else(|| unexpected(&Cell::Null))
     }

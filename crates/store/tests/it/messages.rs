@@ -257,7 +257,8 @@ async fn calls_that_wait(
     };
     let run = async {
         let first = submit(0, input(1));
-        while counter.asked.load(Ordering::SeqCst) == 0 {
+        // It is told that the conversation is locked, and waits.
+        while counter.asked.load(Ordering::SeqCst) < 2 {
             yield_now().await;
         }
         let mut waiting: Vec<_> = (1..=20).map(|number| submit(number, input(number))).collect();
@@ -298,15 +299,15 @@ async fn what_waits_together_is_one_message_and_who_fails_fails_alone() {
     let mut other = direct.parse::<PgConnectOptions>().unwrap().connect().await.unwrap();
 
     let (answers, queries) = calls_that_wait(&store, &counter, &mut other, None).await;
-    assert_eq!(queries.len(), 2, "{queries:#?}");
-    assert_eq!(queries[1].matches("adjutant_begin_1").count(), 21);
+    assert_eq!(queries.len(), 3, "{queries:#?}");
+    assert_eq!(queries[2].matches("adjutant_begin_1").count(), 21);
     assert!(answers[..20].iter().all(Result::is_ok), "{answers:?}");
     assert_eq!(answers[20..], [Err(StoreError::Reused)]);
 
     // A step that has its event already fails the whole message: each is sent again, and the one fails.
     let events = Recorded::sequence(3, at(1), &[replied(50, 1)]);
     let (answers, queries) = calls_that_wait(&store, &counter, &mut other, Some(events)).await;
-    assert_eq!(queries.len(), 2 + 22, "{queries:#?}");
+    assert_eq!(queries.len(), 3 + 22, "{queries:#?}");
     assert!(answers[..20].iter().all(Result::is_ok), "{answers:?}");
     assert_eq!(answers[20..], [Err(StoreError::Reused), Err(StoreError::Conflict)]);
 
@@ -318,6 +319,33 @@ async fn what_waits_together_is_one_message_and_who_fails_fails_alone() {
     // The turn goes on.
     store.append(&key(50), &Recorded::sequence(3, at(1), &[replied(50, 2)])).await.unwrap();
     assert_eq!(store.check().await.unwrap(), []);
+    other.close().await.unwrap();
+}
+
+/// A conversation that somebody does not let go keeps nobody else waiting.
+#[tokio::test]
+async fn a_locked_conversation_is_waited_for_by_those_who_want_it_only() {
+    let server = Server::start();
+    let url = server.create_database("locked").await;
+    let store = Store::connect(&url, 4).await.unwrap();
+    let begun = begin(None, &[], None);
+    store.submit(&key(1), &input(1)).await.unwrap();
+    let mut other = url.parse::<PgConnectOptions>().unwrap().connect().await.unwrap();
+    sqlx::raw_sql("BEGIN; SELECT key FROM adjutant_conversation FOR UPDATE")
+        .execute(&mut other)
+        .await
+        .unwrap();
+    let wanted = [store.clone(), store.clone()];
+    let wanted = wanted.map(|store| tokio::spawn(async move { store.begin(&key(1), begun).await }));
+    for number in 2..50 {
+        store.submit(&key(number), &input(number)).await.unwrap();
+    }
+    assert!(wanted.iter().all(|wanted| !wanted.is_finished()));
+    sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
+    for wanted in wanted {
+        let begun = wanted.await.unwrap().unwrap();
+        assert!(matches!(begun, Begun::Claimed { claim: Claim::Granted, .. }), "{begun:?}");
+    }
     other.close().await.unwrap();
 }
 

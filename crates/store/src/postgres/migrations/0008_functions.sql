@@ -2,6 +2,11 @@
 -- a name is the version of what a function takes and gives: a newer one gets the next number and stands beside it, so that an
 -- older program that runs goes on.
 
+-- A database that is new has no statistics, and then the planner takes an index that only begins with the same columns to be as
+-- good as the one that has all of them: of those that cost the same it takes the newest. The plans of functions are kept.
+ALTER TABLE adjutant_conversation DROP CONSTRAINT adjutant_conversation_agent_user_id_id_key, ADD UNIQUE (agent, user_id, id);
+ALTER TABLE adjutant_decision DROP CONSTRAINT adjutant_decision_user_id_id_key, ADD UNIQUE (user_id, id);
+
 -- Writes events behind those there are, takes their inputs, fills both logs and saves the conversation; returns how many
 -- inputs nobody has taken then. What it is given was computed from the events by the program.
 --
@@ -85,20 +90,47 @@ BEGIN
 END
 $$;
 
+-- Locks a conversation and returns it; nothing if there is none. With p_wait of FALSE a lock of somebody else is not waited for:
+-- then the key is -1.
+CREATE FUNCTION adjutant_lock_1(p_key BIGINT, p_wait BOOLEAN) RETURNS adjutant_conversation LANGUAGE plpgsql AS $$
+DECLARE
+    c adjutant_conversation;
+BEGIN
+    IF p_wait THEN
+        SELECT * INTO c FROM adjutant_conversation WHERE key = p_key FOR UPDATE;
+    ELSE
+        SELECT * INTO c FROM adjutant_conversation WHERE key = p_key FOR UPDATE SKIP LOCKED;
+        IF NOT FOUND AND EXISTS (SELECT FROM adjutant_conversation WHERE key = p_key) THEN
+            c.key := -1;
+        END IF;
+    END IF;
+    RETURN c;
+END
+$$;
+
 -- Adds events at the places from p_seq on, and gives the claim of p_worker back unless inputs wait (NULL: keeps it). p_key: the
--- conversation that the change was computed for. Answers with no conversation if it is another one, or the place is taken.
+-- conversation that the change was computed for; NULL, as p_seq, if there are no events.
+-- o_outcome: 0 it is another conversation, or the place is taken; 1 done; 7 somebody has it locked, and p_wait is FALSE.
 CREATE FUNCTION adjutant_append_1(
     p_agent TEXT, p_user TEXT, p_id TEXT, p_key BIGINT, p_seq BIGINT, p_worker TEXT,
     p_v BIGINT, p_events TEXT[], p_counts BIGINT[], p_status TEXT[], p_parked BIGINT, p_decisions TEXT[],
-    p_invocations TEXT[], OUT o_conversation BIGINT, OUT o_untaken BIGINT
+    p_invocations TEXT[], p_wait BOOLEAN, OUT o_outcome BIGINT, OUT o_conversation BIGINT, OUT o_untaken BIGINT
 ) LANGUAGE plpgsql AS $$
 DECLARE
     c adjutant_conversation;
 BEGIN
-    SELECT * INTO c FROM adjutant_conversation WHERE agent = p_agent AND user_id = p_user AND id = p_id FOR UPDATE;
-    IF NOT FOUND OR (p_events IS NOT NULL AND (c.key <> p_key OR c.next_seq <> p_seq)) THEN
+    IF p_key IS NULL THEN
+        SELECT key INTO p_key FROM adjutant_conversation WHERE agent = p_agent AND user_id = p_user AND id = p_id;
+    END IF;
+    c := adjutant_lock_1(p_key, p_wait);
+    IF c.key = -1 THEN
+        o_outcome := 7;
+        RETURN;
+    ELSIF c.key IS NULL OR c.agent <> p_agent OR c.user_id <> p_user OR c.id <> p_id OR c.next_seq <> p_seq THEN
+        o_outcome := 0;
         RETURN;
     END IF;
+    o_outcome := 1;
     o_conversation := c.key;
     o_untaken := adjutant_write_1(c, p_v, p_events, p_counts, p_status, p_parked, p_decisions, p_invocations,
         coalesce(c.lease_by = p_worker, FALSE));
@@ -116,20 +148,26 @@ $$;
 -- p_input: id, body, time, request, fingerprint, title. NULL: none. p_first: an event in front of the others, if the
 -- conversation has none. The rest is as above; p_parked is counted from the first of p_events.
 -- o_outcome: 0 no such conversation, 1 another worker has it, 2 claimed, 3 claimed instead of another worker, 4 started,
--- 5 the id was used for another request, 6 deleted meanwhile. o_next_seq: as it was before the turn.
+-- 5 the id was used for another request, 6 deleted meanwhile, 7 somebody has it locked, and p_wait is FALSE. o_next_seq: as it
+-- was before the turn.
 CREATE FUNCTION adjutant_begin_1(
     p_agent TEXT, p_user TEXT, p_id TEXT, p_input TEXT[], p_worker TEXT, p_lease_us BIGINT, p_first TEXT[],
     p_v BIGINT, p_events TEXT[], p_counts BIGINT[], p_status TEXT[], p_parked BIGINT, p_decisions TEXT[],
-    p_invocations TEXT[], OUT o_outcome BIGINT, OUT o_conversation BIGINT, OUT o_created_at TEXT, OUT o_next_seq BIGINT,
+    p_invocations TEXT[], p_wait BOOLEAN, OUT o_outcome BIGINT, OUT o_conversation BIGINT, OUT o_created_at TEXT, OUT o_next_seq BIGINT,
     OUT o_waits BIGINT
 ) LANGUAGE plpgsql AS $$
 DECLARE
     c adjutant_conversation;
+    v_key BIGINT;
     v_starts BOOLEAN;
     v_start BIGINT;
 BEGIN
-    SELECT * INTO c FROM adjutant_conversation AS a WHERE a.agent = p_agent AND a.user_id = p_user AND a.id = p_id FOR UPDATE;
-    IF NOT FOUND THEN
+    SELECT a.key INTO v_key FROM adjutant_conversation AS a
+    WHERE a.agent = p_agent AND a.user_id = p_user AND a.id = p_id;
+    IF FOUND THEN
+        c := adjutant_lock_1(v_key, p_wait);
+    END IF;
+    IF c.key IS NULL THEN
         IF p_input IS NULL THEN
             o_outcome := 0;
             RETURN;
@@ -139,13 +177,14 @@ BEGIN
         ON CONFLICT (agent, user_id, id) DO NOTHING RETURNING * INTO c;
         IF NOT FOUND THEN
             -- Somebody else was quicker. It can only be gone if it was deleted in this very moment.
-            SELECT * INTO c FROM adjutant_conversation AS a
-            WHERE a.agent = p_agent AND a.user_id = p_user AND a.id = p_id FOR UPDATE;
-            IF NOT FOUND THEN
-                o_outcome := 6;
-                RETURN;
-            END IF;
+            SELECT a.key INTO v_key FROM adjutant_conversation AS a
+            WHERE a.agent = p_agent AND a.user_id = p_user AND a.id = p_id;
+            c := adjutant_lock_1(v_key, p_wait);
         END IF;
+    END IF;
+    IF c.key IS NULL OR c.key = -1 THEN
+        o_outcome := CASE WHEN c.key IS NULL THEN 6 ELSE 7 END;
+        RETURN;
     END IF;
     o_outcome := 1;
     IF p_worker IS NOT NULL THEN

@@ -1,4 +1,5 @@
--- The whole schema of version 7, for a database that has none. 0007_agent.sql leads to the same from an older one.
+-- The whole schema of version 7, for a database that has none; what came later is applied after it. 0007_agent.sql leads to the
+-- same from an older one.
 
 -- Times are RFC 3339 text in UTC with nine decimals: exact, readable, and in order as text (COLLATE "C").
 
