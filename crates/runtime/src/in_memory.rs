@@ -233,8 +233,9 @@ impl Conversation {
 
     /// Returns the last turns before a place.
     fn turns(&self, before: Option<u64>, turns: u32) -> Turns {
-        let end = before.and_then(|before| usize::try_from(before.checked_sub(1)?).ok());
-        let earlier = self.events.get(..end.unwrap_or(usize::MAX)).unwrap_or(&self.events);
+        let end = before.map_or(u64::MAX, |before| before.saturating_sub(1));
+        let end = usize::try_from(end).unwrap_or(usize::MAX).min(self.events.len());
+        let earlier = self.events.get(..end).unwrap_or_default();
         let begins = |(_, recorded): &(usize, &Recorded)| matches!(recorded.event, Event::TurnStarted { .. });
         let nth = usize::try_from(turns).unwrap_or(usize::MAX).saturating_sub(1);
         let from = earlier.iter().enumerate().rev().filter(begins).nth(nth).map_or(0, |(at, _)| at);
