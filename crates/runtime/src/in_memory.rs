@@ -2,7 +2,6 @@
 
 mod branch;
 mod budget;
-mod work;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +11,7 @@ use adjutant_core::conversation::Status;
 use adjutant_core::port::{
     AcceptedInput, Alternatives, Begin, Begun, Branched, Branching, ConversationFilter, ConversationStore,
     ConversationSummary, Cursor, Deleted, Finished, Journal, Known, Loaded, LogStore, Newer, StoreError,
-    Take, Taken, TaskStore, Turns,
+    TaskStore, Turns,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input,
@@ -234,8 +233,9 @@ impl Conversation {
 
     /// Returns the last turns before a place.
     fn turns(&self, before: Option<u64>, turns: u32) -> Turns {
-        let end = before.map(|before| usize::try_from(before.saturating_sub(1)).unwrap_or(usize::MAX));
-        let earlier = self.events.get(..end.unwrap_or(usize::MAX)).unwrap_or(&self.events);
+        let end = before.map_or(u64::MAX, |before| before.saturating_sub(1));
+        let end = usize::try_from(end).unwrap_or(usize::MAX).min(self.events.len());
+        let earlier = self.events.get(..end).unwrap_or_default();
         let begins = |(_, recorded): &(usize, &Recorded)| matches!(recorded.event, Event::TurnStarted { .. });
         let nth = usize::try_from(turns).unwrap_or(usize::MAX).saturating_sub(1);
         let from = earlier.iter().enumerate().rev().filter(begins).nth(nth).map_or(0, |(at, _)| at);
@@ -486,10 +486,6 @@ impl Journal for InMemory {
         ready(Ok(()))
     }
 
-    fn take<'a>(&'a self, take: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>> {
-        ready(Ok(self.state().take(take)))
-    }
-
     fn unsettled<'a>(
         &'a self,
         agent: &'a AgentName,
@@ -514,13 +510,14 @@ impl Journal for InMemory {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         let state = self.state();
+        let is_over = |conversation: &Conversation| {
+            conversation.status.waiting.iter().any(|call| call.expires_at <= now)
+        };
         let mut over: Vec<(&ConversationKey, &Conversation)> = state
             .conversations
             .iter()
             .filter(|(key, conversation)| {
-                is_of(key, agent, user)
-                    && !conversation.is_claimed()
-                    && work::is_over(&conversation.status, now)
+                is_of(key, agent, user) && !conversation.is_claimed() && is_over(conversation)
             })
             .collect();
         over.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));

@@ -395,7 +395,8 @@ fn other_answers_and_other_words_are_kept_beside_the_first() {
         listed.as_array().unwrap().iter().filter(|row| row["branched_from"]["seq"] == 0).collect();
     assert_eq!((listed.as_array().unwrap().len(), branches.len()), (3, 2), "{listed}");
     let first = branches[0]["branched_from"]["conversation_id"].as_str().unwrap();
-    home.run(&["sessions", "list"]).succeeds().prints(&format!("branch of {}", &first[first.len() - 8..]));
+    let table = home.run(&["sessions", "list"]).succeeds().stdout;
+    assert_eq!(table.matches(&format!("branch of {}", &first[first.len() - 8..])).count(), 2, "{table}");
     home.run(&["sessions", "rm", "-y", first]).succeeds();
     assert_eq!(home.json(&["db", "check"]).0, 0);
     assert_eq!(home.json(&["sessions", "list"]).1.as_array().unwrap().len(), 2);
