@@ -2,6 +2,7 @@
 
 mod branch;
 mod budget;
+mod work;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use adjutant_core::conversation::Status;
 use adjutant_core::port::{
     AcceptedInput, Alternatives, Begin, Begun, Branched, Branching, ConversationFilter, ConversationStore,
     ConversationSummary, Cursor, Deleted, Finished, Journal, Known, Loaded, LogStore, Newer, StoreError,
-    TaskStore, Turns,
+    Take, Taken, TaskStore, Turns,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input,
@@ -113,7 +114,7 @@ impl Conversation {
     }
 
     fn summary(&self, key: &ConversationKey) -> ConversationSummary {
-        let last = self.events.last().filter(|last| last.seq > self.from_seq());
+        let last = self.events.last().filter(|last| last.seq > self.origin_seq());
         ConversationSummary {
             id: key.conversation,
             title: self.title.clone(),
@@ -486,6 +487,10 @@ impl Journal for InMemory {
         ready(Ok(()))
     }
 
+    fn take<'a>(&'a self, take: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>> {
+        ready(Ok(self.state().take(take)))
+    }
+
     fn unsettled<'a>(
         &'a self,
         agent: &'a AgentName,
@@ -510,14 +515,13 @@ impl Journal for InMemory {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         let state = self.state();
-        let is_over = |conversation: &Conversation| {
-            conversation.status.waiting.iter().any(|call| call.expires_at <= now)
-        };
         let mut over: Vec<(&ConversationKey, &Conversation)> = state
             .conversations
             .iter()
             .filter(|(key, conversation)| {
-                is_of(key, agent, user) && !conversation.is_claimed() && is_over(conversation)
+                is_of(key, agent, user)
+                    && !conversation.is_claimed()
+                    && work::is_over(&conversation.status, now)
             })
             .collect();
         over.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));

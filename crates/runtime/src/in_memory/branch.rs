@@ -23,7 +23,7 @@ impl Origin {
 
 impl Conversation {
     /// Returns the place of the last event that is not its own.
-    pub(super) fn from_seq(&self) -> u64 {
+    pub(super) fn origin_seq(&self) -> u64 {
         self.origin.map_or(0, |origin| origin.seq)
     }
 
@@ -33,7 +33,7 @@ impl Conversation {
 
     /// Returns whether something was said behind the place at which it branches off.
     fn has_begun(&self) -> bool {
-        self.last_seq() > self.from_seq() || self.has_work_in_inbox()
+        self.last_seq() > self.origin_seq() || self.has_work_in_inbox()
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adjutant_core::port::{
-    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Turns,
+    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take, Taken,
+    Turns,
 };
 use adjutant_core::{AgentName, BoxFuture, ConversationKey, Input, InputId, Recorded, UserId};
 use adjutant_store::sqlite::Store;
@@ -138,6 +139,10 @@ impl Journal for Counting {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.note("release", 0);
         self.journal.release(key, worker)
+    }
+
+    fn take<'a>(&'a self, take: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>> {
+        self.journal.take(take)
     }
 
     fn unsettled<'a>(

@@ -155,7 +155,7 @@ pub async fn a_branch_inherits_nothing_that_waits<T: Journal + ConversationStore
         let parked = store.parked(&agent(), None).await.unwrap();
         parked.into_iter().map(|(key, _)| key).collect::<Vec<_>>()
     };
-    assert_eq!(waiting().await, [parent.clone()]);
+    assert_eq!(waiting().await, std::slice::from_ref(&parent));
     assert_eq!(store.expired(&agent(), None, at(1000)).await.unwrap(), [], "it is claimed");
     assert_eq!(store.load(&child).await.unwrap().inbox, []);
     assert_eq!(store.claim(&child, "other", ttl).await.unwrap(), Claim::Granted);
