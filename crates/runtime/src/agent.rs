@@ -1,37 +1,28 @@
 //! What a developer runs.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
-use adjutant_core::port::{ConversationStore, Journal, Loaded, LogStore, StoreError};
-use adjutant_core::weak::WeakTools;
+use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
 use adjutant_core::{
-    AgentName, AgentResponse, Answer, CancellationToken, ConversationId, ConversationKey, Cost, Event, Gate,
-    GenerateResponse, GenerationConfig, Input, InputBody, InputId, LanguageModel, Message, Notice,
-    OutputSchema, PendingCall, Permission, Recorded, ToolDefinition, ToolRegistry, TurnId, TurnLimits,
-    UserId, check_history, conversation, schema_of,
+    AgentName, AgentResponse, Answer, CancellationToken, ConversationId, ConversationKey, Event,
+    GenerationConfig, Input, InputBody, InputId, LanguageModel, Message, Notice, OutputSchema, PendingCall,
+    Permission, Recorded, ToolDefinition, ToolRegistry, TurnId, TurnLimits, UserId, check_history,
+    conversation, schema_of,
 };
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde_json::Value;
-use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use crate::builder::{AgentBuilder, usable_output};
-use crate::compact::{Compaction, compact};
 use crate::dispatch::{Dispatch, seen_to_elsewhere};
 use crate::event::{Emitter, RunEvent, RunStream};
-use crate::fresh::TurnInstruction;
 use crate::held::Arrival;
-use crate::prices::Prices;
-use crate::recent::Recent;
+use crate::inner::Inner;
+use crate::output::usable_output;
 use crate::run::{advance, opening, turn_of};
-use crate::steps::Purse;
-use crate::warning::WarningReport;
-use crate::window::ContextUse;
 use crate::{BuildError, RunContext, RunError, Warning};
 
 /// An LLM agent: a model, an instruction, tools, and the bounds it keeps. Cheap to clone, safe to share.
@@ -42,62 +33,6 @@ pub struct Agent {
     output: Option<OutputSchema>,
     /// Who has this handle's conversations go on, if not this process.
     dispatch: Option<Arc<dyn Dispatch>>,
-}
-
-pub(crate) struct Inner {
-    pub(crate) name: AgentName,
-    pub(crate) display_name: String,
-    pub(crate) version: Option<String>,
-    pub(crate) description: String,
-    pub(crate) model: Arc<dyn LanguageModel>,
-    pub(crate) instruction: String,
-    /// What is added to it for every turn.
-    pub(crate) fresh: Option<Arc<dyn TurnInstruction>>,
-    pub(crate) config: GenerationConfig,
-    pub(crate) limits: TurnLimits,
-    pub(crate) output: Option<OutputSchema>,
-    pub(crate) prices: Arc<Prices>,
-    pub(crate) purse: Purse,
-    pub(crate) gate: Gate,
-    pub(crate) weak_tools: WeakTools,
-    pub(crate) control_functions: bool,
-    pub(crate) on_warning: OnceLock<WarningReport>,
-    pub(crate) journal: Arc<dyn Journal>,
-    pub(crate) logs: Arc<dyn LogStore>,
-    pub(crate) conversations: Arc<dyn ConversationStore>,
-    pub(crate) worker: String,
-    pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    /// Held while a turn runs whose workers were lost before.
-    pub(crate) suspects: Mutex<()>,
-    /// The conversations that were worked on last.
-    pub(crate) recent: Arc<Recent>,
-}
-
-impl Inner {
-    /// Hands a warning to whoever listens to this agent's.
-    pub(crate) fn warn(&self, warning: &Warning) {
-        if let Some(report) = self.on_warning.get() {
-            report(warning);
-        }
-    }
-
-    pub(crate) fn now(&self) -> Timestamp {
-        (self.clock)()
-    }
-
-    /// Reads a conversation of this agent. That of another agent is empty, like one that never was.
-    pub(crate) async fn load(&self, key: &ConversationKey) -> Result<Loaded, StoreError> {
-        if key.agent == self.name { self.journal.load(key).await } else { Ok(Loaded::default()) }
-    }
-
-    /// What an answer cost: as the provider says, else as the table says for the model that answered, else for the one that
-    /// was asked. `None`: it is not known.
-    pub(crate) fn cost_of(&self, reply: &GenerateResponse) -> Option<Cost> {
-        let today = self.now().to_zoned(TimeZone::UTC).date();
-        let priced = |model| self.prices.cost(model, &reply.usage, today);
-        let nothing = || self.model.capabilities().local.then(Cost::default);
-        reply.cost.or_else(nothing).or_else(|| priced(&reply.model)).or_else(|| priced(self.model.id()))
-    }
 }
 
 impl std::fmt::Debug for Agent {
@@ -117,12 +52,6 @@ impl From<Inner> for Agent {
 }
 
 impl Agent {
-    /// Starts to build an agent of this name.
-    #[must_use]
-    pub fn builder(name: impl Into<String>) -> AgentBuilder {
-        AgentBuilder::new(name.into())
-    }
-
     /// Answers once, in a new conversation of the local user.
     ///
     /// # Errors
@@ -240,27 +169,6 @@ impl Agent {
             request_id: None,
             fingerprint: None,
         })
-    }
-
-    /// Puts every turn of a conversation that has ended into few words, which stand for them in requests from now on; nothing
-    /// is lost, the turns stay in the journal. `focus`: what matters most to the person, in their words. A running turn is
-    /// waited for. Dropping the future gives it up, and nothing has happened then.
-    ///
-    /// # Errors
-    /// [`RunError`] if it could not be written. That the model wrote no summary is [`Compaction::Failed`].
-    pub async fn compact(&self, key: &ConversationKey, focus: Option<&str>) -> Result<Compaction, RunError> {
-        compact(&self.inner, key, focus).await
-    }
-
-    /// What the next request of a conversation takes of the model's window, by part. New to the journal: the instruction and
-    /// the tools.
-    ///
-    /// # Errors
-    /// [`RunError::Store`].
-    pub async fn context_use(&self, key: &ConversationKey) -> Result<ContextUse, RunError> {
-        let loaded = self.inner.load(key).await?;
-        let conversation = Conversation::of(self.inner.limits.history_messages_max, loaded.events);
-        self.inner.context_use(&key.user, &conversation).await
     }
 
     /// The same agent whose conversations are seen to by whoever `dispatch` finds, which ends in [`Agent::advance`]
@@ -569,11 +477,6 @@ impl Answered {
         let response = conversation::response(key.conversation, events, turn)?;
         Some((response, conversation::notices_of(events, input)))
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is handed")]
-pub(crate) fn system_time() -> Timestamp {
-    Timestamp::now()
 }
 
 /// The turn whose calls an answer was for, if somebody else or the clock answered them first: what became of it is

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
-    AgentName, Budgets, Empty, Gate, GenerationConfig, LanguageModel, MaxTokens, OutputSchema, Policy,
-    Temperature, Tool, ToolRegistry, TurnLimits, WindowShare, schema_of,
+    AgentName, Budgets, Empty, Gate, GenerationConfig, LanguageModel, MaxTokens, Policy, Temperature, Tool,
+    ToolRegistry, TurnLimits, WindowShare, schema_of,
 };
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -14,12 +14,15 @@ use schemars::JsonSchema;
 use serde_json::Value;
 
 use crate::BuildError;
-use crate::agent::{Agent, Inner, system_time};
+use crate::agent::Agent;
+use crate::clock::system_time;
 use crate::fresh::TurnInstruction;
 use crate::in_memory::InMemory;
+use crate::inner::Inner;
+use crate::output::usable_output;
 use crate::prices::{Prices, shared_builtin};
 use crate::recent::Recent;
-use crate::steps::{Purse, most_it_costs};
+use crate::spending::{SpendingLimits, most_it_costs};
 
 /// The bytes of memory that conversations take which are kept for their next turn, if nothing else is said.
 const CACHE_BYTES: usize = 32 * 1024 * 1024;
@@ -40,7 +43,7 @@ pub struct AgentBuilder {
     summarize_at: Option<Option<WindowShare>>,
     output: Option<Value>,
     prices: Option<Prices>,
-    purse: Purse,
+    spending: SpendingLimits,
     weak_tools: WeakTools,
     control_functions: bool,
     journal: Arc<dyn Journal>,
@@ -75,7 +78,7 @@ impl AgentBuilder {
             summarize_at: None,
             output: None,
             prices: None,
-            purse: Purse { budgets: Budgets::default(), store: None },
+            spending: SpendingLimits { budgets: Budgets::default(), store: None },
             weak_tools: WeakTools::default(),
             control_functions: true,
             journal: memory.clone(),
@@ -225,7 +228,7 @@ impl AgentBuilder {
     /// what it took.
     #[must_use]
     pub fn budgets(mut self, budgets: Budgets, store: Arc<dyn BudgetStore>) -> Self {
-        self.purse = Purse { budgets, store: Some(store) };
+        self.spending = SpendingLimits { budgets, store: Some(store) };
         self
     }
 
@@ -307,7 +310,7 @@ impl AgentBuilder {
         let output = self.output.map(|schema| usable_output(schema, &model, &registry)).transpose()?;
         let prices = self.prices.map_or_else(shared_builtin, Arc::new);
         let today = (self.clock)().to_zoned(TimeZone::UTC).date();
-        if self.purse.budgets.bound_money()
+        if self.spending.budgets.bound_money()
             && !model.capabilities().local
             && most_it_costs(&prices, model.id(), (1, 1), today).is_none()
         {
@@ -325,7 +328,7 @@ impl AgentBuilder {
             limits,
             output,
             prices,
-            purse: self.purse,
+            spending: self.spending,
             gate: Gate { registry, policy: self.policy },
             weak_tools: self.weak_tools,
             control_functions: self.control_functions,
@@ -341,15 +344,10 @@ impl AgentBuilder {
     }
 }
 
-/// Compiles an output schema for an agent that can keep to it.
-pub(crate) fn usable_output(
-    schema: Value,
-    model: &Arc<dyn LanguageModel>,
-    tools: &ToolRegistry,
-) -> Result<OutputSchema, BuildError> {
-    // Its one round of constrained actions is all such a model is asked for when there are tools.
-    if model.capabilities().weak_tools && !tools.is_empty() {
-        return Err(BuildError::OutputBesideWeakTools { model: model.id().clone() });
+impl Agent {
+    /// Starts to build an agent of this name.
+    #[must_use]
+    pub fn builder(name: impl Into<String>) -> AgentBuilder {
+        AgentBuilder::new(name.into())
     }
-    OutputSchema::new(schema).map_err(BuildError::Output)
 }

@@ -11,12 +11,12 @@ use adjutant_core::{
 use futures::StreamExt as _;
 use tokio::time::Instant;
 
-use crate::RunError;
-use crate::agent::Inner;
+use crate::clock::millis;
 use crate::faults::boundary;
 use crate::held::{Opened, open};
+use crate::inner::Inner;
 use crate::log::Log;
-use crate::steps::millis;
+use crate::{Agent, RunError};
 
 /// What whoever summarises is told.
 const PROMPT: &str = include_str!("../../../prompts/summary.md");
@@ -206,4 +206,16 @@ fn plan(inner: &Inner, conversation: &Conversation) -> Option<(Summarise, Room)>
     let room = inner.room(conversation, inner.config.max_tokens.map(|max| max.get()));
     let plan = Summarise::plan(&conversation.recalled_now(), room.usable(), 0, &|text| inner.count(text))?;
     Some((plan, room))
+}
+
+impl Agent {
+    /// Puts every turn of a conversation that has ended into few words, which stand for them in requests from now on; nothing
+    /// is lost, the turns stay in the journal. `focus`: what matters most to the person, in their words. A running turn is
+    /// waited for. Dropping the future gives it up, and nothing has happened then.
+    ///
+    /// # Errors
+    /// [`RunError`] if it could not be written. That the model wrote no summary is [`Compaction::Failed`].
+    pub async fn compact(&self, key: &ConversationKey, focus: Option<&str>) -> Result<Compaction, RunError> {
+        compact(self.inner(), key, focus).await
+    }
 }

@@ -7,7 +7,7 @@ use adjutant_core::port::Loaded;
 use adjutant_core::{BoxFuture, CancellationToken, ConversationKey, InputId, conversation};
 use tokio::time::Instant;
 
-use crate::agent::Inner;
+use crate::inner::Inner;
 
 /// How often we look into the journal while somebody else is asked to go on with a conversation.
 const LOOK: Duration = Duration::from_secs(2);

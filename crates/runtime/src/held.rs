@@ -9,8 +9,8 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
 use crate::RunError;
-use crate::agent::Inner;
 use crate::faults::{boundary, lease};
+use crate::inner::Inner;
 use crate::log::Log;
 use crate::recent::{Recent, Remembered};
 

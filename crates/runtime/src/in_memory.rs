@@ -21,7 +21,7 @@ use adjutant_core::{
 };
 use jiff::Timestamp;
 
-use crate::agent::system_time;
+use crate::clock::system_time;
 
 /// Number of conversations that are kept. Those that were left alone longest and have no work to do make room; whoever holds
 /// the [`crate::RunContext`] of one still has its history.

@@ -9,6 +9,7 @@ mod agent; // what a developer runs
 mod branch; // another way to go on
 mod builder; // and builds
 mod call; // a tool without a model
+mod clock; // the time
 mod compact; // old turns in few words
 mod context; // what a turn knows
 mod dispatch; // who has a conversation go on, if not this process
@@ -20,10 +21,13 @@ mod fresh; // what is said anew every turn
 mod give_up; // ending a turn from outside
 mod held; // the claim on a conversation, and its state
 mod in_memory; // the default store
+mod inner; // what an agent consists of
 mod log; // what happened in it, and what is not written yet
+mod output; // the schema of its answers
 mod prices; // what a model call costs
 mod recent; // the conversations that were worked on last
 mod run; // the driver
+mod spending; // what it may spend
 mod steps;
 mod sweep; // what nobody works on
 mod warning; // what an operator should know

@@ -6,8 +6,8 @@ use adjutant_core::{ConversationKey, Event, Input, Recorded};
 use jiff::Timestamp;
 
 use crate::RunError;
-use crate::agent::Inner;
 use crate::faults::boundary;
+use crate::inner::Inner;
 use crate::recent::Remembered;
 
 /// The state of a conversation and its inbox. Only this process writes to it meanwhile; the journal refuses anybody else.

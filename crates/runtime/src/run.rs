@@ -12,9 +12,9 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::RunError;
-use crate::agent::Inner;
 use crate::event::{Emitter, RunEvent};
 use crate::held::{Arrival, Opened, open};
+use crate::inner::Inner;
 use crate::log::Log;
 use crate::steps::{Answered, Replied, Step, Steps};
 

@@ -22,12 +22,12 @@ use futures::StreamExt as _;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::agent::Inner;
+use crate::clock::millis;
 use crate::event::{Emitter, RunEvent};
 use crate::faults::boundary;
+use crate::inner::Inner;
 use crate::log::Log;
 use crate::{RunError, Warning};
-pub(crate) use budget::{Purse, most_it_costs};
 use calls::Call;
 use summarise::Prepared;
 
@@ -479,8 +479,4 @@ impl<'a> Steps<'a> {
     async fn recorded_verdict(&self, wanted: &CallId) -> Option<GateVerdict> {
         self.look(|turn| turn.verdict(wanted).cloned()).await.flatten()
     }
-}
-
-pub(crate) fn millis(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

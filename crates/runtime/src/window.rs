@@ -3,11 +3,11 @@
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{Parts, Room, ToolStyle, Turn, TurnSetup, estimate_tokens, fit, parts_of, said_in};
-use adjutant_core::{Message, TurnId, UserId, WindowShare};
+use adjutant_core::{ConversationKey, Message, TurnId, UserId, WindowShare};
 use uuid::Uuid;
 
-use crate::RunError;
-use crate::agent::Inner;
+use crate::inner::Inner;
+use crate::{Agent, RunError};
 
 /// How tokens are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,5 +160,18 @@ impl Inner {
             summarized_at,
             is_shortened,
         })
+    }
+}
+
+impl Agent {
+    /// What the next request of a conversation takes of the model's window, by part. New to the journal: the instruction and
+    /// the tools.
+    ///
+    /// # Errors
+    /// [`RunError::Store`].
+    pub async fn context_use(&self, key: &ConversationKey) -> Result<ContextUse, RunError> {
+        let loaded = self.inner().load(key).await?;
+        let conversation = Conversation::of(self.inner().limits.history_messages_max, loaded.events);
+        self.inner().context_use(&key.user, &conversation).await
     }
 }

@@ -1,7 +1,7 @@
 //! SIGKILL at any time, under load: two workers, eight conversations at once, and workers die or the database itself does.
 
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -106,7 +106,6 @@ fn storm(kind: Kind, victim: Victim) {
     let mut server = bench.server.take();
     let bench = &bench;
     let replicas = &Replicas::new(bench);
-    let over = &AtomicBool::new(false);
     let (talks, kills): (Vec<Talk>, usize) = std::thread::scope(|scope| {
         let talking: Vec<_> =
             (1..=CONVERSATIONS).map(|seed| scope.spawn(move || converse(replicas, seed))).collect();
@@ -114,8 +113,7 @@ fn storm(kind: Kind, victim: Victim) {
         let killing = scope.spawn(move || {
             let mut dice = Dice(99);
             for kills in 0.. {
-                bench.world.wait_for_total(bench.world.total() + 5 + dice.roll(20));
-                if over.load(Ordering::SeqCst) {
+                if !bench.world.wait_for_more(5 + dice.roll(20)) {
                     return kills;
                 }
                 match (victim, server.as_mut()) {
@@ -129,7 +127,6 @@ fn storm(kind: Kind, victim: Victim) {
             unreachable!("there are always more numbers")
         });
         let talks: Vec<_> = talking.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-        over.store(true, Ordering::SeqCst);
         bench.world.end();
         let kills = killing.join().unwrap();
         (talks.into_iter().collect::<Result<_, _>>().unwrap(), kills)

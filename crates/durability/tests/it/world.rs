@@ -44,6 +44,8 @@ struct State {
     manners: HashMap<ConversationId, Manner>,
     limited: HashSet<ConversationId>,
     total: usize,
+    /// Nobody makes a call any more.
+    is_over: bool,
 }
 
 #[derive(Default)]
@@ -80,19 +82,16 @@ impl World {
         drop(self.shared.wait(|state| state.seen.get(&conversation).is_some_and(|seen| wanted(seen))));
     }
 
-    /// Waits until so many calls were made in all.
-    pub(crate) fn wait_for_total(&self, wanted: usize) {
-        drop(self.shared.wait(|state| state.total >= wanted));
+    /// Waits until so many more calls were made; returns `false` if no more are made.
+    pub(crate) fn wait_for_more(&self, calls: usize) -> bool {
+        let wanted = self.shared.state.lock().unwrap().total + calls;
+        !self.shared.wait(|state| state.total >= wanted || state.is_over).is_over
     }
 
-    /// Nobody need wait any more for calls to be made.
+    /// Ends every [`World::wait_for_more`], also those that begin later.
     pub(crate) fn end(&self) {
-        self.shared.state.lock().unwrap().total = usize::MAX / 2;
+        self.shared.state.lock().unwrap().is_over = true;
         self.shared.changed.notify_all();
-    }
-
-    pub(crate) fn total(&self) -> usize {
-        self.shared.state.lock().unwrap().total
     }
 }
 

@@ -10,8 +10,9 @@ use adjutant_core::{
 use tokio::time::Instant;
 
 use super::calls::Call;
-use super::{Answered, Steps, millis};
+use super::{Answered, Steps};
 use crate::RunError;
+use crate::clock::millis;
 use crate::event::RunEvent;
 
 impl Steps<'_> {

@@ -1,43 +1,20 @@
 //! What a step may spend: set aside before it begins, booked as what it really took when it ends.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::port::{BudgetStore, Reservation};
+use adjutant_core::port::Reservation;
 use adjutant_core::turn::{estimate_tokens, request_tokens};
 use adjutant_core::{
-    Allowance, Budgets, Cost, Event, Exceeded, GenerateRequest, GenerateResponse, ModelError, ModelId,
-    PendingCall, Recorded, Scope, Spending, ToolCall, TurnId, Usage, UserId, limits,
+    Budgets, Cost, Event, Exceeded, GenerateRequest, GenerateResponse, ModelError, PendingCall, Recorded,
+    Scope, Spending, ToolCall, TurnId, UserId, limits,
 };
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::Steps;
 use crate::RunError;
-use crate::agent::Inner;
-use crate::prices::Prices;
-
-/// The budgets of an agent, and the store that knows what was spent in a day. Whoever bounds nothing has no store.
-#[derive(Clone)]
-pub(crate) struct Purse {
-    pub(crate) budgets: Budgets,
-    pub(crate) store: Option<Arc<dyn BudgetStore>>,
-}
-
-impl Purse {
-    /// Where days are kept, if any is bounded.
-    fn days(&self) -> Option<&Arc<dyn BudgetStore>> {
-        let unbounded = self.budgets.per_day.is_unlimited() && self.budgets.everyone_per_day.is_unlimited();
-        self.store.as_ref().filter(|_| !unbounded)
-    }
-
-    /// Whether it matters to any budget that tools run.
-    fn bounds_tools(&self) -> bool {
-        let bounds = |allowance: &Allowance| allowance.tool_calls.is_some() || allowance.time.is_some();
-        let Budgets { per_turn, per_day, everyone_per_day } = &self.budgets;
-        [per_turn, per_day, everyone_per_day].into_iter().any(bounds)
-    }
-}
+use crate::inner::Inner;
+use crate::spending::{SpendingLimits, most_it_costs};
 
 /// What was set aside for a step that has begun.
 pub(crate) struct SetAside {
@@ -82,7 +59,7 @@ impl SetAside {
     }
 
     async fn settle(self, inner: &Inner, used: Spending) -> Result<(), RunError> {
-        if let (Some(reservation), Some(store)) = (&self.reservation, inner.purse.days()) {
+        if let (Some(reservation), Some(store)) = (&self.reservation, inner.spending.days()) {
             store.settle(reservation, used).await?;
         }
         Ok(())
@@ -104,7 +81,7 @@ impl Steps<'_> {
         number: u32,
         time: Option<Duration>,
     ) -> Result<Result<SetAside, Exceeded>, RunError> {
-        if self.inner.purse.budgets == Budgets::default() {
+        if self.inner.spending.budgets == Budgets::default() {
             return Ok(Ok(SetAside::nothing()));
         }
         let time = time.unwrap_or(UNBOUNDED);
@@ -125,7 +102,7 @@ impl Steps<'_> {
         calls: &[ToolCall],
     ) -> Result<Result<SetAside, Exceeded>, RunError> {
         let Some(first) = calls.first() else { return Ok(Ok(SetAside::nothing())) };
-        if !self.inner.purse.bounds_tools() || self.recorded_verdict(&first.id).await.is_some() {
+        if !self.inner.spending.bounds_tools() || self.recorded_verdict(&first.id).await.is_some() {
             return Ok(Ok(SetAside::nothing()));
         }
         let number = u32::try_from(calls.len()).unwrap_or(u32::MAX);
@@ -141,7 +118,7 @@ impl Steps<'_> {
         calls: &[&PendingCall],
     ) -> Result<Result<SetAside, Exceeded>, RunError> {
         let Some(first) = calls.first() else { return Ok(Ok(SetAside::nothing())) };
-        if !self.inner.purse.bounds_tools() {
+        if !self.inner.spending.bounds_tools() {
             return Ok(Ok(SetAside::nothing()));
         }
         let time = self.time_of(calls.iter().map(|call| call.tool.as_str()));
@@ -166,7 +143,7 @@ impl Steps<'_> {
         unknown: Spending,
         time: Duration,
     ) -> Result<Result<SetAside, Exceeded>, RunError> {
-        let spent = match self.inner.purse.budgets.per_turn.is_unlimited() {
+        let spent = match self.inner.spending.budgets.per_turn.is_unlimited() {
             true => Spending::default(),
             false => self.spent().await,
         };
@@ -189,7 +166,7 @@ impl Inner {
         spent: Option<Spending>,
         request: &GenerateRequest,
     ) -> Result<Result<SetAside, Exceeded>, RunError> {
-        if self.purse.budgets == Budgets::default() {
+        if self.spending.budgets == Budgets::default() {
             return Ok(Ok(SetAside::nothing()));
         }
         let time = self.summary_time().unwrap_or(UNBOUNDED);
@@ -221,11 +198,11 @@ impl Inner {
         (most, unknown): (Spending, Spending),
         time: Duration,
     ) -> Result<Result<SetAside, Exceeded>, RunError> {
-        let Purse { budgets, .. } = &self.purse;
+        let SpendingLimits { budgets, .. } = &self.spending;
         if let Some(exceeded) = budgets.per_turn.exceeded(Scope::Turn, spent, most) {
             return Ok(Err(exceeded));
         }
-        let Some(store) = self.purse.days() else {
+        let Some(store) = self.spending.days() else {
             return Ok(Ok(SetAside { reservation: None, most, unknown }));
         };
         let reservation = Reservation {
@@ -250,26 +227,12 @@ impl Inner {
 
     /// [`most_it_costs`] of a call today. Nothing, where no money is bounded or nothing is paid.
     fn most_it_costs(&self, input: u64, output: u64) -> Cost {
-        if !self.purse.budgets.bound_money() || self.model.capabilities().local {
+        if !self.spending.budgets.bound_money() || self.model.capabilities().local {
             return Cost::default();
         }
         let most = most_it_costs(&self.prices, self.model.id(), (input, output), self.today());
         most.unwrap_or(Cost::from_nano_usd(u64::MAX))
     }
-}
-
-/// The most that so many tokens cost: none read from a cache, and all of them written to one if that has a price.
-/// `None`: the price is not known.
-pub(crate) fn most_it_costs(
-    prices: &Prices,
-    model: &ModelId,
-    (input, output): (u64, u64),
-    on: Date,
-) -> Option<Cost> {
-    let plain = Usage { input_tokens: Some(input), output_tokens: Some(output), ..Usage::default() };
-    let written = Usage { cache_written_tokens: Some(input), ..plain };
-    let (plain, written) = (prices.cost(model, &plain, on)?, prices.cost(model, &written, on));
-    Some(written.map_or(plain, |written| written.max(plain)))
 }
 
 /// The tokens of a request, by the model's own tokenizer, else on the safe side: two bytes a token, where four are usual.

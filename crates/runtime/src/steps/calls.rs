@@ -19,8 +19,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Steps, millis};
+use super::Steps;
 use crate::RunError;
+use crate::clock::millis;
 use crate::event::RunEvent;
 use crate::execute::{Execution, execute, preview, probe};
 use crate::faults::boundary;

@@ -8,6 +8,7 @@ use adjutant_core::{Cost, Event, GenerateRequest, Reference, TurnError, Usage, W
 
 use super::Steps;
 use crate::RunError;
+use crate::clock::millis;
 use crate::event::RunEvent;
 use crate::faults::boundary;
 
@@ -111,7 +112,7 @@ impl Steps<'_> {
                         () = self.cancelled.cancelled() => None,
                         written = self.inner.write_summary(plan, request) => Some(written),
                     };
-                    let ms = super::millis(began);
+                    let ms = millis(began);
                     self.not_counted_ms.fetch_add(ms, Ordering::Relaxed);
                     let Some(written) = written else {
                         set_aside.settle_dropped(self.inner, ms).await?;

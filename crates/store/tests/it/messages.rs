@@ -410,7 +410,7 @@ async fn words_are_words_whatever_is_in_them() {
         let store = Store::connect(&url, 1).await.unwrap();
         for (number, words) in words.iter().enumerate() {
             let user = UserId::new(format!("user {words}").replace(['\n', '\t'], " ")).unwrap();
-            let description = TaskDescription::new(*words).unwrap();
+            let description = TaskDescription::new(words).unwrap();
             let change = TaskChange::Add { description: description.clone() };
             store.apply(&user, &change, None).await.unwrap();
             let tasks = TaskStore::list(&store, &user, TaskFilter::All).await.unwrap();

@@ -1,0 +1,102 @@
+//! Everything that an agent consists of, shared by its clones.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use adjutant_core::port::{ConversationStore, Journal, Loaded, LogStore, StoreError};
+use adjutant_core::weak::WeakTools;
+use adjutant_core::{
+    AgentName, ConversationKey, Cost, Gate, GenerateResponse, GenerationConfig, LanguageModel, Notice,
+    OutputSchema, TurnLimits, UserId,
+};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use crate::Warning;
+use crate::fresh::{FreshInstruction, TurnInstruction};
+use crate::prices::Prices;
+use crate::recent::Recent;
+use crate::spending::SpendingLimits;
+use crate::warning::WarningReport;
+
+/// How long a turn waits for it. A disk that does not answer must not hold up a conversation.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// Everything that an agent consists of.
+pub(crate) struct Inner {
+    pub(crate) name: AgentName,
+    pub(crate) display_name: String,
+    pub(crate) version: Option<String>,
+    pub(crate) description: String,
+    pub(crate) model: Arc<dyn LanguageModel>,
+    pub(crate) instruction: String,
+    /// What is added to it for every turn.
+    pub(crate) fresh: Option<Arc<dyn TurnInstruction>>,
+    pub(crate) config: GenerationConfig,
+    pub(crate) limits: TurnLimits,
+    pub(crate) output: Option<OutputSchema>,
+    pub(crate) prices: Arc<Prices>,
+    pub(crate) spending: SpendingLimits,
+    pub(crate) gate: Gate,
+    pub(crate) weak_tools: WeakTools,
+    pub(crate) control_functions: bool,
+    pub(crate) on_warning: OnceLock<WarningReport>,
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) logs: Arc<dyn LogStore>,
+    pub(crate) conversations: Arc<dyn ConversationStore>,
+    pub(crate) worker: String,
+    pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    /// Held while a turn runs whose workers were lost before.
+    pub(crate) suspects: Mutex<()>,
+    /// The conversations that were worked on last.
+    pub(crate) recent: Arc<Recent>,
+}
+
+impl Inner {
+    /// Hands a warning to whoever listens to this agent's.
+    pub(crate) fn warn(&self, warning: &Warning) {
+        if let Some(report) = self.on_warning.get() {
+            report(warning);
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// Reads a conversation of this agent. That of another agent is empty, like one that never was.
+    pub(crate) async fn load(&self, key: &ConversationKey) -> Result<Loaded, StoreError> {
+        if key.agent == self.name { self.journal.load(key).await } else { Ok(Loaded::default()) }
+    }
+
+    /// What an answer cost: as the provider says, else as the table says for the model that answered, else for the one that
+    /// was asked. `None`: it is not known.
+    pub(crate) fn cost_of(&self, reply: &GenerateResponse) -> Option<Cost> {
+        let today = self.now().to_zoned(TimeZone::UTC).date();
+        let priced = |model| self.prices.cost(model, &reply.usage, today);
+        let nothing = || self.model.capabilities().local.then(Cost::default);
+        reply.cost.or_else(nothing).or_else(|| priced(&reply.model)).or_else(|| priced(self.model.id()))
+    }
+
+    /// The whole instruction for a turn of this user: the part that never changes first, so that prompt caches hit.
+    pub(crate) async fn instruction_for(&self, user: &UserId) -> (String, Vec<Notice>) {
+        let Some(source) = &self.fresh else { return (self.instruction.clone(), Vec::new()) };
+        let fresh = timeout(WAIT_MAX, source.for_turn(user)).await.unwrap_or_else(|_| FreshInstruction {
+            text: String::new(),
+            notices: vec![Notice {
+                code: "instruction_incomplete".to_owned(),
+                text: format!(
+                    "What is read before every turn was not there after {} s; this turn goes on without it.",
+                    WAIT_MAX.as_secs()
+                ),
+            }],
+        });
+        let text = match fresh.text.trim() {
+            "" => self.instruction.clone(),
+            text => format!("{}\n\n{text}\n", self.instruction.trim_end()),
+        };
+        (text, fresh.notices)
+    }
+}
