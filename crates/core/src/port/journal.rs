@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::claim::Claim;
 use super::work::{Take, Taken};
 use crate::BoxFuture;
 use crate::event::{Event, Input, Recorded};
@@ -49,25 +50,6 @@ pub enum StoreError {
         /// What and where.
         message: String,
     },
-}
-
-/// What came of claiming a conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
-    /// Somebody alive has it, or there is no such conversation.
-    Refused,
-    /// It was free, or this worker had it already.
-    Granted,
-    /// Another worker had it and did not give it back: it died, or stood still for longer than its claim.
-    TakenOver,
-}
-
-impl Claim {
-    /// Returns whether the worker has the conversation now.
-    #[must_use]
-    pub fn is_held(self) -> bool {
-        self != Self::Refused
-    }
 }
 
 /// What is known of a conversation.
