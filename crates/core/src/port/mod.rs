@@ -2,6 +2,7 @@
 
 mod branch;
 mod budget;
+mod change;
 mod conversation;
 mod journal;
 mod language_model;
@@ -13,6 +14,7 @@ mod work;
 pub use crate::cursor::{Cursor, InvalidCursor};
 pub use branch::{Alternatives, BranchPoint, Branched, Branching};
 pub use budget::{BudgetStore, Reservation};
+pub use change::{Change, Changes};
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
 pub use journal::{
     AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, LogStore, Newer, StoreError, Turns,

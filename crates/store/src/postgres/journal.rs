@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use adjutant_core::port::{Claim, StoreError};
+use adjutant_core::port::{self, Claim, StoreError};
 use adjutant_core::{ConversationKey, DecisionRecord, EVENT_VERSION, Input, TurnId};
 
 use super::literal::Call;
@@ -71,10 +71,15 @@ struct Open {
 }
 
 impl Writes for PostgresDatabase {
-    async fn submit(&self, (key, input, row): (ConversationKey, Input, InputRow)) -> Result<(), Failure> {
+    fn tell_others(&self, change: &port::Change) {
+        self.others.tell(change);
+    }
+
+    async fn submit(&self, (key, input, row): (ConversationKey, Input, InputRow)) -> Result<bool, Failure> {
         let call = beginning(&key, Some((&input, &row)), None).rows([]);
         match self.begun(&key, call, &[], None).await?.outcome {
-            Outcome::Elsewhere => Ok(()),
+            Outcome::Elsewhere => Ok(true),
+            Outcome::Accepted => Ok(false),
             outcome => Err(outcome.unexpected()),
         }
     }
@@ -91,7 +96,9 @@ impl Writes for PostgresDatabase {
             Outcome::Elsewhere => return Ok(BegunRows::Elsewhere),
             Outcome::Claimed(claim) => Some(claim),
             Outcome::Started => None,
-            outcome @ (Outcome::Reused | Outcome::Deleted) => return Err(outcome.unexpected()),
+            outcome @ (Outcome::Reused | Outcome::Deleted | Outcome::Accepted) => {
+                return Err(outcome.unexpected());
+            }
         };
         let mut events = Vec::new();
         if claim.is_none() {
@@ -245,6 +252,7 @@ enum Outcome {
     Started,
     Reused,
     Deleted,
+    Accepted,
 }
 
 impl Outcome {
@@ -257,6 +265,7 @@ impl Outcome {
             4 => Self::Started,
             5 => Self::Reused,
             6 => Self::Deleted,
+            8 => Self::Accepted,
             other => return Err(row::unreadable("an answer of the database", format!("outcome {other}"))),
         })
     }

@@ -8,6 +8,7 @@ mod error;
 mod journal;
 mod literal;
 mod open;
+mod others;
 mod pool;
 
 use std::fmt;
@@ -21,11 +22,13 @@ use jiff::Timestamp;
 use sqlx::postgres::PgRow;
 use sqlx::{Row as _, TypeInfo as _, ValueRef as _};
 
+use crate::news::News;
 use crate::row;
 use crate::sql::{About, Backend, Cell, Columns, Connection, Failure, SqlStore, Value, Work, count};
 use calls::Calls;
 use journal::OpenTurns;
 use literal::fill;
+use others::Others;
 use pool::{Pool, Session};
 
 /// Connections of one process, if nothing else is said.
@@ -41,6 +44,8 @@ pub struct PostgresDatabase {
     pool: Arc<Pool>,
     calls: Arc<Calls>,
     open: OpenTurns,
+    news: News,
+    others: Arc<Others>,
 }
 
 /// The database as a person would name it: without the password.
@@ -67,12 +72,29 @@ impl Store {
     /// tables of another program. [`StoreError::Unavailable`]: the server cannot be reached.
     /// [`StoreError::Unreadable`]: the schema is of a newer version.
     pub async fn connect(url: &str, connections_max: u32) -> Result<Self, StoreError> {
+        Self::connect_and_listen(url, url, connections_max).await
+    }
+
+    /// Connects as [`Store::connect`] does, and hears what other processes tell over a connection to `listen_url`: the same
+    /// database, where `url` leads through a pooler that gives every transaction another connection. Such a pooler hands no
+    /// notifications on; then this process looks once a second while somebody waits.
+    ///
+    /// # Errors
+    /// As [`Store::connect`]. Nobody connects to `listen_url` before somebody waits; what is wrong with it is an error now only if
+    /// it is no address.
+    pub async fn connect_and_listen(
+        url: &str,
+        listen_url: &str,
+        connections_max: u32,
+    ) -> Result<Self, StoreError> {
         let connections_max = if connections_max == 0 { POOL_MAX } else { connections_max };
-        let (place, options) = open::options(url)?;
+        let ((place, options), (_, hearing)) = (open::options(url)?, open::options(listen_url)?);
+        let others = Arc::new(Others::new(options.clone(), hearing));
         match open::pool(options, connections_max).await {
             Ok(pool) => {
-                let (calls, open) = (Arc::default(), OpenTurns::default());
-                Ok(Self(Arc::new(PostgresDatabase { place, pool, calls, open }), LogContent::Full))
+                let (calls, open, news) = (Arc::default(), OpenTurns::default(), News::default());
+                let database = PostgresDatabase { place, pool, calls, open, news, others };
+                Ok(Self(Arc::new(database), LogContent::Full))
             }
             Err(failure) => Err(error::at(failure, &place)),
         }
@@ -81,6 +103,7 @@ impl Store {
     /// Waits for what is running and closes the connections, for every clone. Nothing is lost without it.
     pub async fn close(&self) {
         self.0.pool.close().await;
+        self.0.others.close().await;
     }
 }
 
@@ -170,6 +193,20 @@ impl Backend for PostgresDatabase {
         values: &[Value<'_>],
     ) -> Result<Option<Columns>, Failure> {
         Ok(self.fetch(statement, values).await?.into_iter().next())
+    }
+
+    fn news(&self) -> &News {
+        &self.news
+    }
+
+    fn watch(self: &Arc<Self>) {
+        if self.news.begin_to_watch() {
+            tokio::spawn(others::watch(Arc::downgrade(self)));
+        }
+    }
+
+    async fn hears_others(&self) -> bool {
+        self.others.listen().await.is_some()
     }
 
     async fn about(&self) -> Result<About, Failure> {
