@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::change::Changes;
 use super::claim::Claim;
 use super::work::{Take, Taken};
 use crate::BoxFuture;
@@ -323,8 +324,13 @@ pub trait Journal: Send + Sync + 'static {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>>;
 
-    /// The first cancellation that was accepted for the conversation and not taken. A running turn asks this about once
-    /// a second, so it should be cheap.
+    /// Returns what changes in conversations from now on, so that nobody has to ask again and again whether something did: inputs
+    /// that were accepted and claims that were given back, through this journal at once, through other processes within about
+    /// a second. It may tell more than happened, and may miss what another process did just before that process was lost.
+    /// Nothing is done for it while nobody has asked or all answers were dropped.
+    fn changes(&self) -> Box<dyn Changes>;
+
+    /// The first cancellation that was accepted for the conversation and not taken.
     ///
     /// # Errors
     /// [`StoreError`].

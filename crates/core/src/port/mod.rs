@@ -2,6 +2,7 @@
 
 mod branch;
 mod budget;
+mod change;
 mod claim;
 mod conversation;
 mod journal;
@@ -14,6 +15,7 @@ mod work;
 pub use crate::cursor::{Cursor, InvalidCursor};
 pub use branch::{Alternatives, BranchPoint, Branched, Branching};
 pub use budget::{BudgetStore, Reservation};
+pub use change::{Change, Changes};
 pub use claim::Claim;
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
 pub use journal::{

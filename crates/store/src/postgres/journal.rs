@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use adjutant_core::port::{Claim, StoreError};
+use adjutant_core::port::{self, Claim, StoreError};
 use adjutant_core::{ConversationKey, EVENT_VERSION, Input, TurnId};
 
 use super::PostgresDatabase;
@@ -26,10 +26,15 @@ const DECISION_COLUMNS: usize = 29;
 const LEASE_MAX: Duration = Duration::from_secs(7000 * 365 * 24 * 3600);
 
 impl Writes for PostgresDatabase {
-    async fn submit(&self, (key, input, row): (ConversationKey, Input, InputRow)) -> Result<(), Failure> {
+    fn tell_others(&self, change: &port::Change) {
+        self.others.tell(change);
+    }
+
+    async fn submit(&self, (key, input, row): (ConversationKey, Input, InputRow)) -> Result<bool, Failure> {
         let call = beginning(&key, Some((&input, &row)), None).rows([]);
         match self.begun(&key, call, &[], None).await?.outcome {
-            Outcome::Elsewhere => Ok(()),
+            Outcome::Elsewhere => Ok(true),
+            Outcome::Accepted => Ok(false),
             outcome => Err(outcome.unexpected()),
         }
     }
@@ -46,7 +51,9 @@ impl Writes for PostgresDatabase {
             Outcome::Elsewhere => return Ok(BegunRows::Elsewhere),
             Outcome::Claimed(claim) => Some(claim),
             Outcome::Started => None,
-            outcome @ (Outcome::Reused | Outcome::Deleted) => return Err(outcome.unexpected()),
+            outcome @ (Outcome::Reused | Outcome::Deleted | Outcome::Accepted) => {
+                return Err(outcome.unexpected());
+            }
         };
         let mut events = Vec::new();
         if claim.is_none() {
@@ -200,6 +207,7 @@ enum Outcome {
     Started,
     Reused,
     Deleted,
+    Accepted,
 }
 
 impl Outcome {
@@ -212,6 +220,7 @@ impl Outcome {
             4 => Self::Started,
             5 => Self::Reused,
             6 => Self::Deleted,
+            8 => Self::Accepted,
             other => return Err(row::unreadable("an answer of the database", format!("outcome {other}"))),
         })
     }

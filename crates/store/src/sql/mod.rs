@@ -27,6 +27,7 @@ use adjutant_core::port::StoreError;
 use adjutant_core::{BoxFuture, LogContent};
 use jiff::Timestamp;
 
+use crate::news::News;
 use crate::row;
 
 /// What a database says of itself.
@@ -350,6 +351,15 @@ pub trait Backend: Send + Sync + 'static {
             Box::pin(rows.fetch_first(statement, values))
         })
     }
+
+    /// The news of what is written, for those in this process that wait for something.
+    fn news(&self) -> &News;
+
+    /// Begins to watch what other processes write, unless that is done already, and as long as somebody listens to the news.
+    fn watch(self: &std::sync::Arc<Self>);
+
+    /// Returns whether what other processes do is told here at once, not seen by looking.
+    fn hears_others(&self) -> impl Future<Output = bool> + Send;
 
     /// What the database says of itself.
     fn about(&self) -> impl Future<Output = Result<About, Failure>> + Send;
