@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
     AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take, Taken,
     Turns,
@@ -118,9 +119,10 @@ impl Journal for Counting {
         key: &'a ConversationKey,
         worker: &'a str,
         events: &'a [Recorded],
+        snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         self.note("finish", 0, events.len());
-        self.journal.finish(key, worker, events)
+        self.journal.finish(key, worker, events, snapshot)
     }
 
     fn claim<'a>(
