@@ -251,7 +251,7 @@ mod tests {
     fn a_place_that_was_used_since_a_mark_is_told() {
         let recent = Recent::new(10_000);
         let put = |guard, known: bool| {
-            let remembered = known.then(|| Remembered::with(None, newer(0, 1), None).unwrap().0).unwrap();
+            let remembered = known.then(|| Remembered::with(None, newer(0, 1), None).unwrap().0);
             recent.put_back(&key(1), guard, remembered);
         };
         put(recent.slot(&key(1)).try_lock_owned().unwrap(), true);
@@ -273,7 +273,7 @@ mod tests {
         let recent = Recent::new(10_000);
         let put = |number| {
             let guard = recent.slot(&key(number)).try_lock_owned().unwrap();
-            recent.put_back(&key(number), guard, Some(Remembered::with(None, newer(0, 1), None).unwrap().0)).unwrap();
+            recent.put_back(&key(number), guard, Some(Remembered::with(None, newer(0, 1), None).unwrap().0));
         };
         let is_known = |number| recent.slot(&key(number)).try_lock().unwrap().is_some();
         // One that somebody works on stays, however old it is.

@@ -15,7 +15,8 @@ pub use branch::{Alternatives, BranchPoint, Branched, Branching};
 pub use budget::{BudgetStore, Reservation};
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
 pub use journal::{
-    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, LogStore, Newer, Restorable, StoreError, Turns,
+    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, LogStore, Newer, Restorable,
+    StoreError, Turns,
 };
 pub use language_model::{DeltaStream, LanguageModel};
 pub use memory_ledger::MemoryLedger;

@@ -81,7 +81,10 @@ pub async fn what_is_known_is_not_read_again(
     let begun = store.begin(&key, next).await.unwrap();
     let Begun::Started(second) = begun else { panic!("{begun:?}") };
     assert_eq!((second.after, second.events), (2, recorded(3, at(1), &[started(2, "i2")])));
-    store.finish(&key, "a", &recorded(4, at(6), &[finished(2, "SUCCESS:RESPONSE_GIVEN")]), None).await.unwrap();
+    store
+        .finish(&key, "a", &recorded(4, at(6), &[finished(2, "SUCCESS:RESPONSE_GIVEN")]), None)
+        .await
+        .unwrap();
 
     // A place that is not there, and the same conversation of another time.
     let beyond = Known { seq: 99, ..known(&all) };
@@ -118,14 +121,20 @@ pub async fn a_turn_begins_only_where_nothing_else_is_to_do(store: &impl Journal
     assert_eq!((new.events.len(), new.inbox.len()), (0, 2));
     // The same input again: what it led to is what it leads to.
     store.begin(&again, begin(Some(&i1), &[started(3, "i1")], "a")).await.unwrap();
-    store.finish(&again, "a", &recorded(2, at(2), &[finished(3, "SUCCESS:RESPONSE_GIVEN")]), None).await.unwrap();
+    store
+        .finish(&again, "a", &recorded(2, at(2), &[finished(3, "SUCCESS:RESPONSE_GIVEN")]), None)
+        .await
+        .unwrap();
     let new = claimed(store.begin(&again, begin(Some(&i1), &[started(4, "i1")], "a")).await.unwrap());
     assert_eq!((new.events.len(), new.inbox), (2, Vec::new()));
     store.finish(&again, "a", &[], None).await.unwrap();
     // Another request under the same name is refused, and nothing is claimed.
     let named = |print: &str| Input { fingerprint: Some(print.to_owned()), ..message("i5", 5, "five") };
     store.begin(&again, begin(Some(&named("x")), &[started(5, "i5")], "a")).await.unwrap();
-    store.finish(&again, "a", &recorded(4, at(6), &[finished(5, "SUCCESS:RESPONSE_GIVEN")]), None).await.unwrap();
+    store
+        .finish(&again, "a", &recorded(4, at(6), &[finished(5, "SUCCESS:RESPONSE_GIVEN")]), None)
+        .await
+        .unwrap();
     let refused = store.begin(&again, begin(Some(&named("y")), &[started(6, "i5")], "a")).await;
     assert_eq!(refused, Err(StoreError::Reused));
     assert!(matches!(store.begin(&again, begin(None, &[], "b")).await.unwrap(), Begun::Claimed { .. }));

@@ -5,6 +5,7 @@ use adjutant_core::port::{Begin, Begun, Branching, ConversationStore, Finished, 
 use adjutant_core::{ConversationKey, Message, Recorded};
 
 use super::sample::*;
+use crate::maintenance::Maintenance;
 
 /// How many messages the next request gets.
 const MESSAGES_MAX: Option<usize> = Some(4);
@@ -34,7 +35,8 @@ async fn turn_with(store: &impl Journal, key: &ConversationKey, number: u32, is_
             .collect();
     }
     let call = format!("call_{number}");
-    let rest = [call_started(number, &call), call_finished_at_length(number, &call, 500), replied(number, 1), end];
+    let rest =
+        [call_started(number, &call), call_finished_at_length(number, &call, 500), replied(number, 1), end];
     let rest = recorded(conversation.next_seq(), at, &rest);
     conversation.extend(rest.iter().cloned());
     let snapshot = conversation.snapshot().unwrap().filter(|_| is_stored);
@@ -96,7 +98,7 @@ pub async fn a_snapshot_stands_for_what_came_before(store: &(impl Journal + Conv
     // Without events nothing says what a snapshot is of.
     let snapshot = read.restorable.unwrap().snapshot;
     let other = conversation("anna", 2);
-    for number in 1..=2 {
+    for number in 31..=32 {
         turn_with(store, &other, number, false).await;
     }
     store.finish(&other, "w", &[], Some(&snapshot)).await.unwrap();
@@ -120,18 +122,18 @@ pub async fn a_branch_goes_on_from_its_own_snapshot(store: &(impl Journal + Conv
         let branching = Branching { from, seq, id: to.conversation, at: at(500) };
         async move { store.branch(branching).await.unwrap() }
     };
-    branching(&parent, &child, 10).await;
+    branching(&parent, &child, 5).await;
     let read = newer(store, &child, None).await;
-    assert_eq!((read.restorable.is_none(), read.events.len()), (true, 10));
+    assert_eq!((read.restorable.is_none(), read.events.len()), (true, 5));
     turn_with(store, &child, 11, true).await;
     // A question and an answer are of the conversation it comes from.
     let read = newer(store, &child, None).await;
-    assert_eq!((places(&read.restorable.as_ref().unwrap().said), read.after), (vec![10, 15], 15));
+    assert_eq!((places(&read.restorable.as_ref().unwrap().said), read.after), (vec![5, 10], 10));
     turn_with(store, &child, 12, false).await;
-    branching(&child, &grandchild, 15).await;
+    branching(&child, &grandchild, 10).await;
     turn_with(store, &grandchild, 21, true).await;
     let of_grandchild = newer(store, &grandchild, None).await;
-    assert_eq!(places(&of_grandchild.restorable.as_ref().unwrap().said), [15, 20]);
+    assert_eq!(places(&of_grandchild.restorable.as_ref().unwrap().said), [10, 15]);
     // The parent goes on from its own.
     assert_eq!(newer(store, &parent, None).await.after, 20);
 
@@ -141,4 +143,42 @@ pub async fn a_branch_goes_on_from_its_own_snapshot(store: &(impl Journal + Conv
     store.delete(&child).await.unwrap();
     assert_eq!(newer(store, &grandchild, None).await, of_grandchild);
     turn_with(store, &grandchild, 22, true).await;
+}
+
+/// A snapshot that is damaged or in a format of another version is not used: everything is folded. A check says which one is not
+/// what its events come to. `make`: an empty store, and a hand.
+pub async fn a_snapshot_that_does_not_fit_is_found<T, F>(make: impl AsyncFn() -> (T, F))
+where
+    T: Journal + Maintenance,
+    F: AsyncFn(&'static str),
+{
+    let cases: &[(&'static str, bool, &str)] = &[
+        ("UPDATE adjutant_snapshot SET v = v", true, ""),
+        ("UPDATE adjutant_snapshot SET body = replace(body, '880', '881')", false, "event 20 is damaged"),
+        ("UPDATE adjutant_snapshot SET messages_from = 19", false, "event 20 is damaged"),
+        ("UPDATE adjutant_snapshot SET v = 9", false, ""),
+        (
+            "UPDATE adjutant_event SET body = replace(body, '\"input_tokens\":220', '\"input_tokens\":221') WHERE seq = 5",
+            true,
+            "the snapshot at event 20 is not what the events come to",
+        ),
+    ];
+    for (statement, is_used, words) in cases {
+        let (store, hand) = make().await;
+        let key = conversation("anna", 1);
+        for number in 1..=5 {
+            turn_with(&store, &key, number, number == 4).await;
+        }
+        hand(statement).await;
+        let read = newer(&store, &key, None).await;
+        let expected = if *is_used { (20, 5) } else { (0, 25) };
+        assert_eq!((read.after, read.events.len()), expected, "{statement}");
+        assert_eq!(read.restorable.is_some(), *is_used, "{statement}");
+        let findings = store.check().await.unwrap();
+        let said = findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        assert!(said.contains(words) && said.is_empty() == words.is_empty(), "{statement}: {said}");
+        // The next one takes its place.
+        turn_with(&store, &key, 6, true).await;
+        assert_eq!(newer(&store, &key, None).await.after, 30, "{statement}");
+    }
 }

@@ -128,7 +128,8 @@ impl Writes for PostgresDatabase {
         let call = Call::of("adjutant_append_1", &key);
         let Some((first, _)) = events.first() else {
             let call = call.value(None::<i64>).value(None::<i64>).value(worker.as_deref());
-            let (conversation, untaken) = self.appended(&key, with_change(call, &[], None)?.rows([]).open()).await?;
+            let (conversation, untaken) =
+                self.appended(&key, with_change(call, &[], None)?.rows([]).open()).await?;
             return self.kept(conversation, untaken, worker.is_some()).await;
         };
         let open = self.open_turn(&key, first.seq, &events).await?;

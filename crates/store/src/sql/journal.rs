@@ -3,11 +3,11 @@
 use std::future::Future;
 use std::time::Duration;
 
+use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
     AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take, Taken,
     Turns,
 };
-use adjutant_core::conversation::Snapshot;
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, LogContent, Recorded, UserId,
 };
@@ -495,9 +495,7 @@ async fn newer_rows<C: Connection>(
     let place = (conversation.key, conversation.branched_from_seq);
     let restorable = match seq {
         // Before its first turn has ended, it has none.
-        None if conversation.turns > 1 => {
-            snapshot::restorable(rows, place, conversation.next_seq).await?
-        }
+        None if conversation.turns > 1 => snapshot::restorable(rows, place, conversation.next_seq).await?,
         Some(_) | None => None,
     };
     let after = seq.unwrap_or_else(|| restorable.as_ref().map_or(0, |found| found.snapshot.seq));
