@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::port::{Begin, Begun, Claim, Journal, Newer, Taken};
+use adjutant_core::port::{Begin, Begun, Claim, Journal, Newer, StoreError, Taken};
 use adjutant_core::{ConversationKey, Event, Input};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, timeout};
@@ -115,7 +115,7 @@ pub(crate) async fn open(
                 continue;
             }
         };
-        return Ok(Some(Opened::of(inner, held, (remembered, newer), taken_over)));
+        return Opened::of(inner, held, (remembered, newer), taken_over).await.map(Some);
     }
 }
 
@@ -149,7 +149,7 @@ impl Claimed {
         match inner.journal.load_newer(&key, known).await? {
             Some(newer) => {
                 let taken_over = claim == Claim::TakenOver;
-                Ok(Some(Opened::of(inner, held, (remembered, newer), taken_over)))
+                Opened::of(inner, held, (remembered, newer), taken_over).await.map(Some)
             }
             None => {
                 held.give_back(None);
@@ -175,15 +175,19 @@ impl Drop for Claimed {
 
 impl Opened {
     /// Brings what this process remembers of a conversation up to date.
-    fn of(
+    async fn of(
         inner: &Inner,
         held: Held,
         (remembered, newer): (Option<Remembered>, Newer),
         taken_over: bool,
-    ) -> Self {
+    ) -> Result<Self, RunError> {
         boundary("the conversation is ours, nothing of it done");
-        let (remembered, inbox) = Remembered::with(remembered, newer, inner.limits.history_messages_max);
-        Self { held, log: Log::new(remembered, inbox), taken_over }
+        let state = inner.state_of(&held.key, remembered, newer).await?;
+        let Some((remembered, inbox)) = state else {
+            // It is held, so that nobody deletes it.
+            return Err(RunError::Store(StoreError::Conflict));
+        };
+        Ok(Self { held, log: Log::new(remembered, inbox), taken_over })
     }
 }
 

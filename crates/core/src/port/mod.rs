@@ -19,7 +19,8 @@ pub use change::{Change, Changes};
 pub use claim::Claim;
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
 pub use journal::{
-    AcceptedInput, Begin, Begun, Finished, Journal, Known, Loaded, LogStore, Newer, StoreError, Turns,
+    AcceptedInput, Begin, Begun, Finished, Journal, Known, Loaded, LogStore, Newer, Restorable, StoreError,
+    Turns,
 };
 pub use language_model::{DeltaStream, LanguageModel};
 pub use memory_ledger::MemoryLedger;

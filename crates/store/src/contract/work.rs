@@ -326,7 +326,7 @@ pub async fn changes_are_told(store: &impl Journal) {
     let claimed = store.begin(&key, begin("w2", None)).await.unwrap();
     assert!(matches!(claimed, Begun::Claimed { .. }), "{claimed:?}");
     let ignored = ["i1", "i2", "i3"].map(ignored);
-    let finished = store.finish(&key, "w2", &recorded(1, at(3), &ignored)).await.unwrap();
+    let finished = store.finish(&key, "w2", &recorded(1, at(3), &ignored), None).await.unwrap();
     assert_eq!(finished, Finished::Released);
     for changes in [&mut changes, &mut later] {
         assert_eq!(changes.next().await, Some(Change::Free(key.clone())));

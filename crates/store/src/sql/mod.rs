@@ -15,6 +15,7 @@ mod maintenance;
 mod memory_ledger;
 pub(crate) mod migrate;
 pub(crate) mod past;
+pub(crate) mod snapshot;
 mod task;
 mod token;
 pub(crate) mod work;

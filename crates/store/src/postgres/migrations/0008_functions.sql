@@ -109,12 +109,14 @@ END
 $$;
 
 -- Adds events at the places from p_seq on, and gives the claim of p_worker back unless inputs wait (NULL: keeps it). p_key: the
--- conversation that the change was computed for; NULL, as p_seq, if there are no events.
+-- conversation that the change was computed for; NULL, as p_seq, if there are no events. p_snapshot: seq, messages_from, v, digest
+-- and body of the conversation's snapshot with these events. NULL: the last one stays.
 -- o_outcome: 0 it is another conversation, or the place is taken; 1 done; 7 somebody has it locked, and p_wait is FALSE.
 CREATE FUNCTION adjutant_append_1(
     p_agent TEXT, p_user TEXT, p_id TEXT, p_key BIGINT, p_seq BIGINT, p_worker TEXT,
     p_v BIGINT, p_events TEXT[], p_counts BIGINT[], p_status TEXT[], p_parked BIGINT, p_decisions TEXT[],
-    p_invocations TEXT[], p_wait BOOLEAN, OUT o_outcome BIGINT, OUT o_conversation BIGINT, OUT o_untaken BIGINT
+    p_invocations TEXT[], p_snapshot TEXT[], p_wait BOOLEAN, OUT o_outcome BIGINT, OUT o_conversation BIGINT,
+    OUT o_untaken BIGINT
 ) LANGUAGE plpgsql AS $$
 DECLARE
     c adjutant_conversation;
@@ -134,6 +136,13 @@ BEGIN
     o_conversation := c.key;
     o_untaken := adjutant_write_1(c, p_v, p_events, p_counts, p_status, p_parked, p_decisions, p_invocations,
         coalesce(c.lease_by = p_worker, FALSE));
+    IF p_snapshot IS NOT NULL THEN
+        INSERT INTO adjutant_snapshot (conversation, seq, messages_from, v, digest, body)
+        VALUES (c.key, p_snapshot[1][1]::BIGINT, p_snapshot[1][2]::BIGINT, p_snapshot[1][3]::BIGINT, p_snapshot[1][4],
+            p_snapshot[1][5])
+        ON CONFLICT (conversation) DO UPDATE SET seq = excluded.seq, messages_from = excluded.messages_from,
+            v = excluded.v, digest = excluded.digest, body = excluded.body;
+    END IF;
 END
 $$;
 
