@@ -18,7 +18,8 @@ const KEPT: Duration = Duration::from_secs(10 * 60);
 const KEPT_PER_USER: usize = 32;
 /// How much of the ended runs of one user is kept, in bytes.
 const BYTES_PER_USER: usize = 8 * 1024 * 1024;
-/// What is kept of one run, in bytes. The pieces of a longer one are left out, and are in the snapshots at its end.
+/// What is kept of one run, in bytes. The pieces of a longer one are left out, and are in the
+/// messages at its end.
 const BYTES_MAX: usize = 1024 * 1024;
 
 /// All runs of this process.
@@ -50,6 +51,8 @@ pub(crate) struct Run {
 struct Told {
     frames: Vec<Frame>,
     bytes: usize,
+    /// Whether pieces were left out.
+    is_cut: bool,
     ended_at: Option<Instant>,
 }
 
@@ -142,7 +145,11 @@ impl Run {
         let mut told = self.told();
         for event in events {
             let Ok(data) = serde_json::to_string(&event) else { continue };
-            if told.ended_at.is_some() || event.is_piece() && told.bytes + data.len() > BYTES_MAX {
+            if told.ended_at.is_some() {
+                continue;
+            }
+            if event.is_piece() && told.bytes + data.len() > BYTES_MAX {
+                told.is_cut = true;
                 continue;
             }
             told.bytes += data.len();
@@ -155,6 +162,11 @@ impl Run {
         }
         drop(told);
         self.news.send_replace(());
+    }
+
+    /// Returns whether pieces of it were left out.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.told().is_cut
     }
 
     /// Says which turn it is of.

@@ -8,7 +8,7 @@ use adjutant_core::port::{
     Turns,
 };
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, LogContent, Recorded, UserId,
+    AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, LogContent, Recorded, TurnId, UserId,
 };
 use jiff::Timestamp;
 
@@ -125,6 +125,14 @@ impl<B: Writes> Journal for SqlStore<B> {
         turns: u32,
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
         self.run(past::load_turns(&*self.0, key, before, turns))
+    }
+
+    fn load_turn<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        turn: TurnId,
+    ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
+        self.run(past::load_turn(&*self.0, key, turn))
     }
 
     fn find_input<'a>(

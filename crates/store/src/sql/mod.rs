@@ -15,7 +15,7 @@ mod maintenance;
 mod memory_ledger;
 pub(crate) mod migrate;
 pub(crate) mod past;
-mod task;
+pub(crate) mod task;
 mod token;
 pub(crate) mod work;
 
