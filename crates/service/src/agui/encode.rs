@@ -134,11 +134,15 @@ impl<'a> Encoder<'a> {
         events
     }
 
-    /// The turn ended or waits, with these messages: what the client lacks of them, and everything closed. With `false` the client
-    /// cannot be led there by events.
-    pub(crate) fn said_all(&mut self, response: &AgentResponse, ours: &[Message]) -> (Vec<Event>, bool) {
+    /// The turn ended or waits: everything closed, and what a client that follows lacks of `ours`, the messages of the turn. With
+    /// `false` it does not follow, or cannot be led there by events, and needs all messages.
+    pub(crate) fn said_all(
+        &mut self,
+        response: &AgentResponse,
+        ours: Option<&[Message]>,
+    ) -> (Vec<Event>, bool) {
         let mut events = self.closed();
-        let lacking = self.told.lacks(ours);
+        let lacking = ours.and_then(|ours| self.told.lacks(ours));
         let follows = lacking.is_some();
         events.extend(lacking.unwrap_or_else(|| self.last_words(response)));
         events.iter().for_each(|event| self.told.on(event));
@@ -272,7 +276,8 @@ impl<'a> Encoder<'a> {
     /// A call, once: started again, or gone on with in another run, it is the same call.
     fn show_call(&self, call: &ToolCall, events: &mut Vec<Event>) {
         let id = call.id.to_string();
-        let is_shown = |event: &Event| matches!(event, Event::ToolCallStart { tool_call_id, .. } if *tool_call_id == id);
+        let is_shown =
+            |event: &Event| matches!(event, Event::ToolCallStart { tool_call_id, .. } if *tool_call_id == id);
         if !self.told.has_call(&id) && !events.iter().any(is_shown) {
             let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();
             let call = super::event::ToolCall::new(id, call.name.clone(), arguments);

@@ -131,12 +131,9 @@ fn groups(messages: &[Message]) -> Option<Vec<Group<'_>>> {
     for message in messages {
         match message {
             Message::User { .. } => {}
-            Message::Assistant { id, content, tool_calls } => groups.push(Group {
-                id,
-                content: content.as_deref(),
-                calls: tool_calls,
-                results: Vec::new(),
-            }),
+            Message::Assistant { id, content, tool_calls } => {
+                groups.push(Group { id, content: content.as_deref(), calls: tool_calls, results: Vec::new() })
+            }
             Message::Tool { .. } => groups.last_mut()?.results.push(message),
         }
     }
@@ -153,7 +150,9 @@ impl Group<'_> {
             && self.results.iter().all(|known| ours.results.iter().any(|result| same_result(known, result)));
         let calls = ours.calls.iter().filter(|call| !self.calls.contains(call));
         let mut events: Vec<Event> = calls.flat_map(|call| call.events(self.id)).collect();
-        events.extend(ours.results.iter().copied().filter(|result| !has_result(result)).filter_map(result_event));
+        events.extend(
+            ours.results.iter().copied().filter(|result| !has_result(result)).filter_map(result_event),
+        );
         is_ours.then_some(events)
     }
 
@@ -226,11 +225,7 @@ mod tests {
 
     fn calls(id: &str, calls: &[&str]) -> Message {
         let call = |id: &&str| ToolCall::new((*id).to_owned(), "add_task".to_owned(), "{}".to_owned());
-        Message::Assistant {
-            id: id.to_owned(),
-            content: None,
-            tool_calls: calls.iter().map(call).collect(),
-        }
+        Message::Assistant { id: id.to_owned(), content: None, tool_calls: calls.iter().map(call).collect() }
     }
 
     fn result(call: &str, content: &str) -> Message {
@@ -254,12 +249,14 @@ mod tests {
     #[test]
     fn what_lacks_at_the_end_is_sent_as_events() {
         let person = Message::User { id: "1-user".to_owned(), content: "hi".to_owned() };
-        let ours = [person, calls("1-1", &["a", "b"]), result("a", "1"), result("b", "2"), text("1-2", "Done.")];
+        let ours =
+            [person, calls("1-1", &["a", "b"]), result("a", "1"), result("b", "2"), text("1-2", "Done.")];
         for len in 0..=ours.len() {
             assert!(follows(&ours[..len], &ours), "{len}");
         }
         assert!(follows(&[calls("1-1", &["b"]), result("b", "2")], &ours), "another call of the same answer");
-        let other_order = [calls("1-1", &["b", "a"]), result("b", "2"), result("a", "1"), text("1-2", "Done.")];
+        let other_order =
+            [calls("1-1", &["b", "a"]), result("b", "2"), result("a", "1"), text("1-2", "Done.")];
         assert!(follows(&other_order, &ours), "calls of one answer end in any order");
     }
 

@@ -75,11 +75,7 @@ pub(crate) fn read(input: &RunAgentInput, events: &[Recorded], now: Timestamp) -
                 "Only the text of the message was read; pictures and files were not.",
             ));
         }
-        return Ok(Asked {
-            body: Some(InputBody::message(words.text)),
-            turn: None,
-            notices,
-        });
+        return Ok(Asked { body: Some(InputBody::message(words.text)), turn: None, notices });
     }
     let uncovered: Vec<PendingCall> = open
         .iter()

@@ -44,9 +44,8 @@ impl Place {
         let events = last.map(|last| last.events.as_slice()).unwrap_or_default();
         let transcript = Transcript::of(events, app.agent.tools());
         let follows = input.follows(transcript.messages());
-        let goes_on = !input.resume.is_empty() && conversation::open_turn(events).is_some();
         match last {
-            Some(last) if goes_on => {
+            Some(last) if !input.resume.is_empty() => {
                 Self { follows, after: last.after, known: transcript.messages().to_vec() }
             }
             last => Self { follows, after: last.map_or(0, |last| last.known().seq), known: Vec::new() },
@@ -152,10 +151,10 @@ async fn end(
     });
     let events = turn.as_ref().map(|turn| turn.events.as_slice()).unwrap_or_default();
     let ours = Transcript::of(events, app.agent.tools());
-    let (events, is_told) = encoder.said_all(&response, ours.messages());
+    let follows = place.follows && turn.is_some_and(|turn| turn.after == place.after);
+    let (events, is_told) = encoder.said_all(&response, follows.then_some(ours.messages()));
     run.tell(events);
-    let is_next = turn.is_some_and(|turn| turn.after == place.after);
-    if !(place.follows && is_next && is_told) || run.is_cut() {
+    if !is_told || run.is_cut() {
         tell_messages(app, run, (&input.messages, &input.run_id), encoder).await;
     }
     run.tell([encoder.decision(&response)]);

@@ -65,13 +65,7 @@ impl Has {
 }
 
 /// Tells what is recorded, and waits for the rest as long as somebody reads.
-pub(crate) fn response(
-    app: &Shared,
-    key: ConversationKey,
-    of: Of,
-    names: Names,
-    has: Has,
-) -> Response {
+pub(crate) fn response(app: &Shared, key: ConversationKey, of: Of, names: Names, has: Has) -> Response {
     let run = Arc::new(Run::new(key, names.run_id.clone()));
     let reading = CancellationToken::new();
     let (telling, told, left) = (app.clone(), run.clone(), reading.clone());
@@ -111,7 +105,7 @@ async fn tell(app: &Shared, run: &Run, of: Of, names: Names, has: Has) {
     if has.any(ours.messages()) {
         tell_messages(app, run, (&has.messages, &run_id), &encoder).await;
     } else {
-        run.tell(encoder.said_all(&response, ours.messages()).0);
+        run.tell(encoder.said_all(&response, Some(ours.messages())).0);
     }
     tell_state(app, run, &has.state).await;
     run.tell([encoder.decision(&response), encoder.finished(&response)]);
@@ -153,11 +147,7 @@ pub(crate) async fn turn_of(
 }
 
 /// Returns the turn of the event at a place, if it belongs to one.
-async fn turn_at(
-    app: &Shared,
-    key: &ConversationKey,
-    place: u64,
-) -> Result<Option<TurnId>, StoreError> {
+async fn turn_at(app: &Shared, key: &ConversationKey, place: u64) -> Result<Option<TurnId>, StoreError> {
     let read = app.agent.journal().load_turns(key, Some(place.saturating_add(1)), 1).await?;
     Ok(read.and_then(|read| read.events.last()?.event.turn()))
 }

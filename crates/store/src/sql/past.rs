@@ -115,9 +115,8 @@ pub(super) async fn load_turn<B: Backend>(
     turn: TurnId,
 ) -> Result<Option<Turns>, Failure> {
     let step = StepId::Turn(turn).to_string();
-    let found = backend
-        .read((key.clone(), step), |rows, (key, step)| Box::pin(stored_turn(rows, key, step)))
-        .await?;
+    let found =
+        backend.read((key.clone(), step), |rows, (key, step)| Box::pin(stored_turn(rows, key, step))).await?;
     let Some((created_at, events, inbox)) = found else { return Ok(None) };
     let created_at = row::read_time(&created_at, &format!("conversation {}", key.conversation))?;
     let events = events.into_iter().map(|event| event.read(key)).collect::<Result<Vec<_>, StoreError>>()?;

@@ -203,9 +203,7 @@ async fn new_id<C: Connection>(rows: &mut C, user: &UserId) -> Result<TaskId, Fa
 async fn find<C: Connection>(rows: &mut C, user: &UserId, id: TaskId) -> Result<Option<Task>, Failure> {
     // An id beyond what the database counts to was never given.
     let Ok(id) = i64::try_from(id.get()) else { return Ok(None) };
-    let columns = rows
-        .fetch_first(select_tasks!("AND id = $2"), values![user.as_str(), id])
-        .await?;
+    let columns = rows.fetch_first(select_tasks!("AND id = $2"), values![user.as_str(), id]).await?;
     Ok(columns.map(|columns| task(columns, user)).transpose()?)
 }
 

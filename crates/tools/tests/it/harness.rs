@@ -130,7 +130,8 @@ impl TaskStore for MemoryTasks {
         self.read(|state| {
             let tasks = state.users.get(user).map(|(_, tasks)| tasks.as_slice()).unwrap_or_default();
             let takes = |task: &&Task| filter.takes(task) && before.is_none_or(|before| task.id < before);
-            let mut last: Vec<Task> = tasks.iter().rev().filter(takes).take(limit as usize).cloned().collect();
+            let mut last: Vec<Task> =
+                tasks.iter().rev().filter(takes).take(limit as usize).cloned().collect();
             last.reverse();
             last
         })
