@@ -8,11 +8,11 @@ use adjutant_runtime::{RunContext, RunError, RunEvent};
 use serde_json::Value;
 
 use super::asked::Asked;
-use super::live::Run;
 use crate::agui::{Encoder, Event, InputMessage, Message, Outcome, RunAgentInput, State, Transcript};
 use crate::limits::RunningTurn;
+use crate::live::Run;
 use crate::problem::Problem;
-use crate::serve::Shared;
+use crate::state::Shared;
 
 /// What a run begins with.
 pub(crate) struct Beginning {

@@ -12,11 +12,11 @@ use axum::response::Response;
 use serde_json::Value;
 
 use super::drive::{tell_messages, tell_state};
-use super::live::Run;
 use super::sse;
 use crate::agui::{Encoder, InputMessage, Message, Outcome, RunAgentInput, Transcript};
+use crate::live::Run;
 use crate::problem::Problem;
-use crate::serve::Shared;
+use crate::state::Shared;
 
 /// How often the journal is looked at while the turn goes on somewhere.
 const LOOK: Duration = Duration::from_secs(1);

@@ -284,7 +284,7 @@ async fn tasks_are_listed_in_pages() {
     let anna = service.token("anna").await;
     let user = UserId::new("anna").unwrap();
     for number in 1..=5 {
-        let description = TaskDescription::new(format!("task {number}")).unwrap();
+        let description = TaskDescription::new(&format!("task {number}")).unwrap();
         service.store.apply(&user, &TaskChange::Add { description }, None).await.unwrap();
         if number % 2 == 0 {
             let id = TaskId::new(number).unwrap();
