@@ -1,7 +1,8 @@
 //! What is asked: `RunAgentInput`, of which we read what an agent can use that keeps its own history and tools.
 
+use adjutant_core::fingerprint;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::event::Message;
@@ -78,6 +79,12 @@ impl RunAgentInput {
         self.messages.iter().rev().find(|message| message.role == "user").map(InputMessage::words)
     }
 
+    /// Returns a mark of what the client has, the same as long as it has the same messages and the same state.
+    pub(crate) fn has(&self) -> String {
+        let ids: Vec<&str> = self.messages.iter().map(|message| message.id.as_str()).collect();
+        fingerprint(&json!([ids, self.state]))
+    }
+
     /// Returns whether the client has the conversation up to its end, as its messages say: the last of them, beside the new one
     /// of the user, is the last that we have. `last`: the messages of the last turn.
     pub(crate) fn follows(&self, last: &[Message]) -> bool {
@@ -123,8 +130,6 @@ impl InputMessage {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn words(messages: Value) -> Option<UserWords> {

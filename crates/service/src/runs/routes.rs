@@ -57,13 +57,19 @@ pub(crate) async fn start(
     headers: HeaderMap,
     body: Result<Json<Object<RunAgentInput>>, JsonRejection>,
 ) -> Result<Response, Problem> {
-    let Json(Object(input)) = body?;
+    let Json(Object(mut input)) = body?;
     let key = app.agent.key_of(user, conversation_of(&input.thread_id)?);
     let id = run_name(&input.run_id)?;
     let streams = sse::wanted(&headers);
     let answers = input.resume.len();
     let run = match app.runs.named(&key, id.as_str()) {
-        Some(run) => run,
+        Some(run) if !streams || run.began_with == input.has() => run,
+        // It was told some of it before, and would have that twice.
+        Some(_) => {
+            let has = Has::of(&mut input);
+            let names = Names { thread_id: input.thread_id, run_id: input.run_id };
+            return Ok(recorded::response(&app, key, Of::Input(id, None), names, has));
+        }
         None => {
             let failed = |error: StoreError| Problem::store(&error);
             let last = app.agent.journal().load_turns(&key, None, 1).await.map_err(failed)?;
@@ -95,7 +101,7 @@ pub(crate) async fn start(
                 let accepted = app.agent.journal().submit(&key, &input).await;
                 accepted.map_err(|error| Problem::store(&error))?;
             }
-            let (run, is_new) = app.runs.begin(key, id.as_str().to_owned());
+            let (run, is_new) = app.runs.begin(key, id.as_str().to_owned(), input.has());
             if is_new {
                 let beginning = Beginning { id, input: input.clone(), asked, place, request_id, running };
                 app.turns.spawn(drive(app.clone(), run.clone(), beginning));

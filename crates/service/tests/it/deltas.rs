@@ -96,15 +96,23 @@ impl Follower {
         &mut self.messages[at]
     }
 
-    /// Its messages without what only one of both sides has: the ids of what the person said, and the mark of an error.
+    /// Its messages without what only one of both sides has: the ids of what the person said, the mark of an error, and the order
+    /// of the calls of one answer, which end when they end.
     fn known(messages: &[Value]) -> Vec<Value> {
+        let by_id = |message: &Value| message["id"].to_string();
         let mut known = messages.to_vec();
         for message in &mut known {
             message.as_object_mut().unwrap().remove("error");
             if message["role"] == "user" {
                 message["id"] = Value::Null;
             }
+            if let Some(Value::Array(calls)) = message.get_mut("toolCalls") {
+                calls.sort_by_key(by_id);
+            }
         }
+        known
+            .chunk_by_mut(|one, next| one["role"] == "tool" && next["role"] == "tool")
+            .for_each(|together| together.sort_by_key(by_id));
         known
     }
 }
@@ -197,6 +205,22 @@ async fn a_client_that_lost_track_is_told_all_messages_once() {
     // It has what is not ours.
     follower.messages.push(json!({"id": "x", "role": "assistant", "content": "It was I who said this."}));
     assert_eq!(snapshots(&follower.say(&anna, "five").await), 1);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_is_not_told_twice_to_who_has_it() {
+    let service = Running::start(r#"{"text": "Hello.", "repeat": true}"#).await;
+    let anna = Client::new(&service, "anna").await;
+    let mut follower = Follower { state: json!({}), ..Follower::default() };
+    let first = follower.say(&anna, "one").await;
+    let same = anna.run(&say("t", "r1", "one")).await;
+    assert_eq!(same.len(), first.len(), "who has what the first one had is told the same");
+    let mut body = say("t", "r1", "one");
+    (body["messages"], body["state"]) = (json!(follower.messages), follower.state.clone());
+    let again = anna.run(&body).await;
+    assert_eq!(kinds(&again), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "CUSTOM", "RUN_FINISHED"], "{again:#?}");
+    assert_eq!(of_kind(&again, "MESSAGES_SNAPSHOT")[0]["messages"], json!(follower.messages));
     service.stop().await;
 }
 
