@@ -17,7 +17,7 @@ mod memory_ledger;
 pub(crate) mod migrate;
 pub(crate) mod past;
 pub(crate) mod snapshot;
-mod task;
+pub(crate) mod task;
 mod token;
 pub(crate) mod work;
 
