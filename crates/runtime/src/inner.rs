@@ -19,6 +19,7 @@ use crate::fresh::{FreshInstruction, TurnInstruction};
 use crate::prices::Prices;
 use crate::recent::{Recent, Remembered};
 use crate::spending::SpendingLimits;
+use crate::waiting::{Waiter, Waiting};
 use crate::warning::WarningReport;
 
 /// How long a turn waits for it. A disk that does not answer must not hold up a conversation.
@@ -52,6 +53,8 @@ pub(crate) struct Inner {
     pub(crate) suspects: Mutex<()>,
     /// The conversations that were worked on last.
     pub(crate) recent: Arc<Recent>,
+    /// Those that wait for something to happen in a conversation.
+    pub(crate) waiting: Arc<Waiting>,
 }
 
 impl Inner {
@@ -60,6 +63,11 @@ impl Inner {
         if let Some(report) = self.on_warning.get() {
             report(warning);
         }
+    }
+
+    /// Begins to wait for what happens in a conversation.
+    pub(crate) fn waiter(&self, key: &ConversationKey) -> Waiter {
+        self.waiting.waiter(&self.journal, key)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -2,6 +2,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::change::Changes;
+use super::claim::Claim;
 use super::work::{Take, Taken};
 use crate::BoxFuture;
 use crate::conversation::Snapshot;
@@ -50,25 +52,6 @@ pub enum StoreError {
         /// What and where.
         message: String,
     },
-}
-
-/// What came of claiming a conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
-    /// Somebody alive has it, or there is no such conversation.
-    Refused,
-    /// It was free, or this worker had it already.
-    Granted,
-    /// Another worker had it and did not give it back: it died, or stood still for longer than its claim.
-    TakenOver,
-}
-
-impl Claim {
-    /// Returns whether the worker has the conversation now.
-    #[must_use]
-    pub fn is_held(self) -> bool {
-        self != Self::Refused
-    }
 }
 
 /// What is known of a conversation.
@@ -361,8 +344,13 @@ pub trait Journal: Send + Sync + 'static {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>>;
 
-    /// The first cancellation that was accepted for the conversation and not taken. A running turn asks this about once
-    /// a second, so it should be cheap.
+    /// Returns what changes in conversations from now on, so that nobody has to ask again and again whether something did: inputs
+    /// that were accepted and claims that were given back, through this journal at once, through other processes within about
+    /// a second. It may tell more than happened, and may miss what another process did just before that process was lost.
+    /// Nothing is done for it while nobody has asked or all answers were dropped.
+    fn changes(&self) -> Box<dyn Changes>;
+
+    /// The first cancellation that was accepted for the conversation and not taken.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take, Taken,
-    Turns,
+    AcceptedInput, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take,
+    Taken, Turns,
 };
-use adjutant_providers::scripted::{call, text};
+use adjutant_providers::scripted::{Fault, call, fault, text};
 use adjutant_runtime::RunContext;
 use adjutant_store::Maintenance as _;
 use adjutant_store::sqlite::Store;
@@ -210,6 +210,10 @@ impl Journal for Counting {
         self.journal.expired(agent, user, now)
     }
 
+    fn changes(&self) -> Box<dyn Changes> {
+        self.journal.changes()
+    }
+
     fn cancellation<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -405,4 +409,23 @@ async fn a_process_that_knows_nothing_of_a_conversation_reads_what_it_needs_once
     let asked: Vec<String> =
         last.messages.iter().map(Message::text).filter(|text| text == "and here?").collect();
     assert_eq!(asked.len(), 2, "{:?}", last.messages);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_waits_for_a_model_asks_nothing_of_the_journal() {
+    let store = Arc::new(InMemory::new());
+    let counted = Arc::new(Mutex::new(Counted::default()));
+    let journal = Arc::new(Counting { journal: store.clone(), counted: counted.clone() });
+    let limits = TurnLimits { turn_deadline: Some(Duration::from_secs(3600)), ..TurnLimits::default() };
+    let agent = builder(ScriptedModel::new([fault(Fault::Stall)]))
+        .limits(limits)
+        .dyn_journal(journal, store.clone(), store, "test")
+        .build()
+        .unwrap();
+    // Until the turn's time is up, which is an hour of this clock.
+    let answer = agent.run("hello").await.unwrap();
+    assert_eq!(answer.outcome, OutcomeCategory::DeadlineLimit);
+    let mut asked = counted.lock().unwrap().asked.clone();
+    asked.retain(|asked| *asked != "renew");
+    assert_eq!(asked, ["begin", "finish"]);
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take, Taken,
-    Turns,
+    AcceptedInput, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take,
+    Taken, Turns,
 };
 use adjutant_core::{AgentName, BoxFuture, ConversationKey, Input, InputId, Recorded, UserId};
 use adjutant_store::sqlite::Store;
@@ -162,6 +162,10 @@ impl Journal for Counting {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         self.journal.expired(agent, user, now)
+    }
+
+    fn changes(&self) -> Box<dyn Changes> {
+        self.journal.changes()
     }
 
     fn cancellation<'a>(

@@ -1,15 +1,15 @@
 //! What is new in a conversation, written by one call of one function (`migrations/0008_functions.sql`).
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use adjutant_core::port::{Claim, StoreError};
-use adjutant_core::{ConversationKey, DecisionRecord, EVENT_VERSION, Input, TurnId};
+use adjutant_core::port::{self, Claim, StoreError};
+use adjutant_core::{ConversationKey, EVENT_VERSION, Input, TurnId};
 
+use super::PostgresDatabase;
 use super::literal::Call;
-use super::{PostgresDatabase, Transaction};
+use super::open_turns::Open;
+use super::transaction::Transaction;
 use crate::row::{self, ConversationRow, DecisionRow, EventRow, InputRow, InvocationRow};
 use crate::sql::append::{Change, NewEvent};
 use crate::sql::journal::{
@@ -20,62 +20,22 @@ use crate::sql::snapshot::SnapshotRow;
 use crate::sql::{Backend as _, Columns, Connection as _, Failure, key_values, log, values};
 use crate::status::Status;
 
-/// Open turns whose state is kept.
-const OPEN_MAX: usize = 4096;
-
 /// Texts of a decision that is new.
 const DECISION_COLUMNS: usize = 29;
 
 /// The longest time of a claim: the server's calendar ends.
 const LEASE_MAX: Duration = Duration::from_secs(7000 * 365 * 24 * 3600);
 
-/// What conversations with open turns are in the database, as far as this process wrote it last. It is nothing but what their
-/// events come to, and the place of the next event says whether it still holds: who writes from an older state is
-/// refused like anybody whose place is taken.
-#[derive(Debug, Default)]
-pub(super) struct OpenTurns(Mutex<HashMap<ConversationKey, Open>>);
-
-impl OpenTurns {
-    fn take(&self, key: &ConversationKey) -> Option<Open> {
-        self.turns().remove(key)
-    }
-
-    /// Keeps the state if a turn is open. One that is left out is read again when it is needed.
-    fn keep(&self, key: ConversationKey, mut open: Open) {
-        let Some(turn) = &open.status.turn else { return };
-        open.decisions.retain(|decision| decision.id.to_string() == *turn);
-        for decision in &mut open.decisions {
-            // It is written once, when the turn begins.
-            decision.message = String::new();
-        }
-        let mut turns = self.turns();
-        // Those of turns that others went on with are never asked for again.
-        if turns.len() >= OPEN_MAX {
-            turns.clear();
-        }
-        turns.insert(key, open);
-    }
-
-    fn turns(&self) -> MutexGuard<'_, HashMap<ConversationKey, Open>> {
-        // Nothing is half done while it is locked.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The state of a conversation with an open turn.
-#[derive(Debug)]
-struct Open {
-    conversation: i64,
-    next_seq: i64,
-    status: Status,
-    decisions: Vec<DecisionRecord>,
-}
-
 impl Writes for PostgresDatabase {
-    async fn submit(&self, (key, input, row): (ConversationKey, Input, InputRow)) -> Result<(), Failure> {
+    fn tell_others(&self, change: &port::Change) {
+        self.others.tell(change);
+    }
+
+    async fn submit(&self, (key, input, row): (ConversationKey, Input, InputRow)) -> Result<bool, Failure> {
         let call = beginning(&key, Some((&input, &row)), None).rows([]);
         match self.begun(&key, call, &[], None).await?.outcome {
-            Outcome::Elsewhere => Ok(()),
+            Outcome::Elsewhere => Ok(true),
+            Outcome::Accepted => Ok(false),
             outcome => Err(outcome.unexpected()),
         }
     }
@@ -92,7 +52,9 @@ impl Writes for PostgresDatabase {
             Outcome::Elsewhere => return Ok(BegunRows::Elsewhere),
             Outcome::Claimed(claim) => Some(claim),
             Outcome::Started => None,
-            outcome @ (Outcome::Reused | Outcome::Deleted) => return Err(outcome.unexpected()),
+            outcome @ (Outcome::Reused | Outcome::Deleted | Outcome::Accepted) => {
+                return Err(outcome.unexpected());
+            }
         };
         let mut events = Vec::new();
         if claim.is_none() {
@@ -248,6 +210,7 @@ enum Outcome {
     Started,
     Reused,
     Deleted,
+    Accepted,
 }
 
 impl Outcome {
@@ -260,6 +223,7 @@ impl Outcome {
             4 => Self::Started,
             5 => Self::Reused,
             6 => Self::Deleted,
+            8 => Self::Accepted,
             other => return Err(row::unreadable("an answer of the database", format!("outcome {other}"))),
         })
     }

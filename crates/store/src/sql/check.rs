@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use adjutant_core::conversation::Conversation;
 use adjutant_core::{ConversationKey, Event, Recorded, TurnId, UserId};
 
-use super::{Backend, Connection, Failure, maintenance::count, memory_ledger, past, snapshot, task, values};
+use super::{Backend, Connection, Failure, count, memory_ledger, past, snapshot, task, values};
 use crate::maintenance::Finding;
 use crate::row::{self, InputRow};
 use crate::status::{Status, Waiting};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take, Taken,
-    Turns,
+    AcceptedInput, Begin, Begun, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer, StoreError,
+    Take, Taken, Turns,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, LogContent, Recorded, UserId,
@@ -45,11 +45,15 @@ pub(crate) const PARKED: &str =
 
 /// How a database writes what is new in a conversation: by these statements, unless it has something shorter.
 pub trait Writes: Backend {
-    /// Accepts an input, which is stored as the row.
+    /// Tells other processes of a change that this one made, after its commit. Where they see by themselves that something was
+    /// written, nothing is to be done.
+    fn tell_others(&self, _change: &Change) {}
+
+    /// Accepts an input, which is stored as the row. Returns whether a worker may have the conversation.
     fn submit(
         &self,
         data: (ConversationKey, Input, InputRow),
-    ) -> impl Future<Output = Result<(), Failure>> + Send {
+    ) -> impl Future<Output = Result<bool, Failure>> + Send {
         self.write(data, |rows, (key, input, row)| Box::pin(submit(rows, key, input, row)))
     }
 
@@ -89,7 +93,10 @@ impl<B: Writes> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
             let data = (key.clone(), input.clone(), InputRow::of(input)?);
-            self.0.submit(data).await
+            if self.0.submit(data).await? {
+                self.tell(Change::Input, key);
+            }
+            Ok(())
         })
     }
 
@@ -156,7 +163,11 @@ impl<B: Writes> Journal for SqlStore<B> {
             };
             Ok(match self.0.begin(data).await? {
                 BegunRows::Nothing => Begun::Nothing,
-                BegunRows::Elsewhere => Begun::Elsewhere,
+                BegunRows::Elsewhere => {
+                    // Told again by each who asks again: whoever has the conversation may have missed it.
+                    self.tell(Change::Input, key);
+                    Begun::Elsewhere
+                }
                 BegunRows::Claimed(claim, newer) => Begun::Claimed { claim, newer: newer.read(key)? },
                 BegunRows::Started(newer) => Begun::Started(newer.read(key)?),
             })
@@ -194,7 +205,10 @@ impl<B: Writes> Journal for SqlStore<B> {
             let kept = self.0.append(data).await?;
             Ok(match kept {
                 Some(inbox) => Finished::Kept(read_inbox(key, inbox)?),
-                None => Finished::Released,
+                None => {
+                    self.tell(Change::Free, key);
+                    Finished::Released
+                }
             })
         })
     }
@@ -230,6 +244,7 @@ impl<B: Writes> Journal for SqlStore<B> {
                     key_values![key, worker],
                 )
                 .await?;
+            self.tell(Change::Free, key);
             Ok(())
         })
     }
@@ -278,6 +293,12 @@ impl<B: Writes> Journal for SqlStore<B> {
         })
     }
 
+    fn changes(&self) -> Box<dyn Changes> {
+        let changes = self.0.news().listen();
+        self.0.watch();
+        changes
+    }
+
     fn cancellation<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -310,6 +331,15 @@ impl<B: Writes> Journal for SqlStore<B> {
     }
 }
 
+impl<B: Writes> SqlStore<B> {
+    /// Tells whoever waits, here and in other processes, of a change that was committed.
+    fn tell(&self, change: fn(ConversationKey) -> Change, key: &ConversationKey) {
+        let change = change(key.clone());
+        self.0.tell_others(&change);
+        self.0.news().tell(|| change);
+    }
+}
+
 /// The events of a conversation and its inputs that were not taken, as they are stored.
 async fn stored<C: Connection>(
     rows: &mut C,
@@ -326,13 +356,13 @@ async fn stored<C: Connection>(
     Ok((events(rows, (conversation, from), 0).await?, rows.fetch(INBOX, values![conversation]).await?))
 }
 
-/// Accepts an input, which is stored as `row`.
+/// Accepts an input, which is stored as `row`. Returns whether a worker may have the conversation.
 async fn submit<C: Connection>(
     rows: &mut C,
     key: &ConversationKey,
     input: &Input,
     row: &InputRow,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let mut conversation = match conversation(rows, key).await? {
         Some(conversation) => conversation,
         None => create_conversation(rows, key, input.at).await?,
@@ -341,7 +371,7 @@ async fn submit<C: Connection>(
         conversation.untaken += 1;
         save_conversation(rows, &conversation).await?;
     }
-    Ok(())
+    Ok(conversation.lease_by.is_some())
 }
 
 /// Puts an input into the inbox. `taken`: the place of the event that takes it at once. Returns `false` if it was there before.

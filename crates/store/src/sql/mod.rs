@@ -28,8 +28,22 @@ use adjutant_core::port::StoreError;
 use adjutant_core::{BoxFuture, LogContent};
 use jiff::Timestamp;
 
+use crate::news::News;
 use crate::row;
-pub(crate) use maintenance::{About, count};
+
+/// What a database says of itself.
+#[derive(Debug)]
+pub struct About {
+    pub place: String,
+    pub product: String,
+    pub journal_mode: Option<String>,
+    pub bytes: u64,
+}
+
+/// Counts are never negative.
+pub(crate) fn count(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
 
 /// Why a transaction was given up: what the database said, or what we found.
 #[derive(Debug)]
@@ -338,6 +352,15 @@ pub trait Backend: Send + Sync + 'static {
             Box::pin(rows.fetch_first(statement, values))
         })
     }
+
+    /// The news of what is written, for those in this process that wait for something.
+    fn news(&self) -> &News;
+
+    /// Begins to watch what other processes write, unless that is done already, and as long as somebody listens to the news.
+    fn watch(self: &std::sync::Arc<Self>);
+
+    /// Returns whether what other processes do is told here at once, not seen by looking.
+    fn hears_others(&self) -> impl Future<Output = bool> + Send;
 
     /// What the database says of itself.
     fn about(&self) -> impl Future<Output = Result<About, Failure>> + Send;

@@ -5,7 +5,7 @@ use adjutant_core::conversation::{SNAPSHOT_VERSION, Snapshot};
 use adjutant_core::port::{Restorable, StoreError};
 
 use super::past::{event, select_events};
-use super::{Connection, Failure, branch, values};
+use super::{Connection, Failure, values};
 use crate::row::{self, EventRow};
 
 /// A snapshot as it is stored.
@@ -60,6 +60,22 @@ impl SnapshotRow {
 const SAID: &str = select_events!(
     "adjutant_event AS event",
     "WHERE event.conversation = $1 AND seq >= $2 AND seq <= $3 AND kind IN ('history_set', 'turn_finished') ORDER BY seq"
+);
+
+/// The same of a branch. It is gone no further back than events are asked for.
+const SAID_OF_BRANCH: &str = concat!(
+    "WITH RECURSIVE line (key, until, from_key, from_seq) AS (
+       SELECT key, next_seq - 1, branched_from_key, branched_from_seq FROM adjutant_conversation WHERE key = $1
+       UNION ALL
+       SELECT origin.key, line.from_seq, origin.branched_from_key, origin.branched_from_seq
+       FROM line JOIN adjutant_conversation AS origin ON origin.key = line.from_key
+       WHERE line.from_seq >= $2 AND (origin.branched_from_seq IS NULL OR origin.branched_from_seq < line.from_seq)
+     ) ",
+    select_events!(
+        "line JOIN adjutant_event AS event ON event.conversation = line.key AND event.seq >= $2 AND event.seq <= line.until
+           AND event.seq <= $3 AND event.kind IN ('history_set', 'turn_finished')",
+        "ORDER BY seq"
+    )
 );
 
 /// Puts a snapshot in the place of the last one.
@@ -132,7 +148,7 @@ pub(super) async fn restorable<C: Connection>(
         |found: &SnapshotRow| found.is_known() && found.is_whole() && (1..next_seq).contains(&found.seq);
     let Some(snapshot) = stored(rows, conversation).await?.filter(is_usable) else { return Ok(None) };
     let statement = match branched_from_seq {
-        Some(from) if snapshot.messages_from <= from => branch::SAID,
+        Some(from) if snapshot.messages_from <= from => SAID_OF_BRANCH,
         Some(_) | None => SAID,
     };
     let said = match snapshot.messages_from <= snapshot.seq {

@@ -145,3 +145,10 @@ async fn what_is_made_is_for_its_owner_only() {
     Store::open(&path).await.unwrap().close().await;
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o640, 0o750));
 }
+
+#[tokio::test]
+async fn what_another_process_writes_is_told() {
+    let (_folder, path) = place();
+    let (one, two) = (Store::open(&path).await.unwrap(), Store::open(&path).await.unwrap());
+    contract::changes_are_told_to_other_processes(&one, &two).await;
+}

@@ -157,8 +157,8 @@ $$;
 -- p_input: id, body, time, request, fingerprint, title. NULL: none. p_first: an event in front of the others, if the
 -- conversation has none. The rest is as above; p_parked is counted from the first of p_events.
 -- o_outcome: 0 no such conversation, 1 another worker has it, 2 claimed, 3 claimed instead of another worker, 4 started,
--- 5 the id was used for another request, 6 deleted meanwhile, 7 somebody has it locked, and p_wait is FALSE. o_next_seq: as it
--- was before the turn.
+-- 5 the id was used for another request, 6 deleted meanwhile, 7 somebody has it locked, and p_wait is FALSE, 8 no worker has it
+-- and none was named. o_next_seq: as it was before the turn.
 CREATE FUNCTION adjutant_begin_1(
     p_agent TEXT, p_user TEXT, p_id TEXT, p_input TEXT[], p_worker TEXT, p_lease_us BIGINT, p_first TEXT[],
     p_v BIGINT, p_events TEXT[], p_counts BIGINT[], p_status TEXT[], p_parked BIGINT, p_decisions TEXT[],
@@ -202,8 +202,10 @@ BEGIN
         ELSIF c.lease_until IS NULL OR c.lease_until <= adjutant_moment_1(0) COLLATE "C" THEN
             o_outcome := 3;
         END IF;
+    ELSIF c.lease_by IS NULL THEN
+        o_outcome := 8;
     END IF;
-    v_starts := o_outcome > 1 AND c.untaken = 0 AND c.turn IS NULL AND p_events IS NOT NULL;
+    v_starts := p_worker IS NOT NULL AND o_outcome > 1 AND c.untaken = 0 AND c.turn IS NULL AND p_events IS NOT NULL;
     v_start := c.next_seq;
     IF p_first IS NOT NULL AND c.next_seq = 1 THEN
         v_start := 2;
@@ -232,7 +234,7 @@ BEGIN
             v_starts := FALSE;
         END IF;
     END IF;
-    IF o_outcome > 1 THEN
+    IF p_worker IS NOT NULL AND o_outcome > 1 THEN
         c.lease_by := p_worker;
         c.lease_until := adjutant_moment_1(p_lease_us);
     END IF;
