@@ -414,8 +414,8 @@ async fn a_process_that_knows_nothing_of_a_conversation_reads_what_it_needs_once
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_waits_for_a_model_asks_nothing_of_the_journal() {
     let store = Arc::new(InMemory::new());
-    let counted = Arc::new(Mutex::new(Counted::default()));
-    let journal = Arc::new(Counting { journal: store.clone(), counted: counted.clone() });
+    let journal = Arc::new(Counting::new(store.clone()));
+    let counted = journal.counted.clone();
     let limits = TurnLimits { turn_deadline: Some(Duration::from_secs(3600)), ..TurnLimits::default() };
     let agent = builder(ScriptedModel::new([fault(Fault::Stall)]))
         .limits(limits)
