@@ -22,6 +22,7 @@ use crate::event::{Emitter, RunEvent, RunStream};
 use crate::held::Arrival;
 use crate::inner::Inner;
 use crate::output::usable_output;
+use crate::recent::Remembered;
 use crate::run::{advance, opening, turn_of};
 use crate::{BuildError, RunContext, RunError, Warning};
 
@@ -92,9 +93,8 @@ impl Agent {
     /// # Errors
     /// [`StoreError`].
     pub async fn has_input(&self, key: &ConversationKey, id: &InputId) -> Result<bool, StoreError> {
-        let loaded = self.inner.load(key).await?;
-        Ok(loaded.inbox.iter().any(|input| input.id == *id)
-            || loaded.events.iter().any(|recorded| recorded.event.takes_input() == Some(id)))
+        // Another agent's conversation is not there.
+        Ok(key.agent == self.inner.name && self.inner.journal.find_input(key, id).await?.is_some())
     }
 
     /// Answers pending calls of a conversation; each answer carries the digest of what was shown.
@@ -154,17 +154,19 @@ impl Agent {
         Ok(Self { output: Some(output), ..self.clone() })
     }
 
-    /// A conversation as the journal knows it. New to the journal: an empty context.
+    /// Returns a conversation as the journal knows it, with the messages that its next request begins with: those of the last turns,
+    /// as many as [`TurnLimits::history_messages_max`] allows. New to the journal: an empty context.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn context(&self, key: &ConversationKey) -> Result<RunContext, StoreError> {
-        let loaded = self.inner.load(key).await?;
+        let known = self.inner.current(key).await?;
+        let conversation = known.as_ref().map(Remembered::conversation);
         Ok(RunContext {
             user: key.user.clone(),
             conversation: key.conversation,
-            history: conversation::history(&loaded.events),
-            pending: conversation::pending(&loaded.events),
+            history: conversation.map(|known| known.kept_messages().to_vec()).unwrap_or_default(),
+            pending: conversation.map(|known| known.pending().to_vec()).unwrap_or_default(),
             cancelled: CancellationToken::new(),
             request_id: None,
             fingerprint: None,
@@ -396,29 +398,22 @@ async fn respond(
         let first = (!messages.is_empty()).then_some(Event::HistorySet { messages });
         let arrival =
             Arrival { input: &input, turn: started.as_ref().map(|(_, event)| event), first: first.as_ref() };
-        let read = |conversation: &Conversation| Answered::read(&key, conversation, &input);
+        let known = context.history.len();
+        let read = |conversation: &Conversation| Answered::read(&key, conversation, &input, known);
         advance(inner, &key, Some(arrival), (emitter, cancelled), read).await?.flatten()
     };
     let answered = match answered {
         Some(answered) => answered,
         // It was answered elsewhere, or before, or something else was done in the conversation since.
-        None => {
-            let loaded = inner.journal.load(&key).await?;
-            Answered::search(&key, &loaded.events, &input)
-                .ok_or_else(|| RunError::CannotContinue("nothing was waiting for this answer".to_owned()))?
-        }
+        None => Answered::search(inner, &key, &input)
+            .await?
+            .ok_or_else(|| RunError::CannotContinue("nothing was waiting for this answer".to_owned()))?,
     };
     let Answered { mut response, notices, pending, messages } = answered;
     context.pending = pending;
     match messages {
-        NewMessages::All(messages) => context.history = messages,
-        // A context that does not know the past of its conversation is not told all of it.
-        NewMessages::Behind(before, more) if [0, before].contains(&context.history.len()) => {
-            context.history.extend(more);
-        }
-        NewMessages::Behind(..) => {
-            context.history = conversation::history(&inner.journal.load(&key).await?.events);
-        }
+        NewMessages::Last(messages) => context.history = messages,
+        NewMessages::Behind(more) => context.history.extend(more),
     }
     for notice in notices {
         response.content = format!("{}\n{}", notice.text, response.content);
@@ -428,6 +423,9 @@ async fn respond(
     emitter.emit(|| RunEvent::Finished(Box::new(response.clone()))).await;
     Ok((response, context))
 }
+
+/// The outcome of an input that is not among the last turns read is searched for among so many times as many.
+const MORE_TURNS: u32 = 4;
 
 /// The outcome of an input.
 struct Answered {
@@ -439,15 +437,15 @@ struct Answered {
 
 /// The messages of a conversation that a context does not know.
 enum NewMessages {
-    /// All there is.
-    All(Vec<Message>),
-    /// Those behind so many messages.
-    Behind(usize, Vec<Message>),
+    /// Those that the next request begins with, in the place of what the context has.
+    Last(Vec<Message>),
+    /// Those behind what it has.
+    Behind(Vec<Message>),
 }
 
 impl Answered {
-    /// Reads it from the turn that the conversation is at. `None`: that turn is another.
-    fn read(key: &ConversationKey, conversation: &Conversation, input: &Input) -> Option<Self> {
+    /// Reads it from the turn that the conversation is at, for a context with so many messages. `None`: that turn is another.
+    fn read(key: &ConversationKey, conversation: &Conversation, input: &Input, known: usize) -> Option<Self> {
         let (response, notices) = Self::response(key, conversation.recent(), input)?;
         // The messages of the turn are the last of the history, and those before it come behind what there was.
         let said = conversation.recent().iter().find_map(|recorded| match &recorded.event {
@@ -456,15 +454,31 @@ impl Answered {
         });
         let said = said.unwrap_or_default();
         let before = conversation.messages() - said.len();
-        let (pending, messages) = (conversation.pending().to_vec(), NewMessages::Behind(before, said));
-        Some(Self { response, notices, pending, messages })
+        // A context that does not know the past of its conversation is not told of it.
+        let messages = match known == 0 || known == before {
+            true => NewMessages::Behind(said),
+            false => NewMessages::Last(conversation.kept_messages().to_vec()),
+        };
+        Some(Self { response, notices, pending: conversation.pending().to_vec(), messages })
     }
 
-    /// Searches the whole past for it.
-    fn search(key: &ConversationKey, events: &[Recorded], input: &Input) -> Option<Self> {
-        let (response, notices) = Self::response(key, events, input)?;
-        let messages = NewMessages::All(conversation::history(events));
-        Some(Self { response, notices, pending: conversation::pending(events), messages })
+    /// Searches the past for it, from the newest turn backwards.
+    async fn search(inner: &Inner, key: &ConversationKey, input: &Input) -> Result<Option<Self>, StoreError> {
+        let mut turns = 1_u32;
+        loop {
+            let Some(read) = inner.journal.load_turns(key, None, turns).await? else { return Ok(None) };
+            if let Some((response, notices)) = Self::response(key, &read.events, input) {
+                let Some(known) = inner.current(key).await? else { return Ok(None) };
+                let conversation = known.conversation();
+                let messages = NewMessages::Last(conversation.kept_messages().to_vec());
+                let pending = conversation.pending().to_vec();
+                return Ok(Some(Self { response, notices, pending, messages }));
+            }
+            if read.after == 0 {
+                return Ok(None);
+            }
+            turns = turns.saturating_mul(MORE_TURNS);
+        }
     }
 
     fn response(

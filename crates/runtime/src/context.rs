@@ -14,7 +14,8 @@ pub struct RunContext {
     /// Which conversation.
     pub conversation: ConversationId,
     /// Messages said before, without an instruction. Each run appends both sides. It may be left empty for a conversation that
-    /// the journal knows, which is then what counts; [`crate::Agent::context`] fills it.
+    /// the journal knows, which is then what counts; [`crate::Agent::context`] fills it with those that the next request begins
+    /// with, and so does a run if others went on with the conversation meanwhile.
     pub history: Vec<Message>,
     /// Calls that wait for a human.
     pub pending: Vec<PendingCall>,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use adjutant_core::limits::TURN_DEADLINE;
-use adjutant_core::port::Loaded;
+use adjutant_core::port::Turns;
 use adjutant_core::{BoxFuture, CancellationToken, ConversationKey, InputId, conversation};
 use tokio::time::Instant;
 
@@ -67,8 +67,9 @@ pub(crate) async fn seen_to_elsewhere(
             () = cancelled.cancelled() => return false,
             () = tokio::time::sleep_until(until) => return false,
         };
-        let seen_to = match inner.journal.load(key).await {
-            Ok(loaded) => is_seen_to(key, &loaded, input),
+        // An open turn is the last one.
+        let seen_to = match inner.journal.load_turns(key, None, 1).await {
+            Ok(last) => last.is_none_or(|last| is_seen_to(key, &last, input)),
             Err(_) => false,
         };
         if seen_to || called.is_some() {
@@ -78,8 +79,8 @@ pub(crate) async fn seen_to_elsewhere(
 }
 
 /// Whether an input was taken, and nothing is left to do but for a human.
-fn is_seen_to(key: &ConversationKey, loaded: &Loaded, input: &InputId) -> bool {
-    let answered = |turn| conversation::response(key.conversation, &loaded.events, turn).is_some();
-    loaded.inbox.iter().all(|waiting| waiting.id != *input)
-        && conversation::open_turn(&loaded.events).is_none_or(answered)
+fn is_seen_to(key: &ConversationKey, last: &Turns, input: &InputId) -> bool {
+    let answered = |turn| conversation::response(key.conversation, &last.events, turn).is_some();
+    last.inbox.iter().all(|waiting| waiting.id != *input)
+        && conversation::open_turn(&last.events).is_none_or(answered)
 }

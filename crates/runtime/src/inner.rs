@@ -79,6 +79,16 @@ impl Inner {
         if key.agent == self.name { self.journal.load(key).await } else { Ok(Loaded::default()) }
     }
 
+    /// Reads the state of a conversation of this agent without holding it: what is needed of it, however long it is. `None`: there
+    /// is no such conversation, as there is none of another agent.
+    pub(crate) async fn current(&self, key: &ConversationKey) -> Result<Option<Remembered>, StoreError> {
+        if key.agent != self.name {
+            return Ok(None);
+        }
+        let Some(newer) = self.journal.load_newer(key, None).await? else { return Ok(None) };
+        Ok(self.state_of(key, None, newer).await?.map(|(remembered, _)| remembered))
+    }
+
     /// Brings what is remembered of a conversation up to date, or folds it. `None`: it was deleted meanwhile.
     pub(crate) async fn state_of(
         &self,

@@ -236,7 +236,8 @@ async fn drive(
     Ok(steps.into_log())
 }
 
-/// Returns what the open turn is given of the past. A turn with another bound than its agent's has the whole past read.
+/// Returns what the open turn is given of the past. For a turn with another bound than its agent's as many turns before it are read as
+/// it may be given messages, and for one without a bound the whole past.
 async fn past_of(
     inner: &Inner,
     key: &ConversationKey,
@@ -247,9 +248,11 @@ async fn past_of(
         return Ok(conversation.recalled());
     }
     let started = conversation.recent().first().map_or(0, |recorded| recorded.seq);
-    let mut events = inner.journal.load(key).await?.events;
-    events.retain(|recorded| recorded.seq < started);
-    Ok(Conversation::of(limits.history_messages_max, events).recalled())
+    // A turn has a message of a person at least.
+    let turns = limits.history_messages_max.map_or(u32::MAX, |max| u32::try_from(max).unwrap_or(u32::MAX));
+    let read = inner.journal.load_turns(key, Some(started), turns).await?;
+    let events = read.map(|read| read.events).unwrap_or_default();
+    Ok(conversation.recalled_within(limits.history_messages_max, &events))
 }
 
 /// Does what the turn asks for until it ends or waits.

@@ -170,8 +170,13 @@ impl Agent {
     /// # Errors
     /// [`RunError::Store`].
     pub async fn context_use(&self, key: &ConversationKey) -> Result<ContextUse, RunError> {
-        let loaded = self.inner().load(key).await?;
-        let conversation = Conversation::of(self.inner().limits.history_messages_max, loaded.events);
-        self.inner().context_use(&key.user, &conversation).await
+        let inner = self.inner();
+        match inner.current(key).await? {
+            Some(known) => inner.context_use(&key.user, known.conversation()).await,
+            None => {
+                let nothing = Conversation::new(inner.limits.history_messages_max);
+                inner.context_use(&key.user, &nothing).await
+            }
+        }
     }
 }

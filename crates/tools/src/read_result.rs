@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use adjutant_core::port::Journal;
+use adjutant_core::port::{Journal, StoreError};
 use adjutant_core::turn::{READ_RESULT, text_of};
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Event, Recorded, Tool, ToolContext, ToolDefinition, ToolError,
-    ToolResult,
+    Annotations, Arguments, BoxFuture, ConversationKey, Event, Recorded, Tool, ToolContext, ToolDefinition,
+    ToolError, ToolResult,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,6 +17,9 @@ use crate::arguments::read;
 const LENGTH: usize = 8_000;
 /// The most it may want.
 const LENGTH_MAX: usize = 50_000;
+
+/// A result that is not among the last turns read is searched for among so many times as many.
+const MORE_TURNS: u32 = 4;
 
 const UNREADABLE: &str = "The conversation could not be read at the moment. Please try again.";
 
@@ -73,15 +76,11 @@ impl Tool for ReadResult {
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let Args { call, from, length } = read(arguments)?;
-            let known = self
-                .journal
-                .load(&context.conversation_key())
-                .await
-                .map_err(|_| ToolError::failed(UNREADABLE))?;
-            let result = known.events.iter().rev().find_map(|recorded| result_of(recorded, &call));
-            let result = result.ok_or_else(|| {
-                ToolError::failed(format!("no call {call:?} of this conversation has a result"))
-            })?;
+            let key = context.conversation_key();
+            let result =
+                self.search(&key, &call).await.map_err(|_| ToolError::failed(UNREADABLE))?.ok_or_else(
+                    || ToolError::failed(format!("no call {call:?} of this conversation has a result")),
+                )?;
             let text = result.data.as_ref().map(text_of).or_else(|| result.error.clone()).unwrap_or_default();
             let of = text.chars().count();
             let piece: String = text.chars().skip(from).take(length.unwrap_or(LENGTH)).collect();
@@ -92,6 +91,21 @@ impl Tool for ReadResult {
 
     fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
         Some(format!("Read characters {} to {} of {}.", data.get("from")?, data.get("to")?, data.get("of")?))
+    }
+}
+
+impl ReadResult {
+    /// Searches for the result of a call, from the newest turn backwards: usually it is of the turn that asks.
+    async fn search(&self, key: &ConversationKey, call: &str) -> Result<Option<ToolResult>, StoreError> {
+        let mut turns = 1_u32;
+        loop {
+            let Some(read) = self.journal.load_turns(key, None, turns).await? else { return Ok(None) };
+            let result = read.events.iter().rev().find_map(|recorded| result_of(recorded, call));
+            if result.is_some() || read.after == 0 {
+                return Ok(result.cloned());
+            }
+            turns = turns.saturating_mul(MORE_TURNS);
+        }
     }
 }
 

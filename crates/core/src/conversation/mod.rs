@@ -32,6 +32,7 @@ use crate::id::{InputId, ModelId, TurnId};
 use crate::message::Message;
 use crate::model::Usage;
 use crate::summary::{Recalled, Summary};
+use crate::trim::trim;
 use history::History;
 use learned::{Learned, SummaryTries};
 
@@ -183,6 +184,19 @@ impl Conversation {
             recalled.summarise(summary.clone());
         }
         recalled
+    }
+
+    /// Returns [`Conversation::recalled`] for a turn with another bound. `before`: the last turns before the open one; what was said
+    /// before those is left out.
+    #[must_use]
+    pub fn recalled_within(&self, messages_max: Option<usize>, before: &[Recorded]) -> Recalled {
+        let said = history(before);
+        let summary = self.history.summary().cloned();
+        let first = self.messages().saturating_sub(said.len());
+        let gone = summary.as_ref().map_or(0, |summary| summary.summarized_at.saturating_sub(first));
+        let since = said.get(gone.min(said.len())..).unwrap_or_default();
+        let messages = trim(since, messages_max).to_vec();
+        Recalled { summary, from: self.messages() - messages.len(), messages }
     }
 
     /// Forgets the events of the last turn, unless it is open: whoever keeps the state for the next turn does not need them.

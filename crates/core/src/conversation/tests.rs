@@ -296,6 +296,25 @@ proptest! {
     }
 
     #[test]
+    fn with_another_bound_a_turn_is_given_the_end_of_what_the_past_says(
+        happenings in proptest::collection::vec(happens(), 0..30),
+        max in proptest::option::of(1..8_usize),
+        other in proptest::option::of(1..8_usize),
+        cut in 0..200_usize,
+    ) {
+        let events = journal(&happenings, max);
+        let conversation = Conversation::of(max, events.iter().cloned());
+        prop_assume!(conversation.open_turn().is_none());
+        let mut all = recalled_by_definition(&events, other);
+        all.summary = conversation.summary().cloned();
+        prop_assert_eq!(&conversation.recalled_within(other, &events), &all);
+        let last = conversation.recalled_within(None, &events[cut.min(events.len())..]);
+        let everything = conversation.recalled_within(None, &events);
+        prop_assert!(everything.messages.ends_with(&last.messages));
+        prop_assert_eq!(last.from, everything.from + everything.messages.len() - last.messages.len());
+    }
+
+    #[test]
     fn what_a_turn_is_given_is_what_the_whole_past_says(
         happenings in proptest::collection::vec(happens(), 0..30),
         max in proptest::option::of(1..8_usize),

@@ -102,6 +102,7 @@ impl Journal for Counting {
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
         Box::pin(async move {
             let read = self.journal.load_turns(key, before, turns).await?;
+            self.bytes.lock().unwrap().read += read.as_ref().map_or(0, |read| size(&read.events));
             self.note("load_turns", read.as_ref().map_or(0, |read| read.events.len()), 0);
             Ok(read)
         })
@@ -326,6 +327,59 @@ async fn a_process_that_knows_nothing_reads_the_same_however_long_the_conversati
     let Bytes { events_written, snapshots_written, .. } = *written.bytes.lock().unwrap();
     assert!((1..events_written).contains(&snapshots_written), "{snapshots_written} of {events_written}");
     assert_eq!(store.check().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn whoever_looks_at_a_long_conversation_reads_its_end() {
+    let store = Store::in_memory().await.unwrap();
+    let (first, _) = newcomer(&store, 200);
+    let mut context = RunContext::default();
+    let input = |number: usize| InputId::new(format!("i{number}")).unwrap();
+    for number in 1..=200 {
+        let body = InputBody::message(words());
+        first.run_input(&mut context, Some(input(number)), body).await.unwrap();
+    }
+    let key = first.key(&context);
+    let (agent, journal) = newcomer(&store, 3);
+    let asked = || {
+        let Counted { asked, events_read, .. } = std::mem::take(&mut *journal.counted.lock().unwrap());
+        // The turns of at most 20 messages, of three events each, are all that anybody needs.
+        assert!(events_read <= 30, "{asked:?}: {events_read}");
+        asked
+    };
+    let known = agent.context(&key).await.unwrap();
+    assert_eq!(
+        (asked(), known.history.last().map(Message::text)),
+        (vec!["load_newer"], Some("Yes.".to_owned()))
+    );
+    assert!(agent.context_use(&key).await.unwrap().total() > 1_000);
+    assert_eq!(asked(), ["load_newer"]);
+    assert!(agent.has_input(&key, &input(1)).await.unwrap());
+    assert!(!agent.has_input(&key, &input(999)).await.unwrap());
+    assert_eq!(asked(), ["find_input", "find_input"]);
+    // The same input again: what it led to is what it leads to.
+    for number in [200, 198] {
+        let mut again = known.clone();
+        let body = InputBody::message(words());
+        let answer = agent.run_input(&mut again, Some(input(number)), body).await.unwrap();
+        assert_eq!((answer.content.as_str(), again.history.len()), ("Yes.", known.history.len()));
+        let asked = asked();
+        assert!(asked.starts_with(&["begin"]) && !asked.contains(&"load"), "{asked:?}");
+    }
+    // A context that knows the end of the conversation goes on knowing it.
+    let mut on = known.clone();
+    agent.run_in(&mut on, "And?").await.unwrap();
+    assert_eq!(asked(), ["begin", "finish"]);
+    assert_eq!(on.history.iter().rev().map(Message::text).take(2).collect::<Vec<_>>(), ["Yes.", "And?"]);
+    // A turn with a bound of its own.
+    let limits = TurnLimits { history_messages_max: Some(4), ..TurnLimits::default() };
+    let body = InputBody::Message {
+        text: "And now?".to_owned(),
+        output_schema: None,
+        limits: Some(Box::new(limits)),
+    };
+    agent.run_input(&mut on, None, body).await.unwrap();
+    assert_eq!(asked(), ["begin", "load_turns", "finish"]);
 }
 
 #[tokio::test]

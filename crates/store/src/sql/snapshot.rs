@@ -56,8 +56,14 @@ impl SnapshotRow {
     }
 }
 
-/// The events of a branch that have messages, from a place on up to another.
-const SAID_IN_BRANCH: &str = concat!(
+/// Events that have messages, from a place on up to another.
+const SAID: &str = select_events!(
+    "adjutant_event AS event",
+    "WHERE event.conversation = $1 AND seq >= $2 AND seq <= $3 AND kind IN ('history_set', 'turn_finished') ORDER BY seq"
+);
+
+/// The same of a branch. It is gone no further back than events are asked for.
+const SAID_OF_BRANCH: &str = concat!(
     "WITH RECURSIVE line (key, until, from_key, from_seq) AS (
        SELECT key, next_seq - 1, branched_from_key, branched_from_seq FROM adjutant_conversation WHERE key = $1
        UNION ALL
@@ -70,12 +76,6 @@ const SAID_IN_BRANCH: &str = concat!(
            AND event.seq <= $3 AND event.kind IN ('history_set', 'turn_finished')",
         "ORDER BY seq"
     )
-);
-
-/// Events that have messages, from a place on up to another.
-const SAID: &str = select_events!(
-    "adjutant_event AS event",
-    "WHERE event.conversation = $1 AND seq >= $2 AND seq <= $3 AND kind IN ('history_set', 'turn_finished') ORDER BY seq"
 );
 
 /// Puts a snapshot in the place of the last one.
@@ -148,7 +148,7 @@ pub(super) async fn restorable<C: Connection>(
         |found: &SnapshotRow| found.is_known() && found.is_whole() && (1..next_seq).contains(&found.seq);
     let Some(snapshot) = stored(rows, conversation).await?.filter(is_usable) else { return Ok(None) };
     let statement = match branched_from_seq {
-        Some(from) if snapshot.messages_from <= from => SAID_IN_BRANCH,
+        Some(from) if snapshot.messages_from <= from => SAID_OF_BRANCH,
         Some(_) | None => SAID,
     };
     let said = match snapshot.messages_from <= snapshot.seq {
