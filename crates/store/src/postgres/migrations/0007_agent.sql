@@ -79,4 +79,4 @@ CREATE TABLE adjutant_worker (
 );
 
 -- So that what is read of a few open tasks does not depend on how many were ever completed.
-CREATE INDEX adjutant_task_open ON adjutant_task (user_id, completed_at, id);
+CREATE INDEX adjutant_task_open ON adjutant_task (user_id, id) WHERE completed_at IS NULL;
