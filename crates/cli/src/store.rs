@@ -39,13 +39,31 @@ pub(crate) fn key_of(user: &UserId, conversation: ConversationId) -> Conversatio
 /// # Errors
 /// It cannot be opened or made.
 pub(crate) async fn open(settings: &Settings) -> Result<Arc<dyn Store>, CliError> {
-    Ok(match &settings.database {
+    open_at(&settings.database, settings).await
+}
+
+/// Opens a database, with the settings for everything else.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) async fn open_at(database: &Database, settings: &Settings) -> Result<Arc<dyn Store>, CliError> {
+    Ok(match database {
         Database::Sqlite(path) => {
             Arc::new(sqlite::Store::open(path).await?.with_log_content(settings.log_content))
         }
         #[cfg(feature = "postgres")]
         Database::Postgres(address) => {
-            let store = postgres::Store::connect(address, settings.pool_max).await?;
+            let listen = match &settings.listen {
+                Some(Database::Postgres(listen)) => listen,
+                Some(Database::Sqlite(_)) => {
+                    return Err(CliError::configuration("database.listen_url is no address of a server")
+                        .or_try(
+                            "database.listen_url = \"postgres://USER@HOST:PORT/DATABASE\", past the pooler",
+                        ));
+                }
+                None => address,
+            };
+            let store = postgres::Store::connect_and_listen(address, listen, settings.pool_max).await?;
             Arc::new(store.with_log_content(settings.log_content))
         }
         #[cfg(not(feature = "postgres"))]
@@ -96,7 +114,7 @@ pub(crate) async fn for_talk(settings: &Settings) -> Result<Stores, CliError> {
 }
 
 #[cfg(not(feature = "postgres"))]
-fn no_postgres() -> CliError {
+pub(crate) fn no_postgres() -> CliError {
     CliError::configuration("this adjutant was built without PostgreSQL")
         .or_try("build it with the feature postgres, or take an SQLite file")
 }

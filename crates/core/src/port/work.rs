@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::Claim;
+use super::claim::Claim;
 use crate::id::{AgentName, ConversationKey, UserId};
 
 /// A reason for which a conversation has something to do.

@@ -13,7 +13,7 @@ use adjutant_core::ConversationKey;
 use sqlx::postgres::PgRow;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::columns;
+use super::columns::columns;
 use super::pool::{Pool, Session, turn};
 use crate::sql::{Columns, Failure};
 

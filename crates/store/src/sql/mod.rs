@@ -9,12 +9,14 @@ mod branch;
 mod budget;
 mod check;
 pub(crate) mod conversation;
+pub(crate) mod copy;
 pub(crate) mod journal;
 pub(crate) mod log;
 mod maintenance;
 mod memory_ledger;
 pub(crate) mod migrate;
 pub(crate) mod past;
+pub(crate) mod snapshot;
 pub(crate) mod task;
 mod token;
 pub(crate) mod work;
@@ -26,9 +28,24 @@ use std::path::Path;
 use adjutant_core::port::StoreError;
 use adjutant_core::{BoxFuture, LogContent};
 use jiff::Timestamp;
+use tokio::runtime::Handle;
 
+use crate::news::News;
 use crate::row;
-pub(crate) use maintenance::{About, count};
+
+/// What a database says of itself.
+#[derive(Debug)]
+pub struct About {
+    pub place: String,
+    pub product: String,
+    pub journal_mode: Option<String>,
+    pub bytes: u64,
+}
+
+/// Counts are never negative.
+pub(crate) fn count(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
 
 /// Why a transaction was given up: what the database said, or what we found.
 #[derive(Debug)]
@@ -212,6 +229,11 @@ impl Columns {
         }
     }
 
+    /// Returns all columns.
+    pub(crate) fn cells(self) -> impl Iterator<Item = Cell> {
+        self.0
+    }
+
     fn next(&mut self) -> Cell {
         self.0.next().unwrap_or(Cell::Null)
     }
@@ -225,6 +247,9 @@ fn unexpected(cell: &Cell) -> StoreError {
 pub trait Connection: Send {
     /// Whether others write beside this transaction, so that rows which are about to change are locked when they are read.
     const LOCKS_ROWS: bool;
+
+    /// Whether the database numbers rows by sequences, which know nothing of a row that comes with its number.
+    const HAS_SEQUENCES: bool;
 
     /// Carries out a statement; returns how many rows it changed.
     fn execute(
@@ -248,6 +273,26 @@ pub trait Connection: Send {
     ) -> impl Future<Output = Result<Option<Columns>, Failure>> + Send {
         async move { Ok(self.fetch(statement, values).await?.into_iter().next()) }
     }
+
+    /// Carries out a statement once for each list of values.
+    fn execute_each(
+        &mut self,
+        statement: &'static str,
+        lists: &[Vec<Value<'static>>],
+    ) -> impl Future<Output = Result<(), Failure>> + Send {
+        async move {
+            for values in lists {
+                self.execute(statement, values).await?;
+            }
+            Ok(())
+        }
+    }
+
+    /// Waits for somebody else in the midst of this transaction.
+    fn wait<T: Send>(
+        runtime: &Handle,
+        until: impl Future<Output = T> + Send,
+    ) -> impl Future<Output = T> + Send;
 
     /// Carries out several statements that have no parameters.
     fn script(&mut self, statements: &'static str) -> impl Future<Output = Result<(), Failure>> + Send;
@@ -337,6 +382,15 @@ pub trait Backend: Send + Sync + 'static {
             Box::pin(rows.fetch_first(statement, values))
         })
     }
+
+    /// The news of what is written, for those in this process that wait for something.
+    fn news(&self) -> &News;
+
+    /// Begins to watch what other processes write, unless that is done already, and as long as somebody listens to the news.
+    fn watch(self: &std::sync::Arc<Self>);
+
+    /// Returns whether what other processes do is told here at once, not seen by looking.
+    fn hears_others(&self) -> impl Future<Output = bool> + Send;
 
     /// What the database says of itself.
     fn about(&self) -> impl Future<Output = Result<About, Failure>> + Send;
