@@ -2,6 +2,7 @@
 // Without `UPDATE_SCREENSHOTS=1` the pictures in `docs/screenshots` stay as they are.
 
 import { failures, launch, lines, open, serve } from "./harness.mjs";
+import { branches } from "./branches.mjs";
 import { flow } from "./flow.mjs";
 import { hostile } from "./hostile.mjs";
 import { long } from "./long.mjs";
@@ -27,6 +28,7 @@ const groups = {
     }
   },
   flow,
+  branches,
   states,
   long,
   memory,

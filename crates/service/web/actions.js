@@ -115,7 +115,7 @@ function close() {
   listening.abort();
   listening = new AbortController();
   opening += 1;
-  set({ threadId: null, title: null, turns: [], older: NOTHING_OLDER, lastMessageId: null, pending: [], choices: {}, run: null, trouble: null, loading: false, drawer: null });
+  set({ threadId: null, title: null, turns: [], alternatives: new Map(), editing: null, older: NOTHING_OLDER, lastMessageId: null, pending: [], choices: {}, run: null, trouble: null, loading: false, drawer: null });
 }
 
 export function openThread(id) {
@@ -150,12 +150,23 @@ async function load(id) {
 
 /** The end of a conversation as the service has it. */
 async function read(id) {
-  const [{ messages, pending, next_cursor, last_message_id }, log] = await Promise.all([
+  const [{ messages, pending, next_cursor, last_message_id }, log, alternatives] = await Promise.all([
     call("GET", path("v1", "threads", id, "messages")),
     moreOfLog(id, { rows: new Map(), cursor: null }),
+    alternativesOf(id),
   ]);
   const older = { ...NOTHING_OLDER, cursor: next_cursor, log };
-  return { turns: turnsOf(messages, pending, log.rows), pending, older, lastMessageId: last_message_id ?? null };
+  return { turns: turnsOf(messages, pending, log.rows), alternatives, pending, older, lastMessageId: last_message_id ?? null };
+}
+
+/** The turns that have alternatives, by id. Without them the conversation can still be read. */
+async function alternativesOf(id) {
+  try {
+    const { alternatives } = await call("GET", path("v1", "threads", id, "branches"));
+    return new Map(alternatives.map(({ run_id, ...place }) => [run_id, place]));
+  } catch {
+    return new Map();
+  }
 }
 
 /** The rows of the log with those that follow. */
@@ -213,6 +224,8 @@ export async function send(text) {
   if (words === "" || state.run) return;
   setDraft("");
   set({ trouble: null });
+  const { editing } = state;
+  if (editing && !(await branchOff(editing))) return setDraft(text);
   // What is too late waits no more; the service ends that turn with the next message.
   const waits = state.pending.some((call) => new Date(call.expires_at) > Date.now());
   if (waits) return answerInWords(words);
@@ -229,6 +242,41 @@ export async function send(text) {
   set({ turns: [...state.turns.map((turn) => (turn.status === "waiting" ? over(turn, "done") : turn)), turn], pending: [], choices: {} });
   const messages = [...lastMessage(), { id: uuid(), role: "user", content: words }];
   await go(turn, { threadId, runId, state: openTasks(), messages, tools: [], context: [], forwardedProps: {} });
+}
+
+/** Opens a new branch of the conversation: what was said before a turn. The conversation stays as it is. */
+async function branchOff(turn) {
+  try {
+    const { thread_id } = await call("POST", path("v1", "threads", state.threadId, "branches"), { body: { before: turn.id, thread_id: uuid() } });
+    await openThread(thread_id);
+    return state.threadId === thread_id && !state.trouble;
+  } catch (problem) {
+    troubled(problem);
+    return false;
+  }
+}
+
+/** Has the message of a turn answered anew, beside the answer that it has. */
+export async function regenerate(turn) {
+  if (!state.run && (await branchOff(turn))) await send(turn.text);
+}
+
+/** Goes to the alternative that is `step` further at a turn. What differs there stays in sight, with the focus. */
+export async function openAlternative(turn, step) {
+  const { thread_ids, current } = state.alternatives.get(turn.id);
+  const id = thread_ids[current + step];
+  await openThread(id);
+  const same = ([, place]) => place.thread_ids.join() === thread_ids.join();
+  const there = [...state.alternatives].find(same)?.[0];
+  const place = state.turns.find((turn) => turn.id === there);
+  if (state.threadId !== id || !place) return;
+  requestAnimationFrame(() => {
+    const element = document.getElementById(`turn-${place.key}`);
+    element?.scrollIntoView({ block: "nearest" });
+    const [before, after] = element?.querySelectorAll(".alternatives button") ?? [];
+    const [wanted, other] = step < 0 ? [before, after] : [after, before];
+    (wanted?.disabled ? other : wanted)?.focus();
+  });
 }
 
 /** What says to the service that we have everything up to there. */
@@ -404,6 +452,10 @@ function openTasks() {
 /** A turn ended: the lists that may have changed. */
 function afterwards() {
   loadThreads();
+  const { threadId } = state;
+  alternativesOf(threadId).then((alternatives) => {
+    if (threadId === state.threadId) set({ alternatives });
+  });
   if (state.tab === "trace" && state.panelOpen) loadDecisions();
 }
 
@@ -420,7 +472,20 @@ export async function stop() {
   }
 }
 
-/** Puts words into the composer to be changed and sent again. What was said stays said. */
+/** Begins to change the message of a turn. What is sent next stands in its place, in a branch; what was said is kept. */
+export function editTurn(turn) {
+  set({ editing: turn });
+  edit(turn.text);
+}
+
+/** Leaves the message as it is. */
+export function leaveEditing() {
+  set({ editing: null });
+  setDraft("");
+  focusComposer();
+}
+
+/** Puts words into the composer to be changed and sent. */
 export function edit(text) {
   setDraft(text);
   focusComposer();

@@ -25,6 +25,10 @@ export const state = {
   older: NOTHING_OLDER,
   /** The id of the last message of the conversation, as AG-UI tells it: the service does not send again what we have. */
   lastMessageId: null,
+  /** The turns in whose place other conversations have another one, by id: `{ thread_ids, current }`. */
+  alternatives: new Map(),
+  /** The turn whose message is being changed: what is sent next stands in its place, in a branch. `null`: none. */
+  editing: null,
   pending: [],
   /** What was chosen for pending calls, until all have an answer: by interrupt id. */
   choices: {},

@@ -15,7 +15,7 @@ const NEAR_TOP = 300;
 const NONE = {};
 
 export function Chat() {
-  const { turns, older, pending, choices, run, me, title, trouble, loading, online } = state;
+  const { turns, alternatives, older, pending, choices, run, me, title, trouble, loading, online } = state;
   const scroll = useRef(null);
   const follows = useRef(true);
   const [isBehind, setBehind] = useState(false);
@@ -73,7 +73,7 @@ export function Chat() {
           ? html`<${Empty} />`
           : html`${older.cursor === null ? null : html`<button type="button" class="text-button older" aria-busy=${older.loading} onClick=${loadOlder}>${older.loading ? "Loading…" : "Show earlier messages"}</button>`}
             <ol class=${classes("turns", run !== null && "is-busy")}>
-              ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} isLast=${turn === last} isBusy=${turn === last && run !== null}
+              ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} isLast=${turn === last} isBusy=${turn === last && run !== null} alternatives=${alternatives.get(turn.id)}
                 pending=${turn === last ? pending : NOTHING} choices=${turn === last ? choices : NONE}
                 attempt=${run?.turnKey === turn.key ? run.attempt : 0} stopping=${run?.turnKey === turn.key && run.stopping} />`)}
             </ol>`}

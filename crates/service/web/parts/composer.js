@@ -1,8 +1,8 @@
 // Where the person writes.
 
-import { send, stop } from "../actions.js";
+import { leaveEditing, send, stop } from "../actions.js";
 import { onDraft, setDraft, state } from "../state.js";
-import { html, useEffect, useLayoutEffect, useRef, useState } from "./base.js";
+import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "./base.js";
 import { Icon } from "./icons.js";
 
 // The service cuts or refuses what is longer; said before it is sent.
@@ -10,7 +10,7 @@ const LONG = 4000;
 
 export function Composer() {
   const area = useRef(null);
-  const { run, pending, turns } = state;
+  const { run, pending, turns, editing } = state;
   const [draft, draw] = useState(state.draft);
   useEffect(() => onDraft(draw), []);
   useLayoutEffect(() => {
@@ -26,6 +26,10 @@ export function Composer() {
   const key = (event) => {
     if (event.isComposing) return;
     if (event.key === "Enter" && !event.shiftKey && !event.altKey && matchMedia("(pointer: fine)").matches) submit(event);
+    if (event.key === "Escape" && state.editing) {
+      event.stopPropagation();
+      leaveEditing();
+    }
     if (event.key === "ArrowUp" && event.target.value === "") {
       const said = [...turns].reverse().find((turn) => turn.text)?.text;
       if (said) {
@@ -35,7 +39,11 @@ export function Composer() {
     }
   };
   const length = [...draft].length;
-  return html`<form class="composer" onSubmit=${submit}>
+  return html`<form class=${classes("composer", editing && "is-editing")} onSubmit=${submit}>
+    ${editing
+      ? html`<p class="editing" role="status"><${Icon} name="edit" /><span>Editing a message. What was said is kept as another version.</span>
+          <button type="button" class="text-button" onClick=${leaveEditing}>Cancel</button></p>`
+      : null}
     <label class="only-heard" for="composer">Message</label>
     <textarea id="composer" ref=${area} rows="1" dir="auto" value=${draft} autocomplete="off" enterkeyhint="send"
       placeholder=${pending.length ? "Answer with the buttons, or write yes or no" : "Write a message"}

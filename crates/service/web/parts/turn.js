@@ -1,6 +1,6 @@
 // One turn: what the person said, what was done, what was answered, and what it cost.
 
-import { edit, openTrace, send } from "../actions.js";
+import { editTurn, openAlternative, openTrace, regenerate, send } from "../actions.js";
 import { cost, duration, moment, tokens, when, words } from "../format.js";
 import { classes, html, memo, useState } from "./base.js";
 import { CopyButton, IconButton } from "./button.js";
@@ -9,7 +9,7 @@ import { Markdown } from "./markdown.js";
 import { ProblemCard } from "./problem.js";
 import { ToolCard } from "./tool.js";
 
-export const Turn = memo(function Turn({ turn, isLast, isBusy, pending, choices, attempt, stopping }) {
+export const Turn = memo(function Turn({ turn, isLast, isBusy, alternatives, pending, choices, attempt, stopping }) {
   const isRunning = turn.status === "running";
   const answer = turn.parts.filter((part) => part.kind === "text").map((part) => part.text).join("\n\n");
   return html`<li class="turn" id=${`turn-${turn.key}`}>
@@ -19,7 +19,8 @@ export const Turn = memo(function Turn({ turn, isLast, isBusy, pending, choices,
       <div class="asked-tools">
         <time datetime=${turn.at} title=${moment(turn.at)}>${when(turn.at)}</time>
         <${CopyButton} name="Copy message" text=${() => turn.text} />
-        <${IconButton} icon="edit" name="Edit and send again" class="icon-button when-idle" onClick=${() => edit(turn.text)} />
+        ${turn.id === null ? null : html`<${IconButton} icon="edit" name="Edit message" class="icon-button when-idle" onClick=${() => editTurn(turn)} />`}
+        ${alternatives ? html`<${Alternatives} turn=${turn} alternatives=${alternatives} isBusy=${isBusy} />` : null}
       </div>
     </div>`}
     <div class="answered">
@@ -34,13 +35,24 @@ export const Turn = memo(function Turn({ turn, isLast, isBusy, pending, choices,
       ${isRunning ? null : html`<div class="answer-tools">
         <${Badge} turn=${turn} />
         ${answer ? html`<${CopyButton} name="Copy answer" text=${() => answer} />` : null}
-        ${isLast && !isBusy && turn.text && turn.status !== "waiting" && !turn.problem
-          ? html`<${IconButton} icon="retry" name="Ask again" onClick=${() => send(turn.text)} />`
+        ${isLast && !isBusy && turn.id && turn.text && turn.status !== "waiting" && !turn.problem
+          ? html`<${IconButton} icon="retry" name="Regenerate answer" onClick=${() => regenerate(turn)} />`
           : null}
       </div>`}
     </div>
   </li>`;
 });
+
+/** The way between the alternatives at a message: other words, or another answer. */
+function Alternatives({ turn, alternatives, isBusy }) {
+  const { current, thread_ids } = alternatives;
+  const count = thread_ids.length;
+  return html`<span class="alternatives" role="group" aria-label=${`Version ${current + 1} of ${count}`}>
+    <${IconButton} icon="back" name="Previous version" disabled=${isBusy || current === 0} onClick=${() => openAlternative(turn, -1)} />
+    <span aria-hidden="true">${current + 1} / ${count}</span>
+    <${IconButton} icon="forth" name="Next version" disabled=${isBusy || current + 1 === count} onClick=${() => openAlternative(turn, 1)} />
+  </span>`;
+}
 
 function Part({ part, pending, choice }) {
   if (part.kind === "tool") return html`<${ToolCard} part=${part} pending=${pending} choice=${choice} />`;

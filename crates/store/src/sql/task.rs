@@ -19,8 +19,8 @@ macro_rules! select_tasks {
     };
 }
 
-/// A user's open tasks.
-pub(crate) const OPEN: &str = select_tasks!("AND completed_at IS NULL ORDER BY id");
+/// A user's open tasks. That every id is above 0 makes SQLite take the index of the open ones, not all tasks of the user.
+pub(crate) const OPEN: &str = select_tasks!("AND completed_at IS NULL AND id > 0 ORDER BY id");
 
 /// The last of a user's open tasks before an id.
 pub(crate) const LAST_OPEN: &str =

@@ -1,0 +1,104 @@
+// Other words and other answers: both are kept, and one can go between them, by mouse, by keys, and on a narrow screen.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { check, drawn, last, lines, open, say, serve, settled, violations } from "./harness.mjs";
+
+const SCRIPT = lines(
+  { match: "cocoa", text: "Cocoa it is.", repeat: true },
+  { match: "hello", text: "Hello.", repeat: true },
+  { match: "biscuits", text: "With biscuits.", repeat: true },
+  { text: "Tea." },
+  { text: "Coffee." },
+);
+
+const said = (page) => page.locator(".turn").evaluateAll((turns) => turns.map((turn) => [turn.querySelector(".bubble").textContent, turn.querySelector(".markdown")?.textContent.trim()].join(" → ")));
+const versions = (page) => page.locator(".alternatives").evaluateAll((groups) => groups.map((group) => group.getAttribute("aria-label")));
+
+export async function branches(browser) {
+  const service = await serve({ script: SCRIPT });
+  const page = await open(browser, service);
+  const here = (name, work) => check(name, work, page);
+  const shows = async (...expected) => {
+    await page.waitForFunction((label) => document.querySelector(".alternatives")?.getAttribute("aria-label") === label, expected.pop());
+    await settled(page);
+    assert.deepEqual(await said(page), expected);
+  };
+  try {
+    await here("regenerate: another answer beside the first", async () => {
+      await say(page, "hello");
+      await settled(page, 1);
+      await say(page, "something hot");
+      await settled(page, 2);
+      assert.deepEqual(await versions(page), []);
+      await last(page).getByRole("button", { name: "Regenerate answer" }).click();
+      await shows("hello → Hello.", "something hot → Coffee.", "Version 2 of 2");
+    });
+
+    await here("edit: other words in the place of the same message, and nothing is sent before they are", async () => {
+      await last(page).hover();
+      await last(page).getByRole("button", { name: "Edit message" }).click();
+      await page.getByText("Editing a message.").waitFor();
+      await page.waitForFunction(() => document.getElementById("composer").value === "something hot" && document.activeElement.id === "composer");
+      await page.keyboard.press("Escape");
+      await page.getByText("Editing a message.").waitFor({ state: "detached" });
+      assert.equal(await page.locator("#composer").inputValue(), "");
+      await last(page).getByRole("button", { name: "Edit message" }).click();
+      await say(page, "cocoa");
+      await shows("hello → Hello.", "cocoa → Cocoa it is.", "Version 3 of 3");
+    });
+
+    await here("the way between them, by keys; the focus stays at the message", async () => {
+      const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+      await last(page).getByRole("button", { name: "Previous version" }).focus();
+      await page.keyboard.press("Enter");
+      await shows("hello → Hello.", "something hot → Coffee.", "Version 2 of 3");
+      await page.waitForFunction(() => document.activeElement.getAttribute("aria-label") === "Previous version");
+      await page.keyboard.press("Enter");
+      await shows("hello → Hello.", "something hot → Tea.", "Version 1 of 3");
+      await page.waitForFunction(() => document.activeElement.getAttribute("aria-label") === "Next version");
+      assert.equal(await last(page).getByRole("button", { name: "Previous version" }).isDisabled(), true);
+      assert.equal(await focused(), "Next version");
+    });
+
+    await here("what is said next is said in the version that is open, and a reload keeps it", async () => {
+      await say(page, "biscuits");
+      await settled(page, 3);
+      await page.reload();
+      await shows("hello → Hello.", "something hot → Tea.", "biscuits → With biscuits.", "Version 1 of 3");
+      await page.locator(".turn").nth(1).getByRole("button", { name: "Next version" }).click();
+      await shows("hello → Hello.", "something hot → Coffee.", "Version 2 of 3");
+      await page.goBack();
+      await shows("hello → Hello.", "something hot → Tea.", "biscuits → With biscuits.", "Version 1 of 3");
+    });
+
+    await here("the first message can be other words too", async () => {
+      await page.locator(".turn").first().hover();
+      await page.locator(".turn").first().getByRole("button", { name: "Edit message" }).click();
+      await say(page, "hello again");
+      await shows("hello again → Hello.", "Version 2 of 2");
+    });
+
+    await here("nothing is in the way of a screen reader, or out of reach on a phone", async () => {
+      assert.deepEqual(await violations(page), []);
+      await page.setViewportSize({ width: 360, height: 640 });
+      await page.getByRole("button", { name: "Previous version" }).click();
+      await shows("hello → Hello.", "something hot → Tea.", "biscuits → With biscuits.", "Version 1 of 2");
+      assert.deepEqual(await versions(page), ["Version 1 of 2", "Version 1 of 3"]);
+      await page.locator(".turn").nth(1).getByRole("button", { name: "Edit message" }).click();
+      await page.getByText("Editing a message.").waitFor();
+      await drawn(page);
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
+      assert.deepEqual(await violations(page), []);
+      if (process.env.SCREENSHOTS) await page.screenshot({ path: join(process.env.SCREENSHOTS, "branches-narrow.png") });
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await page.getByRole("button", { name: "Cancel", exact: true }).click();
+      if (process.env.SCREENSHOTS) await page.screenshot({ path: join(process.env.SCREENSHOTS, "branches.png") });
+    });
+
+    await check("nothing broke", () => assert.deepEqual(page.broken, []), page);
+  } finally {
+    await page.close();
+    await service.stop();
+  }
+}
