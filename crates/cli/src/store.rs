@@ -53,7 +53,17 @@ pub(crate) async fn open_at(database: &Database, settings: &Settings) -> Result<
         }
         #[cfg(feature = "postgres")]
         Database::Postgres(address) => {
-            let store = postgres::Store::connect(address, settings.pool_max).await?;
+            let listen = match &settings.listen {
+                Some(Database::Postgres(listen)) => listen,
+                Some(Database::Sqlite(_)) => {
+                    return Err(CliError::configuration("database.listen_url is no address of a server")
+                        .or_try(
+                            "database.listen_url = \"postgres://USER@HOST:PORT/DATABASE\", past the pooler",
+                        ));
+                }
+                None => address,
+            };
+            let store = postgres::Store::connect_and_listen(address, listen, settings.pool_max).await?;
             Arc::new(store.with_log_content(settings.log_content))
         }
         #[cfg(not(feature = "postgres"))]

@@ -340,6 +340,7 @@ impl AgentBuilder {
             clock: self.clock,
             suspects: tokio::sync::Mutex::default(),
             recent: Arc::new(Recent::new(self.cache_bytes)),
+            waiting: Arc::default(),
         }))
     }
 }

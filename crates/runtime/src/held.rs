@@ -3,23 +3,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::port::{Begin, Begun, Claim, Journal, Newer, Taken};
+use adjutant_core::port::{Begin, Begun, Claim, Journal, Newer, StoreError, Taken};
 use adjutant_core::{ConversationKey, Event, Input};
 use tokio::sync::OwnedMutexGuard;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::RunError;
 use crate::faults::{boundary, lease};
 use crate::inner::Inner;
 use crate::log::Log;
 use crate::recent::{Recent, Remembered};
+use crate::waiting::Waiter;
 
 /// A claim is good for this long without a sign of life.
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
 /// A running turn gives so many signs of life in that time.
 const HEARTBEATS: u32 = 3;
-/// Interval at which we look whether another process has let go of the conversation.
-const LEASE_POLL: Duration = Duration::from_millis(200);
+/// Time after which it is looked whether another process has let go of the conversation, if nothing was heard of it: it may
+/// be gone.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// An input that is not accepted yet, with the events of the turn that may begin with it.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +43,8 @@ pub(crate) struct Held {
     key: ConversationKey,
     worker: String,
     guard: Option<OwnedMutexGuard<Option<Remembered>>>,
+    /// Made before the conversation is claimed, so that it hears of every input that was not there then.
+    waiter: Arc<Waiter>,
 }
 
 /// A conversation that is held, with its state.
@@ -106,11 +110,12 @@ pub(crate) async fn open(
                 if until.is_some_and(|until| Instant::now() >= until) {
                     return Err(RunError::Busy);
                 }
-                tokio::time::sleep(LEASE_POLL).await;
+                // Heard or not: what it led to is read.
+                let _ = timeout(LOOK, held.waiter.free()).await;
                 continue;
             }
         };
-        return Ok(Some(Opened::of(inner, held, (remembered, newer), taken_over)));
+        return Opened::of(inner, held, (remembered, newer), taken_over).await.map(Some);
     }
 }
 
@@ -144,7 +149,7 @@ impl Claimed {
         match inner.journal.load_newer(&key, known).await? {
             Some(newer) => {
                 let taken_over = claim == Claim::TakenOver;
-                Ok(Some(Opened::of(inner, held, (remembered, newer), taken_over)))
+                Opened::of(inner, held, (remembered, newer), taken_over).await.map(Some)
             }
             None => {
                 held.give_back(None);
@@ -170,15 +175,19 @@ impl Drop for Claimed {
 
 impl Opened {
     /// Brings what this process remembers of a conversation up to date.
-    fn of(
+    async fn of(
         inner: &Inner,
         held: Held,
         (remembered, newer): (Option<Remembered>, Newer),
         taken_over: bool,
-    ) -> Self {
+    ) -> Result<Self, RunError> {
         boundary("the conversation is ours, nothing of it done");
-        let (remembered, inbox) = Remembered::with(remembered, newer, inner.limits.history_messages_max);
-        Self { held, log: Log::new(remembered, inbox), taken_over }
+        let state = inner.state_of(&held.key, remembered, newer).await?;
+        let Some((remembered, inbox)) = state else {
+            // It is held, so that nobody deletes it.
+            return Err(RunError::Store(StoreError::Conflict));
+        };
+        Ok(Self { held, log: Log::new(remembered, inbox), taken_over })
     }
 }
 
@@ -190,7 +199,13 @@ impl Held {
             key: key.clone(),
             worker: inner.worker.clone(),
             guard: Some(guard),
+            waiter: Arc::new(inner.waiter(key)),
         }
+    }
+
+    /// Returns who hears of every input that was accepted since the conversation was claimed.
+    pub(crate) fn waiter(&self) -> Arc<Waiter> {
+        self.waiter.clone()
     }
 
     /// Runs work on the conversation while its claim is renewed. After an error, or if it is dropped, the claim is released

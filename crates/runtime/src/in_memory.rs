@@ -2,17 +2,18 @@
 
 mod branch;
 mod budget;
+mod news;
 mod work;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use adjutant_core::conversation::Status;
+use adjutant_core::conversation::{Snapshot, Status};
 use adjutant_core::port::{
-    AcceptedInput, Alternatives, Begin, Begun, Branched, Branching, ConversationFilter, ConversationStore,
-    ConversationSummary, Cursor, Deleted, Finished, Journal, Known, Loaded, LogStore, Newer, StoreError,
-    Take, Taken, TaskStore, Turns,
+    AcceptedInput, Alternatives, Begin, Begun, Branched, Branching, Change, Changes, ConversationFilter,
+    ConversationStore, ConversationSummary, Cursor, Deleted, Finished, Journal, Known, Loaded, LogStore,
+    Newer, StoreError, Take, Taken, TaskStore, Turns,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input,
@@ -34,6 +35,7 @@ const FORGOTTEN_AT_ONCE: usize = 64;
 pub struct InMemory {
     state: Mutex<State>,
     log: LogContent,
+    news: news::News,
 }
 
 #[derive(Debug, Default)]
@@ -257,6 +259,8 @@ impl Conversation {
         let from = usize::try_from(after).unwrap_or(usize::MAX);
         Newer {
             created_at: self.created_at,
+            // It holds the events anyway.
+            restorable: None,
             after,
             events: self.events.get(from..).unwrap_or_default().to_vec(),
             inbox: self.inbox(),
@@ -328,7 +332,12 @@ impl Journal for InMemory {
         key: &'a ConversationKey,
         input: &'a Input,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        ready(self.state().accept(key, input).map(|_| ()))
+        let accepted = self.state().accept(key, input).map(|conversation| conversation.claim.is_some());
+        ready(accepted.map(|is_claimed| {
+            if is_claimed {
+                self.news.tell(|| Change::Input(key.clone()));
+            }
+        }))
     }
 
     fn load<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
@@ -389,6 +398,7 @@ impl Journal for InMemory {
         };
         let claim = conversation.take(begin.worker, begin.lease);
         if !claim.is_held() {
+            self.news.tell(|| Change::Input(key.clone()));
             return ready(Ok(Begun::Elsewhere));
         }
         let only = {
@@ -430,6 +440,7 @@ impl Journal for InMemory {
         key: &'a ConversationKey,
         worker: &'a str,
         events: &'a [Recorded],
+        _snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         let mut state = self.state();
         let Some(conversation) = state.conversations.get_mut(key) else {
@@ -444,6 +455,7 @@ impl Journal for InMemory {
         if conversation.claim.as_ref().is_some_and(|claim| claim.worker == worker) {
             conversation.claim = None;
         }
+        self.news.tell(|| Change::Free(key.clone()));
         ready(Ok(Finished::Released))
     }
 
@@ -484,6 +496,7 @@ impl Journal for InMemory {
         {
             conversation.claim = None;
         }
+        self.news.tell(|| Change::Free(key.clone()));
         ready(Ok(()))
     }
 
@@ -526,6 +539,10 @@ impl Journal for InMemory {
             .collect();
         over.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));
         ready(Ok(over.into_iter().map(|(key, _)| key.clone()).collect()))
+    }
+
+    fn changes(&self) -> Box<dyn Changes> {
+        self.news.listen()
     }
 
     fn cancellation<'a>(

@@ -30,6 +30,7 @@ mod run; // the driver
 mod spending; // what it may spend
 mod steps;
 mod sweep; // what nobody works on
+mod waiting; // what happens in a conversation meanwhile
 mod warning; // what an operator should know
 mod window; // how full it is
 

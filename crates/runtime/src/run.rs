@@ -17,6 +17,7 @@ use crate::held::{Arrival, Opened, open};
 use crate::inner::Inner;
 use crate::log::Log;
 use crate::steps::{Answered, Replied, Step, Steps};
+use crate::waiting::Waiter;
 
 /// The instruction of turns that are words and nothing else.
 const WORDS_ONLY: &str = include_str!("../../../prompts/words_only.md");
@@ -48,8 +49,9 @@ pub(crate) async fn go_on<T>(
     read: impl FnOnce(&Conversation) -> T,
 ) -> Result<T, RunError> {
     // On the heap, once a turn: everything a turn awaits is in it.
+    let waiter = held.waiter();
     let work = Box::pin(async {
-        let log = settle(inner, key, log, (first, taken_over), (emitter, cancelled)).await?;
+        let log = settle(inner, key, log, (first, taken_over), (emitter, cancelled, &*waiter)).await?;
         Ok((read(log.conversation()), log))
     });
     held.run(work).await
@@ -62,7 +64,7 @@ async fn settle(
     key: &ConversationKey,
     mut log: Log,
     (first, mut taken_over): (Option<&Event>, bool),
-    (emitter, cancelled): (&Emitter, &CancellationToken),
+    around: (&Emitter, &CancellationToken, &Waiter),
 ) -> Result<Log, RunError> {
     if log.conversation().seq() == 0
         && let Some(first) = first
@@ -90,7 +92,7 @@ async fn settle(
                 None => continue,
             },
         };
-        log = drive(inner, key, turn, log, (emitter, cancelled)).await?;
+        log = drive(inner, key, turn, log, around).await?;
         drop(alone);
         if log.is_released() {
             return Ok(log);
@@ -193,7 +195,7 @@ async fn drive(
     key: &ConversationKey,
     id: TurnId,
     log: Log,
-    (emitter, cancelled): (&Emitter, &CancellationToken),
+    (emitter, cancelled, waiter): (&Emitter, &CancellationToken, &Waiter),
 ) -> Result<Log, RunError> {
     let Some(Event::TurnStarted {
         input, model, message, message_chars, limits, output_schema, call, ..
@@ -229,7 +231,7 @@ async fn drive(
     emitter.emit(|| RunEvent::TurnStarted { turn: id, input, model: inner.model.id().clone() }).await;
     tokio::select! {
         result = follow(&steps, turn) => result?,
-        never = steps.watch() => match never {},
+        never = steps.watch(waiter) => match never {},
     }
     Ok(steps.into_log())
 }

@@ -27,12 +27,13 @@ use crate::event::{Emitter, RunEvent};
 use crate::faults::boundary;
 use crate::inner::Inner;
 use crate::log::Log;
+use crate::waiting::Waiter;
 use crate::{RunError, Warning};
 use calls::Call;
 use summarise::Prepared;
 
-/// How often a running turn looks whether it was stopped.
-const CANCEL_POLL: Duration = Duration::from_secs(1);
+/// Time after which a look that failed is repeated.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// What a step gave, or that the turn has to stop.
 pub(crate) enum Step<T> {
@@ -292,12 +293,17 @@ impl<'a> Steps<'a> {
         self.cancelled.cancel();
     }
 
-    /// Looks again and again whether the person, maybe through another process, has stopped the turn.
-    pub(crate) async fn watch(&self) -> Infallible {
+    /// Looks at each input whether the person, maybe through another process, has stopped the turn.
+    pub(crate) async fn watch(&self, waiter: &Waiter) -> Infallible {
         loop {
-            tokio::time::sleep(CANCEL_POLL).await;
-            // A look that fails is one look later.
-            if let Ok(Some(input)) = self.inner.journal.cancellation(self.key).await {
+            waiter.input().await;
+            let stops = loop {
+                match self.inner.journal.cancellation(self.key).await {
+                    Ok(stops) => break stops,
+                    Err(_) => tokio::time::sleep(AGAIN).await,
+                }
+            };
+            if let Some(input) = stops {
                 self.stop(input);
                 std::future::pending::<()>().await;
             }

@@ -8,6 +8,8 @@
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod maintenance; // what whoever runs a store does with it
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod news; // what changes, for those that wait
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod row; // records as plain columns, and back
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod sql; // what every SQL database is asked

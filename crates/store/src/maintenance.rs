@@ -16,6 +16,10 @@ pub trait Maintenance: Send + Sync + 'static {
     /// [`StoreError`] if it cannot be read.
     fn status(&self) -> BoxFuture<'_, Result<DatabaseStatus, StoreError>>;
 
+    /// Tries whether this process is told at once what other processes do. If not, it looks once a second while somebody waits
+    /// for that.
+    fn hears_others(&self) -> BoxFuture<'_, bool>;
+
     /// Looks for what is damaged or does not fit together: all that the database itself can find, then conversation by
     /// conversation what a journal must be. Changes nothing. Empty: all is well.
     ///

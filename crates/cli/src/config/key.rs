@@ -217,6 +217,7 @@ fn common() -> Vec<Key> {
             default: |_| Some(Value::Integer(POOL_MAX)),
             ..key("database.pool_max", Kind::Integer { min: 1, max: 10_000 })
         },
+        Key { unset: "the database's address", ..key("database.listen_url", Kind::Database) },
         Key { default: |_| Some(Value::Text(FOREVER.to_owned())), ..key("log.keep", Kind::Keep) },
         Key {
             default: |_| Some(Value::Text(LogContent::Full.to_string())),

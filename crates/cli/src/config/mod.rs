@@ -100,6 +100,9 @@ pub(crate) struct Settings {
         expect(dead_code, reason = "only a server has several connections")
     )]
     pub(crate) pool_max: u32,
+    /// The same database without a pooler in between, to hear what other processes tell.
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "only a server tells"))]
+    pub(crate) listen: Option<Database>,
     pub(crate) serve: Serve,
     pub(crate) budgets: Budgets,
     pub(crate) memory: MemorySettings,
@@ -471,6 +474,10 @@ impl Values {
             embedded_model: self.text("embedded.model"),
             database: self.database().unwrap_or_else(|| Database::Sqlite(dirs.data.join("adjutant.db"))),
             pool_max: self.integer("database.pool_max").unwrap_or_default(),
+            listen: match self.get("database.listen_url") {
+                Some(Value::Database(database)) => Some(database.clone()),
+                _ => None,
+            },
             serve: serve::serve(&self),
             budgets: budget::budgets(&self),
             memory: memory::memory(&self),

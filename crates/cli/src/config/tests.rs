@@ -297,6 +297,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "serve.auth" => ("none", "\"none\""),
         "serve.hosts" => ("tasks.example,team.example", "[\"tasks.example\", \"team.example\"]"),
         "database.pool_max" => ("7", "7"),
+        "database.listen_url" => ("postgres://db:5432/team", "\"postgres://db:5432/team\""),
         "serve.database_url" => ("postgres://db/team", "\"postgres://db/team\""),
         "log.keep" => ("77d", "\"77d\""),
         "log.content" => ("redacted", "\"redacted\""),

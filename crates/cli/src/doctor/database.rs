@@ -45,10 +45,24 @@ pub(super) async fn look(settings: &Settings) -> (Vec<Check>, Option<Arc<dyn Sto
     });
     match opened {
         Ok(store) => {
-            let check = of_store(&*store).await;
-            (vec![check], Some(store))
+            let mut checks = vec![of_store(&*store).await];
+            if matches!(settings.database, Database::Postgres(_)) {
+                checks.push(hearing(&*store).await);
+            }
+            (checks, Some(store))
         }
         Err(error) => (vec![not_opened(settings, &error)], None),
+    }
+}
+
+/// Whether it is told here what other processes do, such as that a person stopped a turn.
+async fn hearing(store: &dyn Store) -> Check {
+    let name = "database.listen_url";
+    match store.hears_others().await {
+        true => Check::ok(GROUP, name, "what other processes do is told here at once"),
+        false => Check::warn(GROUP, name, "what other processes do is seen here within a second")
+            .because("notifications do not arrive: a pooler that gives every transaction another connection hands none on")
+            .mend("adjutant config set database.listen_url postgres://USER@HOST:PORT/DATABASE    (the server itself)"),
     }
 }
 

@@ -2,9 +2,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::change::Changes;
 use super::claim::Claim;
 use super::work::{Take, Taken};
 use crate::BoxFuture;
+use crate::conversation::Snapshot;
 use crate::event::{Event, Input, Recorded};
 use crate::id::{AgentName, ConversationKey, InputId, TurnId, UserId};
 use crate::log::{DecisionFilter, DecisionRecord, ToolInvocationRecord};
@@ -78,12 +80,27 @@ pub struct Known {
     pub created_at: Timestamp,
 }
 
+/// A state to go on from instead of folding what came before, for
+/// [`Conversation::restore`](crate::conversation::Conversation::restore).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Restorable {
+    /// The state, without messages.
+    pub snapshot: Snapshot,
+    /// The events up to it that its messages are of, in order.
+    pub said: Vec<Recorded>,
+}
+
 /// The part of a conversation that is new since it was last read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Newer {
     /// Time of creation of the conversation.
     pub created_at: Timestamp,
-    /// The place behind which [`Newer::events`] begin: [`Known::seq`], or 0 if what is known is of another conversation.
+    /// What the events before [`Newer::events`] come to. Only if what is known is nothing, or of another conversation, and the store
+    /// has a snapshot it can read; one that is not in the format of this version
+    /// ([`SNAPSHOT_VERSION`](crate::conversation::SNAPSHOT_VERSION)) or is damaged is left out.
+    pub restorable: Option<Restorable>,
+    /// The place behind which [`Newer::events`] begin: [`Known::seq`], or if what is known is nothing or of another
+    /// conversation, that of the snapshot, or else 0.
     pub after: u64,
     /// The events behind that place, in order.
     pub events: Vec<Recorded>,
@@ -187,8 +204,9 @@ pub trait Journal: Send + Sync + 'static {
     /// [`StoreError`].
     fn load<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Loaded, StoreError>>;
 
-    /// Reads what is newer than `known`, with all inputs not yet taken. `known` of `None`: everything. Returns `None` if the user
-    /// has no such conversation.
+    /// Reads what is newer than `known`, with all inputs not yet taken. `known` of `None`: what is needed to go on, so that what is
+    /// read does not grow with the conversation: the last snapshot ([`Newer::restorable`]) and what came behind it, or everything
+    /// if there is none. A place of 0 in `known`: everything. Returns `None` if the user has no such conversation.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -247,7 +265,9 @@ pub trait Journal: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Adds events as [`Journal::append`] does, none is allowed, and gives the claim back in the same commit, unless inputs
-    /// came that nobody has taken: no input is left behind between the end of a turn and the release.
+    /// came that nobody has taken: no input is left behind between the end of a turn and the release. `snapshot`: what the
+    /// conversation comes to with these events, which replaces an earlier snapshot in the same commit. A store that reads all events
+    /// as fast may leave it out, and so does every store where no events are added.
     ///
     /// # Errors
     /// As [`Journal::append`].
@@ -256,6 +276,7 @@ pub trait Journal: Send + Sync + 'static {
         key: &'a ConversationKey,
         worker: &'a str,
         events: &'a [Recorded],
+        snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>>;
 
     /// Says that `worker` runs the conversation for the next `ttl`, unless somebody alive already does. Renews a
@@ -323,8 +344,13 @@ pub trait Journal: Send + Sync + 'static {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>>;
 
-    /// The first cancellation that was accepted for the conversation and not taken. A running turn asks this about once
-    /// a second, so it should be cheap.
+    /// Returns what changes in conversations from now on, so that nobody has to ask again and again whether something did: inputs
+    /// that were accepted and claims that were given back, through this journal at once, through other processes within about
+    /// a second. It may tell more than happened, and may miss what another process did just before that process was lost.
+    /// Nothing is done for it while nobody has asked or all answers were dropped.
+    fn changes(&self) -> Box<dyn Changes>;
+
+    /// The first cancellation that was accepted for the conversation and not taken.
     ///
     /// # Errors
     /// [`StoreError`].

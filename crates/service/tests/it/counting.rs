@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take, Taken,
-    Turns,
+    AcceptedInput, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take,
+    Taken, Turns,
 };
 use adjutant_core::{AgentName, BoxFuture, ConversationKey, Input, InputId, Recorded, UserId};
 use adjutant_store::sqlite::Store;
@@ -107,9 +108,10 @@ impl Journal for Counting {
         key: &'a ConversationKey,
         worker: &'a str,
         events: &'a [Recorded],
+        snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         self.note("finish", 0);
-        self.journal.finish(key, worker, events)
+        self.journal.finish(key, worker, events, snapshot)
     }
 
     fn claim<'a>(
@@ -160,6 +162,10 @@ impl Journal for Counting {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         self.journal.expired(agent, user, now)
+    }
+
+    fn changes(&self) -> Box<dyn Changes> {
+        self.journal.changes()
     }
 
     fn cancellation<'a>(

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use adjutant_core::port::{Claim, Due, Journal, Take, Taken, WorkPlace};
-use adjutant_core::{AgentName, ConversationKey, Event, UserId};
+use adjutant_core::port::{Begin, Begun, Change, Claim, Due, Finished, Journal, Take, Taken, WorkPlace};
+use adjutant_core::{AgentName, ConversationKey, Event, Input, UserId};
 
 use super::sample::*;
 
@@ -304,6 +304,55 @@ pub async fn a_cancellation_is_seen_until_it_is_taken(store: &impl Journal) {
     assert_eq!(seen(&key).await.as_deref(), Some("a"));
     store.append(&key, &recorded(3, at(7), &[ignored("a")])).await.unwrap();
     assert_eq!(seen(&key).await, None);
+}
+
+/// Whoever asked is told what happens in a conversation from then on: inputs that come while somebody has it, and the end of the
+/// claim. Where nobody has it, there is nothing to tell.
+pub async fn changes_are_told(store: &impl Journal) {
+    let key = conversation("anna", 1);
+    let mut changes = store.changes();
+    store.submit(&key, &message("i1", 0, "hello")).await.unwrap();
+    let claimed = store.begin(&key, begin("w1", None)).await.unwrap();
+    assert!(matches!(claimed, Begun::Claimed { .. }), "{claimed:?}");
+    store.submit(&key, &message("i2", 1, "and more")).await.unwrap();
+    assert_eq!(changes.next().await, Some(Change::Input(key.clone())));
+    let third = message("i3", 2, "from elsewhere");
+    assert_eq!(store.begin(&key, begin("w2", Some(&third))).await.unwrap(), Begun::Elsewhere);
+    assert_eq!(changes.next().await, Some(Change::Input(key.clone())));
+    store.release(&key, "w1").await.unwrap();
+    assert_eq!(changes.next().await, Some(Change::Free(key.clone())));
+    // Whoever asks later hears what comes later.
+    let mut later = store.changes();
+    let claimed = store.begin(&key, begin("w2", None)).await.unwrap();
+    assert!(matches!(claimed, Begun::Claimed { .. }), "{claimed:?}");
+    let ignored = ["i1", "i2", "i3"].map(ignored);
+    let finished = store.finish(&key, "w2", &recorded(1, at(3), &ignored), None).await.unwrap();
+    assert_eq!(finished, Finished::Released);
+    for changes in [&mut changes, &mut later] {
+        assert_eq!(changes.next().await, Some(Change::Free(key.clone())));
+    }
+}
+
+/// A request of a worker that starts no turn.
+fn begin<'a>(worker: &'a str, input: Option<&'a Input>) -> Begin<'a> {
+    let lease = Duration::from_secs(60);
+    Begin { input, turn: &[], first: None, worker, lease, known: None, at: at(0) }
+}
+
+/// What is written through one of two stores over one database is told through the other.
+pub async fn changes_are_told_to_other_processes(one: &impl Journal, two: &impl Journal) {
+    let key = conversation("anna", 1);
+    let mut at_one = one.changes();
+    one.submit(&key, &message("i1", 0, "hello")).await.unwrap();
+    let claimed = one.begin(&key, begin("w1", None)).await.unwrap();
+    assert!(matches!(claimed, Begun::Claimed { .. }), "{claimed:?}");
+    let second = message("i2", 1, "from elsewhere");
+    assert_eq!(two.begin(&key, begin("w2", Some(&second))).await.unwrap(), Begun::Elsewhere);
+    assert_eq!(at_one.next().await, Some(Change::Input(key.clone())));
+    let mut at_two = two.changes();
+    one.release(&key, "w1").await.unwrap();
+    // It may be told that there is an input before it is told that the claim is over.
+    while at_two.next().await.unwrap() != Change::Free(key.clone()) {}
 }
 
 /// Appends one event after the other and looks each time.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use adjutant_core::port::{Claim, StoreError};
+use adjutant_core::port::{self, Claim, StoreError};
 use adjutant_core::{ConversationKey, EVENT_VERSION, Input, TurnId};
 
 use super::PostgresDatabase;
@@ -16,6 +16,7 @@ use crate::sql::journal::{
     Appending, Beginning, BegunRows, CONVERSATION, NewerRows, Writes, newer, read_conversation,
 };
 use crate::sql::past::INBOX;
+use crate::sql::snapshot::SnapshotRow;
 use crate::sql::{Backend as _, Columns, Connection as _, Failure, key_values, log, values};
 use crate::status::Status;
 
@@ -26,10 +27,15 @@ const DECISION_COLUMNS: usize = 29;
 const LEASE_MAX: Duration = Duration::from_secs(7000 * 365 * 24 * 3600);
 
 impl Writes for PostgresDatabase {
-    async fn submit(&self, (key, input, row): (ConversationKey, Input, InputRow)) -> Result<(), Failure> {
+    fn tell_others(&self, change: &port::Change) {
+        self.others.tell(change);
+    }
+
+    async fn submit(&self, (key, input, row): (ConversationKey, Input, InputRow)) -> Result<bool, Failure> {
         let call = beginning(&key, Some((&input, &row)), None).rows([]);
         match self.begun(&key, call, &[], None).await?.outcome {
-            Outcome::Elsewhere => Ok(()),
+            Outcome::Elsewhere => Ok(true),
+            Outcome::Accepted => Ok(false),
             outcome => Err(outcome.unexpected()),
         }
     }
@@ -46,7 +52,9 @@ impl Writes for PostgresDatabase {
             Outcome::Elsewhere => return Ok(BegunRows::Elsewhere),
             Outcome::Claimed(claim) => Some(claim),
             Outcome::Started => None,
-            outcome @ (Outcome::Reused | Outcome::Deleted) => return Err(outcome.unexpected()),
+            outcome @ (Outcome::Reused | Outcome::Deleted | Outcome::Accepted) => {
+                return Err(outcome.unexpected());
+            }
         };
         let mut events = Vec::new();
         if claim.is_none() {
@@ -65,7 +73,7 @@ impl Writes for PostgresDatabase {
         let read = known.filter(|known| known.created_at == created_at).map_or(0, |known| known.seq);
         let after = answer.next_seq - 1;
         let newer = if i64::try_from(read) == Ok(after) && !answer.waits {
-            NewerRows { created_at, after, events, inbox: Vec::new() }
+            NewerRows { created_at, restorable: None, after, events, inbox: Vec::new() }
         } else {
             // The claim is held, so that nobody else goes on with it meanwhile.
             let found = self.read((key, known), |rows, (key, known)| Box::pin(newer(rows, key, *known)));
@@ -78,18 +86,20 @@ impl Writes for PostgresDatabase {
     }
 
     async fn append(&self, data: Appending) -> Result<Option<Vec<Columns>>, Failure> {
-        let Appending { key, events, worker, content } = data;
+        let Appending { key, events, worker, snapshot, content } = data;
         let call = Call::of("adjutant_append_1", &key);
         let Some((first, _)) = events.first() else {
             let call = call.value(None::<i64>).value(None::<i64>).value(worker.as_deref());
-            let (conversation, untaken) = self.appended(&key, with_change(call, &[], None)?).await?;
+            let (conversation, untaken) =
+                self.appended(&key, with_change(call, &[], None)?.rows([]).open()).await?;
             return self.kept(conversation, untaken, worker.is_some()).await;
         };
         let open = self.open_turn(&key, first.seq, &events).await?;
         let (conversation, seq) = (open.conversation, first.seq);
         let change = Change::of(&key, seq, open.status, open.decisions, events.iter(), content)?;
         let call = call.value(conversation).value(seq).value(worker.as_deref());
-        let (_, untaken) = self.appended(&key, with_change(call, &events, Some(&change))?).await?;
+        let call = with_change(call, &events, Some(&change))?.rows(snapshot.iter().map(snapshot_texts));
+        let (_, untaken) = self.appended(&key, call.open()).await?;
         if worker.is_none() || untaken > 0 {
             let next_seq = events.last().map_or(seq, |(last, _)| last.seq + 1);
             let decisions = change.logs.decisions.into_iter().map(|changed| changed.decision).collect();
@@ -127,7 +137,7 @@ impl PostgresDatabase {
         events: &[NewEvent],
         change: Option<&Change>,
     ) -> Result<Answer, Failure> {
-        let mut found = self.calls.call(&self.pool, key, with_change(call, events, change)?).await?;
+        let mut found = self.calls.call(&self.pool, key, with_change(call, events, change)?.open()).await?;
         let outcome = Outcome::of(found.int()?)?;
         Ok(Answer {
             outcome,
@@ -200,6 +210,7 @@ enum Outcome {
     Started,
     Reused,
     Deleted,
+    Accepted,
 }
 
 impl Outcome {
@@ -212,6 +223,7 @@ impl Outcome {
             4 => Self::Started,
             5 => Self::Reused,
             6 => Self::Deleted,
+            8 => Self::Accepted,
             other => return Err(row::unreadable("an answer of the database", format!("outcome {other}"))),
         })
     }
@@ -261,11 +273,11 @@ fn micros(time: Duration) -> i64 {
     i64::try_from(time.min(LEASE_MAX).as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The other parameters of both functions, but the last.
-fn with_change(call: Call, events: &[NewEvent], change: Option<&Change>) -> Result<String, StoreError> {
+/// The other parameters that both functions have, but the last.
+fn with_change(call: Call, events: &[NewEvent], change: Option<&Change>) -> Result<Call, StoreError> {
     let call = call.value(i64::from(EVENT_VERSION)).rows(events.iter().map(event));
     let Some(change) = change.filter(|_| !events.is_empty()) else {
-        return Ok(call.ints(&[]).rows([]).value(None::<i64>).rows([]).rows([]).open());
+        return Ok(call.ints(&[]).rows([]).value(None::<i64>).rows([]).rows([]));
     };
     let Change { turns, queued, counts_again, status, logs } = change;
     let changed = logs.decisions.iter().filter(|changed| !changed.is_stored());
@@ -276,13 +288,12 @@ fn with_change(call: Call, events: &[NewEvent], change: Option<&Change>) -> Resu
         Some(row::waiting_text(status)?.into()),
         status.wake_at().map(|at| row::time_text(at).into()),
     ];
-    let call = call
+    Ok(call
         .ints(&[*turns, *queued, i64::from(*counts_again)])
         .texts(&status_texts)
         .value(status.parked_seq)
         .rows(decisions.iter().map(|(row, is_new)| decision(row, *is_new)))
-        .rows(logs.invocations.iter().map(invocation));
-    Ok(call.open())
+        .rows(logs.invocations.iter().map(invocation)))
 }
 
 type Texts<'a> = Vec<Option<Cow<'a, str>>>;
@@ -342,6 +353,17 @@ fn decision(row: &DecisionRow, is_new: bool) -> Texts<'_> {
         texts.resize(DECISION_COLUMNS, None);
     }
     texts
+}
+
+fn snapshot_texts(row: &SnapshotRow) -> Texts<'_> {
+    let number = |number: i64| Some(Cow::from(number.to_string()));
+    vec![
+        number(row.seq),
+        number(row.messages_from),
+        number(row.v),
+        Some(row.digest.as_str().into()),
+        Some(row.body.as_str().into()),
+    ]
 }
 
 fn invocation(row: &InvocationRow) -> Texts<'_> {

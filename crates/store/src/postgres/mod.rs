@@ -10,6 +10,7 @@ mod journal;
 mod literal;
 mod open;
 mod open_turns;
+mod others;
 mod place;
 mod pool;
 mod transaction;
@@ -21,11 +22,13 @@ use std::sync::Arc;
 use adjutant_core::LogContent;
 use adjutant_core::port::StoreError;
 
+use crate::news::News;
 use crate::sql::{About, Backend, Columns, Failure, SqlStore, Value, Work, count};
 use calls::Calls;
 use columns::all_columns;
 use literal::fill;
 use open_turns::OpenTurns;
+use others::Others;
 use place::Place;
 use pool::{Pool, Session};
 use transaction::Transaction;
@@ -43,6 +46,8 @@ pub struct PostgresDatabase {
     pool: Arc<Pool>,
     calls: Arc<Calls>,
     open: OpenTurns,
+    news: News,
+    others: Arc<Others>,
 }
 
 impl Store {
@@ -55,12 +60,29 @@ impl Store {
     /// tables of another program. [`StoreError::Unavailable`]: the server cannot be reached.
     /// [`StoreError::Unreadable`]: the schema is of a newer version.
     pub async fn connect(url: &str, connections_max: u32) -> Result<Self, StoreError> {
+        Self::connect_and_listen(url, url, connections_max).await
+    }
+
+    /// Connects as [`Store::connect`] does, and hears what other processes tell over a connection to `listen_url`: the same
+    /// database, where `url` leads through a pooler that gives every transaction another connection. Such a pooler hands no
+    /// notifications on; then this process looks once a second while somebody waits.
+    ///
+    /// # Errors
+    /// As [`Store::connect`]. Nobody connects to `listen_url` before somebody waits; what is wrong with it is an error now only if
+    /// it is no address.
+    pub async fn connect_and_listen(
+        url: &str,
+        listen_url: &str,
+        connections_max: u32,
+    ) -> Result<Self, StoreError> {
         let connections_max = if connections_max == 0 { POOL_MAX } else { connections_max };
-        let (place, options) = open::options(url)?;
+        let ((place, options), (_, hearing)) = (open::options(url)?, open::options(listen_url)?);
+        let others = Arc::new(Others::new(options.clone(), hearing));
         match open::pool(options, connections_max).await {
             Ok(pool) => {
-                let (calls, open) = (Arc::default(), OpenTurns::default());
-                Ok(Self(Arc::new(PostgresDatabase { place, pool, calls, open }), LogContent::Full))
+                let (calls, open, news) = (Arc::default(), OpenTurns::default(), News::default());
+                let database = PostgresDatabase { place, pool, calls, open, news, others };
+                Ok(Self(Arc::new(database), LogContent::Full))
             }
             Err(failure) => Err(error::at(failure, &place)),
         }
@@ -69,6 +91,7 @@ impl Store {
     /// Waits for what is running and closes the connections, for every clone. Nothing is lost without it.
     pub async fn close(&self) {
         self.0.pool.close().await;
+        self.0.others.close().await;
     }
 }
 
@@ -158,6 +181,20 @@ impl Backend for PostgresDatabase {
         values: &[Value<'_>],
     ) -> Result<Option<Columns>, Failure> {
         Ok(self.fetch(statement, values).await?.into_iter().next())
+    }
+
+    fn news(&self) -> &News {
+        &self.news
+    }
+
+    fn watch(self: &Arc<Self>) {
+        if self.news.begin_to_watch() {
+            tokio::spawn(others::watch(Arc::downgrade(self)));
+        }
+    }
+
+    async fn hears_others(&self) -> bool {
+        self.others.listen().await.is_some()
     }
 
     async fn about(&self) -> Result<About, Failure> {

@@ -3,9 +3,10 @@
 use std::future::Future;
 use std::time::Duration;
 
+use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take, Taken,
-    Turns,
+    AcceptedInput, Begin, Begun, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer, StoreError,
+    Take, Taken, Turns,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, LogContent, Recorded, UserId,
@@ -14,6 +15,7 @@ use jiff::Timestamp;
 
 use super::append::{NewEvent, new_event, new_events, write_events};
 use super::past::{self, INBOX, event, events, read_inbox};
+use super::snapshot::{self, RestorableRows, SnapshotRow};
 use super::work::{Taking, free, take};
 use super::{Backend, Columns, Connection, Failure, SqlStore, key_values, values};
 use crate::row::{self, ConversationRow, EventRow, InputRow};
@@ -43,11 +45,15 @@ pub(crate) const PARKED: &str =
 
 /// How a database writes what is new in a conversation: by these statements, unless it has something shorter.
 pub trait Writes: Backend {
-    /// Accepts an input, which is stored as the row.
+    /// Tells other processes of a change that this one made, after its commit. Where they see by themselves that something was
+    /// written, nothing is to be done.
+    fn tell_others(&self, _change: &Change) {}
+
+    /// Accepts an input, which is stored as the row. Returns whether a worker may have the conversation.
     fn submit(
         &self,
         data: (ConversationKey, Input, InputRow),
-    ) -> impl Future<Output = Result<(), Failure>> + Send {
+    ) -> impl Future<Output = Result<bool, Failure>> + Send {
         self.write(data, |rows, (key, input, row)| Box::pin(submit(rows, key, input, row)))
     }
 
@@ -87,7 +93,10 @@ impl<B: Writes> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
             let data = (key.clone(), input.clone(), InputRow::of(input)?);
-            self.0.submit(data).await
+            if self.0.submit(data).await? {
+                self.tell(Change::Input, key);
+            }
+            Ok(())
         })
     }
 
@@ -154,7 +163,11 @@ impl<B: Writes> Journal for SqlStore<B> {
             };
             Ok(match self.0.begin(data).await? {
                 BegunRows::Nothing => Begun::Nothing,
-                BegunRows::Elsewhere => Begun::Elsewhere,
+                BegunRows::Elsewhere => {
+                    // Told again by each who asks again: whoever has the conversation may have missed it.
+                    self.tell(Change::Input, key);
+                    Begun::Elsewhere
+                }
                 BegunRows::Claimed(claim, newer) => Begun::Claimed { claim, newer: newer.read(key)? },
                 BegunRows::Started(newer) => Begun::Started(newer.read(key)?),
             })
@@ -168,7 +181,8 @@ impl<B: Writes> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
             let (key, events) = (key.clone(), new_events(events)?);
-            self.0.append(Appending { key, events, worker: None, content: self.1 }).await.map(drop)
+            let content = self.1;
+            self.0.append(Appending { key, events, worker: None, snapshot: None, content }).await.map(drop)
         })
     }
 
@@ -177,18 +191,24 @@ impl<B: Writes> Journal for SqlStore<B> {
         key: &'a ConversationKey,
         worker: &'a str,
         events: &'a [Recorded],
+        snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         self.run(async move {
             let data = Appending {
                 key: key.clone(),
                 events: new_events(events)?,
                 worker: Some(worker.to_owned()),
+                // Where no events are added, nothing says that the conversation is the one it was made of.
+                snapshot: snapshot.filter(|_| !events.is_empty()).map(SnapshotRow::of).transpose()?,
                 content: self.1,
             };
             let kept = self.0.append(data).await?;
             Ok(match kept {
                 Some(inbox) => Finished::Kept(read_inbox(key, inbox)?),
-                None => Finished::Released,
+                None => {
+                    self.tell(Change::Free, key);
+                    Finished::Released
+                }
             })
         })
     }
@@ -224,6 +244,7 @@ impl<B: Writes> Journal for SqlStore<B> {
                     key_values![key, worker],
                 )
                 .await?;
+            self.tell(Change::Free, key);
             Ok(())
         })
     }
@@ -272,6 +293,12 @@ impl<B: Writes> Journal for SqlStore<B> {
         })
     }
 
+    fn changes(&self) -> Box<dyn Changes> {
+        let changes = self.0.news().listen();
+        self.0.watch();
+        changes
+    }
+
     fn cancellation<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -304,6 +331,15 @@ impl<B: Writes> Journal for SqlStore<B> {
     }
 }
 
+impl<B: Writes> SqlStore<B> {
+    /// Tells whoever waits, here and in other processes, of a change that was committed.
+    fn tell(&self, change: fn(ConversationKey) -> Change, key: &ConversationKey) {
+        let change = change(key.clone());
+        self.0.tell_others(&change);
+        self.0.news().tell(|| change);
+    }
+}
+
 /// The events of a conversation and its inputs that were not taken, as they are stored.
 async fn stored<C: Connection>(
     rows: &mut C,
@@ -320,13 +356,13 @@ async fn stored<C: Connection>(
     Ok((events(rows, (conversation, from), 0).await?, rows.fetch(INBOX, values![conversation]).await?))
 }
 
-/// Accepts an input, which is stored as `row`.
+/// Accepts an input, which is stored as `row`. Returns whether a worker may have the conversation.
 async fn submit<C: Connection>(
     rows: &mut C,
     key: &ConversationKey,
     input: &Input,
     row: &InputRow,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     let mut conversation = match conversation(rows, key).await? {
         Some(conversation) => conversation,
         None => create_conversation(rows, key, input.at).await?,
@@ -335,7 +371,7 @@ async fn submit<C: Connection>(
         conversation.untaken += 1;
         save_conversation(rows, &conversation).await?;
     }
-    Ok(())
+    Ok(conversation.lease_by.is_some())
 }
 
 /// Puts an input into the inbox. `taken`: the place of the event that takes it at once. Returns `false` if it was there before.
@@ -396,6 +432,8 @@ pub struct Appending {
     pub(crate) events: Vec<NewEvent>,
     /// The worker that gives its claim back.
     pub(crate) worker: Option<String>,
+    /// What the conversation comes to with them.
+    pub(crate) snapshot: Option<SnapshotRow>,
     pub(crate) content: LogContent,
 }
 
@@ -446,6 +484,7 @@ async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Result<BegunRo
 #[derive(Debug)]
 pub struct NewerRows {
     pub(crate) created_at: Timestamp,
+    pub(crate) restorable: Option<RestorableRows>,
     pub(crate) after: i64,
     pub(crate) events: Vec<EventRow>,
     pub(crate) inbox: Vec<Columns>,
@@ -455,6 +494,7 @@ impl NewerRows {
     fn read(self, key: &ConversationKey) -> Result<Newer, StoreError> {
         Ok(Newer {
             created_at: self.created_at,
+            restorable: self.restorable.map(|rows| rows.read(key)).transpose()?.flatten(),
             after: u64::try_from(self.after).unwrap_or_default(),
             events: self.events.into_iter().map(|event| event.read(key)).collect::<Result<_, _>>()?,
             inbox: read_inbox(key, self.inbox)?,
@@ -481,14 +521,20 @@ async fn newer_rows<C: Connection>(
 ) -> Result<NewerRows, Failure> {
     let known = known.filter(|known| known.created_at == conversation.created_at);
     let seq = known.and_then(|known| i64::try_from(known.seq).ok());
-    let after = seq.filter(|seq| *seq < conversation.next_seq).unwrap_or_default();
-    let is_new = after + 1 < conversation.next_seq;
+    let seq = seq.filter(|seq| *seq < conversation.next_seq);
     let place = (conversation.key, conversation.branched_from_seq);
+    let restorable = match seq {
+        // Before its first turn has ended, it has none.
+        None if conversation.turns > 1 => snapshot::restorable(rows, place, conversation.next_seq).await?,
+        Some(_) | None => None,
+    };
+    let after = seq.unwrap_or_else(|| restorable.as_ref().map_or(0, |found| found.snapshot.seq));
+    let is_new = after + 1 < conversation.next_seq;
     let events = if is_new { events(rows, place, after).await? } else { Vec::new() };
     // Those that wait for the end of the open turn are not counted.
     let waits = conversation.untaken > 0 || conversation.status.turn.is_some();
     let inbox = if waits { rows.fetch(INBOX, values![conversation.key]).await? } else { Vec::new() };
-    Ok(NewerRows { created_at: conversation.created_at, after, events, inbox })
+    Ok(NewerRows { created_at: conversation.created_at, restorable, after, events, inbox })
 }
 
 /// Fails with [`StoreError::Reused`] if the input of this id was made from another request.
@@ -509,7 +555,7 @@ async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRo
 /// Adds events, and gives the claim of a worker back unless inputs wait.
 async fn append<C: Connection>(
     rows: &mut C,
-    Appending { key, events, worker, content }: &Appending,
+    Appending { key, events, worker, snapshot, content }: &Appending,
 ) -> Result<Option<Vec<Columns>>, Failure> {
     // A conversation that is not there was deleted, or is another user's or agent's: either way not this writer's any more.
     let Some(mut conversation) = conversation(rows, key).await? else {
@@ -519,6 +565,9 @@ async fn append<C: Connection>(
         return Err(StoreError::Conflict.into());
     }
     write_events(rows, key, &mut conversation, events.iter(), *content).await?;
+    if let Some(snapshot) = snapshot {
+        snapshot::write(rows, conversation.key, snapshot).await?;
+    }
     let waits = worker.is_some() && conversation.untaken > 0;
     if !waits && worker.is_some() && conversation.lease_by == *worker {
         (conversation.lease_by, conversation.lease_until) = (None, None);

@@ -18,6 +18,10 @@ const RECOVERY: SignedDuration = SignedDuration::from_hours(7 * 24);
 const BATCH: u64 = 100;
 
 impl<B: Backend> Maintenance for SqlStore<B> {
+    fn hears_others(&self) -> BoxFuture<'_, bool> {
+        Box::pin(self.0.hears_others())
+    }
+
     fn status(&self) -> BoxFuture<'_, Result<DatabaseStatus, StoreError>> {
         self.run(async move {
             let stored = self.0.read((), |rows, ()| Box::pin(stored(rows))).await?;

@@ -16,6 +16,7 @@ mod maintenance;
 mod memory_ledger;
 pub(crate) mod migrate;
 pub(crate) mod past;
+pub(crate) mod snapshot;
 mod task;
 mod token;
 pub(crate) mod work;
@@ -29,6 +30,7 @@ use adjutant_core::{BoxFuture, LogContent};
 use jiff::Timestamp;
 use tokio::runtime::Handle;
 
+use crate::news::News;
 use crate::row;
 
 /// What a database says of itself.
@@ -380,6 +382,15 @@ pub trait Backend: Send + Sync + 'static {
             Box::pin(rows.fetch_first(statement, values))
         })
     }
+
+    /// The news of what is written, for those in this process that wait for something.
+    fn news(&self) -> &News;
+
+    /// Begins to watch what other processes write, unless that is done already, and as long as somebody listens to the news.
+    fn watch(self: &std::sync::Arc<Self>);
+
+    /// Returns whether what other processes do is told here at once, not seen by looking.
+    fn hears_others(&self) -> impl Future<Output = bool> + Send;
 
     /// What the database says of itself.
     fn about(&self) -> impl Future<Output = Result<About, Failure>> + Send;

@@ -28,6 +28,8 @@ macro_rules! select_events {
         )
     };
 }
+pub(super) use select_events;
+
 /// The events of a branch behind a place, in order. It is gone no further back than events are asked for.
 const OF_BRANCH: &str = concat!(
     "WITH RECURSIVE line (key, until, from_key, from_seq) AS (

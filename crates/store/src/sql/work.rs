@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use adjutant_core::port::{Claim, Due, StoreError, Take, Taken, WorkPlace};
+use adjutant_core::port::{Change, Claim, Due, StoreError, Take, Taken, WorkPlace};
 use adjutant_core::{AgentName, ConversationKey, UserId};
 use jiff::Timestamp;
 
-use super::{Columns, Connection, Failure, values};
+use super::{Backend, Columns, Connection, Failure, values};
 use crate::row::{self, ConversationRow};
 
 /// Work of one kind in the order it is taken, behind a place: `$1` agent, `$2` user or NULL, `$3` and `$4` the place, `$5` the time,
@@ -69,6 +69,33 @@ const HOLDERS_OF_UNSETTLED: &str = "SELECT DISTINCT lease_by FROM adjutant_conve
      WHERE agent = $1 AND unsettled = 1 AND lease_by IS NOT NULL";
 const HOLDERS_OF_EXPIRED: &str = "SELECT DISTINCT lease_by FROM adjutant_conversation
      WHERE agent = $1 AND wake_at <= $2 AND lease_by IS NOT NULL";
+
+/// Conversations with inputs that nobody has taken, whatever their agent.
+pub(crate) const WITH_INPUTS: &str =
+    "SELECT agent, user_id, id, lease_by, lease_until FROM adjutant_conversation
+     WHERE unsettled = 1 AND untaken > 0";
+
+/// Looks once for all who wait in this process, where what other processes did may not have been told: whatever somebody waits
+/// for has an input that was not taken. Returns one change for each such conversation.
+pub(crate) async fn look<B: Backend>(backend: &B) -> Result<Vec<Change>, Failure> {
+    let found = backend.read((), |rows, ()| {
+        Box::pin(async move {
+            let found = rows.fetch(WITH_INPUTS, &[]).await?;
+            if found.is_empty() {
+                return Ok(Vec::new());
+            }
+            let now = rows.now().await?;
+            let mut changes = Vec::with_capacity(found.len());
+            for mut columns in found {
+                let key = row::conversation_key(columns.text()?, columns.text()?, &columns.text()?)?;
+                let is_free = is_free::<B::Connection>(&mut columns, None, now)?;
+                changes.push(if is_free { Change::Free(key) } else { Change::Input(key) });
+            }
+            Ok(changes)
+        })
+    });
+    found.await
+}
 
 /// A request for work, as owned data.
 pub(super) struct Taking {

@@ -11,6 +11,7 @@ mod open;
 mod readers;
 #[cfg(test)]
 mod tests;
+mod watch;
 mod writer;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use adjutant_core::LogContent;
 use adjutant_core::port::StoreError;
 use tokio::task::spawn_blocking;
 
+use crate::news::News;
 use crate::sql::journal::Writes;
 use crate::sql::{About, Backend, Failure, SqlStore, Work, count};
 use connection::Rows;
@@ -39,6 +41,7 @@ pub struct SqliteFile {
     /// The file's address, and the connections that read it. A database in memory exists once per connection: there is
     /// only the one that writes.
     file: Option<(How, Readers)>,
+    news: News,
     // Closed last, so that it is the one that tidies up.
     writer: Writer,
 }
@@ -95,7 +98,7 @@ impl Store {
                 Ok((file, Writer::start(rows)?))
             });
             match store {
-                Ok((file, writer)) => Ok(SqliteFile { place, file, writer }),
+                Ok((file, writer)) => Ok(SqliteFile { place, file, news: News::default(), writer }),
                 Err(failure) => Err(error::at(failure, &place)),
             }
         });
@@ -162,6 +165,21 @@ impl Backend for SqliteFile {
         T: Send + 'static,
     {
         self.visit(move |rows| rows.read(&data, work)).await
+    }
+
+    fn news(&self) -> &News {
+        &self.news
+    }
+
+    fn watch(self: &Arc<Self>) {
+        // What is in memory is seen by no other process.
+        if self.file.is_some() && self.news.begin_to_watch() {
+            tokio::spawn(watch::watch(Arc::downgrade(self)));
+        }
+    }
+
+    async fn hears_others(&self) -> bool {
+        false
     }
 
     async fn about(&self) -> Result<About, Failure> {

@@ -110,3 +110,15 @@ async fn many_clients_of_several_processes_share_two_connections() {
     assert_eq!(errors, (Vec::new(), Vec::new()));
     assert_eq!(a.check().await.unwrap(), []);
 }
+
+#[tokio::test]
+async fn what_another_process_writes_is_seen_where_it_cannot_be_heard() {
+    let server = Server::start();
+    let Some(pooler) = Pooler::start(&server) else { return };
+    let url = pooler.create_database("told").await;
+    let (one, two) = (Store::connect(&url, 2).await.unwrap(), Store::connect(&url, 2).await.unwrap());
+    assert!(!one.hears_others().await);
+    contract::changes_are_told_to_other_processes(&one, &two).await;
+    let direct = Store::connect_and_listen(&url, &server.url("told"), 2).await.unwrap();
+    assert!(direct.hears_others().await);
+}

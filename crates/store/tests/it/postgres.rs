@@ -7,7 +7,7 @@ use adjutant_core::{
     AgentName, ConversationKey, Input, InputBody, InputId, LogContent, TaskChange, TaskDescription,
     TaskFilter, UserId,
 };
-use adjutant_store::{contract, postgres::Store};
+use adjutant_store::{Maintenance as _, contract, postgres::Store};
 
 use crate::server::Server;
 
@@ -35,6 +35,7 @@ async fn it_keeps_both_contracts() {
     };
     contract::task_store(&fresh).await;
     contract::journal(&fresh).await;
+    contract::snapshots(&fresh).await;
     for content in [LogContent::Redacted, LogContent::None] {
         contract::logs_hold_what_they_may(&fresh().await.with_log_content(content)).await;
     }
@@ -118,4 +119,13 @@ async fn what_cannot_be_used_says_why() {
     )
     .await;
     assert!(matches!(closed, Err(StoreError::Unavailable { .. })), "{closed:?}");
+}
+
+#[tokio::test]
+async fn what_another_process_writes_is_told() {
+    let server = Server::start();
+    let url = server.create_database("told").await;
+    let (one, two) = (Store::connect(&url, 2).await.unwrap(), Store::connect(&url, 2).await.unwrap());
+    assert!(one.hears_others().await);
+    contract::changes_are_told_to_other_processes(&one, &two).await;
 }

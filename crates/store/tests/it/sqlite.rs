@@ -32,6 +32,7 @@ async fn memory_keeps_the_memory_ledger_contract() {
 #[tokio::test]
 async fn memory_keeps_the_journal_contract() {
     contract::journal(in_memory).await;
+    contract::snapshots(in_memory).await;
     for content in [LogContent::Redacted, LogContent::None] {
         contract::logs_hold_what_they_may(&in_memory().await.with_log_content(content)).await;
     }
@@ -143,4 +144,11 @@ async fn what_is_made_is_for_its_owner_only() {
     std::fs::set_permissions(path.parent().unwrap(), PermissionsExt::from_mode(0o750)).unwrap();
     Store::open(&path).await.unwrap().close().await;
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o640, 0o750));
+}
+
+#[tokio::test]
+async fn what_another_process_writes_is_told() {
+    let (_folder, path) = place();
+    let (one, two) = (Store::open(&path).await.unwrap(), Store::open(&path).await.unwrap());
+    contract::changes_are_told_to_other_processes(&one, &two).await;
 }

@@ -109,12 +109,14 @@ END
 $$;
 
 -- Adds events at the places from p_seq on, and gives the claim of p_worker back unless inputs wait (NULL: keeps it). p_key: the
--- conversation that the change was computed for; NULL, as p_seq, if there are no events.
+-- conversation that the change was computed for; NULL, as p_seq, if there are no events. p_snapshot: seq, messages_from, v, digest
+-- and body of the conversation's snapshot with these events. NULL: the last one stays.
 -- o_outcome: 0 it is another conversation, or the place is taken; 1 done; 7 somebody has it locked, and p_wait is FALSE.
 CREATE FUNCTION adjutant_append_1(
     p_agent TEXT, p_user TEXT, p_id TEXT, p_key BIGINT, p_seq BIGINT, p_worker TEXT,
     p_v BIGINT, p_events TEXT[], p_counts BIGINT[], p_status TEXT[], p_parked BIGINT, p_decisions TEXT[],
-    p_invocations TEXT[], p_wait BOOLEAN, OUT o_outcome BIGINT, OUT o_conversation BIGINT, OUT o_untaken BIGINT
+    p_invocations TEXT[], p_snapshot TEXT[], p_wait BOOLEAN, OUT o_outcome BIGINT, OUT o_conversation BIGINT,
+    OUT o_untaken BIGINT
 ) LANGUAGE plpgsql AS $$
 DECLARE
     c adjutant_conversation;
@@ -134,6 +136,13 @@ BEGIN
     o_conversation := c.key;
     o_untaken := adjutant_write_1(c, p_v, p_events, p_counts, p_status, p_parked, p_decisions, p_invocations,
         coalesce(c.lease_by = p_worker, FALSE));
+    IF p_snapshot IS NOT NULL THEN
+        INSERT INTO adjutant_snapshot (conversation, seq, messages_from, v, digest, body)
+        VALUES (c.key, p_snapshot[1][1]::BIGINT, p_snapshot[1][2]::BIGINT, p_snapshot[1][3]::BIGINT, p_snapshot[1][4],
+            p_snapshot[1][5])
+        ON CONFLICT (conversation) DO UPDATE SET seq = excluded.seq, messages_from = excluded.messages_from,
+            v = excluded.v, digest = excluded.digest, body = excluded.body;
+    END IF;
 END
 $$;
 
@@ -148,8 +157,8 @@ $$;
 -- p_input: id, body, time, request, fingerprint, title. NULL: none. p_first: an event in front of the others, if the
 -- conversation has none. The rest is as above; p_parked is counted from the first of p_events.
 -- o_outcome: 0 no such conversation, 1 another worker has it, 2 claimed, 3 claimed instead of another worker, 4 started,
--- 5 the id was used for another request, 6 deleted meanwhile, 7 somebody has it locked, and p_wait is FALSE. o_next_seq: as it
--- was before the turn.
+-- 5 the id was used for another request, 6 deleted meanwhile, 7 somebody has it locked, and p_wait is FALSE, 8 no worker has it
+-- and none was named. o_next_seq: as it was before the turn.
 CREATE FUNCTION adjutant_begin_1(
     p_agent TEXT, p_user TEXT, p_id TEXT, p_input TEXT[], p_worker TEXT, p_lease_us BIGINT, p_first TEXT[],
     p_v BIGINT, p_events TEXT[], p_counts BIGINT[], p_status TEXT[], p_parked BIGINT, p_decisions TEXT[],
@@ -193,8 +202,10 @@ BEGIN
         ELSIF c.lease_until IS NULL OR c.lease_until <= adjutant_moment_1(0) COLLATE "C" THEN
             o_outcome := 3;
         END IF;
+    ELSIF c.lease_by IS NULL THEN
+        o_outcome := 8;
     END IF;
-    v_starts := o_outcome > 1 AND c.untaken = 0 AND c.turn IS NULL AND p_events IS NOT NULL;
+    v_starts := p_worker IS NOT NULL AND o_outcome > 1 AND c.untaken = 0 AND c.turn IS NULL AND p_events IS NOT NULL;
     v_start := c.next_seq;
     IF p_first IS NOT NULL AND c.next_seq = 1 THEN
         v_start := 2;
@@ -223,7 +234,7 @@ BEGIN
             v_starts := FALSE;
         END IF;
     END IF;
-    IF o_outcome > 1 THEN
+    IF p_worker IS NOT NULL AND o_outcome > 1 THEN
         c.lease_by := p_worker;
         c.lease_until := adjutant_moment_1(p_lease_us);
     END IF;

@@ -1,0 +1,38 @@
+//! What other processes write into the file: seen by a number that SQLite keeps, without a statement.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use super::SqliteFile;
+use crate::sql::{Failure, work};
+
+/// Interval at which the number is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Looks as long as somebody listens to the news, and the store is there.
+pub(super) async fn watch(file: Weak<SqliteFile>) {
+    let mut seen = None;
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let Some(file) = file.upgrade().filter(|file| file.news.goes_on()) else { return };
+        // What was written until now may have been missed; a look that fails is one look later.
+        if let Ok(version) = version(&file).await
+            && seen != Some(version)
+            && let Ok(changes) = work::look(&*file).await
+        {
+            seen = Some(version);
+            for change in changes {
+                file.news.tell(|| change);
+            }
+        }
+    }
+}
+
+/// A number that changes when another connection than the one that writes here has committed
+/// (sqlite.org/pragma.html#pragma_data_version).
+async fn version(file: &SqliteFile) -> Result<i64, Failure> {
+    let ask = |rows: &mut super::Rows| {
+        Ok(rows.connection.query_row("PRAGMA data_version", [], |row| row.get(0))?)
+    };
+    file.writer.visit(ask).await
+}
