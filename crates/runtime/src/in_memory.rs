@@ -2,7 +2,9 @@
 
 mod branch;
 mod budget;
+mod ledger;
 mod news;
+mod origin;
 mod work;
 
 use std::collections::{HashMap, HashSet};
@@ -23,6 +25,8 @@ use adjutant_core::{
 use jiff::Timestamp;
 
 use crate::clock::system_time;
+use ledger::Ledger;
+use origin::Origin;
 
 /// Number of conversations that are kept. Those that were left alone longest and have no work to do make room; whoever holds
 /// the [`crate::RunContext`] of one still has its history.
@@ -42,7 +46,7 @@ pub struct InMemory {
 struct State {
     conversations: HashMap<ConversationKey, Conversation>,
     users: HashMap<UserId, Tasks>,
-    ledger: budget::Ledger,
+    ledger: Ledger,
     touches: u64,
 }
 
@@ -65,7 +69,7 @@ struct Conversation {
     decisions: Vec<DecisionRecord>,
     invocations: Vec<ToolInvocationRecord>,
     /// The place at which it branches off another; the events up to there are the other's.
-    origin: Option<branch::Origin>,
+    origin: Option<Origin>,
 }
 
 #[derive(Debug)]
@@ -126,7 +130,7 @@ impl Conversation {
             last_activity: last.map_or(self.updated_at, |last| last.at.max(self.updated_at)),
             turns: self.status.turns,
             ended: self.status.session_ended && last.is_some_and(|last| last.at >= self.updated_at),
-            branched_from: self.origin.map(branch::Origin::point),
+            branched_from: self.origin.map(Origin::point),
         }
     }
 
@@ -556,9 +560,7 @@ impl Journal for InMemory {
             .conversations
             .iter()
             .filter(|(key, conversation)| {
-                is_of(key, agent, user)
-                    && !conversation.is_claimed()
-                    && work::is_over(&conversation.status, now)
+                is_of(key, agent, user) && !conversation.is_claimed() && is_over(&conversation.status, now)
             })
             .collect();
         over.sort_by_key(|(_, conversation)| (conversation.updated_at, conversation.touched));
@@ -677,6 +679,11 @@ impl LogStore for InMemory {
 /// Returns whether a conversation is the agent's, and the user's if one is named.
 fn is_of(key: &ConversationKey, agent: &AgentName, user: Option<&UserId>) -> bool {
     key.agent == *agent && user.is_none_or(|user| key.user == *user)
+}
+
+/// Returns whether something that waits for a human has expired.
+fn is_over(status: &Status, now: Timestamp) -> bool {
+    status.waiting.iter().any(|call| call.expires_at <= now)
 }
 
 /// Whether a row of a list comes behind the place somebody has seen.

@@ -2,8 +2,10 @@
 
 mod answers; // what a person says to what waits
 mod budget; // what a step may spend
+mod call; // what is known of a call before it runs
 mod calls; // one call, from its intent to its end
 mod others; // words of others
+mod prepared; // a request before it is sent
 mod summarise; // room for a request
 
 use std::convert::Infallible;
@@ -29,8 +31,8 @@ use crate::inner::Inner;
 use crate::log::Log;
 use crate::waiting::Waiter;
 use crate::{RunError, Warning};
-use calls::Call;
-use summarise::Prepared;
+use call::Call;
+use prepared::Prepared;
 
 /// Time after which a look that failed is repeated.
 const AGAIN: Duration = Duration::from_secs(1);

@@ -20,7 +20,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("crates/mcp", 9),
     ("crates/memory", 18),
     ("crates/providers", 23),
-    ("crates/runtime", 7),
     ("crates/tools", 6),
     ("xtask", 15),
 ];

@@ -41,11 +41,11 @@ async fn a_database_is_copied_to_a_server_and_back() {
     let back = home.path("back.db");
     let copy = there(&["db", "copy", "--to", arg(&back), "--json"]).succeeds().json();
     assert_eq!(copy["findings"], serde_json::json!([]), "{copy}");
+    let (_, log) = home.json(&["log", "list", "--database", arg(&back)]);
+    assert_eq!(log, there(&["log", "list", "--json"]).succeeds().json());
     let (_, tasks) = home.json(&["tasks", "list", "--database", arg(&back)]);
     let tasks = tasks["result"]["data"]["tasks"].as_array().unwrap().clone();
     assert!(tasks.len() == 1 && tasks[0]["description"] == "buy bread" && tasks[0]["id"] == "2", "{tasks:?}");
-    let (_, log) = home.json(&["log", "list", "--database", arg(&back)]);
-    assert_eq!(log, there(&["log", "list", "--json"]).succeeds().json());
 }
 
 #[test]

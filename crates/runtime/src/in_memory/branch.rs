@@ -4,22 +4,8 @@ use adjutant_core::conversation::Status;
 use adjutant_core::port::{Alternatives, BranchPoint, Branched, Branching, StoreError};
 use adjutant_core::{ConversationId, ConversationKey, DecisionRecord, Event, Recorded, TurnId};
 
+use super::origin::Origin;
 use super::{Conversation, State};
-
-/// The place at which a conversation branches off another of the same user and agent.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Origin {
-    conversation: ConversationId,
-    seq: u64,
-    /// Branches are numbered in the order in which they are made.
-    number: u64,
-}
-
-impl Origin {
-    pub(super) fn point(self) -> BranchPoint {
-        BranchPoint { conversation: self.conversation, seq: self.seq }
-    }
-}
 
 impl Conversation {
     /// Returns the place of the last event that is not its own.

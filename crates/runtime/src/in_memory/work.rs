@@ -1,11 +1,9 @@
 //! Taking work.
 
 use adjutant_core::ConversationKey;
-use adjutant_core::conversation::Status;
 use adjutant_core::port::{Due, Take, Taken, WorkPlace};
-use jiff::Timestamp;
 
-use super::{Conversation, State, is_of};
+use super::{Conversation, State, is_of, is_over};
 
 impl State {
     /// Claims conversations with something to do.
@@ -41,9 +39,4 @@ impl Conversation {
     fn place(&self) -> WorkPlace {
         WorkPlace { since: self.updated_at, number: self.touched.cast_signed() }
     }
-}
-
-/// Returns whether something that waits for a human has expired.
-pub(super) fn is_over(status: &Status, now: Timestamp) -> bool {
-    status.waiting.iter().any(|call| call.expires_at <= now)
 }

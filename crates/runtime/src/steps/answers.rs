@@ -9,7 +9,7 @@ use adjutant_core::{
 
 use tokio::time::Instant;
 
-use super::calls::Call;
+use super::call::Call;
 use super::{Answered, Steps};
 use crate::RunError;
 use crate::clock::millis;

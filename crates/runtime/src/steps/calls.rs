@@ -20,19 +20,12 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::Steps;
+use super::call::Call;
 use crate::RunError;
 use crate::clock::millis;
 use crate::event::RunEvent;
 use crate::execute::{Execution, execute, preview, probe};
 use crate::faults::boundary;
-
-/// A call that may run.
-#[derive(Clone, Copy)]
-pub(super) struct Call<'c> {
-    pub(super) id: &'c CallId,
-    pub(super) tool: &'c str,
-    pub(super) arguments: &'c Arguments,
-}
 
 /// What one execution gave.
 enum Outcome {

@@ -3,24 +3,15 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use adjutant_core::turn::{DoesNotFit, Fitted, Room, StopReason, Summarise, ToolStyle, Turn, fit};
-use adjutant_core::{Cost, Event, GenerateRequest, Reference, TurnError, Usage, WindowShare};
+use adjutant_core::turn::{StopReason, Summarise, ToolStyle, Turn, fit};
+use adjutant_core::{Cost, Event, GenerateRequest, TurnError, Usage, WindowShare};
 
 use super::Steps;
+use super::prepared::Prepared;
 use crate::RunError;
 use crate::clock::millis;
 use crate::event::RunEvent;
 use crate::faults::boundary;
-
-/// A request on its way to the model.
-pub(super) struct Prepared {
-    /// As the turn made it.
-    pub(super) native: GenerateRequest,
-    /// What a weak model may refer to.
-    pub(super) references: Vec<Reference>,
-    pub(super) room: Room,
-    pub(super) fitted: Result<Fitted, DoesNotFit>,
-}
 
 impl Steps<'_> {
     /// Takes what is recorded of a summary before a model call. True if the request is another now.

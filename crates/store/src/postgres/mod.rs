@@ -28,7 +28,7 @@ use calls::Calls;
 use columns::all_columns;
 use literal::fill;
 use open_turns::OpenTurns;
-use others::Others;
+use others::{Others, Watched};
 use place::Place;
 use pool::{Pool, Session};
 use transaction::Transaction;
@@ -134,6 +134,12 @@ impl PostgresDatabase {
                 Err(StoreError::Unavailable { message }.into())
             }
         }
+    }
+}
+
+impl Watched for PostgresDatabase {
+    fn others(&self) -> &Arc<Others> {
+        &self.others
     }
 }
 

@@ -14,10 +14,9 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::PostgresDatabase;
 use super::literal::fill;
 use crate::row;
-use crate::sql::{Value, work};
+use crate::sql::{Backend, Value, work};
 
 /// The channel of all processes that share a database: notifications stay in theirs.
 const CHANNEL: &str = "adjutant_change_1";
@@ -67,6 +66,11 @@ struct State {
     sends: bool,
     /// Conversations that another process has sent an input to: it may wait for their claims.
     awaited: HashSet<ConversationKey>,
+}
+
+/// A database that other processes may write into.
+pub(super) trait Watched: Backend {
+    fn others(&self) -> &Arc<Others>;
 }
 
 /// What a notification says.
@@ -209,17 +213,17 @@ impl Others {
 
 /// Hears what other processes tell, as long as somebody listens to the news and the store is there. Where nothing can be
 /// heard, it looks instead.
-pub(super) async fn watch(database: Weak<PostgresDatabase>) {
+pub(super) async fn watch(database: Weak<impl Watched>) {
     sleep(LOOK).await;
     loop {
-        let Some(others) = wanted(&database).map(|database| database.others.clone()) else { return };
+        let Some(others) = wanted(&database).map(|database| database.others().clone()) else { return };
         if let Some(mut listener) = others.listen().await {
             hear(&database, &others, &mut listener).await;
         }
         let until = Instant::now() + AGAIN;
         while Instant::now() < until {
             let Some(database) = wanted(&database) else { return };
-            look(&database).await;
+            look(&*database).await;
             drop(database);
             sleep(LOOK).await;
         }
@@ -227,12 +231,12 @@ pub(super) async fn watch(database: Weak<PostgresDatabase>) {
 }
 
 /// Hears until the connection is lost, nobody listens to the news, or the store is gone.
-async fn hear(database: &Weak<PostgresDatabase>, others: &Others, listener: &mut PgListener) {
+async fn hear(database: &Weak<impl Watched>, others: &Others, listener: &mut PgListener) {
     // What was told before may have been missed.
     let mut may_have_missed = true;
     while let Some(store) = wanted(database) {
         if std::mem::take(&mut may_have_missed) {
-            look(&store).await;
+            look(&*store).await;
         }
         drop(store);
         match timeout(LISTENED, listener.try_recv()).await {
@@ -240,7 +244,7 @@ async fn hear(database: &Weak<PostgresDatabase>, others: &Others, listener: &mut
                 if let Some(Told::Change(change)) = others.read(heard.payload())
                     && let Some(database) = database.upgrade()
                 {
-                    database.news.tell(|| change);
+                    database.news().tell(|| change);
                 }
             }
             // The connection was lost, and there is another one.
@@ -252,16 +256,16 @@ async fn hear(database: &Weak<PostgresDatabase>, others: &Others, listener: &mut
 }
 
 /// The store, if it is there and somebody listens to its news.
-fn wanted(database: &Weak<PostgresDatabase>) -> Option<Arc<PostgresDatabase>> {
-    database.upgrade().filter(|database| database.news.goes_on())
+fn wanted<D: Watched>(database: &Weak<D>) -> Option<Arc<D>> {
+    database.upgrade().filter(|database| database.news().goes_on())
 }
 
 /// Tells what may have been missed. A look that fails is one look later.
-async fn look(database: &PostgresDatabase) {
+async fn look(database: &impl Watched) {
     for change in work::look(database).await.unwrap_or_default() {
         if let Change::Input(key) = &change {
-            database.others.awaits(key);
+            database.others().awaits(key);
         }
-        database.news.tell(|| change);
+        database.news().tell(|| change);
     }
 }

@@ -49,7 +49,7 @@ struct Target {
 }
 
 /// Copies everything that one database holds into another that is empty: tasks, conversations, journal, logs, tokens, budgets, changes of
-/// memories. Keys and numbers stay what they are, and both go on behind the highest. Not copied are caches and the list of running processes.
+/// memories. Keys and numbers stay what they are, and both go on behind the highest. Not copied is the list of running processes.
 /// The database that is read may be in use: the copy has what was there when it began. `progress` hears after each page how
 /// many rows of its table were written. Returns the rows of each table.
 ///

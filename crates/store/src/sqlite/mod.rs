@@ -29,6 +29,7 @@ use crate::sql::{About, Backend, Failure, SqlStore, Work, count};
 use connection::Rows;
 use open::How;
 use readers::Readers;
+use watch::Watched;
 use writer::Writer;
 
 /// Tasks, conversations, journal and logs in one SQLite database. A clone is the same store.
@@ -147,6 +148,14 @@ impl SqliteFile {
 }
 
 impl Writes for SqliteFile {}
+
+impl Watched for SqliteFile {
+    async fn version(&self) -> Result<i64, Failure> {
+        let ask =
+            |rows: &mut Rows| Ok(rows.connection.query_row("PRAGMA data_version", [], |row| row.get(0))?);
+        self.writer.visit(ask).await
+    }
+}
 
 impl Backend for SqliteFile {
     type Connection = Rows;

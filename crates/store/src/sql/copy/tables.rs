@@ -131,6 +131,20 @@ pub(super) const TABLES: &[Table] = &[
         columns: &[("conversation", Int), ("hash", Text), ("body", Text)],
     },
     Table {
+        name: "snapshot",
+        key: 1,
+        is_numbered: false,
+        page: FEW,
+        columns: &[
+            ("conversation", Int),
+            ("seq", Int),
+            ("messages_from", Int),
+            ("v", Int),
+            ("digest", Text),
+            ("body", Text),
+        ],
+    },
+    Table {
         name: "decision",
         key: 1,
         is_numbered: true,
@@ -314,9 +328,9 @@ mod tests {
     use crate::sql::Backend as _;
     use crate::sqlite::Store;
 
-    /// Tables that are not copied: what was migrated is the other database's own affair, a snapshot can be made again, and a
-    /// process that runs conversations does so in one database.
-    const LEFT_OUT: [&str; 3] = ["migration", "snapshot", "worker"];
+    /// Tables that are not copied: what was migrated is the other database's own affair, and a process that runs conversations does so
+    /// in one database.
+    const LEFT_OUT: [&str; 2] = ["migration", "worker"];
 
     #[tokio::test]
     async fn every_column_of_the_schema_is_copied() {
