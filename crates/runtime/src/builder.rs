@@ -17,6 +17,7 @@ use crate::BuildError;
 use crate::agent::Agent;
 use crate::clock::system_time;
 use crate::fresh::TurnInstruction;
+use crate::heart::Heart;
 use crate::in_memory::InMemory;
 use crate::inner::Inner;
 use crate::output::usable_output;
@@ -316,6 +317,8 @@ impl AgentBuilder {
         {
             return Err(BuildError::UnknownPrice { model: model.id().clone() });
         }
+        let (journal, waiting) = (self.journal.clone(), Arc::default());
+        let heart = Arc::new(Heart::new(journal, name.clone(), self.worker.clone(), waiting));
         Ok(Agent::from(Inner {
             display_name: self.display_name.unwrap_or_else(|| name.to_string()),
             name,
@@ -340,7 +343,7 @@ impl AgentBuilder {
             clock: self.clock,
             suspects: tokio::sync::Mutex::default(),
             recent: Arc::new(Recent::new(self.cache_bytes)),
-            waiting: Arc::default(),
+            heart,
         }))
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use adjutant_core::port::{
-    AcceptedInput, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take,
-    Taken, Turns,
+    AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, StoreError,
+    Take, Taken, Turns, Worker,
 };
 use adjutant_providers::scripted::{Fault, call, fault, text};
 use adjutant_runtime::RunContext;
@@ -113,10 +113,25 @@ impl Journal for Counting {
         self.journal.append(key, events)
     }
 
+    fn append_held<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: Worker<'a>,
+        events: &'a [Recorded],
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.note("append", 0, events.len());
+        self.journal.append_held(key, worker, events)
+    }
+
+    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<ConversationKey>>, StoreError>> {
+        self.note("beat", 0, 0);
+        self.journal.beat(beat)
+    }
+
     fn finish<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         self.note("finish", 0, events.len());
@@ -136,7 +151,7 @@ impl Journal for Counting {
     fn renew<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.note("renew", 0, 0);
@@ -279,6 +294,6 @@ async fn a_turn_that_waits_for_a_model_asks_nothing_of_the_journal() {
     let answer = agent.run("hello").await.unwrap();
     assert_eq!(answer.outcome, OutcomeCategory::DeadlineLimit);
     let mut asked = counted.lock().unwrap().asked.clone();
-    asked.retain(|asked| *asked != "renew");
+    asked.retain(|asked| *asked != "beat");
     assert_eq!(asked, ["begin", "finish"]);
 }

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adjutant_core::port::{
-    AcceptedInput, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take,
-    Taken, Turns,
+    AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, StoreError,
+    Take, Taken, Turns, Worker,
 };
 use adjutant_core::{AgentName, BoxFuture, ConversationKey, Input, InputId, Recorded, UserId};
 use adjutant_store::sqlite::Store;
@@ -102,10 +102,25 @@ impl Journal for Counting {
         self.journal.append(key, events)
     }
 
+    fn append_held<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: Worker<'a>,
+        events: &'a [Recorded],
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.note("append", 0);
+        self.journal.append_held(key, worker, events)
+    }
+
+    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<ConversationKey>>, StoreError>> {
+        self.note("beat", 0);
+        self.journal.beat(beat)
+    }
+
     fn finish<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         self.note("finish", 0);
@@ -125,7 +140,7 @@ impl Journal for Counting {
     fn renew<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.note("renew", 0);

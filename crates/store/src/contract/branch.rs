@@ -76,7 +76,7 @@ where
         input: Some(&input),
         turn: &turn_3,
         first: Some(&history_set()),
-        worker: "w",
+        worker: "w".into(),
         lease: Duration::from_secs(60),
         known: None,
         at: at(600),
@@ -88,7 +88,7 @@ where
     for taken in [1, 4, 7] {
         assert_eq!(store.append(&child, &recorded(taken, at(601), &end)).await, Err(StoreError::Conflict));
     }
-    store.finish(&child, "w", &recorded(5, at(601), &end)).await.unwrap();
+    store.finish(&child, "w".into(), &recorded(5, at(601), &end)).await.unwrap();
 
     let whole = store.load(&child).await.unwrap().events;
     assert_eq!((whole.len(), turns_of(&whole)), (5, numbered(&[1, 3])));
