@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use adjutant_core::port::{Beat, Journal, StoreError, Worker};
+use adjutant_core::port::{Beat, Change, Journal, Running, StoreError, Worker};
 use adjutant_core::{AgentName, CancellationToken, ConversationKey};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
@@ -110,9 +110,13 @@ impl Heart {
         match self.journal.beat(beat).await {
             Ok(Some(claimed)) => {
                 self.state().seen = Some(asked);
+                // It may not have been told here.
+                for Running { key, .. } in claimed.iter().filter(|running| running.has_inputs) {
+                    self.waiting.hear(&Change::Input(key.clone()));
+                }
                 // Whoever takes work has claims of which nothing is known here yet.
                 if !is_taking {
-                    self.give_back(claimed).await;
+                    self.give_back(worker, claimed).await;
                 }
             }
             Ok(None) => {
@@ -126,15 +130,15 @@ impl Heart {
         true
     }
 
-    async fn give_back(&self, claimed: Vec<ConversationKey>) {
-        for key in claimed {
+    async fn give_back(&self, worker: Worker<'_>, claimed: Vec<Running>) {
+        for Running { key, .. } in claimed {
             let is_lost = {
                 let state = self.state();
                 state.taking == 0 && !state.running.contains_key(&key)
             };
             if is_lost {
                 // Best effort: the next sign of life finds it again.
-                let _ = self.journal.release(&key, &self.worker).await;
+                let _ = self.journal.release(&key, worker).await;
             }
         }
     }

@@ -54,7 +54,7 @@ pub(crate) struct Opened {
 ///
 /// Turns that run in this process are waited for to their end: each turn in front has a deadline of its own, and one of them is the
 /// caller's. What runs in another process is waited for as long as a turn may take; without a deadline, as long as its claim
-/// is renewed.
+/// holds.
 ///
 /// # Errors
 /// [`RunError::Busy`] if another process still works on it by then, and the store's errors.
@@ -166,8 +166,7 @@ impl Drop for Claimed {
             let inner = self.inner.clone();
             runtime.spawn(async move {
                 // Best effort: a claim that is not released runs out by itself.
-                let _ = inner.journal.release(&taken.key, &inner.worker).await;
-                drop(hold);
+                let _ = inner.journal.release(&taken.key, hold.worker()).await;
             });
         }
     }
@@ -238,7 +237,7 @@ impl Held {
 
     async fn release_claim(&self) {
         // Best effort: a claim that is not released runs out by itself.
-        let _ = self.journal.release(self.hold.key(), self.hold.worker().id).await;
+        let _ = self.journal.release(self.hold.key(), self.hold.worker()).await;
     }
 
     /// Unlocks the place in this process. The claim was released before: the next one in this process claims under the same
@@ -258,7 +257,7 @@ impl Drop for Held {
             let (journal, recent) = (self.journal.clone(), self.recent.clone());
             let hold = self.hold.clone();
             runtime.spawn(async move {
-                let _ = journal.release(hold.key(), hold.worker().id).await;
+                let _ = journal.release(hold.key(), hold.worker()).await;
                 recent.put_back(hold.key(), guard, None);
             });
         }

@@ -13,7 +13,7 @@ use adjutant_core::conversation::Status;
 use adjutant_core::port::{
     AcceptedInput, Alternatives, Beat, Begin, Begun, Branched, Branching, Change, Changes,
     ConversationFilter, ConversationStore, ConversationSummary, Cursor, Deleted, Finished, Journal, Known,
-    Loaded, LogStore, Newer, StoreError, Take, Taken, TaskStore, Turns, Worker,
+    Loaded, LogStore, Newer, Running, StoreError, Take, Taken, TaskStore, Turns, Worker,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input,
@@ -510,17 +510,17 @@ impl Journal for InMemory {
         ready(Ok(is_own))
     }
 
-    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<ConversationKey>>, StoreError>> {
+    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
         ready(Ok(self.state().beat(beat)))
     }
 
     fn release<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         if let Some(conversation) = self.state().conversations.get_mut(key)
-            && conversation.claim.as_ref().is_some_and(|claim| claim.worker == worker)
+            && conversation.is_held(worker)
         {
             conversation.claim = None;
         }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::change::Changes;
 use super::work::{Take, Taken};
-use super::worker::{Beat, Worker};
+use super::worker::{Beat, Running, Worker};
 use crate::BoxFuture;
 use crate::event::{Event, Input, Recorded};
 use crate::id::{AgentName, ConversationKey, InputId, TurnId, UserId};
@@ -320,16 +320,16 @@ pub trait Journal: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError`].
-    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<ConversationKey>>, StoreError>>;
+    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>>;
 
-    /// Gives the claim up.
+    /// Gives up the claim that `worker` made in its epoch.
     ///
     /// # Errors
     /// [`StoreError`].
     fn release<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Takes conversations that have something to do and that nobody alive has: claims what it returns, in one commit, those that

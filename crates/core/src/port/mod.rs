@@ -25,4 +25,4 @@ pub use memory_ledger::MemoryLedger;
 pub use task::TaskStore;
 pub use token::{TokenRecord, TokenStore};
 pub use work::{Due, Take, Taken, WorkPlace};
-pub use worker::{Beat, Worker};
+pub use worker::{Beat, Running, Worker};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::id::AgentName;
+use crate::id::{AgentName, ConversationKey};
 
 /// A process that runs conversations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,4 +32,13 @@ pub struct Beat<'a> {
     pub lease: Duration,
     /// Whether this is the first of the worker's epoch.
     pub is_first: bool,
+}
+
+/// A conversation that a worker has claimed, as the store knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    /// The conversation.
+    pub key: ConversationKey,
+    /// Whether inputs wait that nobody has taken.
+    pub has_inputs: bool,
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use adjutant_core::ConversationKey;
 use adjutant_core::conversation::Status;
-use adjutant_core::port::{Beat, Due, Take, Taken, WorkPlace};
+use adjutant_core::port::{Beat, Due, Running, Take, Taken, WorkPlace};
 use jiff::Timestamp;
 
 use super::{Conversation, State, is_of};
@@ -34,27 +34,24 @@ impl State {
 
 impl State {
     /// Extends all claims of a worker's epoch, and returns those with something to do. `None`: the epoch is over.
-    pub(super) fn beat(
-        &mut self,
-        Beat { agent, worker, lease, is_first }: Beat<'_>,
-    ) -> Option<Vec<ConversationKey>> {
+    pub(super) fn beat(&mut self, Beat { agent, worker, lease, is_first }: Beat<'_>) -> Option<Vec<Running>> {
         let now = Instant::now();
         let until = now.checked_add(lease);
         self.workers.retain(|_, until| until.is_none_or(|until| now < until));
         let name = (worker.id.to_owned(), worker.epoch);
-        if is_first == self.workers.contains_key(&name) {
+        if !is_first && !self.workers.contains_key(&name) {
             return None;
         }
         self.workers.insert(name, until);
         let mut claimed = Vec::new();
         for (key, conversation) in &mut self.conversations {
-            let is_settled = conversation.is_settled();
+            let (is_settled, has_inputs) = (conversation.is_settled(), conversation.has_work_in_inbox());
             let Some(claim) = conversation.claim.as_mut().filter(|claim| claim.is_of(worker)) else {
                 continue;
             };
             claim.until = until;
             if key.agent == *agent && !is_settled {
-                claimed.push(key.clone());
+                claimed.push(Running { key: key.clone(), has_inputs });
             }
         }
         Some(claimed)

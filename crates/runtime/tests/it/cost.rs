@@ -4,11 +4,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use adjutant_core::port::{
-    AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, StoreError,
-    Take, Taken, Turns, Worker,
+    AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
+    Running, StoreError, Take, Taken, Turns, Worker,
 };
 use adjutant_providers::scripted::{Fault, call, fault, text};
-use adjutant_runtime::RunContext;
+use adjutant_runtime::{RunContext, RunError};
 use adjutant_store::sqlite::Store;
 use jiff::Timestamp;
 
@@ -18,6 +18,10 @@ use super::*;
 struct Counting {
     journal: Arc<dyn Journal>,
     counted: Arc<Mutex<Counted>>,
+    /// Whether every sign of life comes too late.
+    too_late: bool,
+    /// Whether nothing is told of what changes.
+    is_deaf: bool,
 }
 
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -123,9 +127,9 @@ impl Journal for Counting {
         self.journal.append_held(key, worker, events)
     }
 
-    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<ConversationKey>>, StoreError>> {
+    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
         self.note("beat", 0, 0);
-        self.journal.beat(beat)
+        if self.too_late { Box::pin(std::future::ready(Ok(None))) } else { self.journal.beat(beat) }
     }
 
     fn finish<'a>(
@@ -161,7 +165,7 @@ impl Journal for Counting {
     fn release<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.note("release", 0, 0);
         self.journal.release(key, worker)
@@ -190,7 +194,7 @@ impl Journal for Counting {
     }
 
     fn changes(&self) -> Box<dyn Changes> {
-        self.journal.changes()
+        if self.is_deaf { Box::new(Silence) } else { self.journal.changes() }
     }
 
     fn cancellation<'a>(
@@ -213,7 +217,12 @@ impl Journal for Counting {
 /// Runs `turns` turns, each of them plain or with a call, and returns what each cost.
 async fn costs(store: Arc<InMemory>, turns: usize, replies: &[Reply]) -> Vec<Counted> {
     let counted = Arc::new(Mutex::new(Counted::default()));
-    let journal = Arc::new(Counting { journal: store.clone(), counted: counted.clone() });
+    let journal = Arc::new(Counting {
+        journal: store.clone(),
+        counted: counted.clone(),
+        too_late: false,
+        is_deaf: false,
+    });
     let model = ScriptedModel::new(std::iter::repeat_n(replies, turns).flatten().cloned());
     let ran = Arc::new(AtomicUsize::new(0));
     let agent = builder(model)
@@ -262,7 +271,12 @@ async fn a_process_that_knows_nothing_of_a_conversation_reads_it_once() {
         first.run_in(&mut context, "go on").await.unwrap();
     }
     let counted = Arc::new(Mutex::new(Counted::default()));
-    let journal = Arc::new(Counting { journal: Arc::new(store.clone()), counted: counted.clone() });
+    let journal = Arc::new(Counting {
+        journal: Arc::new(store.clone()),
+        counted: counted.clone(),
+        too_late: false,
+        is_deaf: false,
+    });
     let model = ScriptedModel::new([text("Yes."), text("Yes.")]);
     let logs = Arc::new(store);
     let second = builder(model.clone()).dyn_journal(journal, logs.clone(), logs, "two").build().unwrap();
@@ -283,7 +297,12 @@ async fn a_process_that_knows_nothing_of_a_conversation_reads_it_once() {
 async fn a_turn_that_waits_for_a_model_asks_nothing_of_the_journal() {
     let store = Arc::new(InMemory::new());
     let counted = Arc::new(Mutex::new(Counted::default()));
-    let journal = Arc::new(Counting { journal: store.clone(), counted: counted.clone() });
+    let journal = Arc::new(Counting {
+        journal: store.clone(),
+        counted: counted.clone(),
+        too_late: false,
+        is_deaf: false,
+    });
     let limits = TurnLimits { turn_deadline: Some(Duration::from_secs(3600)), ..TurnLimits::default() };
     let agent = builder(ScriptedModel::new([fault(Fault::Stall)]))
         .limits(limits)
@@ -296,4 +315,87 @@ async fn a_turn_that_waits_for_a_model_asks_nothing_of_the_journal() {
     let mut asked = counted.lock().unwrap().asked.clone();
     asked.retain(|asked| *asked != "beat");
     assert_eq!(asked, ["begin", "finish"]);
+}
+
+/// Lets so many turns wait for their models side by side until they are over after twelve seconds of this clock.
+async fn beats_of(turns: usize) -> usize {
+    let store = Arc::new(InMemory::new());
+    let counted = Arc::new(Mutex::new(Counted::default()));
+    let journal = Arc::new(Counting {
+        journal: store.clone(),
+        counted: counted.clone(),
+        too_late: false,
+        is_deaf: false,
+    });
+    let limits = TurnLimits { turn_deadline: Some(Duration::from_secs(12)), ..TurnLimits::default() };
+    let agent = builder(ScriptedModel::new(std::iter::repeat_n(fault(Fault::Stall), turns)))
+        .limits(limits)
+        .dyn_journal(journal, store.clone(), store, "test")
+        .build()
+        .unwrap();
+    let runs = (0..turns).map(|_| agent.run("hello"));
+    for answer in futures::future::join_all(runs).await {
+        assert_eq!(answer.unwrap().outcome, OutcomeCategory::DeadlineLimit);
+    }
+    // Nothing runs any more, and nothing is said of it.
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let counted = counted.lock().unwrap();
+    assert_eq!(counted.asked.len(), 2 * turns + 2, "{:?}", counted.asked);
+    counted.asked.iter().filter(|asked| **asked == "beat").count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_gives_one_sign_of_life_for_all_that_it_runs() {
+    assert_eq!((beats_of(1).await, beats_of(50).await), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_that_was_not_told_is_found_with_the_next_sign_of_life() {
+    let store = Arc::new(InMemory::new());
+    let journal = Arc::new(Counting {
+        journal: store.clone(),
+        counted: Arc::default(),
+        too_late: false,
+        is_deaf: true,
+    });
+    let agent = builder(ScriptedModel::new([fault(Fault::Stall)]))
+        .dyn_journal(journal, store.clone(), store.clone(), "test")
+        .build()
+        .unwrap();
+    let context = RunContext::default();
+    let mut stream = agent.stream(&context, "hello");
+    stream.next().await;
+    let stop = Input::new(InputId::new("stop").unwrap(), agent.now(), InputBody::Cancel);
+    store.submit(&agent.key(&context), &stop).await.unwrap();
+    let (response, _) = stream.finish().await.unwrap();
+    assert_eq!(response.outcome, OutcomeCategory::Cancelled);
+}
+
+/// Nothing is ever told.
+struct Silence;
+
+impl Changes for Silence {
+    fn next(&mut self) -> BoxFuture<'_, Option<Change>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_whose_sign_of_life_comes_too_late_stops_what_it_runs() {
+    let store = Arc::new(InMemory::new());
+    let counted = Arc::new(Mutex::new(Counted::default()));
+    let journal = Arc::new(Counting { journal: store.clone(), counted, too_late: true, is_deaf: false });
+    let agent = builder(ScriptedModel::new([fault(Fault::Stall), text("Here again.")]))
+        .dyn_journal(journal, store.clone(), store.clone(), "test")
+        .build()
+        .unwrap();
+    let context = RunContext::default();
+    let stopped = agent.run_in(&mut context.clone(), "hello").await;
+    assert_eq!(stopped.unwrap_err(), RunError::Store(StoreError::Conflict));
+    assert_eq!(store.unsettled(agent.name(), None).await.unwrap(), [agent.key(&context)]);
+    let responses = agent.resume(None).await.unwrap();
+    assert_eq!(
+        responses.iter().map(|response| response.outcome).collect::<Vec<_>>(),
+        [OutcomeCategory::ResponseGiven]
+    );
 }

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adjutant_core::port::{
-    AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, StoreError,
-    Take, Taken, Turns, Worker,
+    AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, Running,
+    StoreError, Take, Taken, Turns, Worker,
 };
 use adjutant_core::{AgentName, BoxFuture, ConversationKey, Input, InputId, Recorded, UserId};
 use adjutant_store::sqlite::Store;
@@ -112,7 +112,7 @@ impl Journal for Counting {
         self.journal.append_held(key, worker, events)
     }
 
-    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<ConversationKey>>, StoreError>> {
+    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
         self.note("beat", 0);
         self.journal.beat(beat)
     }
@@ -150,7 +150,7 @@ impl Journal for Counting {
     fn release<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.note("release", 0);
         self.journal.release(key, worker)

@@ -159,7 +159,7 @@ pub async fn a_branch_inherits_nothing_that_waits<T: Journal + ConversationStore
     assert_eq!(store.expired(&agent(), None, at(1000)).await.unwrap(), [], "it is claimed");
     assert_eq!(store.load(&child).await.unwrap().inbox, []);
     assert_eq!(store.claim(&child, "other", ttl).await.unwrap(), Claim::Granted);
-    store.release(&child, "other").await.unwrap();
+    store.release(&child, "other".into()).await.unwrap();
     // An input's id is the conversation's that accepted it.
     store.submit(&child, &message("i1", 2, "once more")).await.unwrap();
     assert_eq!(store.load(&child).await.unwrap().inbox.len(), 1);

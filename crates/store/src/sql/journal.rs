@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adjutant_core::port::{
     AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
-    StoreError, Take, Taken, Turns, Worker,
+    Running, StoreError, Take, Taken, Turns, Worker,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, LogContent, Recorded, UserId,
@@ -248,10 +248,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         self.run(async move { self.0.renew((key.clone(), owned(worker), ttl)).await })
     }
 
-    fn beat<'a>(
-        &'a self,
-        given: Beat<'a>,
-    ) -> BoxFuture<'a, Result<Option<Vec<ConversationKey>>, StoreError>> {
+    fn beat<'a>(&'a self, given: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
         self.run(async move {
             self.0.write(Beating::from(given), |rows, beating| Box::pin(beat(rows, beating))).await
         })
@@ -260,14 +257,14 @@ impl<B: Writes> Journal for SqlStore<B> {
     fn release<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
             self.0
                 .execute(
                     "UPDATE adjutant_conversation SET lease_by = NULL, lease_until = NULL
-                     WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4",
-                    key_values![key, worker],
+                     WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4 AND epoch = $5",
+                    key_values![key, worker.id, worker.epoch],
                 )
                 .await?;
             self.tell(Change::Free, key);

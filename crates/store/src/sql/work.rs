@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant_core::port::{Beat, Change, Claim, Due, StoreError, Take, Taken, WorkPlace};
+use adjutant_core::port::{Beat, Change, Claim, Due, Running, StoreError, Take, Taken, WorkPlace};
 use adjutant_core::{AgentName, ConversationKey, UserId};
 use jiff::Timestamp;
 
@@ -258,15 +258,20 @@ impl From<Beat<'_>> for Beating {
 pub(super) async fn beat<C: Connection>(
     rows: &mut C,
     Beating { agent, worker, epoch, lease, is_first }: &Beating,
-) -> Result<Option<Vec<ConversationKey>>, Failure> {
+) -> Result<Option<Vec<Running>>, Failure> {
     let now = rows.now().await?;
     let (until, now) = (row::time_text(end_of(*lease, now)), row::time_text(now));
     let beats = if *is_first {
-        // What is over holds nothing.
-        rows.execute("DELETE FROM adjutant_worker WHERE seen_until <= $1", values![&now]).await?;
+        // What is over holds nothing. Its own row is there if the answer to the first sign of life was lost.
         rows.execute(
-            "INSERT INTO adjutant_worker (id, epoch, seen_until) VALUES ($1, $2, $3) ON CONFLICT (id, epoch) DO NOTHING",
-            values![worker, *epoch, &until],
+            "DELETE FROM adjutant_worker WHERE seen_until <= $1 AND NOT (id = $2 AND epoch = $3)",
+            values![&now, worker, *epoch],
+        )
+        .await?;
+        rows.execute(
+            "INSERT INTO adjutant_worker (id, epoch, seen_until) VALUES ($1, $2, $3) ON CONFLICT (id, epoch)
+             DO UPDATE SET seen_until = excluded.seen_until WHERE adjutant_worker.seen_until > $4",
+            values![worker, *epoch, &until, &now],
         )
         .await?
     } else {
@@ -281,13 +286,15 @@ pub(super) async fn beat<C: Connection>(
     }
     let claimed = rows
         .fetch(
-            "SELECT agent, user_id, id FROM adjutant_conversation
+            "SELECT agent, user_id, id, untaken FROM adjutant_conversation
              WHERE agent = $1 AND unsettled = 1 AND lease_by = $2 AND epoch = $3",
             values![agent.as_str(), worker, *epoch],
         )
         .await?;
-    let read =
-        |mut columns: Columns| row::conversation_key(columns.text()?, columns.text()?, &columns.text()?);
+    let read = |mut columns: Columns| {
+        let key = row::conversation_key(columns.text()?, columns.text()?, &columns.text()?)?;
+        Ok::<_, StoreError>(Running { key, has_inputs: columns.int()? > 0 })
+    };
     Ok(Some(claimed.into_iter().map(read).collect::<Result<_, _>>()?))
 }
 

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use adjutant_core::port::{Begin, Begun, Claim, Finished, Journal, Known, LogStore, StoreError, TaskStore};
+use adjutant_core::port::{
+    Begin, Begun, Change, Claim, Finished, Journal, Known, LogStore, StoreError, TaskStore,
+};
 use adjutant_core::{
     AgentName, ConversationKey, Event, Input, InputBody, InputId, Recorded, TaskChange, TaskDescription,
     TaskFilter, UserId,
@@ -207,7 +209,7 @@ async fn a_turn_is_four_messages() {
     let url = format!("{}&port={PORT}", server.create_database("turns").await);
     let store = Store::connect(&url, 2).await.unwrap();
     // The first use of a connection may be its beginning.
-    store.release(&key(1), "a").await.unwrap();
+    store.release(&key(1), "a".into()).await.unwrap();
     counter.since();
     let known = take_a_turn(&store, &key(1), 1, None).await;
     let (asked, queries) = counter.since();
@@ -221,10 +223,10 @@ async fn a_turn_is_four_messages() {
         assert_eq!(counter.since().0, 4);
     }
     for asks in [0, 1] {
-        store.release(&key(1), "a").await.unwrap();
+        store.release(&key(1), "a".into()).await.unwrap();
         assert_eq!(store.claim(&key(1), "b", std::time::Duration::ZERO).await.unwrap(), Claim::Granted);
         assert!(store.renew(&key(1), "b".into(), std::time::Duration::ZERO).await.unwrap());
-        store.release(&key(1), "b").await.unwrap();
+        store.release(&key(1), "b".into()).await.unwrap();
         store.cancellation(&key(1)).await.unwrap();
         store.submit(&key(2 + asks), &input(1)).await.unwrap();
         assert_eq!(counter.since().0, 6);
@@ -425,4 +427,28 @@ async fn words_are_words_whatever_is_in_them() {
             assert_eq!(store.load(&key).await.unwrap().inbox, [input]);
         }
     }
+}
+
+/// Whoever waits hears what others do, and asks the server nothing.
+#[tokio::test]
+async fn what_is_heard_costs_no_message() {
+    let server = Server::start();
+    let counter = Counter::start(&server);
+    let direct = server.create_database("heard").await;
+    let waits = Store::connect(&format!("{direct}&port={PORT}"), 2).await.unwrap();
+    let other = Store::connect(&direct, 2).await.unwrap();
+    waits.submit(&key(1), &input(0)).await.unwrap();
+    waits.begin(&key(1), begin(None, &[], None)).await.unwrap();
+    let mut changes = waits.changes();
+    let mut send = async |number: usize| {
+        other.submit(&key(1), &input(number)).await.unwrap();
+        assert_eq!(changes.next().await, Some(Change::Input(key(1))));
+    };
+    // It begins to listen, and looks for what came before.
+    send(1).await;
+    assert!(counter.since().1.iter().any(|query| query.contains("LISTEN")));
+    for number in 2..20 {
+        send(number).await;
+    }
+    assert_eq!(counter.since(), (0, Vec::new()));
 }
