@@ -249,8 +249,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Where turns are journaled and logged, and the name of this process there. Default: in memory, gone with the
-    /// agent.
+    /// Where turns are journaled and logged, and the name of this process there; where another agent of this process has the
+    /// name, a number is added. Default: in memory, gone with the agent.
     #[must_use]
     pub fn journal<J: Journal + LogStore + ConversationStore>(
         self,
@@ -339,7 +339,7 @@ impl AgentBuilder {
             journal: self.journal,
             logs: self.logs,
             conversations: self.conversations,
-            worker: self.worker,
+            worker: heart.worker().to_owned(),
             clock: self.clock,
             suspects: tokio::sync::Mutex::default(),
             recent: Arc::new(Recent::new(self.cache_bytes)),

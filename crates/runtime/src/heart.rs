@@ -1,6 +1,6 @@
 //! The signs of life of this process: one for everything that it runs, and none while it runs nothing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use adjutant_core::port::{Beat, Change, Journal, Running, StoreError, Worker};
@@ -53,16 +53,46 @@ impl Epoch {
     }
 }
 
+/// The names of all workers of this process: two agents are two workers, whatever they are called.
+static NAMES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+fn names() -> MutexGuard<'static, BTreeSet<String>> {
+    // Nothing is half done while it is locked.
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the name if no other worker of this process has it, else one that begins with it.
+fn name_of_its_own(name: String) -> String {
+    let mut names = names();
+    let others = (2..).map(|number| format!("{name}-{number}"));
+    let free = std::iter::once(name.clone()).chain(others).find(|name| !names.contains(name)).unwrap_or(name);
+    names.insert(free.clone());
+    free
+}
+
+impl Drop for Heart {
+    fn drop(&mut self) {
+        names().remove(&self.worker);
+    }
+}
+
 impl Heart {
+    /// Makes the heart of an agent, whose worker is called so, unless another agent of this process has the name.
     pub(crate) fn new(
         journal: Arc<dyn Journal>,
         agent: AgentName,
         worker: String,
         waiting: Arc<Waiting>,
     ) -> Self {
+        let worker = name_of_its_own(worker);
         let state =
             State { epoch: Epoch::new(), beats: false, running: HashMap::new(), taking: 0, seen: None };
         Self { journal, agent, worker, waiting, state: Mutex::new(state) }
+    }
+
+    /// Returns the name of the worker.
+    pub(crate) fn worker(&self) -> &str {
+        &self.worker
     }
 
     /// Begins to hold a conversation that is about to be claimed.
