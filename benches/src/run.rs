@@ -41,8 +41,8 @@ pub(crate) struct Plan {
     /// Milliseconds the model takes
     #[arg(long, value_delimiter = ',', default_value = "0,200")]
     delay_ms: Vec<u64>,
-    /// Turns of the long conversation, 30 or more; what they take may grow with the square of their number
-    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(30..))]
+    /// Turns of the long conversation, 30 or more
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(30..))]
     long_turns: u32,
     /// Tool calls of the turn with many calls, ten in every answer of the model
     #[arg(long, default_value_t = 1000)]

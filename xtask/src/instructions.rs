@@ -25,6 +25,15 @@ const BUILD: &[&str] = &[
 /// A run of so many turns less one of so many: what the start takes falls out.
 const TURNS: (u32, u32) = (300, 100);
 
+/// The turns of one conversation that are compared: those around the first number, and the last ones before the second.
+const PLACES: (u32, u32) = (10, 1000);
+/// The same where time does not matter.
+const PLACES_MEASURED: (u32, u32) = (10, 10_000);
+/// Number of turns that are counted together at each place.
+const AT_A_PLACE: u32 = 10;
+/// Percentage of the instructions of an early turn that a late one may take.
+const GROWTH_MAX: u64 = 120;
+
 /// A store whose turns are counted.
 #[derive(Debug)]
 struct Counted {
@@ -53,11 +62,12 @@ pub(crate) fn within_limits() -> Result<Ended, Failure> {
     }
     let program = build()?;
     let verdicts = COUNTED.iter().map(|it| it.judge(it.count(&program)?));
-    let failures: Vec<Failure> = verdicts.filter_map(Result::err).collect();
+    let grown = COUNTED.iter().map(|it| judge_growth(it.store, PLACES, it.count_places(&program, PLACES)?));
+    let failures: Vec<Failure> = verdicts.chain(grown).filter_map(Result::err).collect();
     if failures.is_empty() { Ok(Ended::Ok) } else { Err(failures.join("\n")) }
 }
 
-/// Prints the instructions of a turn, in memory and on SQLite.
+/// Prints the instructions of a turn, in memory and on SQLite, and those of an early and a late one of a long conversation.
 ///
 /// # Errors
 /// If something cannot be built or run.
@@ -65,6 +75,11 @@ pub(crate) fn measure() -> Result<(), Failure> {
     let program = build()?;
     for it in COUNTED {
         println!("{}: {} instructions a turn", it.store, it.count(&program)?);
+    }
+    for it in COUNTED {
+        let (early, late) = it.count_places(&program, PLACES_MEASURED)?;
+        let (first, last) = PLACES_MEASURED;
+        println!("{}: {early} instructions at turn {first}, {late} at turn {last}", it.store);
     }
     Ok(())
 }
@@ -77,20 +92,29 @@ fn build() -> Result<PathBuf, Failure> {
 
 fn of_a_turn(program: &Path, store: &str) -> Result<u64, Failure> {
     let (many, few) = TURNS;
+    let count = |turns: u32| count(program, &[], &[store, &turns.to_string()]);
+    Ok(count(many)?.saturating_sub(count(few)?) / u64::from(many - few))
+}
+
+/// Counts the last of so many turns of one conversation.
+fn of_the_last_turns(program: &Path, store: &str, turns: u32) -> Result<u64, Failure> {
+    let arguments = [store, &turns.to_string(), &AT_A_PLACE.to_string()];
+    Ok(count(program, &["--instr-atstart=no"], &arguments)? / u64::from(AT_A_PLACE))
+}
+
+/// Runs the program and returns the instructions that valgrind has counted.
+fn count(program: &Path, options: &[&str], arguments: &[&str]) -> Result<u64, Failure> {
     let folder = target().join("xtask");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let said = folder.join(format!("instructions-{}.txt", std::process::id()));
-    let count = |turns: u32| {
-        let mut valgrind = Command::new("valgrind");
-        valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-        valgrind.arg(format!("--log-file={}", said.display())).arg(program);
-        run_command(valgrind.args([store, &turns.to_string()]))?;
-        let words = fs::read_to_string(&said).map_err(|error| format!("{}: {error}", said.display()))?;
-        // Every process has a file of its own; nobody else reads it.
-        let _ = fs::remove_file(&said);
-        collected(&words)
-    };
-    Ok(count(many)?.saturating_sub(count(few)?) / u64::from(many - few))
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).args(options);
+    valgrind.arg(format!("--log-file={}", said.display())).arg(program);
+    run_command(valgrind.args(arguments))?;
+    let words = fs::read_to_string(&said).map_err(|error| format!("{}: {error}", said.display()))?;
+    // Every process has a file of its own; nobody else reads it.
+    let _ = fs::remove_file(&said);
+    collected(&words)
 }
 
 /// Reads what callgrind says at its end: `==PID== Collected : NUMBER`.
@@ -99,13 +123,33 @@ fn collected(words: &str) -> Result<u64, Failure> {
     number.ok_or_else(|| format!("valgrind counted nothing:\n{words}"))
 }
 
+fn least(counts: impl Iterator<Item = Result<u64, Failure>>) -> Result<u64, Failure> {
+    let least = counts.reduce(|least, next| Ok(least?.min(next?)));
+    least.unwrap_or_else(|| Err("nothing was counted".to_owned()))
+}
+
+/// Compares the instructions of an early and a late turn.
+fn judge_growth(store: &str, (first, last): (u32, u32), (early, late): (u64, u64)) -> Result<(), Failure> {
+    println!("    {store}: {early} instructions at turn {first}, {late} at turn {last}");
+    if late > early * GROWTH_MAX / 100 {
+        return Err(format!(
+            "a turn ({store}) takes {early} instructions at turn {first} and {late} at turn {last}; {GROWTH_MAX} % are allowed"
+        ));
+    }
+    Ok(())
+}
+
 impl Counted {
+    /// Counts turns of one conversation, around the first place and before the second, as often as it says; returns the
+    /// least of each.
+    fn count_places(&self, program: &Path, (first, last): (u32, u32)) -> Result<(u64, u64), Failure> {
+        let least = |turns| least((0..self.times).map(|_| of_the_last_turns(program, self.store, turns)));
+        Ok((least(first + AT_A_PLACE / 2)?, least(last)?))
+    }
+
     /// Counts as often as it says, and returns the least.
     fn count(&self, program: &Path) -> Result<u64, Failure> {
-        let counts = (0..self.times).map(|_| of_a_turn(program, self.store));
-        counts
-            .reduce(|least, next| Ok(least?.min(next?)))
-            .unwrap_or_else(|| Err("nothing was counted".to_owned()))
+        least((0..self.times).map(|_| of_a_turn(program, self.store)))
     }
 
     /// Compares a count with the limit, and says when the limit could be lowered.
@@ -134,6 +178,13 @@ mod tests {
     fn a_count_is_read_and_none_is_a_failure() {
         assert_eq!(collected("==7== Events    : Ir\n==7== Collected : 1234567\n==7== \n"), Ok(1_234_567));
         assert!(collected("valgrind: cannot execute").is_err());
+    }
+
+    #[test]
+    fn a_turn_that_grows_with_its_conversation_is_a_failure() {
+        assert_eq!(judge_growth("memory", (10, 1000), (1000, 1200)), Ok(()));
+        let failure = judge_growth("memory", (10, 1000), (1000, 1201)).unwrap_err();
+        assert!(failure.contains("1201") && failure.contains("turn 1000"), "{failure}");
     }
 
     #[test]

@@ -31,7 +31,7 @@ cargo xtask clients [NAME]   official clients and a browser against the running 
 cargo xtask dist [archive|rootfs|deb] [--binary FILE]   what a person installs without building, in target/packages; made and tried
 cargo xtask measure   weight of the library with one provider: crates in its tree, CPU seconds of a clean check
 cargo xtask measure binary   weight of the binary, each profile: CPU minutes of a clean build, bytes
-cargo xtask measure turn     instructions of a turn, in memory and on SQLite, counted by valgrind
+cargo xtask measure turn     instructions of a turn, in memory and on SQLite, counted by valgrind; those at turn 10 and 10,000
 ";
 
 fn main() -> ExitCode {

@@ -1,5 +1,7 @@
 //! How our count of a request relates to the provider's: learned from what it reported in this conversation.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::ModelError;
 use crate::model::GenerateResponse;
 
@@ -14,7 +16,7 @@ const AFTER_TOO_LONG: u64 = 70;
 const WINDOWS: std::ops::RangeInclusive<u32> = 256..=100_000_000;
 
 /// How our count of a request relates to the provider's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
     /// The provider's tokens for a thousand of ours.
     factor: u64,

@@ -541,6 +541,12 @@ impl Event {
         }
     }
 
+    /// Returns whether it adds messages to what a later request is sent.
+    #[must_use]
+    pub fn has_messages(&self) -> bool {
+        matches!(self, Self::HistorySet { .. } | Self::TurnFinished { .. })
+    }
+
     /// The input it takes out of the inbox, in the same transaction.
     #[must_use]
     pub fn takes_input(&self) -> Option<&InputId> {

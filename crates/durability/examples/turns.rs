@@ -1,11 +1,13 @@
-//! Turns of two model calls and one tool call, with a model that answers at once and no socket: what `cargo xtask test all` counts
-//! the instructions of.
+//! Runs turns of two model calls and one tool call, with a model that answers at once and no socket, so that `cargo xtask test all`
+//! can count their instructions.
 //!
-//! `turns memory|sqlite TURNS`: every turn is a conversation of its own. The tool declares nothing, so that its effect must not
-//! happen twice. SQLite is a file in a temporary folder.
+//! `turns memory|sqlite TURNS`: every turn is a conversation of its own. `turns memory|sqlite TURNS LAST`: all are in one
+//! conversation, and valgrind, which has to run it with `--instr-atstart=no`, counts only the last of them. The tool declares
+//! nothing, so that its effect must not happen twice. SQLite is a file in a temporary folder.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -15,7 +17,7 @@ use adjutant_core::{
     GenerateResponse, LanguageModel, ModelError, ModelId, OutcomeCategory, Part, ProviderId, Role,
     SchemaSupport, Tool, ToolCall, ToolContext, ToolDefinition, ToolError, Usage,
 };
-use adjutant_runtime::Agent;
+use adjutant_runtime::{Agent, RunContext};
 use adjutant_store::sqlite;
 use futures::Stream;
 use jiff::Timestamp;
@@ -23,7 +25,7 @@ use serde_json::{Value, json};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-const USAGE: &str = "usage: turns memory|sqlite TURNS";
+const USAGE: &str = "usage: turns memory|sqlite TURNS [LAST]";
 const TOOL: &str = "look_up";
 const ANSWER: [&str; 8] = ["It", " says", " that", " the", " answer", " is", " forty", "-two."];
 
@@ -31,11 +33,12 @@ fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let (store, turns) = (arguments.next().ok_or(USAGE)?, arguments.next().ok_or(USAGE)?);
     let turns: u32 = turns.parse()?;
+    let last = arguments.next().map(|last| last.parse()).transpose()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(run(&store, turns))
+    runtime.block_on(run(&store, turns, last))
 }
 
-async fn run(store: &str, turns: u32) -> Result<(), Failure> {
+async fn run(store: &str, turns: u32, last: Option<u32>) -> Result<(), Failure> {
     let folder = tempfile::TempDir::new()?;
     // The same moment in every run: what is written of it takes as many digits.
     let now = Timestamp::new(1_790_000_000, 123_456_789)?;
@@ -52,16 +55,36 @@ async fn run(store: &str, turns: u32) -> Result<(), Failure> {
         }
         _ => return Err(USAGE.into()),
     };
-    for _ in 0..turns {
-        let response = agent.run("What is the answer to question number one?").await?;
+    let conversation = RunContext::default().conversation;
+    for turn in 0..turns {
+        // The service and the terminal make one for each message as well; nobody keeps the history.
+        let mut context = match last {
+            Some(_) => RunContext { conversation, ..RunContext::default() },
+            None => RunContext::default(),
+        };
+        if last == Some(turns - turn) {
+            count("on")?;
+        }
+        let response = agent.run_in(&mut context, "What is the answer to question number one?").await?;
         if response.outcome != OutcomeCategory::TaskCompleted || response.tools_used.len() != 1 {
             return Err(format!("{}: {}", response.outcome, response.content).into());
         }
+    }
+    if last.is_some() {
+        count("off")?;
     }
     if let Some(store) = opened {
         store.close().await;
     }
     Ok(())
+}
+
+/// Switches valgrind's counting `on` or `off`.
+fn count(state: &str) -> Result<(), Failure> {
+    let mut control = Command::new("callgrind_control");
+    let told =
+        control.args(["-i", state]).arg(std::process::id().to_string()).stdout(Stdio::null()).status()?;
+    told.success().then_some(()).ok_or_else(|| "callgrind_control failed".into())
 }
 
 /// A model that calls the tool, and then says what it found.

@@ -113,7 +113,7 @@ pub(crate) async fn open(
             }
         };
         held.hold.was_claimed(asked);
-        return Ok(Some(Opened::of(inner, held, (remembered, newer), taken_over)));
+        return Opened::of(inner, held, (remembered, newer), taken_over).await.map(Some);
     }
 }
 
@@ -148,7 +148,7 @@ impl Claimed {
         match inner.journal.load_newer(&key, known).await? {
             Some(newer) => {
                 let taken_over = claim == Claim::TakenOver;
-                Ok(Some(Opened::of(inner, held, (remembered, newer), taken_over)))
+                Opened::of(inner, held, (remembered, newer), taken_over).await.map(Some)
             }
             None => {
                 held.give_back(None);
@@ -174,16 +174,20 @@ impl Drop for Claimed {
 
 impl Opened {
     /// Brings what this process remembers of a conversation up to date.
-    fn of(
+    async fn of(
         inner: &Inner,
         held: Held,
         (remembered, newer): (Option<Remembered>, Newer),
         taken_over: bool,
-    ) -> Self {
+    ) -> Result<Self, RunError> {
         boundary("the conversation is ours, nothing of it done");
-        let (remembered, inbox) = Remembered::with(remembered, newer, inner.limits.history_messages_max);
+        let state = inner.state_of(held.hold.key(), remembered, newer).await?;
+        let Some((remembered, inbox)) = state else {
+            // It is held, so that nobody deletes it.
+            return Err(RunError::Store(StoreError::Conflict));
+        };
         let log = Log::new(remembered, inbox, held.hold.worker().epoch);
-        Self { held, log, taken_over }
+        Ok(Self { held, log, taken_over })
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use adjutant_core::conversation::Status;
+use adjutant_core::conversation::{Snapshot, Status};
 use adjutant_core::port::{
     AcceptedInput, Alternatives, Beat, Begin, Begun, Branched, Branching, Change, Changes,
     ConversationFilter, ConversationStore, ConversationSummary, Cursor, Deleted, Finished, Journal, Known,
@@ -274,6 +274,8 @@ impl Conversation {
         let from = usize::try_from(after).unwrap_or(usize::MAX);
         Newer {
             created_at: self.created_at,
+            // It holds the events anyway.
+            restorable: None,
             after,
             events: self.events.get(from..).unwrap_or_default().to_vec(),
             inbox: self.inbox(),
@@ -464,6 +466,7 @@ impl Journal for InMemory {
         key: &'a ConversationKey,
         worker: Worker<'a>,
         events: &'a [Recorded],
+        _snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         let mut state = self.state();
         let held = state.conversations.get_mut(key).filter(|conversation| conversation.is_held(worker));

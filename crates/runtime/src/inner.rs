@@ -3,10 +3,10 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use adjutant_core::port::{ConversationStore, Journal, Loaded, LogStore, StoreError};
+use adjutant_core::port::{ConversationStore, Journal, Known, Loaded, LogStore, Newer, StoreError};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
-    AgentName, ConversationKey, Cost, Gate, GenerateResponse, GenerationConfig, LanguageModel, Notice,
+    AgentName, ConversationKey, Cost, Gate, GenerateResponse, GenerationConfig, Input, LanguageModel, Notice,
     OutputSchema, TurnLimits, UserId,
 };
 use jiff::Timestamp;
@@ -18,7 +18,7 @@ use crate::Warning;
 use crate::fresh::{FreshInstruction, TurnInstruction};
 use crate::heart::Heart;
 use crate::prices::Prices;
-use crate::recent::Recent;
+use crate::recent::{Recent, Remembered};
 use crate::spending::SpendingLimits;
 use crate::warning::WarningReport;
 
@@ -72,6 +72,23 @@ impl Inner {
     /// Reads a conversation of this agent. That of another agent is empty, like one that never was.
     pub(crate) async fn load(&self, key: &ConversationKey) -> Result<Loaded, StoreError> {
         if key.agent == self.name { self.journal.load(key).await } else { Ok(Loaded::default()) }
+    }
+
+    /// Brings what is remembered of a conversation up to date, or folds it. `None`: it was deleted meanwhile.
+    pub(crate) async fn state_of(
+        &self,
+        key: &ConversationKey,
+        remembered: Option<Remembered>,
+        newer: Newer,
+    ) -> Result<Option<(Remembered, Vec<Input>)>, StoreError> {
+        let (created_at, messages_max) = (newer.created_at, self.limits.history_messages_max);
+        if let Some(state) = Remembered::with(remembered, newer, messages_max) {
+            return Ok(Some(state));
+        }
+        // Its snapshot was made for another number of messages.
+        let all = self.journal.load_newer(key, Some(Known { seq: 0, created_at })).await?;
+        let all = all.filter(|all| all.restorable.is_none());
+        Ok(all.and_then(|all| Remembered::with(None, all, messages_max)))
     }
 
     /// What an answer cost: as the provider says, else as the table says for the model that answered, else for the one that

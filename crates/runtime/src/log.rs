@@ -32,7 +32,7 @@ impl Log {
     }
 
     pub(crate) fn conversation(&self) -> &Conversation {
-        &self.remembered.conversation
+        self.remembered.conversation()
     }
 
     pub(crate) fn inbox(&self) -> &[Input] {
@@ -88,7 +88,9 @@ impl Log {
             self.record(inner.now(), event);
         }
         boundary("before an append");
-        let finished = inner.journal.finish(key, self.worker(inner), self.unwritten()).await?;
+        let snapshot = if self.unwritten > 0 { self.remembered.due_snapshot() } else { None };
+        let worker = self.worker(inner);
+        let finished = inner.journal.finish(key, worker, self.unwritten(), snapshot.as_ref()).await?;
         boundary("after an append");
         self.unwritten = 0;
         self.released = match finished {
@@ -114,6 +116,6 @@ impl Log {
         if let Some(taken) = recorded.event.takes_input() {
             self.inbox.retain(|input| input.id != *taken);
         }
-        self.remembered.conversation.apply(recorded);
+        self.remembered.apply(recorded);
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
-use adjutant_core::ConversationKey;
-use adjutant_core::conversation::Conversation;
+use adjutant_core::conversation::{Conversation, Snapshot, stored_weight};
 use adjutant_core::port::{Known, Newer};
+use adjutant_core::{ConversationKey, Input, Recorded};
 use jiff::Timestamp;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -13,27 +13,68 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 #[derive(Debug)]
 pub(crate) struct Remembered {
     /// On the heap: it is large, and handed on from step to step.
-    pub(crate) conversation: Box<Conversation>,
+    conversation: Box<Conversation>,
     created_at: Timestamp,
+    /// About how many bytes the events take that came since the last snapshot.
+    since_snapshot: usize,
+    /// How many bytes the last snapshot takes, 0 if there is none.
+    snapshot: usize,
 }
 
 impl Remembered {
-    /// Returns the state with what is newer, or a new one if what was remembered is of another conversation.
+    /// Returns the state with what is newer, or a new one if what was remembered is of another conversation. `None`: the
+    /// snapshot is of no use here, and everything is to be read.
     pub(crate) fn with(
         known: Option<Self>,
         newer: Newer,
         messages_max: Option<usize>,
-    ) -> (Self, Vec<adjutant_core::Input>) {
-        let Newer { created_at, after, events, inbox } = newer;
+    ) -> Option<(Self, Vec<Input>)> {
+        let Newer { created_at, restorable, after, events, inbox } = newer;
+        if let Some(found) = restorable {
+            let conversation = Box::new(Conversation::restore(messages_max, &found.snapshot, found.said)?);
+            let snapshot = found.snapshot.body.len();
+            let mut restored = Self { conversation, created_at, since_snapshot: 0, snapshot };
+            events.into_iter().for_each(|recorded| restored.apply(recorded));
+            return Some((restored, inbox));
+        }
         let known = known.filter(|known| {
             known.created_at == created_at
                 && known.conversation.seq() == after
                 && known.conversation.messages_max() == messages_max
         });
-        let mut conversation =
-            known.map_or_else(|| Box::new(Conversation::new(messages_max)), |known| known.conversation);
-        conversation.extend(events);
-        (Self { conversation, created_at }, inbox)
+        let mut remembered = known.unwrap_or_else(|| Self {
+            conversation: Box::new(Conversation::new(messages_max)),
+            created_at,
+            since_snapshot: 0,
+            snapshot: 0,
+        });
+        events.into_iter().for_each(|recorded| remembered.apply(recorded));
+        Some((remembered, inbox))
+    }
+
+    pub(crate) fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    pub(crate) fn apply(&mut self, recorded: Recorded) {
+        self.since_snapshot += stored_weight(&recorded.event);
+        self.conversation.apply(recorded);
+    }
+
+    /// Returns what is to be stored of the state with the end of a turn. `None`: the events since the last snapshot do not outweigh
+    /// another one, so that what snapshots take stays within what was said.
+    pub(crate) fn due_snapshot(&mut self) -> Option<Snapshot> {
+        if self.since_snapshot < self.snapshot {
+            return None;
+        }
+        // Without one nothing is lost.
+        let snapshot = self.conversation.snapshot().ok().flatten()?;
+        self.snapshot = snapshot.body.len();
+        if self.since_snapshot < self.snapshot {
+            return None;
+        }
+        self.since_snapshot = 0;
+        Some(snapshot)
     }
 
     /// Returns what [`Journal::begin`](adjutant_core::port::Journal::begin) needs to know of it.
@@ -183,6 +224,7 @@ mod tests {
         let messages = vec![Message::user("x".repeat(1000)).unwrap()];
         Newer {
             created_at: Timestamp::from_second(created).unwrap(),
+            restorable: None,
             after,
             events: vec![Recorded {
                 seq: after + 1,
@@ -195,13 +237,13 @@ mod tests {
 
     #[test]
     fn what_is_newer_is_added_only_to_the_same_conversation() {
-        let (first, _) = Remembered::with(None, newer(0, 1), Some(20));
+        let (first, _) = Remembered::with(None, newer(0, 1), Some(20)).unwrap();
         assert_eq!(first.known().seq, 1);
-        let (more, _) = Remembered::with(Some(first), newer(1, 1), Some(20));
+        let (more, _) = Remembered::with(Some(first), newer(1, 1), Some(20)).unwrap();
         assert_eq!(more.known().seq, 2);
-        let (another, _) = Remembered::with(Some(more), newer(0, 2), Some(20));
+        let (another, _) = Remembered::with(Some(more), newer(0, 2), Some(20)).unwrap();
         assert_eq!(another.known().seq, 1, "it was deleted and begun again");
-        let (wider, _) = Remembered::with(Some(another), newer(0, 2), None);
+        let (wider, _) = Remembered::with(Some(another), newer(0, 2), None).unwrap();
         assert_eq!(wider.conversation.messages_max(), None);
     }
 
@@ -209,7 +251,7 @@ mod tests {
     fn a_place_that_was_used_since_a_mark_is_told() {
         let recent = Recent::new(10_000);
         let put = |guard, known: bool| {
-            let remembered = known.then(|| Remembered::with(None, newer(0, 1), None).0);
+            let remembered = known.then(|| Remembered::with(None, newer(0, 1), None).unwrap().0);
             recent.put_back(&key(1), guard, remembered);
         };
         put(recent.slot(&key(1)).try_lock_owned().unwrap(), true);
@@ -231,7 +273,7 @@ mod tests {
         let recent = Recent::new(10_000);
         let put = |number| {
             let guard = recent.slot(&key(number)).try_lock_owned().unwrap();
-            recent.put_back(&key(number), guard, Some(Remembered::with(None, newer(0, 1), None).0));
+            recent.put_back(&key(number), guard, Some(Remembered::with(None, newer(0, 1), None).unwrap().0));
         };
         let is_known = |number| recent.slot(&key(number)).try_lock().unwrap().is_some();
         // One that somebody works on stays, however old it is.

@@ -12,11 +12,11 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::User;
 use crate::chat::conversation_of;
 use crate::object::Object;
 use crate::problem::Problem;
-use crate::serve::Shared;
+use crate::state::Shared;
+use crate::user::User;
 
 /// Where a branch is to begin.
 #[derive(Debug, Deserialize, ToSchema)]

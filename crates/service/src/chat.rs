@@ -16,13 +16,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use crate::auth::User;
 use crate::idempotency::request_name;
 use crate::length::at_most;
 use crate::object::Object;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
-use crate::serve::Shared;
+use crate::state::Shared;
+use crate::user::User;
 use crate::wire::{Cause, Pending, Timing, ToolUsed, Usage};
 
 /// A client's own name for a conversation may be this long, in characters.

@@ -20,12 +20,12 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::User;
 use crate::chat::conversation_of;
 use crate::length::at_most;
 use crate::paging::{Limit, cursor, split};
 use crate::problem::Problem;
-use crate::serve::Shared;
+use crate::state::Shared;
+use crate::user::User;
 use crate::wire::{Timing, Usage};
 
 /// How many decisions an export reads at once.

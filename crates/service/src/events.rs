@@ -1,14 +1,90 @@
-//! The queue of what whoever runs the service is told. It is bounded: a reader that stands still costs events, not memory.
+//! What whoever runs the service is told, and the queue of it. The queue is bounded: a reader that stands still costs events, not memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use adjutant_core::{ConversationId, TurnId, UserId};
+use adjutant_runtime::{RunError, Warning};
 use tokio::sync::mpsc;
-
-use crate::serve::ServiceEvent;
 
 /// Events that wait to be read, at most. More are counted and dropped.
 const UNREAD_MAX: usize = 4_096;
+
+/// What happens while it serves.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum ServiceEvent {
+    /// Something is wrong that is ours to mend: with the store, or with a conversation that cannot go on.
+    Failed(RunError),
+    /// A request was refused for a reason that is to be mended in front of the service. Told now and then, however many there
+    /// are.
+    Refused(&'static str),
+    /// A request was answered. Nothing of what was said is in it.
+    Answered {
+        /// `GET`, `POST` and so on.
+        method: String,
+        /// The address as the description has it, with `{…}` for what varies; `-` for one that there is not.
+        route: String,
+        /// The status.
+        status: u16,
+        /// Milliseconds until the answer began.
+        ms: u64,
+        /// Who asked, if that was found out.
+        user: Option<UserId>,
+        /// `x-request-id`.
+        request_id: String,
+    },
+    /// A turn was ended because the processes that ran it were lost, one after the other.
+    GaveUp {
+        /// Whose turn it was.
+        user: UserId,
+        /// Where.
+        conversation: ConversationId,
+        /// Which.
+        turn: TurnId,
+    },
+    /// A model called a tool that there is not. The turn went on.
+    Warned(Warning),
+    /// The service ended, as it was told to, before all that ran had ended: what was begun is in the journal, and goes on
+    /// with the next start or on another replica.
+    Unfinished {
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// Events were dropped, because thousands waited to be read.
+    Missed {
+        /// Their number.
+        count: u64,
+    },
+}
+
+impl std::fmt::Display for ServiceEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Failed(error) => write!(f, "{error}"),
+            Self::Refused(reason) => f.write_str(reason),
+            Self::Answered { method, route, status, ms, user, request_id } => {
+                let user = user.as_ref().map_or("-", UserId::as_str);
+                write!(f, "{method} {route} {status} {ms} ms user={user} request={request_id}")
+            }
+            Self::GaveUp { user, conversation, turn } => write!(
+                f,
+                "turn {turn} of {user} was given up (ERROR:POISONED): each process that ran it was lost; conversation \
+                 {conversation}"
+            ),
+            Self::Warned(warning) => write!(f, "warning: {warning}"),
+            Self::Unfinished { after } => write!(
+                f,
+                "not all that ran had ended {} s after the stop; it goes on with the next start, or on another replica",
+                after.as_secs()
+            ),
+            Self::Missed { count } => {
+                write!(f, "{count} further events were not told: they were not read fast enough")
+            }
+        }
+    }
+}
 
 /// Makes a queue.
 pub(crate) fn queue() -> (Events, Unread) {

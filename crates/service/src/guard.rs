@@ -9,7 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use crate::problem::Problem;
-use crate::serve::Shared;
+use crate::state::Shared;
 
 /// Refuses what does not come from a host we are, or from a page that is not ours.
 pub(crate) async fn check(State(app): State<Shared>, request: Request, next: Next) -> Response {

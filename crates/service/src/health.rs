@@ -11,7 +11,7 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::auth::Auth;
-use crate::serve::Shared;
+use crate::state::Shared;
 
 /// That it lives.
 #[derive(Serialize, ToSchema)]

@@ -5,22 +5,26 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod agui; // AG-UI: what a turn is on its wire
-mod auth; // who asks
+mod auth; // who can say who asks
 mod branches; // other ways to go on in a conversation
 mod chat; // a message in, a turn's response out
 mod decisions; // what was decided, and why
 mod door; // who is let in, and for how long
 mod events; // what whoever runs it is told
+mod figures; // the figures, for whoever asks for them
 mod guard; // which hosts and pages may ask
 mod health; // whether it lives, and whether it can work
 mod idempotency; // what a client calls its request
 mod length; // of texts that clients send
 mod limits; // what one user may ask for
+mod live; // the runs of this process
 mod mcp; // the tools for MCP clients
+mod mcp_sessions; // which of them have a session
 mod me; // who asks, and whom
 #[cfg(feature = "memory")]
 mod memory; // what is remembered of the vault's owner
 mod metrics; // figures for whoever runs it
+mod named; // errors that say which request they are of
 mod object; // bodies that are objects
 mod observe; // what is told of every request
 mod openai; // the agent for clients of OpenAI's API
@@ -33,16 +37,22 @@ mod request_id; // what a request is called by
 mod router; // every address
 mod runs; // runs that go on whether anybody listens or not
 mod serve; // from a socket to an orderly end
+mod session; // the browser's cookie
+mod slow_body; // what comes slowly
+mod state; // what every handler sees
 mod tasks; // the tasks beside a conversation
 mod threads; // conversations, and what was said in them
 mod token; // secrets that stand for a user
 mod tools; // a tool in a person's own hand
+mod user; // for whom a request runs
 mod wire; // what a turn came to, in the words of the wire
 
 pub use auth::{Auth, InvalidJwt, InvalidProxy, Jwt, KeysError, TrustedProxy, networks};
 pub use door::ConnectionLimits;
+pub use events::ServiceEvent;
 pub use ipnet::IpNet;
 pub use limits::UserLimits;
 pub use metrics::MetricsAccess;
-pub use serve::{Readiness, ServeError, Service, ServiceConfig, ServiceEvent};
+pub use serve::{ServeError, Service, ServiceConfig};
+pub use state::Readiness;
 pub use token::{NewToken, NoRandomness, new_token};

@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::User;
-use crate::serve::Shared;
+use crate::state::Shared;
+use crate::user::User;
 
 /// What a page needs to know first.
 #[derive(Serialize, ToSchema)]

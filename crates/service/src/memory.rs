@@ -15,11 +15,11 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::User;
 use crate::length::{at_most, search_words};
 use crate::object::Object;
 use crate::problem::Problem;
-use crate::serve::{App, Shared};
+use crate::state::{App, Shared};
+use crate::user::User;
 
 /// Which facts to list.
 #[derive(Debug, Deserialize, IntoParams)]

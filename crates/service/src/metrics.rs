@@ -2,18 +2,11 @@
 
 use std::time::Duration;
 
-use adjutant_core::{AgentResponse, ToolResult, UserId};
-use axum::extract::State;
+use adjutant_core::{AgentResponse, ToolResult};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
-
-use crate::auth::User;
-use crate::problem::Problem;
-use crate::serve::Shared;
 
 const REQUESTS: &str = "adjutant_http_requests_total";
 const REQUEST_TIME: &str = "adjutant_http_request_duration_seconds";
@@ -28,7 +21,7 @@ const TOOL_CALLS: &str = "adjutant_tool_calls_total";
 /// Who reads the figures where they are beside the rest. They say how much everybody does together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricsAccess {
-    /// The user of the machine, [`UserId::local`].
+    /// The user of the machine, [`UserId::local`](adjutant_core::UserId::local).
     Operator,
     /// Whoever may ask anything.
     Users,
@@ -147,23 +140,4 @@ fn describe() {
     );
     gauge!(TURNS_RUNNING).set(0);
     gauge!(CONNECTIONS).set(0);
-}
-
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(metrics_))
-}
-
-/// Figures about everybody's requests together, as Prometheus reads them: for the user of the machine, unless
-/// `serve.metrics` says otherwise. Not here if they have an address of their own (`serve.metrics_bind`).
-#[utoipa::path(get, path = "/metrics", tag = "operations", operation_id = "metrics", responses(
-    (status = 200, description = "The figures.", body = String, content_type = "text/plain"),
-))]
-async fn metrics_(State(app): State<Shared>, User(user): User) -> Result<Response, Problem> {
-    if app.metrics_access == MetricsAccess::Users || user == UserId::local() {
-        return Ok(app.metrics.render());
-    }
-    Err(Problem::forbidden(
-        "the figures are for the user of the machine; whoever runs the service can open them to all users (serve.metrics), or \
-         give them an address of their own (serve.metrics_bind)",
-    ))
 }

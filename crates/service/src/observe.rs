@@ -7,8 +7,9 @@ use axum::middleware::Next;
 use axum::response::Response;
 use tokio::time::Instant;
 
-use crate::auth::Asker;
-use crate::serve::{ServiceEvent, Shared};
+use crate::events::ServiceEvent;
+use crate::state::Shared;
+use crate::user::Asker;
 
 /// The longest name of a request that is told, in bytes; clients may choose it.
 const REQUEST_ID_MAX: usize = 128;

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rust_embed::Embed;
 
 use crate::problem::Problem;
-use crate::serve::Shared;
+use crate::state::Shared;
 
 #[derive(Embed)]
 #[folder = "web/"]

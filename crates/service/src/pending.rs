@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::User;
 use crate::problem::Problem;
-use crate::serve::Shared;
+use crate::state::Shared;
+use crate::user::User;
 use crate::wire::Pending;
 
 /// A call that waits, and where.

@@ -8,10 +8,8 @@ use adjutant_core::{AgentResponse, ModelError, OutcomeCategory, TurnError, TurnI
 use adjutant_runtime::RunError;
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{Request, State};
-use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -19,12 +17,14 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::openai;
-use crate::router::BODY_MAX;
-use crate::serve::{FULL_FOR, Shared};
-
 /// What every problem is sent as.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
+
+/// A request's body, in bytes. Source: `DESIGN.md` 4.
+pub(crate) const BODY_MAX: usize = 1024 * 1024;
+/// How long the service is not ready after a write failed for want of space. Then it is tried again by whoever asks next: it
+/// cannot be known otherwise whether there is some.
+pub(crate) const FULL_FOR: Duration = Duration::from_secs(30);
 
 /// What did not work. Holds no internals: it is shown to whoever asked.
 #[derive(Debug, Clone)]
@@ -177,6 +177,19 @@ impl Problem {
     /// What is for whoever runs the service, once.
     pub(crate) fn take_cause(&mut self) -> Option<RunError> {
         self.rest.cause.take()
+    }
+
+    /// Takes the words for whoever runs the service, once.
+    pub(crate) fn take_note(&mut self) -> Option<&'static str> {
+        self.rest.note.take()
+    }
+
+    /// With the path that was asked for and the id of the request.
+    #[must_use]
+    pub(crate) fn of_request(mut self, path: String, id: Option<String>) -> Self {
+        self.rest.instance = Some(path);
+        self.rest.request_id = id;
+        self
     }
 
     /// Whether whoever runs the service has something to mend.
@@ -446,58 +459,6 @@ impl IntoResponse for Problem {
         response.extensions_mut().insert(self);
         response
     }
-}
-
-/// Puts address and id of the request into the problem, so that whoever shows it can be helped; what is ours to mend is
-/// passed on to whoever runs the service. An error that a library of ours answered in words of its own becomes a problem.
-pub(crate) async fn name_request(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    let id = request.headers().get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
-    let path = request.uri().path().to_owned();
-    let mut response = next.run(request).await;
-    let problem = response.extensions_mut().remove::<Problem>().or_else(|| unnamed(&response));
-    let Some(mut problem) = problem else { return response };
-    if let Some(cause) = problem.take_cause() {
-        app.tell(cause);
-    }
-    if let Some(note) = problem.rest.note.take() {
-        app.tell_refused(note);
-    }
-    let mut named = if openai::speaks_at(&path) {
-        openai::error_response(&problem)
-    } else {
-        problem.rest.instance = Some(path);
-        problem.rest.request_id = id;
-        problem.into_response()
-    };
-    if matches!(named.status(), StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
-        // What was not read would stand in front of the next request on this connection.
-        named.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    // Such as what may be asked instead.
-    for (name, value) in response.headers() {
-        if name != CONTENT_LENGTH && !named.headers().contains_key(name) {
-            named.headers_mut().append(name, value.clone());
-        }
-    }
-    named
-}
-
-/// The problem of an error in plain text, or in no words at all.
-fn unnamed(response: &Response) -> Option<Problem> {
-    let status = response.status();
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if !(status.is_client_error() || status.is_server_error())
-        || !(kind.is_empty() || kind.starts_with("text/plain"))
-    {
-        return None;
-    }
-    let said = |code, title| Problem::new(status, code, title, status.canonical_reason().unwrap_or(title));
-    Some(match status {
-        StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(),
-        StatusCode::NOT_FOUND => Problem::unknown("address"),
-        status if status.is_client_error() => said("invalid_request", "The request cannot be understood"),
-        _ => said("internal", "Internal error"),
-    })
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use axum::http::header::{
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
 use futures::StreamExt as _;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
@@ -19,16 +18,13 @@ use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetReques
 use tower_http::set_header::SetResponseHeaderLayer;
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::auth::session;
-use crate::problem::Problem;
-use crate::serve::Shared;
+use crate::problem::{BODY_MAX, Problem};
+use crate::state::Shared;
 use crate::{
-    branches, chat, decisions, door, guard, health, mcp, me, metrics, observe, openai, openapi, page,
-    pending, problem, runs, tasks, threads, tools,
+    branches, chat, decisions, figures, guard, health, mcp, me, named, observe, openai, openapi, page,
+    pending, runs, session, slow_body, tasks, threads, tools,
 };
 
-/// A request's body, in bytes. Source: `DESIGN.md` 4.
-pub(crate) const BODY_MAX: usize = 1024 * 1024;
 /// So much of one that is too large is read before the answer, and for so long.
 const DROPPED_MAX: usize = 16 * BODY_MAX;
 const DROPPED_FOR: Duration = Duration::from_secs(5);
@@ -67,7 +63,7 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(memory())
         .merge(session::routes())
         .merge(health::routes())
-        .merge(if state.has_metrics() { metrics::routes() } else { OpenApiRouter::new() })
+        .merge(if state.has_metrics() { figures::routes() } else { OpenApiRouter::new() })
         .split_for_parts();
     let router = router.merge(openapi::routes(&description));
     let router = if state.page { router.merge(page::routes()) } else { router };
@@ -82,11 +78,6 @@ fn memory() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
 }
 
-/// The figures alone, at an address of their own.
-pub(crate) fn figures(state: Shared) -> Router {
-    Router::new().route("/metrics", get(async move || state.metrics.render()))
-}
-
 /// What stands in front of every address, the innermost first.
 fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
     let id = HeaderName::from_static("x-request-id");
@@ -97,10 +88,10 @@ fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
         .layer(from_fn_with_state(state.clone(), session::by_link))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(not_too_large))
-        .layer(from_fn_with_state(state.clone(), door::in_time))
+        .layer(from_fn_with_state(state.clone(), slow_body::in_time))
         .layer(from_fn_with_state(state.clone(), guard::check))
         .layer(CatchPanicLayer::custom(|_: Box<dyn Any + Send>| Problem::internal().into_response()))
-        .layer(from_fn_with_state(state.clone(), problem::name_request))
+        .layer(from_fn_with_state(state.clone(), named::name_request))
         // Leaves alone what is small, and streams of events, which would wait in its buffer.
         .layer(CompressionLayer::new())
         .layer(header(CONTENT_SECURITY_POLICY, PAGES))

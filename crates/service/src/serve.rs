@@ -2,35 +2,31 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use adjutant_core::port::{StoreError, TaskStore};
-use adjutant_core::{CancellationToken, ConversationId, TurnId, UserId};
-use adjutant_runtime::{Agent, RunError, Warning};
+use adjutant_core::CancellationToken;
+use adjutant_core::port::TaskStore;
+use adjutant_runtime::{Agent, RunError};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
-use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::Auth;
 use crate::door::{self, ConnectionLimits, Ending, Guests};
-use crate::events::{self, Events, Unread};
-use crate::limits::{Limits, RunningTurn, UserLimits};
-use crate::mcp::Mcp;
+use crate::events::{self, ServiceEvent, Unread};
+use crate::figures;
+use crate::limits::{Limits, UserLimits};
+use crate::live::Runs;
+use crate::mcp_sessions::Mcp;
 use crate::metrics::{Metrics, MetricsAccess};
-use crate::problem::Problem;
-use crate::router::{self, router};
-use crate::runs::Runs;
+use crate::router::router;
+use crate::state::{App, Readiness, Shared};
 
 /// How often the service looks for work that a replica which is gone left behind.
 const SWEEP: Duration = Duration::from_secs(5);
 /// How long what runs may take to end when the service takes nothing new any more.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// How long the service is not ready after a write failed for want of space. Then it is tried again by whoever asks next: it
-/// cannot be known otherwise whether there is some.
-pub(crate) const FULL_FOR: Duration = Duration::from_secs(30);
 
 /// How the service is reached, and by whom.
 #[derive(Debug, Clone)]
@@ -83,81 +79,6 @@ impl ServiceConfig {
     }
 }
 
-/// What happens while it serves.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum ServiceEvent {
-    /// Something is wrong that is ours to mend: with the store, or with a conversation that cannot go on.
-    Failed(RunError),
-    /// A request was refused for a reason that is to be mended in front of the service. Told now and then, however many there
-    /// are.
-    Refused(&'static str),
-    /// A request was answered. Nothing of what was said is in it.
-    Answered {
-        /// `GET`, `POST` and so on.
-        method: String,
-        /// The address as the description has it, with `{…}` for what varies; `-` for one that there is not.
-        route: String,
-        /// The status.
-        status: u16,
-        /// Milliseconds until the answer began.
-        ms: u64,
-        /// Who asked, if that was found out.
-        user: Option<UserId>,
-        /// `x-request-id`.
-        request_id: String,
-    },
-    /// A turn was ended because the processes that ran it were lost, one after the other.
-    GaveUp {
-        /// Whose turn it was.
-        user: UserId,
-        /// Where.
-        conversation: ConversationId,
-        /// Which.
-        turn: TurnId,
-    },
-    /// A model called a tool that there is not. The turn went on.
-    Warned(Warning),
-    /// The service ended, as it was told to, before all that ran had ended: what was begun is in the journal, and goes on
-    /// with the next start or on another replica.
-    Unfinished {
-        /// How long it was waited for.
-        after: Duration,
-    },
-    /// Events were dropped, because thousands waited to be read.
-    Missed {
-        /// Their number.
-        count: u64,
-    },
-}
-
-impl std::fmt::Display for ServiceEvent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Failed(error) => write!(f, "{error}"),
-            Self::Refused(reason) => f.write_str(reason),
-            Self::Answered { method, route, status, ms, user, request_id } => {
-                let user = user.as_ref().map_or("-", UserId::as_str);
-                write!(f, "{method} {route} {status} {ms} ms user={user} request={request_id}")
-            }
-            Self::GaveUp { user, conversation, turn } => write!(
-                f,
-                "turn {turn} of {user} was given up (ERROR:POISONED): each process that ran it was lost; conversation \
-                 {conversation}"
-            ),
-            Self::Warned(warning) => write!(f, "warning: {warning}"),
-            Self::Unfinished { after } => write!(
-                f,
-                "not all that ran had ended {} s after the stop; it goes on with the next start, or on another replica",
-                after.as_secs()
-            ),
-            Self::Missed { count } => {
-                write!(f, "{count} further events were not told: they were not read fast enough")
-            }
-        }
-    }
-}
-
 /// Why the service does not start or go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -195,103 +116,6 @@ pub struct Service {
     unread: Unread,
 }
 
-/// Why a service cannot take a request at this moment, in words for everybody; `None`: it can. Asked at every `/readyz`.
-pub type Readiness = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
-
-/// What every handler sees.
-#[derive(Clone)]
-pub(crate) struct Shared(Arc<App>);
-
-pub(crate) struct App {
-    pub(crate) agent: Agent,
-    pub(crate) auth: Auth,
-    pub(crate) hosts: Vec<String>,
-    /// Fires when the service is about to stop: it is not ready any more, and still answers.
-    pub(crate) draining: CancellationToken,
-    /// Fires when the service takes nothing new any more.
-    pub(crate) stopping: CancellationToken,
-    /// The turns that run, whether anybody waits for them or not.
-    pub(crate) turns: TaskTracker,
-    /// The runs that go on here, and what can be told again of those that ended a moment ago.
-    pub(crate) runs: Runs,
-    /// The sessions of MCP clients.
-    pub(crate) mcp: Mcp,
-    /// Where the tasks are that are shown beside a conversation, if there are any.
-    pub(crate) tasks: OnceLock<Arc<dyn TaskStore>>,
-    /// What else has to be there, for `/readyz`.
-    pub(crate) readiness: OnceLock<Readiness>,
-    /// What one user may ask for.
-    pub(crate) limits: Limits,
-    /// When a write failed for want of space.
-    pub(crate) full: Mutex<Option<Instant>>,
-    pub(crate) connections: ConnectionLimits,
-    /// Who is connected.
-    pub(crate) guests: Arc<Guests>,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) metrics_access: MetricsAccess,
-    /// Whether they are at an address of their own.
-    pub(crate) metrics_elsewhere: bool,
-    pub(crate) page: bool,
-    /// What is remembered of one user, if anything is.
-    #[cfg(feature = "memory")]
-    pub(crate) memory: OnceLock<adjutant_memory::Memory>,
-    pub(crate) tell_requests: bool,
-    /// What happens, for whoever runs the service.
-    pub(crate) events: Events,
-}
-
-impl App {
-    /// Lets a user have one more turn, until what it gives is dropped. Every route that starts a turn asks this first.
-    ///
-    /// # Errors
-    /// [`Problem`] 429 `limit_reached`: as many as are allowed run already; 503 `unavailable`: the service stops.
-    pub(crate) fn begin_turn(&self, user: &UserId) -> Result<RunningTurn, Problem> {
-        if self.stopping.is_cancelled() {
-            return Err(Problem::stopping());
-        }
-        self.limits.turn(user, &self.metrics)
-    }
-
-    /// Returns whether the figures are beside the rest.
-    pub(crate) fn has_metrics(&self) -> bool {
-        !self.metrics_elsewhere && self.metrics_access != MetricsAccess::Off
-    }
-
-    /// Returns whether a write failed for want of space, a moment ago.
-    pub(crate) fn is_full(&self) -> bool {
-        let full = self.full.lock().unwrap_or_else(PoisonError::into_inner);
-        full.is_some_and(|since| since.elapsed() < FULL_FOR)
-    }
-
-    /// Tells whoever runs the service what is wrong.
-    pub(crate) fn tell(&self, error: RunError) {
-        if matches!(error, RunError::Store(StoreError::Full { .. })) {
-            *self.full.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        }
-        self.events.tell(ServiceEvent::Failed(error));
-    }
-
-    /// Tells why requests are refused, unless that was told a moment ago.
-    pub(crate) fn tell_refused(&self, reason: &'static str) {
-        if self.limits.may_tell(reason) {
-            self.events.tell(ServiceEvent::Refused(reason));
-        }
-    }
-}
-
-impl std::ops::Deref for Shared {
-    type Target = App;
-    fn deref(&self) -> &App {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("App").field("agent", &self.agent).field("auth", &self.auth).finish_non_exhaustive()
-    }
-}
-
 impl Service {
     /// Listens.
     ///
@@ -320,7 +144,7 @@ impl Service {
         let (figures, connections) = (Arc::new(Metrics::new()), config.connections.fitting());
         let mcp =
             Mcp::new(agent.clone(), config.mcp_sessions, (stopping.clone(), turns.clone()), events.clone());
-        let state = Shared(Arc::new(App {
+        let state = Shared::new(App {
             agent,
             auth: config.auth,
             hosts: config.hosts,
@@ -343,7 +167,7 @@ impl Service {
             memory: OnceLock::new(),
             tell_requests: config.tell_requests,
             events,
-        }));
+        });
         Ok(Self { listener, address, metrics, state, unread })
     }
 
@@ -411,7 +235,7 @@ impl Service {
         );
         let sweeping = state.turns.spawn(sweep(state.clone()));
         let figures = self.metrics.map(|listener| {
-            let router = router::figures(state.clone());
+            let router = figures::router(state.clone());
             // Bounded by themselves: whoever fills the one door finds the other open.
             let guests = Guests::new(state.connections.of_figures(), Vec::new(), state.metrics.clone());
             let ending = Ending { draining: state.draining.clone(), stopping: stop.clone() };
@@ -484,6 +308,7 @@ async fn sweep(state: Shared) {
 
 #[cfg(test)]
 mod tests {
+    use adjutant_core::port::StoreError;
     use adjutant_providers::scripted::ScriptedModel;
     use axum::body::Body;
     use axum::http::{Request, StatusCode};
@@ -491,6 +316,7 @@ mod tests {
     use hyper_util::service::TowerToHyperService;
 
     use super::*;
+    use crate::problem::FULL_FOR;
 
     #[tokio::test]
     async fn it_is_not_ready_while_nothing_can_be_stored() {

@@ -1,19 +1,19 @@
 //! `/v1/tasks`: the tasks of whoever asks, for the panel beside a conversation.
 
 use adjutant_core::port::StoreError;
-use adjutant_core::{Task, TaskFilter, UserId};
+use adjutant_core::{TaskFilter, UserId};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::User;
 use crate::problem::Problem;
-use crate::serve::{App, Shared};
+use crate::state::{App, Shared};
+use crate::user::User;
+use crate::wire::TaskView;
 
 /// Which tasks to list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -36,18 +36,6 @@ enum Status {
     Completed,
 }
 
-/// A task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub(crate) struct TaskView {
-    /// Its number, as text. Per user from 1, never given twice.
-    pub(crate) id: String,
-    pub(crate) description: String,
-    pub(crate) completed: bool,
-    pub(crate) created_at: Timestamp,
-    pub(crate) updated_at: Timestamp,
-    pub(crate) completed_at: Option<Timestamp>,
-}
-
 /// A user's tasks.
 #[derive(Debug, Serialize, ToSchema)]
 struct TaskList {
@@ -57,19 +45,6 @@ struct TaskList {
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(list))
-}
-
-impl From<Task> for TaskView {
-    fn from(task: Task) -> Self {
-        Self {
-            id: task.id.to_string(),
-            description: task.description.into(),
-            completed: task.completed,
-            created_at: task.created_at,
-            updated_at: task.updated_at,
-            completed_at: task.completed_at,
-        }
-    }
 }
 
 /// The tasks of a user. `None`: this service keeps none.

@@ -16,13 +16,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::agui::Transcript;
-use crate::auth::User;
 use crate::chat::conversation_of;
 use crate::length::search_words;
 use crate::object::Object;
 use crate::paging::{Before, Limit, cursor, split};
 use crate::problem::Problem;
-use crate::serve::Shared;
+use crate::state::Shared;
+use crate::user::User;
 use crate::wire::Pending;
 
 /// What is searched may be this long, in Unicode characters.

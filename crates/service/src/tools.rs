@@ -15,12 +15,12 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::auth::User;
 use crate::idempotency::request_name;
 use crate::object::Object;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
-use crate::serve::Shared;
+use crate::state::Shared;
+use crate::user::User;
 use crate::wire::Pending;
 
 /// What a tool is called with.

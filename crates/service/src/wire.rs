@@ -1,6 +1,8 @@
-//! What a turn came to, in the words of the wire: the same in every route that tells it.
+//! What a turn came to, and tasks, in the words of the wire: the same in every route that tells them.
 
-use adjutant_core::{AgentResponse, Arguments, Cost, PendingCall, ToolInvocation, ToolResult, TurnError};
+use adjutant_core::{
+    AgentResponse, Arguments, Cost, PendingCall, Task, ToolInvocation, ToolResult, TurnError,
+};
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -114,5 +116,30 @@ pub(crate) struct Cause {
 impl Cause {
     pub(crate) fn of(error: &TurnError) -> Self {
         Self { code: error.code(), message: error.to_string() }
+    }
+}
+
+/// A task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct TaskView {
+    /// Its number, as text. Per user from 1, never given twice.
+    pub(crate) id: String,
+    pub(crate) description: String,
+    pub(crate) completed: bool,
+    pub(crate) created_at: Timestamp,
+    pub(crate) updated_at: Timestamp,
+    pub(crate) completed_at: Option<Timestamp>,
+}
+
+impl From<Task> for TaskView {
+    fn from(task: Task) -> Self {
+        Self {
+            id: task.id.to_string(),
+            description: task.description.into(),
+            completed: task.completed,
+            created_at: task.created_at,
+            updated_at: task.updated_at,
+            completed_at: task.completed_at,
+        }
     }
 }

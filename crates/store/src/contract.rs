@@ -20,6 +20,7 @@ mod maintenance;
 mod memory_ledger;
 mod past;
 mod sample;
+mod snapshot;
 mod task;
 mod token;
 mod work;
@@ -33,6 +34,7 @@ pub use log::*;
 pub use maintenance::*;
 pub use memory_ledger::*;
 pub use past::*;
+pub use snapshot::*;
 pub use task::*;
 pub use token::*;
 pub use work::*;
@@ -99,6 +101,12 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     for seed in 1..=2 {
         every_conversation_of_a_tree_reads_as_it_was_said(&make().await, seed).await;
     }
+}
+
+/// Everything a journal must do that keeps snapshots.
+pub async fn snapshots<J: Journal + ConversationStore>(make: impl AsyncFn() -> J) {
+    a_snapshot_stands_for_what_came_before(&make().await).await;
+    a_branch_goes_on_from_its_own_snapshot(&make().await).await;
 }
 
 /// Everything a [`TokenStore`] must do.

@@ -2,6 +2,7 @@
 
 mod arrows; // which crate may know which
 pub(crate) mod budget; // how many crates, how many bytes
+mod cycles; // which module may know which
 mod files; // what no file may say
 mod leak; // evaluation cases must not stand in prompts
 mod packages; // what every package states
@@ -29,6 +30,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         run_command(&mut cargo(["fmt", "--check", "--manifest-path", "benches/Cargo.toml"]))
     });
     steps.step("arrows between crates", || none(arrows::broken(&workspace)));
+    steps.step("circles between modules", || none(cycles::inside_crates(&files)));
     steps.step("packages", || none(packages::incomplete(&workspace)));
     steps.step("what no file may say", || none(files::forbidden(&files, &files::this_machine())));
     steps.step("evaluation cases not in prompts", || none(leak::leaks(&files)));

@@ -1,5 +1,10 @@
 //! The messages that the next request begins with.
 
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Event, Recorded};
 use crate::message::Message;
 use crate::summary::{Recalled, Summary};
 use crate::trim::{is_spoken, trimmed_at};
@@ -14,6 +19,8 @@ pub(super) struct History {
     total: usize,
     /// The last of them.
     kept: Vec<Message>,
+    /// The events that they are of: the place of each, and how many messages of it are kept.
+    sources: VecDeque<(u64, usize)>,
     /// Number of those that are of a person or a model.
     spoken: usize,
     /// About how many bytes they take.
@@ -21,18 +28,45 @@ pub(super) struct History {
     summary: Option<Summary>,
 }
 
+/// The history without its messages.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Outline {
+    messages_max: Option<usize>,
+    total: usize,
+    kept: usize,
+    summary: Option<Summary>,
+}
+
+impl Outline {
+    pub(super) fn messages_max(&self) -> Option<usize> {
+        self.messages_max
+    }
+}
+
 impl History {
     pub(super) fn new(messages_max: Option<usize>) -> Self {
-        Self { messages_max, total: 0, kept: Vec::new(), spoken: 0, weight: 0, summary: None }
+        Self {
+            messages_max,
+            total: 0,
+            kept: Vec::new(),
+            sources: VecDeque::new(),
+            spoken: 0,
+            weight: 0,
+            summary: None,
+        }
     }
 
-    /// Adds a message; drops the oldest turns once there are too many.
-    pub(super) fn push(&mut self, message: Message) {
+    /// Adds a message of the event at a place; drops the oldest turns once there are too many.
+    pub(super) fn push(&mut self, seq: u64, message: Message) {
         self.total += 1;
-        self.keep(message);
+        self.keep(seq, message);
     }
 
-    fn keep(&mut self, message: Message) {
+    fn keep(&mut self, seq: u64, message: Message) {
+        match self.sources.back_mut().filter(|(last, _)| *last == seq) {
+            Some((_, messages)) => *messages += 1,
+            None => self.sources.push_back((seq, 1)),
+        }
         self.spoken += usize::from(is_spoken(&message));
         self.weight += message_weight(&message);
         self.kept.push(message);
@@ -43,14 +77,20 @@ impl History {
             for message in self.kept.drain(..dropped) {
                 self.spoken -= usize::from(is_spoken(&message));
                 self.weight -= message_weight(&message);
+                if let Some((_, messages)) = self.sources.front_mut() {
+                    *messages -= 1;
+                    if *messages == 0 {
+                        self.sources.pop_front();
+                    }
+                }
             }
         }
     }
 
     /// Replaces everything by a history from elsewhere.
-    pub(super) fn set(&mut self, messages: impl Iterator<Item = Message>) {
+    pub(super) fn set(&mut self, seq: u64, messages: impl Iterator<Item = Message>) {
         *self = Self::new(self.messages_max);
-        messages.for_each(|message| self.push(message));
+        messages.for_each(|message| self.push(seq, message));
     }
 
     /// Puts a summary in the place of the messages it stands for.
@@ -61,12 +101,63 @@ impl History {
             return;
         }
         let since = (self.total - summary.summarized_at).min(self.kept.len());
-        let rest = self.kept.split_off(self.kept.len() - since);
+        self.keep_last(since);
+        self.summary = Some(summary);
+    }
+
+    /// Forgets all messages but the last ones. The cut falls where it falls if only those are looked at.
+    fn keep_last(&mut self, messages: usize) {
+        let rest = self.kept.split_off(self.kept.len().saturating_sub(messages));
+        let mut places: Vec<u64> = Vec::with_capacity(rest.len());
+        for (seq, messages) in self.sources.drain(..).rev() {
+            places.extend(std::iter::repeat_n(seq, messages.min(rest.len() - places.len())));
+        }
         self.kept.clear();
         (self.spoken, self.weight) = (0, 0);
-        // The cut falls where it falls if only what was said since is looked at.
-        rest.into_iter().for_each(|message| self.keep(message));
-        self.summary = Some(summary);
+        for (seq, message) in places.into_iter().rev().zip(rest) {
+            self.keep(seq, message);
+        }
+    }
+
+    /// Returns the place of the first event that kept messages are of. `None`: none is kept.
+    pub(super) fn begins_at(&self) -> Option<u64> {
+        self.sources.front().map(|(seq, _)| *seq)
+    }
+
+    pub(super) fn outline(&self) -> Outline {
+        Outline {
+            messages_max: self.messages_max,
+            total: self.total,
+            kept: self.kept.len(),
+            summary: self.summary.clone(),
+        }
+    }
+
+    /// Returns the history that an outline was made of. `said`: the events from [`History::begins_at`] on that have messages.
+    /// `None`: they are not the ones, or another number of messages is to be kept.
+    pub(super) fn restore(
+        messages_max: Option<usize>,
+        outline: Outline,
+        said: impl IntoIterator<Item = Recorded>,
+    ) -> Option<Self> {
+        let Outline { messages_max: kept_max, total, kept, summary } = outline;
+        let mut all = Self::new(None);
+        for Recorded { seq, event, .. } in said {
+            match event {
+                Event::HistorySet { messages } => all.set(seq, messages.into_iter()),
+                Event::TurnFinished { end, .. } => {
+                    end.messages.into_iter().for_each(|message| all.push(seq, message));
+                }
+                _ => {}
+            }
+        }
+        if messages_max != kept_max || all.kept.len() < kept {
+            return None;
+        }
+        all.messages_max = messages_max;
+        all.keep_last(kept);
+        (all.total, all.summary) = (total, summary);
+        (all.kept.len() == kept).then_some(all)
     }
 
     pub(super) fn recalled(&self) -> Recalled {

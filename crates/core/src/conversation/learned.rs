@@ -1,5 +1,7 @@
 //! Learns from the events of a conversation about the models that were asked in it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::calibration::Calibration;
 use crate::event::Event;
 use crate::id::ModelId;
@@ -11,14 +13,14 @@ const MODELS_MAX: usize = 8;
 const TURNS_BETWEEN_MAX: usize = 8;
 
 /// The relation of our token counts to those of each model.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Learned {
     /// The model that the last turn was started with.
     asked: Option<ModelId>,
     models: Vec<OfModel>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct OfModel {
     model: ModelId,
     /// Counted with the model's own tokenizer.
@@ -82,7 +84,7 @@ impl Learned {
 }
 
 /// The attempts to summarize old turns since one last succeeded.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct SummaryTries {
     failed: u32,
     turns_since: usize,

@@ -6,6 +6,7 @@
 
 mod history;
 mod learned;
+mod snapshot;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -15,12 +16,14 @@ mod weight;
 
 use jiff::Timestamp;
 
+pub use self::snapshot::{SNAPSHOT_VERSION, Snapshot};
 pub use self::status::Status;
 pub use self::turn::CurrentTurn;
 pub use self::view::{
     history, is_queued, last_summary, notices_of, open_turn, pending, recalled, response, times_taken_up,
     turn_of_input,
 };
+pub use self::weight::stored_weight;
 use crate::calibration::Calibration;
 use crate::confirmation::PendingCall;
 use crate::cost::Cost;
@@ -101,7 +104,7 @@ impl Conversation {
         self.learned.follow(&recorded.event);
         self.summary_tries.follow(&recorded.event);
         match &recorded.event {
-            Event::HistorySet { messages } => self.history.set(messages.iter().cloned()),
+            Event::HistorySet { messages } => self.history.set(recorded.seq, messages.iter().cloned()),
             Event::ConversationSummarized { summary, .. } => match self.status.turn {
                 Some(_) => self.deferred = Some(summary.clone()),
                 None => self.history.summarise(summary.clone()),
@@ -112,7 +115,7 @@ impl Conversation {
                     self.history.summarise(summary);
                 }
                 for message in &end.messages {
-                    self.history.push(message.clone());
+                    self.history.push(recorded.seq, message.clone());
                 }
                 self.usage = self.usage.plus(end.usage);
                 self.cost = Cost::sum(self.cost, end.cost);

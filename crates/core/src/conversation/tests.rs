@@ -257,6 +257,45 @@ proptest! {
     }
 
     #[test]
+    fn folding_from_a_snapshot_is_folding_everything(
+        happenings in proptest::collection::vec(happens(), 0..30),
+        max in proptest::option::of(1..8_usize),
+    ) {
+        let events = journal(&happenings, max);
+        let at_once = Conversation::of(max, events.iter().cloned());
+        let mut before = Conversation::new(max);
+        for (at, recorded) in events.iter().enumerate() {
+            before.apply(recorded.clone());
+            let Some(snapshot) = before.snapshot().unwrap() else {
+                prop_assert!(before.open_turn().is_some());
+                continue;
+            };
+            prop_assert_eq!(snapshot.messages_max(), Some(max));
+            let said = |recorded: &&Recorded| {
+                (snapshot.messages_from..=snapshot.seq).contains(&recorded.seq) && recorded.event.has_messages()
+            };
+            let said: Vec<Recorded> = events.iter().filter(said).cloned().collect();
+            let mut restored = Conversation::restore(max, &snapshot, said.iter().cloned()).unwrap();
+            let mut folded = before.clone();
+            folded.forget_finished_turn();
+            prop_assert_eq!(&restored, &folded);
+            let again = restored.snapshot().unwrap();
+            prop_assert_eq!(again.as_ref(), Some(&snapshot));
+            restored.extend(events[at + 1..].iter().cloned());
+            let mut all = at_once.clone();
+            // What came behind the end of a turn is kept beside it by those that saw the turn.
+            if at_once.current().is_some_and(|turn| turn.events()[0].seq <= snapshot.seq) {
+                all.forget_finished_turn();
+            }
+            prop_assert_eq!(&restored, &all);
+            prop_assert!(Conversation::restore(Some(99), &snapshot, said.iter().cloned()).is_none());
+            if !before.kept_messages().is_empty() {
+                prop_assert!(Conversation::restore(max, &snapshot, said[1..].iter().cloned()).is_none());
+            }
+        }
+    }
+
+    #[test]
     fn what_a_turn_is_given_is_what_the_whole_past_says(
         happenings in proptest::collection::vec(happens(), 0..30),
         max in proptest::option::of(1..8_usize),

@@ -10,7 +10,7 @@ use crate::event::{EditedCall, Event, GateVerdict, Recorded, ResolvedBy};
 use crate::id::{CallId, TurnId};
 use crate::tool::{Arguments, Effect};
 
-use super::weight::{arguments_weight, message_weight, part_weight, result_weight};
+use super::weight::event_weight;
 
 /// The turn that started last in a conversation: its events, replies found by number, and calls by their id.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +55,7 @@ impl CurrentTurn {
         if recorded.event.turn() == Some(self.turn) {
             self.index(at, &recorded.event);
         }
-        self.weight += weight(&recorded.event);
+        self.weight += event_weight(&recorded.event);
         self.events.push(recorded);
     }
 
@@ -255,18 +255,4 @@ impl CurrentTurn {
             _ => None,
         }
     }
-}
-
-/// Returns about how many bytes an event takes in memory: what can be long is counted.
-fn weight(event: &Event) -> usize {
-    let long = match event {
-        Event::ModelReplied { reply: Ok(reply), .. } => reply.parts.iter().map(part_weight).sum(),
-        Event::CallChecked { verdict: GateVerdict::Run { arguments }, .. }
-        | Event::CallStarted { arguments, .. } => arguments_weight(arguments),
-        Event::CallFinished { arguments, result, .. } => arguments_weight(arguments) + result_weight(result),
-        Event::TurnStarted { message, .. } => message.len(),
-        Event::TurnFinished { end, .. } => end.messages.iter().map(message_weight).sum(),
-        _ => 0,
-    };
-    size_of::<Event>() + long
 }

@@ -3,9 +3,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::change::Changes;
+use super::claim::Claim;
 use super::work::{Take, Taken};
 use super::worker::{Beat, Running, Worker};
 use crate::BoxFuture;
+use crate::conversation::Snapshot;
 use crate::event::{Event, Input, Recorded};
 use crate::id::{AgentName, ConversationKey, InputId, TurnId, UserId};
 use crate::log::{DecisionFilter, DecisionRecord, ToolInvocationRecord};
@@ -53,25 +55,6 @@ pub enum StoreError {
     },
 }
 
-/// What came of claiming a conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
-    /// Somebody alive has it, or there is no such conversation.
-    Refused,
-    /// It was free, or this worker had it already.
-    Granted,
-    /// Another worker had it and did not give it back: it died, or stood still for longer than its claim.
-    TakenOver,
-}
-
-impl Claim {
-    /// Returns whether the worker has the conversation now.
-    #[must_use]
-    pub fn is_held(self) -> bool {
-        self != Self::Refused
-    }
-}
-
 /// What is known of a conversation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Loaded {
@@ -98,12 +81,27 @@ pub struct Known {
     pub created_at: Timestamp,
 }
 
+/// A state to go on from instead of folding what came before, for
+/// [`Conversation::restore`](crate::conversation::Conversation::restore).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Restorable {
+    /// The state, without messages.
+    pub snapshot: Snapshot,
+    /// The events up to it that its messages are of, in order.
+    pub said: Vec<Recorded>,
+}
+
 /// The part of a conversation that is new since it was last read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Newer {
     /// Time of creation of the conversation.
     pub created_at: Timestamp,
-    /// The place behind which [`Newer::events`] begin: [`Known::seq`], or 0 if what is known is of another conversation.
+    /// What the events before [`Newer::events`] come to. Only if what is known is nothing, or of another conversation, and the store
+    /// has a snapshot it can read; one that is not in the format of this version
+    /// ([`SNAPSHOT_VERSION`](crate::conversation::SNAPSHOT_VERSION)) or is damaged is left out.
+    pub restorable: Option<Restorable>,
+    /// The place behind which [`Newer::events`] begin: [`Known::seq`], or if what is known is nothing or of another
+    /// conversation, that of the snapshot, or else 0.
     pub after: u64,
     /// The events behind that place, in order.
     pub events: Vec<Recorded>,
@@ -207,8 +205,9 @@ pub trait Journal: Send + Sync + 'static {
     /// [`StoreError`].
     fn load<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Loaded, StoreError>>;
 
-    /// Reads what is newer than `known`, with all inputs not yet taken. `known` of `None`: everything. Returns `None` if the user
-    /// has no such conversation.
+    /// Reads what is newer than `known`, with all inputs not yet taken. `known` of `None`: what is needed to go on, so that what is
+    /// read does not grow with the conversation: the last snapshot ([`Newer::restorable`]) and what came behind it, or everything
+    /// if there is none. A place of 0 in `known`: everything. Returns `None` if the user has no such conversation.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -278,7 +277,9 @@ pub trait Journal: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Adds events as [`Journal::append_held`] does, none is allowed, and gives the claim back in the same commit, unless inputs
-    /// came that nobody has taken: no input is left behind between the end of a turn and the release.
+    /// came that nobody has taken: no input is left behind between the end of a turn and the release. `snapshot`: what the
+    /// conversation comes to with these events, which replaces an earlier snapshot in the same commit. A store that reads all events
+    /// as fast may leave it out, and so does every store where no events are added.
     ///
     /// # Errors
     /// As [`Journal::append_held`].
@@ -287,6 +288,7 @@ pub trait Journal: Send + Sync + 'static {
         key: &'a ConversationKey,
         worker: Worker<'a>,
         events: &'a [Recorded],
+        snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>>;
 
     /// Says that `worker` runs the conversation for the next `ttl`, unless somebody alive already does. Renews a

@@ -3,6 +3,7 @@
 mod branch;
 mod budget;
 mod change;
+mod claim;
 mod conversation;
 mod journal;
 mod language_model;
@@ -16,9 +17,11 @@ pub use crate::cursor::{Cursor, InvalidCursor};
 pub use branch::{Alternatives, BranchPoint, Branched, Branching};
 pub use budget::{BudgetStore, Reservation};
 pub use change::{Change, Changes};
+pub use claim::Claim;
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
 pub use journal::{
-    AcceptedInput, Begin, Begun, Claim, Finished, Journal, Known, Loaded, LogStore, Newer, StoreError, Turns,
+    AcceptedInput, Begin, Begun, Finished, Journal, Known, Loaded, LogStore, Newer, Restorable, StoreError,
+    Turns,
 };
 pub use language_model::{DeltaStream, LanguageModel};
 pub use memory_ledger::MemoryLedger;

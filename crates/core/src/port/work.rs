@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Claim, Worker};
+use super::claim::Claim;
+use super::worker::Worker;
 use crate::id::{AgentName, ConversationKey, UserId};
 
 /// A reason for which a conversation has something to do.

@@ -9,8 +9,10 @@ use jsonschema::{Draft, ReferencingError, Registry, RegistryBuilder, uri};
 use referencing::Resolver;
 use serde_json::{Map, Value};
 
+use super::error::UnusableSchema;
+use super::load::Load;
 use super::pattern::Pattern;
-use super::{NoRemote, UnusableSchema};
+use super::remote::NoRemote;
 
 /// Subschemas in all, those of other documents that come with the validator with them.
 const SUBSCHEMAS_MAX: usize = 20_000;
@@ -39,17 +41,6 @@ pub(super) struct Subschema {
     pub(super) parts: Vec<(To, usize)>,
 }
 
-/// What a check costs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Load {
-    /// Keywords looked at: each subschema, and each name or value that it lists.
-    pub(super) checks: u64,
-    /// Work for each byte of text, in sixteenths of a place in a regular expression.
-    pub(super) reads: u64,
-    /// Regular expressions that backtrack.
-    pub(super) backtracks: u64,
-}
-
 /// What a subschema is applied to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum To {
@@ -69,16 +60,6 @@ impl To {
     /// Returns whether it is applied to the value that is being checked, not to a part of it.
     pub(super) fn is_same_value(&self) -> bool {
         matches!(self, Self::Here | Self::Reference)
-    }
-}
-
-impl Load {
-    pub(super) fn plus(self, other: Self) -> Self {
-        Self {
-            checks: self.checks.saturating_add(other.checks),
-            reads: self.reads.saturating_add(other.reads),
-            backtracks: self.backtracks.saturating_add(other.backtracks),
-        }
     }
 }
 

@@ -1,10 +1,15 @@
 //! JSON Schema check of tool arguments and of structured answers, compiled once.
 
+mod error; // what cannot be used
 mod graph; // its subschemas, and where references lead
+mod load; // what a check costs
 mod pattern; // what a regular expression costs
+mod remote; // other documents
 mod weight; // what it can cost to check at most
 
+pub use error::UnusableSchema;
 use jsonschema::{PatternOptions, Validator};
+use remote::NoRemote;
 use serde_json::Value;
 use weight::Weight;
 
@@ -35,11 +40,6 @@ pub struct Schema {
     validator: Validator,
     weight: Weight,
 }
-
-/// A schema that cannot be used, with what the validator says.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct UnusableSchema(pub String);
 
 impl Schema {
     /// Compiles `schema`. The draft is the one `$schema` names, 2020-12 if it names none. A `$ref` to another document
@@ -163,18 +163,6 @@ impl Size {
             }
         }
         size
-    }
-}
-
-/// Looks nothing up: a schema that needs another document is refused.
-struct NoRemote;
-
-impl jsonschema::Retrieve for NoRemote {
-    fn retrieve(
-        &self,
-        uri: &jsonschema::Uri<String>,
-    ) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
-        Err(format!("it refers to {uri}, and other documents are not fetched").into())
     }
 }
 

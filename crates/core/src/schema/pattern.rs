@@ -2,7 +2,7 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use super::graph::Load;
+use super::load::Load;
 
 /// What one place of an expression weighs in [`Load::reads`].
 const PLACE: u64 = 16;

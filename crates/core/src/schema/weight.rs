@@ -8,8 +8,9 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::UnusableSchema;
-use super::graph::{Graph, Load, References, Subschema, To};
+use super::error::UnusableSchema;
+use super::graph::{Graph, References, Subschema, To};
+use super::load::Load;
 use super::pattern::Pattern;
 
 /// Values in a schema document, whatever they are.

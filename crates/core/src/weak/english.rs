@@ -330,3 +330,24 @@ pub(super) fn is_english(text: &str) -> bool {
 pub(super) fn looks_back(text: &str) -> bool {
     tokens(text).iter().any(|word| is_in(LOOKS_BACK, word))
 }
+
+/// The words of a message, or of a part of it, from its verb on, if it is an order.
+pub(super) fn order(message: &[String]) -> &[String] {
+    const BEFORE_THE_VERB: &[&str] = &[
+        "please", "plz", "yo", "hiya", "pls", "can", "could", "would", "you", "hey", "hi", "hello", "ok",
+        "okay", "now", "just", "kindly", "i'd", "i", "want", "like", "to", "let's", "lets", "and", "also",
+        "then", "actually", "oh", "yes", "no",
+    ];
+    let start = message.iter().position(|word| !BEFORE_THE_VERB.contains(&word.as_str()));
+    &message[start.unwrap_or(message.len())..]
+}
+
+/// Returns where a row of words stands in others.
+pub(super) fn place_in_row(words: &[String], row: &[String]) -> Option<usize> {
+    if row.is_empty() { None } else { words.windows(row.len()).position(|window| window == row) }
+}
+
+/// Returns whether a row of words stands in others.
+pub(super) fn contains_in_row(words: &[String], row: &[String]) -> bool {
+    place_in_row(words, row).is_some()
+}

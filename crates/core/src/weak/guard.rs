@@ -8,12 +8,10 @@ use serde_json::{Value, json};
 use crate::tool::{Arguments, Reference, ToolDefinition};
 
 use super::doubt::Doubt;
-use super::english::{self, Likeness};
+use super::english::{self, Likeness, contains_in_row, order};
 use super::nature::{Nature, free_texts, is_verb_of, nature};
-use super::offer::order;
 use super::said::Said;
 use super::things;
-use super::which::contains_in_row;
 
 /// A call the model wants.
 #[derive(Debug)]

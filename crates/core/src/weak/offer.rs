@@ -2,7 +2,7 @@
 
 use crate::tool::{Reference, ToolDefinition};
 
-use super::english;
+use super::english::{self, order};
 use super::guard::Guard;
 use super::nature::{Nature, is_named_for, is_verb_of, nature};
 use super::things;
@@ -183,15 +183,4 @@ impl Guard<'_> {
             .iter()
             .any(|clause| english::forbids(clause).is_some_and(|verb| is_verb_of(tool, verb)))
     }
-}
-
-/// The words of a message, or of a part of it, from its verb on, if it is an order.
-pub(super) fn order(message: &[String]) -> &[String] {
-    const BEFORE_THE_VERB: &[&str] = &[
-        "please", "plz", "yo", "hiya", "pls", "can", "could", "would", "you", "hey", "hi", "hello", "ok",
-        "okay", "now", "just", "kindly", "i'd", "i", "want", "like", "to", "let's", "lets", "and", "also",
-        "then", "actually", "oh", "yes", "no",
-    ];
-    let start = message.iter().position(|word| !BEFORE_THE_VERB.contains(&word.as_str()));
-    &message[start.unwrap_or(message.len())..]
 }

@@ -1,7 +1,7 @@
 //! Which thing a call means, and whether the message bears it out.
 
 use super::doubt::Doubt;
-use super::english;
+use super::english::{self, contains_in_row, place_in_row};
 use super::guard::{Guard, Proposed};
 use super::nature::{Nature, nature};
 use super::things;
@@ -203,13 +203,4 @@ impl<'a> Guard<'a> {
     pub(super) fn named(&self, thing: usize) -> Option<&String> {
         self.numbers.iter().find(|number| **number == self.things[thing].id)
     }
-}
-
-/// Where words stand in a row inside of others.
-fn place_in_row(words: &[String], row: &[String]) -> Option<usize> {
-    if row.is_empty() { None } else { words.windows(row.len()).position(|window| window == row) }
-}
-
-pub(super) fn contains_in_row(words: &[String], row: &[String]) -> bool {
-    place_in_row(words, row).is_some()
 }

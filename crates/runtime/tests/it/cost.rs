@@ -3,12 +3,14 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
     AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
     Running, StoreError, Take, Taken, Turns, Worker,
 };
 use adjutant_providers::scripted::{Fault, call, fault, text};
 use adjutant_runtime::{RunContext, RunError};
+use adjutant_store::Maintenance as _;
 use adjutant_store::sqlite::Store;
 use jiff::Timestamp;
 
@@ -18,10 +20,19 @@ use super::*;
 struct Counting {
     journal: Arc<dyn Journal>,
     counted: Arc<Mutex<Counted>>,
+    bytes: Arc<Mutex<Bytes>>,
     /// Whether every sign of life comes too late.
     too_late: bool,
     /// Whether nothing is told of what changes.
     is_deaf: bool,
+}
+
+/// The bytes of events and snapshots, as JSON.
+#[derive(Debug, Default, Clone, Copy)]
+struct Bytes {
+    read: usize,
+    events_written: usize,
+    snapshots_written: usize,
 }
 
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -32,12 +43,29 @@ struct Counted {
 }
 
 impl Counting {
+    fn new(journal: Arc<dyn Journal>) -> Self {
+        Self { journal, counted: Arc::default(), bytes: Arc::default(), too_late: false, is_deaf: false }
+    }
+
+    fn note_newer(&self, asked: &'static str, newer: Option<&Newer>, written: usize) {
+        let restorable = newer.and_then(|newer| newer.restorable.as_ref());
+        let said = restorable.map_or(&[][..], |found| &found.said);
+        let events = newer.map_or(&[][..], |newer| &newer.events);
+        let snapshot = restorable.map_or(0, |found| found.snapshot.body.len());
+        self.bytes.lock().unwrap().read += size(said) + size(events) + snapshot;
+        self.note(asked, said.len() + events.len(), written);
+    }
+
     fn note(&self, asked: &'static str, read: usize, written: usize) {
         let mut counted = self.counted.lock().unwrap();
         counted.asked.push(asked);
         counted.events_read += read;
         counted.events_written += written;
     }
+}
+
+fn size(events: &[Recorded]) -> usize {
+    events.iter().map(|recorded| serde_json::to_string(&recorded.event).unwrap().len()).sum()
 }
 
 impl Journal for Counting {
@@ -65,7 +93,7 @@ impl Journal for Counting {
     ) -> BoxFuture<'a, Result<Option<Newer>, StoreError>> {
         Box::pin(async move {
             let newer = self.journal.load_newer(key, known).await?;
-            self.note("load_newer", newer.as_ref().map_or(0, |newer| newer.events.len()), 0);
+            self.note_newer("load_newer", newer.as_ref(), 0);
             Ok(newer)
         })
     }
@@ -100,10 +128,11 @@ impl Journal for Counting {
         Box::pin(async move {
             let begun = self.journal.begin(key, begin).await?;
             let read = match &begun {
-                Begun::Started(newer) | Begun::Claimed { newer, .. } => newer.events.len(),
-                Begun::Elsewhere | Begun::Nothing => 0,
+                Begun::Started(newer) | Begun::Claimed { newer, .. } => Some(newer),
+                Begun::Elsewhere | Begun::Nothing => None,
             };
-            self.note("begin", read, begin.turn.len());
+            self.note_newer("begin", read, begin.turn.len());
+            self.bytes.lock().unwrap().events_written += size(&Recorded::sequence(1, begin.at, begin.turn));
             Ok(begun)
         })
     }
@@ -114,6 +143,7 @@ impl Journal for Counting {
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.note("append", 0, events.len());
+        self.bytes.lock().unwrap().events_written += size(events);
         self.journal.append(key, events)
     }
 
@@ -124,6 +154,7 @@ impl Journal for Counting {
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.note("append", 0, events.len());
+        self.bytes.lock().unwrap().events_written += size(events);
         self.journal.append_held(key, worker, events)
     }
 
@@ -137,9 +168,14 @@ impl Journal for Counting {
         key: &'a ConversationKey,
         worker: Worker<'a>,
         events: &'a [Recorded],
+        snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         self.note("finish", 0, events.len());
-        self.journal.finish(key, worker, events)
+        let mut bytes = self.bytes.lock().unwrap();
+        bytes.events_written += size(events);
+        bytes.snapshots_written += snapshot.map_or(0, |snapshot| snapshot.body.len());
+        drop(bytes);
+        self.journal.finish(key, worker, events, snapshot)
     }
 
     fn claim<'a>(
@@ -216,13 +252,8 @@ impl Journal for Counting {
 
 /// Runs `turns` turns, each of them plain or with a call, and returns what each cost.
 async fn costs(store: Arc<InMemory>, turns: usize, replies: &[Reply]) -> Vec<Counted> {
-    let counted = Arc::new(Mutex::new(Counted::default()));
-    let journal = Arc::new(Counting {
-        journal: store.clone(),
-        counted: counted.clone(),
-        too_late: false,
-        is_deaf: false,
-    });
+    let journal = Arc::new(Counting::new(store.clone()));
+    let counted = journal.counted.clone();
     let model = ScriptedModel::new(std::iter::repeat_n(replies, turns).flatten().cloned());
     let ran = Arc::new(AtomicUsize::new(0));
     let agent = builder(model)
@@ -260,8 +291,65 @@ async fn a_turn_asks_the_same_of_the_journal_however_long_its_conversation_is() 
     }
 }
 
+/// Words of a person, longer than what a snapshot takes.
+fn words() -> String {
+    "What is said here is long. ".repeat(40)
+}
+
+/// An agent with an empty memory that asks the store through a journal that counts.
+fn newcomer(store: &Store, replies: usize) -> (Agent, Arc<Counting>) {
+    let journal = Arc::new(Counting::new(Arc::new(store.clone())));
+    let model = ScriptedModel::new(std::iter::repeat_n(text("Yes."), replies));
+    let logs = Arc::new(store.clone());
+    let agent = builder(model).dyn_journal(journal.clone(), logs.clone(), logs, "newcomer").build().unwrap();
+    (agent, journal)
+}
+
 #[tokio::test]
-async fn a_process_that_knows_nothing_of_a_conversation_reads_it_once() {
+async fn a_process_that_knows_nothing_reads_the_same_however_long_the_conversation_is() {
+    let store = Store::in_memory().await.unwrap();
+    let (first, written) = newcomer(&store, 1_000);
+    let mut context = RunContext::default();
+    let mut costs = Vec::new();
+    for turn in 1..=1_010 {
+        if !(11..=20).contains(&turn) && turn <= 1_000 {
+            context.history.clear();
+            first.run_in(&mut context, words()).await.unwrap();
+            continue;
+        }
+        let (agent, journal) = newcomer(&store, 1);
+        context.history.clear();
+        agent.run_in(&mut context, words()).await.unwrap();
+        let counted = journal.counted.lock().unwrap().clone();
+        assert_eq!(counted.asked, ["begin", "finish"], "turn {turn}");
+        costs.push((counted.events_read, journal.bytes.lock().unwrap().read));
+    }
+    let most = |costs: &[(usize, usize)]| {
+        (costs.iter().map(|cost| cost.0).max().unwrap(), costs.iter().map(|cost| cost.1).max().unwrap())
+    };
+    let ((events, bytes), (events_late, bytes_late)) = (most(&costs[..10]), most(&costs[10..]));
+    // Places and times of other lengths, and nothing else.
+    assert!(events_late <= events && bytes_late <= bytes + bytes / 50, "{costs:?}");
+    // What snapshots take stays within what was said.
+    let Bytes { events_written, snapshots_written, .. } = *written.bytes.lock().unwrap();
+    assert!((1..events_written).contains(&snapshots_written), "{snapshots_written} of {events_written}");
+    assert_eq!(store.check().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn short_turns_are_not_outweighed_by_their_snapshots() {
+    let store = Store::in_memory().await.unwrap();
+    let (agent, written) = newcomer(&store, 100);
+    let mut context = RunContext::default();
+    for _ in 0..100 {
+        agent.run_in(&mut context, "hi").await.unwrap();
+    }
+    let Bytes { events_written, snapshots_written, .. } = *written.bytes.lock().unwrap();
+    assert!((1..events_written).contains(&snapshots_written), "{snapshots_written} of {events_written}");
+}
+
+#[tokio::test]
+async fn a_process_that_knows_nothing_of_a_conversation_reads_what_it_needs_once() {
     let store = Store::in_memory().await.unwrap();
     let replies = [text("Yes.")];
     let model = ScriptedModel::new(std::iter::repeat_n(&replies, 20).flatten().cloned());
@@ -270,17 +358,13 @@ async fn a_process_that_knows_nothing_of_a_conversation_reads_it_once() {
     for _ in 0..20 {
         first.run_in(&mut context, "go on").await.unwrap();
     }
-    let counted = Arc::new(Mutex::new(Counted::default()));
-    let journal = Arc::new(Counting {
-        journal: Arc::new(store.clone()),
-        counted: counted.clone(),
-        too_late: false,
-        is_deaf: false,
-    });
+    let journal = Arc::new(Counting::new(Arc::new(store.clone())));
+    let counted = journal.counted.clone();
     let model = ScriptedModel::new([text("Yes."), text("Yes.")]);
     let logs = Arc::new(store);
     let second = builder(model.clone()).dyn_journal(journal, logs.clone(), logs, "two").build().unwrap();
-    for read in [61, 1] {
+    // The messages of the last turns, and the turn that begins.
+    for read in [9, 1] {
         let answer = second.run_in(&mut context, "and here?").await.unwrap();
         assert_eq!(answer.outcome, OutcomeCategory::ResponseGiven);
         let cost = std::mem::take(&mut *counted.lock().unwrap());
@@ -296,13 +380,8 @@ async fn a_process_that_knows_nothing_of_a_conversation_reads_it_once() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_waits_for_a_model_asks_nothing_of_the_journal() {
     let store = Arc::new(InMemory::new());
-    let counted = Arc::new(Mutex::new(Counted::default()));
-    let journal = Arc::new(Counting {
-        journal: store.clone(),
-        counted: counted.clone(),
-        too_late: false,
-        is_deaf: false,
-    });
+    let journal = Arc::new(Counting::new(store.clone()));
+    let counted = journal.counted.clone();
     let limits = TurnLimits { turn_deadline: Some(Duration::from_secs(3600)), ..TurnLimits::default() };
     let agent = builder(ScriptedModel::new([fault(Fault::Stall)]))
         .limits(limits)
@@ -321,12 +400,7 @@ async fn a_turn_that_waits_for_a_model_asks_nothing_of_the_journal() {
 async fn beats_of(turns: usize) -> usize {
     let store = Arc::new(InMemory::new());
     let counted = Arc::new(Mutex::new(Counted::default()));
-    let journal = Arc::new(Counting {
-        journal: store.clone(),
-        counted: counted.clone(),
-        too_late: false,
-        is_deaf: false,
-    });
+    let journal = Arc::new(Counting { counted: counted.clone(), ..Counting::new(store.clone()) });
     let limits = TurnLimits { turn_deadline: Some(Duration::from_secs(12)), ..TurnLimits::default() };
     let agent = builder(ScriptedModel::new(std::iter::repeat_n(fault(Fault::Stall), turns)))
         .limits(limits)
@@ -352,12 +426,7 @@ async fn a_process_gives_one_sign_of_life_for_all_that_it_runs() {
 #[tokio::test(start_paused = true)]
 async fn a_cancellation_that_was_not_told_is_found_with_the_next_sign_of_life() {
     let store = Arc::new(InMemory::new());
-    let journal = Arc::new(Counting {
-        journal: store.clone(),
-        counted: Arc::default(),
-        too_late: false,
-        is_deaf: true,
-    });
+    let journal = Arc::new(Counting { is_deaf: true, ..Counting::new(store.clone()) });
     let agent = builder(ScriptedModel::new([fault(Fault::Stall)]))
         .dyn_journal(journal, store.clone(), store.clone(), "test")
         .build()
@@ -383,8 +452,7 @@ impl Changes for Silence {
 #[tokio::test(start_paused = true)]
 async fn a_process_whose_sign_of_life_comes_too_late_stops_what_it_runs() {
     let store = Arc::new(InMemory::new());
-    let counted = Arc::new(Mutex::new(Counted::default()));
-    let journal = Arc::new(Counting { journal: store.clone(), counted, too_late: true, is_deaf: false });
+    let journal = Arc::new(Counting { too_late: true, ..Counting::new(store.clone()) });
     let agent = builder(ScriptedModel::new([fault(Fault::Stall), text("Here again.")]))
         .dyn_journal(journal, store.clone(), store.clone(), "test")
         .build()

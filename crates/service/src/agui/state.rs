@@ -3,7 +3,7 @@
 use adjutant_core::Task;
 use serde_json::{Value, json};
 
-use crate::tasks::TaskView;
+use crate::wire::TaskView;
 
 /// The tasks as a client has them.
 #[derive(Debug, Default)]

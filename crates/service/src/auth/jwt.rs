@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::crypto::{self, ALGORITHMS};
 use super::jwks::{KeySet, KeysError};
-use super::user_id;
+use super::name::user_id;
 use crate::problem::Problem;
 
 /// Bytes of a secret for HS256: at least as many as the hash has (RFC 7518, 3.2).

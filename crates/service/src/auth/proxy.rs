@@ -6,7 +6,7 @@ use adjutant_core::UserId;
 use axum::http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 
-use super::user_id;
+use super::name::user_id;
 use crate::problem::Problem;
 
 /// What whoever runs the service is told of a header that may be partly the client's.
@@ -46,7 +46,7 @@ impl TrustedProxy {
         if peers.is_empty() { Err(InvalidProxy::NoPeers) } else { Ok(Self { header: name, peers }) }
     }
 
-    pub(super) fn user(&self, peer: Option<IpAddr>, headers: &HeaderMap) -> Result<UserId, Problem> {
+    pub(crate) fn user(&self, peer: Option<IpAddr>, headers: &HeaderMap) -> Result<UserId, Problem> {
         let trusted = peer.is_some_and(|peer| {
             let peer = peer.to_canonical();
             self.peers.iter().any(|network| network.contains(&peer))

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::ConnectionLimits;
+use super::bounds::ConnectionLimits;
 use crate::metrics::Metrics;
 
 /// A request whose body has paused for so long has to go where there is no other room: nobody has begun to do anything for it. So has
@@ -66,7 +66,7 @@ pub(super) struct Place {
 }
 
 /// One connection.
-pub(super) struct Guest {
+pub(crate) struct Guest {
     /// What it counts for; none for those that are not counted.
     address: Option<IpAddr>,
     bounds: ConnectionLimits,
@@ -233,7 +233,7 @@ impl Guest {
     }
 
     /// Notes that somebody waits for the body, or has some of it.
-    pub(super) fn waits_for_body(&self, waits: bool) {
+    pub(crate) fn waits_for_body(&self, waits: bool) {
         let mut at = lock(&self.at);
         match (at.phase, waits) {
             (Phase::Busy, true) => at.enter(Phase::Body),

@@ -28,12 +28,12 @@ use super::models::{self, Which};
 use super::request::{CompletionRequest, Wishes};
 use super::stateless::{self, Belongs};
 use super::wire::{Completion, Delta, Envelope};
-use crate::auth::User;
 use crate::idempotency::request_name;
 use crate::limits::RunningTurn;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
-use crate::serve::Shared;
+use crate::state::Shared;
+use crate::user::User;
 
 /// A stream whose turn has said nothing yet waits so long before it begins: a turn that fails at once has a status that says
 /// so, and no proxy takes a slow one for a dead one.

@@ -8,9 +8,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::error::{ErrorBody, about};
-use crate::auth::User;
 use crate::problem::Problem;
-use crate::serve::Shared;
+use crate::state::Shared;
+use crate::user::User;
 
 /// Since when there are these models: the day this address was made, in seconds since 1970.
 const SINCE: i64 = 1_795_305_600;

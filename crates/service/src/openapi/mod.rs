@@ -10,7 +10,7 @@ use axum::routing::get;
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Document;
 
-use crate::serve::Shared;
+use crate::state::Shared;
 
 #[derive(OpenApi)]
 #[openapi(

@@ -6,11 +6,11 @@ use adjutant_core::{AgentResponse, ConversationKey, InputId, Notice, Recorded, T
 use adjutant_runtime::{RunContext, RunError, RunEvent};
 
 use super::asked::Asked;
-use super::live::Run;
 use crate::agui::{Encoder, Event, Outcome, RunAgentInput, State, Transcript};
 use crate::limits::RunningTurn;
+use crate::live::Run;
 use crate::problem::Problem;
-use crate::serve::Shared;
+use crate::state::Shared;
 
 /// What a run begins with.
 pub(crate) struct Beginning {

@@ -5,10 +5,8 @@
 
 mod asked; // what a request asks of the conversation
 mod drive; // a turn runs, and is told
-mod live; // what goes on in this process
 mod recorded; // what the journal knows of a turn
 mod routes; // the addresses
 mod sse; // events on the wire
 
-pub(crate) use live::Runs;
 pub(crate) use routes::routes;

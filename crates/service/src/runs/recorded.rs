@@ -9,11 +9,11 @@ use adjutant_core::{CancellationToken, ConversationKey, InputId, TurnId, convers
 use axum::response::Response;
 
 use super::drive::tell_state;
-use super::live::Run;
 use super::sse;
 use crate::agui::{Encoder, Event, Outcome, Transcript};
+use crate::live::Run;
 use crate::problem::Problem;
-use crate::serve::Shared;
+use crate::state::Shared;
 
 /// How often the journal is looked at while the turn goes on somewhere.
 const LOOK: Duration = Duration::from_secs(1);

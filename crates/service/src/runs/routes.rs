@@ -18,17 +18,17 @@ use uuid::Uuid;
 
 use super::asked::{self, Refused};
 use super::drive::{Beginning, drive};
-use super::live::Run;
 use super::recorded::{self, Names, Of, has_input};
 use super::sse;
 use crate::agui::{Encoder, RunAgentInput};
-use crate::auth::User;
 use crate::chat::{ChatResponse, FailedTurn, THREAD_ID_MAX, answer, conversation_of};
 use crate::length::at_most;
+use crate::live::Run;
 use crate::object::Object;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
-use crate::serve::Shared;
+use crate::state::Shared;
+use crate::user::User;
 
 const LAST_EVENT_ID: &str = "last-event-id";
 

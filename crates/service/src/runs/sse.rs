@@ -12,7 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures::stream;
 use tokio_util::sync::DropGuard;
 
-use super::live::Run;
+use crate::live::Run;
 
 /// How often a comment says that the connection lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);

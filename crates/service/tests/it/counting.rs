@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
     AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, Running,
     StoreError, Take, Taken, Turns, Worker,
@@ -122,9 +123,10 @@ impl Journal for Counting {
         key: &'a ConversationKey,
         worker: Worker<'a>,
         events: &'a [Recorded],
+        snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         self.note("finish", 0);
-        self.journal.finish(key, worker, events)
+        self.journal.finish(key, worker, events, snapshot)
     }
 
     fn claim<'a>(

@@ -88,7 +88,7 @@ where
     for taken in [1, 4, 7] {
         assert_eq!(store.append(&child, &recorded(taken, at(601), &end)).await, Err(StoreError::Conflict));
     }
-    store.finish(&child, "w".into(), &recorded(5, at(601), &end)).await.unwrap();
+    store.finish(&child, "w".into(), &recorded(5, at(601), &end), None).await.unwrap();
 
     let whole = store.load(&child).await.unwrap().events;
     assert_eq!((whole.len(), turns_of(&whole)), (5, numbered(&[1, 3])));

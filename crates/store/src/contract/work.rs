@@ -332,7 +332,7 @@ pub async fn changes_are_told(store: &impl Journal) {
     let claimed = store.begin(&key, begin("w2", None)).await.unwrap();
     assert!(matches!(claimed, Begun::Claimed { .. }), "{claimed:?}");
     let ignored = ["i1", "i2", "i3"].map(ignored);
-    let finished = store.finish(&key, "w2".into(), &recorded(1, at(3), &ignored)).await.unwrap();
+    let finished = store.finish(&key, "w2".into(), &recorded(1, at(3), &ignored), None).await.unwrap();
     assert_eq!(finished, Finished::Released);
     for changes in [&mut changes, &mut later] {
         assert_eq!(changes.next().await, Some(Change::Free(key.clone())));
@@ -393,7 +393,7 @@ pub async fn a_sign_of_life_extends_all_claims_of_its_epoch(store: &impl Journal
     assert_eq!(beat(9, LONG, false).await, None);
     let taken = recorded(1, at(1), &[ignored("i1")]);
     assert_eq!(store.append_held(&first, of(8), &taken).await, Err(StoreError::Conflict));
-    assert_eq!(store.finish(&first, of(8), &taken).await, Err(StoreError::Conflict));
+    assert_eq!(store.finish(&first, of(8), &taken, None).await, Err(StoreError::Conflict));
     assert!(!store.renew(&first, of(8), LONG).await.unwrap());
     store.append_held(&first, of(7), &taken).await.unwrap();
     // Its last sign of life is over as soon as it is given.

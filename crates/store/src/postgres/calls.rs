@@ -13,7 +13,7 @@ use adjutant_core::ConversationKey;
 use sqlx::postgres::PgRow;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::columns;
+use super::columns::columns;
 use super::pool::{Pool, Session, turn};
 use crate::sql::{Columns, Failure};
 
@@ -31,14 +31,23 @@ const BATCH_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(super) struct Calls {
-    waiting: Mutex<VecDeque<Waiting>>,
+    queue: Mutex<Queue>,
     /// One permit for each message.
     messages: Arc<Semaphore>,
+}
+
+/// The calls that were not sent yet, in the order in which they came.
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    /// Number of the next call.
+    next: u64,
 }
 
 /// A call that was not sent yet.
 #[derive(Debug)]
 struct Waiting {
+    number: u64,
     key: ConversationKey,
     /// Without its last parameter.
     statement: String,
@@ -71,13 +80,13 @@ impl Waiting {
 
 impl Default for Calls {
     fn default() -> Self {
-        Self { waiting: Mutex::default(), messages: Arc::new(Semaphore::new(MESSAGES)) }
+        Self { queue: Mutex::default(), messages: Arc::new(Semaphore::new(MESSAGES)) }
     }
 }
 
 impl Calls {
-    /// Makes a call of [`super::literal::Call`] about a conversation, which is a transaction of its own or a part of one; returns its row. Once it is sent, it
-    /// is done, whoever leaves; before, whoever leaves has left nothing to do.
+    /// Makes a call of [`super::literal::Call`] about a conversation, which is a transaction of its own or a part of one;
+    /// returns its row. Once it is sent, it is done, whoever leaves; before, whoever leaves has left nothing to do.
     pub(super) async fn call(
         self: &Arc<Self>,
         pool: &Arc<Pool>,
@@ -85,76 +94,53 @@ impl Calls {
         statement: String,
     ) -> Result<Columns, Failure> {
         let (answer, mut answered) = oneshot::channel();
-        self.waiting().push_back(Waiting { key: key.clone(), statement, answer });
-        let turns = async {
+        let number = self.push(key.clone(), statement, answer);
+        let turns = async || {
             let message = turn(&self.messages).await?;
             Ok::<_, sqlx::Error>((message, pool.turn().await?))
         };
-        tokio::select! {
-            biased;
-            told = &mut answered => return told.unwrap_or_else(|_| Err(Failure::panicked())),
-            turns = turns => {
-                let (message, turn) = turns?;
-                tokio::spawn(self.clone().send(pool.clone(), message, turn));
+        loop {
+            let (message, turn) = tokio::select! {
+                biased;
+                told = &mut answered => return told.unwrap_or_else(|_| Err(Failure::panicked())),
+                turns = turns() => turns?,
+            };
+            let calls = self.take();
+            // Others may have come first, and have filled the message: then this call needs the next one.
+            let is_sent = calls.is_empty() || calls.iter().any(|call| call.number == number);
+            tokio::spawn(send(calls, pool.clone(), message, turn));
+            if is_sent {
+                return answered.await.unwrap_or_else(|_| Err(Failure::panicked()));
             }
         }
-        answered.await.unwrap_or_else(|_| Err(Failure::panicked()))
     }
 
-    /// Sends what waits.
-    async fn send(
-        self: Arc<Self>,
-        pool: Arc<Pool>,
-        message: OwnedSemaphorePermit,
-        turn: OwnedSemaphorePermit,
-    ) {
-        let calls = self.take();
-        if calls.is_empty() {
-            return;
-        }
-        let mut session = match pool.open(turn).await {
-            Ok(session) => session,
-            Err(error) => return refuse(calls, error),
-        };
-        let statements: Vec<String> = calls.iter().map(|call| call.statement(false)).collect();
-        let asked = session.ask(statements.join(";")).await;
-        match session.ended(asked) {
-            Err(sqlx::Error::Database(_)) if calls.len() > 1 => {
-                for call in calls {
-                    call.send_alone(&mut session).await;
-                }
-            }
-            Err(error) => refuse(calls, error),
-            Ok(rows) => {
-                drop(session);
-                let mut rows = rows.iter();
-                for call in calls {
-                    let row = first(rows.next());
-                    if row.as_ref().is_ok_and(|row| row.first_is(LOCKED)) {
-                        tokio::spawn(call.wait(pool.clone()));
-                    } else {
-                        // The caller may have left.
-                        let _ = call.answer.send(row);
-                    }
-                }
-            }
-        }
-        drop(message);
+    fn push(
+        &self,
+        key: ConversationKey,
+        statement: String,
+        answer: oneshot::Sender<Result<Columns, Failure>>,
+    ) -> u64 {
+        let mut queue = self.queue();
+        let number = queue.next;
+        queue.next += 1;
+        queue.waiting.push_back(Waiting { number, key, statement, answer });
+        number
     }
 
     /// Takes the calls for a message, in an order that is the same in every process: so that no two of them wait for each
     /// other's conversations. Calls about one conversation stay in theirs.
     fn take(&self) -> Vec<Waiting> {
         let (mut taken, mut bytes): (Vec<Waiting>, _) = (Vec::new(), 0);
-        let mut waiting = self.waiting();
+        let mut queue = self.queue();
         while taken.len() < BATCH && bytes < BATCH_BYTES {
-            let Some(call) = waiting.pop_front() else { break };
+            let Some(call) = queue.waiting.pop_front() else { break };
             if !call.answer.is_closed() {
                 bytes += call.statement.len();
                 taken.push(call);
             }
         }
-        drop(waiting);
+        drop(queue);
         taken.sort_by(|a, b| {
             let place = |call: &Waiting| call.key.conversation;
             let owner = |call: &Waiting| (call.key.agent.clone(), call.key.user.clone());
@@ -163,10 +149,50 @@ impl Calls {
         taken
     }
 
-    fn waiting(&self) -> std::sync::MutexGuard<'_, VecDeque<Waiting>> {
+    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
         // Nothing is half done while it is locked.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Sends calls as one message and tells each what became of it.
+async fn send(
+    calls: Vec<Waiting>,
+    pool: Arc<Pool>,
+    message: OwnedSemaphorePermit,
+    turn: OwnedSemaphorePermit,
+) {
+    if calls.is_empty() {
+        return;
+    }
+    let mut session = match pool.open(turn).await {
+        Ok(session) => session,
+        Err(error) => return refuse(calls, error),
+    };
+    let statements: Vec<String> = calls.iter().map(|call| call.statement(false)).collect();
+    let asked = session.ask(statements.join(";")).await;
+    match session.ended(asked) {
+        Err(sqlx::Error::Database(_)) if calls.len() > 1 => {
+            for call in calls {
+                call.send_alone(&mut session).await;
+            }
+        }
+        Err(error) => refuse(calls, error),
+        Ok(rows) => {
+            drop(session);
+            let mut rows = rows.iter();
+            for call in calls {
+                let row = first(rows.next());
+                if row.as_ref().is_ok_and(|row| row.first_is(LOCKED)) {
+                    tokio::spawn(call.wait(pool.clone()));
+                } else {
+                    // The caller may have left.
+                    let _ = call.answer.send(row);
+                }
+            }
+        }
+    }
+    drop(message);
 }
 
 /// Every call of a function is answered with one row.

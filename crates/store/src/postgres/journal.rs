@@ -1,74 +1,30 @@
 //! What is new in a conversation, written by one call of one function (`migrations/0008_functions.sql`).
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use adjutant_core::port::{self, Claim, StoreError};
-use adjutant_core::{ConversationKey, DecisionRecord, EVENT_VERSION, Input, TurnId};
+use adjutant_core::{ConversationKey, EVENT_VERSION, Input, TurnId};
 
+use super::PostgresDatabase;
 use super::literal::Call;
-use super::{PostgresDatabase, Transaction};
+use super::open_turns::Open;
+use super::transaction::Transaction;
 use crate::row::{self, ConversationRow, DecisionRow, EventRow, InputRow, InvocationRow};
 use crate::sql::append::{Change, NewEvent};
 use crate::sql::journal::{
     Appending, Beginning, BegunRows, CONVERSATION, NewerRows, Writes, newer, read_conversation,
 };
 use crate::sql::past::INBOX;
+use crate::sql::snapshot::SnapshotRow;
 use crate::sql::{Backend as _, Columns, Connection as _, Failure, key_values, log, values};
 use crate::status::Status;
-
-/// Open turns whose state is kept.
-const OPEN_MAX: usize = 4096;
 
 /// Texts of a decision that is new.
 const DECISION_COLUMNS: usize = 29;
 
 /// The longest time of a claim: the server's calendar ends.
 const LEASE_MAX: Duration = Duration::from_secs(7000 * 365 * 24 * 3600);
-
-/// What conversations with open turns are in the database, as far as this process wrote it last. It is nothing but what their
-/// events come to, and the place of the next event says whether it still holds: who writes from an older state is
-/// refused like anybody whose place is taken.
-#[derive(Debug, Default)]
-pub(super) struct OpenTurns(Mutex<HashMap<ConversationKey, Open>>);
-
-impl OpenTurns {
-    fn take(&self, key: &ConversationKey) -> Option<Open> {
-        self.turns().remove(key)
-    }
-
-    /// Keeps the state if a turn is open. One that is left out is read again when it is needed.
-    fn keep(&self, key: ConversationKey, mut open: Open) {
-        let Some(turn) = &open.status.turn else { return };
-        open.decisions.retain(|decision| decision.id.to_string() == *turn);
-        for decision in &mut open.decisions {
-            // It is written once, when the turn begins.
-            decision.message = String::new();
-        }
-        let mut turns = self.turns();
-        // Those of turns that others went on with are never asked for again.
-        if turns.len() >= OPEN_MAX {
-            turns.clear();
-        }
-        turns.insert(key, open);
-    }
-
-    fn turns(&self) -> MutexGuard<'_, HashMap<ConversationKey, Open>> {
-        // Nothing is half done while it is locked.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The state of a conversation with an open turn.
-#[derive(Debug)]
-struct Open {
-    conversation: i64,
-    next_seq: i64,
-    status: Status,
-    decisions: Vec<DecisionRecord>,
-}
 
 impl Writes for PostgresDatabase {
     fn tell_others(&self, change: &port::Change) {
@@ -117,7 +73,7 @@ impl Writes for PostgresDatabase {
         let read = known.filter(|known| known.created_at == created_at).map_or(0, |known| known.seq);
         let after = answer.next_seq - 1;
         let newer = if i64::try_from(read) == Ok(after) && !answer.waits {
-            NewerRows { created_at, after, events, inbox: Vec::new() }
+            NewerRows { created_at, restorable: None, after, events, inbox: Vec::new() }
         } else {
             // The claim is held, so that nobody else goes on with it meanwhile.
             let found = self.read((key, known), |rows, (key, known)| Box::pin(newer(rows, key, *known)));
@@ -130,13 +86,14 @@ impl Writes for PostgresDatabase {
     }
 
     async fn append(&self, data: Appending) -> Result<Option<Vec<Columns>>, Failure> {
-        let Appending { key, events, worker, releases, content } = data;
+        let Appending { key, events, worker, releases, snapshot, content } = data;
         let (worker, epoch) = worker.unzip();
         let call = Call::of("adjutant_append_1", &key);
         let Some((first, _)) = events.first() else {
             let call = call.value(None::<i64>).value(None::<i64>).value(worker.as_deref());
             let call = call.value(epoch).value(i64::from(releases));
-            let (conversation, untaken) = self.appended(&key, with_change(call, &[], None)?).await?;
+            let call = with_change(call, &[], None)?.rows([]).open();
+            let (conversation, untaken) = self.appended(&key, call).await?;
             return self.kept(conversation, untaken, releases).await;
         };
         let open = self.open_turn(&key, first.seq, &events).await?;
@@ -144,7 +101,8 @@ impl Writes for PostgresDatabase {
         let change = Change::of(&key, seq, open.status, open.decisions, events.iter(), content)?;
         let call = call.value(conversation).value(seq).value(worker.as_deref());
         let call = call.value(epoch).value(i64::from(releases));
-        let (_, untaken) = self.appended(&key, with_change(call, &events, Some(&change))?).await?;
+        let call = with_change(call, &events, Some(&change))?.rows(snapshot.iter().map(snapshot_texts));
+        let (_, untaken) = self.appended(&key, call.open()).await?;
         if !releases || untaken > 0 {
             let next_seq = events.last().map_or(seq, |(last, _)| last.seq + 1);
             let decisions = change.logs.decisions.into_iter().map(|changed| changed.decision).collect();
@@ -185,7 +143,7 @@ impl PostgresDatabase {
         events: &[NewEvent],
         change: Option<&Change>,
     ) -> Result<Answer, Failure> {
-        let mut found = self.calls.call(&self.pool, key, with_change(call, events, change)?).await?;
+        let mut found = self.calls.call(&self.pool, key, with_change(call, events, change)?.open()).await?;
         let outcome = Outcome::of(found.int()?)?;
         Ok(Answer {
             outcome,
@@ -322,11 +280,11 @@ fn micros(time: Duration) -> i64 {
     i64::try_from(time.min(LEASE_MAX).as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The other parameters of both functions, but the last.
-fn with_change(call: Call, events: &[NewEvent], change: Option<&Change>) -> Result<String, StoreError> {
+/// The other parameters that both functions have, but the last.
+fn with_change(call: Call, events: &[NewEvent], change: Option<&Change>) -> Result<Call, StoreError> {
     let call = call.value(i64::from(EVENT_VERSION)).rows(events.iter().map(event));
     let Some(change) = change.filter(|_| !events.is_empty()) else {
-        return Ok(call.ints(&[]).rows([]).value(None::<i64>).rows([]).rows([]).open());
+        return Ok(call.ints(&[]).rows([]).value(None::<i64>).rows([]).rows([]));
     };
     let Change { turns, queued, counts_again, status, logs } = change;
     let changed = logs.decisions.iter().filter(|changed| !changed.is_stored());
@@ -337,13 +295,12 @@ fn with_change(call: Call, events: &[NewEvent], change: Option<&Change>) -> Resu
         Some(row::waiting_text(status)?.into()),
         status.wake_at().map(|at| row::time_text(at).into()),
     ];
-    let call = call
+    Ok(call
         .ints(&[*turns, *queued, i64::from(*counts_again)])
         .texts(&status_texts)
         .value(status.parked_seq)
         .rows(decisions.iter().map(|(row, is_new)| decision(row, *is_new)))
-        .rows(logs.invocations.iter().map(invocation));
-    Ok(call.open())
+        .rows(logs.invocations.iter().map(invocation)))
 }
 
 type Texts<'a> = Vec<Option<Cow<'a, str>>>;
@@ -403,6 +360,17 @@ fn decision(row: &DecisionRow, is_new: bool) -> Texts<'_> {
         texts.resize(DECISION_COLUMNS, None);
     }
     texts
+}
+
+fn snapshot_texts(row: &SnapshotRow) -> Texts<'_> {
+    let number = |number: i64| Some(Cow::from(number.to_string()));
+    vec![
+        number(row.seq),
+        number(row.messages_from),
+        number(row.v),
+        Some(row.digest.as_str().into()),
+        Some(row.body.as_str().into()),
+    ]
 }
 
 fn invocation(row: &InvocationRow) -> Texts<'_> {

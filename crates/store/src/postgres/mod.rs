@@ -4,32 +4,34 @@
 //! primary key. Times of claims are the server's, so that the clocks of the machines do not matter. PostgreSQL 13 or newer.
 
 mod calls;
+mod columns;
 mod error;
 mod journal;
 mod literal;
 mod open;
+mod open_turns;
 mod others;
+mod place;
 mod pool;
+mod transaction;
 
-use std::fmt;
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
 use adjutant_core::LogContent;
 use adjutant_core::port::StoreError;
-use jiff::Timestamp;
-use sqlx::postgres::PgRow;
-use sqlx::{Row as _, TypeInfo as _, ValueRef as _};
 
 use crate::news::News;
-use crate::row;
-use crate::sql::{About, Backend, Cell, Columns, Connection, Failure, SqlStore, Value, Work, count};
+use crate::sql::{About, Backend, Columns, Failure, SqlStore, Value, Work, count};
 use calls::Calls;
-use journal::OpenTurns;
+use columns::all_columns;
 use literal::fill;
+use open_turns::OpenTurns;
 use others::Others;
+use place::Place;
 use pool::{Pool, Session};
+use transaction::Transaction;
 
 /// Connections of one process, if nothing else is said.
 pub const POOL_MAX: u32 = 10;
@@ -46,20 +48,6 @@ pub struct PostgresDatabase {
     open: OpenTurns,
     news: News,
     others: Arc<Others>,
-}
-
-/// The database as a person would name it: without the password.
-#[derive(Debug, Clone)]
-struct Place {
-    database: String,
-    host: String,
-    port: u16,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the PostgreSQL database {} at {}:{}", self.database, self.host, self.port)
-    }
 }
 
 impl Store {
@@ -121,7 +109,7 @@ impl PostgresDatabase {
         T: Send + 'static,
     {
         self.in_session(move |session| async move {
-            let mut rows = Transaction { session, begin: Some(begin), is_undone: false };
+            let mut rows = Transaction::new(session, begin);
             let done = work(&mut rows, &data).await;
             rows.end(done.is_ok()).await?;
             done
@@ -244,98 +232,4 @@ impl Backend for PostgresDatabase {
     fn explain(&self, failure: Failure) -> StoreError {
         error::at(failure, &self.place)
     }
-}
-
-/// A connection inside a transaction.
-pub struct Transaction {
-    session: Session,
-    /// What begins it, until that was sent: it goes with the first statement.
-    begin: Option<&'static str>,
-    is_undone: bool,
-}
-
-impl Transaction {
-    async fn begin(pool: &Arc<Pool>, begin: &'static str) -> Result<Self, Failure> {
-        let session = pool.open(pool.turn().await?).await?;
-        Ok(Self { session, begin: Some(begin), is_undone: false })
-    }
-
-    /// Keeps the changes or not. What was wrong before matters more than that it could not be rolled back.
-    async fn end(mut self, is_done: bool) -> Result<(), Failure> {
-        if self.begin.is_some() {
-            return Ok(());
-        }
-        let end = if is_done && !self.is_undone { "COMMIT" } else { "ROLLBACK" };
-        let told = self.session.tell(end.to_owned()).await;
-        let ended = self.session.ended(told);
-        if is_done {
-            ended?;
-        }
-        Ok(())
-    }
-
-    /// The next statement to send.
-    fn next(&mut self, statement: String) -> String {
-        match self.begin.take() {
-            Some(begin) => format!("{begin};{statement}"),
-            None => statement,
-        }
-    }
-}
-
-impl Connection for Transaction {
-    const LOCKS_ROWS: bool = true;
-
-    async fn execute(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
-        let statement = self.next(fill(statement, values));
-        Ok(self.session.tell(statement).await?)
-    }
-
-    async fn fetch(
-        &mut self,
-        statement: &'static str,
-        values: &[Value<'_>],
-    ) -> Result<Vec<Columns>, Failure> {
-        let statement = self.next(fill(statement, values));
-        all_columns(&self.session.ask(statement).await?)
-    }
-
-    async fn script(&mut self, statements: &'static str) -> Result<(), Failure> {
-        let statements = self.next(statements.to_owned());
-        self.session.tell(statements).await?;
-        Ok(())
-    }
-
-    async fn now(&mut self) -> Result<Timestamp, Failure> {
-        let statement = "SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000000) AS BIGINT)";
-        let micros = self.fetch_first(statement, &[]).await?.map(|mut columns| columns.int()).transpose()?;
-        Ok(Timestamp::from_microsecond(micros.unwrap_or_default())
-            .map_err(|error| row::unreadable("the server's clock", error))?)
-    }
-
-    fn undo(&mut self) {
-        self.is_undone = true;
-    }
-
-    /// Workers are on other machines: only the end of a claim tells.
-    fn is_gone(_: &str) -> bool {
-        false
-    }
-}
-
-fn all_columns(rows: &[PgRow]) -> Result<Vec<Columns>, Failure> {
-    rows.iter().map(|row| Ok(columns(row)?)).collect()
-}
-
-fn columns(row: &PgRow) -> Result<Columns, sqlx::Error> {
-    let cells = (0..row.len()).map(|at| {
-        let value = row.try_get_raw(at)?;
-        Ok(match (value.is_null(), value.type_info().name()) {
-            (true, _) => Cell::Null,
-            (false, "INT8") => Cell::Int(row.try_get(at)?),
-            (false, "FLOAT8") => Cell::Real(row.try_get(at)?),
-            (false, _) => Cell::Text(row.try_get(at)?),
-        })
-    });
-    Ok(Columns::new(cells.collect::<Result<Vec<_>, sqlx::Error>>()?))
 }

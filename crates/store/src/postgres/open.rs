@@ -6,8 +6,9 @@ use adjutant_core::port::StoreError;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 
+use super::place::Place;
 use super::pool::Pool;
-use super::{Place, Transaction};
+use super::transaction::Transaction;
 use crate::sql::migrate::{self, Dialect, Migrations};
 use crate::sql::{Connection as _, Failure};
 

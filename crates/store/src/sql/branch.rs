@@ -7,24 +7,8 @@
 use adjutant_core::port::{Alternatives, Branched, StoreError};
 use adjutant_core::{ConversationId, ConversationKey};
 
-use super::past::select_events;
 use super::{Connection, Failure, key_values, values};
 use crate::row;
-
-/// The events of a branch behind a place, in order. It is gone no further back than events are asked for.
-pub(super) const EVENTS: &str = concat!(
-    "WITH RECURSIVE line (key, until, from_key, from_seq) AS (
-       SELECT key, next_seq - 1, branched_from_key, branched_from_seq FROM adjutant_conversation WHERE key = $1
-       UNION ALL
-       SELECT origin.key, line.from_seq, origin.branched_from_key, origin.branched_from_seq
-       FROM line JOIN adjutant_conversation AS origin ON origin.key = line.from_key
-       WHERE line.from_seq > $2 AND (origin.branched_from_seq IS NULL OR origin.branched_from_seq < line.from_seq)
-     ) ",
-    select_events!(
-        "line JOIN adjutant_event AS event ON event.conversation = line.key AND event.seq > $2 AND event.seq <= line.until",
-        "ORDER BY seq"
-    )
-);
 
 /// The branches of a conversation and of those it comes from, at places that it has, and the conversations they begin in.
 /// The first number says whether that conversation has something behind the place, the second whether the conversation that is

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use adjutant_core::conversation::Conversation;
 use adjutant_core::{ConversationKey, Event, Recorded, TurnId, UserId};
 
-use super::{Backend, Connection, Failure, maintenance::count, memory_ledger, past, task, values};
+use super::{Backend, Connection, Failure, count, memory_ledger, past, snapshot, task, values};
 use crate::maintenance::Finding;
 use crate::row::{self, InputRow};
 use crate::status::{Status, Waiting};
@@ -111,6 +112,31 @@ async fn conversation<C: Connection>(
         if i64::try_from(turns) != Ok(stored.turns) {
             problems.push(format!("{turns} turns began, and {} are counted", stored.turns));
         }
+        snapshotted(rows, number, events, problems).await?;
+    }
+    Ok(())
+}
+
+/// The snapshot, if there is one in a format that this program reads, is what the events up to its place come to.
+async fn snapshotted<C: Connection>(
+    rows: &mut C,
+    number: i64,
+    mut events: Vec<Recorded>,
+    problems: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let Some(stored) = snapshot::stored(rows, number).await?.filter(|stored| stored.is_known()) else {
+        return Ok(());
+    };
+    let read = stored.read().and_then(|read| Some((read.messages_max()?, read)));
+    let follows = read.and_then(|(messages_max, read)| {
+        events.retain(|recorded| recorded.seq <= read.seq);
+        let folded = Conversation::of(messages_max, events).snapshot().ok()?;
+        Some(folded? == read)
+    });
+    if !stored.is_whole() {
+        problems.push(format!("the snapshot at event {} is damaged; it is not used", stored.seq));
+    } else if follows != Some(true) {
+        problems.push(format!("the snapshot at event {} is not what the events come to", stored.seq));
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
     AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
     Running, StoreError, Take, Taken, Turns, Worker,
@@ -14,6 +15,7 @@ use jiff::Timestamp;
 
 use super::append::{NewEvent, new_event, new_events, write_events};
 use super::past::{self, INBOX, event, events, read_inbox};
+use super::snapshot::{self, RestorableRows, SnapshotRow};
 use super::work::{Beating, Taking, beat, free, lease_until, take};
 use super::{Backend, Columns, Connection, Failure, SqlStore, key_values, values};
 use crate::row::{self, ConversationRow, EventRow, InputRow};
@@ -188,7 +190,8 @@ impl<B: Writes> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
             let (key, events) = (key.clone(), new_events(events)?);
-            let data = Appending { key, events, worker: None, releases: false, content: self.1 };
+            let content = self.1;
+            let data = Appending { key, events, worker: None, releases: false, snapshot: None, content };
             self.0.append(data).await.map(drop)
         })
     }
@@ -201,7 +204,9 @@ impl<B: Writes> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
             let (key, events, worker) = (key.clone(), new_events(events)?, Some(owned(worker)));
-            self.0.append(Appending { key, events, worker, releases: false, content: self.1 }).await.map(drop)
+            let content = self.1;
+            let data = Appending { key, events, worker, releases: false, snapshot: None, content };
+            self.0.append(data).await.map(drop)
         })
     }
 
@@ -210,6 +215,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         key: &'a ConversationKey,
         worker: Worker<'a>,
         events: &'a [Recorded],
+        snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         self.run(async move {
             let data = Appending {
@@ -217,6 +223,8 @@ impl<B: Writes> Journal for SqlStore<B> {
                 events: new_events(events)?,
                 worker: Some(owned(worker)),
                 releases: true,
+                // Where no events are added, nothing says that the conversation is the one it was made of.
+                snapshot: snapshot.filter(|_| !events.is_empty()).map(SnapshotRow::of).transpose()?,
                 content: self.1,
             };
             let kept = self.0.append(data).await?;
@@ -462,6 +470,8 @@ pub struct Appending {
     pub(crate) worker: Option<(String, i64)>,
     /// Whether it gives its claim back.
     pub(crate) releases: bool,
+    /// What the conversation comes to with them.
+    pub(crate) snapshot: Option<SnapshotRow>,
     pub(crate) content: LogContent,
 }
 
@@ -512,6 +522,7 @@ async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Result<BegunRo
 #[derive(Debug)]
 pub struct NewerRows {
     pub(crate) created_at: Timestamp,
+    pub(crate) restorable: Option<RestorableRows>,
     pub(crate) after: i64,
     pub(crate) events: Vec<EventRow>,
     pub(crate) inbox: Vec<Columns>,
@@ -521,6 +532,7 @@ impl NewerRows {
     fn read(self, key: &ConversationKey) -> Result<Newer, StoreError> {
         Ok(Newer {
             created_at: self.created_at,
+            restorable: self.restorable.map(|rows| rows.read(key)).transpose()?.flatten(),
             after: u64::try_from(self.after).unwrap_or_default(),
             events: self.events.into_iter().map(|event| event.read(key)).collect::<Result<_, _>>()?,
             inbox: read_inbox(key, self.inbox)?,
@@ -547,14 +559,20 @@ async fn newer_rows<C: Connection>(
 ) -> Result<NewerRows, Failure> {
     let known = known.filter(|known| known.created_at == conversation.created_at);
     let seq = known.and_then(|known| i64::try_from(known.seq).ok());
-    let after = seq.filter(|seq| *seq < conversation.next_seq).unwrap_or_default();
-    let is_new = after + 1 < conversation.next_seq;
+    let seq = seq.filter(|seq| *seq < conversation.next_seq);
     let place = (conversation.key, conversation.branched_from_seq);
+    let restorable = match seq {
+        // Before its first turn has ended, it has none.
+        None if conversation.turns > 1 => snapshot::restorable(rows, place, conversation.next_seq).await?,
+        Some(_) | None => None,
+    };
+    let after = seq.unwrap_or_else(|| restorable.as_ref().map_or(0, |found| found.snapshot.seq));
+    let is_new = after + 1 < conversation.next_seq;
     let events = if is_new { events(rows, place, after).await? } else { Vec::new() };
     // Those that wait for the end of the open turn are not counted.
     let waits = conversation.untaken > 0 || conversation.status.turn.is_some();
     let inbox = if waits { rows.fetch(INBOX, values![conversation.key]).await? } else { Vec::new() };
-    Ok(NewerRows { created_at: conversation.created_at, after, events, inbox })
+    Ok(NewerRows { created_at: conversation.created_at, restorable, after, events, inbox })
 }
 
 /// Fails with [`StoreError::Reused`] if the input of this id was made from another request.
@@ -575,7 +593,7 @@ async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRo
 /// Adds events, and gives the claim of a worker back unless inputs wait.
 async fn append<C: Connection>(
     rows: &mut C,
-    Appending { key, events, worker, releases, content }: &Appending,
+    Appending { key, events, worker, releases, snapshot, content }: &Appending,
 ) -> Result<Option<Vec<Columns>>, Failure> {
     // A conversation that is not there was deleted, or is another user's or agent's: either way not this writer's any more.
     let Some(mut conversation) = conversation(rows, key).await? else {
@@ -591,6 +609,9 @@ async fn append<C: Connection>(
         return Err(StoreError::Conflict.into());
     }
     write_events(rows, key, &mut conversation, events.iter(), *content).await?;
+    if let Some(snapshot) = snapshot {
+        snapshot::write(rows, conversation.key, snapshot).await?;
+    }
     let waits = *releases && conversation.untaken > 0;
     if *releases && !waits {
         (conversation.lease_by, conversation.lease_until) = (None, None);

@@ -6,18 +6,9 @@ use adjutant_core::port::StoreError;
 use adjutant_core::{BoxFuture, UserId};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Backend, Connection, Failure, SqlStore, branch, check, values};
+use super::{Backend, Connection, Failure, SqlStore, branch, check, count, values};
 use crate::maintenance::{DatabaseStatus, Finding, Maintenance, Removed, TableRows};
 use crate::row;
-
-/// What a database says of itself.
-#[derive(Debug)]
-pub struct About {
-    pub place: String,
-    pub product: String,
-    pub journal_mode: Option<String>,
-    pub bytes: u64,
-}
 
 /// A key is remembered at least as long as a turn may be repeated: as long as a confirmation can be given, if nobody says
 /// otherwise. That of a turn which has not ended is remembered anyway.
@@ -165,11 +156,6 @@ fn status() -> DatabaseStatus {
         oldest: None,
         newest: None,
     }
-}
-
-/// Counts are never negative.
-pub(crate) fn count(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or_default()
 }
 
 /// The conversations that are old and settled.

@@ -15,6 +15,7 @@ mod maintenance;
 mod memory_ledger;
 pub(crate) mod migrate;
 pub(crate) mod past;
+pub(crate) mod snapshot;
 mod task;
 mod token;
 pub(crate) mod work;
@@ -29,7 +30,20 @@ use jiff::Timestamp;
 
 use crate::news::News;
 use crate::row;
-pub(crate) use maintenance::{About, count};
+
+/// What a database says of itself.
+#[derive(Debug)]
+pub struct About {
+    pub place: String,
+    pub product: String,
+    pub journal_mode: Option<String>,
+    pub bytes: u64,
+}
+
+/// Counts are never negative.
+pub(crate) fn count(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
 
 /// Why a transaction was given up: what the database said, or what we found.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use adjutant_core::port::{AcceptedInput, StoreError, Turns};
 use adjutant_core::{ConversationKey, Input, InputId};
 
-use super::{Backend, Columns, Connection, Failure, branch, key_values, values};
+use super::{Backend, Columns, Connection, Failure, key_values, values};
 use crate::row::{self, EventRow, InputRow};
 
 /// Inputs that were not taken, in the order they were accepted.
@@ -29,6 +29,21 @@ macro_rules! select_events {
     };
 }
 pub(super) use select_events;
+
+/// The events of a branch behind a place, in order. It is gone no further back than events are asked for.
+const OF_BRANCH: &str = concat!(
+    "WITH RECURSIVE line (key, until, from_key, from_seq) AS (
+       SELECT key, next_seq - 1, branched_from_key, branched_from_seq FROM adjutant_conversation WHERE key = $1
+       UNION ALL
+       SELECT origin.key, line.from_seq, origin.branched_from_key, origin.branched_from_seq
+       FROM line JOIN adjutant_conversation AS origin ON origin.key = line.from_key
+       WHERE line.from_seq > $2 AND (origin.branched_from_seq IS NULL OR origin.branched_from_seq < line.from_seq)
+     ) ",
+    select_events!(
+        "line JOIN adjutant_event AS event ON event.conversation = line.key AND event.seq > $2 AND event.seq <= line.until",
+        "ORDER BY seq"
+    )
+);
 
 /// The events from the beginning of the `$3`th turn (counted from 0, backwards) on that began before the place `$2`.
 pub(crate) const TURNS: &str = select_events!(
@@ -131,7 +146,7 @@ pub(super) async fn events<C: Connection>(
     after: i64,
 ) -> Result<Vec<EventRow>, Failure> {
     let statement = match branched_from_seq {
-        Some(from) if after < from => branch::EVENTS,
+        Some(from) if after < from => OF_BRANCH,
         Some(_) | None => {
             select_events!(
                 "adjutant_event AS event",

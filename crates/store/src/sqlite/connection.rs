@@ -1,5 +1,7 @@
 //! A connection to a database, as one thread uses it.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -24,12 +26,14 @@ pub struct Rows {
     pub(super) is_undone: bool,
     /// Bytes of text that were handed to statements since it was set to 0.
     pub(super) bytes: usize,
+    /// The statements that were prepared, with their parameters as SQLite numbers them, by address and length.
+    numbered: RefCell<HashMap<(usize, usize), String>>,
 }
 
 impl Rows {
     pub(super) fn new(connection: rusqlite::Connection) -> Self {
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        Self { connection, is_undone: false, bytes: 0 }
+        Self { connection, is_undone: false, bytes: 0, numbered: RefCell::default() }
     }
 
     /// Carries out a statement that begins or ends something.
@@ -42,6 +46,11 @@ impl Rows {
     /// (sqlite.org/lang_transaction.html, 3).
     pub(super) fn is_autocommit(&self) -> bool {
         self.connection.is_autocommit()
+    }
+
+    /// Returns the number of rows that statements have changed since the connection was opened.
+    pub(super) fn changes(&self) -> u64 {
+        self.connection.total_changes()
     }
 
     /// Ends the transaction, if one is open, without its changes. SQLite's own answer to an error here is to end it as well.
@@ -59,14 +68,16 @@ impl Rows {
         done
     }
 
-    /// The statement with its values. `$1` is a name for SQLite, numbered as the names first appear.
+    /// Returns the statement with its values. `$1` is a name for SQLite, numbered as the names first appear, and names are found
+    /// by their text each time; so it is prepared with `?1`, which is a number.
     fn prepare(&self, statement: &'static str, values: &[Value<'_>]) -> Result<CachedStatement<'_>, Failure> {
-        let mut prepared = self.connection.prepare_cached(statement)?;
+        let mut texts = self.numbered.borrow_mut();
+        // A statement is in the program, and stays there: its address tells which it is.
+        let address = (statement.as_ptr() as usize, statement.len());
+        let text = texts.entry(address).or_insert_with(|| statement.replace('$', "?"));
+        let mut prepared = self.connection.prepare_cached(text)?;
         for parameter in 1..=prepared.parameter_count() {
-            let name = prepared.parameter_name(parameter).and_then(|name| name.strip_prefix('$'));
-            let number = name.and_then(|number| number.parse::<usize>().ok());
-            let value = number.and_then(|number| values.get(number.checked_sub(1)?));
-            match value {
+            match values.get(parameter - 1) {
                 Some(Value::Int(value)) => prepared.raw_bind_parameter(parameter, value)?,
                 Some(Value::Real(value)) => prepared.raw_bind_parameter(parameter, value)?,
                 Some(Value::Text(value)) => prepared.raw_bind_parameter(parameter, value.as_deref())?,

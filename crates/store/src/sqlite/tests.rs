@@ -294,6 +294,38 @@ async fn work_with_a_defect_ends_alone() {
 }
 
 #[tokio::test]
+async fn what_a_call_changed_before_it_failed_is_undone_alone() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("adjutant.db");
+    let store = Store::open(&path).await.unwrap();
+    submitted(&store, 0, 10).await.unwrap();
+    let before = commits(&path);
+    let broken = store.clone();
+    let mut calls: Vec<_> = (1..11).map(|number| submitted(&store, number, 10)).collect();
+    calls.insert(5, {
+        Box::pin(async move {
+            let ended = broken.0.write((), |rows, ()| {
+                Box::pin(async move {
+                    let counter = "INSERT INTO adjutant_task_counter (user_id, last_id) VALUES ('broken', 1)";
+                    rows.execute(counter, &[]).await?;
+                    Err::<(), _>(StoreError::Conflict.into())
+                })
+            });
+            ended.await.map_err(|failure| broken.0.explain(failure))
+        })
+    });
+    let ended = together(&store, calls).await;
+    for (number, ended) in ended.iter().enumerate() {
+        let expected = if number == 5 { Err(StoreError::Conflict) } else { Ok(()) };
+        assert_eq!(ended, &expected, "{number}");
+    }
+    assert_eq!(begun(&store, 0..11).await, (0..11).collect::<Vec<_>>());
+    assert_eq!(commits(&path) - before, 1);
+    let counters = store.0.fetch("SELECT user_id FROM adjutant_task_counter", &[]).await;
+    assert!(counters.unwrap_or_else(|_| panic!("it can be read")).is_empty());
+}
+
+#[tokio::test]
 async fn a_lock_of_another_process_is_told_and_passes() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("adjutant.db");

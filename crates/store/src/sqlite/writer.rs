@@ -1,7 +1,9 @@
 //! The thread that writes: what waits for it is written together.
 //!
 //! A commit costs a write that reaches the disk, whatever is in it. So all calls that wait when the thread is free share one
-//! transaction, each in a savepoint, and are answered after its commit: what was confirmed is on the disk.
+//! transaction, and are answered after its commit: what was confirmed is on the disk. A call that fails after it has changed
+//! something has them all done again, each in a savepoint, so that its changes alone are undone. Savepoints are not taken before,
+//! because each of them has SQLite copy the pages that change in it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -204,28 +206,62 @@ impl Thread {
     }
 
     /// Does a call and those that wait behind it in one transaction.
-    fn write(&mut self, mut first: Box<dyn Job>) {
+    fn write(&mut self, first: Box<dyn Job>) {
         if let Err(failure) = self.begin() {
             return self.refuse(first, failure);
         }
-        // Nothing of the transaction is anybody else's yet, so this one needs no savepoint.
-        let ended = self.call(first.as_mut());
-        if ended.is_err() || self.rows.is_undone {
-            self.rows.roll_back();
-            return first.answer(ended);
+        let mut done: Vec<Done> = Vec::new();
+        let mut next = Some(first);
+        while let Some(mut job) = next {
+            let changes = self.rows.changes();
+            let ended = self.call(job.as_mut());
+            let is_kept = ended.is_ok() && !self.rows.is_undone;
+            done.push((job, ended));
+            if !is_kept && done.len() == 1 {
+                self.rows.roll_back();
+                return done.into_iter().for_each(|(job, ended)| job.answer(ended));
+            }
+            // A full disk, a failed read or write, no memory: SQLite may have rolled everything back.
+            if self.rows.is_autocommit() {
+                return self.again_alone(done);
+            }
+            if !is_kept && self.rows.changes() != changes {
+                return self.again_in_savepoints(done);
+            }
+            next = self.joining(done.len());
         }
-        let mut done: Vec<Done> = vec![(first, ended)];
-        while done.len() < BATCH && self.rows.bytes < BATCH_BYTES {
-            let Some(mut job) = self.queue.waiting() else { break };
+        self.commit(done);
+    }
+
+    /// Does all calls again in one transaction, in which each can be undone alone.
+    fn again_in_savepoints(&mut self, done: Vec<Done>) {
+        self.rows.roll_back();
+        if let Err(failure) = self.begin() {
+            return done.into_iter().for_each(|(job, _)| job.answer(Err(error::copy(&failure))));
+        }
+        let mut again: Vec<Done> = Vec::with_capacity(done.len());
+        let mut rest = done.into_iter();
+        while let Some(mut job) = rest.next().map(|(job, _)| job).or_else(|| self.joining(again.len())) {
             match self.call_in_savepoint(job.as_mut()) {
-                Ok(ended) => done.push((job, ended)),
+                Ok(ended) => again.push((job, ended)),
                 // The transaction is lost, and with it what the others did in it.
                 Err(failure) => {
-                    done.push((job, Err(failure)));
-                    return self.again_alone(done);
+                    again.push((job, Err(failure)));
+                    again.extend(rest);
+                    return self.again_alone(again);
                 }
             }
         }
+        self.commit(again);
+    }
+
+    /// Returns a call that waits and joins so many others, if there is room for it.
+    fn joining(&mut self, calls: usize) -> Option<Box<dyn Job>> {
+        let has_room = calls < BATCH && self.rows.bytes < BATCH_BYTES;
+        if has_room { self.queue.waiting() } else { None }
+    }
+
+    fn commit(&mut self, done: Vec<Done>) {
         match self.rows.say("COMMIT") {
             Ok(()) => done.into_iter().for_each(|(job, ended)| job.answer(ended)),
             Err(failure) => self.not_committed(done, &failure),

@@ -58,6 +58,13 @@ async fn a_file_is_looked_after() {
         (store, async move |sql| hand(&path, sql).await)
     })
     .await;
+    contract::a_snapshot_that_does_not_fit_is_found(async || {
+        number.set(number.get() + 1);
+        let path = folder.path().join(format!("{}.db", number.get()));
+        let store = sqlite::Store::open(&path).await.unwrap();
+        (store, async move |sql| hand(&path, sql).await)
+    })
+    .await;
     contract::branches_are_checked_and_removed(async || {
         number.set(number.get() + 1);
         let path = folder.path().join(format!("{}.db", number.get()));
@@ -96,6 +103,11 @@ async fn a_server_is_looked_after() {
     assert!(refused.contains("pg_dump") && refused.contains("--file=copy.dump"), "{refused}");
     assert!(store.status().await.unwrap().product.starts_with("PostgreSQL 1"));
     contract::what_does_not_fit_together_is_found(async || {
+        let (store, url) = fresh().await;
+        (store, async move |sql| hand(&url, sql).await)
+    })
+    .await;
+    contract::a_snapshot_that_does_not_fit_is_found(async || {
         let (store, url) = fresh().await;
         (store, async move |sql| hand(&url, sql).await)
     })

@@ -198,7 +198,7 @@ async fn take_a_turn(store: &Store, key: &ConversationKey, number: usize, known:
     write(1, &[replied(number, 1), call_started(number)]).await;
     write(3, &[call_finished(number)]).await;
     let end = Recorded::sequence(seq + 4, at(3), &[replied(number, 2), finished(number)]);
-    assert_eq!(store.finish(key, "a".into(), &end).await.unwrap(), Finished::Released);
+    assert_eq!(store.finish(key, "a".into(), &end, None).await.unwrap(), Finished::Released);
     Known { seq: seq + 5, created_at: newer.created_at }
 }
 
@@ -372,10 +372,10 @@ async fn of_two_processes_the_one_that_is_behind_is_refused() {
     }
     // Nobody is excluded but by the place.
     a.append(&key, &Recorded::sequence(5, at(4), &[replied(1, 2)])).await.unwrap();
-    let late = b.finish(&key, "b".into(), &Recorded::sequence(5, at(4), &[finished(1)])).await;
+    let late = b.finish(&key, "b".into(), &Recorded::sequence(5, at(4), &[finished(1)]), None).await;
     assert_eq!(late, Err(StoreError::Conflict));
     let end = Recorded::sequence(6, at(5), &[finished(1)]);
-    assert_eq!(b.finish(&key, "b".into(), &end).await.unwrap(), Finished::Released);
+    assert_eq!(b.finish(&key, "b".into(), &end, None).await.unwrap(), Finished::Released);
     let decision = b.decision(&key.user, turn[0].turn().unwrap()).await.unwrap().unwrap();
     assert_eq!((decision.model_calls, decision.model_ms, decision.tool_ms), (2, 500, 7));
     assert_eq!(a.check().await.unwrap(), []);

@@ -35,6 +35,7 @@ async fn it_keeps_both_contracts() {
     };
     contract::task_store(&fresh).await;
     contract::journal(&fresh).await;
+    contract::snapshots(&fresh).await;
     for content in [LogContent::Redacted, LogContent::None] {
         contract::logs_hold_what_they_may(&fresh().await.with_log_content(content)).await;
     }

@@ -32,6 +32,7 @@ async fn memory_keeps_the_memory_ledger_contract() {
 #[tokio::test]
 async fn memory_keeps_the_journal_contract() {
     contract::journal(in_memory).await;
+    contract::snapshots(in_memory).await;
     for content in [LogContent::Redacted, LogContent::None] {
         contract::logs_hold_what_they_may(&in_memory().await.with_log_content(content)).await;
     }

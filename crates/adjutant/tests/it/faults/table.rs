@@ -85,6 +85,7 @@ impl Row {
     }
 
     /// Sets what is expected where a stream is read to its end for an answer that is asked for as a whole.
+    #[cfg(feature = "openai")]
     pub(super) fn drained(self, expected: Expected) -> Self {
         Self { drained: Some(expected), ..self }
     }

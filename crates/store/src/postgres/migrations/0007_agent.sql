@@ -61,14 +61,15 @@ ALTER TABLE adjutant_decision ADD COLUMN agent TEXT COLLATE "C" NOT NULL DEFAULT
 -- The agent's own, if its developer gives one.
 ALTER TABLE adjutant_decision ADD COLUMN version TEXT COLLATE "C";
 
--- Reserved: what a conversation's events up to `seq` come to. A cache: what cannot be read is left out.
+-- What a conversation's events up to `seq` come to, without the messages: those of the next request begin at
+-- `messages_from`. A cache: what cannot be read is left out.
 CREATE TABLE adjutant_snapshot (
-    conversation BIGINT NOT NULL REFERENCES adjutant_conversation (key) ON DELETE CASCADE,
-    seq          BIGINT NOT NULL,
-    v            BIGINT NOT NULL,
-    digest       TEXT COLLATE "C" NOT NULL,
-    body         BYTEA NOT NULL,
-    PRIMARY KEY (conversation, seq)
+    conversation  BIGINT NOT NULL PRIMARY KEY REFERENCES adjutant_conversation (key) ON DELETE CASCADE,
+    seq           BIGINT NOT NULL,
+    messages_from BIGINT NOT NULL,
+    v             BIGINT NOT NULL,
+    digest        TEXT COLLATE "C" NOT NULL,
+    body          TEXT COLLATE "C" NOT NULL
 );
 
 -- The processes that run conversations for longer than a moment, and until when the claims hold that each made in an epoch.

@@ -110,12 +110,15 @@ $$;
 
 -- Adds events at the places from p_seq on, if p_worker has the conversation since its p_epoch (NULL: whoever has it), and gives
 -- the claim back unless inputs wait, if p_release is 1. p_key: the conversation that the change was computed for; NULL, as p_seq,
--- if there are no events.
--- o_outcome: 0 it is another conversation, the place is taken, or the claim is not this worker's any more; 1 done; 7 somebody has it locked, and p_wait is FALSE.
+-- if there are no events. p_snapshot: seq, messages_from, v, digest and body of the conversation's snapshot with these events.
+-- NULL: the last one stays.
+-- o_outcome: 0 it is another conversation, the place is taken, or the claim is not this worker's any more; 1 done; 7 somebody
+-- has it locked, and p_wait is FALSE.
 CREATE FUNCTION adjutant_append_1(
     p_agent TEXT, p_user TEXT, p_id TEXT, p_key BIGINT, p_seq BIGINT, p_worker TEXT, p_epoch BIGINT, p_release BIGINT,
     p_v BIGINT, p_events TEXT[], p_counts BIGINT[], p_status TEXT[], p_parked BIGINT, p_decisions TEXT[],
-    p_invocations TEXT[], p_wait BOOLEAN, OUT o_outcome BIGINT, OUT o_conversation BIGINT, OUT o_untaken BIGINT
+    p_invocations TEXT[], p_snapshot TEXT[], p_wait BOOLEAN, OUT o_outcome BIGINT, OUT o_conversation BIGINT,
+    OUT o_untaken BIGINT
 ) LANGUAGE plpgsql AS $$
 DECLARE
     c adjutant_conversation;
@@ -136,6 +139,13 @@ BEGIN
     o_conversation := c.key;
     o_untaken := adjutant_write_1(c, p_v, p_events, p_counts, p_status, p_parked, p_decisions, p_invocations,
         p_release = 1);
+    IF p_snapshot IS NOT NULL THEN
+        INSERT INTO adjutant_snapshot (conversation, seq, messages_from, v, digest, body)
+        VALUES (c.key, p_snapshot[1][1]::BIGINT, p_snapshot[1][2]::BIGINT, p_snapshot[1][3]::BIGINT, p_snapshot[1][4],
+            p_snapshot[1][5])
+        ON CONFLICT (conversation) DO UPDATE SET seq = excluded.seq, messages_from = excluded.messages_from,
+            v = excluded.v, digest = excluded.digest, body = excluded.body;
+    END IF;
 END
 $$;
 

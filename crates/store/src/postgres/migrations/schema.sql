@@ -231,14 +231,15 @@ CREATE INDEX adjutant_memory_change_before ON adjutant_memory_change (scope, bef
 CREATE INDEX adjutant_memory_change_after ON adjutant_memory_change (scope, after_hash) WHERE after_hash IS NOT NULL;
 CREATE INDEX adjutant_memory_change_order ON adjutant_memory_change (scope, seq);
 
--- Reserved: what a conversation's events up to `seq` come to. A cache: what cannot be read is left out.
+-- What a conversation's events up to `seq` come to, without the messages: those of the next request begin at
+-- `messages_from`. A cache: what cannot be read is left out.
 CREATE TABLE adjutant_snapshot (
-    conversation BIGINT NOT NULL REFERENCES adjutant_conversation (key) ON DELETE CASCADE,
-    seq          BIGINT NOT NULL,
-    v            BIGINT NOT NULL,
-    digest       TEXT COLLATE "C" NOT NULL,
-    body         BYTEA NOT NULL,
-    PRIMARY KEY (conversation, seq)
+    conversation  BIGINT NOT NULL PRIMARY KEY REFERENCES adjutant_conversation (key) ON DELETE CASCADE,
+    seq           BIGINT NOT NULL,
+    messages_from BIGINT NOT NULL,
+    v             BIGINT NOT NULL,
+    digest        TEXT COLLATE "C" NOT NULL,
+    body          TEXT COLLATE "C" NOT NULL
 );
 
 -- The processes that run conversations for longer than a moment, and until when the claims hold that each made in an epoch.

@@ -85,15 +85,16 @@ ALTER TABLE adjutant_decision ADD COLUMN agent TEXT NOT NULL DEFAULT 'adjutant';
 -- The agent's own, if its developer gives one.
 ALTER TABLE adjutant_decision ADD COLUMN version TEXT;
 
--- Reserved: what a conversation's events up to `seq` come to. A cache: what cannot be read is left out.
+-- What a conversation's events up to `seq` come to, without the messages: those of the next request begin at
+-- `messages_from`. A cache: what cannot be read is left out.
 CREATE TABLE adjutant_snapshot (
-    conversation INTEGER NOT NULL REFERENCES adjutant_conversation (key) ON DELETE CASCADE,
-    seq          INTEGER NOT NULL,
-    v            INTEGER NOT NULL,
-    digest       TEXT NOT NULL,
-    body         BLOB NOT NULL,
-    PRIMARY KEY (conversation, seq)
-) STRICT, WITHOUT ROWID;
+    conversation  INTEGER PRIMARY KEY REFERENCES adjutant_conversation (key) ON DELETE CASCADE,
+    seq           INTEGER NOT NULL,
+    messages_from INTEGER NOT NULL,
+    v             INTEGER NOT NULL,
+    digest        TEXT NOT NULL,
+    body          TEXT NOT NULL
+) STRICT;
 
 -- The processes that run conversations for longer than a moment, and until when the claims hold that each made in an epoch.
 CREATE TABLE adjutant_worker (

@@ -232,15 +232,16 @@ CREATE INDEX adjutant_memory_change_before ON adjutant_memory_change (scope, bef
 CREATE INDEX adjutant_memory_change_after ON adjutant_memory_change (scope, after_hash) WHERE after_hash IS NOT NULL;
 CREATE INDEX adjutant_memory_change_order ON adjutant_memory_change (scope, seq);
 
--- Reserved: what a conversation's events up to `seq` come to. A cache: what cannot be read is left out.
+-- What a conversation's events up to `seq` come to, without the messages: those of the next request begin at
+-- `messages_from`. A cache: what cannot be read is left out.
 CREATE TABLE adjutant_snapshot (
-    conversation INTEGER NOT NULL REFERENCES adjutant_conversation (key) ON DELETE CASCADE,
-    seq          INTEGER NOT NULL,
-    v            INTEGER NOT NULL,
-    digest       TEXT NOT NULL,
-    body         BLOB NOT NULL,
-    PRIMARY KEY (conversation, seq)
-) STRICT, WITHOUT ROWID;
+    conversation  INTEGER PRIMARY KEY REFERENCES adjutant_conversation (key) ON DELETE CASCADE,
+    seq           INTEGER NOT NULL,
+    messages_from INTEGER NOT NULL,
+    v             INTEGER NOT NULL,
+    digest        TEXT NOT NULL,
+    body          TEXT NOT NULL
+) STRICT;
 
 -- The processes that run conversations for longer than a moment, and until when the claims hold that each made in an epoch.
 CREATE TABLE adjutant_worker (

@@ -13,10 +13,9 @@ use axum::response::{IntoResponse as _, Response};
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::ConnectionLimits;
-use super::guests::Guest;
+use crate::door::{ConnectionLimits, Guest};
 use crate::problem::Problem;
-use crate::serve::Shared;
+use crate::state::Shared;
 
 /// Refuses what does not come in time. The time begins when somebody wants to read it.
 pub(crate) async fn in_time(State(app): State<Shared>, request: Request, next: Next) -> Response {

@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 
 use crate::object::Object;
 use crate::problem::Problem;
-use crate::serve::Shared;
+use crate::state::Shared;
 
 /// What its name begins with.
 const COOKIE: &str = "adjutant";
@@ -90,7 +90,7 @@ pub(crate) async fn by_link(State(app): State<Shared>, request: Request, next: N
 
 /// The secret in the cookie. What changes something has to come from a page of ours: the browser sends the cookie by
 /// itself.
-pub(super) fn secret(parts: &Parts) -> Result<String, Problem> {
+pub(crate) fn secret(parts: &Parts) -> Result<String, Problem> {
     let jar = CookieJar::from_headers(&parts.headers);
     let cookie = jar.get(&name(&parts.headers)).ok_or_else(|| Problem::unauthorized("there is no token"))?;
     // That an Origin is ours was seen to by the guard.

@@ -1,0 +1,22 @@
+//! What a check costs.
+
+/// What a check costs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Load {
+    /// Keywords looked at: each subschema, and each name or value that it lists.
+    pub(super) checks: u64,
+    /// Work for each byte of text, in sixteenths of a place in a regular expression.
+    pub(super) reads: u64,
+    /// Regular expressions that backtrack.
+    pub(super) backtracks: u64,
+}
+
+impl Load {
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            checks: self.checks.saturating_add(other.checks),
+            reads: self.reads.saturating_add(other.reads),
+            backtracks: self.backtracks.saturating_add(other.backtracks),
+        }
+    }
+}

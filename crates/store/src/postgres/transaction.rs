@@ -1,0 +1,92 @@
+//! A transaction.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::columns::all_columns;
+use super::literal::fill;
+use super::pool::{Pool, Session};
+use crate::row;
+use crate::sql::{Columns, Connection, Failure, Value};
+
+/// A connection inside a transaction.
+pub struct Transaction {
+    session: Session,
+    /// What begins it, until that was sent: it goes with the first statement.
+    begin: Option<&'static str>,
+    is_undone: bool,
+}
+
+impl Transaction {
+    /// Makes a transaction that `begin` begins.
+    pub(super) fn new(session: Session, begin: &'static str) -> Self {
+        Self { session, begin: Some(begin), is_undone: false }
+    }
+
+    pub(super) async fn begin(pool: &Arc<Pool>, begin: &'static str) -> Result<Self, Failure> {
+        Ok(Self::new(pool.open(pool.turn().await?).await?, begin))
+    }
+
+    /// Keeps the changes or not. What was wrong before matters more than that it could not be rolled back.
+    pub(super) async fn end(mut self, is_done: bool) -> Result<(), Failure> {
+        if self.begin.is_some() {
+            return Ok(());
+        }
+        let end = if is_done && !self.is_undone { "COMMIT" } else { "ROLLBACK" };
+        let told = self.session.tell(end.to_owned()).await;
+        let ended = self.session.ended(told);
+        if is_done {
+            ended?;
+        }
+        Ok(())
+    }
+
+    /// The next statement to send.
+    fn next(&mut self, statement: String) -> String {
+        match self.begin.take() {
+            Some(begin) => format!("{begin};{statement}"),
+            None => statement,
+        }
+    }
+}
+
+impl Connection for Transaction {
+    const LOCKS_ROWS: bool = true;
+
+    async fn execute(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
+        let statement = self.next(fill(statement, values));
+        Ok(self.session.tell(statement).await?)
+    }
+
+    async fn fetch(
+        &mut self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Columns>, Failure> {
+        let statement = self.next(fill(statement, values));
+        all_columns(&self.session.ask(statement).await?)
+    }
+
+    async fn script(&mut self, statements: &'static str) -> Result<(), Failure> {
+        let statements = self.next(statements.to_owned());
+        self.session.tell(statements).await?;
+        Ok(())
+    }
+
+    async fn now(&mut self) -> Result<Timestamp, Failure> {
+        let statement = "SELECT CAST(floor(extract(epoch FROM clock_timestamp()) * 1000000) AS BIGINT)";
+        let micros = self.fetch_first(statement, &[]).await?.map(|mut columns| columns.int()).transpose()?;
+        Ok(Timestamp::from_microsecond(micros.unwrap_or_default())
+            .map_err(|error| row::unreadable("the server's clock", error))?)
+    }
+
+    fn undo(&mut self) {
+        self.is_undone = true;
+    }
+
+    /// Workers are on other machines: only the end of a claim tells.
+    fn is_gone(_: &str) -> bool {
+        false
+    }
+}
