@@ -1,5 +1,6 @@
-//! `adjutant db`: how the database is, whether it is whole, and a copy of it; and what is old goes.
+//! `adjutant db`: how the database is, whether it is whole, and copies of it; and what is old goes.
 
+mod copy; // everything in another database
 mod users; // whose names could be taken for each other
 
 use std::collections::BTreeMap;
@@ -91,6 +92,10 @@ pub(crate) async fn run(
             } else {
                 screen.answer_line(&format!("The copy is in {}.", file.display()));
             }
+        }
+        Db::Copy { to } => {
+            let rows = store.status().await?.tables.iter().map(|table| table.rows).sum();
+            return copy::run(settings, screen, &to, rows, json).await;
         }
     }
     Ok(Exit::Ok)

@@ -39,7 +39,15 @@ pub(crate) fn key_of(user: &UserId, conversation: ConversationId) -> Conversatio
 /// # Errors
 /// It cannot be opened or made.
 pub(crate) async fn open(settings: &Settings) -> Result<Arc<dyn Store>, CliError> {
-    Ok(match &settings.database {
+    open_at(&settings.database, settings).await
+}
+
+/// Opens a database, with the settings for everything else.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) async fn open_at(database: &Database, settings: &Settings) -> Result<Arc<dyn Store>, CliError> {
+    Ok(match database {
         Database::Sqlite(path) => {
             Arc::new(sqlite::Store::open(path).await?.with_log_content(settings.log_content))
         }
@@ -106,7 +114,7 @@ pub(crate) async fn for_talk(settings: &Settings) -> Result<Stores, CliError> {
 }
 
 #[cfg(not(feature = "postgres"))]
-fn no_postgres() -> CliError {
+pub(crate) fn no_postgres() -> CliError {
     CliError::configuration("this adjutant was built without PostgreSQL")
         .or_try("build it with the feature postgres, or take an SQLite file")
 }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adjutant_core::{
-    AgentResponse, CallId, CancellationToken, InputId, ModelId, Notice, PendingCall, PromptProgress,
+    AgentResponse, CallId, CancellationToken, InputId, Message, ModelId, Notice, PendingCall, PromptProgress,
     ToolCall, ToolResult, TurnId, Usage,
 };
 use futures::Stream;
@@ -105,6 +105,12 @@ pub enum RunEvent {
         tool: String,
         /// The words for the model.
         message: String,
+    },
+    /// A round of tools ended, and the model is asked again: its answer with its calls, and the result of each as the model reads
+    /// it. Of those that were refused, denied, too late or in doubt there is no other event with a result.
+    RoundEnded {
+        /// The assistant's message, and those of its tools, in order.
+        messages: Vec<Message>,
     },
     /// The turn waits for a human.
     ConfirmationRequested {

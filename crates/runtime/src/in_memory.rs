@@ -265,6 +265,21 @@ impl Conversation {
         }
     }
 
+    /// Returns one turn, up to the beginning of the next. `None`: there is no such turn.
+    fn turn(&self, wanted: TurnId) -> Option<Turns> {
+        let begins = |recorded: &Recorded| matches!(recorded.event, Event::TurnStarted { .. });
+        let is_it = |recorded: &Recorded| begins(recorded) && recorded.event.turn() == Some(wanted);
+        let from = self.events.iter().position(is_it)?;
+        let mut behind = self.events.iter().skip(from + 1);
+        let len = behind.position(begins).map_or(self.events.len() - from, |at| at + 1);
+        Some(Turns {
+            created_at: self.created_at,
+            after: from as u64,
+            events: self.events.iter().skip(from).take(len).cloned().collect(),
+            inbox: self.inbox(),
+        })
+    }
+
     /// Returns what is newer than what a worker knows.
     fn newer(&self, known: Option<Known>) -> Newer {
         let last = self.events.last().map_or(0, |recorded| recorded.seq);
@@ -380,6 +395,15 @@ impl Journal for InMemory {
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
         let state = self.state();
         ready(Ok(state.conversations.get(key).map(|conversation| conversation.turns(before, turns))))
+    }
+
+    fn load_turn<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        turn: TurnId,
+    ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
+        let state = self.state();
+        ready(Ok(state.conversations.get(key).and_then(|conversation| conversation.turn(turn))))
     }
 
     fn find_input<'a>(
@@ -788,6 +812,22 @@ impl TaskStore for InMemory {
         let state = self.state();
         let tasks = state.users.get(user).map(|tasks| tasks.tasks.as_slice()).unwrap_or_default();
         ready(Ok(tasks.iter().filter(|task| filter.takes(task)).cloned().collect()))
+    }
+
+    fn list_last<'a>(
+        &'a self,
+        user: &'a UserId,
+        filter: TaskFilter,
+        before: Option<TaskId>,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>> {
+        let state = self.state();
+        let tasks = state.users.get(user).map(|tasks| tasks.tasks.as_slice()).unwrap_or_default();
+        let is_before = |task: &&Task| before.is_none_or(|before| task.id < before);
+        let found = tasks.iter().rev().filter(is_before).filter(|task| filter.takes(task));
+        let mut last: Vec<Task> = found.take(usize::try_from(limit).unwrap_or(usize::MAX)).cloned().collect();
+        last.reverse();
+        ready(Ok(last))
     }
 
     fn get<'a>(&'a self, user: &'a UserId, id: TaskId) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {

@@ -257,11 +257,14 @@ async fn follow(steps: &Steps<'_>, mut turn: Box<Turn>) -> Result<(), RunError> 
     let mut action = turn.start()?;
     loop {
         action = match action {
-            Action::CallModel(request) => match steps.generate(&mut turn, request).await? {
-                Step::Done(Replied::Sent(reply)) => turn.on_model_result(reply)?,
-                Step::Done(Replied::TooLong(error)) => turn.on_unsendable(error)?,
-                Step::Stopped(reason, ends) => turn.stop(reason, ends),
-            },
+            Action::CallModel(request) => {
+                steps.tell_round(&request).await;
+                match steps.generate(&mut turn, request).await? {
+                    Step::Done(Replied::Sent(reply)) => turn.on_model_result(reply)?,
+                    Step::Done(Replied::TooLong(error)) => turn.on_unsendable(error)?,
+                    Step::Stopped(reason, ends) => turn.stop(reason, ends),
+                }
+            }
             Action::CallTools(calls) => match steps.call_tools(&turn, calls).await? {
                 Step::Done(ends) => turn.on_call_ends(ends)?,
                 Step::Stopped(reason, ends) => turn.stop(reason, ends),

@@ -15,8 +15,8 @@ use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{CallEnd, DoesNotFit, Fitted, StopReason, ToolStyle, Turn};
 use adjutant_core::{
     Arguments, CallId, CancellationToken, ConversationKey, Delta, Event, GateCheck, GateVerdict,
-    GenerateRequest, GenerateResponse, IdempotencyKey, InputId, ModelError, Notice, OutcomeCategory, Refusal,
-    ToolCall, ToolContext, TurnEnd, TurnId,
+    GenerateRequest, GenerateResponse, IdempotencyKey, InputId, Message, ModelError, Notice, OutcomeCategory,
+    Refusal, Role, ToolCall, ToolContext, TurnEnd, TurnId,
 };
 use futures::StreamExt as _;
 use tokio::sync::Mutex;
@@ -309,6 +309,16 @@ impl<'a> Steps<'a> {
                 self.stop(input);
                 std::future::pending::<()>().await;
             }
+        }
+    }
+
+    /// Tells the round of tools that a request ends with, if it does.
+    pub(crate) async fn tell_round(&self, request: &GenerateRequest) {
+        let is_tool = |message: &Message| message.role() == Role::Tool;
+        if request.messages.last().is_some_and(is_tool) {
+            let answer = request.messages.iter().rposition(|message| !is_tool(message)).unwrap_or_default();
+            let round = || request.messages.get(answer..).unwrap_or_default().to_vec();
+            self.emitter.emit(|| RunEvent::RoundEnded { messages: round() }).await;
         }
     }
 

@@ -18,7 +18,8 @@ const KEPT: Duration = Duration::from_secs(10 * 60);
 const KEPT_PER_USER: usize = 32;
 /// How much of the ended runs of one user is kept, in bytes.
 const BYTES_PER_USER: usize = 8 * 1024 * 1024;
-/// What is kept of one run, in bytes. The pieces of a longer one are left out, and are in the snapshots at its end.
+/// What is kept of one run, in bytes. The pieces of a longer one are left out, and are in the
+/// messages at its end.
 const BYTES_MAX: usize = 1024 * 1024;
 
 /// All runs of this process.
@@ -36,6 +37,8 @@ pub(crate) struct Run {
     pub(crate) name: String,
     /// Stops it.
     pub(crate) cancelled: CancellationToken,
+    /// What the client had that began it: whoever has the same can be told the same.
+    pub(crate) began_with: String,
     /// The turn it is of, once it is known.
     turn: OnceLock<TurnId>,
     /// So that a place in another run's events, or in those of another process, is not taken for one in these.
@@ -50,6 +53,8 @@ pub(crate) struct Run {
 struct Told {
     frames: Vec<Frame>,
     bytes: usize,
+    /// Whether pieces were left out.
+    is_cut: bool,
     ended_at: Option<Instant>,
 }
 
@@ -62,13 +67,13 @@ pub(crate) struct Frame {
 
 impl Runs {
     /// Takes a new run in, unless its owner has one of that name in that conversation: then it is that one, and `false`.
-    pub(crate) fn begin(&self, key: ConversationKey, name: String) -> (Arc<Run>, bool) {
+    pub(crate) fn begin(&self, key: ConversationKey, name: String, began_with: String) -> (Arc<Run>, bool) {
         let mut known = self.known();
         forget(&mut known, &key.user);
         if let Some(run) = known.iter().rev().find(|run| run.key == key && run.name == name) {
             return (run.clone(), false);
         }
-        let run = Arc::new(Run::new(key, name));
+        let run = Arc::new(Run { began_with, ..Run::new(key, name) });
         known.push_back(run.clone());
         (run, true)
     }
@@ -129,6 +134,7 @@ impl Run {
             key,
             name,
             cancelled: CancellationToken::new(),
+            began_with: String::new(),
             turn: OnceLock::new(),
             mark,
             told: Mutex::default(),
@@ -142,7 +148,11 @@ impl Run {
         let mut told = self.told();
         for event in events {
             let Ok(data) = serde_json::to_string(&event) else { continue };
-            if told.ended_at.is_some() || event.is_piece() && told.bytes + data.len() > BYTES_MAX {
+            if told.ended_at.is_some() {
+                continue;
+            }
+            if event.is_piece() && told.bytes + data.len() > BYTES_MAX {
+                told.is_cut = true;
                 continue;
             }
             told.bytes += data.len();
@@ -155,6 +165,11 @@ impl Run {
         }
         drop(told);
         self.news.send_replace(());
+    }
+
+    /// Returns whether pieces of it were left out.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.told().is_cut
     }
 
     /// Says which turn it is of.
@@ -261,11 +276,11 @@ mod tests {
     #[test]
     fn of_one_user_the_last_runs_are_kept_and_those_that_go_on() {
         let runs = Runs::default();
-        let (goes_on, _) = runs.begin(key("anna"), "goes on".to_owned());
-        let (other, _) = runs.begin(key("bert"), "0".to_owned());
+        let (goes_on, _) = runs.begin(key("anna"), "goes on".to_owned(), String::new());
+        let (other, _) = runs.begin(key("bert"), "0".to_owned(), String::new());
         other.tell([error()]);
         for at in 0..2 * KEPT_PER_USER {
-            runs.begin(key("anna"), at.to_string()).0.tell([error()]);
+            runs.begin(key("anna"), at.to_string(), String::new()).0.tell([error()]);
         }
         let kept = (0..2 * KEPT_PER_USER).filter(|at| runs.named(&key("anna"), &at.to_string()).is_some());
         assert_eq!(kept.collect::<Vec<_>>(), (KEPT_PER_USER..2 * KEPT_PER_USER).collect::<Vec<_>>());
@@ -277,9 +292,12 @@ mod tests {
     fn a_name_is_one_run_of_one_user_in_one_conversation() {
         let runs = Runs::default();
         let elsewhere = ConversationKey { conversation: ConversationId(Uuid::max()), ..key("anna") };
-        assert!(runs.begin(key("anna"), "r".to_owned()).1);
-        assert!(!runs.begin(key("anna"), "r".to_owned()).1);
-        assert!(runs.begin(key("bert"), "r".to_owned()).1 && runs.begin(elsewhere, "r".to_owned()).1);
+        assert!(runs.begin(key("anna"), "r".to_owned(), String::new()).1);
+        assert!(!runs.begin(key("anna"), "r".to_owned(), String::new()).1);
+        assert!(
+            runs.begin(key("bert"), "r".to_owned(), String::new()).1
+                && runs.begin(elsewhere, "r".to_owned(), String::new()).1
+        );
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

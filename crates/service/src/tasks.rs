@@ -1,7 +1,7 @@
 //! `/v1/tasks`: the tasks of whoever asks, for the panel beside a conversation.
 
 use adjutant_core::port::StoreError;
-use adjutant_core::{TaskFilter, UserId};
+use adjutant_core::{TaskFilter, TaskId, UserId};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -10,6 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::paging::Limit;
 use crate::problem::Problem;
 use crate::state::{App, Shared};
 use crate::user::User;
@@ -24,6 +25,12 @@ struct ListQuery {
     #[serde(default)]
     #[param(inline, value_type = Option<Status>)]
     status: TaskFilter,
+    /// The last ones, at most so many. Unless it is given, all are listed.
+    #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
+    limit: Option<Limit>,
+    /// Go on with the tasks before the last page: its `next_cursor`.
+    #[param(value_type = Option<String>, pattern = "^[1-9][0-9]*$")]
+    cursor: Option<TaskId>,
 }
 
 /// Which of them.
@@ -41,6 +48,8 @@ enum Status {
 struct TaskList {
     /// By number.
     tasks: Vec<TaskView>,
+    /// Where the tasks before these are. `null`: there are none.
+    next_cursor: Option<String>,
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
@@ -68,9 +77,19 @@ async fn list(
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<TaskList>, Problem> {
     let Query(query) = query?;
-    match tasks_of(&app, &user, query.status).await {
-        Ok(Some(tasks)) => Ok(Json(TaskList { tasks })),
-        Ok(None) => Err(Problem::unknown("list: this service keeps no tasks")),
-        Err(error) => Err(Problem::store(&error)),
+    let unknown = || Problem::unknown("list: this service keeps no tasks");
+    let failed = |error: StoreError| Problem::store(&error);
+    let ListQuery { status, limit, cursor } = query;
+    if limit.is_none() && cursor.is_none() {
+        let tasks = tasks_of(&app, &user, status).await.map_err(failed)?.ok_or_else(unknown)?;
+        return Ok(Json(TaskList { tasks, next_cursor: None }));
     }
+    let limit = limit.unwrap_or_default().get();
+    let tasks = app.tasks.get().ok_or_else(unknown)?;
+    // One more tells whether there is another page.
+    let mut found = tasks.list_last(&user, status, cursor, limit + 1).await.map_err(failed)?;
+    let left_out = found.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
+    let page = found.split_off(left_out);
+    let next_cursor = page.first().filter(|_| left_out > 0).map(|first| first.id.to_string());
+    Ok(Json(TaskList { tasks: page.into_iter().map(TaskView::from).collect(), next_cursor }))
 }

@@ -9,6 +9,7 @@ import { NOTHING_OLDER, set, setDraft, setIn, setTurn, state } from "./state.js"
 
 const THREADS_AT_ONCE = 40;
 const DECISIONS_AT_ONCE = 50;
+const DONE_AT_ONCE = 50;
 
 /** Stops listening to the run of the conversation that was open; the run itself goes on. */
 let listening = new AbortController();
@@ -227,7 +228,7 @@ export async function send(text) {
   }
   set({ turns: [...state.turns.map((turn) => (turn.status === "waiting" ? over(turn, "done") : turn)), turn], pending: [], choices: {} });
   const messages = [...lastMessage(), { id: uuid(), role: "user", content: words }];
-  await go(turn, { threadId, runId, state: {}, messages, tools: [], context: [], forwardedProps: {} });
+  await go(turn, { threadId, runId, state: openTasks(), messages, tools: [], context: [], forwardedProps: {} });
 }
 
 /** What says to the service that we have everything up to there. */
@@ -285,7 +286,7 @@ async function resume(choices) {
   set({ pending: [], choices: {}, trouble: null });
   setTurn(turn.key, (turn) => resumed(turn, before.pending, choices));
   restFocus();
-  const input = { threadId: state.threadId, runId, state: {}, messages: lastMessage(), tools: [], context: [], forwardedProps: {}, resume };
+  const input = { threadId: state.threadId, runId, state: openTasks(), messages: lastMessage(), tools: [], context: [], forwardedProps: {}, resume };
   const problem = await go(state.turns.at(-1), input, { isAnswer: true });
   if (problem) {
     // Nothing came of the answers: the service says what still waits.
@@ -306,6 +307,7 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false } = {}) 
   const signal = listening.signal;
   const mine = opening;
   let wasLost = false;
+  let isChanged = false;
   set({ run: { id: runId, turnKey: key, attempt: 0, stopping: false } });
   try {
     await follow({
@@ -318,7 +320,9 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false } = {}) 
       },
       onEvent: (event) => {
         if (signal.aborted) return;
-        onState(event);
+        // Told again from its start, the changes of a run are changes of what was there before.
+        if (input === null) isChanged ||= event.type === "STATE_DELTA";
+        else onState(event);
         state.lastMessageId = lastMessageOf(event) ?? state.lastMessageId;
         setTurn(key, (turn) => afterEvent(turn, event));
         if (event.type === "RUN_FINISHED" && event.outcome?.type === "interrupt") {
@@ -345,6 +349,7 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false } = {}) 
   set({ run: null });
   // Told again, a run may be told shorter than it was.
   if (input === null || wasLost) await reread().catch(() => {});
+  if (isChanged) loadTasks();
   afterwards();
   return null;
 }
@@ -375,15 +380,25 @@ function lastMessageOf(event) {
 }
 
 function onState(event) {
-  if (event.type === "STATE_SNAPSHOT" && event.snapshot?.tasks) setIn("tasks", { list: event.snapshot.tasks, loaded: true, problem: null });
+  const done = state.tasks.list.filter((task) => task.completed);
+  if (event.type === "STATE_SNAPSHOT" && event.snapshot?.tasks) setIn("tasks", { list: [...event.snapshot.tasks, ...done], loaded: true, problem: null });
   if (event.type === "STATE_DELTA") {
     try {
-      const { tasks } = patched({ tasks: state.tasks.list }, event.delta);
-      setIn("tasks", { list: tasks, loaded: true, problem: null });
+      const { tasks } = patched(openTasks(), event.delta);
+      setIn("tasks", { list: [...tasks, ...done], loaded: true, problem: null });
     } catch {
       loadTasks(); // we missed something; the service has the whole list
+      return;
     }
+    // What is not open any more is done or gone.
+    if (event.delta.some(({ op }) => op === "remove")) loadTasks();
   }
+}
+
+/** The state of a run: the tasks that are open, in the order of their numbers. The service does not send again what we have. */
+function openTasks() {
+  const { loaded, available, list } = state.tasks;
+  return loaded && available ? { tasks: list.filter((task) => !task.completed) } : {};
 }
 
 /** A turn ended: the lists that may have changed. */
@@ -425,12 +440,28 @@ export function focusComposer() {
 
 export async function loadTasks() {
   try {
-    const { tasks } = await call("GET", "/v1/tasks");
-    setIn("tasks", { list: tasks, loaded: true, problem: null, available: true });
+    const [open, done] = await Promise.all([
+      call("GET", "/v1/tasks?status=pending"),
+      call("GET", "/v1/tasks" + query({ status: "completed", limit: DONE_AT_ONCE })),
+    ]);
+    setIn("tasks", { list: [...open.tasks, ...done.tasks], cursor: done.next_cursor, loaded: true, problem: null, available: true });
   } catch (problem) {
     if (problem.status === 401) return; // said elsewhere
     if (problem.status === 404) setIn("tasks", { available: false, loaded: true });
     else setIn("tasks", { loaded: true, problem });
+  }
+}
+
+/** Puts the tasks that were completed before those that are shown in front of them. */
+export async function loadDoneTasks() {
+  const { cursor } = state.tasks;
+  try {
+    const { tasks, next_cursor } = await call("GET", "/v1/tasks" + query({ status: "completed", limit: DONE_AT_ONCE, cursor }));
+    if (cursor !== state.tasks.cursor) return; // the list was read anew meanwhile
+    const [open, done] = [false, true].map((completed) => state.tasks.list.filter((task) => task.completed === completed));
+    setIn("tasks", { list: [...open, ...tasks, ...done], cursor: next_cursor });
+  } catch (problem) {
+    setIn("tasks", { problem });
   }
 }
 

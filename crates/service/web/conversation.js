@@ -143,7 +143,9 @@ export function afterEvent(turn, event) {
       return changed(turn, "tool", event.toolCallId, (part) => ({ args: parsed(part.argsText) ?? part.args }));
     case "TOOL_CALL_RESULT": {
       const { ms, summary } = event.metadata ?? {};
-      return changed(turn, "tool", event.toolCallId, () => ({ ...ended(resultOf(event.content)), ms, summary }));
+      const result = resultOf(event.content);
+      // What a person said no to did not fail.
+      return changed(turn, "tool", event.toolCallId, (part) => (part.status === "open" && !result.success ? { result } : { ...ended(result), ms, summary }));
     }
     case "CUSTOM":
       if (event.name === "decision") return { ...turn, id: event.value.decision_id, decision: event.value };
@@ -157,11 +159,15 @@ export function afterEvent(turn, event) {
       }
       return over(turn, kind === "cancelled" ? "stopped" : "done");
     }
-    case "RUN_ERROR":
+    case "RUN_ERROR": {
+      // The turn's last words say what the problem says.
+      const last = turn.parts.at(-1);
+      const parts = last?.kind === "text" && last.text === event.message ? turn.parts.slice(0, -1) : turn.parts;
       return {
-        ...over(turn, "failed"),
+        ...over({ ...turn, parts }, "failed"),
         problem: { code: event.code, detail: event.message, retry_after: event.metadata?.retry_after, run_id: turn.decision?.decision_id },
       };
+    }
     default:
       return turn;
   }

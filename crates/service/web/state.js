@@ -33,7 +33,8 @@ export const state = {
   /** A problem beside the conversation: with an answer, a load, a rename. */
   trouble: null,
   draft: "",
-  tasks: { list: [], loaded: false, problem: null, available: true },
+  /** All that are open, and the last of those that are done; `cursor`: where the others are. */
+  tasks: { list: [], cursor: null, loaded: false, problem: null, available: true },
   /** What is remembered of the person, and what was changed last. */
   memory: { list: [], loaded: false, problem: null, last: null },
   tab: "tasks",

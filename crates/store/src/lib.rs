@@ -26,4 +26,6 @@ pub mod sqlite;
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use maintenance::{DatabaseStatus, Finding, Maintenance, Removed, TableRows};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use sql::copy::copy;
 pub use worker::worker_id;

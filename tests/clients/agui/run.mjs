@@ -163,7 +163,10 @@ const checks = {
     const first = await run(agent, undefined, { runId, resume });
     assert.deepEqual(agent.state.tasks, []);
     const again = await run(agent, undefined, { runId, resume });
-    assert.deepEqual(again.events, first.events);
+    assert.equal(last(first.events).outcome.type, "success");
+    // It has that run already: it is told how it ended, and nothing of it twice.
+    assert.deepEqual(again.events.map(({ type }) => type), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "CUSTOM", "RUN_FINISHED"]);
+    assert.deepEqual([text(agent.messages.at(-1)), agent.state.tasks], ["Gone.", []]);
     const anew = await run(agent, undefined, { resume });
     assert.equal(last(anew.events).outcome.type, "success");
     assert.equal(anew.events.filter(({ type }) => type === "TOOL_CALL_RESULT").length, 0);
@@ -195,6 +198,26 @@ const checks = {
       "hello one", "please add green tea", "hello two",
     ]);
     assert.equal(new Set(agent.messages.map(({ id }) => id)).size, agent.messages.length);
+  },
+
+  async "a client that follows is sent what each run adds, and another one everything"() {
+    const agent = newAgent();
+    const kinds = [];
+    for (const words of ["hello", "please add black tea", "drop the black tea"]) {
+      kinds.push(...(await run(agent, words)).events.map(({ type }) => type));
+    }
+    const resume = buildResumeArray(agent.pendingInterrupts, {
+      [agent.pendingInterrupts[0].id]: { status: "resolved", payload: { approved: false } },
+    });
+    kinds.push(...(await run(agent, undefined, { resume })).events.map(({ type }) => type));
+    kinds.push(...(await run(agent, "hello")).events.map(({ type }) => type));
+    assert.equal(kinds.filter((type) => type === "MESSAGES_SNAPSHOT").length, 0);
+    assert.equal(kinds.filter((type) => type === "STATE_SNAPSHOT").length, 1, "it had none at first");
+    const other = new HttpAgent({ url: `${url}/v1/runs`, headers: { Authorization: authorization }, threadId: agent.threadId });
+    await run(other, "hello");
+    const known = ({ role, content, toolCalls, toolCallId }) => ({ role, content, toolCalls, toolCallId });
+    const said = (messages) => messages.filter(({ role }) => role !== "reasoning").map(known);
+    assert.deepEqual(said(other.messages).slice(0, -2), said(agent.messages));
   },
 
   async "a client that goes away finds the whole run when it comes back"() {
@@ -259,10 +282,8 @@ const checks = {
       const second = await serve(home);
       const frames = await replay(runId, undefined, { ...second, query: "?thread_id=t" });
       assert.deepEqual(frames.map(({ event }) => event.type),
-        ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "CUSTOM", "RUN_FINISHED"]);
-      const said = frames[1].event.messages;
-      assert.deepEqual(said.map(({ role }) => role), ["user", "assistant"]);
-      assert.equal(text(said[1]), "one two three four five six seven eight nine ten");
+        ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "STATE_SNAPSHOT", "CUSTOM", "RUN_FINISHED"]);
+      assert.equal(frames[2].event.delta, "one two three four five six seven eight nine ten");
       second.process.kill();
       await once(second.process, "exit");
     } finally {

@@ -81,6 +81,16 @@ impl TaskStore for Tasks {
         }
     }
 
+    fn list_last<'a>(
+        &'a self,
+        user: &'a UserId,
+        filter: TaskFilter,
+        before: Option<TaskId>,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>> {
+        self.good.list_last(user, filter, before, limit)
+    }
+
     fn get<'a>(&'a self, user: &'a UserId, id: TaskId) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
         self.good.get(user, id)
     }

@@ -20,6 +20,60 @@ fn home_with_data() -> (Home, String) {
     (home, model)
 }
 
+/// To a server and back, with everything that a person did, while it is in use.
+#[tokio::test]
+async fn a_database_is_copied_to_a_server_and_back() {
+    let server = Server::start();
+    let url = server.create_database("moved").await;
+    let (home, model) = home_with_data();
+    let copied = home.run(&["db", "copy", "--to", &url]).succeeds();
+    assert!(copied.stdout.contains("All is well.") && copied.stdout.contains("/moved"), "{copied:?}");
+    assert!(copied.stderr.contains("rows (100 %)"), "{copied:?}");
+    // What waits there can be answered there, and what comes next has the next number.
+    let there = |args: &[&str]| Run::of(home.command(args).env("DATABASE_URL", &url));
+    let waiting = there(&["pending", "list", "--json"]).succeeds().json();
+    let id = waiting[0]["id"].as_str().unwrap().to_owned();
+    there(&["pending", "approve", &id, "-m", &model]).succeeds();
+    there(&["tasks", "add", "buy bread"]).succeeds();
+    there(&["-m", &model, "hello again"]).succeeds();
+    assert_eq!(home.tasks(), ["buy milk"]);
+
+    let back = home.path("back.db");
+    let copy = there(&["db", "copy", "--to", arg(&back), "--json"]).succeeds().json();
+    assert_eq!(copy["findings"], serde_json::json!([]), "{copy}");
+    let (_, tasks) = home.json(&["tasks", "list", "--database", arg(&back)]);
+    let tasks = tasks["result"]["data"]["tasks"].as_array().unwrap().clone();
+    assert!(tasks.len() == 1 && tasks[0]["description"] == "buy bread" && tasks[0]["id"] == "2", "{tasks:?}");
+    let (_, log) = home.json(&["log", "list", "--database", arg(&back)]);
+    assert_eq!(log, there(&["log", "list", "--json"]).succeeds().json());
+}
+
+#[test]
+fn a_copy_goes_to_an_empty_database_or_nowhere() {
+    let (home, _) = home_with_data();
+    let other = home.path("other.db");
+    home.run(&["tasks", "add", "x", "--database", arg(&other)]).succeeds();
+    home.run(&["db", "copy", "--to", arg(&other)]).ends_with(3).says("it is not empty (adjutant_task)");
+    let (_, tasks) = home.json(&["tasks", "list", "--database", arg(&other)]);
+    assert_eq!(tasks["result"]["data"]["tasks"].as_array().unwrap().len(), 1, "{tasks}");
+    // Onto itself neither.
+    let own = home.path("data/adjutant/adjutant.db");
+    home.run(&["db", "copy", "--to", arg(&own)]).ends_with(3).says("it is not empty");
+    home.run(&["db", "copy", "--to", "mysql://ana:s3cret@h/x"]).ends_with(2).says("--to must be postgres://");
+    home.run(&["db", "copy"]).ends_with(2).says("--to");
+}
+
+#[tokio::test]
+async fn a_copy_that_breaks_off_leaves_no_file() {
+    let (home, _) = home_with_data();
+    tamper(&home, "UPDATE adjutant_decision SET content = CAST(x'ff' AS TEXT)").await;
+    let copy = home.path("copy.db");
+    home.run(&["db", "copy", "--to", arg(&copy)]).ends_with(3).says("adjutant.db");
+    for ending in ["copy.db", "copy.db-wal", "copy.db-shm"] {
+        assert!(!home.path(ending).exists(), "{ending}");
+    }
+}
+
 /// Changes the file as no program of ours would.
 async fn tamper(home: &Home, statement: &str) {
     let file = home.path("data/adjutant/adjutant.db");

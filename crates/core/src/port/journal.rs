@@ -109,7 +109,7 @@ pub struct Newer {
     pub inbox: Vec<Input>,
 }
 
-/// Turns of a conversation that follow one another, for [`Journal::load_turns`].
+/// Turns of a conversation that follow one another, for [`Journal::load_turns`] and [`Journal::load_turn`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turns {
     /// Time of creation of the conversation.
@@ -229,6 +229,17 @@ pub trait Journal: Send + Sync + 'static {
         key: &'a ConversationKey,
         before: Option<u64>,
         turns: u32,
+    ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>>;
+
+    /// Reads one turn: everything that was recorded from its beginning up to the beginning of the next one. What is read does not
+    /// grow with the conversation. Returns `None` if the user has no such conversation, or it has no such turn.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn load_turn<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        turn: TurnId,
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>>;
 
     /// Looks an input up by its id. Returns `None` if the user has no such conversation, or it has accepted no such input.

@@ -29,6 +29,19 @@ pub trait TaskStore: Send + Sync + 'static {
         filter: TaskFilter,
     ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>>;
 
+    /// Reads the last `limit` tasks of the user with an id below `before`, by id. `before` of `None`: the last of all. What is read
+    /// does not grow with the number of other tasks.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn list_last<'a>(
+        &'a self,
+        user: &'a UserId,
+        filter: TaskFilter,
+        before: Option<TaskId>,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>>;
+
     /// One task of the user.
     ///
     /// # Errors

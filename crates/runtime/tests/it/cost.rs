@@ -111,6 +111,18 @@ impl Journal for Counting {
         })
     }
 
+    fn load_turn<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        turn: TurnId,
+    ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
+        Box::pin(async move {
+            let read = self.journal.load_turn(key, turn).await?;
+            self.note("load_turn", read.as_ref().map_or(0, |read| read.events.len()), 0);
+            Ok(read)
+        })
+    }
+
     fn find_input<'a>(
         &'a self,
         key: &'a ConversationKey,

@@ -3,22 +3,26 @@
 use std::collections::HashSet;
 
 use adjutant_core::{
-    AgentResponse, CallId, ModelId, OutcomeCategory, PendingCall, ToolCall, ToolResult, TurnId, Usage,
+    AgentResponse, CallId, Message as Said, ModelId, OutcomeCategory, PendingCall, ToolCall, ToolRegistry,
+    ToolResult, TurnId, Usage,
 };
 use adjutant_runtime::RunEvent;
 use serde_json::{Map, Value, json};
 
-use super::event::{Event, Interrupt, Outcome, PROTOCOL_VERSION, TokenUsage};
+use super::event::{Event, Interrupt, Message, Outcome, PROTOCOL_VERSION, TokenUsage};
+use super::told::Told;
 use super::transcript::{answer_id, end_id, result_id, result_text};
 use crate::problem::Problem;
 use crate::wire::{Timing, Usage as TurnUsage};
 
 /// Turns what happens in one turn into the events of one run. Knows no socket and no clock.
 #[derive(Debug)]
-pub(crate) struct Encoder {
+pub(crate) struct Encoder<'a> {
     thread_id: String,
     run_id: String,
     model: ModelId,
+    /// The tools there are: calls of others are between the model and us.
+    tools: &'a ToolRegistry,
     /// Of the turn, once it is known.
     turn: Option<TurnId>,
     /// The model call that goes on, or was the last.
@@ -28,34 +32,32 @@ pub(crate) struct Encoder {
     thinking: Option<String>,
     /// What the model said in its last call.
     said: String,
-    /// Calls the client knows.
-    calls: HashSet<CallId>,
-    /// The messages the client was sent.
-    sent: HashSet<String>,
+    /// The messages of the turn that the client has.
+    told: Told,
     /// Of the model calls of this run, not of the whole turn.
     usage: Option<Usage>,
 }
 
-impl Encoder {
-    /// `known`: calls that the client was shown in an earlier run, which goes on here.
+impl<'a> Encoder<'a> {
+    /// `known`: messages that the client was sent in an earlier run, which goes on here.
     pub(crate) fn new(
         thread_id: String,
         run_id: String,
-        model: ModelId,
-        known: impl IntoIterator<Item = CallId>,
+        (model, tools): (ModelId, &'a ToolRegistry),
+        known: impl IntoIterator<Item = Message>,
     ) -> Self {
         Self {
             thread_id,
             run_id,
             model,
+            tools,
             turn: None,
             call: 0,
             step: None,
             text: None,
             thinking: None,
             said: String::new(),
-            calls: known.into_iter().collect(),
-            sent: HashSet::new(),
+            told: Told::of(known),
             usage: None,
         }
     }
@@ -71,11 +73,17 @@ impl Encoder {
 
     /// The messages that were sent.
     pub(crate) fn sent(&self) -> &HashSet<String> {
-        &self.sent
+        self.told.ids()
     }
 
     /// Something happened in the turn.
     pub(crate) fn on(&mut self, event: &RunEvent) -> Vec<Event> {
+        let events = self.events_of(event);
+        events.iter().for_each(|event| self.told.on(event));
+        events
+    }
+
+    fn events_of(&mut self, event: &RunEvent) -> Vec<Event> {
         let mut events = Vec::new();
         match event {
             RunEvent::TurnStarted { turn, .. } => self.turn = Some(*turn),
@@ -105,7 +113,7 @@ impl Encoder {
             }
             RunEvent::ToolStarted { call } => self.show_call(call, &mut events),
             RunEvent::ToolFinished { call, result, summary, ms, .. } => {
-                events.push(self.result(call, result, summary.as_deref(), *ms));
+                events.push(self.result(call, result, summary.as_deref(), Some(*ms)));
             }
             RunEvent::ConfirmationRequested { pending } => {
                 for waiting in pending {
@@ -119,21 +127,35 @@ impl Encoder {
                     self.show_call(&call, &mut events);
                 }
             }
-            // A refused call is between the model and us; notices are in the decision.
+            RunEvent::RoundEnded { messages } => self.show_round(messages, &mut events),
+            // Notices are in the decision.
             _ => {}
         }
         events
     }
 
-    /// The turn ended or waits: what was not said yet, and everything closed.
-    pub(crate) fn said_all(&mut self, response: &AgentResponse, failed: bool) -> Vec<Event> {
+    /// The turn ended or waits: everything closed, and what a client that follows lacks of `ours`, the messages of the turn. With
+    /// `false` it does not follow, or cannot be led there by events, and needs all messages.
+    pub(crate) fn said_all(
+        &mut self,
+        response: &AgentResponse,
+        ours: Option<&[Message]>,
+    ) -> (Vec<Event>, bool) {
+        let mut events = self.closed();
+        let lacking = ours.and_then(|ours| self.told.lacks(ours));
+        let follows = lacking.is_some();
+        events.extend(lacking.unwrap_or_else(|| self.last_words(response)));
+        events.iter().for_each(|event| self.told.on(event));
+        (events, follows)
+    }
+
+    /// The words a turn ended with, if no model said them.
+    fn last_words(&self, response: &AgentResponse) -> Vec<Event> {
         let mut events = Vec::new();
-        self.close(&mut events);
         let text = &response.decision.text;
         let waits = !response.decision.pending.is_empty();
-        if !waits && !failed && !text.is_empty() && self.said != *text {
+        if !waits && !text.is_empty() && self.said != *text {
             let message_id = end_id(response.turn);
-            self.sent.insert(message_id.clone());
             events.extend([
                 Event::TextMessageStart { message_id: message_id.clone(), role: "assistant" },
                 Event::TextMessageContent { message_id: message_id.clone(), delta: text.clone() },
@@ -228,7 +250,6 @@ impl Encoder {
             None => {
                 let id = self.answer_id();
                 self.text = Some(id.clone());
-                self.sent.insert(id.clone());
                 events.push(Event::TextMessageStart { message_id: id.clone(), role: "assistant" });
                 id
             }
@@ -253,33 +274,36 @@ impl Encoder {
     }
 
     /// A call, once: started again, or gone on with in another run, it is the same call.
-    fn show_call(&mut self, call: &ToolCall, events: &mut Vec<Event>) {
-        if !self.calls.insert(call.id.clone()) {
-            return;
-        }
-        let parent = self.answer_id();
-        self.sent.insert(parent.clone());
+    fn show_call(&self, call: &ToolCall, events: &mut Vec<Event>) {
         let id = call.id.to_string();
-        events.extend([
-            Event::ToolCallStart {
-                tool_call_id: id.clone(),
-                tool_call_name: call.name.clone(),
-                parent_message_id: Some(parent),
-            },
-            Event::ToolCallArgs {
-                tool_call_id: id.clone(),
-                delta: serde_json::to_string(&call.arguments).unwrap_or_default(),
-            },
-            Event::ToolCallEnd { tool_call_id: id },
-        ]);
+        let is_shown =
+            |event: &Event| matches!(event, Event::ToolCallStart { tool_call_id, .. } if *tool_call_id == id);
+        if !self.told.has_call(&id) && !events.iter().any(is_shown) {
+            let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();
+            let call = super::event::ToolCall::new(id, call.name.clone(), arguments);
+            events.extend(call.events(&self.answer_id()));
+        }
     }
 
-    fn result(&mut self, call: &CallId, result: &ToolResult, summary: Option<&str>, ms: u64) -> Event {
+    /// The calls and results of a round that were not told while it went on: those that were refused, denied or in doubt.
+    fn show_round(&self, messages: &[Said], events: &mut Vec<Event>) {
+        for call in messages.iter().flat_map(Said::tool_calls).filter(|call| self.tools.has(&call.name)) {
+            self.show_call(call, events);
+        }
+        for (call, tool, result) in messages.iter().filter_map(Said::tool_result) {
+            if self.tools.has(tool) && !self.told.has_result(call.as_str()) {
+                events.push(self.result(call, result, None, None));
+            }
+        }
+    }
+
+    fn result(&self, call: &CallId, result: &ToolResult, summary: Option<&str>, ms: Option<u64>) -> Event {
         let message_id = result_id(call);
-        self.sent.insert(message_id.clone());
         let mut metadata = Map::new();
         metadata.insert("success".to_owned(), json!(result.success));
-        metadata.insert("ms".to_owned(), json!(ms));
+        if let Some(ms) = ms {
+            metadata.insert("ms".to_owned(), json!(ms));
+        }
         if let Some(summary) = summary {
             metadata.insert("summary".to_owned(), json!(summary));
         }

@@ -193,6 +193,11 @@ impl Message {
         }
     }
 
+    /// Returns whether the person said it.
+    pub(crate) fn is_users(&self) -> bool {
+        matches!(self, Self::User { .. })
+    }
+
     pub(crate) fn set_id(&mut self, new: String) {
         match self {
             Self::User { id, .. } | Self::Assistant { id, .. } | Self::Tool { id, .. } => *id = new,
@@ -207,6 +212,13 @@ pub(crate) struct ToolCall {
     #[serde(rename = "type")]
     pub(crate) kind: &'static str,
     pub(crate) function: FunctionCall,
+}
+
+impl ToolCall {
+    /// Returns a call of a tool with its arguments as JSON text.
+    pub(crate) fn new(id: String, name: String, arguments: String) -> Self {
+        Self { id, kind: "function", function: FunctionCall { name, arguments } }
+    }
 }
 
 /// Its tool and arguments, as JSON text.

@@ -1,12 +1,18 @@
 //! What is asked: `RunAgentInput`, of which we read what an agent can use that keeps its own history and tools.
 
+use adjutant_core::fingerprint;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::event::Message;
+use super::transcript::{own_id, same_words};
+
 /// A request to run the agent. The server's history is the truth: of `messages` the last one of the user is the input, and
-/// the others only say which messages the client has. `state` and `forwardedProps` are not read; that `tools` and `context`
+/// the others only say which messages the client has, as `state` says which tasks. `forwardedProps` is not read; that `tools` and `context`
 /// are not used is said in a notice.
+///
+/// What the messages and the state show is missing is sent whole; else only what the run adds.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RunAgentInput {
@@ -17,6 +23,10 @@ pub(crate) struct RunAgentInput {
     #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     pub(crate) run_id: String,
     pub(crate) messages: Vec<InputMessage>,
+    /// The state the client has. Whoever has that of the last run is not sent it again.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub(crate) state: Value,
     #[serde(default)]
     pub(crate) tools: Vec<Value>,
     #[serde(default)]
@@ -68,9 +78,39 @@ impl RunAgentInput {
     pub(crate) fn words(&self) -> Option<UserWords> {
         self.messages.iter().rev().find(|message| message.role == "user").map(InputMessage::words)
     }
+
+    /// Returns a mark of what the client has, the same as long as it has the same messages and the same state.
+    pub(crate) fn has(&self) -> String {
+        let ids: Vec<&str> = self.messages.iter().map(|message| message.id.as_str()).collect();
+        fingerprint(&json!([ids, self.state]))
+    }
+
+    /// Returns whether the client has the conversation up to its end, as its messages say: the last of them, beside the new one
+    /// of the user, is the last that we have. `last`: the messages of the last turn.
+    pub(crate) fn follows(&self, last: &[Message]) -> bool {
+        let said = ["user", "assistant", "tool"];
+        let mut theirs: Vec<&InputMessage> =
+            self.messages.iter().filter(|message| said.contains(&message.role.as_str())).collect();
+        if self.resume.is_empty() && theirs.pop_if(|message| message.role == "user").is_none() {
+            return false;
+        }
+        match (theirs.last(), last.last()) {
+            (None, None) => true,
+            (Some(theirs), Some(ours)) => theirs.is(ours),
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
 }
 
 impl InputMessage {
+    /// Returns whether it is this message of ours. The client's own messages have its own ids.
+    fn is(&self, ours: &Message) -> bool {
+        match ours {
+            Message::User { content, .. } => self.role == "user" && same_words(&self.words().text, content),
+            Message::Assistant { id, .. } | Message::Tool { id, .. } => own_id(&self.id) == id,
+        }
+    }
+
     /// Its text: the words alone, or the text of its parts, one below the other.
     pub(crate) fn words(&self) -> UserWords {
         match &self.content {
@@ -90,8 +130,6 @@ impl InputMessage {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn words(messages: Value) -> Option<UserWords> {
@@ -108,6 +146,37 @@ mod tests {
         ]));
         assert_eq!(said, Some(UserWords { text: "second".to_owned(), left_out: 0 }));
         assert_eq!(words(json!([{"id": "1", "role": "assistant", "content": "x"}])), None);
+    }
+
+    #[test]
+    fn a_client_follows_whose_last_message_is_ours() {
+        let answer = |id: &str| Message::Assistant {
+            id: id.to_owned(),
+            content: Some("Hello.".to_owned()),
+            tool_calls: Vec::new(),
+        };
+        let asked = Message::User { id: "1-user".to_owned(), content: "hi".to_owned() };
+        let theirs = |id: &str, role: &str| json!({"id": id, "role": role, "content": "hi"});
+        let (new, old) = (theirs("b", "user"), theirs("1-1", "assistant"));
+        for (messages, last, follows) in [
+            (json!([new]), vec![], true),
+            (json!([old, new]), vec![], false),
+            (json!([new]), vec![asked.clone(), answer("1-1")], false),
+            (json!([old, new]), vec![asked.clone(), answer("1-1")], true),
+            (json!([theirs("1-1~r", "assistant"), new]), vec![answer("1-1")], true),
+            (json!([old, theirs("1-1-thinking", "reasoning"), new]), vec![answer("1-1")], true),
+            // Behind it something else was said, here or there.
+            (json!([old, new]), vec![answer("2-1")], false),
+            (json!([old, theirs("2-1", "assistant"), new]), vec![answer("1-1")], false),
+            (json!([old, theirs("a", "user"), new]), vec![answer("1-1")], false),
+            // What was not answered is known by its words.
+            (json!([theirs("a", "user"), new]), vec![asked.clone()], true),
+            (json!([]), vec![], false),
+        ] {
+            let input = json!({"threadId": "t", "runId": "r", "messages": messages});
+            let input = serde_json::from_value::<RunAgentInput>(input).unwrap();
+            assert_eq!(input.follows(&last), follows, "{messages} beside {last:?}");
+        }
     }
 
     #[test]

@@ -7,10 +7,11 @@ mod encode; // what happens in a turn, as events
 mod event; // what is sent
 mod input; // what is asked
 mod state; // the tasks, and how they changed
+mod told; // what a client has of a turn, and lacks
 mod transcript; // a conversation, as messages
 
 pub(crate) use encode::Encoder;
-pub(crate) use event::{Event, Outcome};
-pub(crate) use input::{ResumeEntry, ResumeStatus, RunAgentInput};
+pub(crate) use event::{Event, Message, Outcome};
+pub(crate) use input::{InputMessage, ResumeEntry, ResumeStatus, RunAgentInput};
 pub(crate) use state::State;
 pub(crate) use transcript::Transcript;

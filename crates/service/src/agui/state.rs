@@ -1,11 +1,12 @@
-//! The state that is shown beside a conversation: the tasks, and how they changed, as JSON Patch (RFC 6902).
+//! The state that is shown beside a conversation: the open tasks, and how they changed, as JSON Patch (RFC 6902). Those that are
+//! done are not in it: a run would cost more with each of them.
 
 use adjutant_core::Task;
 use serde_json::{Value, json};
 
 use crate::wire::TaskView;
 
-/// The tasks as a client has them.
+/// The open tasks as a client has them.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     tasks: Vec<Value>,
@@ -15,6 +16,11 @@ impl State {
     /// The whole state.
     pub(crate) fn of(tasks: &[Task]) -> Self {
         Self { tasks: tasks.iter().map(shown).collect() }
+    }
+
+    /// Returns whether a client has it, as the state that it sent says.
+    pub(crate) fn is(&self, theirs: &Value) -> bool {
+        theirs.get("tasks").and_then(Value::as_array) == Some(&self.tasks)
     }
 
     /// As it is sent.

@@ -8,7 +8,7 @@ use adjutant_core::{
     ToolResult, TurnId, conversation,
 };
 
-use super::event::{FunctionCall, Message, ToolCall};
+use super::event::{Message, ToolCall};
 use super::input::InputMessage;
 
 /// The messages of a conversation.
@@ -41,6 +41,12 @@ impl Transcript {
     pub(crate) fn of(events: &[Recorded], tools: &ToolRegistry) -> Self {
         let mut messages = Vec::new();
         let open = conversation::open_turn(events);
+        let mut of_turns: HashMap<TurnId, Vec<&Event>> = HashMap::new();
+        for event in events.iter().map(|recorded| &recorded.event) {
+            if let Some(turn) = event.turn() {
+                of_turns.entry(turn).or_default().push(event);
+            }
+        }
         for recorded in events {
             match &recorded.event {
                 Event::HistorySet { messages: set } => {
@@ -49,11 +55,7 @@ impl Transcript {
                     turn.write(set, |at| format!("history-{at}"), tools, &mut messages);
                 }
                 Event::TurnStarted { turn, message, .. } => {
-                    let of_turn: Vec<&Event> = events
-                        .iter()
-                        .map(|recorded| &recorded.event)
-                        .filter(|event| event.turn() == Some(*turn))
-                        .collect();
+                    let of_turn = of_turns.remove(turn).unwrap_or_default();
                     let end = of_turn.iter().find_map(|event| match event {
                         Event::TurnFinished { end, .. } => Some(end),
                         _ => None,
@@ -114,13 +116,18 @@ impl Transcript {
     }
 
     /// The messages under our own names.
-    pub(crate) fn into_messages(self) -> Vec<Message> {
-        self.0
+    pub(crate) fn messages(&self) -> &[Message] {
+        &self.0
     }
 }
 
+/// The name under which a message was made that a client may have under another one: see [`Transcript::for_client`].
+pub(super) fn own_id(id: &str) -> &str {
+    id.split_once('~').map_or(id, |(own, _)| own)
+}
+
 /// Whether a message is the client's: a long one was cut, and a cut one says so.
-fn same_words(theirs: &str, ours: &str) -> bool {
+pub(super) fn same_words(theirs: &str, ours: &str) -> bool {
     theirs == ours
         || ours.split_once("\n[The message was cut here:").is_some_and(|(kept, _)| theirs.starts_with(kept))
 }
@@ -236,14 +243,8 @@ impl<'a> Turn<'a> {
             (None, Some(GateVerdict::Confirm { pending })) => &pending.arguments,
             _ => asked,
         };
-        ToolCall {
-            id: id.to_string(),
-            kind: "function",
-            function: FunctionCall {
-                name: name.to_owned(),
-                arguments: serde_json::to_string(arguments).unwrap_or_default(),
-            },
-        }
+        let arguments = serde_json::to_string(arguments).unwrap_or_default();
+        ToolCall::new(id.to_string(), name.to_owned(), arguments)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a request asks of its conversation: something said, something answered, or neither.
 
 use adjutant_core::{
-    Answer, Arguments, CallId, Event, InputBody, Notice, PendingCall, Recorded, TurnId, Verdict, conversation,
+    Answer, Arguments, Event, InputBody, Notice, PendingCall, Recorded, TurnId, Verdict, conversation,
 };
 use axum::http::StatusCode;
 use jiff::Timestamp;
@@ -17,8 +17,6 @@ pub(crate) struct Asked {
     pub(crate) body: Option<InputBody>,
     /// The turn that was answered.
     pub(crate) turn: Option<TurnId>,
-    /// The calls whose run stopped here before: the client has them.
-    pub(crate) known: Vec<CallId>,
     /// What the person should know of how the request was read.
     pub(crate) notices: Vec<Notice>,
 }
@@ -50,7 +48,13 @@ enum Verdicts {
     Leave,
 }
 
-/// Reads a request beside what is recorded of its conversation.
+/// Returns whether a request answers something that the last turn of its conversation did not ask: it has to be looked for in
+/// what was recorded before.
+pub(crate) fn is_about_earlier(input: &RunAgentInput, events: &[Recorded]) -> bool {
+    input.resume.iter().any(|entry| asked_before(events, &entry.interrupt_id).is_none())
+}
+
+/// Reads a request beside what is recorded of its conversation: of its last turn, or of more.
 pub(crate) fn read(input: &RunAgentInput, events: &[Recorded], now: Timestamp) -> Result<Asked, Refused> {
     // What nobody answered in time is no answer any more, and stands in nobody's way.
     let (open, late): (Vec<PendingCall>, Vec<PendingCall>) =
@@ -71,12 +75,7 @@ pub(crate) fn read(input: &RunAgentInput, events: &[Recorded], now: Timestamp) -
                 "Only the text of the message was read; pictures and files were not.",
             ));
         }
-        return Ok(Asked {
-            body: Some(InputBody::message(words.text)),
-            turn: None,
-            known: Vec::new(),
-            notices,
-        });
+        return Ok(Asked { body: Some(InputBody::message(words.text)), turn: None, notices });
     }
     let uncovered: Vec<PendingCall> = open
         .iter()
@@ -99,9 +98,8 @@ pub(crate) fn read(input: &RunAgentInput, events: &[Recorded], now: Timestamp) -
         turn = asked.map(|(turn, _)| turn).or(turn);
         answers.push(answer(&call, entry).map_err(Refused::Invalid)?);
     }
-    let known = answers.iter().map(|answer| answer.call_id.clone()).collect();
     let body = (!answers.is_empty()).then_some(InputBody::Answers { answers });
-    Ok(Asked { body, turn, known, notices })
+    Ok(Asked { body, turn, notices })
 }
 
 /// What of the request is not used.

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{AgentResponse, ConversationKey, InputId, Notice, Recorded, TurnId, conversation};
+use adjutant_core::port::Turns;
+use adjutant_core::{AgentResponse, ConversationKey, InputId, Notice, TaskFilter, TurnId, conversation};
 use adjutant_runtime::{RunContext, RunError, RunEvent};
+use serde_json::Value;
 
 use super::asked::Asked;
-use crate::agui::{Encoder, Event, Outcome, RunAgentInput, State, Transcript};
+use crate::agui::{Encoder, Event, InputMessage, Message, Outcome, RunAgentInput, State, Transcript};
 use crate::limits::RunningTurn;
 use crate::live::Run;
 use crate::problem::Problem;
@@ -17,10 +19,38 @@ pub(crate) struct Beginning {
     pub(crate) id: InputId,
     pub(crate) input: RunAgentInput,
     pub(crate) asked: Asked,
+    /// Where the conversation was when it was asked, and whether the client is there too.
+    pub(crate) place: Place,
     /// What the request is called by.
     pub(crate) request_id: Option<String>,
     /// Counts it among its user's turns.
     pub(crate) running: RunningTurn,
+}
+
+/// The end of a conversation when a run was asked for.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// Whether the client has the conversation up to there.
+    follows: bool,
+    /// The place behind which the turn begins that the client is told.
+    after: u64,
+    /// The messages that the client has of the turn, if it is gone on with.
+    known: Vec<Message>,
+}
+
+impl Place {
+    /// Reads where a conversation is from its last turn. `None`: there is no conversation yet.
+    pub(crate) fn of(app: &Shared, input: &RunAgentInput, last: Option<&Turns>) -> Self {
+        let events = last.map(|last| last.events.as_slice()).unwrap_or_default();
+        let transcript = Transcript::of(events, app.agent.tools());
+        let follows = input.follows(transcript.messages());
+        match last {
+            Some(last) if !input.resume.is_empty() => {
+                Self { follows, after: last.after, known: transcript.messages().to_vec() }
+            }
+            last => Self { follows, after: last.map_or(0, |last| last.known().seq), known: Vec::new() },
+        }
+    }
 }
 
 /// Closes a run, if it is not, when nobody tells it any more.
@@ -34,18 +64,19 @@ impl Drop for Closed {
 
 /// Runs what was asked to its end, whoever listens.
 pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
-    let Beginning { id, input, asked, request_id, running } = beginning;
+    let Beginning { id, input, asked, mut place, request_id, running } = beginning;
     // Whatever happens here, nobody waits for ever.
     let _closed = Closed(run.clone());
-    let model = app.agent.model().id().clone();
-    let mut encoder =
-        Encoder::new(input.thread_id.clone(), input.run_id.clone(), model, asked.known.iter().cloned());
+    let says = (app.agent.model().id().clone(), app.agent.tools());
+    let known = std::mem::take(&mut place.known);
+    let mut encoder = Encoder::new(input.thread_id.clone(), input.run_id.clone(), says, known);
     run.tell([encoder.started()]);
-    let mut state = tell_state(&app, &run).await;
+    let mut state = tell_state(&app, &run, &input.state).await;
     let Some(body) = asked.body.clone() else {
-        let loaded = app.agent.journal().load(&run.key).await.unwrap_or_default();
-        let notices = asked.notices.iter().map(notice);
-        run.tell([messages(&app, &loaded.events, &input, &encoder)].into_iter().chain(notices));
+        if !place.follows {
+            tell_messages(&app, &run, (&input.messages, &input.run_id), &encoder).await;
+        }
+        run.tell(asked.notices.iter().map(notice));
         run.tell([encoder.ended(Outcome::Success, None)]);
         return;
     };
@@ -66,7 +97,7 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
                 if ours && !is_ours && !run.has_ended() {
                     let ended = run.turn();
                     if let Some(ended) = response_of(&app, &run.key, ended).await {
-                        end(&app, &run, &mut encoder, (&input, &asked, &running), ended).await;
+                        end(&app, &run, &mut encoder, (&input, &asked, &place, &running), ended).await;
                     }
                 }
                 ours = is_ours;
@@ -97,36 +128,42 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
         (_, Err(error)) => Err(error),
     };
     match ended {
-        Ok(response) => end(&app, &run, &mut encoder, (&input, &asked, &running), response).await,
+        Ok(response) => end(&app, &run, &mut encoder, (&input, &asked, &place, &running), response).await,
         Err(error) => fail(&app, &run, &mut encoder, error),
     }
 }
 
-/// The end of a run whose turn ended or waits. The snapshots come first, so that whoever answers what waits, and whoever
-/// lost something on the way, has what we have.
+/// The end of a run whose turn ended or waits. What the client lacks of it comes first, so that whoever answers what waits has
+/// what we have: as events, or, for a client that had none of the conversation or lost track of it, as all messages.
 async fn end(
     app: &Shared,
     run: &Run,
-    encoder: &mut Encoder,
-    (input, asked, running): (&RunAgentInput, &Asked, &RunningTurn),
+    encoder: &mut Encoder<'_>,
+    (input, asked, place, running): (&RunAgentInput, &Asked, &Place, &RunningTurn),
     mut response: AgentResponse,
 ) {
     running.ended(&response);
     response.notices.splice(0..0, asked.notices.iter().cloned());
     run.is_of(response.turn);
-    run.tell(encoder.said_all(&response, Problem::of_turn(&response).is_some()));
-    match app.agent.journal().load(&run.key).await {
-        Ok(loaded) => run.tell([messages(app, &loaded.events, input, encoder)]),
-        Err(error) => app.tell(error.into()),
+    let turn = app.agent.journal().load_turn(&run.key, response.turn).await.unwrap_or_else(|error| {
+        app.tell(error.into());
+        None
+    });
+    let events = turn.as_ref().map(|turn| turn.events.as_slice()).unwrap_or_default();
+    let ours = Transcript::of(events, app.agent.tools());
+    let follows = place.follows && turn.is_some_and(|turn| turn.after == place.after);
+    let (events, is_told) = encoder.said_all(&response, follows.then_some(ours.messages()));
+    run.tell(events);
+    if !is_told || run.is_cut() {
+        tell_messages(app, run, (&input.messages, &input.run_id), encoder).await;
     }
-    tell_state(app, run).await;
     run.tell([encoder.decision(&response)]);
     let last = encoder.finished(&response);
     run.ended(Ok(response));
     run.tell([last]);
 }
 
-fn fail(app: &Shared, run: &Run, encoder: &mut Encoder, error: RunError) {
+fn fail(app: &Shared, run: &Run, encoder: &mut Encoder<'_>, error: RunError) {
     let problem = Problem::run(&error);
     run.tell(encoder.closed());
     let last = encoder.failed(&problem);
@@ -137,24 +174,36 @@ fn fail(app: &Shared, run: &Run, encoder: &mut Encoder, error: RunError) {
     run.tell([last]);
 }
 
-/// What a conversation holds, for a client that has some of it.
-fn messages(app: &Shared, events: &[Recorded], input: &RunAgentInput, encoder: &Encoder) -> Event {
-    let transcript = Transcript::of(events, app.agent.tools());
-    let messages = transcript.for_client(&input.messages, encoder.sent(), &input.run_id);
-    Event::MessagesSnapshot { messages }
+/// Tells a client that has some of a conversation, and perhaps other things, all of it.
+pub(crate) async fn tell_messages(
+    app: &Shared,
+    run: &Run,
+    (client, run_id): (&[InputMessage], &str),
+    encoder: &Encoder<'_>,
+) {
+    match app.agent.journal().load(&run.key).await {
+        Ok(loaded) => {
+            let transcript = Transcript::of(&loaded.events, app.agent.tools());
+            let messages = transcript.for_client(client, encoder.sent(), run_id);
+            run.tell([Event::MessagesSnapshot { messages }]);
+        }
+        Err(error) => app.tell(error.into()),
+    }
 }
 
 fn notice(notice: &Notice) -> Event {
     Event::Custom { name: "notice", value: serde_json::json!(notice) }
 }
 
-/// The tasks, if there are any to show.
-pub(crate) async fn tell_state(app: &Shared, run: &Run) -> Option<State> {
-    let tasks = app.tasks.get()?.list(&run.key.user, adjutant_core::TaskFilter::All).await;
+/// The open tasks, if there are any to show, unless they are what the client has.
+pub(crate) async fn tell_state(app: &Shared, run: &Run, theirs: &Value) -> Option<State> {
+    let tasks = app.tasks.get()?.list(&run.key.user, TaskFilter::Pending).await;
     match tasks {
         Ok(tasks) => {
             let state = State::of(&tasks);
-            run.tell([Event::StateSnapshot { snapshot: state.snapshot() }]);
+            if !state.is(theirs) {
+                run.tell([Event::StateSnapshot { snapshot: state.snapshot() }]);
+            }
             Some(state)
         }
         Err(error) => {
@@ -168,7 +217,7 @@ pub(crate) async fn tell_state(app: &Shared, run: &Run) -> Option<State> {
 async fn tell_changes(app: &Shared, run: &Run, tool: &str, state: &mut Option<State>) {
     let reads = app.agent.tools().get(tool).is_some_and(|tool| tool.definition().annotations.read_only);
     let (Some(known), Some(tasks), false) = (state, app.tasks.get(), reads) else { return };
-    match tasks.list(&run.key.user, adjutant_core::TaskFilter::All).await {
+    match tasks.list(&run.key.user, TaskFilter::Pending).await {
         Ok(tasks) => {
             let delta = known.update(&tasks);
             if !delta.is_empty() {
@@ -181,6 +230,7 @@ async fn tell_changes(app: &Shared, run: &Run, tool: &str, state: &mut Option<St
 
 /// What the journal knows of the end of a turn.
 async fn response_of(app: &Shared, key: &ConversationKey, turn: Option<TurnId>) -> Option<AgentResponse> {
-    let loaded = app.agent.journal().load(key).await.ok()?;
-    conversation::response(key.conversation, &loaded.events, turn?)
+    let turn = turn?;
+    let read = app.agent.journal().load_turn(key, turn).await.ok()??;
+    conversation::response(key.conversation, &read.events, turn)
 }

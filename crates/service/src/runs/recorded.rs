@@ -1,16 +1,19 @@
 //! A run told from the journal: after this process forgot it, or when another one did it. What is told is less, and true:
-//! the messages, the tasks, what was decided, and how it ended.
+//! the messages of the turn, the tasks, what was decided, and how it ended.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::port::Loaded;
-use adjutant_core::{CancellationToken, ConversationKey, InputId, TurnId, conversation};
+use adjutant_core::port::{AcceptedInput, StoreError};
+use adjutant_core::{
+    AgentResponse, CancellationToken, ConversationKey, InputId, Recorded, TurnId, conversation,
+};
 use axum::response::Response;
+use serde_json::Value;
 
-use super::drive::tell_state;
+use super::drive::{tell_messages, tell_state};
 use super::sse;
-use crate::agui::{Encoder, Event, Outcome, Transcript};
+use crate::agui::{Encoder, InputMessage, Message, Outcome, RunAgentInput, Transcript};
 use crate::live::Run;
 use crate::problem::Problem;
 use crate::state::Shared;
@@ -33,20 +36,42 @@ pub(crate) struct Names {
     pub(crate) run_id: String,
 }
 
-/// Whether the conversation has accepted an input of this id.
-pub(crate) fn has_input(loaded: &Loaded, id: &InputId) -> bool {
-    loaded.inbox.iter().any(|input| input.id == *id)
-        || loaded.events.iter().any(|recorded| recorded.event.takes_input() == Some(id))
+/// What a client has of the conversation.
+#[derive(Debug, Default)]
+pub(crate) struct Has {
+    messages: Vec<InputMessage>,
+    state: Value,
+    /// It was told some of this run before.
+    some: bool,
+}
+
+impl Has {
+    /// Returns what a request to run says.
+    pub(crate) fn of(input: &mut RunAgentInput) -> Self {
+        let (messages, state) = (std::mem::take(&mut input.messages), std::mem::take(&mut input.state));
+        Self { messages, state, some: false }
+    }
+
+    /// Returns that nothing is known, or that it has some of the run.
+    pub(crate) fn some(some: bool) -> Self {
+        Self { some, ..Self::default() }
+    }
+
+    /// Returns whether it has any of these messages, perhaps in part.
+    fn any(&self, ours: &[Message]) -> bool {
+        let has = |message: &Message| self.messages.iter().any(|theirs| theirs.id == message.id());
+        self.some || ours.iter().any(has)
+    }
 }
 
 /// Tells what is recorded, and waits for the rest as long as somebody reads.
-pub(crate) fn response(app: &Shared, key: ConversationKey, of: Of, names: Names) -> Response {
+pub(crate) fn response(app: &Shared, key: ConversationKey, of: Of, names: Names, has: Has) -> Response {
     let run = Arc::new(Run::new(key, names.run_id.clone()));
     let reading = CancellationToken::new();
     let (telling, told, left) = (app.clone(), run.clone(), reading.clone());
     app.turns.spawn(async move {
         tokio::select! {
-            () = tell(&telling, &told, of, names) => {}
+            () = tell(&telling, &told, of, names, has) => {}
             () = left.cancelled() => {}
             () = telling.stopping.cancelled() => told.close(),
         }
@@ -54,16 +79,15 @@ pub(crate) fn response(app: &Shared, key: ConversationKey, of: Of, names: Names)
     sse::response(run, 0, Some(reading))
 }
 
-async fn tell(app: &Shared, run: &Run, of: Of, names: Names) {
-    let encoder = Encoder::new(names.thread_id, names.run_id, app.agent.model().id().clone(), []);
+async fn tell(app: &Shared, run: &Run, of: Of, names: Names, has: Has) {
+    let says = (app.agent.model().id().clone(), app.agent.tools());
+    let run_id = names.run_id.clone();
+    let mut encoder = Encoder::new(names.thread_id, names.run_id, says, []);
     run.tell([encoder.started()]);
-    let (loaded, turn) = loop {
-        match app.agent.journal().load(&run.key).await {
-            Ok(loaded) => {
-                if let Some(turn) = ended(&run.key, &loaded, &of) {
-                    break (loaded, turn);
-                }
-            }
+    let ended = loop {
+        match ended(app, &run.key, &of).await {
+            Ok(Some(ended)) => break ended,
+            Ok(None) => {}
             Err(error) => {
                 run.tell([encoder.failed(&Problem::store(&error))]);
                 return app.tell(error.into());
@@ -71,27 +95,59 @@ async fn tell(app: &Shared, run: &Run, of: Of, names: Names) {
         }
         tokio::time::sleep(LOOK).await;
     };
-    let messages = Transcript::of(&loaded.events, app.agent.tools()).into_messages();
-    run.tell([Event::MessagesSnapshot { messages }]);
-    tell_state(app, run).await;
-    let response = turn.and_then(|turn| conversation::response(run.key.conversation, &loaded.events, turn));
-    match response {
-        Some(response) => run.tell([encoder.decision(&response), encoder.finished(&response)]),
+    let Some((response, events)) = ended else {
         // An input that had nothing left to do.
-        None => run.tell([encoder.ended(Outcome::Success, None)]),
+        tell_state(app, run, &has.state).await;
+        run.tell([encoder.ended(Outcome::Success, None)]);
+        return;
+    };
+    let ours = Transcript::of(&events, app.agent.tools());
+    if has.any(ours.messages()) {
+        tell_messages(app, run, (&has.messages, &run_id), &encoder).await;
+    } else {
+        run.tell(encoder.said_all(&response, Some(ours.messages())).0);
+    }
+    tell_state(app, run, &has.state).await;
+    run.tell([encoder.decision(&response), encoder.finished(&response)]);
+}
+
+/// What came of a turn, with its events. `None`: there is no turn.
+type Ended = Option<(AgentResponse, Vec<Recorded>)>;
+
+/// Returns whether there is nothing to wait for: the turn, if there is one, ended or waits for a human. `None`: it goes on.
+async fn ended(app: &Shared, key: &ConversationKey, of: &Of) -> Result<Option<Ended>, StoreError> {
+    let turn = match of {
+        Of::Turn(turn) => Some(*turn),
+        Of::Input(id, answered) => match app.agent.journal().find_input(key, id).await? {
+            Some(AcceptedInput { taken_at: None }) => return Ok(None),
+            Some(AcceptedInput { taken_at: Some(place) }) => turn_at(app, key, place).await?.or(*answered),
+            None => *answered,
+        },
+    };
+    let Some(turn) = turn else { return Ok(Some(None)) };
+    let Some(read) = app.agent.journal().load_turn(key, turn).await? else { return Ok(Some(None)) };
+    let response = conversation::response(key.conversation, &read.events, turn);
+    Ok(response.map(|response| Some((response, read.events))))
+}
+
+/// Returns the turn that took an input, or, while it waits for the end of the turn that is open, that one.
+pub(crate) async fn turn_of(
+    app: &Shared,
+    key: &ConversationKey,
+    id: &InputId,
+) -> Result<Option<TurnId>, StoreError> {
+    match app.agent.journal().find_input(key, id).await? {
+        Some(AcceptedInput { taken_at: Some(place) }) => turn_at(app, key, place).await,
+        Some(AcceptedInput { taken_at: None }) => {
+            let last = app.agent.journal().load_turns(key, None, 1).await?;
+            Ok(last.and_then(|last| conversation::turn_of_input(&last.events, id)))
+        }
+        None => Ok(None),
     }
 }
 
-/// Whether there is nothing to wait for: the turn, if there is one, ended or waits for a human.
-#[expect(clippy::option_option, reason = "not ended, or ended with or without a turn")]
-fn ended(key: &ConversationKey, loaded: &Loaded, of: &Of) -> Option<Option<TurnId>> {
-    let turn = match of {
-        Of::Turn(turn) => Some(*turn),
-        Of::Input(id, _) if loaded.inbox.iter().any(|input| input.id == *id) => return None,
-        Of::Input(id, answered) => conversation::turn_of_input(&loaded.events, id).or(*answered),
-    };
-    match turn {
-        Some(turn) => conversation::response(key.conversation, &loaded.events, turn).map(|_| Some(turn)),
-        None => Some(None),
-    }
+/// Returns the turn of the event at a place, if it belongs to one.
+async fn turn_at(app: &Shared, key: &ConversationKey, place: u64) -> Result<Option<TurnId>, StoreError> {
+    let read = app.agent.journal().load_turns(key, Some(place.saturating_add(1)), 1).await?;
+    Ok(read.and_then(|read| read.events.last()?.event.turn()))
 }

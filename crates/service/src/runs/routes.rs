@@ -1,9 +1,10 @@
 //! The addresses.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use adjutant_core::port::Loaded;
-use adjutant_core::{ConversationKey, Input, InputBody, InputId, TurnId, UserId, conversation};
+use adjutant_core::port::{StoreError, Turns};
+use adjutant_core::{ConversationKey, Input, InputBody, InputId, Recorded, TurnId, UserId, conversation};
 use adjutant_runtime::{RunContext, RunError};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -17,8 +18,8 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 
 use super::asked::{self, Refused};
-use super::drive::{Beginning, drive};
-use super::recorded::{self, Names, Of, has_input};
+use super::drive::{Beginning, Place, drive};
+use super::recorded::{self, Has, Names, Of};
 use super::sse;
 use crate::agui::{Encoder, RunAgentInput};
 use crate::chat::{ChatResponse, FailedTurn, THREAD_ID_MAX, answer, conversation_of};
@@ -56,19 +57,28 @@ pub(crate) async fn start(
     headers: HeaderMap,
     body: Result<Json<Object<RunAgentInput>>, JsonRejection>,
 ) -> Result<Response, Problem> {
-    let Json(Object(input)) = body?;
+    let Json(Object(mut input)) = body?;
     let key = app.agent.key_of(user, conversation_of(&input.thread_id)?);
     let id = run_name(&input.run_id)?;
     let streams = sse::wanted(&headers);
     let answers = input.resume.len();
     let run = match app.runs.named(&key, id.as_str()) {
-        Some(run) => run,
+        Some(run) if !streams || run.began_with == input.has() => run,
+        // It was told some of it before, and would have that twice.
+        Some(_) => {
+            let has = Has::of(&mut input);
+            let names = Names { thread_id: input.thread_id, run_id: input.run_id };
+            return Ok(recorded::response(&app, key, Of::Input(id, None), names, has));
+        }
         None => {
-            let loaded = app.agent.journal().load(&key).await.map_err(|error| Problem::store(&error))?;
-            if has_input(&loaded, &id) {
-                return again(&app, key, id, input, &loaded, streams).await;
+            let failed = |error: StoreError| Problem::store(&error);
+            let last = app.agent.journal().load_turns(&key, None, 1).await.map_err(failed)?;
+            let events = events_for(&app, &key, &input, last.as_ref()).await.map_err(failed)?;
+            if app.agent.journal().find_input(&key, &id).await.map_err(failed)?.is_some() {
+                return again(&app, key, id, input, &events, streams).await;
             }
-            let asked = match asked::read(&input, &loaded.events, app.agent.now()) {
+            let place = Place::of(&app, &input, last.as_ref());
+            let asked = match asked::read(&input, &events, app.agent.now()) {
                 Ok(asked) => asked,
                 Err(Refused::Invalid(problem)) => return Err(problem),
                 Err(Refused::Pending(problem)) if streams => return Ok(refused(&app, key, &input, &problem)),
@@ -91,9 +101,9 @@ pub(crate) async fn start(
                 let accepted = app.agent.journal().submit(&key, &input).await;
                 accepted.map_err(|error| Problem::store(&error))?;
             }
-            let (run, is_new) = app.runs.begin(key, id.as_str().to_owned());
+            let (run, is_new) = app.runs.begin(key, id.as_str().to_owned(), input.has());
             if is_new {
-                let beginning = Beginning { id, input: input.clone(), asked, request_id, running };
+                let beginning = Beginning { id, input: input.clone(), asked, place, request_id, running };
                 app.turns.spawn(drive(app.clone(), run.clone(), beginning));
             }
             run
@@ -110,20 +120,37 @@ pub(crate) async fn start(
     Ok(answer(&app, response, answers, Some(input.thread_id))?.into_response())
 }
 
+/// The events that a request is read beside: those of the last turn, and all if it answers something from before.
+async fn events_for<'a>(
+    app: &Shared,
+    key: &ConversationKey,
+    input: &RunAgentInput,
+    last: Option<&'a Turns>,
+) -> Result<Cow<'a, [Recorded]>, StoreError> {
+    match last {
+        None => Ok(Cow::default()),
+        Some(last) if last.after > 0 && asked::is_about_earlier(input, &last.events) => {
+            Ok(Cow::Owned(app.agent.journal().load(key).await?.events))
+        }
+        Some(last) => Ok(Cow::Borrowed(&last.events)),
+    }
+}
+
 /// The same run again, after this process forgot it, or from another one.
 async fn again(
     app: &Shared,
     key: ConversationKey,
     id: InputId,
-    input: RunAgentInput,
-    loaded: &Loaded,
+    mut input: RunAgentInput,
+    events: &[Recorded],
     streams: bool,
 ) -> Result<Response, Problem> {
-    let asked = asked::read(&input, &loaded.events, app.agent.now()).ok();
+    let asked = asked::read(&input, events, app.agent.now()).ok();
     if streams {
+        let has = Has::of(&mut input);
         let names = Names { thread_id: input.thread_id, run_id: input.run_id };
         let answered = asked.and_then(|asked| asked.turn);
-        return Ok(recorded::response(app, key, Of::Input(id, answered), names));
+        return Ok(recorded::response(app, key, Of::Input(id, answered), names, has));
     }
     let body = asked.and_then(|asked| asked.body);
     let body = body.unwrap_or(InputBody::Answers { answers: Vec::new() });
@@ -140,8 +167,8 @@ async fn again(
 
 /// A run that fails before it begins.
 fn refused(app: &Shared, key: ConversationKey, input: &RunAgentInput, problem: &Problem) -> Response {
-    let model = app.agent.model().id().clone();
-    let encoder = Encoder::new(input.thread_id.clone(), input.run_id.clone(), model, []);
+    let says = (app.agent.model().id().clone(), app.agent.tools());
+    let encoder = Encoder::new(input.thread_id.clone(), input.run_id.clone(), says, []);
     let run = Run::new(key, input.run_id.clone());
     run.tell([encoder.failed(problem)]);
     sse::response(Arc::new(run), 0, None)
@@ -164,7 +191,7 @@ pub(crate) struct Where {
 }
 
 /// Tells a run again and goes on telling it: from the event behind `Last-Event-ID`, or from the beginning. A run that this
-/// process does not know any more is told from the journal: its messages, the tasks, what was decided, and its end. Nothing
+/// process does not know any more is told from the journal: the messages of its turn, the tasks, what was decided, and its end. Nothing
 /// (204) if the client has its last event.
 #[utoipa::path(get, path = "/v1/runs/{run_id}/events", tag = "chat", params(
     ("run_id" = String, Path, description = "The decision's id, or the client's name for the run."),
@@ -197,7 +224,8 @@ pub(crate) async fn events(
     }
     let (key, of) = find(&app, &user, &run_id, place.thread_id.as_deref()).await?;
     let thread_id = place.thread_id.unwrap_or_else(|| key.conversation.to_string());
-    Ok(recorded::response(&app, key, of, Names { thread_id, run_id }))
+    let has = Has::some(headers.contains_key(LAST_EVENT_ID));
+    Ok(recorded::response(&app, key, of, Names { thread_id, run_id }, has))
 }
 
 /// Whether there is anything to stop.
@@ -246,16 +274,17 @@ pub(crate) async fn cancel(
         None => match find(&app, &user, &run_id, place.thread_id.as_deref()).await? {
             (key, Of::Turn(turn)) => (key, Some(turn)),
             (key, Of::Input(id, _)) => {
-                let loaded = app.agent.journal().load(&key).await.map_err(|error| Problem::store(&error))?;
-                (key, conversation::turn_of_input(&loaded.events, &id))
+                let turn = recorded::turn_of(&app, &key, &id).await;
+                (key, turn.map_err(|error| Problem::store(&error))?)
             }
         },
     };
-    let loaded = app.agent.journal().load(&key).await.map_err(|error| Problem::store(&error))?;
-    if turn.is_none() || conversation::open_turn(&loaded.events) != turn {
+    let last = app.agent.journal().load_turns(&key, None, 1).await.map_err(|error| Problem::store(&error))?;
+    let last = last.map(|last| last.events).unwrap_or_default();
+    if turn.is_none() || conversation::open_turn(&last) != turn {
         return Ok(answer(CancelStatus::Ended));
     }
-    if conversation::pending(&loaded.events).is_empty() {
+    if conversation::pending(&last).is_empty() {
         // Whoever runs it is told.
         let (id, at) = (InputId::from(Uuid::now_v7()), app.agent.now());
         let input = Input { id, at, request_id, fingerprint: None, after: 0, body: InputBody::Cancel };
@@ -289,8 +318,8 @@ async fn find(
     if let Some(thread_id) = thread_id {
         let key = app.agent.key_of(user.clone(), conversation_of(thread_id)?);
         let id = run_name(run_id)?;
-        let loaded = app.agent.journal().load(&key).await.map_err(|error| Problem::store(&error))?;
-        if has_input(&loaded, &id) {
+        let found = app.agent.journal().find_input(&key, &id).await;
+        if found.map_err(|error| Problem::store(&error))?.is_some() {
             return Ok((key, Of::Input(id, None)));
         }
     }

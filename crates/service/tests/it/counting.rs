@@ -8,7 +8,7 @@ use adjutant_core::port::{
     AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, Running,
     StoreError, Take, Taken, Turns, Worker,
 };
-use adjutant_core::{AgentName, BoxFuture, ConversationKey, Input, InputId, Recorded, UserId};
+use adjutant_core::{AgentName, BoxFuture, ConversationKey, Input, InputId, Recorded, TurnId, UserId};
 use adjutant_store::sqlite::Store;
 use jiff::Timestamp;
 
@@ -65,6 +65,18 @@ impl Journal for Counting {
         Box::pin(async move {
             let read = self.journal.load_turns(key, before, turns).await?;
             self.note("load_turns", read.as_ref().map_or(0, |read| read.events.len()));
+            Ok(read)
+        })
+    }
+
+    fn load_turn<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        turn: TurnId,
+    ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
+        Box::pin(async move {
+            let read = self.journal.load_turn(key, turn).await?;
+            self.note("load_turn", read.as_ref().map_or(0, |read| read.events.len()));
             Ok(read)
         })
     }

@@ -19,7 +19,7 @@ const MILK: &str = r#"
 "#;
 
 /// A service that counts what it reads of conversations.
-async fn counting(script: &str) -> (Running, Counted) {
+pub(crate) async fn counting(script: &str) -> (Running, Counted) {
     let store = Arc::new(Store::in_memory().await.unwrap());
     let counted = Counted::default();
     let journal = Counting { journal: store.clone(), counted: counted.clone() };
@@ -30,7 +30,7 @@ async fn counting(script: &str) -> (Running, Counted) {
 }
 
 /// Has anna say something, and repeats that turn until there are so many.
-async fn talk(service: &Running, token: &str, thread: &str, turns: u64) {
+pub(crate) async fn talk(service: &Running, token: &str, thread: &str, turns: u64) {
     let said = service.chat(token, &json!({"message": format!("hello {thread}"), "thread_id": thread})).await;
     assert_eq!(said.status, 200, "{said:?}");
     let newest = ConversationFilter::newest(1);

@@ -4,6 +4,7 @@
 mod branches;
 mod chat;
 mod counting;
+mod deltas;
 mod door;
 mod growth;
 mod guard;

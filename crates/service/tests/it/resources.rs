@@ -146,7 +146,10 @@ async fn a_person_calls_tools_through_the_same_gate() {
     );
     assert_eq!(task.get("user_id"), None);
     invoke("complete_task", json!({"args": {"task_id": "milk"}})).await;
-    assert_eq!(get(&service, &anna, "/v1/tasks?status=pending").await, json!({"tasks": []}));
+    assert_eq!(
+        get(&service, &anna, "/v1/tasks?status=pending").await,
+        json!({"tasks": [], "next_cursor": null})
+    );
     assert_eq!(get(&service, &anna, "/v1/tasks?status=completed").await["tasks"][0]["completed"], true);
 
     let asked = invoke("delete_task", json!({"args": {"task_id": "milk"}})).await;
@@ -196,7 +199,7 @@ async fn a_person_calls_tools_through_the_same_gate() {
     assert_eq!(kept.body["outcome"], "REFUSAL:CONFIRMATION_DENIED", "{kept:?}");
     let asked = invoke("delete_task", json!({"args": {"task_id": "2"}})).await;
     invoke("delete_task", json!({"args": {"task_id": "2"}, "confirm": asked.body["confirm"]})).await;
-    assert_eq!(get(&service, &anna, "/v1/tasks").await, json!({"tasks": []}));
+    assert_eq!(get(&service, &anna, "/v1/tasks").await, json!({"tasks": [], "next_cursor": null}));
 
     for (tool, body, status) in [
         ("no_such_tool", json!({}), 404),
@@ -242,7 +245,7 @@ async fn a_request_with_a_name_is_one_request() {
     let gone = send("/v1/tools/delete_task/invoke", "k2", yes.clone()).await;
     assert_eq!(gone.status, 200, "{gone:?}");
     assert_eq!(send("/v1/tools/delete_task/invoke", "k2", yes).await.body, gone.body);
-    assert_eq!(get(&service, &anna, "/v1/tasks").await, json!({"tasks": []}));
+    assert_eq!(get(&service, &anna, "/v1/tasks").await, json!({"tasks": [], "next_cursor": null}));
 
     let said = send("/v1/chat", "k3", json!({"message": "hello"})).await;
     assert_eq!(said.status, 200, "{said:?}");

@@ -1,6 +1,6 @@
 // The tasks: live from the runs, changed through the same tools the model uses, with the person as caller.
 
-import { invoke, loadTasks, withdraw } from "../actions.js";
+import { invoke, loadDoneTasks, loadTasks, withdraw } from "../actions.js";
 import { taskChanges } from "../conversation.js";
 import { moment, when } from "../format.js";
 import { setIn, state } from "../state.js";
@@ -40,7 +40,8 @@ export function Tasks() {
     ${open.length ? html`<ul class="task-list" aria-label="Open tasks">${open.map(item)}</ul>` : null}
     ${done.length
       ? html`<details class="done-tasks" open=${open.length === 0}>
-          <summary>${done.length} completed</summary>
+          <summary>${done.length}${tasks.cursor ? "+" : ""} completed</summary>
+          ${tasks.cursor ? html`<button type="button" class="text-button" onClick=${loadDoneTasks}>Show earlier ones</button>` : null}
           <ul class="task-list" aria-label="Completed tasks">${done.map(item)}</ul>
         </details>`
       : null}

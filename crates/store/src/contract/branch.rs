@@ -327,6 +327,10 @@ where
             let (key, until) = (key(*id), Some(before as u64 * 3 + 1));
             let read = store.load_turns(&key, until, u32::try_from(turns).unwrap()).await.unwrap().unwrap();
             assert_eq!((read.after, &read.events[..]), (from as u64, &events[from..before * 3]));
+            for (at, one) in events.chunks(3).enumerate() {
+                let read = store.load_turn(&key, one[0].event.turn().unwrap()).await.unwrap().unwrap();
+                assert_eq!((read.after, &read.events[..]), (at as u64 * 3, one));
+            }
         }
     }
     for number in 1..=turns {

@@ -64,8 +64,18 @@ pub async fn turns_are_read_from_the_end(store: &impl Journal) {
     let newer = store.load_newer(&key, Some(known)).await.unwrap().unwrap();
     assert_eq!((newer.after, places(&newer.events)), (10, (11..=13).collect()));
 
+    // Each turn by its id, up to the next one.
+    for (number, after, expected) in [(1, 1, 2..=4), (3, 7, 8..=10), (4, 10, 11..=13)] {
+        let read = store.load_turn(&key, turn(number)).await.unwrap().unwrap();
+        assert_eq!((read.after, places(&read.events)), (after, expected.collect()), "turn {number}");
+    }
+    assert_eq!(store.load_turn(&key, turn(9)).await.unwrap(), None, "there is no such turn");
+    store.append(&key, &recorded(14, at(1), &[history_set()])).await.unwrap();
+    assert_eq!(places(&store.load_turn(&key, turn(4)).await.unwrap().unwrap().events), [11, 12, 13, 14]);
+
     let berts = ConversationKey { user: user("bert"), ..key };
     assert_eq!(store.load_turns(&berts, None, 1).await.unwrap(), None, "it is another user's");
+    assert_eq!(store.load_turn(&berts, turn(1)).await.unwrap(), None, "it is another user's");
 }
 
 /// What belongs to a turn and is too large for its row comes with it.

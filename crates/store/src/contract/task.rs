@@ -32,7 +32,21 @@ pub async fn tasks_are_added_changed_and_removed(store: &impl TaskStore) {
     assert!(done.completed && done.completed_at == Some(done.updated_at));
     assert_eq!(store.list(&anna, TaskFilter::All).await.unwrap(), [done.clone(), bread.clone()]);
     assert_eq!(store.list(&anna, TaskFilter::Completed).await.unwrap(), std::slice::from_ref(&done));
-    assert_eq!(store.list(&anna, TaskFilter::Pending).await.unwrap(), [bread]);
+    assert_eq!(store.list(&anna, TaskFilter::Pending).await.unwrap(), std::slice::from_ref(&bread));
+    for (filter, before, limit, expected) in [
+        (TaskFilter::All, None, 9, vec![&done, &bread]),
+        (TaskFilter::All, None, 1, vec![&bread]),
+        (TaskFilter::All, Some(2), 9, vec![&done]),
+        (TaskFilter::All, None, 0, vec![]),
+        (TaskFilter::Pending, None, 9, vec![&bread]),
+        (TaskFilter::Pending, Some(2), 9, vec![]),
+        (TaskFilter::Completed, None, 1, vec![&done]),
+        (TaskFilter::Completed, Some(1), 1, vec![]),
+        (TaskFilter::All, Some(u64::MAX), 1, vec![&bread]),
+    ] {
+        let last = store.list_last(&anna, filter, before.and_then(TaskId::new), limit).await.unwrap();
+        assert_eq!(last.iter().collect::<Vec<_>>(), expected, "{filter:?} {before:?} {limit}");
+    }
 
     let change = TaskChange::Delete { id: id(1) };
     assert_eq!(apply(store, &anna, &change).await, TaskChanged::Deleted { task: done });

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use tokio::runtime::Handle;
 
 use super::columns::all_columns;
 use super::literal::fill;
@@ -53,6 +54,7 @@ impl Transaction {
 
 impl Connection for Transaction {
     const LOCKS_ROWS: bool = true;
+    const HAS_SEQUENCES: bool = true;
 
     async fn execute(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
         let statement = self.next(fill(statement, values));
@@ -66,6 +68,25 @@ impl Connection for Transaction {
     ) -> Result<Vec<Columns>, Failure> {
         let statement = self.next(fill(statement, values));
         all_columns(&self.session.ask(statement).await?)
+    }
+
+    /// As one message.
+    async fn execute_each(
+        &mut self,
+        statement: &'static str,
+        lists: &[Vec<Value<'static>>],
+    ) -> Result<(), Failure> {
+        if lists.is_empty() {
+            return Ok(());
+        }
+        let filled: Vec<String> = lists.iter().map(|values| fill(statement, values)).collect();
+        let statements = self.next(filled.join(";"));
+        self.session.tell(statements).await?;
+        Ok(())
+    }
+
+    async fn wait<T: Send>(_: &Handle, until: impl Future<Output = T> + Send) -> T {
+        until.await
     }
 
     async fn script(&mut self, statements: &'static str) -> Result<(), Failure> {

@@ -9,7 +9,7 @@ use adjutant_core::port::{
     Running, StoreError, Take, Taken, Turns, Worker,
 };
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, LogContent, Recorded, UserId,
+    AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, LogContent, Recorded, TurnId, UserId,
 };
 use jiff::Timestamp;
 
@@ -142,6 +142,14 @@ impl<B: Writes> Journal for SqlStore<B> {
         turns: u32,
     ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
         self.run(past::load_turns(&*self.0, key, before, turns))
+    }
+
+    fn load_turn<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        turn: TurnId,
+    ) -> BoxFuture<'a, Result<Option<Turns>, StoreError>> {
+        self.run(past::load_turn(&*self.0, key, turn))
     }
 
     fn find_input<'a>(

@@ -9,6 +9,7 @@ mod branch;
 mod budget;
 mod check;
 pub(crate) mod conversation;
+pub(crate) mod copy;
 pub(crate) mod journal;
 pub(crate) mod log;
 mod maintenance;
@@ -16,7 +17,7 @@ mod memory_ledger;
 pub(crate) mod migrate;
 pub(crate) mod past;
 pub(crate) mod snapshot;
-mod task;
+pub(crate) mod task;
 mod token;
 pub(crate) mod work;
 
@@ -27,6 +28,7 @@ use std::path::Path;
 use adjutant_core::port::StoreError;
 use adjutant_core::{BoxFuture, LogContent};
 use jiff::Timestamp;
+use tokio::runtime::Handle;
 
 use crate::news::News;
 use crate::row;
@@ -227,6 +229,11 @@ impl Columns {
         }
     }
 
+    /// Returns all columns.
+    pub(crate) fn cells(self) -> impl Iterator<Item = Cell> {
+        self.0
+    }
+
     fn next(&mut self) -> Cell {
         self.0.next().unwrap_or(Cell::Null)
     }
@@ -240,6 +247,9 @@ fn unexpected(cell: &Cell) -> StoreError {
 pub trait Connection: Send {
     /// Whether others write beside this transaction, so that rows which are about to change are locked when they are read.
     const LOCKS_ROWS: bool;
+
+    /// Whether the database numbers rows by sequences, which know nothing of a row that comes with its number.
+    const HAS_SEQUENCES: bool;
 
     /// Carries out a statement; returns how many rows it changed.
     fn execute(
@@ -263,6 +273,26 @@ pub trait Connection: Send {
     ) -> impl Future<Output = Result<Option<Columns>, Failure>> + Send {
         async move { Ok(self.fetch(statement, values).await?.into_iter().next()) }
     }
+
+    /// Carries out a statement once for each list of values.
+    fn execute_each(
+        &mut self,
+        statement: &'static str,
+        lists: &[Vec<Value<'static>>],
+    ) -> impl Future<Output = Result<(), Failure>> + Send {
+        async move {
+            for values in lists {
+                self.execute(statement, values).await?;
+            }
+            Ok(())
+        }
+    }
+
+    /// Waits for somebody else in the midst of this transaction.
+    fn wait<T: Send>(
+        runtime: &Handle,
+        until: impl Future<Output = T> + Send,
+    ) -> impl Future<Output = T> + Send;
 
     /// Carries out several statements that have no parameters.
     fn script(&mut self, statements: &'static str) -> impl Future<Output = Result<(), Failure>> + Send;

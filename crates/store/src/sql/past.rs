@@ -1,7 +1,7 @@
 //! Reads of a conversation's past: its events behind a place, some of its turns, its inputs.
 
 use adjutant_core::port::{AcceptedInput, StoreError, Turns};
-use adjutant_core::{ConversationKey, Input, InputId};
+use adjutant_core::{ConversationKey, Input, InputId, StepId, TurnId};
 
 use super::{Backend, Columns, Connection, Failure, key_values, values};
 use crate::row::{self, EventRow, InputRow};
@@ -52,6 +52,20 @@ pub(crate) const TURNS: &str = select_events!(
        (SELECT first.seq FROM adjutant_event AS first
         WHERE first.conversation = $1 AND first.seq < $2 AND first.kind = 'turn_started'
         ORDER BY first.seq DESC LIMIT 1 OFFSET $3), 0)
+     ORDER BY seq"
+);
+
+/// The events of a turn that began before the place `$2` and whose step is `$3`, up to that place or the next turn.
+pub(crate) const TURN: &str = select_events!(
+    "adjutant_event AS event",
+    "WHERE event.conversation = $1 AND seq < $2 AND seq >=
+       (SELECT first.seq FROM adjutant_event AS first
+        WHERE first.conversation = $1 AND first.step = $3 AND first.kind = 'turn_started')
+     AND seq < COALESCE(
+       (SELECT next.seq FROM adjutant_event AS next WHERE next.conversation = $1 AND next.kind = 'turn_started' AND next.seq >
+         (SELECT first.seq FROM adjutant_event AS first
+          WHERE first.conversation = $1 AND first.step = $3 AND first.kind = 'turn_started')
+        ORDER BY next.seq LIMIT 1), $2)
      ORDER BY seq"
 );
 
@@ -106,6 +120,44 @@ async fn stored<C: Connection>(
         let found = rows.fetch_first(ORIGIN, values![at]).await?;
         place = found.ok_or(StoreError::Conflict)?;
     }
+    let inbox = rows.fetch(INBOX, values![conversation]).await?;
+    Ok(Some((created_at, events, inbox)))
+}
+
+pub(super) async fn load_turn<B: Backend>(
+    backend: &B,
+    key: &ConversationKey,
+    turn: TurnId,
+) -> Result<Option<Turns>, Failure> {
+    let step = StepId::Turn(turn).to_string();
+    let found =
+        backend.read((key.clone(), step), |rows, (key, step)| Box::pin(stored_turn(rows, key, step))).await?;
+    let Some((created_at, events, inbox)) = found else { return Ok(None) };
+    let created_at = row::read_time(&created_at, &format!("conversation {}", key.conversation))?;
+    let events = events.into_iter().map(|event| event.read(key)).collect::<Result<Vec<_>, StoreError>>()?;
+    let Some(first) = events.first() else { return Ok(None) };
+    Ok(Some(Turns { created_at, after: first.seq - 1, events, inbox: read_inbox(key, inbox)? }))
+}
+
+/// Time of creation, the events of one turn and the inbox of a conversation, as they are stored. What a branch has not itself is
+/// looked for where it comes from.
+async fn stored_turn<C: Connection>(
+    rows: &mut C,
+    key: &ConversationKey,
+    step: &str,
+) -> Result<Option<(String, Vec<EventRow>, Vec<Columns>)>, Failure> {
+    let Some(mut place) = rows.fetch_first(CREATED, key_values![key]).await? else { return Ok(None) };
+    let (created_at, conversation) = (place.text()?, place.int()?);
+    let (mut at, mut before) = (conversation, i64::MAX);
+    let events = loop {
+        let found = rows.fetch(TURN, values![at, before, step]).await?;
+        let (origin, from) = (place.maybe_int()?, place.maybe_int()?);
+        let (true, Some(origin), Some(from)) = (found.is_empty(), origin, from) else { break found };
+        (at, before) = (origin, before.min(from + 1));
+        let found = rows.fetch_first(ORIGIN, values![at]).await?;
+        place = found.ok_or(StoreError::Conflict)?;
+    };
+    let events = events.into_iter().map(event).collect::<Result<Vec<_>, StoreError>>()?;
     let inbox = rows.fetch(INBOX, values![conversation]).await?;
     Ok(Some((created_at, events, inbox)))
 }

@@ -9,6 +9,23 @@ use jiff::Timestamp;
 use super::{Backend, Columns, Connection, Failure, SqlStore, values};
 use crate::row::{self, TaskRow};
 
+/// Tasks of the user `$1`.
+macro_rules! select_tasks {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, description, created_at, updated_at, completed_at FROM adjutant_task WHERE user_id = $1 ",
+            $rest
+        )
+    };
+}
+
+/// A user's open tasks.
+pub(crate) const OPEN: &str = select_tasks!("AND completed_at IS NULL ORDER BY id");
+
+/// The last of a user's open tasks before an id.
+pub(crate) const LAST_OPEN: &str =
+    select_tasks!("AND completed_at IS NULL AND id < $2 ORDER BY id DESC LIMIT $3");
+
 impl<B: Backend> TaskStore for SqlStore<B> {
     fn apply<'a>(
         &'a self,
@@ -30,22 +47,35 @@ impl<B: Backend> TaskStore for SqlStore<B> {
         filter: TaskFilter,
     ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>> {
         self.run(async move {
-            let rows = self
-                .0
-                .fetch(
-                    "SELECT id, description, created_at, updated_at, completed_at FROM adjutant_task
-                     WHERE user_id = $1 ORDER BY id",
-                    values![user.as_str()],
-                )
-                .await?;
-            let mut tasks = Vec::with_capacity(rows.len());
-            for columns in rows {
-                let task = task(columns, user)?;
-                if filter.takes(&task) {
-                    tasks.push(task);
+            // Each has a condition of its own, so that the index of what is open is used.
+            let statement = match filter {
+                TaskFilter::All => select_tasks!("ORDER BY id"),
+                TaskFilter::Pending => OPEN,
+                TaskFilter::Completed => select_tasks!("AND completed_at IS NOT NULL ORDER BY id"),
+            };
+            let rows = self.0.fetch(statement, values![user.as_str()]).await?;
+            Ok(rows.into_iter().map(|columns| task(columns, user)).collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn list_last<'a>(
+        &'a self,
+        user: &'a UserId,
+        filter: TaskFilter,
+        before: Option<TaskId>,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>> {
+        self.run(async move {
+            let statement = match filter {
+                TaskFilter::All => select_tasks!("AND id < $2 ORDER BY id DESC LIMIT $3"),
+                TaskFilter::Pending => LAST_OPEN,
+                TaskFilter::Completed => {
+                    select_tasks!("AND completed_at IS NOT NULL AND id < $2 ORDER BY id DESC LIMIT $3")
                 }
-            }
-            Ok(tasks)
+            };
+            let before = before.and_then(|before| i64::try_from(before.get()).ok()).unwrap_or(i64::MAX);
+            let rows = self.0.fetch(statement, values![user.as_str(), before, i64::from(limit)]).await?;
+            Ok(rows.into_iter().rev().map(|columns| task(columns, user)).collect::<Result<_, _>>()?)
         })
     }
 
@@ -173,12 +203,7 @@ async fn new_id<C: Connection>(rows: &mut C, user: &UserId) -> Result<TaskId, Fa
 async fn find<C: Connection>(rows: &mut C, user: &UserId, id: TaskId) -> Result<Option<Task>, Failure> {
     // An id beyond what the database counts to was never given.
     let Ok(id) = i64::try_from(id.get()) else { return Ok(None) };
-    let columns = rows
-        .fetch_first(
-            "SELECT id, description, created_at, updated_at, completed_at FROM adjutant_task WHERE user_id = $1 AND id = $2",
-            values![user.as_str(), id],
-        )
-        .await?;
+    let columns = rows.fetch_first(select_tasks!("AND id = $2"), values![user.as_str(), id]).await?;
     Ok(columns.map(|columns| task(columns, user)).transpose()?)
 }
 

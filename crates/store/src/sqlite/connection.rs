@@ -10,6 +10,7 @@ use adjutant_core::port::StoreError;
 use jiff::Timestamp;
 use rusqlite::CachedStatement;
 use rusqlite::types::ValueRef;
+use tokio::runtime::Handle;
 
 use crate::row;
 use crate::sql::{Cell, Columns, Connection, Failure, Value, Work};
@@ -93,6 +94,8 @@ impl Rows {
 
 impl Connection for Rows {
     const LOCKS_ROWS: bool = false;
+    /// The highest number is remembered with every row.
+    const HAS_SEQUENCES: bool = false;
 
     async fn execute(&mut self, statement: &'static str, values: &[Value<'_>]) -> Result<u64, Failure> {
         self.bytes += values.iter().map(bytes).sum::<usize>();
@@ -114,6 +117,11 @@ impl Connection for Rows {
             found.push(Columns::new(cells.collect::<Result<_, Failure>>()?));
         }
         Ok(found)
+    }
+
+    /// The thread waits, which is there for nothing else.
+    async fn wait<T: Send>(runtime: &Handle, until: impl Future<Output = T> + Send) -> T {
+        runtime.block_on(until)
     }
 
     async fn script(&mut self, statements: &'static str) -> Result<(), Failure> {

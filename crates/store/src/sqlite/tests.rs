@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::Maintenance as _;
 use crate::sql::migrate::Migrations;
-use crate::sql::{Connection as _, conversation, journal, log, past, work};
+use crate::sql::{Connection as _, conversation, journal, log, past, task, work};
 
 fn input(number: usize) -> Input {
     let text = format!("{number} {}", "long ".repeat(2000));
@@ -407,6 +407,11 @@ async fn looking_for_work_reads_an_index() {
         (past::INPUT, "(conversation=? AND id=?)"),
         (past::TURNS, "SEARCH event USING PRIMARY KEY (conversation=? AND seq>? AND seq<?)"),
         (past::TURNS, "SEARCH first USING PRIMARY KEY (conversation=? AND seq<?)"),
+        (past::TURN, "SEARCH event USING PRIMARY KEY (conversation=? AND seq>? AND seq<?)"),
+        (past::TURN, "adjutant_event_once (conversation=? AND step=? AND kind=?)"),
+        (past::TURN, "SEARCH next USING PRIMARY KEY (conversation=? AND seq>?)"),
+        (task::OPEN, "adjutant_task_open"),
+        (task::LAST_OPEN, "adjutant_task_open"),
         (journal::CANCELLATION, "adjutant_inbox_untaken"),
         (conversation::NEWEST, "adjutant_conversation_recent"),
         (log::DECISIONS, "adjutant_decision_recent"),

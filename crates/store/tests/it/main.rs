@@ -1,6 +1,7 @@
 //! The store against real files.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "panicking is how a test fails, in its helpers too")]
 
+mod copy;
 mod crash;
 mod damage;
 mod first_version;

@@ -120,6 +120,23 @@ impl TaskStore for MemoryTasks {
         })
     }
 
+    fn list_last<'a>(
+        &'a self,
+        user: &'a UserId,
+        filter: TaskFilter,
+        before: Option<TaskId>,
+        limit: u32,
+    ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>> {
+        self.read(|state| {
+            let tasks = state.users.get(user).map(|(_, tasks)| tasks.as_slice()).unwrap_or_default();
+            let takes = |task: &&Task| filter.takes(task) && before.is_none_or(|before| task.id < before);
+            let mut last: Vec<Task> =
+                tasks.iter().rev().filter(takes).take(limit as usize).cloned().collect();
+            last.reverse();
+            last
+        })
+    }
+
     fn get<'a>(&'a self, user: &'a UserId, id: TaskId) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
         self.read(|state| state.users.get(user)?.1.iter().find(|task| task.id == id).cloned())
     }

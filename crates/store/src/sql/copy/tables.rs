@@ -1,0 +1,337 @@
+//! Every table that is copied, and its columns.
+
+use std::sync::LazyLock;
+
+use Kind::{Int, Real, Text};
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Int,
+    Real,
+    Text,
+}
+
+/// A table.
+#[derive(Debug)]
+pub(super) struct Table {
+    /// Without its prefix.
+    pub(super) name: &'static str,
+    /// How many of the columns, from the first on, are the primary key.
+    pub(super) key: usize,
+    /// Whether the database numbers the rows by the first column.
+    pub(super) is_numbered: bool,
+    /// Rows that are read at once: fewer where each may be large.
+    pub(super) page: usize,
+    pub(super) columns: &'static [(&'static str, Kind)],
+}
+
+/// Rows of a page where a row is small, and where it may have a text of a megabyte.
+const MANY: usize = 500;
+const FEW: usize = 32;
+
+/// Rows stand behind those that they refer to. Where a branch goes on from (`branched_from_key`) is set when all conversations are
+/// there, because a branch may be older than what it goes on from: another takes the place of a conversation that is removed.
+pub(super) const TABLES: &[Table] = &[
+    Table {
+        name: "task",
+        key: 2,
+        is_numbered: false,
+        page: MANY,
+        columns: &[
+            ("user_id", Text),
+            ("id", Int),
+            ("description", Text),
+            ("created_at", Text),
+            ("updated_at", Text),
+            ("completed_at", Text),
+        ],
+    },
+    Table {
+        name: "task_counter",
+        key: 1,
+        is_numbered: false,
+        page: MANY,
+        columns: &[("user_id", Text), ("last_id", Int)],
+    },
+    Table {
+        name: "applied_change",
+        key: 2,
+        is_numbered: false,
+        page: MANY,
+        columns: &[("user_id", Text), ("key", Text), ("outcome", Text), ("at", Text)],
+    },
+    Table {
+        name: "conversation",
+        key: 1,
+        is_numbered: true,
+        page: MANY,
+        columns: &[
+            ("key", Int),
+            ("agent", Text),
+            ("user_id", Text),
+            ("id", Text),
+            ("title", Text),
+            ("created_at", Text),
+            ("updated_at", Text),
+            ("next_seq", Int),
+            ("untaken", Int),
+            ("turn", Text),
+            ("parked_seq", Int),
+            ("waiting", Text),
+            ("wake_at", Text),
+            ("turns", Int),
+            ("lease_by", Text),
+            ("lease_until", Text),
+            ("epoch", Int),
+            ("branched_from_seq", Int),
+            ("parent", Text),
+        ],
+    },
+    Table {
+        name: "inbox",
+        key: 1,
+        is_numbered: true,
+        page: FEW,
+        columns: &[
+            ("accepted", Int),
+            ("conversation", Int),
+            ("id", Text),
+            ("v", Int),
+            ("body", Text),
+            ("at", Text),
+            ("taken_seq", Int),
+            ("request_id", Text),
+            ("fingerprint", Text),
+            ("after_seq", Int),
+        ],
+    },
+    Table {
+        name: "event",
+        key: 2,
+        is_numbered: false,
+        page: MANY,
+        columns: &[
+            ("conversation", Int),
+            ("seq", Int),
+            ("v", Int),
+            ("kind", Text),
+            ("turn", Text),
+            ("step", Text),
+            ("body", Text),
+            ("at", Text),
+            ("blob", Text),
+        ],
+    },
+    Table {
+        name: "blob",
+        key: 2,
+        is_numbered: false,
+        page: FEW,
+        columns: &[("conversation", Int), ("hash", Text), ("body", Text)],
+    },
+    Table {
+        name: "decision",
+        key: 1,
+        is_numbered: true,
+        page: FEW,
+        columns: &[
+            ("number", Int),
+            ("conversation", Int),
+            ("conversation_id", Text),
+            ("user_id", Text),
+            ("id", Text),
+            ("agent", Text),
+            ("version", Text),
+            ("request_id", Text),
+            ("started_at", Text),
+            ("ended_at", Text),
+            ("message", Text),
+            ("message_chars", Int),
+            ("intent", Text),
+            ("kind", Text),
+            ("outcome", Text),
+            ("content", Text),
+            ("model_provider", Text),
+            ("model_name", Text),
+            ("model_calls", Int),
+            ("iterations", Int),
+            ("input_tokens", Int),
+            ("output_tokens", Int),
+            ("cached_tokens", Int),
+            ("cache_written_tokens", Int),
+            ("thinking_tokens", Int),
+            ("cost_usd", Real),
+            ("notices", Text),
+            ("model_ms", Int),
+            ("tool_ms", Int),
+            ("total_ms", Int),
+            ("error_code", Text),
+            ("raw_response", Text),
+        ],
+    },
+    Table {
+        name: "tool_invocation",
+        key: 1,
+        is_numbered: true,
+        page: FEW,
+        columns: &[
+            ("number", Int),
+            ("conversation", Int),
+            ("user_id", Text),
+            ("decision", Text),
+            ("id", Text),
+            ("tool", Text),
+            ("arguments", Text),
+            ("success", Int),
+            ("data", Text),
+            ("error", Text),
+            ("ms", Int),
+            ("attempt", Int),
+            ("at", Text),
+        ],
+    },
+    Table {
+        name: "token",
+        key: 1,
+        is_numbered: false,
+        page: MANY,
+        columns: &[
+            ("id", Text),
+            ("digest", Text),
+            ("user_id", Text),
+            ("name", Text),
+            ("created_at", Text),
+            ("revoked_at", Text),
+        ],
+    },
+    Table {
+        name: "budget",
+        key: 2,
+        is_numbered: false,
+        page: MANY,
+        columns: &[
+            ("day", Text),
+            ("user_id", Text),
+            ("tokens", Int),
+            ("model_calls", Int),
+            ("tool_calls", Int),
+            ("ms", Int),
+            ("cost", Int),
+        ],
+    },
+    Table {
+        name: "reservation",
+        key: 3,
+        is_numbered: false,
+        page: MANY,
+        columns: &[
+            ("day", Text),
+            ("user_id", Text),
+            ("step", Text),
+            ("tokens", Int),
+            ("model_calls", Int),
+            ("tool_calls", Int),
+            ("ms", Int),
+            ("cost", Int),
+            ("worker", Text),
+            ("until", Text),
+        ],
+    },
+    Table {
+        name: "memory_change",
+        key: 1,
+        is_numbered: true,
+        page: FEW,
+        columns: &[
+            ("seq", Int),
+            ("scope", Text),
+            ("user_id", Text),
+            ("vault", Text),
+            ("id", Text),
+            ("at", Text),
+            ("call_key", Text),
+            ("state", Text),
+            ("before_hash", Text),
+            ("after_hash", Text),
+            ("v", Int),
+            ("body", Text),
+        ],
+    },
+];
+
+/// The statements of a table.
+#[derive(Debug)]
+pub(super) struct Statements {
+    /// Reads the first page.
+    pub(super) first: String,
+    /// Reads the page behind a key.
+    pub(super) next: String,
+    /// Writes a row.
+    pub(super) insert: String,
+    /// The same where the database numbers rows by itself and has to be told that this one has its number.
+    pub(super) insert_numbered: String,
+    /// Has a sequence go on behind the highest number.
+    pub(super) go_on: String,
+    pub(super) count: String,
+}
+
+/// Those of [`TABLES`], in the same order. They live as long as the process, as statements of a backend have to.
+pub(super) static STATEMENTS: LazyLock<Vec<Statements>> =
+    LazyLock::new(|| TABLES.iter().map(Statements::of).collect());
+
+impl Statements {
+    fn of(table: &Table) -> Self {
+        let Table { name, key, page, columns, .. } = table;
+        let names =
+            |columns: &[(&str, Kind)]| columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let parameters =
+            |number: usize| (1..=number).map(|at| format!("${at}")).collect::<Vec<_>>().join(", ");
+        let (all, key_names) = (names(columns), names(&columns[..*key]));
+        let select = format!("SELECT {all} FROM adjutant_{name} AS {name}");
+        let order = format!("ORDER BY {key_names} LIMIT {page}");
+        let (insert, values) = (format!("INSERT INTO adjutant_{name} ({all})"), parameters(columns.len()));
+        let first_column = columns.first().map_or("", |(name, _)| name);
+        Self {
+            first: format!("{select} {order}"),
+            next: format!("{select} WHERE ({key_names}) > ({}) {order}", parameters(*key)),
+            insert: format!("{insert} VALUES ({values})"),
+            insert_numbered: format!("{insert} OVERRIDING SYSTEM VALUE VALUES ({values})"),
+            go_on: format!(
+                "SELECT setval(pg_get_serial_sequence('adjutant_{name}', '{first_column}'),
+                 (SELECT COALESCE(max({first_column}), 0) + 1 FROM adjutant_{name}), FALSE)"
+            ),
+            count: format!("SELECT count(*) FROM adjutant_{name} AS {name}"),
+        }
+    }
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::sql::Backend as _;
+    use crate::sqlite::Store;
+
+    /// Tables that are not copied: what was migrated is the other database's own affair, a snapshot can be made again, and a
+    /// process that runs conversations does so in one database.
+    const LEFT_OUT: [&str; 3] = ["migration", "snapshot", "worker"];
+
+    #[tokio::test]
+    async fn every_column_of_the_schema_is_copied() {
+        let store = Store::in_memory().await.unwrap();
+        let schema = "SELECT substr(tables.name, 10), columns.name FROM sqlite_schema AS tables
+                      JOIN pragma_table_xinfo(tables.name) AS columns
+                      WHERE tables.type = 'table' AND tables.name LIKE 'adjutant\\_%' ESCAPE '\\' AND columns.hidden = 0";
+        let found = store.0.fetch(schema, &[]).await.unwrap().into_iter();
+        let found = found.map(|mut row| (row.text().unwrap(), row.text().unwrap()));
+        let found: BTreeSet<_> = found.filter(|(table, _)| !LEFT_OUT.contains(&table.as_str())).collect();
+        let link = ("conversation".to_owned(), "branched_from_key".to_owned());
+        let copied = TABLES.iter().flat_map(|table| {
+            table.columns.iter().map(|(column, _)| (table.name.to_owned(), (*column).to_owned()))
+        });
+        let copied: BTreeSet<_> = copied.chain([link]).collect();
+        assert_eq!(copied, found);
+    }
+}
