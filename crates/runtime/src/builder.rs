@@ -17,6 +17,7 @@ use crate::BuildError;
 use crate::agent::Agent;
 use crate::clock::system_time;
 use crate::fresh::TurnInstruction;
+use crate::heart::Heart;
 use crate::in_memory::InMemory;
 use crate::inner::Inner;
 use crate::output::usable_output;
@@ -248,8 +249,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Where turns are journaled and logged, and the name of this process there. Default: in memory, gone with the
-    /// agent.
+    /// Where turns are journaled and logged, and the name of this process there; where another agent of this process has the
+    /// name, a number is added. Default: in memory, gone with the agent.
     #[must_use]
     pub fn journal<J: Journal + LogStore + ConversationStore>(
         self,
@@ -316,6 +317,8 @@ impl AgentBuilder {
         {
             return Err(BuildError::UnknownPrice { model: model.id().clone() });
         }
+        let (journal, waiting) = (self.journal.clone(), Arc::default());
+        let heart = Arc::new(Heart::new(journal, name.clone(), self.worker.clone(), waiting));
         Ok(Agent::from(Inner {
             display_name: self.display_name.unwrap_or_else(|| name.to_string()),
             name,
@@ -336,11 +339,11 @@ impl AgentBuilder {
             journal: self.journal,
             logs: self.logs,
             conversations: self.conversations,
-            worker: self.worker,
+            worker: heart.worker().to_owned(),
             clock: self.clock,
             suspects: tokio::sync::Mutex::default(),
             recent: Arc::new(Recent::new(self.cache_bytes)),
-            waiting: Arc::default(),
+            heart,
         }))
     }
 }

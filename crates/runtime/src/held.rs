@@ -10,15 +10,13 @@ use tokio::time::{Instant, timeout};
 
 use crate::RunError;
 use crate::faults::{boundary, lease};
+use crate::heart::{Heart, Hold, Taking};
 use crate::inner::Inner;
 use crate::log::Log;
 use crate::recent::{Recent, Remembered};
-use crate::waiting::Waiter;
 
 /// A claim is good for this long without a sign of life.
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
-/// A running turn gives so many signs of life in that time.
-const HEARTBEATS: u32 = 3;
 /// Time after which it is looked whether another process has let go of the conversation, if nothing was heard of it: it may
 /// be gone.
 const LOOK: Duration = Duration::from_secs(1);
@@ -40,11 +38,8 @@ pub(crate) struct Arrival<'a> {
 pub(crate) struct Held {
     journal: Arc<dyn Journal>,
     recent: Arc<Recent>,
-    key: ConversationKey,
-    worker: String,
+    hold: Arc<Hold>,
     guard: Option<OwnedMutexGuard<Option<Remembered>>>,
-    /// Made before the conversation is claimed, so that it hears of every input that was not there then.
-    waiter: Arc<Waiter>,
 }
 
 /// A conversation that is held, with its state.
@@ -59,7 +54,7 @@ pub(crate) struct Opened {
 ///
 /// Turns that run in this process are waited for to their end: each turn in front has a deadline of its own, and one of them is the
 /// caller's. What runs in another process is waited for as long as a turn may take; without a deadline, as long as its claim
-/// is renewed.
+/// holds.
 ///
 /// # Errors
 /// [`RunError::Busy`] if another process still works on it by then, and the store's errors.
@@ -86,14 +81,16 @@ pub(crate) async fn open(
     };
     let remembered = guard.take();
     // Made before the first claim: whoever is cancelled in the middle of one may have it.
-    let held = Held::new(inner, key, guard);
+    let mut held = Held::new(inner, inner.heart.hold(key), guard);
     let until = inner.limits.turn_deadline.map(|time| Instant::now() + time);
     loop {
+        held.live_on(&inner.heart);
+        let asked = Instant::now();
         let begin = Begin {
             input: arrival.map(|arrival| arrival.input),
             turn: arrival.and_then(|arrival| arrival.turn).map_or(&[], std::slice::from_ref),
             first: arrival.and_then(|arrival| arrival.first),
-            worker: &inner.worker,
+            worker: held.hold.worker(),
             lease: lease(LEASE),
             known: remembered.as_ref().map(Remembered::known),
             at: inner.now(),
@@ -111,10 +108,11 @@ pub(crate) async fn open(
                     return Err(RunError::Busy);
                 }
                 // Heard or not: what it led to is read.
-                let _ = timeout(LOOK, held.waiter.free()).await;
+                let _ = timeout(LOOK, held.hold.waiter.free()).await;
                 continue;
             }
         };
+        held.hold.was_claimed(asked);
         return Opened::of(inner, held, (remembered, newer), taken_over).await.map(Some);
     }
 }
@@ -122,14 +120,15 @@ pub(crate) async fn open(
 /// A conversation that was claimed together with others, and is not worked on yet. Dropped, it is given back in the background.
 pub(crate) struct Claimed {
     inner: Arc<Inner>,
-    taken: Option<Taken>,
+    taken: Option<(Taken, Hold)>,
     /// The time before the claim, as this process counts it.
     mark: u64,
 }
 
 impl Claimed {
-    pub(crate) fn new(inner: Arc<Inner>, taken: Taken, mark: u64) -> Self {
-        Self { inner, taken: Some(taken), mark }
+    pub(crate) fn new(inner: Arc<Inner>, taken: Taken, taking: &Taking, mark: u64) -> Self {
+        let hold = taking.hold(&taken.key);
+        Self { inner, taken: Some((taken, hold)), mark }
     }
 
     /// Opens the conversation with the claim there is, which costs no commit.
@@ -137,14 +136,14 @@ impl Claimed {
     /// # Errors
     /// As [`open`].
     pub(crate) async fn open(mut self) -> Result<Option<Opened>, RunError> {
-        let Some(Taken { key, claim, .. }) = self.taken.take() else { return Ok(None) };
+        let Some((Taken { key, claim, .. }, hold)) = self.taken.take() else { return Ok(None) };
         let inner = &*self.inner;
         let Some(mut guard) = inner.recent.unused_since(&key, self.mark) else {
             // Somebody in this process, under the same name, is at it or has been, and may have given the claim back.
             return open(inner, &key, None).await;
         };
         let remembered = guard.take();
-        let held = Held::new(inner, &key, guard);
+        let held = Held::new(inner, hold, guard);
         let known = remembered.as_ref().map(Remembered::known);
         match inner.journal.load_newer(&key, known).await? {
             Some(newer) => {
@@ -161,13 +160,13 @@ impl Claimed {
 
 impl Drop for Claimed {
     fn drop(&mut self) {
-        if let Some(taken) = self.taken.take()
+        if let Some((taken, hold)) = self.taken.take()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             let inner = self.inner.clone();
             runtime.spawn(async move {
                 // Best effort: a claim that is not released runs out by itself.
-                let _ = inner.journal.release(&taken.key, &inner.worker).await;
+                let _ = inner.journal.release(&taken.key, hold.worker()).await;
             });
         }
     }
@@ -182,48 +181,47 @@ impl Opened {
         taken_over: bool,
     ) -> Result<Self, RunError> {
         boundary("the conversation is ours, nothing of it done");
-        let state = inner.state_of(&held.key, remembered, newer).await?;
+        let state = inner.state_of(held.hold.key(), remembered, newer).await?;
         let Some((remembered, inbox)) = state else {
             // It is held, so that nobody deletes it.
             return Err(RunError::Store(StoreError::Conflict));
         };
-        Ok(Self { held, log: Log::new(remembered, inbox), taken_over })
+        let log = Log::new(remembered, inbox, held.hold.worker().epoch);
+        Ok(Self { held, log, taken_over })
     }
 }
 
 impl Held {
-    fn new(inner: &Inner, key: &ConversationKey, guard: OwnedMutexGuard<Option<Remembered>>) -> Self {
+    fn new(inner: &Inner, hold: Hold, guard: OwnedMutexGuard<Option<Remembered>>) -> Self {
         Self {
             journal: inner.journal.clone(),
             recent: inner.recent.clone(),
-            key: key.clone(),
-            worker: inner.worker.clone(),
+            hold: Arc::new(hold),
             guard: Some(guard),
-            waiter: Arc::new(inner.waiter(key)),
         }
     }
 
-    /// Returns who hears of every input that was accepted since the conversation was claimed.
-    pub(crate) fn waiter(&self) -> Arc<Waiter> {
-        self.waiter.clone()
+    /// Goes on to wait for the claim under another epoch, if the one in which it began is over.
+    fn live_on(&mut self, heart: &Arc<Heart>) {
+        if self.hold.is_over() {
+            self.hold = Arc::new(heart.hold(self.hold.key()));
+        }
     }
 
-    /// Runs work on the conversation while its claim is renewed. After an error, or if it is dropped, the claim is released
-    /// and what this process knew of the conversation is forgotten.
+    /// Returns what is known of the claim, and hears of every input that was accepted since.
+    pub(crate) fn hold(&self) -> Arc<Hold> {
+        self.hold.clone()
+    }
+
+    /// Runs work on the conversation until it ends or the claim is lost. After an error, or if it is dropped, the claim is
+    /// released and what this process knew of the conversation is forgotten.
     pub(crate) async fn run<T>(
         self,
         work: impl Future<Output = Result<(T, Log), RunError>>,
     ) -> Result<T, RunError> {
-        let beat = async {
-            loop {
-                tokio::time::sleep(lease(LEASE) / HEARTBEATS).await;
-                // A claim that cannot be renewed is a cost, not a danger: the journal refuses a second writer.
-                let _ = self.journal.renew(&self.key, &self.worker, lease(LEASE)).await;
-            }
-        };
         let result = tokio::select! {
             result = work => result,
-            never = beat => never,
+            () = self.hold.lost() => Err(StoreError::Conflict.into()),
         };
         match result {
             Ok((value, log)) => {
@@ -243,14 +241,14 @@ impl Held {
 
     async fn release_claim(&self) {
         // Best effort: a claim that is not released runs out by itself.
-        let _ = self.journal.release(&self.key, &self.worker).await;
+        let _ = self.journal.release(self.hold.key(), self.hold.worker()).await;
     }
 
     /// Unlocks the place in this process. The claim was released before: the next one in this process claims under the same
     /// name, and its claim must not be released.
     fn give_back(mut self, remembered: Option<Remembered>) {
         if let Some(guard) = self.guard.take() {
-            self.recent.put_back(&self.key, guard, remembered);
+            self.recent.put_back(self.hold.key(), guard, remembered);
         }
     }
 }
@@ -261,10 +259,10 @@ impl Drop for Held {
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             let (journal, recent) = (self.journal.clone(), self.recent.clone());
-            let (key, worker) = (self.key.clone(), self.worker.clone());
+            let hold = self.hold.clone();
             runtime.spawn(async move {
-                let _ = journal.release(&key, &worker).await;
-                recent.put_back(&key, guard, None);
+                let _ = journal.release(hold.key(), hold.worker()).await;
+                recent.put_back(hold.key(), guard, None);
             });
         }
     }

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use adjutant_core::conversation::{Snapshot, Status};
 use adjutant_core::port::{
-    AcceptedInput, Alternatives, Begin, Begun, Branched, Branching, Change, Changes, ConversationFilter,
-    ConversationStore, ConversationSummary, Cursor, Deleted, Finished, Journal, Known, Loaded, LogStore,
-    Newer, StoreError, Take, Taken, TaskStore, Turns,
+    AcceptedInput, Alternatives, Beat, Begin, Begun, Branched, Branching, Change, Changes,
+    ConversationFilter, ConversationStore, ConversationSummary, Cursor, Deleted, Finished, Journal, Known,
+    Loaded, LogStore, Newer, Running, StoreError, Take, Taken, TaskStore, Turns, Worker,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input,
@@ -47,6 +47,8 @@ struct State {
     conversations: HashMap<ConversationKey, Conversation>,
     users: HashMap<UserId, Tasks>,
     ledger: Ledger,
+    /// Until when those live that give signs of life. `None`: for longer than the clock can count.
+    workers: HashMap<(String, i64), Option<Instant>>,
     touches: u64,
 }
 
@@ -82,11 +84,16 @@ struct Accepted {
 #[derive(Debug)]
 struct Claim {
     worker: String,
+    epoch: i64,
     /// `None`: for longer than the clock can count.
     until: Option<Instant>,
 }
 
 impl Claim {
+    fn is_of(&self, worker: Worker<'_>) -> bool {
+        self.worker == worker.id && self.epoch == worker.epoch
+    }
+
     fn holds(&self) -> bool {
         self.until.is_none_or(|until| Instant::now() < until)
     }
@@ -147,6 +154,11 @@ impl Conversation {
         !self.status.waiting.is_empty()
     }
 
+    /// Returns whether the worker has claimed it in its epoch, and nobody else has since.
+    fn is_held(&self, worker: Worker<'_>) -> bool {
+        self.claim.as_ref().is_some_and(|claim| claim.is_of(worker))
+    }
+
     fn is_claimed(&self) -> bool {
         self.claim.as_ref().is_some_and(Claim::holds)
     }
@@ -182,14 +194,17 @@ impl Conversation {
         Ok(())
     }
 
-    /// Claims the conversation for a worker, unless another one alive has it.
-    fn take(&mut self, worker: &str, ttl: Duration) -> port::Claim {
+    /// Claims the conversation for a worker, unless another one alive has it. Without an epoch, the worker's own claim stays in the
+    /// one it is of.
+    fn take(&mut self, worker: &str, epoch: Option<i64>, ttl: Duration) -> port::Claim {
         let is_anothers = self.claim.as_ref().is_some_and(|claim| claim.worker != worker);
         if is_anothers && self.is_claimed() {
             return port::Claim::Refused;
         }
         let until = Instant::now().checked_add(ttl);
-        self.claim = Some(Claim { worker: worker.to_owned(), until });
+        let own = self.claim.as_ref().filter(|_| !is_anothers).map_or(0, |claim| claim.epoch);
+        let epoch = epoch.unwrap_or(own);
+        self.claim = Some(Claim { worker: worker.to_owned(), epoch, until });
         if is_anothers { port::Claim::TakenOver } else { port::Claim::Granted }
     }
 
@@ -424,7 +439,7 @@ impl Journal for InMemory {
                 None => return ready(Ok(Begun::Nothing)),
             },
         };
-        let claim = conversation.take(begin.worker, begin.lease);
+        let claim = conversation.take(begin.worker.id, Some(begin.worker.epoch), begin.lease);
         if !claim.is_held() {
             self.news.tell(|| Change::Input(key.clone()));
             return ready(Ok(Begun::Elsewhere));
@@ -463,15 +478,27 @@ impl Journal for InMemory {
         ready(conversation.append(key, events, self.log))
     }
 
+    fn append_held<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: Worker<'a>,
+        events: &'a [Recorded],
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let mut state = self.state();
+        let held = state.conversations.get_mut(key).filter(|conversation| conversation.is_held(worker));
+        ready(held.ok_or(StoreError::Conflict).and_then(|held| held.append(key, events, self.log)))
+    }
+
     fn finish<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
         events: &'a [Recorded],
         _snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         let mut state = self.state();
-        let Some(conversation) = state.conversations.get_mut(key) else {
+        let held = state.conversations.get_mut(key).filter(|conversation| conversation.is_held(worker));
+        let Some(conversation) = held else {
             return ready(Err(StoreError::Conflict));
         };
         if let Err(error) = conversation.append(key, events, self.log) {
@@ -480,9 +507,7 @@ impl Journal for InMemory {
         if conversation.has_work_in_inbox() {
             return ready(Ok(Finished::Kept(conversation.inbox())));
         }
-        if conversation.claim.as_ref().is_some_and(|claim| claim.worker == worker) {
-            conversation.claim = None;
-        }
+        conversation.claim = None;
         self.news.tell(|| Change::Free(key.clone()));
         ready(Ok(Finished::Released))
     }
@@ -495,18 +520,20 @@ impl Journal for InMemory {
     ) -> BoxFuture<'a, Result<port::Claim, StoreError>> {
         let mut state = self.state();
         let conversation = state.conversations.get_mut(key);
-        ready(Ok(conversation.map_or(port::Claim::Refused, |conversation| conversation.take(worker, ttl))))
+        ready(Ok(
+            conversation.map_or(port::Claim::Refused, |conversation| conversation.take(worker, None, ttl))
+        ))
     }
 
     fn renew<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let mut state = self.state();
         let claim = state.conversations.get_mut(key).and_then(|conversation| conversation.claim.as_mut());
-        let own = claim.filter(|claim| claim.worker == worker);
+        let own = claim.filter(|claim| claim.is_of(worker));
         let is_own = own.is_some();
         if let Some(claim) = own {
             claim.until = Instant::now().checked_add(ttl);
@@ -514,13 +541,17 @@ impl Journal for InMemory {
         ready(Ok(is_own))
     }
 
+    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
+        ready(Ok(self.state().beat(beat)))
+    }
+
     fn release<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         if let Some(conversation) = self.state().conversations.get_mut(key)
-            && conversation.claim.as_ref().is_some_and(|claim| claim.worker == worker)
+            && conversation.is_held(worker)
         {
             conversation.claim = None;
         }

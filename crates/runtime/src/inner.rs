@@ -16,10 +16,10 @@ use tokio::time::timeout;
 
 use crate::Warning;
 use crate::fresh::{FreshInstruction, TurnInstruction};
+use crate::heart::Heart;
 use crate::prices::Prices;
 use crate::recent::{Recent, Remembered};
 use crate::spending::SpendingLimits;
-use crate::waiting::{Waiter, Waiting};
 use crate::warning::WarningReport;
 
 /// How long a turn waits for it. A disk that does not answer must not hold up a conversation.
@@ -53,8 +53,8 @@ pub(crate) struct Inner {
     pub(crate) suspects: Mutex<()>,
     /// The conversations that were worked on last.
     pub(crate) recent: Arc<Recent>,
-    /// Those that wait for something to happen in a conversation.
-    pub(crate) waiting: Arc<Waiting>,
+    /// What of them this process runs.
+    pub(crate) heart: Arc<Heart>,
 }
 
 impl Inner {
@@ -63,11 +63,6 @@ impl Inner {
         if let Some(report) = self.on_warning.get() {
             report(warning);
         }
-    }
-
-    /// Begins to wait for what happens in a conversation.
-    pub(crate) fn waiter(&self, key: &ConversationKey) -> Waiter {
-        self.waiting.waiter(&self.journal, key)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -19,6 +19,7 @@ mod execute; // one tool execution: time, panic, cancellation
 mod faults; // crash tests
 mod fresh; // what is said anew every turn
 mod give_up; // ending a turn from outside
+mod heart; // the signs of life of this process
 mod held; // the claim on a conversation, and its state
 mod in_memory; // the default store
 mod inner; // what an agent consists of

@@ -1,7 +1,7 @@
 //! The conversation as this process knows it while it works on it, and what of it is not written yet.
 
 use adjutant_core::conversation::Conversation;
-use adjutant_core::port::Finished;
+use adjutant_core::port::{Finished, Worker};
 use adjutant_core::{ConversationKey, Event, Input, Recorded};
 use jiff::Timestamp;
 
@@ -22,11 +22,13 @@ pub(crate) struct Log {
     unwritten: usize,
     /// The claim was given back with the last write.
     released: bool,
+    /// The worker's epoch at the claim.
+    epoch: i64,
 }
 
 impl Log {
-    pub(crate) fn new(remembered: Remembered, inbox: Vec<Input>) -> Self {
-        Self { remembered, inbox, unwritten: 0, released: false }
+    pub(crate) fn new(remembered: Remembered, inbox: Vec<Input>, epoch: i64) -> Self {
+        Self { remembered, inbox, unwritten: 0, released: false, epoch }
     }
 
     pub(crate) fn conversation(&self) -> &Conversation {
@@ -62,14 +64,14 @@ impl Log {
         let at = inner.now();
         if self.conversation().open_turn().is_some() {
             events.into_iter().for_each(|event| self.record(at, event));
-            inner.journal.append(key, self.unwritten()).await?;
+            inner.journal.append_held(key, self.worker(inner), self.unwritten()).await?;
             self.unwritten = 0;
             return Ok(());
         }
         let first = self.conversation().next_seq();
         let events: Vec<Recorded> =
             (first..).zip(events).map(|(seq, event)| Recorded { seq, at, event }).collect();
-        inner.journal.append(key, &events).await?;
+        inner.journal.append_held(key, self.worker(inner), &events).await?;
         events.into_iter().for_each(|recorded| self.take(recorded));
         Ok(())
     }
@@ -87,7 +89,8 @@ impl Log {
         }
         boundary("before an append");
         let snapshot = if self.unwritten > 0 { self.remembered.due_snapshot() } else { None };
-        let finished = inner.journal.finish(key, &inner.worker, self.unwritten(), snapshot.as_ref()).await?;
+        let worker = self.worker(inner);
+        let finished = inner.journal.finish(key, worker, self.unwritten(), snapshot.as_ref()).await?;
         boundary("after an append");
         self.unwritten = 0;
         self.released = match finished {
@@ -98,6 +101,10 @@ impl Log {
             }
         };
         Ok(self.released)
+    }
+
+    fn worker<'a>(&self, inner: &'a Inner) -> Worker<'a> {
+        Worker { id: &inner.worker, epoch: self.epoch }
     }
 
     fn unwritten(&self) -> &[Recorded] {

@@ -13,11 +13,11 @@ use uuid::Uuid;
 
 use crate::RunError;
 use crate::event::{Emitter, RunEvent};
+use crate::heart::Hold;
 use crate::held::{Arrival, Opened, open};
 use crate::inner::Inner;
 use crate::log::Log;
 use crate::steps::{Answered, Replied, Step, Steps};
-use crate::waiting::Waiter;
 
 /// The instruction of turns that are words and nothing else.
 const WORDS_ONLY: &str = include_str!("../../../prompts/words_only.md");
@@ -49,9 +49,9 @@ pub(crate) async fn go_on<T>(
     read: impl FnOnce(&Conversation) -> T,
 ) -> Result<T, RunError> {
     // On the heap, once a turn: everything a turn awaits is in it.
-    let waiter = held.waiter();
+    let hold = held.hold();
     let work = Box::pin(async {
-        let log = settle(inner, key, log, (first, taken_over), (emitter, cancelled, &*waiter)).await?;
+        let log = settle(inner, key, log, (first, taken_over), (emitter, cancelled, &*hold)).await?;
         Ok((read(log.conversation()), log))
     });
     held.run(work).await
@@ -64,7 +64,7 @@ async fn settle(
     key: &ConversationKey,
     mut log: Log,
     (first, mut taken_over): (Option<&Event>, bool),
-    around: (&Emitter, &CancellationToken, &Waiter),
+    around: (&Emitter, &CancellationToken, &Hold),
 ) -> Result<Log, RunError> {
     if log.conversation().seq() == 0
         && let Some(first) = first
@@ -195,7 +195,7 @@ async fn drive(
     key: &ConversationKey,
     id: TurnId,
     log: Log,
-    (emitter, cancelled, waiter): (&Emitter, &CancellationToken, &Waiter),
+    (emitter, cancelled, hold): (&Emitter, &CancellationToken, &Hold),
 ) -> Result<Log, RunError> {
     let Some(Event::TurnStarted {
         input, model, message, message_chars, limits, output_schema, call, ..
@@ -223,7 +223,7 @@ async fn drive(
     let runs = log.conversation().pending().is_empty();
     let stop = log.inbox().iter().find(|input| runs && input.body == InputBody::Cancel);
     let stop = stop.map(|input| input.id.clone());
-    let steps = Steps::new(inner, key, id, log, (emitter, cancelled), deadline);
+    let steps = Steps::new(inner, key, id, log, (emitter, cancelled, hold), deadline);
     // While it waits, what came before the cancellation is read first.
     if let Some(input) = stop {
         steps.stop(input);
@@ -231,7 +231,7 @@ async fn drive(
     emitter.emit(|| RunEvent::TurnStarted { turn: id, input, model: inner.model.id().clone() }).await;
     tokio::select! {
         result = follow(&steps, turn) => result?,
-        never = steps.watch(waiter) => match never {},
+        never = steps.watch() => match never {},
     }
     Ok(steps.into_log())
 }

@@ -27,9 +27,9 @@ use tokio::time::Instant;
 use crate::clock::millis;
 use crate::event::{Emitter, RunEvent};
 use crate::faults::boundary;
+use crate::heart::Hold;
 use crate::inner::Inner;
 use crate::log::Log;
-use crate::waiting::Waiter;
 use crate::{RunError, Warning};
 use call::Call;
 use prepared::Prepared;
@@ -69,6 +69,7 @@ pub(crate) struct Steps<'a> {
     key: &'a ConversationKey,
     turn: TurnId,
     emitter: &'a Emitter,
+    hold: &'a Hold,
     /// Fires when nobody waits any more.
     cancelled: CancellationToken,
     /// The input that stopped the turn, if one did; the end of the turn takes it.
@@ -87,7 +88,7 @@ impl<'a> Steps<'a> {
         key: &'a ConversationKey,
         turn: TurnId,
         log: Log,
-        (emitter, cancelled): (&'a Emitter, &CancellationToken),
+        (emitter, cancelled, hold): (&'a Emitter, &CancellationToken, &'a Hold),
         time: Option<Duration>,
     ) -> Self {
         Self {
@@ -95,6 +96,7 @@ impl<'a> Steps<'a> {
             key,
             turn,
             emitter,
+            hold,
             cancelled: cancelled.child_token(),
             stopped_by: OnceLock::new(),
             deadline: time.and_then(|time| Instant::now().checked_add(time)),
@@ -296,9 +298,9 @@ impl<'a> Steps<'a> {
     }
 
     /// Looks at each input whether the person, maybe through another process, has stopped the turn.
-    pub(crate) async fn watch(&self, waiter: &Waiter) -> Infallible {
+    pub(crate) async fn watch(&self) -> Infallible {
         loop {
-            waiter.input().await;
+            self.hold.waiter.input().await;
             let stops = loop {
                 match self.inner.journal.cancellation(self.key).await {
                     Ok(stops) => break stops,

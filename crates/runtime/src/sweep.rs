@@ -133,19 +133,19 @@ impl Agent {
     ) -> Result<Vec<(WorkPlace, ConversationKey, Claimed)>, RunError> {
         let (inner, user) = (self.inner().clone(), user.cloned());
         let taking = tokio::spawn(async move {
-            let mark = inner.recent.mark();
+            let (mark, taking) = (inner.recent.mark(), inner.heart.take());
             let take = Take {
                 agent: &inner.name,
                 user: user.as_ref(),
                 due,
-                worker: &inner.worker,
+                worker: taking.worker(),
                 lease: lease(LEASE),
                 after,
                 limit,
             };
             let taken = inner.journal.take(take).await?;
             let claimed = |taken: adjutant_core::port::Taken| {
-                (taken.place, taken.key.clone(), Claimed::new(inner.clone(), taken, mark))
+                (taken.place, taken.key.clone(), Claimed::new(inner.clone(), taken, &taking, mark))
             };
             Ok::<_, StoreError>(taken.into_iter().map(claimed).collect())
         });

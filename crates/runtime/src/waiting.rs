@@ -48,7 +48,8 @@ impl Waiting {
         Waiter { waiting: self.clone(), key: key.clone(), signals }
     }
 
-    fn hear(&self, change: &Change) {
+    /// Tells whoever waits for it.
+    pub(crate) fn hear(&self, change: &Change) {
         let state = self.state();
         let of = |key| state.waiters.get(key).into_iter().flatten();
         match change {

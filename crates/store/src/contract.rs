@@ -84,6 +84,7 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     of_many_takers_one_gets_each(&make().await).await;
     a_cancellation_is_seen_until_it_is_taken(&make().await).await;
     changes_are_told(&make().await).await;
+    a_sign_of_life_extends_all_claims_of_its_epoch(&make().await).await;
     a_decision_opens_with_its_turn_and_closes_at_its_end(&make().await).await;
     an_unreadable_answer_is_kept_in_the_decision(&make().await).await;
     decisions_are_filtered(&make().await).await;

@@ -41,6 +41,8 @@ pub(crate) struct ConversationRow {
     /// The worker that has it, and until when without a sign of life.
     pub(crate) lease_by: Option<String>,
     pub(crate) lease_until: Option<Timestamp>,
+    /// The worker's epoch at the claim.
+    pub(crate) epoch: i64,
     /// The place at which it branches off another.
     pub(crate) branched_from_seq: Option<i64>,
 }
@@ -59,6 +61,7 @@ impl ConversationRow {
             status: Status::default(),
             lease_by: None,
             lease_until: None,
+            epoch: 0,
             branched_from_seq: None,
         }
     }

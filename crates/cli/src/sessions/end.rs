@@ -21,7 +21,7 @@ pub(crate) async fn end(store: &dyn Store, key: &ConversationKey) -> Result<(), 
         return Ok(());
     }
     let ended = append(store, key).await;
-    store.release(key, &worker).await?;
+    store.release(key, worker.as_str().into()).await?;
     ended
 }
 

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::change::Changes;
 use super::claim::Claim;
 use super::work::{Take, Taken};
+use super::worker::{Beat, Running, Worker};
 use crate::BoxFuture;
 use crate::conversation::Snapshot;
 use crate::event::{Event, Input, Recorded};
@@ -147,9 +148,9 @@ pub struct Begin<'a> {
     pub turn: &'a [Event],
     /// An event that is recorded in front of them if the conversation has none.
     pub first: Option<&'a Event>,
-    /// The name of the process, for the claim.
-    pub worker: &'a str,
-    /// Time for which the claim holds without being renewed.
+    /// The process, for the claim.
+    pub worker: Worker<'a>,
+    /// Time for which the claim holds without a sign of life.
     pub lease: Duration,
     /// The part of the conversation that the caller has read before.
     pub known: Option<Known>,
@@ -275,23 +276,34 @@ pub trait Journal: Send + Sync + 'static {
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Adds events as [`Journal::append`] does, none is allowed, and gives the claim back in the same commit, unless inputs
+    /// Adds events as [`Journal::append`] does, as the worker that has the conversation.
+    ///
+    /// # Errors
+    /// As [`Journal::append`]; and [`StoreError::Conflict`] if the claim is not this worker's, made in this epoch of its.
+    fn append_held<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: Worker<'a>,
+        events: &'a [Recorded],
+    ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Adds events as [`Journal::append_held`] does, none is allowed, and gives the claim back in the same commit, unless inputs
     /// came that nobody has taken: no input is left behind between the end of a turn and the release. `snapshot`: what the
     /// conversation comes to with these events, which replaces an earlier snapshot in the same commit. A store that reads all events
     /// as fast may leave it out, and so does every store where no events are added.
     ///
     /// # Errors
-    /// As [`Journal::append`].
+    /// As [`Journal::append_held`].
     fn finish<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
         events: &'a [Recorded],
         snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>>;
 
     /// Says that `worker` runs the conversation for the next `ttl`, unless somebody alive already does. Renews a
-    /// claim of the same worker. A lost claim is a cost, never a danger: [`Journal::append`] is what excludes.
+    /// claim of the same worker, which stays in its epoch. A lost claim is a cost, never a danger: [`Journal::append`] is what excludes.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -302,26 +314,35 @@ pub trait Journal: Send + Sync + 'static {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<Claim, StoreError>>;
 
-    /// Extends the claim that `worker` has by `ttl` from now. Returns `false`, and changes nothing, if it has none: a sign of life
-    /// that arrives behind the release claims nothing.
+    /// Confirms the claim that `worker` made in its epoch, which holds for `ttl` from now. Returns `false`, and changes nothing, if
+    /// it has none any more.
     ///
     /// # Errors
     /// [`StoreError`].
     fn renew<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Gives the claim up.
+    /// Gives a sign of life: all claims that the worker has made in its epoch hold for [`Beat::lease`] from now, in one commit however
+    /// many they are. Returns those of the agent's conversations with something to do that the worker has claimed. `None`: the
+    /// last sign of life was too long ago, or there was none and it is not the first. The epoch is over, and others may have
+    /// taken what it had.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>>;
+
+    /// Gives up the claim that `worker` made in its epoch.
     ///
     /// # Errors
     /// [`StoreError`].
     fn release<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Takes conversations that have something to do and that nobody alive has: claims what it returns, in one commit, those that

@@ -11,6 +11,7 @@ mod memory_ledger;
 mod task;
 mod token;
 mod work;
+mod worker;
 
 pub use crate::cursor::{Cursor, InvalidCursor};
 pub use branch::{Alternatives, BranchPoint, Branched, Branching};
@@ -27,3 +28,4 @@ pub use memory_ledger::MemoryLedger;
 pub use task::TaskStore;
 pub use token::{TokenRecord, TokenStore};
 pub use work::{Due, Take, Taken, WorkPlace};
+pub use worker::{Beat, Running, Worker};

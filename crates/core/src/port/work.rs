@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::claim::Claim;
+use super::worker::Worker;
 use crate::id::{AgentName, ConversationKey, UserId};
 
 /// A reason for which a conversation has something to do.
@@ -34,9 +35,9 @@ pub struct Take<'a> {
     pub user: Option<&'a UserId>,
     /// The reason for which they are taken.
     pub due: Due,
-    /// The name of the process, for the claims.
-    pub worker: &'a str,
-    /// Time for which the claims hold without being renewed.
+    /// The process, for the claims.
+    pub worker: Worker<'a>,
+    /// Time for which the claims hold without a sign of life.
     pub lease: Duration,
     /// Takes only what comes behind this place, so that one who goes through all of it meets each conversation once.
     pub after: Option<WorkPlace>,

@@ -13,6 +13,7 @@ use sqlx::{ConnectOptions as _, Connection as _};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+use crate::bench::give_back;
 use crate::server::Server;
 
 trait Store: Journal + LogStore + ConversationStore {}
@@ -45,7 +46,7 @@ fn stopped_in_the_middle<S: Store>(open: impl AsyncFn() -> Arc<S>) -> Conversati
     });
     doomed.shutdown_background();
     let runtime = Runtime::new().unwrap();
-    runtime.block_on(async { open().await.release(&key, WORKER).await.unwrap() });
+    runtime.block_on(async { give_back(&*open().await, &key, WORKER).await });
     key
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use adjutant_core::Effect;
+use adjutant_core::{Effect, Verdict};
 
 use crate::bench::{Bench, Kind, open_calls};
 use crate::invariants;
@@ -72,6 +72,43 @@ fn in_a_tool(kind: Kind, effect: Effect) {
     let refused = hear(&answer).unwrap().unwrap_err();
     assert!(refused.contains("another process is writing"), "{refused}");
     invariants::check(&bench.played(talk, vec!["stopped in a tool".to_owned()], open), &golden);
+}
+
+/// A worker stands still between the intent of a call that must not be repeated and its sending, until another one has asked a
+/// person about the call and was told to try again: it is sent once, by that one.
+fn before_a_tool(kind: Kind) {
+    let bench = Bench::new(kind);
+    for boundary in 1.. {
+        let mut talk = Talk::new(&ONE, Effect::Once).in_doubt(Verdict::Retry);
+        let conversation = talk.key.conversation;
+        let request = talk.next().unwrap();
+        let sleeper = bench.start_as("sleeper", Harm { stop_at: Some(boundary), ..LEASE });
+        let answer = sleeper.say(&request).unwrap();
+        let words = sleeper.stopped_before(&answer).unwrap();
+        if !words.contains("intent recorded, tool not begun") {
+            sleeper.signal("-CONT");
+            sleeper.kill();
+            continue;
+        }
+        finish(&mut talk, &bench.start_as("other", LEASE));
+        sleeper.signal("-CONT");
+        let refused = hear(&answer).unwrap().unwrap_err();
+        assert!(refused.contains("another process is writing"), "{refused}");
+        let sent = bench.world.seen(conversation);
+        let sent = sent.iter().filter(|seen| matches!(seen, Seen::Tool(_))).count();
+        assert_eq!(sent, 1, "{words}");
+        return;
+    }
+}
+
+#[test]
+fn what_must_not_be_repeated_is_not_sent_late_sqlite() {
+    before_a_tool(Kind::Sqlite);
+}
+
+#[test]
+fn what_must_not_be_repeated_is_not_sent_late_postgres() {
+    before_a_tool(Kind::Postgres);
 }
 
 macro_rules! over_databases_and_effects {

@@ -83,7 +83,7 @@ impl Steps<'_> {
         let first = attempt;
         loop {
             let began = Instant::now();
-            let (error, lost) = match self.execute(turn, &tool, call, effect).await {
+            let (error, lost) = match self.execute(turn, &tool, call, effect).await? {
                 Outcome::Known(Ok(data)) => {
                     let summary = tool.describe(call.arguments, &data);
                     return self.finished(call, ToolResult::ok(data), summary, began, attempt).await;
@@ -186,8 +186,18 @@ impl Steps<'_> {
         }
     }
 
-    async fn execute(&self, turn: &Turn, tool: &Arc<dyn Tool>, call: Call<'_>, effect: Effect) -> Outcome {
+    async fn execute(
+        &self,
+        turn: &Turn,
+        tool: &Arc<dyn Tool>,
+        call: Call<'_>,
+        effect: Effect,
+    ) -> Result<Outcome, RunError> {
         boundary("intent recorded, tool not begun");
+        if effect == Effect::Once {
+            // Whoever stood still since the intent was written may have been taken for dead, and the call for one in doubt.
+            self.hold.confirm().await?;
+        }
         let shown = || ToolCall {
             id: call.id.clone(),
             provider_id: None,
@@ -199,7 +209,7 @@ impl Steps<'_> {
         let context = self.tool_context(call.id);
         let execution = execute(tool, &context, call.arguments.clone(), turn.limits().tool_timeout).await;
         boundary("tool done, not recorded");
-        match execution {
+        Ok(match execution {
             Execution { outcome: Err(error), broke_off: true } if effect != Effect::None => {
                 Outcome::BrokeOff(error)
             }
@@ -207,7 +217,7 @@ impl Steps<'_> {
                 Outcome::Lost(error)
             }
             Execution { outcome, .. } => Outcome::Known(outcome),
-        }
+        })
     }
 
     /// Records how a call ended.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take,
-    Taken, Turns,
+    AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
+    Running, StoreError, Take, Taken, Turns, Worker,
 };
 use adjutant_providers::scripted::{Fault, call, fault, text};
-use adjutant_runtime::RunContext;
+use adjutant_runtime::{RunContext, RunError};
 use adjutant_store::Maintenance as _;
 use adjutant_store::sqlite::Store;
 use jiff::Timestamp;
@@ -21,6 +21,10 @@ struct Counting {
     journal: Arc<dyn Journal>,
     counted: Arc<Mutex<Counted>>,
     bytes: Arc<Mutex<Bytes>>,
+    /// Whether every sign of life comes too late.
+    too_late: bool,
+    /// Whether nothing is told of what changes.
+    is_deaf: bool,
 }
 
 /// The bytes of events and snapshots, as JSON.
@@ -40,7 +44,7 @@ struct Counted {
 
 impl Counting {
     fn new(journal: Arc<dyn Journal>) -> Self {
-        Self { journal, counted: Arc::default(), bytes: Arc::default() }
+        Self { journal, counted: Arc::default(), bytes: Arc::default(), too_late: false, is_deaf: false }
     }
 
     fn note_newer(&self, asked: &'static str, newer: Option<&Newer>, written: usize) {
@@ -156,10 +160,26 @@ impl Journal for Counting {
         self.journal.append(key, events)
     }
 
+    fn append_held<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: Worker<'a>,
+        events: &'a [Recorded],
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.note("append", 0, events.len());
+        self.bytes.lock().unwrap().events_written += size(events);
+        self.journal.append_held(key, worker, events)
+    }
+
+    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
+        self.note("beat", 0, 0);
+        if self.too_late { Box::pin(std::future::ready(Ok(None))) } else { self.journal.beat(beat) }
+    }
+
     fn finish<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
         events: &'a [Recorded],
         snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
@@ -184,7 +204,7 @@ impl Journal for Counting {
     fn renew<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.note("renew", 0, 0);
@@ -194,7 +214,7 @@ impl Journal for Counting {
     fn release<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.note("release", 0, 0);
         self.journal.release(key, worker)
@@ -223,7 +243,7 @@ impl Journal for Counting {
     }
 
     fn changes(&self) -> Box<dyn Changes> {
-        self.journal.changes()
+        if self.is_deaf { Box::new(Silence) } else { self.journal.changes() }
     }
 
     fn cancellation<'a>(
@@ -438,6 +458,78 @@ async fn a_turn_that_waits_for_a_model_asks_nothing_of_the_journal() {
     let answer = agent.run("hello").await.unwrap();
     assert_eq!(answer.outcome, OutcomeCategory::DeadlineLimit);
     let mut asked = counted.lock().unwrap().asked.clone();
-    asked.retain(|asked| *asked != "renew");
+    asked.retain(|asked| *asked != "beat");
     assert_eq!(asked, ["begin", "finish"]);
+}
+
+/// Lets so many turns wait for their models side by side until they are over after twelve seconds of this clock.
+async fn beats_of(turns: usize) -> usize {
+    let store = Arc::new(InMemory::new());
+    let counted = Arc::new(Mutex::new(Counted::default()));
+    let journal = Arc::new(Counting { counted: counted.clone(), ..Counting::new(store.clone()) });
+    let limits = TurnLimits { turn_deadline: Some(Duration::from_secs(12)), ..TurnLimits::default() };
+    let agent = builder(ScriptedModel::new(std::iter::repeat_n(fault(Fault::Stall), turns)))
+        .limits(limits)
+        .dyn_journal(journal, store.clone(), store, "test")
+        .build()
+        .unwrap();
+    let runs = (0..turns).map(|_| agent.run("hello"));
+    for answer in futures::future::join_all(runs).await {
+        assert_eq!(answer.unwrap().outcome, OutcomeCategory::DeadlineLimit);
+    }
+    // Nothing runs any more, and nothing is said of it.
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let counted = counted.lock().unwrap();
+    assert_eq!(counted.asked.len(), 2 * turns + 2, "{:?}", counted.asked);
+    counted.asked.iter().filter(|asked| **asked == "beat").count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_gives_one_sign_of_life_for_all_that_it_runs() {
+    assert_eq!((beats_of(1).await, beats_of(50).await), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_that_was_not_told_is_found_with_the_next_sign_of_life() {
+    let store = Arc::new(InMemory::new());
+    let journal = Arc::new(Counting { is_deaf: true, ..Counting::new(store.clone()) });
+    let agent = builder(ScriptedModel::new([fault(Fault::Stall)]))
+        .dyn_journal(journal, store.clone(), store.clone(), "test")
+        .build()
+        .unwrap();
+    let context = RunContext::default();
+    let mut stream = agent.stream(&context, "hello");
+    stream.next().await;
+    let stop = Input::new(InputId::new("stop").unwrap(), agent.now(), InputBody::Cancel);
+    store.submit(&agent.key(&context), &stop).await.unwrap();
+    let (response, _) = stream.finish().await.unwrap();
+    assert_eq!(response.outcome, OutcomeCategory::Cancelled);
+}
+
+/// Nothing is ever told.
+struct Silence;
+
+impl Changes for Silence {
+    fn next(&mut self) -> BoxFuture<'_, Option<Change>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_whose_sign_of_life_comes_too_late_stops_what_it_runs() {
+    let store = Arc::new(InMemory::new());
+    let journal = Arc::new(Counting { too_late: true, ..Counting::new(store.clone()) });
+    let agent = builder(ScriptedModel::new([fault(Fault::Stall), text("Here again.")]))
+        .dyn_journal(journal, store.clone(), store.clone(), "test")
+        .build()
+        .unwrap();
+    let context = RunContext::default();
+    let stopped = agent.run_in(&mut context.clone(), "hello").await;
+    assert_eq!(stopped.unwrap_err(), RunError::Store(StoreError::Conflict));
+    assert_eq!(store.unsettled(agent.name(), None).await.unwrap(), [agent.key(&context)]);
+    let responses = agent.resume(None).await.unwrap();
+    assert_eq!(
+        responses.iter().map(|response| response.outcome).collect::<Vec<_>>(),
+        [OutcomeCategory::ResponseGiven]
+    );
 }

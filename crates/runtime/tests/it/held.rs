@@ -43,11 +43,35 @@ async fn a_call_that_is_dropped_gives_the_conversation_back() {
         _ = agent.advance(&key) => panic!("the tool never ends"),
         () = begun.notified() => {}
     }
+    is_given_back(&store, &key).await;
+}
+
+#[tokio::test]
+async fn a_task_that_is_aborted_gives_the_conversation_back() {
+    let (store, begun) = (Arc::new(InMemory::default()), Arc::new(Notify::new()));
+    let agent = waiting(&store, &begun);
+    let context = RunContext::default();
+    let key = context.key(&AgentName::adjutant());
+    let input = Input::new(InputId::new("i").unwrap(), agent.now(), InputBody::message("wait"));
+    store.submit(&key, &input).await.unwrap();
+    let task = tokio::spawn({
+        let key = key.clone();
+        async move { agent.advance(&key).await }
+    });
+    begun.notified().await;
+    assert_eq!(store.claim(&key, "two", Duration::from_secs(15)).await.unwrap(), Claim::Refused);
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    is_given_back(&store, &key).await;
+}
+
+/// Another worker can have it, and it was not taken for one that was lost.
+async fn is_given_back(store: &InMemory, key: &ConversationKey) {
     let lease = Duration::from_secs(15);
     let mut claim = Claim::Refused;
     // It is given back by a task of its own, which runs when this one lets it.
     for _ in 0..100 {
-        claim = store.claim(&key, "two", lease).await.unwrap();
+        claim = store.claim(key, "two", lease).await.unwrap();
         if claim.is_held() {
             break;
         }

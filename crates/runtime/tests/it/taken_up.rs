@@ -131,7 +131,7 @@ async fn a_step_in_between_begins_the_count_anew() {
     assert_eq!((swept.responses[0].content.as_str(), swept.given_up.len()), ("Here I am.", 0));
 
     let (store, key) = lost_after(&[started(), taken_up("a"), taken_up("b")]).await;
-    store.release(&key, "a lost worker").await.unwrap();
+    store.release(&key, "a lost worker".into()).await.unwrap();
     let swept = agent(&store).sweep(None, &CancellationToken::new()).await.unwrap();
     assert_eq!(swept.responses[0].content, "Here I am.");
 }
@@ -142,7 +142,7 @@ async fn a_turn_can_be_ended_from_outside() {
     let agent = agent(&store);
     assert!(store.claim(&key, "somebody alive", std::time::Duration::from_secs(60)).await.unwrap().is_held());
     assert_eq!(agent.drop_turn(&key).await, Err(adjutant_runtime::RunError::Busy));
-    store.release(&key, "somebody alive").await.unwrap();
+    store.release(&key, "somebody alive".into()).await.unwrap();
     assert_eq!(agent.drop_turn(&key).await, Ok(Some(turn())));
     assert_eq!(agent.drop_turn(&key).await, Ok(None));
     let row = store.decision(&key.user, turn()).await.unwrap().unwrap();

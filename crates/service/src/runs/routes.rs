@@ -285,7 +285,7 @@ pub(crate) async fn cancel(
         return Ok(answer(CancelStatus::Ended));
     }
     if conversation::pending(&last).is_empty() {
-        // Whoever runs it looks for this about once a second.
+        // Whoever runs it is told.
         let (id, at) = (InputId::from(Uuid::now_v7()), app.agent.now());
         let input = Input { id, at, request_id, fingerprint: None, after: 0, body: InputBody::Cancel };
         app.agent.journal().submit(&key, &input).await.map_err(|error| Problem::store(&error))?;

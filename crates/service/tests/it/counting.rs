@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, StoreError, Take,
-    Taken, Turns,
+    AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, Running,
+    StoreError, Take, Taken, Turns, Worker,
 };
 use adjutant_core::{AgentName, BoxFuture, ConversationKey, Input, InputId, Recorded, TurnId, UserId};
 use adjutant_store::sqlite::Store;
@@ -115,10 +115,25 @@ impl Journal for Counting {
         self.journal.append(key, events)
     }
 
+    fn append_held<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: Worker<'a>,
+        events: &'a [Recorded],
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.note("append", 0);
+        self.journal.append_held(key, worker, events)
+    }
+
+    fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
+        self.note("beat", 0);
+        self.journal.beat(beat)
+    }
+
     fn finish<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
         events: &'a [Recorded],
         snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
@@ -139,7 +154,7 @@ impl Journal for Counting {
     fn renew<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.note("renew", 0);
@@ -149,7 +164,7 @@ impl Journal for Counting {
     fn release<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.note("release", 0);
         self.journal.release(key, worker)

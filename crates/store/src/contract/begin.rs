@@ -8,7 +8,7 @@ use super::sample::*;
 const LEASE: Duration = Duration::from_secs(3600);
 
 fn begin<'a>(input: Option<&'a Input>, turn: &'a [Event], worker: &'a str) -> Begin<'a> {
-    Begin { input, turn, first: None, worker, lease: LEASE, known: None, at: at(1) }
+    Begin { input, turn, first: None, worker: worker.into(), lease: LEASE, known: None, at: at(1) }
 }
 
 async fn newer(store: &impl Journal, key: &ConversationKey) -> Newer {
@@ -41,7 +41,7 @@ pub async fn a_turn_begins_and_ends_with_its_claim(store: &(impl Journal + LogSt
         assert_eq!(elsewhere, Begun::Elsewhere);
     }
     let end = recorded(3, at(4), &[replied(1, 1), finished(1, "SUCCESS:RESPONSE_GIVEN")]);
-    let kept = store.finish(&key, "a", &end, None).await.unwrap();
+    let kept = store.finish(&key, "a".into(), &end, None).await.unwrap();
     let Finished::Kept(inbox) = kept else { panic!("{kept:?}") };
     assert_eq!(inbox.iter().map(|input| input.id.as_str()).collect::<Vec<_>>(), ["i2"]);
     assert_eq!(
@@ -51,14 +51,14 @@ pub async fn a_turn_begins_and_ends_with_its_claim(store: &(impl Journal + LogSt
     );
 
     let rest = recorded(5, at(5), &[started(2, "i2"), finished(2, "SUCCESS:RESPONSE_GIVEN")]);
-    assert_eq!(store.finish(&key, "a", &rest, None).await.unwrap(), Finished::Released);
+    assert_eq!(store.finish(&key, "a".into(), &rest, None).await.unwrap(), Finished::Released);
     let all = [events, end, rest].concat();
     assert_eq!(store.load(&key).await.unwrap().events, all);
     // Nothing is left to do, and the claim is free: another worker gets it at once.
     let begun = store.begin(&key, begin(None, &[], "b")).await.unwrap();
     let Begun::Claimed { claim: Claim::Granted, newer } = begun else { panic!("{begun:?}") };
     assert_eq!((newer.events, newer.inbox), (all, Vec::new()));
-    assert_eq!(store.finish(&key, "b", &[], None).await.unwrap(), Finished::Released);
+    assert_eq!(store.finish(&key, "b".into(), &[], None).await.unwrap(), Finished::Released);
 }
 
 /// Whoever begins is told what it does not know yet, and everything if what it knows is of another conversation.
@@ -70,7 +70,7 @@ pub async fn what_is_known_is_not_read_again(
         store.begin(&key, begin(Some(&message("i1", 0, "hi")), &[started(1, "i1")], "a")).await.unwrap();
     let Begun::Started(first) = begun else { panic!("{begun:?}") };
     let end = recorded(2, at(2), &[finished(1, "SUCCESS:RESPONSE_GIVEN")]);
-    store.finish(&key, "a", &end, None).await.unwrap();
+    store.finish(&key, "a".into(), &end, None).await.unwrap();
 
     let new = store.load_newer(&key, Some(known(&first))).await.unwrap().unwrap();
     assert_eq!((new.after, new.events), (1, end.clone()));
@@ -82,7 +82,7 @@ pub async fn what_is_known_is_not_read_again(
     let Begun::Started(second) = begun else { panic!("{begun:?}") };
     assert_eq!((second.after, second.events), (2, recorded(3, at(1), &[started(2, "i2")])));
     store
-        .finish(&key, "a", &recorded(4, at(6), &[finished(2, "SUCCESS:RESPONSE_GIVEN")]), None)
+        .finish(&key, "a".into(), &recorded(4, at(6), &[finished(2, "SUCCESS:RESPONSE_GIVEN")]), None)
         .await
         .unwrap();
 
@@ -122,17 +122,17 @@ pub async fn a_turn_begins_only_where_nothing_else_is_to_do(store: &impl Journal
     // The same input again: what it led to is what it leads to.
     store.begin(&again, begin(Some(&i1), &[started(3, "i1")], "a")).await.unwrap();
     store
-        .finish(&again, "a", &recorded(2, at(2), &[finished(3, "SUCCESS:RESPONSE_GIVEN")]), None)
+        .finish(&again, "a".into(), &recorded(2, at(2), &[finished(3, "SUCCESS:RESPONSE_GIVEN")]), None)
         .await
         .unwrap();
     let new = claimed(store.begin(&again, begin(Some(&i1), &[started(4, "i1")], "a")).await.unwrap());
     assert_eq!((new.events.len(), new.inbox), (2, Vec::new()));
-    store.finish(&again, "a", &[], None).await.unwrap();
+    store.finish(&again, "a".into(), &[], None).await.unwrap();
     // Another request under the same name is refused, and nothing is claimed.
     let named = |print: &str| Input { fingerprint: Some(print.to_owned()), ..message("i5", 5, "five") };
     store.begin(&again, begin(Some(&named("x")), &[started(5, "i5")], "a")).await.unwrap();
     store
-        .finish(&again, "a", &recorded(4, at(6), &[finished(5, "SUCCESS:RESPONSE_GIVEN")]), None)
+        .finish(&again, "a".into(), &recorded(4, at(6), &[finished(5, "SUCCESS:RESPONSE_GIVEN")]), None)
         .await
         .unwrap();
     let refused = store.begin(&again, begin(Some(&named("y")), &[started(6, "i5")], "a")).await;
@@ -148,23 +148,23 @@ pub async fn a_turn_that_waits_is_given_back_unless_an_answer_came(store: &impl 
     store.submit(&key, &message("i2", 1, "and then?")).await.unwrap();
     let parked = recorded(2, at(2), &[parked(1, &["call_1"])]);
     assert!(
-        matches!(store.finish(&key, "a", &parked, None).await.unwrap(), Finished::Kept(inbox) if inbox.len() == 1)
+        matches!(store.finish(&key, "a".into(), &parked, None).await.unwrap(), Finished::Kept(inbox) if inbox.len() == 1)
     );
     let queued: Event =
         serde_json::from_value(serde_json::json!({"event": "input_queued", "turn": turn(1), "input": "i2"}))
             .unwrap();
     store.append(&key, &Recorded::sequence(3, at(3), &[queued])).await.unwrap();
-    assert_eq!(store.finish(&key, "a", &[], None).await.unwrap(), Finished::Released);
+    assert_eq!(store.finish(&key, "a".into(), &[], None).await.unwrap(), Finished::Released);
     // The answer comes: what waited is there too, in order.
     let begun = store.begin(&key, begin(Some(&message("i3", 4, "yes")), &[], "b")).await.unwrap();
     let Begun::Claimed { claim: Claim::Granted, newer } = begun else { panic!("{begun:?}") };
     assert_eq!(newer.inbox.iter().map(|input| input.id.as_str()).collect::<Vec<_>>(), ["i2", "i3"]);
     // With the end of the turn, what waited for it is next.
     let end = [answered(1, "call_1", Some("i3")), finished(1, "SUCCESS:TASK_COMPLETED")];
-    let kept = store.finish(&key, "b", &recorded(4, at(5), &end), None).await.unwrap();
+    let kept = store.finish(&key, "b".into(), &recorded(4, at(5), &end), None).await.unwrap();
     assert!(matches!(kept, Finished::Kept(inbox) if inbox[0].id.as_str() == "i2"));
     assert_eq!(
-        store.finish(&key, "b", &recorded(6, at(6), &[ignored("i2")]), None).await.unwrap(),
+        store.finish(&key, "b".into(), &recorded(6, at(6), &[ignored("i2")]), None).await.unwrap(),
         Finished::Released
     );
 }

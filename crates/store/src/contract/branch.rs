@@ -76,7 +76,7 @@ where
         input: Some(&input),
         turn: &turn_3,
         first: Some(&history_set()),
-        worker: "w",
+        worker: "w".into(),
         lease: Duration::from_secs(60),
         known: None,
         at: at(600),
@@ -88,7 +88,7 @@ where
     for taken in [1, 4, 7] {
         assert_eq!(store.append(&child, &recorded(taken, at(601), &end)).await, Err(StoreError::Conflict));
     }
-    store.finish(&child, "w", &recorded(5, at(601), &end), None).await.unwrap();
+    store.finish(&child, "w".into(), &recorded(5, at(601), &end), None).await.unwrap();
 
     let whole = store.load(&child).await.unwrap().events;
     assert_eq!((whole.len(), turns_of(&whole)), (5, numbered(&[1, 3])));
@@ -159,7 +159,7 @@ pub async fn a_branch_inherits_nothing_that_waits<T: Journal + ConversationStore
     assert_eq!(store.expired(&agent(), None, at(1000)).await.unwrap(), [], "it is claimed");
     assert_eq!(store.load(&child).await.unwrap().inbox, []);
     assert_eq!(store.claim(&child, "other", ttl).await.unwrap(), Claim::Granted);
-    store.release(&child, "other").await.unwrap();
+    store.release(&child, "other".into()).await.unwrap();
     // An input's id is the conversation's that accepted it.
     store.submit(&child, &message("i1", 2, "once more")).await.unwrap();
     assert_eq!(store.load(&child).await.unwrap().inbox.len(), 1);

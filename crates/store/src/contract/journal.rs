@@ -369,7 +369,7 @@ pub async fn a_conversation_that_runs_is_not_deleted(store: &(impl Journal + Con
     let berts = conversation("bert", 1);
     assert_eq!(store.delete(&berts).await.unwrap(), Deleted::NoSuchConversation);
     store.append(&key, &recorded(1, at(1), &[started(1, "i1"), parked(1, &["call_1"])])).await.unwrap();
-    store.release(&key, "a").await.unwrap();
+    store.release(&key, "a".into()).await.unwrap();
     assert!(store.summary(&key).await.unwrap().unwrap().pending);
     assert_eq!(store.summary(&berts).await.unwrap(), None);
     assert_eq!(store.delete(&key).await.unwrap(), Deleted::Yes);

@@ -18,7 +18,7 @@ async fn turn_with(store: &impl Journal, key: &ConversationKey, number: u32, is_
         input: Some(&input),
         turn: &first,
         first: None,
-        worker: "w",
+        worker: "w".into(),
         lease: Duration::from_secs(60),
         known: None,
         at,
@@ -40,7 +40,7 @@ async fn turn_with(store: &impl Journal, key: &ConversationKey, number: u32, is_
     let rest = recorded(conversation.next_seq(), at, &rest);
     conversation.extend(rest.iter().cloned());
     let snapshot = conversation.snapshot().unwrap().filter(|_| is_stored);
-    assert_eq!(store.finish(key, "w", &rest, snapshot.as_ref()).await.unwrap(), Finished::Released);
+    assert_eq!(store.finish(key, "w".into(), &rest, snapshot.as_ref()).await.unwrap(), Finished::Released);
 }
 
 /// Goes on from what the store says is needed.
@@ -101,7 +101,8 @@ pub async fn a_snapshot_stands_for_what_came_before(store: &(impl Journal + Conv
     for number in 31..=32 {
         turn_with(store, &other, number, false).await;
     }
-    store.finish(&other, "w", &[], Some(&snapshot)).await.unwrap();
+    assert!(store.claim(&other, "w", std::time::Duration::from_secs(60)).await.unwrap().is_held());
+    store.finish(&other, "w".into(), &[], Some(&snapshot)).await.unwrap();
     assert_eq!(newer(store, &other, None).await.restorable, None);
     store.delete(&key).await.unwrap();
     for number in 1..=2 {

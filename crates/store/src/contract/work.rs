@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use adjutant_core::port::{Begin, Begun, Change, Claim, Due, Finished, Journal, Take, Taken, WorkPlace};
+use adjutant_core::port::{
+    Beat, Begin, Begun, Change, Claim, Due, Finished, Journal, Running, StoreError, Take, Taken, WorkPlace,
+    Worker,
+};
 use adjutant_core::{AgentName, ConversationKey, Event, Input, UserId};
 
 use super::sample::*;
@@ -11,21 +14,21 @@ const LONG: Duration = Duration::from_secs(3600);
 pub async fn claims_exclude_until_released_or_expired(store: &impl Journal) {
     let key = conversation("anna", 1);
     assert!(!store.claim(&key, "a", LONG).await.unwrap().is_held(), "there is nothing to claim");
-    store.release(&key, "a").await.unwrap();
+    store.release(&key, "a".into()).await.unwrap();
 
     store.submit(&key, &message("i1", 0, "hello")).await.unwrap();
     assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
     assert!(!store.claim(&key, "b", LONG).await.unwrap().is_held());
     assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
     // A sign of life extends the worker's own claim, and nobody else's.
-    assert!(store.renew(&key, "a", LONG).await.unwrap());
-    assert!(!store.renew(&key, "b", LONG).await.unwrap());
+    assert!(store.renew(&key, "a".into(), LONG).await.unwrap());
+    assert!(!store.renew(&key, "b".into(), LONG).await.unwrap());
     // Somebody else's claim cannot be given up.
-    store.release(&key, "b").await.unwrap();
+    store.release(&key, "b".into()).await.unwrap();
     assert!(!store.claim(&key, "b", LONG).await.unwrap().is_held());
-    store.release(&key, "a").await.unwrap();
+    store.release(&key, "a".into()).await.unwrap();
     // One that arrives behind the release claims nothing.
-    assert!(!store.renew(&key, "a", LONG).await.unwrap());
+    assert!(!store.renew(&key, "a".into(), LONG).await.unwrap());
     assert!(store.claim(&key, "b", LONG).await.unwrap().is_held());
 
     assert!(store.claim(&key, "b", Duration::ZERO).await.unwrap().is_held());
@@ -61,7 +64,7 @@ pub async fn work_is_found_until_it_is_settled(store: &impl Journal) {
     assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
     assert_eq!(store.unsettled(&agent(), None).await.unwrap(), std::slice::from_ref(&other));
     store.append(&other, &recorded(1, at(6), &[ignored("i1")])).await.unwrap();
-    store.release(&key, "a").await.unwrap();
+    store.release(&key, "a".into()).await.unwrap();
     assert_eq!(store.unsettled(&agent(), None).await.unwrap(), std::slice::from_ref(&key));
 
     // A whole turn, event by event: (event, has work, waits).
@@ -147,7 +150,7 @@ pub async fn what_expired_is_found(store: &impl Journal) {
     assert_eq!(over(Some(&user("stranger")), 1000).await, []);
     assert!(store.claim(&key, "a", LONG).await.unwrap().is_held());
     assert_eq!(over(None, 60).await, []);
-    store.release(&key, "a").await.unwrap();
+    store.release(&key, "a".into()).await.unwrap();
 
     store.append(&key, &recorded(3, at(2), &[answered(1, "a", Some("i2"))])).await.unwrap();
     assert_eq!(over(None, 60).await, std::slice::from_ref(&key));
@@ -175,7 +178,10 @@ async fn take(
     (after, limit): (Option<WorkPlace>, usize),
 ) -> Vec<Taken> {
     let agent = agent();
-    store.take(Take { agent: &agent, user, due, worker, lease: LONG, after, limit }).await.unwrap()
+    store
+        .take(Take { agent: &agent, user, due, worker: worker.into(), lease: LONG, after, limit })
+        .await
+        .unwrap()
 }
 
 fn keys(taken: &[Taken]) -> Vec<(ConversationKey, Claim)> {
@@ -194,7 +200,7 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
         agent: &other,
         user: None,
         due: Due::Unsettled,
-        worker: "a",
+        worker: "a".into(),
         lease: LONG,
         after: None,
         limit: 9,
@@ -210,7 +216,7 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
     // It is claimed, for everybody.
     assert!(!store.claim(&first, "b", LONG).await.unwrap().is_held());
     assert_eq!(store.unsettled(&agent(), None).await.unwrap(), std::slice::from_ref(&third));
-    assert!(store.renew(&first, "a", LONG).await.unwrap());
+    assert!(store.renew(&first, "a".into(), LONG).await.unwrap());
     let rest = take(store, ("b", due), None, (None, 9)).await;
     assert_eq!(keys(&rest), [(third.clone(), Claim::Granted)]);
     assert_eq!(take(store, ("b", due), None, (None, 9)).await, []);
@@ -218,7 +224,7 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
     assert_eq!(take(store, ("a", due), None, (None, 9)).await, []);
 
     // What is given back can be taken again, but not by one who has passed its place.
-    store.release(&first, "a").await.unwrap();
+    store.release(&first, "a".into()).await.unwrap();
     assert_eq!(take(store, ("b", due), None, (Some(taken[0].place), 9)).await, []);
     assert_eq!(take(store, ("b", due), Some(&second.user), (None, 9)).await, []);
     let again = take(store, ("b", due), Some(&first.user), (None, 9)).await;
@@ -235,7 +241,7 @@ pub async fn work_is_taken_in_order_and_once(store: &impl Journal) {
     assert_eq!(keys(&over), [(third.clone(), Claim::TakenOver)]);
 
     store.append(&first, &recorded(1, at(10), &[ignored("i1")])).await.unwrap();
-    store.release(&first, "b").await.unwrap();
+    store.release(&first, "b".into()).await.unwrap();
     assert_eq!(take(store, ("c", due), None, (None, 9)).await, [], "nothing is to be done");
 }
 
@@ -253,7 +259,7 @@ pub async fn what_expired_is_taken(store: &impl Journal) {
     assert_eq!(keys(&taken), [(key.clone(), Claim::Granted)]);
     assert_eq!(take(store, ("b", due(60)), None, (None, 9)).await, []);
     assert_eq!(store.expired(&agent(), None, at(60)).await.unwrap(), []);
-    store.release(&key, "a").await.unwrap();
+    store.release(&key, "a".into()).await.unwrap();
     assert_eq!(take(store, ("b", due(60)), None, (Some(taken[0].place), 9)).await, []);
     let events = [answered(1, "a", None), answered(1, "b", None)];
     store.append(&key, &recorded(3, at(3), &events)).await.unwrap();
@@ -319,14 +325,14 @@ pub async fn changes_are_told(store: &impl Journal) {
     let third = message("i3", 2, "from elsewhere");
     assert_eq!(store.begin(&key, begin("w2", Some(&third))).await.unwrap(), Begun::Elsewhere);
     assert_eq!(changes.next().await, Some(Change::Input(key.clone())));
-    store.release(&key, "w1").await.unwrap();
+    store.release(&key, "w1".into()).await.unwrap();
     assert_eq!(changes.next().await, Some(Change::Free(key.clone())));
     // Whoever asks later hears what comes later.
     let mut later = store.changes();
     let claimed = store.begin(&key, begin("w2", None)).await.unwrap();
     assert!(matches!(claimed, Begun::Claimed { .. }), "{claimed:?}");
     let ignored = ["i1", "i2", "i3"].map(ignored);
-    let finished = store.finish(&key, "w2", &recorded(1, at(3), &ignored), None).await.unwrap();
+    let finished = store.finish(&key, "w2".into(), &recorded(1, at(3), &ignored), None).await.unwrap();
     assert_eq!(finished, Finished::Released);
     for changes in [&mut changes, &mut later] {
         assert_eq!(changes.next().await, Some(Change::Free(key.clone())));
@@ -336,7 +342,7 @@ pub async fn changes_are_told(store: &impl Journal) {
 /// A request of a worker that starts no turn.
 fn begin<'a>(worker: &'a str, input: Option<&'a Input>) -> Begin<'a> {
     let lease = Duration::from_secs(60);
-    Begin { input, turn: &[], first: None, worker, lease, known: None, at: at(0) }
+    Begin { input, turn: &[], first: None, worker: worker.into(), lease, known: None, at: at(0) }
 }
 
 /// What is written through one of two stores over one database is told through the other.
@@ -350,9 +356,52 @@ pub async fn changes_are_told_to_other_processes(one: &impl Journal, two: &impl 
     assert_eq!(two.begin(&key, begin("w2", Some(&second))).await.unwrap(), Begun::Elsewhere);
     assert_eq!(at_one.next().await, Some(Change::Input(key.clone())));
     let mut at_two = two.changes();
-    one.release(&key, "w1").await.unwrap();
+    one.release(&key, "w1".into()).await.unwrap();
     // It may be told that there is an input before it is told that the claim is over.
     while at_two.next().await.unwrap() != Change::Free(key.clone()) {}
+}
+
+/// A sign of life extends all claims that its worker made in its epoch, and says which they are. One that comes too late finds the
+/// epoch over; what was claimed in it goes to whoever asks, and the worker that had it is refused.
+pub async fn a_sign_of_life_extends_all_claims_of_its_epoch(store: &impl Journal) {
+    let (first, second) = (conversation("anna", 1), conversation("bert", 2));
+    let of = |epoch| Worker { id: "w1", epoch };
+    let beat = async |epoch, lease, is_first| {
+        let beat = Beat { agent: &agent(), worker: of(epoch), lease, is_first };
+        store.beat(beat).await.unwrap()
+    };
+    for key in [&first, &second] {
+        store.submit(key, &message("i1", 0, "hello")).await.unwrap();
+        // Without a sign of life, the claim holds no longer than this.
+        let begin = Begin { worker: of(7), lease: Duration::ZERO, ..begin("", None) };
+        let claimed = store.begin(key, begin).await.unwrap();
+        assert!(matches!(claimed, Begun::Claimed { claim: Claim::Granted, .. }), "{claimed:?}");
+    }
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap().len(), 2);
+    let mut claimed = beat(7, LONG, true).await.unwrap();
+    claimed.sort_by_key(|running| running.key.conversation);
+    let running = |key: &ConversationKey| Running { key: key.clone(), has_inputs: true };
+    assert_eq!(claimed, [running(&first), running(&second)]);
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), []);
+    assert_eq!(take(store, ("w2", Due::Unsettled), None, (None, 9)).await, []);
+    assert_eq!(store.claim(&first, "w2", LONG).await.unwrap(), Claim::Refused);
+    assert_eq!(beat(7, LONG, false).await.map(|claimed| claimed.len()), Some(2));
+    // The answer to the first was lost, so it is given again.
+    assert_eq!(beat(7, LONG, true).await.map(|claimed| claimed.len()), Some(2));
+    // Another epoch of the worker has none of it, and there is none that began with its second sign of life.
+    assert_eq!(beat(8, LONG, true).await, Some(Vec::new()));
+    assert_eq!(beat(9, LONG, false).await, None);
+    let taken = recorded(1, at(1), &[ignored("i1")]);
+    assert_eq!(store.append_held(&first, of(8), &taken).await, Err(StoreError::Conflict));
+    assert_eq!(store.finish(&first, of(8), &taken, None).await, Err(StoreError::Conflict));
+    assert!(!store.renew(&first, of(8), LONG).await.unwrap());
+    store.append_held(&first, of(7), &taken).await.unwrap();
+    // Its last sign of life is over as soon as it is given.
+    assert!(beat(7, Duration::ZERO, false).await.is_some());
+    assert_eq!(beat(7, LONG, false).await, None);
+    assert_eq!(store.claim(&second, "w2", LONG).await.unwrap(), Claim::TakenOver);
+    assert_eq!(store.append_held(&second, of(7), &taken).await, Err(StoreError::Conflict));
+    assert!(!store.renew(&second, of(7), LONG).await.unwrap());
 }
 
 /// Appends one event after the other and looks each time.

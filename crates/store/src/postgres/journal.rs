@@ -41,9 +41,9 @@ impl Writes for PostgresDatabase {
     }
 
     async fn begin(&self, data: Beginning) -> Result<BegunRows, Failure> {
-        let Beginning { key, input, turn, first, worker, lease, known, content } = data;
+        let Beginning { key, input, turn, first, worker, epoch, lease, known, content } = data;
         let input = input.as_ref().map(|(input, row)| (input, row));
-        let call = beginning(&key, input, Some((&worker, lease))).rows(first.iter().map(event));
+        let call = beginning(&key, input, Some((&worker, Some(epoch), lease))).rows(first.iter().map(event));
         // A turn is begun only where none is open; places are counted from its first event.
         let change = Change::of(&key, 0, Status::default(), Vec::new(), turn.iter(), content)?;
         let answer = self.begun(&key, call, &turn, Some(&change)).await?;
@@ -86,30 +86,33 @@ impl Writes for PostgresDatabase {
     }
 
     async fn append(&self, data: Appending) -> Result<Option<Vec<Columns>>, Failure> {
-        let Appending { key, events, worker, snapshot, content } = data;
+        let Appending { key, events, worker, releases, snapshot, content } = data;
+        let (worker, epoch) = worker.unzip();
         let call = Call::of("adjutant_append_1", &key);
         let Some((first, _)) = events.first() else {
             let call = call.value(None::<i64>).value(None::<i64>).value(worker.as_deref());
-            let (conversation, untaken) =
-                self.appended(&key, with_change(call, &[], None)?.rows([]).open()).await?;
-            return self.kept(conversation, untaken, worker.is_some()).await;
+            let call = call.value(epoch).value(i64::from(releases));
+            let call = with_change(call, &[], None)?.rows([]).open();
+            let (conversation, untaken) = self.appended(&key, call).await?;
+            return self.kept(conversation, untaken, releases).await;
         };
         let open = self.open_turn(&key, first.seq, &events).await?;
         let (conversation, seq) = (open.conversation, first.seq);
         let change = Change::of(&key, seq, open.status, open.decisions, events.iter(), content)?;
         let call = call.value(conversation).value(seq).value(worker.as_deref());
+        let call = call.value(epoch).value(i64::from(releases));
         let call = with_change(call, &events, Some(&change))?.rows(snapshot.iter().map(snapshot_texts));
         let (_, untaken) = self.appended(&key, call.open()).await?;
-        if worker.is_none() || untaken > 0 {
+        if !releases || untaken > 0 {
             let next_seq = events.last().map_or(seq, |(last, _)| last.seq + 1);
             let decisions = change.logs.decisions.into_iter().map(|changed| changed.decision).collect();
             self.open.keep(key, Open { conversation, next_seq, status: change.status, decisions });
         }
-        self.kept(conversation, untaken, worker.is_some()).await
+        self.kept(conversation, untaken, releases).await
     }
 
     async fn claim(&self, (key, worker, ttl): (ConversationKey, String, Duration)) -> Result<Claim, Failure> {
-        let call = beginning(&key, None, Some((&worker, ttl))).rows([]);
+        let call = beginning(&key, None, Some((&worker, None, ttl))).rows([]);
         match self.begun(&key, call, &[], None).await?.outcome {
             Outcome::Nothing | Outcome::Elsewhere => Ok(Claim::Refused),
             Outcome::Claimed(claim) => Ok(claim),
@@ -117,12 +120,15 @@ impl Writes for PostgresDatabase {
         }
     }
 
-    async fn renew(&self, (key, worker, ttl): (ConversationKey, String, Duration)) -> Result<bool, Failure> {
+    async fn renew(
+        &self,
+        (key, (worker, epoch), ttl): (ConversationKey, (String, i64), Duration),
+    ) -> Result<bool, Failure> {
         let renewed = self
             .execute(
                 "UPDATE adjutant_conversation SET lease_until = adjutant_moment_1($5)
-                 WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4",
-                key_values![key, &worker, micros(ttl)],
+                 WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4 AND epoch = $6",
+                key_values![key, &worker, micros(ttl), epoch],
             )
             .await?;
         Ok(renewed > 0)
@@ -252,7 +258,7 @@ struct Answer {
 fn beginning(
     key: &ConversationKey,
     input: Option<(&Input, &InputRow)>,
-    claim: Option<(&str, Duration)>,
+    claim: Option<(&str, Option<i64>, Duration)>,
 ) -> Call {
     let call = Call::of("adjutant_begin_1", key);
     let call = match input {
@@ -266,7 +272,8 @@ fn beginning(
         ]),
         None => call.rows([]),
     };
-    call.value(claim.map(|(worker, _)| worker)).value(claim.map(|(_, lease)| micros(lease)))
+    let call = call.value(claim.map(|(worker, ..)| worker)).value(claim.and_then(|(_, epoch, _)| epoch));
+    call.value(claim.map(|(.., lease)| micros(lease)))
 }
 
 fn micros(time: Duration) -> i64 {

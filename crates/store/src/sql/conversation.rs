@@ -138,13 +138,21 @@ async fn list<C: Connection>(
     Ok(found)
 }
 
+/// A conversation's number and claim.
+macro_rules! claim_of {
+    () => {
+        concat!(
+            "SELECT key, lease_by, ",
+            work::lease_until!(),
+            " FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3"
+        )
+    };
+}
+
 /// Deletes a conversation nobody alive works on. The row is locked, so nobody begins to meanwhile.
 async fn delete<C: Connection>(rows: &mut C, key: &ConversationKey) -> Result<Deleted, Failure> {
     branch::lock_tree(rows, key.user.as_str()).await?;
-    let statement = locking!(
-        C,
-        "SELECT key, lease_by, lease_until FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3"
-    );
+    let statement = locking!(C, claim_of!());
     let found = rows.fetch_first(statement, key_values![key]).await?;
     let Some(mut found) = found else { return Ok(Deleted::NoSuchConversation) };
     let (conversation, now) = (found.int()?, rows.now().await?);

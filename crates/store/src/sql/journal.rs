@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Begin, Begun, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer, StoreError,
-    Take, Taken, Turns,
+    AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
+    Running, StoreError, Take, Taken, Turns, Worker,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, LogContent, Recorded, TurnId, UserId,
@@ -16,18 +16,26 @@ use jiff::Timestamp;
 use super::append::{NewEvent, new_event, new_events, write_events};
 use super::past::{self, INBOX, event, events, read_inbox};
 use super::snapshot::{self, RestorableRows, SnapshotRow};
-use super::work::{Taking, free, take};
+use super::work::{Beating, Taking, beat, free, lease_until, take};
 use super::{Backend, Columns, Connection, Failure, SqlStore, key_values, values};
 use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
 
 /// What has work to do, claimed or not.
-pub(crate) const UNSETTLED: &str = "SELECT agent, user_id, id, lease_by, lease_until FROM adjutant_conversation
-     WHERE agent = $1 AND unsettled = 1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) ORDER BY updated_at, key";
+pub(crate) const UNSETTLED: &str = concat!(
+    "SELECT agent, user_id, id, lease_by, ",
+    lease_until!(),
+    " FROM adjutant_conversation
+     WHERE agent = $1 AND unsettled = 1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) ORDER BY updated_at, key"
+);
 
 /// What waits for a human with something whose time has run out, claimed or not.
-pub(crate) const EXPIRED: &str = "SELECT agent, user_id, id, lease_by, lease_until FROM adjutant_conversation
-     WHERE agent = $1 AND wake_at <= $3 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) ORDER BY wake_at, key";
+pub(crate) const EXPIRED: &str = concat!(
+    "SELECT agent, user_id, id, lease_by, ",
+    lease_until!(),
+    " FROM adjutant_conversation
+     WHERE agent = $1 AND wake_at <= $3 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) ORDER BY wake_at, key"
+);
 
 /// The first cancellation that was not taken.
 pub(crate) const CANCELLATION: &str =
@@ -62,8 +70,8 @@ pub trait Writes: Backend {
         self.write(data, |rows, data| Box::pin(start(rows, data)))
     }
 
-    /// Adds events at the places they name. If a worker is named, it gives the claim back unless inputs wait: those are
-    /// returned then.
+    /// Adds events at the places they name, if the worker has the conversation that is named. If it is to be released, it gives
+    /// the claim back unless inputs wait: those are returned then.
     fn append(&self, data: Appending) -> impl Future<Output = Result<Option<Vec<Columns>>, Failure>> + Send {
         self.write(data, |rows, data| Box::pin(append(rows, data)))
     }
@@ -76,10 +84,10 @@ pub trait Writes: Backend {
         self.write(data, |rows, (key, worker, ttl)| Box::pin(claim(rows, key, worker, *ttl)))
     }
 
-    /// Extends the claim that a worker has; `false` if it has none.
+    /// Extends the claim that a worker made in its epoch; `false` if it has none.
     fn renew(
         &self,
-        data: (ConversationKey, String, Duration),
+        data: (ConversationKey, (String, i64), Duration),
     ) -> impl Future<Output = Result<bool, Failure>> + Send {
         self.write(data, |rows, (key, worker, ttl)| Box::pin(renew(rows, key, worker, *ttl)))
     }
@@ -164,7 +172,8 @@ impl<B: Writes> Journal for SqlStore<B> {
                 input: input.transpose()?,
                 turn: begin.turn.iter().map(|event| new_event(begin.at, event)).collect::<Result<_, _>>()?,
                 first: begin.first.map(|event| new_event(begin.at, event)).transpose()?,
-                worker: begin.worker.to_owned(),
+                worker: begin.worker.id.to_owned(),
+                epoch: begin.worker.epoch,
                 lease: begin.lease,
                 known: begin.known,
                 content: self.1,
@@ -190,14 +199,29 @@ impl<B: Writes> Journal for SqlStore<B> {
         self.run(async move {
             let (key, events) = (key.clone(), new_events(events)?);
             let content = self.1;
-            self.0.append(Appending { key, events, worker: None, snapshot: None, content }).await.map(drop)
+            let data = Appending { key, events, worker: None, releases: false, snapshot: None, content };
+            self.0.append(data).await.map(drop)
+        })
+    }
+
+    fn append_held<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: Worker<'a>,
+        events: &'a [Recorded],
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.run(async move {
+            let (key, events, worker) = (key.clone(), new_events(events)?, Some(owned(worker)));
+            let content = self.1;
+            let data = Appending { key, events, worker, releases: false, snapshot: None, content };
+            self.0.append(data).await.map(drop)
         })
     }
 
     fn finish<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
         events: &'a [Recorded],
         snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
@@ -205,7 +229,8 @@ impl<B: Writes> Journal for SqlStore<B> {
             let data = Appending {
                 key: key.clone(),
                 events: new_events(events)?,
-                worker: Some(worker.to_owned()),
+                worker: Some(owned(worker)),
+                releases: true,
                 // Where no events are added, nothing says that the conversation is the one it was made of.
                 snapshot: snapshot.filter(|_| !events.is_empty()).map(SnapshotRow::of).transpose()?,
                 content: self.1,
@@ -233,23 +258,29 @@ impl<B: Writes> Journal for SqlStore<B> {
     fn renew<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.run(async move { self.0.renew((key.clone(), worker.to_owned(), ttl)).await })
+        self.run(async move { self.0.renew((key.clone(), owned(worker), ttl)).await })
+    }
+
+    fn beat<'a>(&'a self, given: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
+        self.run(async move {
+            self.0.write(Beating::from(given), |rows, beating| Box::pin(beat(rows, beating))).await
+        })
     }
 
     fn release<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: &'a str,
+        worker: Worker<'a>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
             self.0
                 .execute(
                     "UPDATE adjutant_conversation SET lease_by = NULL, lease_until = NULL
-                     WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4",
-                    key_values![key, worker],
+                     WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4 AND epoch = $5",
+                    key_values![key, worker.id, worker.epoch],
                 )
                 .await?;
             self.tell(Change::Free, key);
@@ -419,6 +450,10 @@ async fn accept<C: Connection>(
     Ok(true)
 }
 
+fn owned(worker: Worker<'_>) -> (String, i64) {
+    (worker.id.to_owned(), worker.epoch)
+}
+
 /// A request to go on with a conversation, as it is stored.
 #[derive(Debug)]
 pub struct Beginning {
@@ -427,6 +462,7 @@ pub struct Beginning {
     pub(crate) turn: Vec<NewEvent>,
     pub(crate) first: Option<NewEvent>,
     pub(crate) worker: String,
+    pub(crate) epoch: i64,
     pub(crate) lease: Duration,
     pub(crate) known: Option<Known>,
     pub(crate) content: LogContent,
@@ -438,8 +474,10 @@ pub struct Appending {
     pub(crate) key: ConversationKey,
     /// At consecutive places.
     pub(crate) events: Vec<NewEvent>,
-    /// The worker that gives its claim back.
-    pub(crate) worker: Option<String>,
+    /// The worker that has the conversation, and its epoch at the claim.
+    pub(crate) worker: Option<(String, i64)>,
+    /// Whether it gives its claim back.
+    pub(crate) releases: bool,
     /// What the conversation comes to with them.
     pub(crate) snapshot: Option<SnapshotRow>,
     pub(crate) content: LogContent,
@@ -462,7 +500,7 @@ async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Result<BegunRo
         (None, None) => return Ok(BegunRows::Nothing),
     };
     let now = rows.now().await?;
-    let claim = conversation.claim::<C>(&begin.worker, begin.lease, now);
+    let claim = conversation.claim::<C>((&begin.worker, Some(begin.epoch)), begin.lease, now);
     let is_idle = conversation.untaken == 0 && conversation.status.turn.is_none();
     let first = begin.first.as_ref().filter(|_| conversation.next_seq == 1);
     let mut starts = claim.is_held() && is_idle && !begin.turn.is_empty();
@@ -563,7 +601,7 @@ async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRo
 /// Adds events, and gives the claim of a worker back unless inputs wait.
 async fn append<C: Connection>(
     rows: &mut C,
-    Appending { key, events, worker, snapshot, content }: &Appending,
+    Appending { key, events, worker, releases, snapshot, content }: &Appending,
 ) -> Result<Option<Vec<Columns>>, Failure> {
     // A conversation that is not there was deleted, or is another user's or agent's: either way not this writer's any more.
     let Some(mut conversation) = conversation(rows, key).await? else {
@@ -572,12 +610,18 @@ async fn append<C: Connection>(
     if events.first().is_some_and(|(first, _)| first.seq != conversation.next_seq) {
         return Err(StoreError::Conflict.into());
     }
+    let has_it = |(worker, epoch): &(String, i64)| {
+        conversation.lease_by.as_ref() == Some(worker) && conversation.epoch == *epoch
+    };
+    if !worker.as_ref().is_none_or(has_it) {
+        return Err(StoreError::Conflict.into());
+    }
     write_events(rows, key, &mut conversation, events.iter(), *content).await?;
     if let Some(snapshot) = snapshot {
         snapshot::write(rows, conversation.key, snapshot).await?;
     }
-    let waits = worker.is_some() && conversation.untaken > 0;
-    if !waits && worker.is_some() && conversation.lease_by == *worker {
+    let waits = *releases && conversation.untaken > 0;
+    if *releases && !waits {
         (conversation.lease_by, conversation.lease_until) = (None, None);
     }
     save_conversation(rows, &conversation).await?;
@@ -592,7 +636,7 @@ async fn claim<C: Connection>(
 ) -> Result<Claim, Failure> {
     let Some(mut conversation) = conversation(rows, key).await? else { return Ok(Claim::Refused) };
     let now = rows.now().await?;
-    let claim = conversation.claim::<C>(worker, ttl, now);
+    let claim = conversation.claim::<C>((worker, None), ttl, now);
     if claim.is_held() {
         save_conversation(rows, &conversation).await?;
     }
@@ -602,15 +646,15 @@ async fn claim<C: Connection>(
 async fn renew<C: Connection>(
     rows: &mut C,
     key: &ConversationKey,
-    worker: &str,
+    (worker, epoch): &(String, i64),
     ttl: Duration,
 ) -> Result<bool, Failure> {
     let until = rows.now().await?.checked_add(ttl).unwrap_or(Timestamp::MAX);
     let renewed = rows
         .execute(
             "UPDATE adjutant_conversation SET lease_until = $5
-             WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4",
-            key_values![key, worker, &row::time_text(until)],
+             WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4 AND epoch = $6",
+            key_values![key, worker, &row::time_text(until), *epoch],
         )
         .await?;
     Ok(renewed > 0)
@@ -621,7 +665,9 @@ macro_rules! conversation {
     ($rest:literal) => {
         concat!(
             "SELECT key, title, created_at, updated_at, next_seq, untaken, turns, turn, parked_seq, waiting,
-             lease_by, lease_until, branched_from_seq FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
+             lease_by, ",
+            lease_until!(),
+            ", epoch, branched_from_seq FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
             $rest
         )
     };
@@ -659,6 +705,7 @@ pub(crate) fn read_conversation(
         },
         lease_by: columns.maybe_text()?,
         lease_until: columns.maybe_text()?.map(|until| row::read_time(&until, &what)).transpose()?,
+        epoch: columns.int()?,
         branched_from_seq: columns.maybe_int()?,
     })
 }
@@ -686,7 +733,7 @@ async fn create_conversation<C: Connection>(
 async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -> Result<(), Failure> {
     rows.execute(
         "UPDATE adjutant_conversation SET title = $1, updated_at = $2, next_seq = $3, untaken = $4, turn = $5, parked_seq = $6,
-         waiting = $7, wake_at = $8, lease_by = $9, lease_until = $10, turns = $11 WHERE key = $12",
+         waiting = $7, wake_at = $8, lease_by = $9, lease_until = $10, turns = $11, epoch = $12 WHERE key = $13",
         values![
             &row.title,
             &row::time_text(row.updated_at),
@@ -699,6 +746,7 @@ async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -
             row.lease_by.as_deref(),
             row.lease_until.map(row::time_text).as_deref(),
             row.turns,
+            row.epoch,
             row.key
         ],
     )

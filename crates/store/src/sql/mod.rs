@@ -309,7 +309,7 @@ pub trait Connection: Send {
 
 /// A statement that locks the rows it reads where somebody else may write beside it.
 macro_rules! locking {
-    ($connection:ty, $statement:literal) => {
+    ($connection:ty, $statement:expr) => {
         if <$connection as $crate::sql::Connection>::LOCKS_ROWS {
             concat!($statement, " FOR UPDATE")
         } else {

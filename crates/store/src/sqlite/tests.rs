@@ -385,7 +385,7 @@ async fn a_refusal_to_write_is_told_by_every_port() {
         store.submit(&key, &input(0)).await,
         store.rename(&key, "x").await.map(drop),
         store.delete(&key).await.map(drop),
-        store.release(&key, "a").await,
+        store.release(&key, "a".into()).await,
     ];
     for refused in refusals {
         let Err(StoreError::ReadOnly { message }) = &refused else { panic!("{refused:?}") };

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use adjutant_core::port::{Begin, Begun, Claim, Finished, Journal, Known, LogStore, StoreError, TaskStore};
+use adjutant_core::port::{
+    Begin, Begun, Change, Claim, Finished, Journal, Known, LogStore, StoreError, TaskStore,
+};
 use adjutant_core::{
     AgentName, ConversationKey, Event, Input, InputBody, InputId, Recorded, TaskChange, TaskDescription,
     TaskFilter, UserId,
@@ -180,7 +182,7 @@ fn finished(number: usize) -> Event {
 
 fn begin<'a>(input: Option<&'a Input>, turn: &'a [Event], known: Option<Known>) -> Begin<'a> {
     let lease = std::time::Duration::from_secs(3600);
-    Begin { input, turn, first: None, worker: "a", lease, known, at: at(1) }
+    Begin { input, turn, first: None, worker: "a".into(), lease, known, at: at(1) }
 }
 
 /// A turn with a call of a tool that has an effect; returns what is known afterwards.
@@ -196,7 +198,7 @@ async fn take_a_turn(store: &Store, key: &ConversationKey, number: usize, known:
     write(1, &[replied(number, 1), call_started(number)]).await;
     write(3, &[call_finished(number)]).await;
     let end = Recorded::sequence(seq + 4, at(3), &[replied(number, 2), finished(number)]);
-    assert_eq!(store.finish(key, "a", &end, None).await.unwrap(), Finished::Released);
+    assert_eq!(store.finish(key, "a".into(), &end, None).await.unwrap(), Finished::Released);
     Known { seq: seq + 5, created_at: newer.created_at }
 }
 
@@ -207,7 +209,7 @@ async fn a_turn_is_four_messages() {
     let url = format!("{}&port={PORT}", server.create_database("turns").await);
     let store = Store::connect(&url, 2).await.unwrap();
     // The first use of a connection may be its beginning.
-    store.release(&key(1), "a").await.unwrap();
+    store.release(&key(1), "a".into()).await.unwrap();
     counter.since();
     let known = take_a_turn(&store, &key(1), 1, None).await;
     let (asked, queries) = counter.since();
@@ -221,10 +223,10 @@ async fn a_turn_is_four_messages() {
         assert_eq!(counter.since().0, 4);
     }
     for asks in [0, 1] {
-        store.release(&key(1), "a").await.unwrap();
+        store.release(&key(1), "a".into()).await.unwrap();
         assert_eq!(store.claim(&key(1), "b", std::time::Duration::ZERO).await.unwrap(), Claim::Granted);
-        assert!(store.renew(&key(1), "b", std::time::Duration::ZERO).await.unwrap());
-        store.release(&key(1), "b").await.unwrap();
+        assert!(store.renew(&key(1), "b".into(), std::time::Duration::ZERO).await.unwrap());
+        store.release(&key(1), "b".into()).await.unwrap();
         store.cancellation(&key(1)).await.unwrap();
         store.submit(&key(2 + asks), &input(1)).await.unwrap();
         assert_eq!(counter.since().0, 6);
@@ -360,7 +362,7 @@ async fn of_two_processes_the_one_that_is_behind_is_refused() {
     let begun = a.begin(&key, Begin { lease: short, ..begin(Some(&input), &turn, None) }).await.unwrap();
     assert!(matches!(begun, Begun::Started(_)), "{begun:?}");
     a.append(&key, &Recorded::sequence(2, at(2), &[replied(1, 1)])).await.unwrap();
-    let begun = b.begin(&key, Begin { worker: "b", ..begin(None, &[], None) }).await.unwrap();
+    let begun = b.begin(&key, Begin { worker: "b".into(), ..begin(None, &[], None) }).await.unwrap();
     let Begun::Claimed { claim: Claim::TakenOver, newer } = begun else { panic!("{begun:?}") };
     assert_eq!(newer.events.len(), 2);
     b.append(&key, &Recorded::sequence(3, at(3), &[call_started(1), call_finished(1)])).await.unwrap();
@@ -370,10 +372,10 @@ async fn of_two_processes_the_one_that_is_behind_is_refused() {
     }
     // Nobody is excluded but by the place.
     a.append(&key, &Recorded::sequence(5, at(4), &[replied(1, 2)])).await.unwrap();
-    let late = b.finish(&key, "b", &Recorded::sequence(5, at(4), &[finished(1)]), None).await;
+    let late = b.finish(&key, "b".into(), &Recorded::sequence(5, at(4), &[finished(1)]), None).await;
     assert_eq!(late, Err(StoreError::Conflict));
     let end = Recorded::sequence(6, at(5), &[finished(1)]);
-    assert_eq!(b.finish(&key, "b", &end, None).await.unwrap(), Finished::Released);
+    assert_eq!(b.finish(&key, "b".into(), &end, None).await.unwrap(), Finished::Released);
     let decision = b.decision(&key.user, turn[0].turn().unwrap()).await.unwrap().unwrap();
     assert_eq!((decision.model_calls, decision.model_ms, decision.tool_ms), (2, 500, 7));
     assert_eq!(a.check().await.unwrap(), []);
@@ -425,4 +427,28 @@ async fn words_are_words_whatever_is_in_them() {
             assert_eq!(store.load(&key).await.unwrap().inbox, [input]);
         }
     }
+}
+
+/// Whoever waits hears what others do, and asks the server nothing.
+#[tokio::test]
+async fn what_is_heard_costs_no_message() {
+    let server = Server::start();
+    let counter = Counter::start(&server);
+    let direct = server.create_database("heard").await;
+    let waits = Store::connect(&format!("{direct}&port={PORT}"), 2).await.unwrap();
+    let other = Store::connect(&direct, 2).await.unwrap();
+    waits.submit(&key(1), &input(0)).await.unwrap();
+    waits.begin(&key(1), begin(None, &[], None)).await.unwrap();
+    let mut changes = waits.changes();
+    let mut send = async |number: usize| {
+        other.submit(&key(1), &input(number)).await.unwrap();
+        assert_eq!(changes.next().await, Some(Change::Input(key(1))));
+    };
+    // It begins to listen, and looks for what came before.
+    send(1).await;
+    assert!(counter.since().1.iter().any(|query| query.contains("LISTEN")));
+    for number in 2..20 {
+        send(number).await;
+    }
+    assert_eq!(counter.since(), (0, Vec::new()));
 }

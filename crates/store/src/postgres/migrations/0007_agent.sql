@@ -48,7 +48,7 @@ UPDATE adjutant_conversation SET turns = begun.turns
 FROM (SELECT conversation, count(*) AS turns FROM adjutant_event WHERE kind = 'turn_started' GROUP BY conversation) AS begun
 WHERE begun.conversation = key;
 
--- Reserved: the worker's epoch at the claim; where a branch begins in the conversation it goes on from; as JSON, the agent,
+-- The worker's epoch at the claim; where a branch begins in the conversation it goes on from; reserved: as JSON, the agent,
 -- conversation, turn and call that delegated to this conversation.
 ALTER TABLE adjutant_conversation ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE adjutant_conversation ADD COLUMN branched_from_key BIGINT REFERENCES adjutant_conversation (key);
@@ -72,11 +72,12 @@ CREATE TABLE adjutant_snapshot (
     body          TEXT COLLATE "C" NOT NULL
 );
 
--- Reserved: the processes that run conversations, and until when each was seen by the server's clock.
+-- The processes that run conversations for longer than a moment, and until when the claims hold that each made in an epoch.
 CREATE TABLE adjutant_worker (
-    id         TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id         TEXT COLLATE "C" NOT NULL,
     epoch      BIGINT NOT NULL,
-    seen_until TIMESTAMPTZ NOT NULL
+    seen_until TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (id, epoch)
 );
 
 -- So that what is read of a few open tasks does not depend on how many were ever completed.

@@ -84,7 +84,7 @@ BEGIN
     END IF;
     UPDATE adjutant_conversation SET title = c.title, updated_at = c.updated_at, next_seq = c.next_seq, untaken = c.untaken,
         turn = c.turn, parked_seq = c.parked_seq, waiting = c.waiting, wake_at = c.wake_at, lease_by = c.lease_by,
-        lease_until = c.lease_until, turns = c.turns
+        lease_until = c.lease_until, epoch = c.epoch, turns = c.turns
     WHERE key = c.key;
     RETURN c.untaken;
 END
@@ -108,12 +108,14 @@ BEGIN
 END
 $$;
 
--- Adds events at the places from p_seq on, and gives the claim of p_worker back unless inputs wait (NULL: keeps it). p_key: the
--- conversation that the change was computed for; NULL, as p_seq, if there are no events. p_snapshot: seq, messages_from, v, digest
--- and body of the conversation's snapshot with these events. NULL: the last one stays.
--- o_outcome: 0 it is another conversation, or the place is taken; 1 done; 7 somebody has it locked, and p_wait is FALSE.
+-- Adds events at the places from p_seq on, if p_worker has the conversation since its p_epoch (NULL: whoever has it), and gives
+-- the claim back unless inputs wait, if p_release is 1. p_key: the conversation that the change was computed for; NULL, as p_seq,
+-- if there are no events. p_snapshot: seq, messages_from, v, digest and body of the conversation's snapshot with these events.
+-- NULL: the last one stays.
+-- o_outcome: 0 it is another conversation, the place is taken, or the claim is not this worker's any more; 1 done; 7 somebody
+-- has it locked, and p_wait is FALSE.
 CREATE FUNCTION adjutant_append_1(
-    p_agent TEXT, p_user TEXT, p_id TEXT, p_key BIGINT, p_seq BIGINT, p_worker TEXT,
+    p_agent TEXT, p_user TEXT, p_id TEXT, p_key BIGINT, p_seq BIGINT, p_worker TEXT, p_epoch BIGINT, p_release BIGINT,
     p_v BIGINT, p_events TEXT[], p_counts BIGINT[], p_status TEXT[], p_parked BIGINT, p_decisions TEXT[],
     p_invocations TEXT[], p_snapshot TEXT[], p_wait BOOLEAN, OUT o_outcome BIGINT, OUT o_conversation BIGINT,
     OUT o_untaken BIGINT
@@ -128,14 +130,15 @@ BEGIN
     IF c.key = -1 THEN
         o_outcome := 7;
         RETURN;
-    ELSIF c.key IS NULL OR c.agent <> p_agent OR c.user_id <> p_user OR c.id <> p_id OR c.next_seq <> p_seq THEN
+    ELSIF c.key IS NULL OR c.agent <> p_agent OR c.user_id <> p_user OR c.id <> p_id OR c.next_seq <> p_seq
+            OR (p_worker IS NOT NULL AND (c.lease_by IS DISTINCT FROM p_worker OR c.epoch <> p_epoch)) THEN
         o_outcome := 0;
         RETURN;
     END IF;
     o_outcome := 1;
     o_conversation := c.key;
     o_untaken := adjutant_write_1(c, p_v, p_events, p_counts, p_status, p_parked, p_decisions, p_invocations,
-        coalesce(c.lease_by = p_worker, FALSE));
+        p_release = 1);
     IF p_snapshot IS NOT NULL THEN
         INSERT INTO adjutant_snapshot (conversation, seq, messages_from, v, digest, body)
         VALUES (c.key, p_snapshot[1][1]::BIGINT, p_snapshot[1][2]::BIGINT, p_snapshot[1][3]::BIGINT, p_snapshot[1][4],
@@ -152,7 +155,7 @@ CREATE FUNCTION adjutant_moment_1(p_us BIGINT) RETURNS TEXT LANGUAGE sql VOLATIL
         'YYYY-MM-DD"T"HH24:MI:SS.US"000Z"')
 $$;
 
--- Accepts an input, claims the conversation for p_worker (NULL: nobody does), and starts the turn if nothing else is to do.
+-- Accepts an input, claims the conversation for p_worker in its p_epoch (NULL: nobody does), and starts the turn if nothing else is to do.
 --
 -- p_input: id, body, time, request, fingerprint, title. NULL: none. p_first: an event in front of the others, if the
 -- conversation has none. The rest is as above; p_parked is counted from the first of p_events.
@@ -160,7 +163,7 @@ $$;
 -- 5 the id was used for another request, 6 deleted meanwhile, 7 somebody has it locked, and p_wait is FALSE, 8 no worker has it
 -- and none was named. o_next_seq: as it was before the turn.
 CREATE FUNCTION adjutant_begin_1(
-    p_agent TEXT, p_user TEXT, p_id TEXT, p_input TEXT[], p_worker TEXT, p_lease_us BIGINT, p_first TEXT[],
+    p_agent TEXT, p_user TEXT, p_id TEXT, p_input TEXT[], p_worker TEXT, p_epoch BIGINT, p_lease_us BIGINT, p_first TEXT[],
     p_v BIGINT, p_events TEXT[], p_counts BIGINT[], p_status TEXT[], p_parked BIGINT, p_decisions TEXT[],
     p_invocations TEXT[], p_wait BOOLEAN, OUT o_outcome BIGINT, OUT o_conversation BIGINT, OUT o_created_at TEXT, OUT o_next_seq BIGINT,
     OUT o_waits BIGINT
@@ -199,7 +202,9 @@ BEGIN
     IF p_worker IS NOT NULL THEN
         IF c.lease_by IS NULL OR c.lease_by = p_worker THEN
             o_outcome := 2;
-        ELSIF c.lease_until IS NULL OR c.lease_until <= adjutant_moment_1(0) COLLATE "C" THEN
+        ELSIF c.lease_until IS NULL OR (c.lease_until <= adjutant_moment_1(0) COLLATE "C" AND NOT EXISTS (
+                SELECT FROM adjutant_worker AS w
+                WHERE w.id = c.lease_by AND w.epoch = c.epoch AND w.seen_until > adjutant_moment_1(0) COLLATE "C")) THEN
             o_outcome := 3;
         END IF;
     ELSIF c.lease_by IS NULL THEN
@@ -235,6 +240,8 @@ BEGIN
         END IF;
     END IF;
     IF p_worker IS NOT NULL AND o_outcome > 1 THEN
+        -- Without an epoch, the worker's own claim stays in the one it is of.
+        c.epoch := coalesce(p_epoch, CASE WHEN c.lease_by = p_worker THEN c.epoch END, 0);
         c.lease_by := p_worker;
         c.lease_until := adjutant_moment_1(p_lease_us);
     END IF;

@@ -54,7 +54,7 @@ CREATE TABLE adjutant_conversation (
     -- Who runs it: a matter of liveness only.
     lease_by    TEXT COLLATE "C",
     lease_until TEXT COLLATE "C",
-    -- Reserved: the worker's epoch at the claim; where a branch begins in the conversation it goes on from; as JSON, the
+    -- The worker's epoch at the claim; where a branch begins in the conversation it goes on from; reserved: as JSON, the
     -- agent, conversation, turn and call that delegated to this conversation.
     epoch              BIGINT NOT NULL DEFAULT 0,
     branched_from_key  BIGINT REFERENCES adjutant_conversation (key),
@@ -244,9 +244,10 @@ CREATE TABLE adjutant_snapshot (
     body          TEXT COLLATE "C" NOT NULL
 );
 
--- Reserved: the processes that run conversations, and until when each was seen by the server's clock.
+-- The processes that run conversations for longer than a moment, and until when the claims hold that each made in an epoch.
 CREATE TABLE adjutant_worker (
-    id         TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    id         TEXT COLLATE "C" NOT NULL,
     epoch      BIGINT NOT NULL,
-    seen_until TIMESTAMPTZ NOT NULL
+    seen_until TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (id, epoch)
 );

@@ -59,7 +59,7 @@ CREATE TABLE adjutant_new_conversation (
     -- Who runs it: a matter of liveness only.
     lease_by    TEXT,
     lease_until TEXT,
-    -- Reserved: the worker's epoch at the claim; where a branch begins in the conversation it goes on from; as JSON, the
+    -- The worker's epoch at the claim; where a branch begins in the conversation it goes on from; reserved: as JSON, the
     -- agent, conversation, turn and call that delegated to this conversation.
     epoch              INTEGER NOT NULL DEFAULT 0,
     branched_from_key  INTEGER REFERENCES adjutant_conversation (key),
@@ -96,11 +96,12 @@ CREATE TABLE adjutant_snapshot (
     body          TEXT NOT NULL
 ) STRICT;
 
--- Reserved: the processes that run conversations, and until when each was seen.
+-- The processes that run conversations for longer than a moment, and until when the claims hold that each made in an epoch.
 CREATE TABLE adjutant_worker (
-    id         TEXT NOT NULL PRIMARY KEY,
+    id         TEXT NOT NULL,
     epoch      INTEGER NOT NULL,
-    seen_until TEXT NOT NULL
+    seen_until TEXT NOT NULL,
+    PRIMARY KEY (id, epoch)
 ) STRICT, WITHOUT ROWID;
 
 -- So that what is read of a few open tasks does not depend on how many were ever completed.

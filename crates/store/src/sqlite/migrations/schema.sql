@@ -55,7 +55,7 @@ CREATE TABLE adjutant_conversation (
     -- Who runs it: a matter of liveness only.
     lease_by    TEXT,
     lease_until TEXT,
-    -- Reserved: the worker's epoch at the claim; where a branch begins in the conversation it goes on from; as JSON, the
+    -- The worker's epoch at the claim; where a branch begins in the conversation it goes on from; reserved: as JSON, the
     -- agent, conversation, turn and call that delegated to this conversation.
     epoch              INTEGER NOT NULL DEFAULT 0,
     branched_from_key  INTEGER REFERENCES adjutant_conversation (key),
@@ -245,9 +245,10 @@ CREATE TABLE adjutant_snapshot (
     body          TEXT NOT NULL
 ) STRICT;
 
--- Reserved: the processes that run conversations, and until when each was seen.
+-- The processes that run conversations for longer than a moment, and until when the claims hold that each made in an epoch.
 CREATE TABLE adjutant_worker (
-    id         TEXT NOT NULL PRIMARY KEY,
+    id         TEXT NOT NULL,
     epoch      INTEGER NOT NULL,
-    seen_until TEXT NOT NULL
+    seen_until TEXT NOT NULL,
+    PRIMARY KEY (id, epoch)
 ) STRICT, WITHOUT ROWID;
