@@ -78,6 +78,3 @@ CREATE TABLE adjutant_worker (
     epoch      BIGINT NOT NULL,
     seen_until TIMESTAMPTZ NOT NULL
 );
-
--- So that what is read of a few open tasks does not depend on how many were ever completed.
-CREATE INDEX adjutant_task_open ON adjutant_task (user_id, id) WHERE completed_at IS NULL;

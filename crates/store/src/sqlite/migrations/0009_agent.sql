@@ -102,6 +102,3 @@ CREATE TABLE adjutant_worker (
     epoch      INTEGER NOT NULL,
     seen_until TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
-
--- So that what is read of a few open tasks does not depend on how many were ever completed.
-CREATE INDEX adjutant_task_open ON adjutant_task (user_id, id) WHERE completed_at IS NULL;
