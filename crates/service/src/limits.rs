@@ -1,8 +1,9 @@
-//! What one user may ask for: requests a minute, and turns at once.
+//! What one user may ask for, requests a minute and turns at once, and the turns of all.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use adjutant_core::{AgentResponse, UserId};
 use governor::clock::{Clock as _, DefaultClock};
@@ -11,20 +12,23 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 
-/// Bounds of one user. Those of everybody together are the machine's.
+/// Bounds of one user, and of the turns of all users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UserLimits {
     /// Requests a minute, as many of them at once. Default 60.
     pub requests_per_minute: NonZeroU32,
-    /// Turns that run at the same time. Default 4.
+    /// Turns that run at the same time, those included that wait for their conversation. Default 4.
     pub turns_at_once: NonZeroU32,
+    /// Turns of all users that run at the same time. Default 1,000.
+    pub turns_in_all: NonZeroU32,
 }
 
 impl Default for UserLimits {
     fn default() -> Self {
         const REQUESTS: NonZeroU32 = NonZeroU32::new(60).unwrap();
         const TURNS: NonZeroU32 = NonZeroU32::new(4).unwrap();
-        Self { requests_per_minute: REQUESTS, turns_at_once: TURNS }
+        const IN_ALL: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
+        Self { requests_per_minute: REQUESTS, turns_at_once: TURNS, turns_in_all: IN_ALL }
     }
 }
 
@@ -40,7 +44,14 @@ pub(crate) struct Limits {
     running: Arc<Running>,
 }
 
-type Running = Mutex<HashMap<UserId, u32>>;
+type Running = Mutex<Counts>;
+
+/// Running turns.
+#[derive(Default)]
+struct Counts {
+    of_user: HashMap<UserId, u32>,
+    in_all: u32,
+}
 
 /// One running turn of a user. Dropped when it ends.
 pub(crate) struct RunningTurn {
@@ -76,12 +87,15 @@ impl Limits {
     pub(crate) fn turn(&self, user: &UserId, metrics: &Arc<Metrics>) -> Result<RunningTurn, Problem> {
         let bound = self.bounds.turns_at_once.get();
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = running.entry(user.clone()).or_default();
-        if *count >= bound {
+        if running.of_user.get(user).is_some_and(|count| *count >= bound) {
             let detail = format!("{bound} turns of one user run at the same time (serve.turns_at_once)");
-            return Err(Problem::limit_reached(detail, std::time::Duration::from_secs(1)));
+            return Err(Problem::limit_reached(detail, Duration::from_secs(1)));
         }
-        *count += 1;
+        if running.in_all >= self.bounds.turns_in_all.get() {
+            return Err(Problem::busy());
+        }
+        running.in_all += 1;
+        *running.of_user.entry(user.clone()).or_default() += 1;
         metrics.turn_began();
         Ok(RunningTurn { user: user.clone(), running: self.running.clone(), metrics: metrics.clone() })
     }
@@ -102,10 +116,11 @@ impl RunningTurn {
 impl Drop for RunningTurn {
     fn drop(&mut self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = running.get_mut(&self.user) {
+        running.in_all -= 1;
+        if let Some(count) = running.of_user.get_mut(&self.user) {
             *count -= 1;
             if *count == 0 {
-                running.remove(&self.user);
+                running.of_user.remove(&self.user);
             }
         }
         self.metrics.turn_left();
@@ -118,7 +133,11 @@ mod tests {
 
     fn limits(requests: u32, turns: u32) -> Limits {
         let bound = |number| NonZeroU32::new(number).unwrap();
-        Limits::new(UserLimits { requests_per_minute: bound(requests), turns_at_once: bound(turns) })
+        Limits::new(UserLimits {
+            requests_per_minute: bound(requests),
+            turns_at_once: bound(turns),
+            turns_in_all: bound(3),
+        })
     }
 
     #[test]
@@ -142,5 +161,17 @@ mod tests {
         assert!(limits.turn(&UserId::local(), &metrics).is_ok());
         drop(first);
         assert!(limits.turn(&ana, &metrics).is_ok());
+    }
+
+    #[test]
+    fn the_turns_of_all_are_bounded_too() {
+        let (limits, metrics) = (limits(1, 2), Arc::new(Metrics::new()));
+        let [ana, eve] = ["ana", "eve"].map(|name| UserId::new(name).unwrap());
+        let first = limits.turn(&ana, &metrics).unwrap();
+        let _others = [limits.turn(&ana, &metrics).unwrap(), limits.turn(&eve, &metrics).unwrap()];
+        let refused = |user| limits.turn(user, &metrics).map(drop).unwrap_err().code().to_owned();
+        assert_eq!([refused(&eve), refused(&ana)], ["busy", "limit_reached"]);
+        drop(first);
+        assert!(limits.turn(&eve, &metrics).is_ok());
     }
 }

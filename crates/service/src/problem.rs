@@ -221,6 +221,19 @@ impl Problem {
         }
     }
 
+    /// As many turns of all users run as may.
+    pub(crate) fn busy() -> Self {
+        Self {
+            retry_after: Some(1),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "busy",
+                "The service is busy",
+                "as many turns run as the service takes (serve.turns_in_all), and nothing was done; ask again in a moment",
+            )
+        }
+    }
+
     /// The keys that signed tokens are checked with cannot be had right now.
     pub(crate) fn no_keys() -> Self {
         Self {

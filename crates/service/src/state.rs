@@ -72,7 +72,8 @@ impl App {
     /// Lets a user have one more turn, until what it gives is dropped. Every route that starts a turn asks this first.
     ///
     /// # Errors
-    /// [`Problem`] 429 `limit_reached`: as many as are allowed run already; 503 `unavailable`: the service stops.
+    /// [`Problem`] 429 `limit_reached`: as many as are allowed run already; 503 `unavailable`: the service stops; 503
+    /// `busy`: as many run of all users.
     pub(crate) fn begin_turn(&self, user: &UserId) -> Result<RunningTurn, Problem> {
         if self.stopping.is_cancelled() {
             return Err(Problem::stopping());

@@ -95,6 +95,10 @@ pub(super) fn keys() -> Vec<Key> {
             ..key("serve.turns_at_once", Kind::Integer { min: 1, max: 10_000 })
         },
         Key {
+            default: |_| Some(number(UserLimits::default().turns_in_all)),
+            ..key("serve.turns_in_all", Kind::Integer { min: 1, max: 1_000_000 })
+        },
+        Key {
             default: |_| Some(number(ConnectionLimits::default().connections)),
             ..key("serve.connections", Kind::Integer { min: 1, max: 1_000_000 })
         },
@@ -169,6 +173,7 @@ pub(super) fn serve(values: &Values) -> Serve {
         limits: UserLimits {
             requests_per_minute: bound("serve.requests_per_minute").unwrap_or(usual.requests_per_minute),
             turns_at_once: bound("serve.turns_at_once").unwrap_or(usual.turns_at_once),
+            turns_in_all: bound("serve.turns_in_all").unwrap_or(usual.turns_in_all),
         },
         connections: ConnectionLimits {
             connections: bound("serve.connections").unwrap_or(door.connections),

@@ -291,7 +291,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "serve.jwt_jwks_url" | "serve.jwt_issuer" => ("word", "\"word\""),
         "serve.proxy_header" => ("x-user", "\"x-user\""),
         "serve.proxy_peers" | "serve.jwt_audience" => ("one,two", "[\"one\", \"two\"]"),
-        "serve.requests_per_minute" | "serve.turns_at_once" => ("7", "7"),
+        "serve.requests_per_minute" | "serve.turns_at_once" | "serve.turns_in_all" => ("7", "7"),
         "serve.connections" | "serve.connections_per_address" => ("7", "7"),
         "serve.metrics" => ("off", "\"off\""),
         "serve.auth" => ("none", "\"none\""),

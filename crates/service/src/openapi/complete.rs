@@ -16,7 +16,10 @@ const EVERYWHERE: &[(&str, &str)] = &[
 const IDENTIFIED: &[(&str, &str)] = &[
     ("401", "Nobody knows who asks."),
     ("429", "The user's own bound is reached (`limit_reached`), or the provider's (`rate_limit`, `quota`)."),
-    ("503", "The service cannot reach its data, its model or its keys right now."),
+    (
+        "503",
+        "The service cannot reach its data, its model or its keys right now, or runs as many turns as it takes (`busy`).",
+    ),
     ("507", "The service has no space to store anything."),
 ];
 /// Where something is sent.

@@ -19,8 +19,8 @@ macro_rules! select_tasks {
     };
 }
 
-/// A user's open tasks. That every id is above 0 makes SQLite take the index of the open ones, not all tasks of the user.
-pub(crate) const OPEN: &str = select_tasks!("AND completed_at IS NULL AND id > 0 ORDER BY id");
+/// A user's open tasks.
+pub(crate) const OPEN: &str = select_tasks!("AND completed_at IS NULL ORDER BY id");
 
 /// The last of a user's open tasks before an id.
 pub(crate) const LAST_OPEN: &str =
@@ -47,7 +47,6 @@ impl<B: Backend> TaskStore for SqlStore<B> {
         filter: TaskFilter,
     ) -> BoxFuture<'a, Result<Vec<Task>, StoreError>> {
         self.run(async move {
-            // Each has a condition of its own, so that the index of what is open is used.
             let statement = match filter {
                 TaskFilter::All => select_tasks!("ORDER BY id"),
                 TaskFilter::Pending => OPEN,

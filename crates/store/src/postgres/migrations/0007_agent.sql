@@ -79,6 +79,3 @@ CREATE TABLE adjutant_worker (
     seen_until TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (id, epoch)
 );
-
--- So that what is read of a few open tasks does not depend on how many were ever completed.
-CREATE INDEX adjutant_task_open ON adjutant_task (user_id, id) WHERE completed_at IS NULL;

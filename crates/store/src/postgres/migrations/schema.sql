@@ -12,8 +12,6 @@ CREATE TABLE adjutant_task (
     completed_at TEXT COLLATE "C",
     PRIMARY KEY (user_id, id)
 );
--- So that what is read of a few open tasks does not depend on how many were ever completed.
-CREATE INDEX adjutant_task_open ON adjutant_task (user_id, id) WHERE completed_at IS NULL;
 
 -- The highest id a user's tasks ever had: a deleted task's id is not given again.
 CREATE TABLE adjutant_task_counter (
