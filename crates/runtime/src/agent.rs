@@ -242,7 +242,7 @@ impl Agent {
         &self.inner.name
     }
 
-    /// Returns the name that people read: [`Agent::name`], unless [`AgentBuilder::display_name`] gave another.
+    /// Returns the name that people read: [`Agent::name`], unless [`AgentBuilder::display_name`](crate::AgentBuilder::display_name) gave another.
     #[must_use]
     pub fn display_name(&self) -> &str {
         &self.inner.display_name

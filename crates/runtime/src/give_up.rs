@@ -3,7 +3,8 @@
 use adjutant_core::turn::given_up;
 use adjutant_core::{ConversationKey, Event, OutcomeCategory, TurnId, words};
 
-use crate::held::{LEASE, Opened, open};
+use crate::heart::LEASE;
+use crate::held::{Opened, open};
 use crate::{Agent, RunError};
 
 impl Agent {

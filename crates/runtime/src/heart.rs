@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use adjutant_core::port::{Beat, Change, Journal, Running, StoreError, Worker};
 use adjutant_core::{AgentName, CancellationToken, ConversationKey};
@@ -10,9 +11,10 @@ use uuid::Uuid;
 
 use crate::RunError;
 use crate::faults::lease;
-use crate::held::LEASE;
 use crate::waiting::{Waiter, Waiting};
 
+/// A claim is good for this long without a sign of life.
+pub(crate) const LEASE: Duration = Duration::from_secs(15);
 /// So many signs of life are given in the time of a claim.
 const BEATS: u32 = 3;
 

@@ -10,13 +10,11 @@ use tokio::time::{Instant, timeout};
 
 use crate::RunError;
 use crate::faults::{boundary, lease};
-use crate::heart::{Heart, Hold, Taking};
+use crate::heart::{Heart, Hold, LEASE, Taking};
 use crate::inner::Inner;
 use crate::log::Log;
 use crate::recent::{Recent, Remembered};
 
-/// A claim is good for this long without a sign of life.
-pub(crate) const LEASE: Duration = Duration::from_secs(15);
 /// Time after which it is looked whether another process has let go of the conversation, if nothing was heard of it: it may
 /// be gone.
 const LOOK: Duration = Duration::from_secs(1);

@@ -9,7 +9,8 @@ use futures::stream::FuturesUnordered;
 use crate::dispatch::{Dispatch, Sent};
 use crate::event::Emitter;
 use crate::faults::lease;
-use crate::held::{Claimed, LEASE, open};
+use crate::heart::LEASE;
+use crate::held::{Claimed, open};
 use crate::run::go_on;
 use crate::{Agent, RunError};
 

@@ -188,3 +188,17 @@ impl History {
         self.summary.as_ref()
     }
 }
+
+/// Returns all messages of finished turns, in order, without an instruction.
+#[must_use]
+pub fn history(events: &[Recorded]) -> Vec<Message> {
+    let mut messages = Vec::new();
+    for recorded in events {
+        if let Event::HistorySet { messages: set } = &recorded.event {
+            messages = set.clone();
+        } else if let Event::TurnFinished { end, .. } = &recorded.event {
+            messages.extend(end.messages.iter().cloned());
+        }
+    }
+    messages
+}

@@ -16,11 +16,12 @@ mod weight;
 
 use jiff::Timestamp;
 
+pub use self::history::history;
 pub use self::snapshot::{SNAPSHOT_VERSION, Snapshot};
 pub use self::status::Status;
 pub use self::turn::CurrentTurn;
 pub use self::view::{
-    history, is_queued, last_summary, notices_of, open_turn, pending, recalled, response, times_taken_up,
+    is_queued, last_summary, notices_of, open_turn, pending, recalled, response, times_taken_up,
     turn_of_input,
 };
 pub use self::weight::stored_weight;

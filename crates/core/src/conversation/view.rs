@@ -8,25 +8,10 @@ use crate::decision::{
 };
 use crate::event::{Event, Input, InputBody, Recorded, ResolvedBy, TurnEnd};
 use crate::id::{ConversationId, InputId, TurnId};
-use crate::message::Message;
 use crate::model::Usage;
 use crate::summary::{Recalled, Summary};
 use crate::tool::{ToolCall, ToolInvocation};
 use crate::words;
-
-/// All messages of finished turns, in order, without an instruction.
-#[must_use]
-pub fn history(events: &[Recorded]) -> Vec<Message> {
-    let mut messages = Vec::new();
-    for recorded in events {
-        if let Event::HistorySet { messages: set } = &recorded.event {
-            messages = set.clone();
-        } else if let Event::TurnFinished { end, .. } = &recorded.event {
-            messages.extend(end.messages.iter().cloned());
-        }
-    }
-    messages
-}
 
 /// Returns the turn that has started and not finished, if there is one.
 #[must_use]

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::event::Message;
-use super::transcript::{own_id, same_words};
 
 /// A request to run the agent. The server's history is the truth: of `messages` the last one of the user is the input, and
 /// the others only say which messages the client has, as `state` says which tasks. `forwardedProps` is not read; that `tools` and `context`
@@ -126,6 +125,17 @@ impl InputMessage {
             _ => UserWords { text: String::new(), left_out: 0 },
         }
     }
+}
+
+/// Returns the name under which a message was made that a client may have under another one.
+pub(super) fn own_id(id: &str) -> &str {
+    id.split_once('~').map_or(id, |(own, _)| own)
+}
+
+/// Returns whether a message is the client's: a long one was cut, and a cut one says so.
+pub(super) fn same_words(theirs: &str, ours: &str) -> bool {
+    theirs == ours
+        || ours.split_once("\n[The message was cut here:").is_some_and(|(kept, _)| theirs.starts_with(kept))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use adjutant_core::{
 };
 
 use super::event::{Message, ToolCall};
-use super::input::InputMessage;
+use super::input::{InputMessage, same_words};
 
 /// The messages of a conversation.
 #[derive(Debug)]
@@ -119,17 +119,6 @@ impl Transcript {
     pub(crate) fn messages(&self) -> &[Message] {
         &self.0
     }
-}
-
-/// The name under which a message was made that a client may have under another one: see [`Transcript::for_client`].
-pub(super) fn own_id(id: &str) -> &str {
-    id.split_once('~').map_or(id, |(own, _)| own)
-}
-
-/// Whether a message is the client's: a long one was cut, and a cut one says so.
-pub(super) fn same_words(theirs: &str, ours: &str) -> bool {
-    theirs == ours
-        || ours.split_once("\n[The message was cut here:").is_some_and(|(kept, _)| theirs.starts_with(kept))
 }
 
 /// What the events of a turn say about its calls.

@@ -5,6 +5,7 @@ use adjutant_core::port::{Begin, Begun, Branching, ConversationStore, Finished, 
 use adjutant_core::{ConversationKey, Message, Recorded};
 
 use super::sample::*;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::maintenance::Maintenance;
 
 /// How many messages the next request gets.
@@ -148,6 +149,7 @@ pub async fn a_branch_goes_on_from_its_own_snapshot(store: &(impl Journal + Conv
 
 /// A snapshot that is damaged or in a format of another version is not used: everything is folded. A check says which one is not
 /// what its events come to. `make`: an empty store, and a hand.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub async fn a_snapshot_that_does_not_fit_is_found<T, F>(make: impl AsyncFn() -> (T, F))
 where
     T: Journal + Maintenance,
