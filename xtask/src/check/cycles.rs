@@ -72,7 +72,7 @@ fn is_root(name: &str, path: &str) -> bool {
 /// Files that use each other in a circle.
 struct Circle<'a> {
     files: BTreeSet<&'a str>,
-    /// Who takes what of whom, a line each.
+    /// Returns which file takes which names of which other, a line each.
     ties: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Which file of a crate a name comes from, whoever hands it on.
+//! Finds the file of a crate that a name comes from, whoever hands it on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub(super) struct Names<'a> {
     places: BTreeMap<Path, Place<'a>>,
 }
 
-/// What a path leads to.
+/// The place that a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Meant<'a> {
     Module(Path),

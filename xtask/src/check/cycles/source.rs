@@ -1,4 +1,4 @@
-//! What one file of Rust says of names: which it defines, which it imports, which it uses. What is for tests only is left out.
+//! Reads one file of Rust for names: those it defines, those it imports, those it uses. What is for tests only is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ pub(super) type Path = Vec<String>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Import {
     pub(super) path: Path,
-    /// What it is called here; `None` for `*` and `as _`.
+    /// Its name here; `None` for `*` and `as _`.
     pub(super) name: Option<String>,
-    /// Whether all names of the path are meant.
+    /// All names of the path are meant.
     pub(super) all: bool,
-    /// Whether it hands the name on: it has a visibility.
+    /// It hands the name on: it has a visibility.
     pub(super) handed_on: bool,
 }
 
