@@ -105,6 +105,19 @@ fn told_to_stop_it_is_not_ready_and_answers_for_a_while() {
     assert_eq!(service.wait().code(), Some(130));
 }
 
+/// Returns whether the other side has accepted a connection and read all that was sent to it: the kernel's table of
+/// connections says how many bytes wait there.
+fn is_read(connection: &TcpStream) -> bool {
+    let port = |address: std::net::SocketAddr| format!(":{:04X}", address.port());
+    let ends = (port(connection.peer_addr().unwrap()), port(connection.local_addr().unwrap()));
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).any(|line| {
+        let is_it = line.len() > 9 && line[1].ends_with(&ends.0) && line[2].ends_with(&ends.1);
+        // An inode of 0: it was not accepted yet.
+        is_it && line[4].ends_with(":00000000") && line[9] != "0"
+    })
+}
+
 #[test]
 fn what_comes_too_late_is_told_to_come_again() {
     let home = Home::new();
@@ -119,6 +132,10 @@ fn what_comes_too_late_is_told_to_come_again() {
         body.len()
     );
     begun.write_all(head.as_bytes()).unwrap();
+    // A connection that nothing was read from is closed without a word.
+    while !is_read(&begun) {
+        std::thread::yield_now();
+    }
     service.signal("-INT");
     // Nobody new is let in.
     while TcpStream::connect(&service.address).is_ok() {}
