@@ -462,17 +462,46 @@ impl Answered {
         Some(Self { response, notices, pending: conversation.pending().to_vec(), messages })
     }
 
-    /// Searches the past for it, from the newest turn backwards.
+    /// Searches the past for it.
     async fn search(inner: &Inner, key: &ConversationKey, input: &Input) -> Result<Option<Self>, StoreError> {
+        let found = match Self::of_its_turn(inner, key, input).await? {
+            Some(found) => Some(found),
+            None => Self::backwards(inner, key, input).await?,
+        };
+        let (Some((response, notices)), Some(known)) = (found, inner.current(key).await?) else {
+            return Ok(None);
+        };
+        let conversation = known.conversation();
+        let messages = NewMessages::Last(conversation.kept_messages().to_vec());
+        Ok(Some(Self { response, notices, pending: conversation.pending().to_vec(), messages }))
+    }
+
+    /// Reads the turn that took the input, wherever it is.
+    async fn of_its_turn(
+        inner: &Inner,
+        key: &ConversationKey,
+        input: &Input,
+    ) -> Result<Option<(AgentResponse, Vec<Notice>)>, StoreError> {
+        let found = inner.journal.find_input(key, &input.id).await?;
+        let Some(place) = found.and_then(|found| found.taken_at) else { return Ok(None) };
+        let read = inner.journal.load_turns(key, Some(place + 1), 1).await?;
+        let Some(turn) = read.and_then(|read| read.events.last()?.event.turn()) else { return Ok(None) };
+        let read = inner.journal.load_turn(key, turn).await?;
+        Ok(read.and_then(|read| Self::response(key, &read.events, input)))
+    }
+
+    /// Reads turns from the newest backwards: an answer may amount to what another one led to, and a branch may have taken the
+    /// input where it comes from.
+    async fn backwards(
+        inner: &Inner,
+        key: &ConversationKey,
+        input: &Input,
+    ) -> Result<Option<(AgentResponse, Vec<Notice>)>, StoreError> {
         let mut turns = 1_u32;
         loop {
             let Some(read) = inner.journal.load_turns(key, None, turns).await? else { return Ok(None) };
-            if let Some((response, notices)) = Self::response(key, &read.events, input) {
-                let Some(known) = inner.current(key).await? else { return Ok(None) };
-                let conversation = known.conversation();
-                let messages = NewMessages::Last(conversation.kept_messages().to_vec());
-                let pending = conversation.pending().to_vec();
-                return Ok(Some(Self { response, notices, pending, messages }));
+            if let Some(found) = Self::response(key, &read.events, input) {
+                return Ok(Some(found));
             }
             if read.after == 0 {
                 return Ok(None);

@@ -48,8 +48,10 @@ pub(crate) struct Before(u64);
 impl Before {
     /// Reads what an answer gave as its `next_cursor`.
     pub(crate) fn read(text: &str) -> Result<Self, Problem> {
-        let place = text.strip_prefix('e').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-        let place = place.and_then(|digits| digits.parse().ok()).filter(|place| *place > 0);
+        let is_place = |digits: &&str| {
+            digits.len() <= 18 && !digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let place = text.strip_prefix('e').filter(is_place).and_then(|digits| digits.parse().ok());
         place.map(Self).ok_or_else(|| {
             Problem::malformed(&format!(
                 "before: {text:?} is no cursor; use the one an answer gave, as it is"

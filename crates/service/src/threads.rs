@@ -88,6 +88,7 @@ struct MessagesQuery {
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
     /// Go on with what was said before the last page: its `next_cursor`. Unless it is given, the newest messages are read.
+    #[param(pattern = "^e[1-9][0-9]{0,17}$")]
     before: Option<String>,
 }
 

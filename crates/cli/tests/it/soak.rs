@@ -76,10 +76,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Disk(PathBuf);
 
 impl Disk {
-    fn mount(folder: PathBuf) -> Option<Self> {
+    /// Mounts one with room for what is said in so many seconds, which is about half a mebibyte in each.
+    fn mount(folder: PathBuf, seconds: u64) -> Option<Self> {
         std::fs::create_dir_all(&folder).unwrap();
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=64m,mode=0755", "tmpfs"]).arg(&folder);
+        let options = format!("size={}m,mode=0755", 64 + 2 * seconds);
+        mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(&folder);
         mount.output().is_ok_and(|output| output.status.success()).then_some(Self(folder))
     }
 
@@ -323,7 +325,7 @@ fn nothing_is_lost_or_doubled_or_shown_to_others_whatever_happens() {
     let seed = variable("ADJUTANT_SOAK_SEED").unwrap_or_else(|| std::process::id().into());
     println!("seed {seed}: ADJUTANT_SOAK_SEED={seed} repeats its choices");
     let home = Home::new();
-    let disk = Disk::mount(home.path("data"));
+    let disk = Disk::mount(home.path("data"), seconds);
     if disk.is_none() {
         crate::not_run::not_run(
             "cli",

@@ -24,7 +24,6 @@ pub(crate) struct RunAgentInput {
     pub(crate) messages: Vec<InputMessage>,
     /// The state the client has. Whoever has that of the last run is not sent it again.
     #[serde(default)]
-    #[schema(value_type = Object)]
     pub(crate) state: Value,
     #[serde(default)]
     pub(crate) tools: Vec<Value>,
