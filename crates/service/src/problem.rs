@@ -20,9 +20,9 @@ use utoipa::{PartialSchema, ToSchema};
 /// What every problem is sent as.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 
-/// A request's body, in bytes. Source: `DESIGN.md` 4.
+/// Bytes that the body of a request may have.
 pub(crate) const BODY_MAX: usize = 1024 * 1024;
-/// How long the service is not ready after a write failed for want of space. Then it is tried again by whoever asks next: it
+/// Time for which the service is not ready after a write failed for want of space. Then it is tried again by whoever asks next: it
 /// cannot be known otherwise whether there is some.
 pub(crate) const FULL_FOR: Duration = Duration::from_secs(30);
 
