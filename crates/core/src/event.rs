@@ -1,6 +1,7 @@
 //! What happened: the events of the journal. A turn can be rebuilt from them at every step.
 
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -119,20 +120,16 @@ pub struct Recorded {
     pub seq: u64,
     /// When it happened, by the clock of whoever wrote it.
     pub at: Timestamp,
-    /// What happened.
-    pub event: Event,
+    /// What happened. Never changed, so that copies share it.
+    pub event: Arc<Event>,
 }
 
 impl Recorded {
     /// Gives events consecutive places from `first` on, and all of them the same time.
     #[must_use]
     pub fn sequence(first: u64, at: Timestamp, events: &[Event]) -> Vec<Self> {
-        let place = |(behind, event): (usize, &Event)| Self {
-            seq: first.saturating_add(behind as u64),
-            at,
-            event: event.clone(),
-        };
-        events.iter().enumerate().map(place).collect()
+        let place = |(seq, event): (u64, &Event)| Self { seq, at, event: Arc::new(event.clone()) };
+        (first..).zip(events).map(place).collect()
     }
 }
 

@@ -177,7 +177,7 @@ impl EventRow {
             return Err(unreadable(&what, format!("its body says it is {}", event.kind())));
         }
         let seq = u64::try_from(self.seq).map_err(|error| unreadable(&what, error))?;
-        Ok(Recorded { seq, at: read_time(&self.at, &what)?, event })
+        Ok(Recorded { seq, at: read_time(&self.at, &what)?, event: event.into() })
     }
 }
 

@@ -111,7 +111,7 @@ impl ReadResult {
 
 /// The result of the call, wherever it was recorded: in its turn, or in a history from elsewhere.
 fn result_of<'r>(recorded: &'r Recorded, wanted: &str) -> Option<&'r ToolResult> {
-    match &recorded.event {
+    match &*recorded.event {
         Event::CallFinished { call, result, .. } if call.as_str() == wanted => Some(result),
         Event::HistorySet { messages } => messages.iter().find_map(|message| {
             let (call, _, result) = message.tool_result()?;

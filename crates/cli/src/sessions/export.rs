@@ -61,7 +61,7 @@ impl Export {
         let known = store.load(&store::key_of(user, summary.id)).await?;
         let mut models: Vec<String> = Vec::new();
         for recorded in &known.events {
-            if let Event::TurnStarted { model, .. } = &recorded.event {
+            if let Event::TurnStarted { model, .. } = &*recorded.event {
                 let model = model.to_string();
                 if !models.contains(&model) {
                     models.push(model);

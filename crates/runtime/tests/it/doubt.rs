@@ -340,7 +340,7 @@ async fn a_call_in_doubt_is_put_to_the_person_also_while_its_tool_is_away() {
             InputBody::message("write to Anna"),
         );
         store.submit(&key, &input).await.unwrap();
-        let mut cut: Vec<Event> = events[..=until].iter().map(|recorded| recorded.event.clone()).collect();
+        let mut cut: Vec<Event> = events[..=until].iter().map(|recorded| (*recorded.event).clone()).collect();
         if let Event::TurnStarted { input, .. } = &mut cut[0] {
             *input = InputId::new("i1").unwrap();
         }

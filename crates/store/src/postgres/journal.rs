@@ -179,7 +179,7 @@ impl PostgresDatabase {
 
     /// Returns the state in front of a place, with what is known of the turns that the events change.
     async fn open_turn(&self, key: &ConversationKey, seq: i64, events: &[NewEvent]) -> Result<Open, Failure> {
-        let turns = log::changed_turns(events.iter().map(|(_, recorded)| &recorded.event));
+        let turns = log::changed_turns(events.iter().map(|(_, recorded)| &*recorded.event));
         let is_enough = |open: &Open| {
             let knows = |turn: &TurnId| open.decisions.iter().any(|decision| decision.id == *turn);
             open.next_seq == seq && turns.iter().all(knows)

@@ -13,7 +13,7 @@ use crate::status::Status;
 pub(crate) type NewEvent = (EventRow, Recorded);
 
 pub(super) fn new_event(at: Timestamp, event: &Event) -> Result<NewEvent, StoreError> {
-    Ok((EventRow::of(0, at, event)?, Recorded { seq: 0, at, event: event.clone() }))
+    Ok((EventRow::of(0, at, event)?, Recorded { seq: 0, at, event: event.clone().into() }))
 }
 
 /// Fails with [`StoreError::Conflict`] unless the events have consecutive places.
@@ -56,7 +56,7 @@ impl Change {
     ) -> Result<Self, StoreError> {
         let (mut turns, mut queued, mut counts_again) = (0, 0, false);
         for (seq, (_, Recorded { event, .. })) in (seq..).zip(events.clone()) {
-            match event {
+            match &**event {
                 Event::TurnStarted { .. } => turns += 1,
                 // While the turn waits, there is nothing to do with it.
                 Event::InputQueued { .. } => queued += 1,
@@ -78,7 +78,7 @@ pub(super) async fn write_events<'e, C: Connection>(
     events: impl Iterator<Item = &'e NewEvent> + Clone + Send,
     content: LogContent,
 ) -> Result<(), Failure> {
-    let turns = log::changed_turns(events.clone().map(|(_, recorded)| &recorded.event));
+    let turns = log::changed_turns(events.clone().map(|(_, recorded)| &*recorded.event));
     let decisions = log::decisions(rows, &key.user, turns).await?;
     let (seq, status) = (conversation.next_seq, conversation.status.clone());
     let change = Change::of(key, seq, status, decisions, events.clone(), content)?;

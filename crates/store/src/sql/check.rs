@@ -101,7 +101,7 @@ async fn conversation<C: Connection>(
             .fetch_first("SELECT count(*) FROM adjutant_decision WHERE conversation = $1", values![number])
             .await?;
         let decisions = decisions.map(|mut columns| columns.int()).transpose()?.map_or(0, count);
-        let began = || events.iter().filter(|recorded| matches!(recorded.event, Event::TurnStarted { .. }));
+        let began = || events.iter().filter(|recorded| matches!(*recorded.event, Event::TurnStarted { .. }));
         let from = stored.branched_from_seq.map_or(0, count);
         // The log of a turn is where its events are.
         let own = began().filter(|recorded| recorded.seq > from).count();
@@ -211,7 +211,7 @@ fn turns(events: &[Recorded], problems: &mut Vec<String>) {
     let mut open: Option<TurnId> = None;
     for Recorded { seq, event, .. } in events {
         let Some(turn) = event.turn() else { continue };
-        match (event, ended.get(&turn)) {
+        match (&**event, ended.get(&turn)) {
             (Event::TurnStarted { .. }, None) => {
                 if let Some(open) = open {
                     problems.push(format!("turn {turn} began (event {seq}) before turn {open} ended"));

@@ -71,7 +71,7 @@ async fn events_of_version_1_are_read_and_nothing_of_them_is_lost() {
     let loaded = store.load(&key()).await.unwrap().events;
     assert_eq!(loaded.len(), lines.len());
     for (recorded, line) in loaded.iter().zip(&lines) {
-        let written = serde_json::to_value(&recorded.event).unwrap();
+        let written = serde_json::to_value(&*recorded.event).unwrap();
         check_kept(&line["event"], &written, recorded.event.kind());
     }
     let kinds: BTreeSet<_> = loaded.iter().map(|recorded| recorded.event.kind()).collect();
