@@ -128,8 +128,12 @@ impl Recorded {
     /// Gives events consecutive places from `first` on, and all of them the same time.
     #[must_use]
     pub fn sequence(first: u64, at: Timestamp, events: &[Event]) -> Vec<Self> {
-        let place = |(seq, event): (u64, &Event)| Self { seq, at, event: Arc::new(event.clone()) };
-        (first..).zip(events).map(place).collect()
+        let place = |(behind, event): (usize, &Event)| Self {
+            seq: first.saturating_add(behind as u64),
+            at,
+            event: Arc::new(event.clone()),
+        };
+        events.iter().enumerate().map(place).collect()
     }
 }
 

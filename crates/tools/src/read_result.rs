@@ -81,7 +81,8 @@ impl Tool for ReadResult {
                 self.search(&key, &call).await.map_err(|_| ToolError::failed(UNREADABLE))?.ok_or_else(
                     || ToolError::failed(format!("no call {call:?} of this conversation has a result")),
                 )?;
-            let text = result.data.as_ref().map(text_of).or_else(|| result.error.clone()).unwrap_or_default();
+            let text =
+                result.data.as_deref().map(text_of).or_else(|| result.error.clone()).unwrap_or_default();
             let of = text.chars().count();
             let piece: String = text.chars().skip(from).take(length.unwrap_or(LENGTH)).collect();
             let to = from.min(of) + piece.chars().count();

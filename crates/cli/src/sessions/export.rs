@@ -136,7 +136,7 @@ impl Export {
                     let name =
                         self.tool_of(message).map_or_else(String::new, |tool| format!(" of {}", code(tool)));
                     text += &format!("\nResult{name} {end}{at}\n\n");
-                    text += &match (&result.data, &result.error) {
+                    text += &match (result.data.as_deref(), &result.error) {
                         (Some(serde_json::Value::String(words)), _) => fenced("text", words),
                         (Some(data), _) => fenced("json", &pretty(data)),
                         (None, Some(error)) => fenced("text", error),

@@ -5,7 +5,7 @@ use adjutant_core::port::StoreError;
 use adjutant_core::{ConversationKey, DecisionRecord, Event, LogContent, Recorded};
 use jiff::Timestamp;
 
-use super::{Connection, Failure, log, values};
+use super::{Connection, Failure, blob, log, values};
 use crate::row::{ConversationRow, EventRow};
 use crate::status::Status;
 
@@ -135,22 +135,10 @@ async fn insert_event<C: Connection>(
     seq: i64,
     row: &EventRow,
 ) -> Result<(), Failure> {
-    let blob = row.blob();
-    if let Some((hash, body)) = &blob {
-        rows.execute(
-            "INSERT INTO adjutant_blob (conversation, hash, body) VALUES ($1, $2, $3)
-             ON CONFLICT (conversation, hash) DO NOTHING",
-            values![conversation, hash, *body],
-        )
-        .await?;
-    }
-    let (hash, body) = match &blob {
-        Some((hash, _)) => (Some(hash.as_str()), ""),
-        None => (None, row.body.as_str()),
-    };
+    blob::insert(rows, conversation, &row.blobs).await?;
     rows.execute(
-        "INSERT INTO adjutant_event (conversation, seq, v, kind, turn, step, body, at, blob)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        "INSERT INTO adjutant_event (conversation, seq, v, kind, turn, step, body, at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         values![
             conversation,
             seq,
@@ -158,9 +146,8 @@ async fn insert_event<C: Connection>(
             &row.kind,
             row.turn.as_deref(),
             row.step.as_deref(),
-            body,
-            &row.at,
-            hash
+            &row.body,
+            &row.at
         ],
     )
     .await?;
