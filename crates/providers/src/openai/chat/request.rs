@@ -34,7 +34,7 @@ pub(super) fn encode(
         dialect,
         insists_on_thinking: dialect.insists_on_thinking && family.reasons,
         ids: Ids::new(dialect.call_ids),
-        messages: Vec::with_capacity(request.messages.len() * 512),
+        messages: Vec::with_capacity(room(&request.messages)),
         number: 0,
     };
     encoder.add_messages(&request.messages)?;
@@ -88,6 +88,23 @@ pub(super) fn encode(
     body.splice(0..0, front);
     body.extend_from_slice(b"]}");
     Ok(common.encoded(body))
+}
+
+/// Returns about how many bytes a request with these messages has: one that grew while it is written would be moved again and
+/// again, and leave holes in memory behind.
+fn room(messages: &[Message]) -> usize {
+    const MESSAGE: usize = 256;
+    const SETTINGS: usize = 4 * 1024;
+    let part = |message: &Message, at: usize, part: &Part| match &part.content {
+        Content::Text { text } | Content::Thinking { text } | Content::Refusal { text } => text.len(),
+        _ => message.json_text(at).len(),
+    };
+    let parts = |message: &Message| {
+        message.parts().iter().enumerate().map(|(at, it)| part(message, at, it)).sum::<usize>()
+    };
+    let said: usize = messages.iter().map(|message| MESSAGE + parts(message)).sum();
+    // What has to be escaped takes more.
+    said + said / 16 + SETTINGS
 }
 
 /// The tools as a JSON list.
