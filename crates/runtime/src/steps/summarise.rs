@@ -77,11 +77,11 @@ impl Steps<'_> {
         Prepared { native, room, .. }: &Prepared,
     ) -> Result<Option<StopReason>, RunError> {
         let request = self.inner.summary_request(plan, None, room);
-        let step = format!("{}/summary/{number}", self.turn);
         // A summary after which nothing is left for the answer would be worth nothing.
         let spent = [self.spent().await, self.inner.most_of(native, Duration::ZERO).0].into_iter().sum();
+        let who = (&self.key.user, self.hold.worker());
         let event =
-            match self.inner.set_aside_for_summary(&self.key.user, step, Some(spent), &request).await? {
+            match self.inner.set_aside_for_summary(who, Some(spent), &request).await? {
                 Err(exceeded) => Event::SummaryFailed {
                     turn: Some(self.turn),
                     number,
@@ -106,11 +106,11 @@ impl Steps<'_> {
                     let ms = millis(began);
                     self.not_counted_ms.fetch_add(ms, Ordering::Relaxed);
                     let Some(written) = written else {
-                        set_aside.settle_dropped(self.inner, ms).await?;
+                        set_aside.settle_dropped(&mut *self.log.lock().await, ms);
                         return Ok(Some(StopReason::Cancelled));
                     };
                     boundary("old turns are summarised, not recorded");
-                    set_aside.settle_reply(self.inner, &written.reply, written.ms).await?;
+                    set_aside.settle_reply(&mut *self.log.lock().await, &written.reply, written.ms);
                     written.event(Some(self.turn), number, (plan, room))
                 }
             };

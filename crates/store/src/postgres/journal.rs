@@ -12,6 +12,7 @@ use super::open_turns::Open;
 use super::transaction::Transaction;
 use crate::row::{self, ConversationRow, DecisionRow, EventRow, InputRow, InvocationRow};
 use crate::sql::append::{Change, NewEvent};
+use crate::sql::budget::BookingRow;
 use crate::sql::journal::{
     Appending, Beginning, BegunRows, CONVERSATION, NewerRows, Writes, newer, read_conversation,
 };
@@ -86,13 +87,14 @@ impl Writes for PostgresDatabase {
     }
 
     async fn append(&self, data: Appending) -> Result<Option<Vec<Columns>>, Failure> {
-        let Appending { key, events, worker, releases, snapshot, content } = data;
+        let Appending { key, events, worker, releases, snapshot, spent, content } = data;
+        let spent: Vec<BookingRow> = spent.iter().map(BookingRow::of).collect();
         let (worker, epoch) = worker.unzip();
         let call = Call::of("adjutant_append_1", &key);
         let Some((first, _)) = events.first() else {
             let call = call.value(None::<i64>).value(None::<i64>).value(worker.as_deref());
             let call = call.value(epoch).value(i64::from(releases));
-            let call = with_change(call, &[], None)?.rows([]).open();
+            let call = with_change(call, &[], None)?.rows([]).rows(spent.iter().map(booking)).open();
             let (conversation, untaken) = self.appended(&key, call).await?;
             return self.kept(conversation, untaken, releases).await;
         };
@@ -102,6 +104,7 @@ impl Writes for PostgresDatabase {
         let call = call.value(conversation).value(seq).value(worker.as_deref());
         let call = call.value(epoch).value(i64::from(releases));
         let call = with_change(call, &events, Some(&change))?.rows(snapshot.iter().map(snapshot_texts));
+        let call = call.rows(spent.iter().map(booking));
         let (_, untaken) = self.appended(&key, call.open()).await?;
         if !releases || untaken > 0 {
             let next_seq = events.last().map_or(seq, |(last, _)| last.seq + 1);
@@ -371,6 +374,12 @@ fn snapshot_texts(row: &SnapshotRow) -> Texts<'_> {
         Some(row.digest.as_str().into()),
         Some(row.body.as_str().into()),
     ]
+}
+
+fn booking(row: &BookingRow) -> Texts<'_> {
+    let texts = [Some(&row.id), Some(&row.day), Some(&row.user), row.everyone_block.as_ref(), row.own_block.as_ref()];
+    let texts = texts.into_iter().map(|text| text.map(|text| Cow::from(text.as_str())));
+    texts.chain(row.numbers.iter().map(|number| Some(Cow::from(number.to_string())))).collect()
 }
 
 fn invocation(row: &InvocationRow) -> Texts<'_> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
-    Running, StoreError, Take, Taken, Turns, Worker,
+    AcceptedInput, Beat, Begin, Begun, Booking, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
+    Running, StoreError, Take, Taken, Turns, Worker, Writer,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, LogContent, Recorded, TurnId, UserId,
@@ -14,6 +14,7 @@ use adjutant_core::{
 use jiff::Timestamp;
 
 use super::append::{NewEvent, new_event, new_events, write_events};
+use super::budget::book;
 use super::past::{self, INBOX, event, events, read_inbox};
 use super::snapshot::{self, RestorableRows, SnapshotRow};
 use super::work::{Beating, Taking, beat, free, lease_until, take};
@@ -198,8 +199,8 @@ impl<B: Writes> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
             let (key, events) = (key.clone(), new_events(events)?);
-            let content = self.1;
-            let data = Appending { key, events, worker: None, releases: false, snapshot: None, content };
+            let (content, spent) = (self.1, Vec::new());
+            let data = Appending { key, events, worker: None, releases: false, snapshot: None, spent, content };
             self.0.append(data).await.map(drop)
         })
     }
@@ -207,13 +208,13 @@ impl<B: Writes> Journal for SqlStore<B> {
     fn append_held<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: Worker<'a>,
+        writer: Writer<'a>,
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
-            let (key, events, worker) = (key.clone(), new_events(events)?, Some(owned(worker)));
-            let content = self.1;
-            let data = Appending { key, events, worker, releases: false, snapshot: None, content };
+            let (key, events, worker) = (key.clone(), new_events(events)?, Some(owned(writer.worker)));
+            let (content, spent) = (self.1, writer.spent.to_vec());
+            let data = Appending { key, events, worker, releases: false, snapshot: None, spent, content };
             self.0.append(data).await.map(drop)
         })
     }
@@ -221,7 +222,7 @@ impl<B: Writes> Journal for SqlStore<B> {
     fn finish<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: Worker<'a>,
+        writer: Writer<'a>,
         events: &'a [Recorded],
         snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
@@ -229,10 +230,11 @@ impl<B: Writes> Journal for SqlStore<B> {
             let data = Appending {
                 key: key.clone(),
                 events: new_events(events)?,
-                worker: Some(owned(worker)),
+                worker: Some(owned(writer.worker)),
                 releases: true,
                 // Where no events are added, nothing says that the conversation is the one it was made of.
                 snapshot: snapshot.filter(|_| !events.is_empty()).map(SnapshotRow::of).transpose()?,
+                spent: writer.spent.to_vec(),
                 content: self.1,
             };
             let kept = self.0.append(data).await?;
@@ -480,6 +482,8 @@ pub struct Appending {
     pub(crate) releases: bool,
     /// What the conversation comes to with them.
     pub(crate) snapshot: Option<SnapshotRow>,
+    /// What is booked with them.
+    pub(crate) spent: Vec<Booking>,
     pub(crate) content: LogContent,
 }
 
@@ -601,7 +605,7 @@ async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRo
 /// Adds events, and gives the claim of a worker back unless inputs wait.
 async fn append<C: Connection>(
     rows: &mut C,
-    Appending { key, events, worker, releases, snapshot, content }: &Appending,
+    Appending { key, events, worker, releases, snapshot, spent, content }: &Appending,
 ) -> Result<Option<Vec<Columns>>, Failure> {
     // A conversation that is not there was deleted, or is another user's or agent's: either way not this writer's any more.
     let Some(mut conversation) = conversation(rows, key).await? else {
@@ -619,6 +623,9 @@ async fn append<C: Connection>(
     write_events(rows, key, &mut conversation, events.iter(), *content).await?;
     if let Some(snapshot) = snapshot {
         snapshot::write(rows, conversation.key, snapshot).await?;
+    }
+    if !spent.is_empty() {
+        book(rows, spent).await?;
     }
     let waits = *releases && conversation.untaken > 0;
     if *releases && !waits {

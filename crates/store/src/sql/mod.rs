@@ -6,7 +6,7 @@
 
 pub(crate) mod append;
 mod branch;
-mod budget;
+pub(crate) mod budget;
 mod check;
 pub(crate) mod conversation;
 pub(crate) mod copy;
