@@ -16,15 +16,15 @@ use serde_json::Value;
 use crate::BuildError;
 use crate::agent::Agent;
 use crate::clock::system_time;
-use crate::fresh::TurnInstruction;
 use crate::faults::lease;
+use crate::fresh::TurnInstruction;
 use crate::heart::{Heart, LEASE};
 use crate::in_memory::InMemory;
 use crate::inner::Inner;
 use crate::output::usable_output;
 use crate::prices::{Prices, shared_builtin};
-use crate::recent::Recent;
 use crate::purse::Purse;
+use crate::recent::Recent;
 use crate::spending::{SpendingLimits, most_it_costs};
 
 /// The bytes of memory that conversations take which are kept for their next turn, if nothing else is said.

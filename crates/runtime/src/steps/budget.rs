@@ -30,12 +30,7 @@ pub(crate) struct SetAside {
 
 impl SetAside {
     /// Books a model call that was answered or failed, with the event that says so.
-    pub(crate) fn settle_reply(
-        self,
-        log: &mut Log,
-        reply: &Result<GenerateResponse, ModelError>,
-        ms: u64,
-    ) {
+    pub(crate) fn settle_reply(self, log: &mut Log, reply: &Result<GenerateResponse, ModelError>, ms: u64) {
         let used = match reply {
             Ok(reply) => Spending {
                 tokens: reply.usage.total().unwrap_or(self.most.tokens),

@@ -123,26 +123,29 @@ pub async fn what_a_block_holds_is_taken_until_it_is_closed(store: &impl BudgetS
 /// Bookings that are added up come to the same: what was spent, what a block still holds, and what is closed.
 pub async fn adding_up_changes_no_sum(store: &impl BudgetStore) {
     let (anna, bert) = (user("anna"), user("bert"));
-    let of = |user: &UserId| Process::new(user, at_most(100), at_most(150));
+    let of = |user: &UserId| Process::new(user, at_most(100), at_most(160));
     let (mut runs, mut closed, mut third) = (of(&anna), of(&bert), of(&bert));
     assert_eq!(runs.reserve(store, tokens(60)).await, None);
     assert_eq!(closed.reserve(store, tokens(50)).await, None);
-    store.book(&[runs.used(tokens(20), tokens(5), false), closed.used(tokens(50), tokens(30), true)]).await.unwrap();
+    store
+        .book(&[runs.used(tokens(20), tokens(5), false), closed.used(tokens(50), tokens(30), true)])
+        .await
+        .unwrap();
     for _ in 0..3 {
         assert_eq!(store.spent(Some(&anna), TODAY).await.unwrap(), tokens(5));
         assert_eq!(store.spent(Some(&bert), TODAY).await.unwrap(), tokens(30));
         assert_eq!(store.spent(None, TODAY).await.unwrap(), tokens(5) + tokens(30));
-        assert_eq!(third.reserve(store, tokens(80)).await, Some(over(Scope::Everyone, 150, 90, 80)));
+        assert_eq!(third.reserve(store, tokens(80)).await, Some(over(Scope::Everyone, 160, 90, 80)));
         store.fold(TODAY).await.unwrap();
     }
     // More is used of a block whose bookings were added up before.
     store.book(&[runs.used(tokens(40), tokens(45), false)]).await.unwrap();
     for _ in 0..2 {
-        assert_eq!(third.reserve(store, tokens(80)).await, Some(over(Scope::Everyone, 150, 90, 80)));
+        assert_eq!(third.reserve(store, tokens(80)).await, Some(over(Scope::Everyone, 160, 90, 80)));
         store.fold(TODAY).await.unwrap();
     }
     store.book(&[runs.used(Spending::default(), Spending::default(), true)]).await.unwrap();
-    assert_eq!(third.reserve(store, tokens(80)).await, Some(over(Scope::Day, 100, 30, 80)));
+    assert_eq!(third.reserve(store, tokens(75)).await, Some(over(Scope::Day, 100, 30, 75)));
     assert_eq!(third.reserve(store, tokens(70)).await, None);
     assert_eq!(store.spent(None, TODAY).await.unwrap().tokens, 80);
 }
@@ -212,7 +215,11 @@ pub async fn of_a_remainder_nothing_is_left_unused(store: &impl BudgetStore) {
 /// What a process took that died is free when its time is over, and not before; should it live after all, what it used is booked.
 pub async fn the_block_of_a_dead_process_runs_out(store: &impl BudgetStore) {
     let anna = user("anna");
-    let of = |ttl| Process { ttl, worker: "elsewhere".to_owned(), ..Process::new(&anna, at_most(100), at_most(100)) };
+    let of = |ttl| Process {
+        ttl,
+        worker: "elsewhere".to_owned(),
+        ..Process::new(&anna, at_most(100), at_most(100))
+    };
     let mut alive = of(LONG);
     assert_eq!(alive.reserve(store, tokens(30)).await, None);
     let mut dead = of(Duration::ZERO);
@@ -224,7 +231,10 @@ pub async fn the_block_of_a_dead_process_runs_out(store: &impl BudgetStore) {
     let mut next = of(LONG);
     assert_eq!(next.reserve(store, tokens(69)).await, Some(over(Scope::Everyone, 100, 32, 69)));
     assert_eq!(next.reserve(store, tokens(68)).await, None);
-    store.book(&[dead.used(tokens(70), tokens(60), false), next.used(tokens(68), tokens(50), false)]).await.unwrap();
+    store
+        .book(&[dead.used(tokens(70), tokens(60), false), next.used(tokens(68), tokens(50), false)])
+        .await
+        .unwrap();
     assert_eq!(store.spent(Some(&anna), TODAY).await.unwrap().tokens, 110);
     assert!(of(LONG).reserve(store, tokens(1)).await.is_some());
 }
@@ -241,17 +251,22 @@ pub async fn a_dead_workers_block_is_free_at_once(store: &impl BudgetStore, dead
 pub async fn of_many_at_once_no_two_take_the_same_room(store: &impl BudgetStore) {
     let users = [user("anna"), user("bert"), user("carl")];
     let (own, all) = (at_most(50), at_most(120));
-    let many = || -> Vec<Process> { (0..36).map(|number| Process::new(&users[number % 3], own, all)).collect() };
+    let many =
+        || -> Vec<Process> { (0..36).map(|number| Process::new(&users[number % 3], own, all)).collect() };
     let mut first = many();
     let answers = together(first.iter_mut().map(|process| process.reserve(store, tokens(10)))).await;
-    let mut granted: Vec<Process> =
-        first.into_iter().zip(answers).filter_map(|(process, answer)| answer.is_none().then_some(process)).collect();
+    let mut granted: Vec<Process> = first
+        .into_iter()
+        .zip(answers)
+        .filter_map(|(process, answer)| answer.is_none().then_some(process))
+        .collect();
     let of = |user: &UserId| granted.iter().filter(|process| process.user == *user).count();
     assert_eq!(granted.len(), 12, "120 of 10 each");
     assert!(users.iter().all(|user| of(user) <= 5), "50 of 10 each");
 
     // All of them end at once with half of what they set aside, while others begin.
-    let bookings: Vec<Booking> = granted.iter_mut().map(|process| process.used(tokens(10), tokens(5), true)).collect();
+    let bookings: Vec<Booking> =
+        granted.iter_mut().map(|process| process.used(tokens(10), tokens(5), true)).collect();
     let settled = together(bookings.chunks(1).map(|booking| store.book(booking)));
     let mut second = many();
     let begun = together(second.iter_mut().map(|process| process.reserve(store, tokens(10))));
@@ -272,7 +287,9 @@ pub async fn of_eight_who_take_shares_all_is_spent_and_no_more(store: &impl Budg
         loop {
             asked += 1;
             let need = tokens(1);
-            let Granted::Blocks { everyone, many, .. } = process.ask(store, need, tokens(LIMIT)).await else { break };
+            let Granted::Blocks { everyone, many, .. } = process.ask(store, need, tokens(LIMIT)).await else {
+                break;
+            };
             // The step that asked, and those that need not ask.
             let rest = (everyone - process.kept).tokens;
             process.kept = process.kept + Spending { tokens: rest, ..Spending::default() };
@@ -307,7 +324,10 @@ pub async fn what_was_used_is_booked_with_the_events_it_came_of(store: &(impl Bu
     store.append_held(&key, Writer { worker, spent: &first }, &begin).await.unwrap();
     assert_eq!(spent().await, 10);
     let end = recorded(2, at(2), &[finished(1, "SUCCESS:RESPONSE_GIVEN")]);
-    let last = [process.used(tokens(50), tokens(20), true), Process::new(&key.user, NONE, NONE).used(tokens(1), tokens(1), false)];
+    let last = [
+        process.used(tokens(50), tokens(20), true),
+        Process::new(&key.user, NONE, NONE).used(tokens(1), tokens(1), false),
+    ];
     let refused = store.finish(&key, Writer { worker: stranger, spent: &last }, &end, None).await;
     assert_eq!((refused, spent().await), (Err(StoreError::Conflict), 10));
     let finished = store.finish(&key, Writer { worker, spent: &last }, &end, None).await.unwrap();

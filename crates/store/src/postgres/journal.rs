@@ -377,7 +377,8 @@ fn snapshot_texts(row: &SnapshotRow) -> Texts<'_> {
 }
 
 fn booking(row: &BookingRow) -> Texts<'_> {
-    let texts = [Some(&row.id), Some(&row.day), Some(&row.user), row.everyone_block.as_ref(), row.own_block.as_ref()];
+    let texts =
+        [Some(&row.id), Some(&row.day), Some(&row.user), row.everyone_block.as_ref(), row.own_block.as_ref()];
     let texts = texts.into_iter().map(|text| text.map(|text| Cow::from(text.as_str())));
     texts.chain(row.numbers.iter().map(|number| Some(Cow::from(number.to_string())))).collect()
 }

@@ -95,9 +95,7 @@ impl<B: Backend> BudgetStore for SqlStore<B> {
     }
 
     fn fold(&self, day: Date) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.run(async move {
-            self.0.write(day.to_string(), |rows, day| Box::pin(fold(rows, day))).await
-        })
+        self.run(async move { self.0.write(day.to_string(), |rows, day| Box::pin(fold(rows, day))).await })
     }
 
     fn spent<'a>(
@@ -259,7 +257,8 @@ async fn taken<C: Connection>(
         Scope::Everyone => TAKEN_BY_ALL,
         Scope::Day | Scope::Turn => TAKEN_BY_USER,
     };
-    let (mut all, mut blocks, mut booked, mut bookings) = (Spending::default(), Vec::new(), HashMap::new(), 0);
+    let (mut all, mut blocks, mut booked, mut bookings) =
+        (Spending::default(), Vec::new(), HashMap::new(), 0);
     for mut columns in rows.fetch(statement, values![day, name]).await? {
         let kind = columns.int()?;
         let (id, worker, until) = (columns.maybe_text()?, columns.maybe_text()?, columns.maybe_text()?);
@@ -300,7 +299,8 @@ async fn taken<C: Connection>(
 
 /// Books what was used. What is booked before, by its id, is passed over.
 pub(crate) async fn book<C: Connection>(rows: &mut C, bookings: &[Booking]) -> Result<(), Failure> {
-    let lists: Vec<Vec<Value<'static>>> = bookings.iter().map(|booking| BookingRow::of(booking).values()).collect();
+    let lists: Vec<Vec<Value<'static>>> =
+        bookings.iter().map(|booking| BookingRow::of(booking).values()).collect();
     rows.execute_each(
         "INSERT INTO adjutant_budget_booking (id, day, user_id, everyone_block, own_block, closes_everyone, closes_own,
            tokens, model_calls, tool_calls, ms, cost)
@@ -316,7 +316,10 @@ async fn fold<C: Connection>(rows: &mut C, day: &str) -> Result<(), Failure> {
     take_turns(rows, EVERYONE, day).await?;
     // Those that are written from here on wait for the next time.
     let marked = rows
-        .execute("UPDATE adjutant_budget_booking SET folding = 1 WHERE day = $1 AND folding = 0", values![day])
+        .execute(
+            "UPDATE adjutant_budget_booking SET folding = 1 WHERE day = $1 AND folding = 0",
+            values![day],
+        )
         .await?;
     if marked == 0 {
         return Ok(());

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Beat, Begin, Begun, Booking, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
-    Running, StoreError, Take, Taken, Turns, Worker, Writer,
+    AcceptedInput, Beat, Begin, Begun, Booking, Change, Changes, Claim, Finished, Journal, Known, Loaded,
+    Newer, Running, StoreError, Take, Taken, Turns, Worker, Writer,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, LogContent, Recorded, TurnId, UserId,
@@ -200,7 +200,8 @@ impl<B: Writes> Journal for SqlStore<B> {
         self.run(async move {
             let (key, events) = (key.clone(), new_events(events)?);
             let (content, spent) = (self.1, Vec::new());
-            let data = Appending { key, events, worker: None, releases: false, snapshot: None, spent, content };
+            let data =
+                Appending { key, events, worker: None, releases: false, snapshot: None, spent, content };
             self.0.append(data).await.map(drop)
         })
     }
