@@ -15,8 +15,8 @@ use uuid::Uuid;
 /// How long a block outlives the steps it is for, should its process die: clocks and commits take their time.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// Steps paid from the block of everybody's after which it is kept though nothing runs, until the last sign of life: there will be
-/// more, and asking costs a commit.
+/// So many steps make a busy process: it keeps its block of everybody's though nothing runs, until its last sign of life. There will
+/// be more, and asking costs a commit.
 const BUSY: u32 = 16;
 
 /// The shares of one agent in the budgets of the day.
@@ -36,6 +36,8 @@ struct State {
     days: HashMap<Date, Day>,
     /// Used by steps whose turns broke off: whoever commits next takes it along.
     left_over: Vec<Booking>,
+    /// Steps since the first or the last sign of life after which nothing ran.
+    steps: u32,
 }
 
 #[derive(Default)]
@@ -65,7 +67,6 @@ struct Share {
     kept: Spending,
     /// All that was ever set aside.
     begun: Spending,
-    steps: u32,
     /// Until then, a step has to be over. `None`: it was not granted yet.
     until: Option<Instant>,
 }
@@ -79,7 +80,6 @@ impl Share {
             holds: Spending::default(),
             kept: Spending::default(),
             begun: Spending::default(),
-            steps: 0,
             until: None,
         }
     }
@@ -167,6 +167,7 @@ impl Purse {
 
     /// Gives back what nothing runs on any more, with what was used and is booked by nobody else.
     pub(crate) async fn give_back(self: &Arc<Self>) {
+        self.state().steps = 0;
         let mut spent = Spent::new(Some(self.clone()));
         spent.close(None);
         if !spent.bookings().is_empty() && self.store.book(spent.bookings()).await.is_ok() {
@@ -191,7 +192,8 @@ impl Purse {
     /// Takes what a step needs from both shares, or nothing. `fresh`: what was granted for this step just now.
     fn take(&self, worker: Worker<'_>, step: StepCost<'_>, fresh: Lack) -> Result<Blocks, Lack> {
         let state = &mut *self.state();
-        let day = state.days.entry(step.day).or_default();
+        let (days, steps) = (&mut state.days, &mut state.steps);
+        let day = days.entry(step.day).or_default();
         let end = Instant::now().checked_add(step.time.saturating_add(GRACE));
         let lacks = |allowance: &Allowance, share: Option<&Share>, is_fresh: bool| {
             !allowance.is_unlimited()
@@ -208,10 +210,10 @@ impl Purse {
         if lack != Lack::default() {
             return Err(lack);
         }
+        *steps = steps.saturating_add(1);
         let pay = |share: &mut Share| {
             share.kept = share.kept + step.most;
             share.begun = share.begun + step.most;
-            share.steps = share.steps.saturating_add(1);
             share.block
         };
         Ok((day.everyone.share.as_mut().map(pay), own.share.as_mut().map(pay)))
@@ -426,6 +428,7 @@ impl Spent {
         let Some(purse) = self.purse.clone() else { return };
         self.gather();
         let state = &mut *purse.state();
+        let is_busy = only.is_some() && state.steps >= BUSY;
         let mut closing = Vec::new();
         for (&date, day) in &mut state.days {
             let of_day = || self.bookings.iter().filter(|booking| booking.day == date);
@@ -440,8 +443,7 @@ impl Spent {
                 None => day.users.iter_mut().for_each(|(user, own)| close(user, own)),
             }
             let is_idle = day.everyone.open == of_day().count();
-            let may_close = |share: &mut Share| is_idle && (only.is_none() || share.steps < BUSY);
-            if let Some(share) = day.everyone.share.take_if(may_close) {
+            if let Some(share) = day.everyone.share.take_if(|_| is_idle && !is_busy) {
                 closing.push((date, share.user, share.block, true));
             }
         }
