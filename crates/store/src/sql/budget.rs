@@ -140,11 +140,14 @@ struct Numbers {
 async fn grant<C: Connection>(rows: &mut C, asking: &Asking) -> Result<Granted, Failure> {
     let Asking { day, user, request, .. } = asking;
     let (mut found, mut exceeded, mut many) = (Vec::new(), None, false);
+    let mut now = None;
     // Whoever asks for a part of everybody's waits here for the others first, then for the user: always in this order.
     let asks = [(Scope::Everyone, EVERYONE, request.everyone), (Scope::Day, user, request.own)];
     for (scope, name, ask) in asks.into_iter().filter_map(|(scope, name, ask)| Some((scope, name, ask?))) {
         take_turns(rows, name, day).await?;
-        let taken = taken(rows, (scope, name), day, &ask).await?;
+        // After the lock was waited for.
+        let now = *now.insert(rows.now().await?);
+        let taken = taken(rows, (scope, name), (day, now), &ask).await?;
         many |= taken.bookings >= MANY;
         match ask.grant(scope, taken.others, request.need) {
             Ok(granted) => found.push((scope, name, ask, taken, granted)),
@@ -158,8 +161,7 @@ async fn grant<C: Connection>(rows: &mut C, asking: &Asking) -> Result<Granted, 
     if let Some(exceeded) = exceeded {
         return refuse(rows, exceeded, found.into_iter().map(|(.., ask, taken, _)| (ask, taken))).await;
     }
-    let now = rows.now().await?;
-    let until = now.checked_add(request.ttl).unwrap_or(Timestamp::MAX);
+    let until = now.unwrap_or_default().checked_add(request.ttl).unwrap_or(Timestamp::MAX);
     let (mut everyone, mut own) = (Spending::default(), Spending::default());
     for (scope, name, ask, taken, granted) in found {
         let until = taken.until.map_or(until, |other| other.max(until));
@@ -249,10 +251,9 @@ struct Block {
 async fn taken<C: Connection>(
     rows: &mut C,
     (scope, name): (Scope, &str),
-    day: &str,
+    (day, now): (&str, Timestamp),
     ask: &Ask,
 ) -> Result<Taken, Failure> {
-    let now = rows.now().await?;
     let statement = match scope {
         Scope::Everyone => TAKEN_BY_ALL,
         Scope::Day | Scope::Turn => TAKEN_BY_USER,
