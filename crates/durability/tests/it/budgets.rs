@@ -137,10 +137,14 @@ async fn a_thousand_steps<S: Store>(database: &str, store: Arc<S>) {
 async fn a_small_remainder<S: Store>(store: Arc<S>) {
     const LEFT: usize = 75;
     let counted = counted(store);
-    let calls = Some((USERS + LEFT) as u64);
+    let calls = (USERS + LEFT) as u64;
     let agents: Vec<_> = (0..8)
         .map(|number| {
-            agent(&counted, &format!("replica {number}"), everyone(Allowance { model_calls: calls, ..NONE }))
+            agent(
+                &counted,
+                &format!("replica {number}"),
+                everyone(Allowance { model_calls: Some(calls), ..NONE }),
+            )
         })
         .collect();
     let work = async |agent: &Agent, number: usize| {
@@ -156,7 +160,7 @@ async fn a_small_remainder<S: Store>(store: Arc<S>) {
     let answered: usize = futures::future::join_all(works).await.into_iter().sum();
     let made: usize = agents.iter().map(|(_, model)| model.calls_made()).sum();
     assert_eq!((answered, made), (LEFT, LEFT));
-    assert_eq!(counted.spent(None, TODAY).await.unwrap().model_calls, calls.unwrap());
+    assert_eq!(counted.spent(None, TODAY).await.unwrap().model_calls, calls);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -46,9 +46,9 @@ macro_rules! taken {
         )
     };
 }
-const TAKEN_BY_ALL: &str =
+pub(crate) const TAKEN_BY_ALL: &str =
     taken!("everyone_block", "closes_everyone", "day = $1 AND user_id = $2", "day = $1");
-const TAKEN_BY_USER: &str =
+pub(crate) const TAKEN_BY_USER: &str =
     taken!("own_block", "closes_own", "day = $1 AND user_id = $2", "day = $1 AND user_id = $2");
 
 /// Adds what is booked to the blocks it was taken from.
