@@ -223,8 +223,8 @@ impl AgentBuilder {
         self
     }
 
-    /// What the agent may spend, and the store that keeps what was spent in a day, for all who share it. Default: nothing is
-    /// bounded.
+    /// What the agent may spend, and the store that keeps what was spent in a day, for all who share it: the one of
+    /// [`AgentBuilder::journal`], whose commits book what was used. Default: nothing is bounded.
     ///
     /// Before each model call the most it may take is set aside: the request as it is counted here, and all of the output
     /// it may have, at the price of [`AgentBuilder::prices`]. What does not fit ends the turn with
