@@ -300,6 +300,9 @@ async fn taken<C: Connection>(
 
 /// Books what was used. What is booked before, by its id, is passed over.
 pub(crate) async fn book<C: Connection>(rows: &mut C, bookings: &[Booking]) -> Result<(), Failure> {
+    if bookings.is_empty() {
+        return Ok(());
+    }
     let lists: Vec<Vec<Value<'static>>> =
         bookings.iter().map(|booking| BookingRow::of(booking).values()).collect();
     rows.execute_each(

@@ -5,16 +5,19 @@
 //! integers and doubles; times are text (see [`crate::row`]).
 
 pub(crate) mod append;
+mod blob;
 mod branch;
 pub(crate) mod budget;
 mod check;
 pub(crate) mod conversation;
+pub(crate) mod conversation_row;
 pub(crate) mod copy;
 pub(crate) mod journal;
 pub(crate) mod log;
 mod maintenance;
 mod memory_ledger;
 pub(crate) mod migrate;
+pub(crate) mod open_turns;
 pub(crate) mod past;
 pub(crate) mod snapshot;
 pub(crate) mod task;

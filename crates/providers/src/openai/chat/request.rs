@@ -73,19 +73,19 @@ pub(super) fn encode(
         true => None,
         false => Some(tools.get(&request.tools, || list(&request.tools)).map_err(not_json)?),
     };
-    // Room for the settings as well.
-    let length = messages.len() + tools.as_ref().map_or(0, |tools| tools.len());
-    let mut body = Vec::with_capacity(length + 512);
-    push(&mut body, &head).map_err(not_json)?;
+    let mut front = Vec::with_capacity(512 + tools.as_ref().map_or(0, |tools| tools.len()));
+    push(&mut front, &head).map_err(not_json)?;
     // The head has a model at least, so that the rest goes on behind a comma.
-    body.pop();
+    front.pop();
     if let Some(tools) = tools {
-        body.extend_from_slice(b",\"tools\":");
-        body.extend_from_slice(&tools);
+        front.extend_from_slice(b",\"tools\":");
+        front.extend_from_slice(&tools);
     }
     // The messages come last, so that a longer conversation begins with the bytes of the shorter one.
-    body.extend_from_slice(b",\"messages\":[");
-    body.extend_from_slice(&messages);
+    front.extend_from_slice(b",\"messages\":[");
+    // They may be long, and are moved rather than copied.
+    let mut body = messages;
+    body.splice(0..0, front);
     body.extend_from_slice(b"]}");
     Ok(common.encoded(body))
 }
