@@ -1,7 +1,7 @@
 //! Budgets: what may be spent, what a step may spend at most, what was spent.
 
 use std::fmt;
-use std::ops::Add;
+use std::ops::{Add, Sub};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,14 @@ impl Allowance {
         })
     }
 
-    fn limit(&self, quantity: Quantity) -> Option<u64> {
+    /// Returns whether `left` is enough for `needed` of everything that is bounded.
+    #[must_use]
+    pub fn is_covered(&self, left: Spending, needed: Spending) -> bool {
+        let is_enough = |&quantity: &Quantity| needed.of(quantity) <= left.of(quantity);
+        Quantity::ALL.iter().all(|quantity| self.limit(*quantity).is_none() || is_enough(quantity))
+    }
+
+    pub(crate) fn limit(&self, quantity: Quantity) -> Option<u64> {
         match quantity {
             Quantity::Money => self.cost.map(Cost::nano_usd),
             Quantity::Tokens => self.tokens,
@@ -91,7 +98,18 @@ pub struct Spending {
 }
 
 impl Spending {
-    fn of(&self, quantity: Quantity) -> u64 {
+    /// Makes a spending of what `amount` says of each quantity.
+    pub(crate) fn from_fn(amount: impl Fn(Quantity) -> u64) -> Self {
+        Self {
+            tokens: amount(Quantity::Tokens),
+            model_calls: amount(Quantity::ModelCalls),
+            tool_calls: amount(Quantity::ToolCalls),
+            ms: amount(Quantity::Time),
+            cost: Cost::from_nano_usd(amount(Quantity::Money)),
+        }
+    }
+
+    pub(crate) fn of(&self, quantity: Quantity) -> u64 {
         match quantity {
             Quantity::Money => self.cost.nano_usd(),
             Quantity::Tokens => self.tokens,
@@ -112,6 +130,14 @@ impl Add for Spending {
             ms: self.ms.saturating_add(other.ms),
             cost: self.cost + other.cost,
         }
+    }
+}
+
+/// Of what is more on the right, nothing is left.
+impl Sub for Spending {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self::from_fn(|quantity| self.of(quantity).saturating_sub(other.of(quantity)))
     }
 }
 

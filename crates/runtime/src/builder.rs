@@ -16,12 +16,14 @@ use serde_json::Value;
 use crate::BuildError;
 use crate::agent::Agent;
 use crate::clock::system_time;
+use crate::faults::lease;
 use crate::fresh::TurnInstruction;
-use crate::heart::Heart;
+use crate::heart::{Heart, LEASE};
 use crate::in_memory::InMemory;
 use crate::inner::Inner;
 use crate::output::usable_output;
 use crate::prices::{Prices, shared_builtin};
+use crate::purse::Purse;
 use crate::recent::Recent;
 use crate::spending::{SpendingLimits, most_it_costs};
 
@@ -44,7 +46,8 @@ pub struct AgentBuilder {
     summarize_at: Option<Option<WindowShare>>,
     output: Option<Value>,
     prices: Option<Prices>,
-    spending: SpendingLimits,
+    budgets: Budgets,
+    budget_store: Option<Arc<dyn BudgetStore>>,
     weak_tools: WeakTools,
     control_functions: bool,
     journal: Arc<dyn Journal>,
@@ -79,7 +82,8 @@ impl AgentBuilder {
             summarize_at: None,
             output: None,
             prices: None,
-            spending: SpendingLimits { budgets: Budgets::default(), store: None },
+            budgets: Budgets::default(),
+            budget_store: None,
             weak_tools: WeakTools::default(),
             control_functions: true,
             journal: memory.clone(),
@@ -219,8 +223,8 @@ impl AgentBuilder {
         self
     }
 
-    /// What the agent may spend, and the store that keeps what was spent in a day, for all who share it. Default: nothing is
-    /// bounded.
+    /// What the agent may spend, and the store that keeps what was spent in a day, for all who share it: the one of
+    /// [`AgentBuilder::journal`], whose commits book what was used. Default: nothing is bounded.
     ///
     /// Before each model call the most it may take is set aside: the request as it is counted here, and all of the output
     /// it may have, at the price of [`AgentBuilder::prices`]. What does not fit ends the turn with
@@ -229,7 +233,7 @@ impl AgentBuilder {
     /// what it took.
     #[must_use]
     pub fn budgets(mut self, budgets: Budgets, store: Arc<dyn BudgetStore>) -> Self {
-        self.spending = SpendingLimits { budgets, store: Some(store) };
+        (self.budgets, self.budget_store) = (budgets, Some(store));
         self
     }
 
@@ -311,14 +315,15 @@ impl AgentBuilder {
         let output = self.output.map(|schema| usable_output(schema, &model, &registry)).transpose()?;
         let prices = self.prices.map_or_else(shared_builtin, Arc::new);
         let today = (self.clock)().to_zoned(TimeZone::UTC).date();
-        if self.spending.budgets.bound_money()
+        if self.budgets.bound_money()
             && !model.capabilities().local
             && most_it_costs(&prices, model.id(), (1, 1), today).is_none()
         {
             return Err(BuildError::UnknownPrice { model: model.id().clone() });
         }
-        let (journal, waiting) = (self.journal.clone(), Arc::default());
-        let heart = Arc::new(Heart::new(journal, name.clone(), self.worker.clone(), waiting));
+        let purse = Purse::new(&self.budgets, self.budget_store, lease(LEASE));
+        let (journal, worker, waiting) = (self.journal.clone(), self.worker, Arc::default());
+        let heart = Arc::new(Heart::new(journal, name.clone(), worker, waiting, purse.clone()));
         Ok(Agent::from(Inner {
             display_name: self.display_name.unwrap_or_else(|| name.to_string()),
             name,
@@ -331,7 +336,7 @@ impl AgentBuilder {
             limits,
             output,
             prices,
-            spending: self.spending,
+            spending: SpendingLimits { budgets: self.budgets, purse },
             gate: Gate { registry, policy: self.policy },
             weak_tools: self.weak_tools,
             control_functions: self.control_functions,

@@ -171,9 +171,8 @@ async fn compact_held(
 ) -> Result<Compaction, RunError> {
     let Some((plan, room)) = plan(inner, log.conversation()) else { return Ok(Compaction::NothingToDo) };
     let request = inner.summary_request(&plan, focus, &room);
-    let next = log.conversation().next_seq();
-    let step = format!("{}/compact/{next}", key.conversation);
-    let set_aside = match inner.set_aside_for_summary(&key.user, step, None, &request).await? {
+    let who = (&key.user, log.worker(inner));
+    let set_aside = match inner.set_aside_for_summary(who, None, &request).await? {
         Ok(set_aside) => set_aside,
         Err(exceeded) => {
             let reason = adjutant_core::words::budget(&exceeded).to_owned();
@@ -183,7 +182,7 @@ async fn compact_held(
     boundary("before old turns are summarised");
     let written = inner.write_summary(&plan, request).await;
     boundary("old turns are summarised, not recorded");
-    set_aside.settle_reply(inner, &written.reply, written.ms).await?;
+    set_aside.settle_reply(log, &written.reply, written.ms);
     let event = written.event(None, 0, (&plan, &room));
     log.append(inner, key, vec![event.clone()]).await?;
     Ok(match event {

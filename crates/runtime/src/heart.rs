@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::RunError;
 use crate::faults::lease;
+use crate::purse::Purse;
 use crate::waiting::{Waiter, Waiting};
 
 /// A claim is good for this long without a sign of life.
@@ -24,6 +25,7 @@ pub(crate) struct Heart {
     agent: AgentName,
     worker: String,
     waiting: Arc<Waiting>,
+    purse: Option<Arc<Purse>>,
     state: Mutex<State>,
 }
 
@@ -85,11 +87,12 @@ impl Heart {
         agent: AgentName,
         worker: String,
         waiting: Arc<Waiting>,
+        purse: Option<Arc<Purse>>,
     ) -> Self {
         let worker = name_of_its_own(worker);
         let state =
             State { epoch: Epoch::new(), beats: false, running: HashMap::new(), taking: 0, seen: None };
-        Self { journal, agent, worker, waiting, state: Mutex::new(state) }
+        Self { journal, agent, worker, waiting, purse, state: Mutex::new(state) }
     }
 
     /// Returns the name of the worker.
@@ -186,6 +189,9 @@ async fn beat(heart: Weak<Heart>) {
         sleep(lease(LEASE) / BEATS).await;
         let Some(heart) = heart.upgrade() else { return };
         if !heart.beat().await {
+            if let Some(purse) = &heart.purse {
+                purse.give_back().await;
+            }
             return;
         }
     }

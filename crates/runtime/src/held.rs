@@ -13,6 +13,7 @@ use crate::faults::{boundary, lease};
 use crate::heart::{Heart, Hold, LEASE, Taking};
 use crate::inner::Inner;
 use crate::log::Log;
+use crate::purse::Spent;
 use crate::recent::{Recent, Remembered};
 
 /// Time after which it is looked whether another process has let go of the conversation, if nothing was heard of it: it may
@@ -184,7 +185,8 @@ impl Opened {
             // It is held, so that nobody deletes it.
             return Err(RunError::Store(StoreError::Conflict));
         };
-        let log = Log::new(remembered, inbox, held.hold.worker().epoch);
+        let spent = Spent::new(inner.spending.purse.clone());
+        let log = Log::new(remembered, inbox, held.hold.worker().epoch, spent);
         Ok(Self { held, log, taken_over })
     }
 }

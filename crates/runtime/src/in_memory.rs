@@ -15,7 +15,7 @@ use adjutant_core::conversation::{Snapshot, Status};
 use adjutant_core::port::{
     AcceptedInput, Alternatives, Beat, Begin, Begun, Branched, Branching, Change, Changes,
     ConversationFilter, ConversationStore, ConversationSummary, Cursor, Deleted, Finished, Journal, Known,
-    Loaded, LogStore, Newer, Running, StoreError, Take, Taken, TaskStore, Turns, Worker,
+    Loaded, LogStore, Newer, Running, StoreError, Take, Taken, TaskStore, Turns, Worker, Writer,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input,
@@ -482,29 +482,31 @@ impl Journal for InMemory {
     fn append_held<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: Worker<'a>,
+        writer: Writer<'a>,
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let mut state = self.state();
-        let held = state.conversations.get_mut(key).filter(|conversation| conversation.is_held(worker));
-        ready(held.ok_or(StoreError::Conflict).and_then(|held| held.append(key, events, self.log)))
+        let State { conversations, ledger, .. } = &mut *self.state();
+        let held = conversations.get_mut(key).filter(|conversation| conversation.is_held(writer.worker));
+        let appended = held.ok_or(StoreError::Conflict).and_then(|held| held.append(key, events, self.log));
+        ready(appended.map(|()| ledger.book(writer.spent)))
     }
 
     fn finish<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: Worker<'a>,
+        writer: Writer<'a>,
         events: &'a [Recorded],
         _snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
-        let mut state = self.state();
-        let held = state.conversations.get_mut(key).filter(|conversation| conversation.is_held(worker));
+        let State { conversations, ledger, .. } = &mut *self.state();
+        let held = conversations.get_mut(key).filter(|conversation| conversation.is_held(writer.worker));
         let Some(conversation) = held else {
             return ready(Err(StoreError::Conflict));
         };
         if let Err(error) = conversation.append(key, events, self.log) {
             return ready(Err(error));
         }
+        ledger.book(writer.spent);
         if conversation.has_work_in_inbox() {
             return ready(Ok(Finished::Kept(conversation.inbox())));
         }

@@ -26,6 +26,7 @@ mod inner; // what an agent consists of
 mod log; // what happened in it, and what is not written yet
 mod output; // the schema of its answers
 mod prices; // what a model call costs
+mod purse;
 mod recent; // the conversations that were worked on last
 mod run; // the driver
 mod spending; // what it may spend

@@ -1,13 +1,14 @@
 //! The conversation as this process knows it while it works on it, and what of it is not written yet.
 
 use adjutant_core::conversation::Conversation;
-use adjutant_core::port::{Finished, Worker};
+use adjutant_core::port::{Finished, Worker, Writer};
 use adjutant_core::{ConversationKey, Event, Input, Recorded};
 use jiff::Timestamp;
 
 use crate::RunError;
 use crate::faults::boundary;
 use crate::inner::Inner;
+use crate::purse::Spent;
 use crate::recent::Remembered;
 
 /// The state of a conversation and its inbox. Only this process writes to it meanwhile; the journal refuses anybody else.
@@ -24,11 +25,13 @@ pub(crate) struct Log {
     released: bool,
     /// The worker's epoch at the claim.
     epoch: i64,
+    /// What was used by what is recorded. It is booked with the next append.
+    pub(crate) spent: Spent,
 }
 
 impl Log {
-    pub(crate) fn new(remembered: Remembered, inbox: Vec<Input>, epoch: i64) -> Self {
-        Self { remembered, inbox, unwritten: 0, released: false, epoch }
+    pub(crate) fn new(remembered: Remembered, inbox: Vec<Input>, epoch: i64, spent: Spent) -> Self {
+        Self { remembered, inbox, unwritten: 0, released: false, epoch, spent }
     }
 
     pub(crate) fn conversation(&self) -> &Conversation {
@@ -62,16 +65,19 @@ impl Log {
         events: Vec<Event>,
     ) -> Result<(), RunError> {
         let at = inner.now();
+        self.spent.gather();
         if self.conversation().open_turn().is_some() {
             events.into_iter().for_each(|event| self.record(at, event));
-            inner.journal.append_held(key, self.worker(inner), self.unwritten()).await?;
+            inner.journal.append_held(key, self.writer(inner), self.unwritten()).await?;
             self.unwritten = 0;
+            self.spent.written();
             return Ok(());
         }
         let first = self.conversation().next_seq();
         let events: Vec<Recorded> =
             (first..).zip(events).map(|(seq, event)| Recorded { seq, at, event: event.into() }).collect();
-        inner.journal.append_held(key, self.worker(inner), &events).await?;
+        inner.journal.append_held(key, self.writer(inner), &events).await?;
+        self.spent.written();
         events.into_iter().for_each(|recorded| self.take(recorded));
         Ok(())
     }
@@ -89,9 +95,11 @@ impl Log {
         }
         boundary("before an append");
         let snapshot = if self.unwritten > 0 { self.remembered.due_snapshot() } else { None };
-        let worker = self.worker(inner);
-        let finished = inner.journal.finish(key, worker, self.unwritten(), snapshot.as_ref()).await?;
+        self.spent.gather_last(&key.user);
+        let writer = self.writer(inner);
+        let finished = inner.journal.finish(key, writer, self.unwritten(), snapshot.as_ref()).await?;
         boundary("after an append");
+        self.spent.written();
         self.unwritten = 0;
         self.released = match finished {
             Finished::Released => true,
@@ -103,8 +111,12 @@ impl Log {
         Ok(self.released)
     }
 
-    fn worker<'a>(&self, inner: &'a Inner) -> Worker<'a> {
+    pub(crate) fn worker<'a>(&self, inner: &'a Inner) -> Worker<'a> {
         Worker { id: &inner.worker, epoch: self.epoch }
+    }
+
+    fn writer<'a>(&'a self, inner: &'a Inner) -> Writer<'a> {
+        Writer { worker: self.worker(inner), spent: self.spent.bookings() }
     }
 
     fn unwritten(&self) -> &[Recorded] {

@@ -2,26 +2,20 @@
 
 use std::sync::Arc;
 
-use adjutant_core::port::BudgetStore;
 use adjutant_core::{Allowance, Budgets, Cost, ModelId, Usage};
 use jiff::civil::Date;
 
 use crate::prices::Prices;
+use crate::purse::Purse;
 
-/// The budgets of an agent, and the store that knows what was spent in a day. Whoever bounds nothing has no store.
+/// The budgets of an agent, and what it has taken of those of the day. Whoever bounds no day has no purse.
 #[derive(Clone)]
 pub(crate) struct SpendingLimits {
     pub(crate) budgets: Budgets,
-    pub(crate) store: Option<Arc<dyn BudgetStore>>,
+    pub(crate) purse: Option<Arc<Purse>>,
 }
 
 impl SpendingLimits {
-    /// Where days are kept, if any is bounded.
-    pub(crate) fn days(&self) -> Option<&Arc<dyn BudgetStore>> {
-        let unbounded = self.budgets.per_day.is_unlimited() && self.budgets.everyone_per_day.is_unlimited();
-        self.store.as_ref().filter(|_| !unbounded)
-    }
-
     /// Whether it matters to any budget that tools run.
     pub(crate) fn bounds_tools(&self) -> bool {
         let bounds = |allowance: &Allowance| allowance.tool_calls.is_some() || allowance.time.is_some();

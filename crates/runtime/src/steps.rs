@@ -139,7 +139,7 @@ impl<'a> Steps<'a> {
             Ok(fitted) => fitted,
             Err(error) => return Box::pin(self.too_long(number, &error)).await.map(Step::Done),
         };
-        let set_aside = match self.set_aside_for_model(&request, number, self.time_left()).await? {
+        let set_aside = match self.set_aside_for_model(&request, self.time_left()).await? {
             Ok(set_aside) => set_aside,
             Err(exceeded) => return Ok(Step::Stopped(StopReason::Budget(exceeded), Vec::new())),
         };
@@ -168,12 +168,12 @@ impl<'a> Steps<'a> {
             }
             Ok(Err(error)) => Err(error),
             Err(reason) => {
-                set_aside.settle_dropped(self.inner, ms).await?;
+                set_aside.settle_dropped(&mut *self.log.lock().await, ms);
                 return Ok(Step::Stopped(reason, Vec::new()));
             }
         };
         boundary("the model answered, not recorded");
-        set_aside.settle_reply(self.inner, &reply, ms).await?;
+        set_aside.settle_reply(&mut *self.log.lock().await, &reply, ms);
         self.record(Event::ModelReplied {
             turn: self.turn,
             number,
@@ -247,7 +247,7 @@ impl<'a> Steps<'a> {
         };
         let began = Instant::now();
         let ends = self.call_in_order(turn, &calls).await?;
-        set_aside.settle_tools(self.inner, millis(began)).await?;
+        set_aside.settle_tools(&mut *self.log.lock().await, millis(began));
         Ok(ends)
     }
 

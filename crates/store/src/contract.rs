@@ -117,13 +117,17 @@ pub async fn token_store<T: TokenStore>(make: impl AsyncFn() -> T) {
     tokens_stand_for_their_user_until_revoked(&make().await).await;
 }
 
-/// Everything a [`BudgetStore`] must do.
-pub async fn budget_store<T: BudgetStore>(make: impl AsyncFn() -> T) {
-    what_is_set_aside_is_taken_until_it_is_settled(&make().await).await;
+/// Everything a [`BudgetStore`] must do, and the [`Journal`] beside it.
+pub async fn budget_store<T: BudgetStore + Journal>(make: impl AsyncFn() -> T) {
+    what_a_block_holds_is_taken_until_it_is_closed(&make().await).await;
+    adding_up_changes_no_sum(&make().await).await;
     every_quantity_has_its_bound(&make().await).await;
     everybody_together_has_a_bound(&make().await).await;
-    a_reservation_runs_out(&make().await).await;
+    of_a_remainder_nothing_is_left_unused(&make().await).await;
+    the_block_of_a_dead_process_runs_out(&make().await).await;
     of_many_at_once_no_two_take_the_same_room(&make().await).await;
+    of_eight_who_take_shares_all_is_spent_and_no_more(&make().await).await;
+    what_was_used_is_booked_with_the_events_it_came_of(&make().await).await;
 }
 
 /// Everything a [`MemoryLedger`] must do.

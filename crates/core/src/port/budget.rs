@@ -1,55 +1,137 @@
 use std::time::Duration;
 
 use jiff::civil::Date;
+use uuid::Uuid;
 
 use crate::BoxFuture;
-use crate::budget::{Allowance, Exceeded, Spending};
+use crate::budget::{Allowance, Exceeded, Scope, Spending};
 use crate::id::UserId;
-use crate::port::StoreError;
+use crate::port::{StoreError, Worker};
 
-/// What a step sets aside before it begins.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reservation {
-    /// The step, a name of its own among all. The same step again, after a crash, is the same reservation.
-    pub step: String,
-    /// Who spends.
-    pub user: UserId,
+/// A request for room in the budgets of a day, for [`BudgetStore::grant`]. What is granted is spent from without asking again.
+#[derive(Debug, Clone, Copy)]
+pub struct GrantRequest<'a> {
     /// The day it counts for, in UTC.
     pub day: Date,
-    /// The most the step may take.
-    pub amount: Spending,
-    /// Who runs the step, as in [`Journal::claim`](crate::port::Journal::claim).
-    pub worker: String,
-    /// How long the step may run. After that, or once the worker is known to be gone, it sets nothing aside any more.
+    /// Who spends.
+    pub user: &'a UserId,
+    /// The process that asks.
+    pub worker: Worker<'a>,
+    /// Time for which the blocks count as taken from now on, used or not. A process that has not asked again by then, and one that
+    /// is known to be gone, has taken only what it booked.
     pub ttl: Duration,
+    /// The most that the next step may take: at least this is granted, or nothing.
+    pub need: Spending,
+    /// The process's block of what everybody spends together. `None`: nothing of that is needed.
+    pub everyone: Option<Ask>,
+    /// Its block of what the user spends. `None`: nothing of that is needed.
+    pub own: Option<Ask>,
+}
+
+/// What a process asks for one of its blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ask {
+    /// The block. One that is not known yet is opened.
+    pub block: Uuid,
+    /// All that may be spent in the day.
+    pub allowance: Allowance,
+    /// Used of the block since it was opened, booked or not, and set aside for steps that run. The rest of what it held before
+    /// is given back.
+    pub kept: Spending,
+    /// More than this is not needed soon.
+    pub wanted: Spending,
+}
+
+impl Ask {
+    /// Returns how much the block holds from now on, where `others` is taken beside what is kept of it: what is kept, what the next
+    /// step needs and, of the rest, what is wanted, but no more than a sixteenth. So the first who ask leave room for others, and of
+    /// a small remainder each takes what it needs and no more.
+    ///
+    /// # Errors
+    /// [`Exceeded`] if the step does not fit.
+    pub fn grant(&self, scope: Scope, others: Spending, need: Spending) -> Result<Spending, Exceeded> {
+        const SHARES: u64 = 16;
+        let taken = others + self.kept;
+        if let Some(exceeded) = self.allowance.exceeded(scope, taken, need) {
+            return Err(exceeded);
+        }
+        let more = Spending::from_fn(|quantity| {
+            let need = need.of(quantity);
+            let Some(limit) = self.allowance.limit(quantity) else { return need };
+            let room = limit.saturating_sub(taken.of(quantity));
+            need.max(self.wanted.of(quantity).min(room / SHARES))
+        });
+        Ok(self.kept + more)
+    }
+}
+
+/// The answer to a [`GrantRequest`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Granted {
+    /// All that each block holds since it was opened; of one that was not asked for, nothing.
+    Blocks {
+        /// Of the block of everybody's.
+        everyone: Spending,
+        /// Of the block of the user's.
+        own: Spending,
+        /// Whether there are many bookings to be added up: time for [`BudgetStore::fold`].
+        many: bool,
+    },
+    /// It does not fit. The blocks hold only what was kept.
+    Exceeded(Exceeded),
+}
+
+/// What was used, to be booked once. The same booking again, by its id, changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Booking {
+    /// A name of its own among all.
+    pub id: Uuid,
+    /// The day it counts for, in UTC.
+    pub day: Date,
+    /// Who spent.
+    pub user: UserId,
+    /// What was used: more or less than was set aside, or nothing.
+    pub used: Spending,
+    /// The block of everybody's it was taken from.
+    pub everyone: Option<Drawn>,
+    /// The block of the user's it was taken from.
+    pub own: Option<Drawn>,
+}
+
+/// The block that something was taken from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drawn {
+    /// The block.
+    pub block: Uuid,
+    /// Whether nothing will be taken from it any more: what is left of it is given back.
+    pub closes: bool,
 }
 
 /// What users spend in a day. Whoever shares the store shares the budgets, in any number of processes.
+///
+/// A process takes blocks of what there is and spends from them without asking; what it used is booked by the commit that writes
+/// what came of it ([`Writer::spent`](crate::port::Writer)). So the store behind this port is the one the journal writes to.
 pub trait BudgetStore: Send + Sync + 'static {
-    /// Sets aside what a step may take, if it fits into the user's day and into everybody's together with what is spent
-    /// and set aside there. `Some`: it does not fit, and nothing was set aside. Of several at once, no two take the same room.
+    /// Grants room for a step, if it fits into the user's day and into everybody's together with what is booked and what the blocks
+    /// of all processes hold; of several at once, no two are granted the same room. In one commit, for both.
     ///
     /// # Errors
-    /// [`StoreError`]; then nothing was set aside.
-    fn reserve<'a>(
-        &'a self,
-        reservation: &'a Reservation,
-        per_day: &'a Allowance,
-        everyone_per_day: &'a Allowance,
-    ) -> BoxFuture<'a, Result<Option<Exceeded>, StoreError>>;
+    /// [`StoreError`]; then it is not known what the blocks hold, until the next time.
+    fn grant<'a>(&'a self, request: GrantRequest<'a>) -> BoxFuture<'a, Result<Granted, StoreError>>;
 
-    /// Ends a reservation and books what the step really took: more or less than was set aside, or nothing. It is booked
-    /// also if the reservation has run out meanwhile.
+    /// Books what was used, in a commit of its own: what no commit of the journal takes along.
     ///
     /// # Errors
-    /// [`StoreError`]; then the reservation is as it was.
-    fn settle<'a>(
-        &'a self,
-        reservation: &'a Reservation,
-        used: Spending,
-    ) -> BoxFuture<'a, Result<(), StoreError>>;
+    /// [`StoreError`]; then it may be booked or not.
+    fn book<'a>(&'a self, bookings: &'a [Booking]) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// What a user, or everybody, has spent on a day; what is only set aside is not in it.
+    /// Adds up the bookings of a day, so that reading what was spent does not depend on how many there are. Changes no sum.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn fold(&self, day: Date) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// What a user, or everybody, has spent on a day: what is booked. What is only set aside is not in it.
     ///
     /// # Errors
     /// [`StoreError`].

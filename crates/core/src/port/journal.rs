@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::change::Changes;
 use super::claim::Claim;
 use super::work::{Take, Taken};
-use super::worker::{Beat, Running, Worker};
+use super::worker::{Beat, Running, Worker, Writer};
 use crate::BoxFuture;
 use crate::conversation::Snapshot;
 use crate::event::{Event, Input, Recorded};
@@ -276,14 +276,14 @@ pub trait Journal: Send + Sync + 'static {
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Adds events as [`Journal::append`] does, as the worker that has the conversation.
+    /// Adds events as [`Journal::append`] does, as the worker that has the conversation, and books what it used.
     ///
     /// # Errors
     /// As [`Journal::append`]; and [`StoreError::Conflict`] if the claim is not this worker's, made in this epoch of its.
     fn append_held<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: Worker<'a>,
+        writer: Writer<'a>,
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
@@ -297,7 +297,7 @@ pub trait Journal: Send + Sync + 'static {
     fn finish<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: Worker<'a>,
+        writer: Writer<'a>,
         events: &'a [Recorded],
         snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>>;

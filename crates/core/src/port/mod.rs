@@ -15,7 +15,7 @@ mod worker;
 
 pub use crate::cursor::{Cursor, InvalidCursor};
 pub use branch::{Alternatives, BranchPoint, Branched, Branching};
-pub use budget::{BudgetStore, Reservation};
+pub use budget::{Ask, Booking, BudgetStore, Drawn, GrantRequest, Granted};
 pub use change::{Change, Changes};
 pub use claim::Claim;
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};
@@ -28,4 +28,4 @@ pub use memory_ledger::MemoryLedger;
 pub use task::TaskStore;
 pub use token::{TokenRecord, TokenStore};
 pub use work::{Due, Take, Taken, WorkPlace};
-pub use worker::{Beat, Running, Worker};
+pub use worker::{Beat, Running, Worker, Writer};

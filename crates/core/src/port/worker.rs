@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::budget::Booking;
 use crate::id::{AgentName, ConversationKey};
 
 /// A process that runs conversations.
@@ -18,6 +19,29 @@ pub struct Worker<'a> {
 impl<'a> From<&'a str> for Worker<'a> {
     fn from(id: &'a str) -> Self {
         Self { id, epoch: 0 }
+    }
+}
+
+/// Who adds to a conversation, and what they book with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Writer<'a> {
+    /// The worker that has the conversation.
+    pub worker: Worker<'a>,
+    /// What was used, which is booked in the same commit. Usually of what is recorded in it.
+    pub spent: &'a [Booking],
+}
+
+/// A worker that has used nothing.
+impl<'a> From<Worker<'a>> for Writer<'a> {
+    fn from(worker: Worker<'a>) -> Self {
+        Self { worker, spent: &[] }
+    }
+}
+
+/// A worker that gives no signs of life and has used nothing.
+impl<'a> From<&'a str> for Writer<'a> {
+    fn from(id: &'a str) -> Self {
+        Worker::from(id).into()
     }
 }
 

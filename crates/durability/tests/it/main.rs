@@ -8,6 +8,7 @@
 
 mod agents; // two agents on one store, and one that is older than names
 mod bench; // databases and workers to try things on
+mod budgets; // budgets of the day, of several agents
 mod dice; // chance that repeats itself
 mod edges; // silence, repeats, lateness, cancellation, a full disk
 mod invariants; // what must hold after every run

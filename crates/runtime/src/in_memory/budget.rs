@@ -2,52 +2,47 @@
 
 use std::time::Instant;
 
-use adjutant_core::port::{BudgetStore, Reservation, StoreError};
-use adjutant_core::{Allowance, BoxFuture, Exceeded, Scope, Spending, UserId};
+use adjutant_core::port::{Booking, BudgetStore, GrantRequest, Granted, StoreError};
+use adjutant_core::{BoxFuture, Scope, Spending, UserId};
 use jiff::civil::Date;
 
-use super::ledger::is_same_step;
 use super::{InMemory, ready};
 
 impl BudgetStore for InMemory {
-    fn reserve<'a>(
-        &'a self,
-        reservation: &'a Reservation,
-        per_day: &'a Allowance,
-        everyone_per_day: &'a Allowance,
-    ) -> BoxFuture<'a, Result<Option<Exceeded>, StoreError>> {
+    fn grant<'a>(&'a self, request: GrantRequest<'a>) -> BoxFuture<'a, Result<Granted, StoreError>> {
         let ledger = &mut self.state().ledger;
-        let exceeded =
-            [(everyone_per_day, Scope::Everyone, None), (per_day, Scope::Day, Some(&reservation.user))]
-                .into_iter()
-                .find_map(|(allowance, scope, user)| {
-                    allowance.exceeded(scope, ledger.taken(user, reservation), reservation.amount)
-                });
-        if exceeded.is_none() {
-            let now = Instant::now();
-            ledger.set_aside.retain(|(other, until)| {
-                !is_same_step(other, reservation) && until.is_none_or(|until| now < until)
-            });
-            ledger.set_aside.push((reservation.clone(), now.checked_add(reservation.ttl)));
+        let GrantRequest { day, need, .. } = request;
+        let (mut everyone, mut own) = (Spending::default(), Spending::default());
+        let asks = [
+            (Scope::Everyone, None, request.everyone, &mut everyone),
+            (Scope::Day, Some(request.user), request.own, &mut own),
+        ];
+        let mut granted = Vec::new();
+        for (scope, user, ask, holds) in asks {
+            let Some(ask) = ask else { continue };
+            match ask.grant(scope, ledger.taken(user, day, ask.block), need) {
+                Ok(all) => (*holds) = all,
+                Err(exceeded) => {
+                    let asked = [request.everyone, request.own];
+                    asked.iter().flatten().for_each(|ask| ledger.keep(ask.block, ask.kept));
+                    return ready(Ok(Granted::Exceeded(exceeded)));
+                }
+            }
+            granted.push((user, ask.block, *holds));
         }
-        ready(Ok(exceeded))
+        let until = Instant::now().checked_add(request.ttl);
+        for (user, block, holds) in granted {
+            ledger.hold((user, day), block, holds, until);
+        }
+        ready(Ok(Granted::Blocks { everyone, own, many: false }))
     }
 
-    fn settle<'a>(
-        &'a self,
-        reservation: &'a Reservation,
-        used: Spending,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let ledger = &mut self.state().ledger;
-        ledger.set_aside.retain(|(other, _)| !is_same_step(other, reservation));
-        let (user, day) = (&reservation.user, reservation.day);
-        match ledger.spent.iter_mut().find(|(who, when, _)| who == user && *when == day) {
-            Some((.., spending)) => *spending = *spending + used,
-            None => {
-                ledger.spent.push((user.clone(), day, used));
-                ledger.forget_old_days();
-            }
-        }
+    fn book<'a>(&'a self, bookings: &'a [Booking]) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.state().ledger.book(bookings);
+        ready(Ok(()))
+    }
+
+    fn fold(&self, _day: Date) -> BoxFuture<'_, Result<(), StoreError>> {
         ready(Ok(()))
     }
 

@@ -1,50 +1,121 @@
-//! What users spent, and what running steps may spend.
+//! What users spent, and what agents have taken to spend.
 
+use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
-use adjutant_core::port::Reservation;
+use adjutant_core::port::Booking;
 use adjutant_core::{Spending, UserId};
 use jiff::civil::Date;
+use uuid::Uuid;
 
 /// How many days are kept. Nobody asks for older ones.
 const DAYS_MAX: usize = 32;
 
-/// What was spent, and what is set aside.
+/// How many bookings are remembered: whoever repeats one does it soon.
+const BOOKINGS_MAX: usize = 256;
+
+/// What was spent, and the blocks that are held.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    pub(super) spent: Vec<(UserId, Date, Spending)>,
-    pub(super) set_aside: Vec<(Reservation, Option<Instant>)>,
+    days: HashMap<Date, Day>,
+    blocks: HashMap<Uuid, Block>,
+    /// The last bookings, so that none is booked twice.
+    bookings: VecDeque<Uuid>,
+}
+
+#[derive(Debug, Default)]
+struct Day {
+    everyone: Spending,
+    users: HashMap<UserId, Spending>,
+}
+
+#[derive(Debug)]
+struct Block {
+    day: Date,
+    /// `None`: it is of everybody's.
+    user: Option<UserId>,
+    holds: Spending,
+    booked: Spending,
+    /// `None`: for longer than the clock can count.
+    until: Option<Instant>,
 }
 
 impl Ledger {
     pub(super) fn spent(&self, user: Option<&UserId>, day: Date) -> Spending {
-        let of_day =
-            self.spent.iter().filter(|(who, when, _)| *when == day && user.is_none_or(|user| who == user));
-        of_day.map(|(.., spending)| *spending).sum()
-    }
-
-    /// Spent and set aside, the step's own not counted.
-    pub(super) fn taken(&self, user: Option<&UserId>, step: &Reservation) -> Spending {
-        let now = Instant::now();
-        let set_aside = self.set_aside.iter().filter(|(other, until)| {
-            other.day == step.day
-                && user.is_none_or(|user| other.user == *user)
-                && !is_same_step(other, step)
-                && until.is_none_or(|until| now < until)
-        });
-        self.spent(user, step.day) + set_aside.map(|(other, _)| other.amount).sum()
-    }
-
-    pub(super) fn forget_old_days(&mut self) {
-        let mut days: Vec<Date> = self.spent.iter().map(|(_, day, _)| *day).collect();
-        days.sort_unstable();
-        days.dedup();
-        if let Some(oldest) = days.len().checked_sub(DAYS_MAX).and_then(|at| days.get(at)) {
-            self.spent.retain(|(_, day, _)| day >= oldest);
+        let Some(day) = self.days.get(&day) else { return Spending::default() };
+        match user {
+            None => day.everyone,
+            Some(user) => day.users.get(user).copied().unwrap_or_default(),
         }
     }
-}
 
-pub(super) fn is_same_step(a: &Reservation, b: &Reservation) -> bool {
-    a.step == b.step && a.user == b.user && a.day == b.day
+    /// Returns what is spent and held, apart from what is taken from one of the blocks.
+    pub(super) fn taken(&self, user: Option<&UserId>, day: Date, apart: Uuid) -> Spending {
+        let now = Instant::now();
+        let own = self.blocks.get(&apart).map(|block| block.booked).unwrap_or_default();
+        let held = self.blocks.iter().filter(|(id, block)| {
+            **id != apart
+                && block.day == day
+                && block.user.as_ref() == user
+                && block.until.is_none_or(|until| now < until)
+        });
+        let held: Spending = held.map(|(_, block)| block.holds - block.booked).sum();
+        self.spent(user, day) - own + held
+    }
+
+    /// Lets a block hold so much, opening it if it is new.
+    pub(super) fn hold(
+        &mut self,
+        (user, day): (Option<&UserId>, Date),
+        id: Uuid,
+        holds: Spending,
+        until: Option<Instant>,
+    ) {
+        let new = || Block { day, user: user.cloned(), holds, booked: Spending::default(), until };
+        let block = self.blocks.entry(id).or_insert_with(new);
+        block.holds = holds;
+        // Steps that run were begun with the time there was.
+        block.until = block.until.zip(until).map(|(before, until)| before.max(until));
+    }
+
+    /// Leaves of a block, if it is known, what is kept of it.
+    pub(super) fn keep(&mut self, id: Uuid, kept: Spending) {
+        if let Some(block) = self.blocks.get_mut(&id) {
+            block.holds = kept;
+        }
+    }
+
+    pub(super) fn book(&mut self, bookings: &[Booking]) {
+        for booking in bookings {
+            if self.bookings.contains(&booking.id) {
+                continue;
+            }
+            self.bookings.truncate(BOOKINGS_MAX);
+            self.bookings.push_front(booking.id);
+            let is_new = !self.days.contains_key(&booking.day);
+            let day = self.days.entry(booking.day).or_default();
+            day.everyone = day.everyone + booking.used;
+            let spent = day.users.entry(booking.user.clone()).or_default();
+            *spent = *spent + booking.used;
+            for drawn in [booking.everyone, booking.own].into_iter().flatten() {
+                if drawn.closes {
+                    self.blocks.remove(&drawn.block);
+                } else if let Some(block) = self.blocks.get_mut(&drawn.block) {
+                    block.booked = block.booked + booking.used;
+                }
+            }
+            if is_new {
+                self.forget_old_days();
+            }
+        }
+    }
+
+    fn forget_old_days(&mut self) {
+        let mut days: Vec<Date> = self.days.keys().copied().collect();
+        days.sort_unstable();
+        if let Some(oldest) = days.len().checked_sub(DAYS_MAX).and_then(|at| days.get(at)) {
+            self.days.retain(|day, _| day >= oldest);
+            self.blocks.retain(|_, block| block.day >= *oldest);
+        }
+    }
 }

@@ -124,7 +124,7 @@ impl Steps<'_> {
             };
             ends.extend(end.map(|end| (shown.call_id.clone(), end)));
         }
-        set_aside.settle_tools(self.inner, millis(began)).await?;
+        set_aside.settle_tools(&mut *self.log.lock().await, millis(began));
         match self.must_stop() {
             Some(reason) => Ok(Answered::Stopped(reason, ends)),
             None => Ok(Answered::Ends(ends)),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant_core::port::Reservation;
+use adjutant_core::port::Worker;
 use adjutant_core::turn::{estimate_tokens, request_tokens};
 use adjutant_core::{
     Budgets, Cost, Event, Exceeded, GenerateRequest, GenerateResponse, ModelError, PendingCall, Recorded,
@@ -14,12 +14,14 @@ use jiff::tz::TimeZone;
 use super::Steps;
 use crate::RunError;
 use crate::inner::Inner;
+use crate::log::Log;
+use crate::purse::{Reserved, StepCost};
 use crate::spending::{SpendingLimits, most_it_costs};
 
 /// What was set aside for a step that has begun.
 pub(crate) struct SetAside {
     /// `None`: no day is bounded.
-    reservation: Option<Reservation>,
+    reserved: Option<Reserved>,
     /// The most it may take.
     most: Spending,
     /// What is booked if nobody knows what it took: its answer was not waited for.
@@ -27,13 +29,8 @@ pub(crate) struct SetAside {
 }
 
 impl SetAside {
-    /// Books a model call that was answered or failed.
-    pub(crate) async fn settle_reply(
-        self,
-        inner: &Inner,
-        reply: &Result<GenerateResponse, ModelError>,
-        ms: u64,
-    ) -> Result<(), RunError> {
+    /// Books a model call that was answered or failed, with the event that says so.
+    pub(crate) fn settle_reply(self, log: &mut Log, reply: &Result<GenerateResponse, ModelError>, ms: u64) {
         let used = match reply {
             Ok(reply) => Spending {
                 tokens: reply.usage.total().unwrap_or(self.most.tokens),
@@ -43,31 +40,36 @@ impl SetAside {
             Err(ModelError::Timeout { .. } | ModelError::Truncated { .. }) => self.unknown,
             Err(_) => Spending { model_calls: self.most.model_calls, ..Spending::default() },
         };
-        self.settle(inner, Spending { ms, ..used }).await
+        self.settle(log, Spending { ms, ..used });
     }
 
     /// Books a model call whose answer was not waited for.
-    pub(super) async fn settle_dropped(self, inner: &Inner, ms: u64) -> Result<(), RunError> {
+    pub(super) fn settle_dropped(self, log: &mut Log, ms: u64) {
         let used = Spending { ms, ..self.unknown };
-        self.settle(inner, used).await
+        self.settle(log, used);
     }
 
-    /// Books calls of tools.
-    pub(super) async fn settle_tools(self, inner: &Inner, ms: u64) -> Result<(), RunError> {
-        let used = Spending { ms, ..self.most };
-        self.settle(inner, used).await
-    }
-
-    async fn settle(self, inner: &Inner, used: Spending) -> Result<(), RunError> {
-        if let (Some(reservation), Some(store)) = (&self.reservation, inner.spending.days()) {
-            store.settle(reservation, used).await?;
+    /// Books that calls of tools begin, with their intents. The time they take is set aside on.
+    fn settle_calls(&mut self, log: &mut Log) {
+        let calls = Spending { tool_calls: self.most.tool_calls, ..Spending::default() };
+        if let Some(reserved) = &mut self.reserved {
+            reserved.settle_part(calls, &mut log.spent);
         }
-        Ok(())
+        self.most = self.most - calls;
+    }
+
+    /// Books the time of calls of tools.
+    pub(super) fn settle_tools(self, log: &mut Log, ms: u64) {
+        let used = Spending { ms, ..self.most };
+        self.settle(log, used);
+    }
+
+    fn settle(self, log: &mut Log, used: Spending) {
+        if let Some(reserved) = self.reserved {
+            reserved.settle(used, &mut log.spent);
+        }
     }
 }
-
-/// How long a reservation outlives the step it is for, should its process die: clocks and commits take their time.
-const GRACE: Duration = Duration::from_secs(60);
 
 /// Time reserved for a model call without a bound. The time it really took is booked when it ends.
 const UNBOUNDED: Duration = Duration::from_secs(10 * 60);
@@ -78,7 +80,6 @@ impl Steps<'_> {
     pub(super) async fn set_aside_for_model(
         &self,
         request: &GenerateRequest,
-        number: u32,
         time: Option<Duration>,
     ) -> Result<Result<SetAside, Exceeded>, RunError> {
         if self.inner.spending.budgets == Budgets::default() {
@@ -86,8 +87,7 @@ impl Steps<'_> {
         }
         let time = time.unwrap_or(UNBOUNDED);
         let (most, unknown) = self.inner.most_of(request, time);
-        let step = format!("{}/model/{number}", self.turn);
-        self.set_aside(step, most, unknown, time).await
+        self.set_aside(most, unknown, time).await
     }
 
     /// What the turn has spent so far.
@@ -108,8 +108,11 @@ impl Steps<'_> {
         let number = u32::try_from(calls.len()).unwrap_or(u32::MAX);
         let time = self.time_of(calls.iter().map(|call| call.name.as_str()));
         let most = Spending { tool_calls: number.into(), ms: millis(time), ..Spending::default() };
-        let step = format!("{}/tools/{}", self.turn, first.id);
-        self.set_aside(step, most, most, time).await
+        let mut set_aside = self.set_aside(most, most, time).await?;
+        if let Ok(set_aside) = &mut set_aside {
+            set_aside.settle_calls(&mut *self.log.lock().await);
+        }
+        Ok(set_aside)
     }
 
     /// Sets aside the time of calls that a person let run. That they are calls was counted when the model asked for them.
@@ -117,14 +120,12 @@ impl Steps<'_> {
         &self,
         calls: &[&PendingCall],
     ) -> Result<Result<SetAside, Exceeded>, RunError> {
-        let Some(first) = calls.first() else { return Ok(Ok(SetAside::nothing())) };
-        if !self.inner.spending.bounds_tools() {
+        if calls.is_empty() || !self.inner.spending.bounds_tools() {
             return Ok(Ok(SetAside::nothing()));
         }
         let time = self.time_of(calls.iter().map(|call| call.tool.as_str()));
         let most = Spending { ms: millis(time), ..Spending::default() };
-        let step = format!("{}/answered/{}", self.turn, first.digest);
-        self.set_aside(step, most, most, time).await
+        self.set_aside(most, most, time).await
     }
 
     /// How long these tools may take, one after the other.
@@ -138,7 +139,6 @@ impl Steps<'_> {
 
     async fn set_aside(
         &self,
-        step: String,
         most: Spending,
         unknown: Spending,
         time: Duration,
@@ -147,13 +147,13 @@ impl Steps<'_> {
             true => Spending::default(),
             false => self.spent().await,
         };
-        self.inner.set_aside(&self.key.user, step, spent, (most, unknown), time).await
+        self.inner.set_aside((&self.key.user, self.hold.worker()), spent, (most, unknown), time).await
     }
 }
 
 impl SetAside {
     fn nothing() -> Self {
-        Self { reservation: None, most: Spending::default(), unknown: Spending::default() }
+        Self { reserved: None, most: Spending::default(), unknown: Spending::default() }
     }
 }
 
@@ -161,8 +161,7 @@ impl Inner {
     /// Sets aside what the model call may take that puts old turns into few words. `spent`: what its turn has spent.
     pub(crate) async fn set_aside_for_summary(
         &self,
-        user: &UserId,
-        step: String,
+        who: (&UserId, Worker<'_>),
         spent: Option<Spending>,
         request: &GenerateRequest,
     ) -> Result<Result<SetAside, Exceeded>, RunError> {
@@ -171,7 +170,7 @@ impl Inner {
         }
         let time = self.summary_time().unwrap_or(UNBOUNDED);
         let most = self.most_of(request, time);
-        self.set_aside(user, step, spent.unwrap_or_default(), most, time).await
+        self.set_aside(who, spent.unwrap_or_default(), most, time).await
     }
 
     /// The most that a model call takes, and what is booked if nobody knows what it took.
@@ -192,32 +191,21 @@ impl Inner {
 
     async fn set_aside(
         &self,
-        user: &UserId,
-        step: String,
+        (user, worker): (&UserId, Worker<'_>),
         spent: Spending,
         (most, unknown): (Spending, Spending),
         time: Duration,
     ) -> Result<Result<SetAside, Exceeded>, RunError> {
-        let SpendingLimits { budgets, .. } = &self.spending;
+        let SpendingLimits { budgets, purse } = &self.spending;
         if let Some(exceeded) = budgets.per_turn.exceeded(Scope::Turn, spent, most) {
             return Ok(Err(exceeded));
         }
-        let Some(store) = self.spending.days() else {
-            return Ok(Ok(SetAside { reservation: None, most, unknown }));
+        let Some(purse) = purse else {
+            return Ok(Ok(SetAside { reserved: None, most, unknown }));
         };
-        let reservation = Reservation {
-            step,
-            user: user.clone(),
-            day: self.today(),
-            amount: most,
-            worker: self.worker.clone(),
-            ttl: time + GRACE,
-        };
-        let exceeded = store.reserve(&reservation, &budgets.per_day, &budgets.everyone_per_day).await?;
-        Ok(match exceeded {
-            Some(exceeded) => Err(exceeded),
-            None => Ok(SetAside { reservation: Some(reservation), most, unknown }),
-        })
+        let step = StepCost { user, day: self.today(), most, unknown, time };
+        let reserved = purse.reserve(worker, step).await?;
+        Ok(reserved.map(|reserved| SetAside { reserved: Some(reserved), most, unknown }))
     }
 
     /// The day that spending counts for.

@@ -77,43 +77,42 @@ impl Steps<'_> {
         Prepared { native, room, .. }: &Prepared,
     ) -> Result<Option<StopReason>, RunError> {
         let request = self.inner.summary_request(plan, None, room);
-        let step = format!("{}/summary/{number}", self.turn);
         // A summary after which nothing is left for the answer would be worth nothing.
         let spent = [self.spent().await, self.inner.most_of(native, Duration::ZERO).0].into_iter().sum();
-        let event =
-            match self.inner.set_aside_for_summary(&self.key.user, step, Some(spent), &request).await? {
-                Err(exceeded) => Event::SummaryFailed {
-                    turn: Some(self.turn),
-                    number,
-                    reason: TurnError::from(exceeded).to_string(),
-                    asked: false,
-                    usage: Usage::default(),
-                    cost: Some(Cost::default()),
-                    ms: 0,
-                },
-                Ok(set_aside) => {
-                    let before = room.calibration().share_of(plan.counted);
-                    self.emitter
-                        .emit(|| RunEvent::SummaryStarted { messages: plan.messages, tokens: before })
-                        .await;
-                    boundary("before old turns are summarised");
-                    let began = tokio::time::Instant::now();
-                    let written = tokio::select! {
-                        biased;
-                        () = self.cancelled.cancelled() => None,
-                        written = self.inner.write_summary(plan, request) => Some(written),
-                    };
-                    let ms = millis(began);
-                    self.not_counted_ms.fetch_add(ms, Ordering::Relaxed);
-                    let Some(written) = written else {
-                        set_aside.settle_dropped(self.inner, ms).await?;
-                        return Ok(Some(StopReason::Cancelled));
-                    };
-                    boundary("old turns are summarised, not recorded");
-                    set_aside.settle_reply(self.inner, &written.reply, written.ms).await?;
-                    written.event(Some(self.turn), number, (plan, room))
-                }
-            };
+        let who = (&self.key.user, self.hold.worker());
+        let event = match self.inner.set_aside_for_summary(who, Some(spent), &request).await? {
+            Err(exceeded) => Event::SummaryFailed {
+                turn: Some(self.turn),
+                number,
+                reason: TurnError::from(exceeded).to_string(),
+                asked: false,
+                usage: Usage::default(),
+                cost: Some(Cost::default()),
+                ms: 0,
+            },
+            Ok(set_aside) => {
+                let before = room.calibration().share_of(plan.counted);
+                self.emitter
+                    .emit(|| RunEvent::SummaryStarted { messages: plan.messages, tokens: before })
+                    .await;
+                boundary("before old turns are summarised");
+                let began = tokio::time::Instant::now();
+                let written = tokio::select! {
+                    biased;
+                    () = self.cancelled.cancelled() => None,
+                    written = self.inner.write_summary(plan, request) => Some(written),
+                };
+                let ms = millis(began);
+                self.not_counted_ms.fetch_add(ms, Ordering::Relaxed);
+                let Some(written) = written else {
+                    set_aside.settle_dropped(&mut *self.log.lock().await, ms);
+                    return Ok(Some(StopReason::Cancelled));
+                };
+                boundary("old turns are summarised, not recorded");
+                set_aside.settle_reply(&mut *self.log.lock().await, &written.reply, written.ms);
+                written.event(Some(self.turn), number, (plan, room))
+            }
+        };
         self.append(vec![event.clone()]).await?;
         turn.take_summary(std::iter::once(&event), usize::try_from(number).unwrap_or(usize::MAX));
         self.emitter.emit(|| shown(event)).await;

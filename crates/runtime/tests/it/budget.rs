@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
-use adjutant_core::port::BudgetStore;
+use adjutant_core::port::{
+    Ask, Booking, BudgetStore, ConversationStore, GrantRequest, Granted, Journal, LogStore, StoreError,
+    Worker,
+};
 use adjutant_providers::scripted::{Fault, call, fault, text};
-use adjutant_runtime::{BuildError, Prices, RunContext};
+use adjutant_runtime::{BuildError, Prices, RunContext, RunError};
+use adjutant_store::sqlite;
 use jiff::Timestamp;
 use jiff::civil::{Date, date};
 
@@ -253,4 +257,162 @@ async fn the_time_of_a_call_that_was_confirmed_is_set_aside_and_booked() {
     let yes = asked.decision.pending[0].answer(Verdict::Approved);
     let refused = agent(Duration::from_secs(1), ask()).answer(&mut context, vec![yes]).await.unwrap();
     assert_eq!((key_of(&refused).as_str(), ran.load(Ordering::SeqCst)), ("budget.per_day_time", 1));
+}
+
+fn replica<S>(model: ScriptedModel, store: &Arc<S>, name: &str, budgets: Budgets) -> AgentBuilder
+where
+    S: Journal + LogStore + ConversationStore + BudgetStore,
+{
+    builder(model).journal(store.clone(), name).budgets(budgets, store.clone()).clock(noon)
+}
+
+fn calls(calls: u64) -> Allowance {
+    Allowance { model_calls: Some(calls), ..NONE }
+}
+
+#[tokio::test]
+async fn what_a_process_holds_and_does_not_use_is_free_as_soon_as_nothing_runs() {
+    for budgets in [per_day(calls(48)), Budgets { everyone_per_day: calls(48), ..Budgets::default() }] {
+        let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
+        let (runs, go_on) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+        let (at, until) = (runs.clone(), go_on.clone());
+        let schema = json!({"type": "object", "additionalProperties": false});
+        let wait = FunctionTool::new("wait", "Waits.", schema, move |_, _| {
+            let (at, until) = (at.clone(), until.clone());
+            async move {
+                at.notify_one();
+                until.notified().await;
+                Ok(json!("done"))
+            }
+        });
+        let model = ScriptedModel::new([call("wait", json!({})), text("Done.")]);
+        let first = replica(model, &store, "first", budgets).tool(wait.unwrap()).build().unwrap();
+        let second = ScriptedModel::new([text("Hi.").forever()]);
+        let second = replica(second, &store, "second", budgets).build().unwrap();
+        let turn = tokio::spawn(async move { first.run("wait").await });
+        runs.notified().await;
+        // The first has a sixteenth, and has used one of three.
+        for _ in 0..45 {
+            assert_eq!(second.run("hello").await.unwrap().content, "Hi.");
+        }
+        let refused = second.run("hello").await.unwrap();
+        assert!(key_of(&refused).ends_with("per_day_model_calls"));
+        go_on.notify_one();
+        assert_eq!(turn.await.unwrap().unwrap().content, "Done.");
+        assert_eq!(second.run("hello").await.unwrap().content, "Hi.");
+        let refused = second.run("hello").await.unwrap();
+        let said = refused.error.unwrap().to_string();
+        assert!(said.contains("48 (48 spent or set aside"), "{said}");
+        assert_eq!(store.spent(None, TODAY).await.unwrap().model_calls, 48);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_process_keeps_its_share_until_it_has_nothing_to_do() {
+    let store = Arc::new(InMemory::new());
+    let budgets = Budgets { everyone_per_day: calls(1000), ..Budgets::default() };
+    let agent =
+        replica(ScriptedModel::new([text("Hi.").forever()]), &store, "busy", budgets).build().unwrap();
+    for _ in 0..20 {
+        assert_eq!(agent.run("hello").await.unwrap().content, "Hi.");
+    }
+    let all_that_is_left = async || {
+        let kept = Spending::default();
+        let ask = Ask { block: uuid::Uuid::now_v7(), allowance: calls(1000), kept, wanted: kept };
+        let request = GrantRequest {
+            day: TODAY,
+            user: &UserId::local(),
+            worker: Worker::from("other"),
+            ttl: Duration::ZERO,
+            need: Spending { model_calls: 980, ..kept },
+            everyone: Some(ask),
+            own: None,
+        };
+        store.grant(request).await.unwrap()
+    };
+    let refused = all_that_is_left().await;
+    assert!(matches!(refused, Granted::Exceeded(_)), "{refused:?}");
+    // Its last sign of life, after which there will be none until there is something to do.
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    let granted = all_that_is_left().await;
+    assert!(matches!(granted, Granted::Blocks { .. }), "{granted:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_turn_was_dropped_is_booked_with_the_next_commit() {
+    let store = Arc::new(InMemory::new());
+    let model = ScriptedModel::new([fault(Fault::Stall), text("Hi.").usage(100, 20)]);
+    let agent = build(model.clone(), &store, per_day(calls(100))).build().unwrap();
+    tokio::time::timeout(Duration::from_secs(1), agent.run("hello")).await.unwrap_err();
+    assert_eq!(model.calls_made(), 1);
+    assert_eq!(agent.run("hello").await.unwrap().content, "Hi.");
+    let spent = store.spent(None, TODAY).await.unwrap();
+    assert_eq!(spent.model_calls, 2);
+    assert!(spent.tokens > 120 + u64::from(limits::OUTPUT_TOKENS_MAX), "{spent:?}");
+}
+
+/// Grants, and then says that it does not know: each call as long as `fails` says so.
+struct Forgetful {
+    store: Arc<InMemory>,
+    fails: AtomicUsize,
+}
+
+impl BudgetStore for Forgetful {
+    fn grant<'a>(&'a self, request: GrantRequest<'a>) -> BoxFuture<'a, Result<Granted, StoreError>> {
+        Box::pin(async move {
+            let granted = self.store.grant(request).await;
+            let fails = |left: usize| left.checked_sub(1);
+            match self.fails.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fails) {
+                Ok(_) => Err(StoreError::Unavailable { message: "the answer was lost".to_owned() }),
+                Err(_) => granted,
+            }
+        })
+    }
+
+    fn book<'a>(&'a self, bookings: &'a [Booking]) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.store.book(bookings)
+    }
+
+    fn fold(&self, day: Date) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.store.fold(day)
+    }
+
+    fn spent<'a>(
+        &'a self,
+        user: Option<&'a UserId>,
+        day: Date,
+    ) -> BoxFuture<'a, Result<Spending, StoreError>> {
+        self.store.spent(user, day)
+    }
+}
+
+#[tokio::test]
+async fn a_grant_whose_answer_was_lost_is_not_lost() {
+    let store = Arc::new(InMemory::new());
+    let forgetful = Arc::new(Forgetful { store: store.clone(), fails: AtomicUsize::new(3) });
+    let agent = builder(ScriptedModel::new([text("Hi."), text("Hi.")]))
+        .journal(store.clone(), "test")
+        .budgets(Budgets { everyone_per_day: calls(1), ..per_day(calls(1)) }, forgetful)
+        .clock(noon)
+        .build()
+        .unwrap();
+    for _ in 0..3 {
+        let lost = agent.run("hello").await.unwrap_err();
+        assert!(matches!(lost, RunError::Store(StoreError::Unavailable { .. })), "{lost:?}");
+    }
+    assert_eq!(agent.run("hello").await.unwrap().content, "Hi.");
+    key_of(&agent.run("hello").await.unwrap());
+    assert_eq!(store.spent(None, TODAY).await.unwrap().model_calls, 1);
+}
+
+#[tokio::test]
+async fn who_bounds_no_day_asks_no_store() {
+    let store = Arc::new(InMemory::new());
+    let forgetful = Arc::new(Forgetful { store: store.clone(), fails: AtomicUsize::new(usize::MAX) });
+    for budgets in [Budgets::default(), per_turn(calls(1))] {
+        let agent = builder(ScriptedModel::new([text("Hi.")])).journal(store.clone(), "test");
+        let agent = agent.budgets(budgets, forgetful.clone()).clock(noon).build().unwrap();
+        assert_eq!(agent.run("hello").await.unwrap().content, "Hi.");
+    }
+    assert_eq!(store.spent(None, TODAY).await.unwrap(), Spending::default());
 }

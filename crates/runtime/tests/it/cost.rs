@@ -6,7 +6,7 @@ use std::time::Duration;
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
     AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
-    Running, StoreError, Take, Taken, Turns, Worker,
+    Running, StoreError, Take, Taken, Turns, Worker, Writer,
 };
 use adjutant_providers::scripted::{Fault, call, fault, text};
 use adjutant_runtime::{RunContext, RunError};
@@ -163,12 +163,12 @@ impl Journal for Counting {
     fn append_held<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: Worker<'a>,
+        writer: Writer<'a>,
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.note("append", 0, events.len());
         self.bytes.lock().unwrap().events_written += size(events);
-        self.journal.append_held(key, worker, events)
+        self.journal.append_held(key, writer, events)
     }
 
     fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
@@ -179,7 +179,7 @@ impl Journal for Counting {
     fn finish<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: Worker<'a>,
+        writer: Writer<'a>,
         events: &'a [Recorded],
         snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
@@ -188,7 +188,7 @@ impl Journal for Counting {
         bytes.events_written += size(events);
         bytes.snapshots_written += snapshot.map_or(0, |snapshot| snapshot.body.len());
         drop(bytes);
-        self.journal.finish(key, worker, events, snapshot)
+        self.journal.finish(key, writer, events, snapshot)
     }
 
     fn claim<'a>(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
     AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, Running,
-    StoreError, Take, Taken, Turns, Worker,
+    StoreError, Take, Taken, Turns, Worker, Writer,
 };
 use adjutant_core::{AgentName, BoxFuture, ConversationKey, Input, InputId, Recorded, TurnId, UserId};
 use adjutant_store::sqlite::Store;
@@ -118,11 +118,11 @@ impl Journal for Counting {
     fn append_held<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: Worker<'a>,
+        writer: Writer<'a>,
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.note("append", 0);
-        self.journal.append_held(key, worker, events)
+        self.journal.append_held(key, writer, events)
     }
 
     fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
@@ -133,12 +133,12 @@ impl Journal for Counting {
     fn finish<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: Worker<'a>,
+        writer: Writer<'a>,
         events: &'a [Recorded],
         snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         self.note("finish", 0);
-        self.journal.finish(key, worker, events, snapshot)
+        self.journal.finish(key, writer, events, snapshot)
     }
 
     fn claim<'a>(

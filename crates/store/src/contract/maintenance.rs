@@ -1,10 +1,9 @@
-use std::time::Duration;
-
-use adjutant_core::port::{BudgetStore, Journal, LogStore, MemoryLedger, Reservation, TaskStore};
+use adjutant_core::port::{Booking, BudgetStore, Journal, LogStore, MemoryLedger, TaskStore};
 use adjutant_core::{
     ConversationKey, Event, MemoryChange, MemoryState, Spending, TaskChange, TaskDescription, TaskFilter,
 };
 use jiff::civil::{Date, date};
+use uuid::Uuid;
 
 use super::memory_ledger::{fact, scope};
 use super::sample::{
@@ -38,15 +37,9 @@ fn add(words: &str) -> TaskChange {
     TaskChange::Add { description: TaskDescription::new(words).unwrap() }
 }
 
-fn spending(day: Date) -> Reservation {
-    Reservation {
-        step: "s".to_owned(),
-        user: user("anna"),
-        day,
-        amount: Spending::default(),
-        worker: "w".to_owned(),
-        ttl: Duration::ZERO,
-    }
+fn spending(day: Date) -> Booking {
+    let used = Spending { tokens: 1, ..Spending::default() };
+    Booking { id: Uuid::now_v7(), day, user: user("anna"), used, everyone: None, own: None }
 }
 
 /// What is old and settled goes, with all that is its own. What waits, runs, was not taken or is in doubt stays however old
@@ -74,7 +67,7 @@ where
     let change = add("buy milk");
     store.apply(&anna, &change, Some(&key("once"))).await.unwrap();
     for day in [date(2025, 12, 31), date(2026, 1, 1)] {
-        store.settle(&spending(day), Spending { tokens: 1, ..Spending::default() }).await.unwrap();
+        store.book(&[spending(day)]).await.unwrap();
     }
 
     let removed = store.remove_older_than(at(1000)).await.unwrap();

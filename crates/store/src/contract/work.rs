@@ -392,15 +392,15 @@ pub async fn a_sign_of_life_extends_all_claims_of_its_epoch(store: &impl Journal
     assert_eq!(beat(8, LONG, true).await, Some(Vec::new()));
     assert_eq!(beat(9, LONG, false).await, None);
     let taken = recorded(1, at(1), &[ignored("i1")]);
-    assert_eq!(store.append_held(&first, of(8), &taken).await, Err(StoreError::Conflict));
-    assert_eq!(store.finish(&first, of(8), &taken, None).await, Err(StoreError::Conflict));
+    assert_eq!(store.append_held(&first, of(8).into(), &taken).await, Err(StoreError::Conflict));
+    assert_eq!(store.finish(&first, of(8).into(), &taken, None).await, Err(StoreError::Conflict));
     assert!(!store.renew(&first, of(8), LONG).await.unwrap());
-    store.append_held(&first, of(7), &taken).await.unwrap();
+    store.append_held(&first, of(7).into(), &taken).await.unwrap();
     // Its last sign of life is over as soon as it is given.
     assert!(beat(7, Duration::ZERO, false).await.is_some());
     assert_eq!(beat(7, LONG, false).await, None);
     assert_eq!(store.claim(&second, "w2", LONG).await.unwrap(), Claim::TakenOver);
-    assert_eq!(store.append_held(&second, of(7), &taken).await, Err(StoreError::Conflict));
+    assert_eq!(store.append_held(&second, of(7).into(), &taken).await, Err(StoreError::Conflict));
     assert!(!store.renew(&second, of(7), LONG).await.unwrap());
 }
 

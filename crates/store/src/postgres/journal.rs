@@ -12,6 +12,7 @@ use super::literal::Call;
 use crate::blob::Blobs;
 use crate::row::{self, DecisionRow, EventRow, InputRow, InvocationRow};
 use crate::sql::append::{Change, NewEvent};
+use crate::sql::budget::BookingRow;
 use crate::sql::journal::{Appending, Beginning, BegunRows, NewerRows, Writes, newer};
 use crate::sql::open_turns::{Open, OpenTurns};
 use crate::sql::snapshot::SnapshotRow;
@@ -82,14 +83,15 @@ impl Writes for PostgresDatabase {
     }
 
     async fn append(&self, data: Appending) -> Result<(i64, i64), Failure> {
-        let Appending { key, added, worker, releases, snapshot } = data;
+        let Appending { key, added, worker, releases, snapshot, spent } = data;
+        let spent: Vec<BookingRow> = spent.iter().map(BookingRow::of).collect();
         let (worker, epoch) = worker.unzip();
         let place = added.as_ref().map(|added| (added.conversation, added.seq)).unzip();
         let call = Call::of("adjutant_append_1", &key).value(place.0).value(place.1);
         let call = call.value(worker.as_deref()).value(epoch).value(i64::from(releases));
         let (events, change) = added.as_ref().map(|added| (added.events.as_slice(), &added.change)).unzip();
         let call = with_change(call, &Blobs::default(), events.unwrap_or_default(), change)?;
-        let call = call.rows(snapshot.iter().map(snapshot_texts)).open();
+        let call = call.rows(snapshot.iter().map(snapshot_texts)).rows(spent.iter().map(booking)).open();
         let mut found = self.calls.call(&self.pool, &key, call).await?;
         match found.int()? {
             1 => Ok((found.int()?, found.int()?)),
@@ -328,6 +330,13 @@ fn snapshot_texts(row: &SnapshotRow) -> Texts<'_> {
         Some(row.digest.as_str().into()),
         Some(row.body.as_str().into()),
     ]
+}
+
+fn booking(row: &BookingRow) -> Texts<'_> {
+    let texts =
+        [Some(&row.id), Some(&row.day), Some(&row.user), row.everyone_block.as_ref(), row.own_block.as_ref()];
+    let texts = texts.into_iter().map(|text| text.map(|text| Cow::from(text.as_str())));
+    texts.chain(row.numbers.iter().map(|number| Some(Cow::from(number.to_string())))).collect()
 }
 
 fn invocation(row: &InvocationRow) -> Texts<'_> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    self, AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
-    Running, StoreError, Take, Taken, Turns, Worker,
+    self, AcceptedInput, Beat, Begin, Begun, Booking, Changes, Claim, Finished, Journal, Known, Loaded,
+    Newer, Running, StoreError, Take, Taken, Turns, Worker, Writer,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, Recorded, TurnId, UserId,
@@ -14,6 +14,7 @@ use adjutant_core::{
 use jiff::Timestamp;
 
 use super::append::{Change, NewEvent, new_event, new_events, take_inputs, write_events};
+use super::budget::book;
 use super::conversation_row::{
     CONVERSATION, conversation, create_conversation, read_conversation, save_conversation,
 };
@@ -218,23 +219,23 @@ impl<B: Writes> Journal for SqlStore<B> {
     fn append_held<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: Worker<'a>,
+        writer: Writer<'a>,
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.run(async move { self.append_as(key, Some(worker), events, None).await.map(drop) })
+        self.run(async move { self.append_as(key, Some(writer), events, None).await.map(drop) })
     }
 
     fn finish<'a>(
         &'a self,
         key: &'a ConversationKey,
-        worker: Worker<'a>,
+        writer: Writer<'a>,
         events: &'a [Recorded],
         snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         self.run(async move {
             // Where no events are added, nothing says that the conversation is the one it was made of.
             let snapshot = snapshot.filter(|_| !events.is_empty()).map(SnapshotRow::of).transpose()?;
-            let (conversation, untaken) = self.append_as(key, Some(worker), events, Some(snapshot)).await?;
+            let (conversation, untaken) = self.append_as(key, Some(writer), events, Some(snapshot)).await?;
             let kept = match untaken > 0 {
                 true => Some(self.0.read(conversation, |rows, key| Box::pin(inbox(rows, *key))).await?),
                 false => None,
@@ -377,17 +378,18 @@ impl<B: Writes> SqlStore<B> {
     async fn append_as(
         &self,
         key: &ConversationKey,
-        worker: Option<Worker<'_>>,
+        writer: Option<Writer<'_>>,
         events: &[Recorded],
         finish: Option<Option<SnapshotRow>>,
     ) -> Result<(i64, i64), Failure> {
-        let worker = worker.map(|worker| (worker.id.to_owned(), worker.epoch));
+        let spent = writer.map(|writer| writer.spent.to_vec()).unwrap_or_default();
+        let worker = writer.map(|Writer { worker, .. }| (worker.id.to_owned(), worker.epoch));
         let (releases, snapshot) = (finish.is_some(), finish.flatten());
         let events = new_events(events)?;
         let Some((first, _)) = events.first() else {
             return self
                 .0
-                .append(Appending { key: key.clone(), added: None, worker, releases, snapshot })
+                .append(Appending { key: key.clone(), added: None, worker, releases, snapshot, spent })
                 .await;
         };
         let seq = first.seq;
@@ -398,7 +400,7 @@ impl<B: Writes> SqlStore<B> {
         let after = Open { conversation: open.conversation, next_seq, status, decisions };
         let added = Some(Added { conversation: open.conversation, seq, next_seq, events, change });
         let written =
-            self.0.append(Appending { key: key.clone(), added, worker, releases, snapshot }).await?;
+            self.0.append(Appending { key: key.clone(), added, worker, releases, snapshot, spent }).await?;
         self.0.open_turns().keep(key.clone(), after);
         Ok(written)
     }
@@ -522,6 +524,8 @@ pub struct Appending {
     pub(crate) releases: bool,
     /// What the conversation comes to with the events.
     pub(crate) snapshot: Option<SnapshotRow>,
+    /// What is booked with them.
+    pub(crate) spent: Vec<Booking>,
 }
 
 /// Events to add, as they are stored.
@@ -711,13 +715,14 @@ const RELEASE: &str = "UPDATE adjutant_conversation SET
 /// Adds events, and gives the claim of a worker back unless inputs wait.
 async fn append<C: Connection>(
     rows: &mut C,
-    Appending { key, added, worker, releases, snapshot }: &Appending,
+    Appending { key, added, worker, releases, snapshot, spent }: &Appending,
 ) -> Result<(i64, i64), Failure> {
     let (worker, epoch) = worker.as_ref().map(|(worker, epoch)| (worker.as_str(), *epoch)).unzip();
     let releases = i64::from(*releases);
     let Some(Added { conversation, seq, next_seq, events, change }) = added else {
         let found = rows.fetch_first(RELEASE, key_values![key, releases, worker, epoch]).await?;
         let mut found = found.ok_or(StoreError::Conflict)?;
+        book(rows, spent).await?;
         return Ok((found.int()?, found.int()?));
     };
     let conversation = *conversation;
@@ -756,6 +761,7 @@ async fn append<C: Connection>(
     if let Some(snapshot) = snapshot {
         snapshot::write(rows, conversation, snapshot).await?;
     }
+    book(rows, spent).await?;
     Ok((conversation, untaken))
 }
 

@@ -131,7 +131,8 @@ async fn stored<C: Connection>(rows: &mut C) -> Result<DatabaseStatus, Failure> 
              UNION ALL SELECT 'tool_invocation', count(*) FROM adjutant_tool_invocation
              UNION ALL SELECT 'applied_change', count(*) FROM adjutant_applied_change
              UNION ALL SELECT 'budget', count(*) FROM adjutant_budget
-             UNION ALL SELECT 'reservation', count(*) FROM adjutant_reservation
+             UNION ALL SELECT 'budget_block', count(*) FROM adjutant_budget_block
+             UNION ALL SELECT 'budget_booking', count(*) FROM adjutant_budget_booking
              UNION ALL SELECT 'memory_change', count(*) FROM adjutant_memory_change
              UNION ALL SELECT 'token', count(*) FROM adjutant_token",
             &[],
@@ -257,9 +258,20 @@ async fn remove_others<C: Connection>(rows: &mut C, before: Timestamp) -> Result
         .await?;
     // A day is text that begins as its times do, and today is not over.
     let day = until.get(..10).unwrap_or_default();
-    removed.budget_days +=
-        rows.execute("DELETE FROM adjutant_budget WHERE day < $1 AND user_id <> ''", values![day]).await?;
-    rows.execute("DELETE FROM adjutant_budget WHERE day < $1", values![day]).await?;
-    rows.execute("DELETE FROM adjutant_reservation WHERE until < $1", values![&until]).await?;
+    let days = rows
+        .fetch_first(
+            "SELECT count(*) FROM (SELECT day, user_id FROM adjutant_budget WHERE day < $1 AND user_id <> ''
+             UNION SELECT day, user_id FROM adjutant_budget_booking WHERE day < $1) AS days",
+            values![day],
+        )
+        .await?;
+    removed.budget_days += days.map(|mut days| days.int()).transpose()?.map_or(0, count);
+    for statement in [
+        "DELETE FROM adjutant_budget WHERE day < $1",
+        "DELETE FROM adjutant_budget_booking WHERE day < $1",
+        "DELETE FROM adjutant_budget_block WHERE day < $1",
+    ] {
+        rows.execute(statement, values![day]).await?;
+    }
     Ok(removed)
 }

@@ -7,7 +7,7 @@
 pub(crate) mod append;
 mod blob;
 mod branch;
-mod budget;
+pub(crate) mod budget;
 mod check;
 pub(crate) mod conversation;
 pub(crate) mod conversation_row;

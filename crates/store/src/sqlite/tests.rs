@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::Maintenance as _;
 use crate::sql::migrate::Migrations;
-use crate::sql::{Connection as _, conversation, journal, log, past, task, work};
+use crate::sql::{Connection as _, budget, conversation, journal, log, past, task, work};
 
 fn input(number: usize) -> Input {
     let text = format!("{number} {}", "long ".repeat(2000));
@@ -427,6 +427,25 @@ async fn looking_for_work_reads_an_index() {
     // Those that wait are few, and they are found by the time they expire; their order among each other is made then.
     let plan = plan(&store, journal::EXPIRED).await;
     assert!(plan.contains("adjutant_conversation_wake"), "{plan}");
+}
+
+#[tokio::test]
+async fn what_is_taken_of_a_day_is_read_without_the_other_users() {
+    let store = Store::in_memory().await.unwrap();
+    for (query, bookings) in [
+        (budget::TAKEN_BY_ALL, "adjutant_budget_booking_day (day=?)"),
+        (budget::TAKEN_BY_USER, "adjutant_budget_booking_day (day=? AND user_id=?)"),
+    ] {
+        let plan = plan(&store, query).await;
+        for part in [
+            "SEARCH adjutant_budget USING PRIMARY KEY (day=? AND user_id=?)",
+            "adjutant_budget_block_day (day=? AND user_id=?)",
+            bookings,
+        ] {
+            assert!(plan.contains(part), "{part}: {plan}");
+        }
+        assert!(!plan.contains("SCAN"), "{plan}");
+    }
 }
 
 #[tokio::test]

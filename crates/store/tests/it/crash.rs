@@ -108,5 +108,5 @@ async fn what_was_confirmed_survives_a_kill_and_nobody_waits_for_the_dead() {
         store.close().await;
     }
     contract::a_dead_workers_claim_is_free_at_once(&Store::in_memory().await.unwrap(), &dead).await;
-    contract::a_dead_workers_reservation_is_free_at_once(&Store::in_memory().await.unwrap(), &dead).await;
+    contract::a_dead_workers_block_is_free_at_once(&Store::in_memory().await.unwrap(), &dead).await;
 }

@@ -76,6 +76,9 @@ where
         assert_eq!(spent.tokens, known["tokens_spent"].as_u64().unwrap());
         assert_eq!(store.tokens(Some(&user)).await.unwrap().len(), known["tokens"]);
     }
+    let all_spent =
+        read["users"].as_object().unwrap().values().map(|known| known["tokens_spent"].as_u64().unwrap());
+    assert_eq!(store.spent(None, date(2026, 1, 1)).await.unwrap().tokens, all_spent.sum::<u64>());
     let scope = MemoryScope { user: UserId::local(), vault: "/srv/ana/vault".to_owned() };
     assert_eq!(store.newest(&scope, 9).await.unwrap().len(), read["memory_changes"]);
     assert_eq!(store.unsettled(&agent, None).await.unwrap().len(), UNSETTLED);

@@ -121,17 +121,19 @@ $$;
 -- Adds events at the places from p_seq on, if p_worker has the conversation since its p_epoch (NULL: whoever has it), and gives
 -- the claim back unless inputs wait, if p_release is 1. p_key: the conversation that the change was computed for; NULL, as p_seq,
 -- if there are no events. p_snapshot: seq, messages_from, v, digest and body of the conversation's snapshot with these events.
--- NULL: the last one stays.
+-- NULL: the last one stays. p_spent: what is booked with them: id, day, user, the blocks of everybody's and of the user's, whether
+-- each is closed, then tokens, model_calls, tool_calls, ms and cost. NULL: nothing.
 -- o_outcome: 0 it is another conversation, the place is taken, or the claim is not this worker's any more; 1 done; 7 somebody
 -- has it locked, and p_wait is FALSE.
 CREATE FUNCTION adjutant_append_1(
     p_agent TEXT, p_user TEXT, p_id TEXT, p_key BIGINT, p_seq BIGINT, p_worker TEXT, p_epoch BIGINT, p_release BIGINT,
     p_v BIGINT, p_blobs TEXT[], p_events TEXT[], p_counts BIGINT[], p_status TEXT[], p_parked BIGINT, p_decisions TEXT[],
-    p_invocations TEXT[], p_snapshot TEXT[], p_wait BOOLEAN, OUT o_outcome BIGINT, OUT o_conversation BIGINT,
+    p_invocations TEXT[], p_snapshot TEXT[], p_spent TEXT[], p_wait BOOLEAN, OUT o_outcome BIGINT, OUT o_conversation BIGINT,
     OUT o_untaken BIGINT
 ) LANGUAGE plpgsql AS $$
 DECLARE
     c adjutant_conversation;
+    r TEXT[];
 BEGIN
     IF p_key IS NULL THEN
         SELECT key INTO p_key FROM adjutant_conversation WHERE agent = p_agent AND user_id = p_user AND id = p_id;
@@ -156,6 +158,15 @@ BEGIN
             p_snapshot[1][5])
         ON CONFLICT (conversation) DO UPDATE SET seq = excluded.seq, messages_from = excluded.messages_from,
             v = excluded.v, digest = excluded.digest, body = excluded.body;
+    END IF;
+    IF p_spent IS NOT NULL THEN
+        FOREACH r SLICE 1 IN ARRAY p_spent LOOP
+            INSERT INTO adjutant_budget_booking (id, day, user_id, everyone_block, own_block, closes_everyone, closes_own,
+                tokens, model_calls, tool_calls, ms, cost)
+            VALUES (r[1], r[2], r[3], r[4], r[5], r[6]::BIGINT, r[7]::BIGINT, r[8]::BIGINT, r[9]::BIGINT, r[10]::BIGINT,
+                r[11]::BIGINT, r[12]::BIGINT)
+            ON CONFLICT (id) DO NOTHING;
+        END LOOP;
     END IF;
 END
 $$;

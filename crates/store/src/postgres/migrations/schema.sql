@@ -180,8 +180,8 @@ CREATE TABLE adjutant_token (
     revoked_at TEXT COLLATE "C"
 );
 
--- What users spend. Days are those of UTC, as YYYY-MM-DD. The row of the user '' counts nothing: it is what those wait at
--- who are bounded by what everybody spends.
+-- What users spend, as far as it is added up. Days are those of UTC, as YYYY-MM-DD. The row of the user '' is what all of them
+-- spend together.
 CREATE TABLE adjutant_budget (
     user_id     TEXT COLLATE "C" NOT NULL,
     day         TEXT COLLATE "C" NOT NULL,
@@ -194,20 +194,46 @@ CREATE TABLE adjutant_budget (
     PRIMARY KEY (day, user_id)
 );
 
--- What running steps may spend at most. After `until`, or when its worker is gone, a row counts no more.
-CREATE TABLE adjutant_reservation (
-    user_id     TEXT COLLATE "C" NOT NULL,
+-- What processes have taken of a day to spend, each of what everybody may ('') and of what its users may: since a block was
+-- opened, and what of that is booked and added up. After `until`, or when its worker is gone, only that counts.
+CREATE TABLE adjutant_budget_block (
+    id          TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     day         TEXT COLLATE "C" NOT NULL,
-    step        TEXT COLLATE "C" NOT NULL,
+    user_id     TEXT COLLATE "C" NOT NULL,
+    worker      TEXT COLLATE "C" NOT NULL,
+    epoch       BIGINT NOT NULL,
+    until       TEXT COLLATE "C" NOT NULL,
     tokens      BIGINT NOT NULL,
     model_calls BIGINT NOT NULL,
     tool_calls  BIGINT NOT NULL,
     ms          BIGINT NOT NULL,
     cost        BIGINT NOT NULL,
-    worker      TEXT COLLATE "C" NOT NULL,
-    until       TEXT COLLATE "C" NOT NULL,
-    PRIMARY KEY (day, user_id, step)
+    booked_tokens      BIGINT NOT NULL DEFAULT 0,
+    booked_model_calls BIGINT NOT NULL DEFAULT 0,
+    booked_tool_calls  BIGINT NOT NULL DEFAULT 0,
+    booked_ms          BIGINT NOT NULL DEFAULT 0,
+    booked_cost        BIGINT NOT NULL DEFAULT 0
 );
+CREATE INDEX adjutant_budget_block_day ON adjutant_budget_block (day, user_id);
+
+-- What was used, as it was booked with the events it came of, until it is added up in adjutant_budget. `closes_*`: nothing is
+-- taken from the block any more. `folding`: it is being added up.
+CREATE TABLE adjutant_budget_booking (
+    id              TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    day             TEXT COLLATE "C" NOT NULL,
+    user_id         TEXT COLLATE "C" NOT NULL,
+    everyone_block  TEXT COLLATE "C",
+    own_block       TEXT COLLATE "C",
+    closes_everyone BIGINT NOT NULL,
+    closes_own      BIGINT NOT NULL,
+    tokens          BIGINT NOT NULL,
+    model_calls     BIGINT NOT NULL,
+    tool_calls      BIGINT NOT NULL,
+    ms              BIGINT NOT NULL,
+    cost            BIGINT NOT NULL,
+    folding         BIGINT NOT NULL DEFAULT 0
+);
+CREATE INDEX adjutant_budget_booking_day ON adjutant_budget_booking (day, user_id);
 
 -- What changed in the memories of vaults. `scope` is the SHA-256 of user and vault, `before_hash` and `after_hash` those of a
 -- fact's words: paths and words may be longer than an index takes.

@@ -103,3 +103,52 @@ CREATE TABLE adjutant_worker (
     seen_until TEXT NOT NULL,
     PRIMARY KEY (id, epoch)
 ) STRICT, WITHOUT ROWID;
+
+-- What everybody spends together has a row of its own, so that nobody adds up all users' rows.
+DELETE FROM adjutant_budget WHERE user_id = '';
+INSERT INTO adjutant_budget (user_id, day, tokens, model_calls, tool_calls, ms, cost)
+SELECT '', day, sum(tokens), sum(model_calls), sum(tool_calls), sum(ms), sum(cost) FROM adjutant_budget GROUP BY day;
+
+-- Steps that a process of before has begun are not known any more: what they used is booked by nobody.
+DROP TABLE adjutant_reservation;
+
+-- What processes have taken of a day to spend, each of what everybody may ('') and of what its users may: since a block was
+-- opened, and what of that is booked and added up. After `until`, or when its worker is gone, only that counts.
+CREATE TABLE adjutant_budget_block (
+    id          TEXT NOT NULL PRIMARY KEY,
+    day         TEXT NOT NULL,
+    user_id     TEXT NOT NULL,
+    worker      TEXT NOT NULL,
+    epoch       INTEGER NOT NULL,
+    until       TEXT NOT NULL,
+    tokens      INTEGER NOT NULL,
+    model_calls INTEGER NOT NULL,
+    tool_calls  INTEGER NOT NULL,
+    ms          INTEGER NOT NULL,
+    cost        INTEGER NOT NULL,
+    booked_tokens      INTEGER NOT NULL DEFAULT 0,
+    booked_model_calls INTEGER NOT NULL DEFAULT 0,
+    booked_tool_calls  INTEGER NOT NULL DEFAULT 0,
+    booked_ms          INTEGER NOT NULL DEFAULT 0,
+    booked_cost        INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+CREATE INDEX adjutant_budget_block_day ON adjutant_budget_block (day, user_id);
+
+-- What was used, as it was booked with the events it came of, until it is added up in adjutant_budget. `closes_*`: nothing is
+-- taken from the block any more. `folding`: it is being added up.
+CREATE TABLE adjutant_budget_booking (
+    id              TEXT NOT NULL PRIMARY KEY,
+    day             TEXT NOT NULL,
+    user_id         TEXT NOT NULL,
+    everyone_block  TEXT,
+    own_block       TEXT,
+    closes_everyone INTEGER NOT NULL,
+    closes_own      INTEGER NOT NULL,
+    tokens          INTEGER NOT NULL,
+    model_calls     INTEGER NOT NULL,
+    tool_calls      INTEGER NOT NULL,
+    ms              INTEGER NOT NULL,
+    cost            INTEGER NOT NULL,
+    folding         INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+CREATE INDEX adjutant_budget_booking_day ON adjutant_budget_booking (day, user_id);

@@ -181,8 +181,8 @@ CREATE TABLE adjutant_token (
     revoked_at TEXT
 ) STRICT, WITHOUT ROWID;
 
--- What users spend. Days are those of UTC, as YYYY-MM-DD. The row of the user '' counts nothing: it is what those wait at
--- who are bounded by what everybody spends.
+-- What users spend, as far as it is added up. Days are those of UTC, as YYYY-MM-DD. The row of the user '' is what all of them
+-- spend together.
 CREATE TABLE adjutant_budget (
     user_id     TEXT NOT NULL,
     day         TEXT NOT NULL,
@@ -195,20 +195,46 @@ CREATE TABLE adjutant_budget (
     PRIMARY KEY (day, user_id)
 ) STRICT, WITHOUT ROWID;
 
--- What running steps may spend at most. After `until`, or when its worker is gone, a row counts no more.
-CREATE TABLE adjutant_reservation (
-    user_id     TEXT NOT NULL,
+-- What processes have taken of a day to spend, each of what everybody may ('') and of what its users may: since a block was
+-- opened, and what of that is booked and added up. After `until`, or when its worker is gone, only that counts.
+CREATE TABLE adjutant_budget_block (
+    id          TEXT NOT NULL PRIMARY KEY,
     day         TEXT NOT NULL,
-    step        TEXT NOT NULL,
+    user_id     TEXT NOT NULL,
+    worker      TEXT NOT NULL,
+    epoch       INTEGER NOT NULL,
+    until       TEXT NOT NULL,
     tokens      INTEGER NOT NULL,
     model_calls INTEGER NOT NULL,
     tool_calls  INTEGER NOT NULL,
     ms          INTEGER NOT NULL,
     cost        INTEGER NOT NULL,
-    worker      TEXT NOT NULL,
-    until       TEXT NOT NULL,
-    PRIMARY KEY (day, user_id, step)
+    booked_tokens      INTEGER NOT NULL DEFAULT 0,
+    booked_model_calls INTEGER NOT NULL DEFAULT 0,
+    booked_tool_calls  INTEGER NOT NULL DEFAULT 0,
+    booked_ms          INTEGER NOT NULL DEFAULT 0,
+    booked_cost        INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX adjutant_budget_block_day ON adjutant_budget_block (day, user_id);
+
+-- What was used, as it was booked with the events it came of, until it is added up in adjutant_budget. `closes_*`: nothing is
+-- taken from the block any more. `folding`: it is being added up.
+CREATE TABLE adjutant_budget_booking (
+    id              TEXT NOT NULL PRIMARY KEY,
+    day             TEXT NOT NULL,
+    user_id         TEXT NOT NULL,
+    everyone_block  TEXT,
+    own_block       TEXT,
+    closes_everyone INTEGER NOT NULL,
+    closes_own      INTEGER NOT NULL,
+    tokens          INTEGER NOT NULL,
+    model_calls     INTEGER NOT NULL,
+    tool_calls      INTEGER NOT NULL,
+    ms              INTEGER NOT NULL,
+    cost            INTEGER NOT NULL,
+    folding         INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+CREATE INDEX adjutant_budget_booking_day ON adjutant_budget_booking (day, user_id);
 
 -- What changed in the memories of vaults. `scope` is the SHA-256 of user and vault, `before_hash` and `after_hash` those of a
 -- fact's words: paths and words may be longer than an index takes.
