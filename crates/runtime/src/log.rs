@@ -2,7 +2,7 @@
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::port::{Finished, Worker};
-use adjutant_core::{ConversationKey, Event, Input, Recorded};
+use adjutant_core::{ConversationKey, Event, Input, Loading, Recorded};
 use jiff::Timestamp;
 
 use crate::RunError;
@@ -24,11 +24,18 @@ pub(crate) struct Log {
     released: bool,
     /// The worker's epoch at the claim.
     epoch: i64,
+    /// How the state was read, until a turn takes that down.
+    loading: Option<Loading>,
 }
 
 impl Log {
-    pub(crate) fn new(remembered: Remembered, inbox: Vec<Input>, epoch: i64) -> Self {
-        Self { remembered, inbox, unwritten: 0, released: false, epoch }
+    pub(crate) fn new(remembered: Remembered, inbox: Vec<Input>, epoch: i64, loading: Loading) -> Self {
+        Self { remembered, inbox, unwritten: 0, released: false, epoch, loading: Some(loading) }
+    }
+
+    /// Returns how the state was read, to the first who asks: what comes later knows it from before.
+    pub(crate) fn take_loading(&mut self) -> Option<Loading> {
+        self.loading.take()
     }
 
     pub(crate) fn conversation(&self) -> &Conversation {
