@@ -6,7 +6,7 @@ use std::time::Duration;
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
     AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
-    Running, StoreError, Take, Taken, Turns, Worker,
+    Relay, Running, StoreError, Take, Taken, Turns, Worker,
 };
 use adjutant_core::{LogContent, Step, StepKind, Summary, trace};
 use adjutant_providers::scripted::{Fault, call, fault, text};
@@ -245,6 +245,10 @@ impl Journal for Counting {
 
     fn changes(&self) -> Box<dyn Changes> {
         if self.is_deaf { Box::new(Silence) } else { self.journal.changes() }
+    }
+
+    fn relay(&self) -> Arc<dyn Relay> {
+        self.journal.relay()
     }
 
     fn cancellation<'a>(

@@ -1,12 +1,13 @@
 //! Inbox, events, and what has work to do.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
     AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
-    Running, StoreError, Take, Taken, Turns, Worker,
+    Relay, Running, StoreError, Take, Taken, Turns, Worker,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, LogContent, Recorded, TurnId, UserId,
@@ -336,6 +337,10 @@ impl<B: Writes> Journal for SqlStore<B> {
         let changes = self.0.news().listen();
         self.0.watch();
         changes
+    }
+
+    fn relay(&self) -> Arc<dyn Relay> {
+        self.0.relay()
     }
 
     fn cancellation<'a>(
