@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use adjutant_core::BoxFuture;
-use adjutant_core::port::{Change, Changes, Heard, Hearing};
+#[cfg(feature = "postgres")]
+use adjutant_core::port::Hearing;
+use adjutant_core::port::{Change, Changes, Heard};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 

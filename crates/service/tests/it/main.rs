@@ -11,7 +11,10 @@ mod guard;
 mod harness;
 mod mcp;
 mod openai;
+mod replicas;
 mod report;
 mod resources;
 mod runs;
+#[path = "../../../store/tests/it/server.rs"]
+mod server;
 mod trace;
