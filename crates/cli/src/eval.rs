@@ -190,7 +190,7 @@ async fn set_up(store: &InMemory, user: &UserId, tasks: &[TaskBefore]) -> Result
 
 /// The tools that ran, whatever came of it.
 fn executed(events: &[Recorded]) -> BTreeSet<String> {
-    let started = |recorded: &Recorded| match &recorded.event {
+    let started = |recorded: &Recorded| match &*recorded.event {
         Event::CallStarted { tool, .. } => Some(tool.clone()),
         _ => None,
     };
@@ -201,7 +201,7 @@ fn executed(events: &[Recorded]) -> BTreeSet<String> {
 fn invalid_calls(events: &[Recorded]) -> usize {
     let invalid = |recorded: &&Recorded| {
         matches!(
-            &recorded.event,
+            &*recorded.event,
             Event::CallChecked {
                 verdict: GateVerdict::Refuse {
                     refusal: Refusal::UnknownTool | Refusal::InvalidArguments,
@@ -221,7 +221,7 @@ fn unconfirmed_deletes(events: &[Recorded], tools: &ToolRegistry) -> usize {
     let mut approved = BTreeSet::new();
     let mut unconfirmed = 0;
     for recorded in events {
-        match &recorded.event {
+        match &*recorded.event {
             Event::CallAnswered { call, verdict: Some(Verdict::Approved), .. } => {
                 approved.insert(call);
             }

@@ -78,7 +78,7 @@ pub(crate) async fn run(
         return Ok(error.exit);
     }
     if let (false, Ok((invocation, summary))) = (json, done) {
-        let data = || json_line(invocation.result.data.as_ref().unwrap_or(&Value::Null));
+        let data = || json_line(invocation.result.data.as_deref().unwrap_or(&Value::Null));
         screen.answer_line(&clean(&summary.unwrap_or_else(data)));
     }
     Ok(Exit::Ok)

@@ -91,7 +91,7 @@ async fn open(store: &dyn Store) -> Result<Vec<Open>, CliError> {
         let Loaded { events, .. } = store.load(&key).await?;
         let Some(turn) = conversation::open_turn(&events) else { continue };
         let started = events.iter().find(
-            |recorded| matches!(&recorded.event, Event::TurnStarted { turn: started, .. } if *started == turn),
+            |recorded| matches!(&*recorded.event, Event::TurnStarted { turn: started, .. } if *started == turn),
         );
         let Some(started_at) = started.map(|recorded| recorded.at) else { continue };
         all.push(Open {
@@ -133,7 +133,7 @@ fn list(screen: &Screen, all: &[Open], json: bool) {
 fn show(screen: &Screen, open: &Open, json: bool) {
     let of_turn = open.events.iter().filter(|recorded| recorded.event.turn() == Some(open.turn));
     let steps = of_turn.map(|recorded| {
-        let tool = match &recorded.event {
+        let tool = match &*recorded.event {
             Event::CallStarted { tool, .. }
             | Event::CallFinished { tool, .. }
             | Event::CallInDoubt { tool, .. } => Some(tool.as_str()),

@@ -1,6 +1,7 @@
 //! What happened: the events of the journal. A turn can be rebuilt from them at every step.
 
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -120,8 +121,8 @@ pub struct Recorded {
     pub seq: u64,
     /// When it happened, by the clock of whoever wrote it.
     pub at: Timestamp,
-    /// What happened.
-    pub event: Event,
+    /// What happened. Never changed, so that copies share it.
+    pub event: Arc<Event>,
 }
 
 impl Recorded {
@@ -131,7 +132,7 @@ impl Recorded {
         let place = |(behind, event): (usize, &Event)| Self {
             seq: first.saturating_add(behind as u64),
             at,
-            event: event.clone(),
+            event: Arc::new(event.clone()),
         };
         events.iter().enumerate().map(place).collect()
     }

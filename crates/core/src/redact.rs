@@ -1,5 +1,6 @@
 //! How much of what was said is written into the logs.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -46,7 +47,7 @@ impl LogContent {
     #[must_use]
     pub fn text(self, text: &str) -> String {
         match self {
-            Self::Full => without_secrets(text),
+            Self::Full => without_secrets(text).into_owned(),
             Self::Redacted if text.is_empty() => String::new(),
             Self::Redacted => {
                 let digest = digest(&SHA256, text.as_bytes());
@@ -70,6 +71,17 @@ impl LogContent {
         }
     }
 
+    /// Returns whether [`LogContent::json`] changes nothing.
+    fn keeps(self, value: &Value) -> bool {
+        let keeps = |text: &str| self == Self::Full && matches!(without_secrets(text), Cow::Borrowed(_));
+        match value {
+            Value::String(text) => keeps(text),
+            Value::Array(items) => items.iter().all(|item| self.keeps(item)),
+            Value::Object(map) => map.iter().all(|(name, value)| keeps(name) && self.keeps(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => self != Self::None,
+        }
+    }
+
     /// Arguments as they are written.
     #[must_use]
     pub fn arguments(self, arguments: &Arguments) -> Arguments {
@@ -85,14 +97,17 @@ impl LogContent {
         let kept = |text: &String| Some(self.text(text)).filter(|_| self != Self::None);
         ToolResult {
             success: result.success,
-            data: result.data.as_ref().filter(|_| self != Self::None).map(|data| self.json(data)),
+            data: result.data.as_ref().filter(|_| self != Self::None).map(|data| match self.keeps(data) {
+                true => data.clone(),
+                false => self.json(data).into(),
+            }),
             error: result.error.as_ref().and_then(kept),
             verbatim: result.verbatim,
         }
     }
 
     fn object(self, map: &Map<String, Value>) -> Map<String, Value> {
-        map.iter().map(|(name, value)| (without_secrets(name), self.json(value))).collect()
+        map.iter().map(|(name, value)| (without_secrets(name).into_owned(), self.json(value))).collect()
     }
 }
 
@@ -152,8 +167,8 @@ const FIRST_OF_SECRET: [bool; 128] = {
 };
 
 /// Returns the same text without what looks like a secret. Where it begins inside a word, it is none.
-fn without_secrets(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
+fn without_secrets(text: &str) -> Cow<'_, str> {
+    let mut clean = String::new();
     let (mut copied, mut secret_until) = (0, 0);
     let mut inside_word = false;
     for (at, next) in text.char_indices() {
@@ -173,8 +188,11 @@ fn without_secrets(text: &str) -> String {
         }
         inside_word = next.is_alphanumeric() || matches!(next, '_' | '-');
     }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
     clean.push_str(text.get(copied..).unwrap_or_default());
-    clean
+    Cow::Owned(clean)
 }
 
 /// How many bytes of the beginning of a text are a secret.

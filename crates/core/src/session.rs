@@ -78,7 +78,7 @@ pub struct Session {
 #[must_use]
 pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> Session {
     let Loaded { events, inbox } = known;
-    let accepted = |recorded: &Recorded| match &recorded.event {
+    let accepted = |recorded: &Recorded| match &*recorded.event {
         Event::TurnStarted { accepted_at, .. } => accepted_at.unwrap_or(recorded.at),
         _ => recorded.at,
     };
@@ -95,8 +95,8 @@ pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> S
         .iter()
         .chain(&said_now)
         .fold(summary, |sum, message| sum.saturating_add(message_tokens(message, &estimate_tokens)));
-    let turns = events.iter().filter(|recorded| matches!(recorded.event, Event::TurnStarted { .. })).count();
-    let ended = events.last().is_some_and(|last| matches!(last.event, Event::SessionEnded {}));
+    let turns = events.iter().filter(|recorded| matches!(*recorded.event, Event::TurnStarted { .. })).count();
+    let ended = events.last().is_some_and(|last| matches!(*last.event, Event::SessionEnded {}));
     // What was accepted and not begun, or has begun and neither ended nor waits, is not over however long it takes.
     let runs = !inbox.is_empty()
         || (conversation::open_turn(events).is_some() && conversation::pending(events).is_empty());

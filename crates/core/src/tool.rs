@@ -1,6 +1,7 @@
 //! What can be called: definitions, calls, results, and the [`Tool`] port behind them.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -318,9 +319,9 @@ impl ToolCall {
 pub struct ToolResult {
     /// Whether it worked.
     pub success: bool,
-    /// What came out, if it did.
+    /// What came out, if it did. Never changed, so that copies share it: it may be large.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "null_is_data")]
-    pub data: Option<Value>,
+    pub data: Option<Arc<Value>>,
     /// What went wrong, in words a model can act on and a person may read, if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -330,15 +331,15 @@ pub struct ToolResult {
 }
 
 /// A tool may answer `null`, and that is not the same as no answer.
-fn null_is_data<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
+fn null_is_data<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<Value>>, D::Error> {
+    Value::deserialize(deserializer).map(|data| Some(data.into()))
 }
 
 impl ToolResult {
     /// It worked.
     #[must_use]
     pub fn ok(data: Value) -> Self {
-        Self { success: true, data: Some(data), error: None, verbatim: false }
+        Self { success: true, data: Some(data.into()), error: None, verbatim: false }
     }
 
     /// It did not.
@@ -350,7 +351,7 @@ impl ToolResult {
     /// Words or data that the model reads exactly as they are.
     #[must_use]
     pub fn verbatim(data: Value) -> Self {
-        Self { success: true, data: Some(data), error: None, verbatim: true }
+        Self { success: true, data: Some(data.into()), error: None, verbatim: true }
     }
 
     /// It was interrupted, and the person says that it was done.
@@ -364,7 +365,7 @@ impl ToolResult {
     pub fn left_open() -> Self {
         let note = "interrupted; may or may not have been carried out; not repeated";
         Self {
-            data: Some(serde_json::json!({ "status": "unknown", "note": note })),
+            data: Some(serde_json::json!({ "status": "unknown", "note": note }).into()),
             ..Self::failed(format!("unknown: {note}"))
         }
     }
@@ -374,7 +375,7 @@ impl ToolResult {
     pub fn broke_off(error: impl fmt::Display) -> Self {
         let note = "may or may not have been carried out; not repeated";
         Self {
-            data: Some(serde_json::json!({ "status": "unknown", "note": note })),
+            data: Some(serde_json::json!({ "status": "unknown", "note": note }).into()),
             ..Self::failed(format!("{error}; it {note}"))
         }
     }
@@ -389,7 +390,9 @@ impl ToolResult {
     pub(crate) fn of_edited(self, arguments: &Arguments) -> Self {
         let note = "the person changed the arguments before it ran";
         Self {
-            data: Some(serde_json::json!({ "note": note, "arguments": arguments, "result": self.data })),
+            data: Some(
+                serde_json::json!({ "note": note, "arguments": arguments, "result": self.data }).into(),
+            ),
             verbatim: false,
             ..self
         }
@@ -413,7 +416,8 @@ impl ToolResult {
         match &self.data {
             Some(data) if self.verbatim => data.to_string(),
             data => {
-                let read = Read { success: self.success, data: data.as_ref(), error: self.error.as_deref() };
+                let read =
+                    Read { success: self.success, data: data.as_deref(), error: self.error.as_deref() };
                 serde_json::to_string(&read).unwrap_or_default()
             }
         }
@@ -428,12 +432,12 @@ impl ToolResult {
     #[must_use]
     pub fn to_json(&self) -> Value {
         if let (true, Some(data)) = (self.verbatim, &self.data) {
-            return data.clone();
+            return Value::clone(data);
         }
         let mut map = Map::new();
         map.insert("success".to_owned(), Value::Bool(self.success));
         if let Some(data) = &self.data {
-            map.insert("data".to_owned(), data.clone());
+            map.insert("data".to_owned(), Value::clone(data));
         }
         if let Some(error) = &self.error {
             map.insert("error".to_owned(), Value::String(error.clone()));
@@ -460,7 +464,7 @@ impl ToolInvocation {
     /// The failure of the call, as the model saw it.
     pub fn outcome(&self) -> Result<&Value, &str> {
         if self.result.success {
-            Ok(self.result.data.as_ref().unwrap_or(&Value::Null))
+            Ok(self.result.data.as_deref().unwrap_or(&Value::Null))
         } else {
             Err(self.result.error.as_deref().unwrap_or_default())
         }

@@ -84,7 +84,7 @@ pub fn trace(events: &[Recorded], turn: TurnId, content: LogContent) -> Vec<Step
     let of_turn: Vec<&Recorded> =
         events.iter().filter(|recorded| recorded.event.turn() == Some(turn)).collect();
     let Some(first) = of_turn.first() else { return Vec::new() };
-    let Event::TurnStarted { accepted_at, .. } = &first.event else { return Vec::new() };
+    let Event::TurnStarted { accepted_at, .. } = &*first.event else { return Vec::new() };
     let accepted = accepted_at.unwrap_or(first.at).min(first.at);
     let requests = replay(events, turn).map(|replay| replay.requests).unwrap_or_default();
     let reader = Reader { origin: accepted, content, of_turn: &of_turn, requests: &requests };
@@ -116,7 +116,7 @@ impl Reader<'_> {
 
     fn step_of(&self, place: usize, recorded: &Recorded) -> Option<Step> {
         let at = recorded.at;
-        match &recorded.event {
+        match &*recorded.event {
             Event::ModelReplied { number, reply, ms, attempts, .. } => {
                 let name = match reply {
                     Ok(reply) => reply.model.to_string(),
@@ -214,7 +214,7 @@ impl Reader<'_> {
     fn answers(&self, parked: usize) -> (Vec<Value>, Option<Timestamp>) {
         let (mut answers, mut until) = (Vec::new(), None);
         for recorded in self.of_turn.iter().skip(parked + 1) {
-            match &recorded.event {
+            match &*recorded.event {
                 Event::CallAnswered { call, verdict, .. } => {
                     let said = verdict.map_or_else(|| json!("expired"), |verdict| json!(verdict));
                     answers.push(json!({ "call_id": call, "verdict": said, "at": recorded.at }));
@@ -242,14 +242,14 @@ impl Reader<'_> {
             }
         }
         // An answer to one of several lets the turn wait for the others.
-        let all = self.of_turn.get(parked).is_some_and(|recorded| match &recorded.event {
+        let all = self.of_turn.get(parked).is_some_and(|recorded| match &*recorded.event {
             Event::TurnParked { pending, .. } => pending.iter().all(|call| {
                 let id = json!(call.call_id);
                 answers.iter().any(|answer| answer["call_id"] == id && answer["verdict"] != Value::Null)
             }),
             _ => false,
         });
-        let ended = self.of_turn.last().is_some_and(|last| matches!(last.event, Event::TurnFinished { .. }));
+        let ended = self.of_turn.last().is_some_and(|last| matches!(*last.event, Event::TurnFinished { .. }));
         (answers, until.filter(|_| all || ended))
     }
 
@@ -257,13 +257,13 @@ impl Reader<'_> {
     fn model_without_reply(&self) -> Option<Step> {
         let number = u32::try_from(self.requests.len()).ok()?;
         let replied = self.of_turn.iter().any(
-            |recorded| matches!(&recorded.event, Event::ModelReplied { number: known, .. } if *known == number),
+            |recorded| matches!(&*recorded.event, Event::ModelReplied { number: known, .. } if *known == number),
         );
         let last = self.of_turn.last()?;
         if replied || number == 0 {
             return None;
         }
-        let (until, words) = match &last.event {
+        let (until, words) = match &*last.event {
             Event::TurnFinished { end, .. } => match end.outcome {
                 OutcomeCategory::Cancelled => (Some(last.at), "it was stopped before it answered"),
                 OutcomeCategory::DeadlineLimit => {
@@ -284,7 +284,7 @@ impl Reader<'_> {
 
     /// What nothing else accounts for is the engine's. Whole milliseconds: less is nothing.
     fn with_gaps(&self, steps: Vec<Step>) -> Vec<Step> {
-        let ended = self.of_turn.last().filter(|last| matches!(last.event, Event::TurnFinished { .. }));
+        let ended = self.of_turn.last().filter(|last| matches!(*last.event, Event::TurnFinished { .. }));
         let end = ended.map(|last| self.offset(last.at));
         let mut covered = Some(0);
         let mut all = Vec::with_capacity(steps.len());
@@ -406,7 +406,7 @@ impl Reader<'_> {
 
     /// The model the turn was started with.
     fn model(&self) -> String {
-        match self.of_turn.first().map(|first| &first.event) {
+        match self.of_turn.first().map(|first| &*first.event) {
             Some(Event::TurnStarted { model, .. }) => model.to_string(),
             _ => String::new(),
         }
@@ -415,7 +415,7 @@ impl Reader<'_> {
     /// The tool of a call that did not run: as the model wrote it.
     fn tool_of(&self, wanted: &str) -> String {
         let calls = self.requests.iter().flatten().flat_map(Message::tool_calls);
-        let ended = self.of_turn.iter().find_map(|recorded| match &recorded.event {
+        let ended = self.of_turn.iter().find_map(|recorded| match &*recorded.event {
             Event::TurnFinished { end, .. } => Some(end.messages.iter().flat_map(Message::tool_calls)),
             _ => None,
         });

@@ -90,7 +90,7 @@ pub fn transcript(events: &[Recorded]) -> Vec<TranscriptMessage> {
     let open = conversation::open_turn(events);
     let mut said: Vec<TranscriptMessage> = Vec::new();
     for Recorded { at, event, .. } in events {
-        match event {
+        match &**event {
             Event::HistorySet { messages } => {
                 said = messages.iter().map(TranscriptMessage::of).collect();
             }
@@ -132,7 +132,7 @@ pub fn transcript_page(events: &[Recorded], after: u64, limit: usize) -> Transcr
     }
     let left_out = messages.len() - shown;
     let messages = messages.split_off(left_out);
-    let is_replaced = events.iter().any(|recorded| matches!(recorded.event, Event::HistorySet { .. }));
+    let is_replaced = events.iter().any(|recorded| matches!(*recorded.event, Event::HistorySet { .. }));
     let before = if left_out > 0 {
         let first = messages.first().and_then(|message| message.turn);
         first.and_then(|first| place_of(events, first))
@@ -145,7 +145,7 @@ pub fn transcript_page(events: &[Recorded], after: u64, limit: usize) -> Transcr
 
 /// Returns the place at which a turn began.
 fn place_of(events: &[Recorded], wanted: TurnId) -> Option<u64> {
-    events.iter().find_map(|recorded| match &recorded.event {
+    events.iter().find_map(|recorded| match &*recorded.event {
         Event::TurnStarted { turn, .. } if *turn == wanted => Some(recorded.seq),
         _ => None,
     })
@@ -168,7 +168,7 @@ fn finished(
 fn unfinished(events: &[Recorded], turn: TurnId, began: Timestamp) -> Vec<TranscriptMessage> {
     let messages = replay(events, turn).map(|replay| replay.messages).unwrap_or_default();
     let mut said = told(events, turn, began, &messages);
-    let asked = events.iter().rev().find_map(|recorded| match &recorded.event {
+    let asked = events.iter().rev().find_map(|recorded| match &*recorded.event {
         Event::TurnParked { turn: parked, content, .. } if *parked == turn => Some((content, recorded.at)),
         _ => None,
     });
@@ -212,21 +212,21 @@ fn is_shown(said: &[TranscriptMessage], call: &CallId) -> bool {
 }
 
 fn words_of(events: &[Recorded], wanted: TurnId) -> Option<String> {
-    events.iter().find_map(|recorded| match &recorded.event {
+    events.iter().find_map(|recorded| match &*recorded.event {
         Event::TurnStarted { turn, message, .. } if *turn == wanted => Some(message.clone()),
         _ => None,
     })
 }
 
 fn began(events: &[Recorded], wanted: TurnId) -> Option<Timestamp> {
-    events.iter().find_map(|recorded| match &recorded.event {
+    events.iter().find_map(|recorded| match &*recorded.event {
         Event::TurnStarted { turn, .. } if *turn == wanted => Some(recorded.at),
         _ => None,
     })
 }
 
 fn checked_at(events: &[Recorded], wanted: &CallId) -> Option<Timestamp> {
-    events.iter().find_map(|recorded| match &recorded.event {
+    events.iter().find_map(|recorded| match &*recorded.event {
         Event::CallChecked { call, .. } if call == wanted => Some(recorded.at),
         _ => None,
     })
@@ -234,7 +234,7 @@ fn checked_at(events: &[Recorded], wanted: &CallId) -> Option<Timestamp> {
 
 /// When it was known what became of a call.
 fn ended_at(events: &[Recorded], wanted: &CallId) -> Option<Timestamp> {
-    events.iter().rev().find_map(|recorded| match &recorded.event {
+    events.iter().rev().find_map(|recorded| match &*recorded.event {
         Event::CallFinished { call, .. }
         | Event::CallAnswered { call, .. }
         | Event::CallChecked { call, .. }
@@ -248,7 +248,7 @@ fn ended_at(events: &[Recorded], wanted: &CallId) -> Option<Timestamp> {
 
 /// What a call ran with, or would: references resolved, edits of the person in it.
 fn ran_with(events: &[Recorded], wanted: &CallId) -> Option<Arguments> {
-    events.iter().rev().find_map(|recorded| match &recorded.event {
+    events.iter().rev().find_map(|recorded| match &*recorded.event {
         Event::CallFinished { call, arguments, .. } | Event::CallStarted { call, arguments, .. }
             if call == wanted =>
         {

@@ -448,7 +448,7 @@ impl Answered {
     fn read(key: &ConversationKey, conversation: &Conversation, input: &Input, known: usize) -> Option<Self> {
         let (response, notices) = Self::response(key, conversation.recent(), input)?;
         // The messages of the turn are the last of the history, and those before it come behind what there was.
-        let said = conversation.recent().iter().find_map(|recorded| match &recorded.event {
+        let said = conversation.recent().iter().find_map(|recorded| match &*recorded.event {
             Event::TurnFinished { end, .. } => Some(end.messages.clone()),
             _ => None,
         });
@@ -526,7 +526,7 @@ impl Answered {
 /// what the answer amounts to.
 fn turn_of_answers(events: &[Recorded], body: &InputBody) -> Option<TurnId> {
     let InputBody::Answers { answers } = body else { return None };
-    events.iter().rev().find_map(|recorded| match &recorded.event {
+    events.iter().rev().find_map(|recorded| match &*recorded.event {
         Event::CallAnswered { turn, call, .. } | Event::DoubtResolved { turn, call, .. } => {
             answers.iter().any(|answer| answer.call_id == *call).then_some(*turn)
         }

@@ -100,7 +100,7 @@ impl Agent {
 
 /// Finds where a turn starts, and what it answers.
 fn turn(events: &[Recorded], wanted: Option<TurnId>) -> Option<(u64, InputBody)> {
-    events.iter().rev().find_map(|recorded| match &recorded.event {
+    events.iter().rev().find_map(|recorded| match &*recorded.event {
         Event::TurnStarted { turn, message, output_schema, call, .. }
             if wanted.is_none_or(|wanted| wanted == *turn) =>
         {

@@ -92,7 +92,7 @@ impl Agent {
         key: &ConversationKey,
     ) -> Result<Option<(RequestedCall, CallOutcome)>, StoreError> {
         let events = self.inner().load(key).await?.events;
-        let requested = events.iter().find_map(|recorded| match &recorded.event {
+        let requested = events.iter().find_map(|recorded| match &*recorded.event {
             Event::TurnStarted { turn, call: Some(call), .. } => Some((*turn, call.clone())),
             _ => None,
         });
@@ -116,7 +116,7 @@ fn outcome(events: &[Recorded], turn: TurnId) -> Option<CallOutcome> {
         });
     }
     let of_turn = || events.iter().filter(move |recorded| recorded.event.turn() == Some(turn));
-    let ended = of_turn().find_map(|recorded| match &recorded.event {
+    let ended = of_turn().find_map(|recorded| match &*recorded.event {
         Event::CallFinished { tool, arguments, result, summary, .. } => Some(CallOutcome::Done {
             invocation: ToolInvocation {
                 tool: tool.clone(),
@@ -135,7 +135,7 @@ fn outcome(events: &[Recorded], turn: TurnId) -> Option<CallOutcome> {
     });
     // What was not carried out for another reason says why at the end of its turn.
     let stopped = || {
-        of_turn().find_map(|recorded| match &recorded.event {
+        of_turn().find_map(|recorded| match &*recorded.event {
             Event::TurnFinished { end, .. } => Some(CallOutcome::Declined(end.decision.text.clone())),
             _ => None,
         })

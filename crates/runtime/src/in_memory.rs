@@ -258,7 +258,8 @@ impl Conversation {
         let end = before.map_or(u64::MAX, |before| before.saturating_sub(1));
         let end = usize::try_from(end).unwrap_or(usize::MAX).min(self.events.len());
         let earlier = self.events.get(..end).unwrap_or_default();
-        let begins = |(_, recorded): &(usize, &Recorded)| matches!(recorded.event, Event::TurnStarted { .. });
+        let begins =
+            |(_, recorded): &(usize, &Recorded)| matches!(*recorded.event, Event::TurnStarted { .. });
         let nth = usize::try_from(turns).unwrap_or(usize::MAX).saturating_sub(1);
         let from = earlier.iter().enumerate().rev().filter(begins).nth(nth).map_or(0, |(at, _)| at);
         Turns {
@@ -271,7 +272,7 @@ impl Conversation {
 
     /// Returns one turn, up to the beginning of the next. `None`: there is no such turn.
     fn turn(&self, wanted: TurnId) -> Option<Turns> {
-        let begins = |recorded: &Recorded| matches!(recorded.event, Event::TurnStarted { .. });
+        let begins = |recorded: &Recorded| matches!(*recorded.event, Event::TurnStarted { .. });
         let is_it = |recorded: &Recorded| begins(recorded) && recorded.event.turn() == Some(wanted);
         let from = self.events.iter().position(is_it)?;
         let mut behind = self.events.iter().skip(from + 1);
@@ -455,7 +456,7 @@ impl Journal for InMemory {
             let next = conversation.events.last().map_or(1, |recorded| recorded.seq + 1);
             let events: Vec<Recorded> = (next..)
                 .zip(first.into_iter().chain(begin.turn))
-                .map(|(seq, event)| Recorded { seq, at: begin.at, event: event.clone() })
+                .map(|(seq, event)| Recorded { seq, at: begin.at, event: event.clone().into() })
                 .collect();
             if let Err(error) = conversation.append(key, &events, self.log) {
                 conversation.claim = None;

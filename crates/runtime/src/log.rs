@@ -57,7 +57,7 @@ impl Log {
 
     /// Records an event of the open turn. It is written with the next append.
     pub(crate) fn record(&mut self, at: Timestamp, event: Event) {
-        self.take(Recorded { seq: self.conversation().next_seq(), at, event });
+        self.take(Recorded { seq: self.conversation().next_seq(), at, event: event.into() });
         self.unwritten += 1;
     }
 
@@ -77,7 +77,7 @@ impl Log {
         }
         let first = self.conversation().next_seq();
         let events: Vec<Recorded> =
-            (first..).zip(events).map(|(seq, event)| Recorded { seq, at, event }).collect();
+            (first..).zip(events).map(|(seq, event)| Recorded { seq, at, event: event.into() }).collect();
         inner.journal.append_held(key, self.worker(inner), &events).await?;
         events.into_iter().for_each(|recorded| self.take(recorded));
         Ok(())

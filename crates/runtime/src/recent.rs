@@ -229,7 +229,7 @@ mod tests {
             events: vec![Recorded {
                 seq: after + 1,
                 at: Timestamp::UNIX_EPOCH,
-                event: Event::HistorySet { messages },
+                event: Event::HistorySet { messages }.into(),
             }],
             inbox: Vec::new(),
         }

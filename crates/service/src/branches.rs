@@ -126,7 +126,7 @@ impl Alternative {
     /// Returns the first turn behind the place, with its alternatives. `None`: there is none yet.
     fn of(place: Alternatives, events: &[Recorded]) -> Option<Self> {
         let behind = usize::try_from(place.seq).ok().and_then(|seq| events.get(seq..))?;
-        let run_id = behind.iter().find_map(|recorded| match &recorded.event {
+        let run_id = behind.iter().find_map(|recorded| match &*recorded.event {
             Event::TurnStarted { turn, .. } => Some(*turn),
             _ => None,
         })?;

@@ -15,6 +15,7 @@ mod branch;
 mod budget;
 mod journal;
 mod log;
+mod long;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod maintenance;
 mod memory_ledger;
@@ -30,6 +31,7 @@ pub use branch::*;
 pub use budget::*;
 pub use journal::*;
 pub use log::*;
+pub use long::*;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use maintenance::*;
 pub use memory_ledger::*;
@@ -61,6 +63,7 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     a_step_has_one_event_of_a_kind(&make().await).await;
     every_kind_of_event_comes_back_as_it_was(&make().await).await;
     large_bodies_come_back_as_they_were(&make().await).await;
+    long_values_come_back_wherever_they_are_read(&make().await).await;
     events_take_their_inputs(&make().await).await;
     conversations_belong_to_their_user(&make().await).await;
     conversations_belong_to_their_agent(&make().await).await;

@@ -6,6 +6,8 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod blob; // long values, stored once in a conversation
+mod digest; // names of texts
 mod maintenance; // what whoever runs a store does with it
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod news; // what changes, for those that wait

@@ -9,9 +9,9 @@ use adjutant_core::{
     TaskId, ToolInvocationRecord, ToolResult, Usage, UserId,
 };
 use jiff::Timestamp;
-use ring::digest::{SHA256, digest};
-use serde_json::Value;
 
+use crate::blob::Blobs;
+use crate::digest::hash;
 use crate::status::{Status, Waiting};
 
 /// RFC 3339 in UTC with nine decimals: exact, and in order as text.
@@ -145,39 +145,36 @@ pub(crate) struct EventRow {
     pub(crate) turn: Option<String>,
     pub(crate) step: Option<String>,
     pub(crate) body: String,
+    /// What is long in the body, if it is not in it.
+    pub(crate) blobs: Blobs,
     pub(crate) at: String,
 }
 
-/// Longer bodies are kept beside the events, in bytes. Source: `durability.md` 3.3.
-const BODY_MAX: usize = 256 * 1024;
-
 impl EventRow {
     pub(crate) fn of(seq: i64, at: Timestamp, event: &Event) -> Result<Self, StoreError> {
+        let mut blobs = Blobs::default();
         Ok(Self {
             seq,
             v: EVENT_VERSION.into(),
             kind: event.kind().to_owned(),
             turn: event.turn().map(|turn| turn.to_string()),
             step: event.step().map(|step| step.to_string()),
-            body: json(event)?,
+            body: blobs.json(event)?,
+            blobs,
             at: time_text(at),
         })
-    }
-
-    /// The body, if it is too long for a row, and its name there: the SHA-256 of its text.
-    pub(crate) fn blob(&self) -> Option<(String, &str)> {
-        (self.body.len() > BODY_MAX).then(|| (hash(&self.body), self.body.as_str()))
     }
 
     pub(crate) fn read(self, key: &ConversationKey) -> Result<Recorded, StoreError> {
         let what = format!("event {} ({}) of conversation {}", self.seq, self.kind, key.conversation);
         check_version(self.v, &what)?;
-        let event: Event = serde_json::from_str(&self.body).map_err(|error| unreadable(&what, error))?;
+        let body = self.blobs.whole(self.body).map_err(|error| unreadable(&what, error))?;
+        let event: Event = serde_json::from_str(&body).map_err(|error| unreadable(&what, error))?;
         if event.kind() != self.kind {
             return Err(unreadable(&what, format!("its body says it is {}", event.kind())));
         }
         let seq = u64::try_from(self.seq).map_err(|error| unreadable(&what, error))?;
-        Ok(Recorded { seq, at: read_time(&self.at, &what)?, event })
+        Ok(Recorded { seq, at: read_time(&self.at, &what)?, event: event.into() })
     }
 }
 
@@ -191,6 +188,8 @@ pub struct InputRow {
     pub(crate) request_id: Option<String>,
     pub(crate) fingerprint: Option<String>,
     pub(crate) after: Option<i64>,
+    /// What is long in the body, if it is not in it.
+    pub(crate) blobs: Blobs,
 }
 
 impl InputRow {
@@ -199,21 +198,24 @@ impl InputRow {
     }
 
     pub(crate) fn of(input: &Input) -> Result<Self, StoreError> {
+        let mut blobs = Blobs::default();
         Ok(Self {
             id: input.id.to_string(),
             v: EVENT_VERSION.into(),
-            body: Self::body_of(&input.body)?,
+            body: blobs.json(&input.body)?,
             at: time_text(input.at),
             request_id: input.request_id.clone(),
             fingerprint: input.fingerprint.clone(),
             after: None,
+            blobs,
         })
     }
 
     pub(crate) fn read(self, key: &ConversationKey) -> Result<Input, StoreError> {
         let what = format!("input {} of conversation {}", self.id, key.conversation);
         check_version(self.v, &what)?;
-        let body: InputBody = serde_json::from_str(&self.body).map_err(|error| unreadable(&what, error))?;
+        let body = self.blobs.whole(self.body).map_err(|error| unreadable(&what, error))?;
+        let body: InputBody = serde_json::from_str(&body).map_err(|error| unreadable(&what, error))?;
         let at = read_time(&self.at, &what)?;
         let id = InputId::new(self.id).map_err(|error| unreadable(&what, error))?;
         let after = self.after.map_or(Ok(0), u64::try_from).map_err(|error| unreadable(&what, error))?;
@@ -299,10 +301,13 @@ pub(crate) struct DecisionRow {
     pub(crate) raw_response: Option<String>,
     /// JSON.
     pub(crate) notices: String,
+    /// What is long in the texts, if it is not in them.
+    pub(crate) blobs: Blobs,
 }
 
 impl DecisionRow {
     pub(crate) fn of(record: &DecisionRecord) -> Result<Self, StoreError> {
+        let mut blobs = Blobs::default();
         Ok(Self {
             id: record.id.to_string(),
             agent: record.agent.to_string(),
@@ -312,12 +317,12 @@ impl DecisionRow {
             request_id: record.request_id.clone(),
             started_at: time_text(record.started_at),
             ended_at: record.ended_at.map(time_text),
-            message: record.message.clone(),
+            message: blobs.text(record.message.clone())?,
             message_chars: number(record.message_chars),
             intent: record.intent.clone().map(String::from),
             kind: record.kind.map(|kind| kind.to_string()),
             outcome: record.outcome.map(|outcome| outcome.to_string()),
-            content: record.content.clone(),
+            content: record.content.clone().map(|text| blobs.text(text)).transpose()?,
             model_provider: record.model.provider.to_string(),
             model_name: record.model.name.clone(),
             model_calls: record.model_calls.into(),
@@ -332,16 +337,19 @@ impl DecisionRow {
             tool_ms: number(record.tool_ms),
             total_ms: record.total_ms.map(number),
             error_code: record.error_code.clone(),
-            raw_response: record.raw_response.clone(),
+            raw_response: record.raw_response.clone().map(|text| blobs.text(text)).transpose()?,
             notices: json(&record.notices)?,
+            blobs,
         })
     }
 
-    pub(crate) fn read(self) -> Result<DecisionRecord, StoreError> {
+    /// `blobs`: what the row refers to.
+    pub(crate) fn read(self, blobs: &Blobs) -> Result<DecisionRecord, StoreError> {
         let what = format!("decision {}", self.id);
         let count = |value: i64| u64::try_from(value).map_err(|error| unreadable(&what, error));
         let tokens = |value: Option<i64>| value.map(count).transpose();
         let small = |value: i64| u32::try_from(value).map_err(|error| unreadable(&what, error));
+        let text = |text: String| blobs.whole_text(text).map_err(|error| unreadable(&what, error));
         Ok(DecisionRecord {
             id: self.id.parse().map_err(|error| unreadable(&what, error))?,
             agent: AgentName::new(self.agent).map_err(|error| unreadable(&what, error))?,
@@ -351,7 +359,7 @@ impl DecisionRow {
             request_id: self.request_id,
             started_at: read_time(&self.started_at, &what)?,
             ended_at: self.ended_at.map(|at| read_time(&at, &what)).transpose()?,
-            message: self.message,
+            message: text(self.message)?,
             message_chars: usize::try_from(self.message_chars).map_err(|error| unreadable(&what, error))?,
             intent: self.intent.map(Into::into),
             kind: self.kind.map(|word| word.parse().map_err(|error| unreadable(&what, error))).transpose()?,
@@ -359,7 +367,7 @@ impl DecisionRow {
                 .outcome
                 .map(|word| word.parse().map_err(|error| unreadable(&what, error)))
                 .transpose()?,
-            content: self.content,
+            content: self.content.map(text).transpose()?,
             model: ModelId::new(self.model_provider, self.model_name)
                 .map_err(|error| unreadable(&what, error))?,
             model_calls: small(self.model_calls)?,
@@ -376,7 +384,7 @@ impl DecisionRow {
             tool_ms: count(self.tool_ms)?,
             total_ms: tokens(self.total_ms)?,
             error_code: self.error_code,
-            raw_response: self.raw_response,
+            raw_response: self.raw_response.map(text).transpose()?,
             notices: serde_json::from_str(&self.notices).map_err(|error| unreadable(&what, error))?,
         })
     }
@@ -395,35 +403,43 @@ pub(crate) struct InvocationRow {
     pub(crate) ms: i64,
     pub(crate) attempt: i64,
     pub(crate) at: String,
+    /// What is long in the texts, if it is not in them.
+    pub(crate) blobs: Blobs,
 }
 
 impl InvocationRow {
     pub(crate) fn of(record: &ToolInvocationRecord) -> Result<Self, StoreError> {
+        let mut blobs = Blobs::default();
         Ok(Self {
             id: record.id.to_string(),
             decision: record.decision.to_string(),
             tool: record.tool.clone(),
-            arguments: json(&record.arguments)?,
+            arguments: blobs.value(&record.arguments)?,
             success: record.result.success,
-            data: record.result.data.as_ref().map(Value::to_string),
-            error: record.result.error.clone(),
+            data: record.result.data.as_deref().map(|data| blobs.value(data)).transpose()?,
+            error: record.result.error.clone().map(|text| blobs.text(text)).transpose()?,
             ms: number(record.ms),
             attempt: record.attempt.into(),
             at: time_text(record.at),
+            blobs,
         })
     }
 
-    pub(crate) fn read(self) -> Result<ToolInvocationRecord, StoreError> {
+    /// `blobs`: what the row refers to.
+    pub(crate) fn read(self, blobs: &Blobs) -> Result<ToolInvocationRecord, StoreError> {
         let what = format!("the invocation {} of decision {}", self.id, self.decision);
-        let data = self.data.map(|text| serde_json::from_str(&text)).transpose();
+        let json = |json: String| blobs.whole(json).map_err(|error| unreadable(&what, error));
+        let data = self.data.map(json).transpose()?.map(|text| serde_json::from_str(&text)).transpose();
+        let error = self.error.map(|text| blobs.whole_text(text)).transpose();
         Ok(ToolInvocationRecord {
             decision: self.decision.parse().map_err(|error| unreadable(&what, error))?,
             tool: self.tool,
-            arguments: serde_json::from_str(&self.arguments).map_err(|error| unreadable(&what, error))?,
+            arguments: serde_json::from_str(&json(self.arguments)?)
+                .map_err(|error| unreadable(&what, error))?,
             result: ToolResult {
                 success: self.success,
                 data: data.map_err(|error| unreadable(&what, error))?,
-                error: self.error,
+                error: error.map_err(|error| unreadable(&what, error))?,
                 // The log says what came out, not how the model read it.
                 verbatim: false,
             },
@@ -485,15 +501,6 @@ pub(crate) fn read_memory_change(id: &str, v: i64, body: &str) -> Result<MemoryC
 pub(crate) fn scope_hash(scope: &MemoryScope) -> String {
     let user = scope.user.as_str();
     hash(&format!("{} {user}{}", user.len(), scope.vault))
-}
-
-/// The name of a text that is looked for as a whole.
-pub(crate) fn hash(text: &str) -> String {
-    hex(digest(&SHA256, text.as_bytes()).as_ref())
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub(crate) fn unreadable(what: &str, reason: impl std::fmt::Display) -> StoreError {

@@ -81,7 +81,8 @@ impl Tool for ReadResult {
                 self.search(&key, &call).await.map_err(|_| ToolError::failed(UNREADABLE))?.ok_or_else(
                     || ToolError::failed(format!("no call {call:?} of this conversation has a result")),
                 )?;
-            let text = result.data.as_ref().map(text_of).or_else(|| result.error.clone()).unwrap_or_default();
+            let text =
+                result.data.as_deref().map(text_of).or_else(|| result.error.clone()).unwrap_or_default();
             let of = text.chars().count();
             let piece: String = text.chars().skip(from).take(length.unwrap_or(LENGTH)).collect();
             let to = from.min(of) + piece.chars().count();
@@ -111,7 +112,7 @@ impl ReadResult {
 
 /// The result of the call, wherever it was recorded: in its turn, or in a history from elsewhere.
 fn result_of<'r>(recorded: &'r Recorded, wanted: &str) -> Option<&'r ToolResult> {
-    match &recorded.event {
+    match &*recorded.event {
         Event::CallFinished { call, result, .. } if call.as_str() == wanted => Some(result),
         Event::HistorySet { messages } => messages.iter().find_map(|message| {
             let (call, _, result) = message.tool_result()?;

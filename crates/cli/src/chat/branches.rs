@@ -94,7 +94,7 @@ impl Chat<'_> {
         let events = self.talk.store.load(&store::key_of(&self.talk.user, id)).await?.events;
         let (mut said, mut answered) = (None, None);
         for Recorded { event, .. } in events.iter().filter(|recorded| recorded.seq > seq) {
-            match event {
+            match &**event {
                 Event::TurnStarted { message, .. } if said.is_none() => said = Some(message),
                 Event::TurnFinished { end, .. } if answered.is_none() => answered = Some(&end.decision.text),
                 _ => {}
@@ -107,7 +107,7 @@ impl Chat<'_> {
     /// Returns the turn and the words of the `count`th last message.
     async fn message(&self, count: usize) -> Result<Option<(TurnId, String)>, CliError> {
         let events = self.talk.store.load(&self.talk.agent.key(&self.context)).await?.events;
-        let mut messages = events.iter().rev().filter_map(|recorded| match &recorded.event {
+        let mut messages = events.iter().rev().filter_map(|recorded| match &*recorded.event {
             Event::TurnStarted { turn, message, call: None, .. } => Some((*turn, message.clone())),
             _ => None,
         });

@@ -30,7 +30,7 @@ async fn append(store: &dyn Store, key: &ConversationKey) -> Result<(), CliError
     let Some(last) = known.events.last() else { return Ok(()) };
     let runs =
         conversation::open_turn(&known.events).is_some() && conversation::pending(&known.events).is_empty();
-    if matches!(last.event, Event::SessionEnded {}) || !known.inbox.is_empty() || runs {
+    if matches!(*last.event, Event::SessionEnded {}) || !known.inbox.is_empty() || runs {
         return Ok(());
     }
     Ok(store.append(key, &Recorded::sequence(known.next_seq(), now(), &[Event::SessionEnded {}])).await?)

@@ -61,7 +61,7 @@ impl Export {
         let known = store.load(&store::key_of(user, summary.id)).await?;
         let mut models: Vec<String> = Vec::new();
         for recorded in &known.events {
-            if let Event::TurnStarted { model, .. } = &recorded.event {
+            if let Event::TurnStarted { model, .. } = &*recorded.event {
                 let model = model.to_string();
                 if !models.contains(&model) {
                     models.push(model);
@@ -136,7 +136,7 @@ impl Export {
                     let name =
                         self.tool_of(message).map_or_else(String::new, |tool| format!(" of {}", code(tool)));
                     text += &format!("\nResult{name} {end}{at}\n\n");
-                    text += &match (&result.data, &result.error) {
+                    text += &match (result.data.as_deref(), &result.error) {
                         (Some(serde_json::Value::String(words)), _) => fenced("text", words),
                         (Some(data), _) => fenced("json", &pretty(data)),
                         (None, Some(error)) => fenced("text", error),

@@ -165,7 +165,7 @@ async fn two_replicas_lose_and_double_nothing_while_one_is_killed_again_and_agai
         let mut open = None;
         for (index, recorded) in loaded.events.iter().enumerate() {
             assert_eq!(recorded.seq, index as u64 + 1);
-            match &recorded.event {
+            match &*recorded.event {
                 Event::TurnStarted { turn, message, .. } => {
                     assert_eq!(open.replace(*turn), None, "{words}: a turn began inside another");
                     said.push(message.clone());

@@ -218,7 +218,7 @@ async fn nobody_notices_a_rolling_restart() {
         let mut turns: BTreeMap<String, usize> = BTreeMap::new();
         let mut heard = Vec::new();
         for recorded in &events {
-            match &recorded.event {
+            match &*recorded.event {
                 Event::TurnStarted { turn, message, .. } => {
                     turns.insert(turn.to_string(), 0);
                     heard.push(message.clone());

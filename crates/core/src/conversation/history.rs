@@ -144,10 +144,10 @@ impl History {
         let Outline { messages_max: kept_max, total, kept, summary } = outline;
         let mut all = Self::new(None);
         for Recorded { seq, event, .. } in said {
-            match event {
-                Event::HistorySet { messages } => all.set(seq, messages.into_iter()),
+            match &*event {
+                Event::HistorySet { messages } => all.set(seq, messages.iter().cloned()),
                 Event::TurnFinished { end, .. } => {
-                    end.messages.into_iter().for_each(|message| all.push(seq, message));
+                    end.messages.iter().cloned().for_each(|message| all.push(seq, message));
                 }
                 _ => {}
             }
@@ -200,9 +200,9 @@ impl History {
 pub fn history(events: &[Recorded]) -> Vec<Message> {
     let mut messages = Vec::new();
     for recorded in events {
-        if let Event::HistorySet { messages: set } = &recorded.event {
+        if let Event::HistorySet { messages: set } = &*recorded.event {
             messages = set.clone();
-        } else if let Event::TurnFinished { end, .. } = &recorded.event {
+        } else if let Event::TurnFinished { end, .. } = &*recorded.event {
             messages.extend(end.messages.iter().cloned());
         }
     }

@@ -97,7 +97,7 @@ impl Conversation {
     pub fn apply(&mut self, recorded: Recorded) {
         self.seq = recorded.seq;
         self.last_at = self.last_at.max(Some(recorded.at));
-        let began = match &recorded.event {
+        let began = match &*recorded.event {
             Event::TurnStarted { accepted_at, .. } => accepted_at.unwrap_or(recorded.at),
             _ => recorded.at,
         };
@@ -105,7 +105,7 @@ impl Conversation {
         self.status.apply(recorded.seq, &recorded.event);
         self.learned.follow(&recorded.event);
         self.summary_tries.follow(&recorded.event);
-        match &recorded.event {
+        match &*recorded.event {
             Event::HistorySet { messages } => self.history.set(recorded.seq, messages.iter().cloned()),
             Event::ConversationSummarized { summary, .. } => match self.status.turn {
                 Some(_) => self.deferred = Some((recorded.seq, summary.clone())),

@@ -96,7 +96,7 @@ fn journal(happenings: &[Happens], messages_max: Option<usize>) -> Vec<Recorded>
         };
         for event in events {
             let seq = journal.len() as u64 + 1;
-            journal.push(Recorded { seq, at: time(seq), event });
+            journal.push(Recorded { seq, at: time(seq), event: event.into() });
         }
         if ends {
             // The conversation ends with a turn that is open.
@@ -261,7 +261,7 @@ proptest! {
         prop_assert_eq!(at_once.seq(), events.len() as u64);
         prop_assert_eq!(at_once.messages(), history(&events).len());
         prop_assert_eq!(at_once.status().turns, events.iter().filter(|recorded| {
-            matches!(recorded.event, Event::TurnStarted { .. })
+            matches!(*recorded.event, Event::TurnStarted { .. })
         }).count() as u64);
     }
 
@@ -333,7 +333,7 @@ proptest! {
         prop_assert_eq!(conversation.recalled_now(), recalled_by_definition(&events, max));
         // The open turn keeps what it was given when it started.
         if conversation.open_turn().is_some() {
-            let start = events.iter().rposition(|recorded| matches!(recorded.event, Event::TurnStarted { .. }));
+            let start = events.iter().rposition(|recorded| matches!(*recorded.event, Event::TurnStarted { .. }));
             prop_assert_eq!(conversation.recalled(), recalled_by_definition(&events[..start.unwrap()], max));
         }
         if let Some(max) = max {

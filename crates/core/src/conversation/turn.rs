@@ -100,7 +100,7 @@ impl CurrentTurn {
     }
 
     fn event(&self, at: usize) -> Option<&Event> {
-        self.events.get(at).map(|recorded| &recorded.event)
+        self.events.get(at).map(|recorded| &*recorded.event)
     }
 
     fn of_call(&self, call: &CallId) -> Option<&Places> {

@@ -32,7 +32,7 @@ pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
     let notice = |code: &str, text: &str| Notice { code: code.to_owned(), text: text.to_owned() };
     let mut notices: Vec<Notice> = events
         .iter()
-        .filter_map(|recorded| match &recorded.event {
+        .filter_map(|recorded| match &*recorded.event {
             Event::AnswerRefused { input: refused, reason, .. } if *refused == input.id => {
                 Some(notice("answer_refused", reason))
             }
@@ -61,7 +61,7 @@ pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
 
 /// Returns the question that an answer is to, if it was ever asked.
 fn asked<'a>(events: &'a [Recorded], answer: &Answer) -> Option<&'a PendingCall> {
-    events.iter().rev().find_map(|recorded| match &recorded.event {
+    events.iter().rev().find_map(|recorded| match &*recorded.event {
         Event::TurnParked { pending, .. } => {
             pending.iter().find(|call| call.call_id == answer.call_id && call.digest == answer.digest)
         }
@@ -71,7 +71,7 @@ fn asked<'a>(events: &'a [Recorded], answer: &Answer) -> Option<&'a PendingCall>
 
 /// The input that answered what was asked, if one did; nothing, if its time ran out.
 fn answered_by<'a>(events: &'a [Recorded], shown: &PendingCall) -> Option<Option<&'a InputId>> {
-    events.iter().find_map(|recorded| match (&recorded.event, &shown.doubt) {
+    events.iter().find_map(|recorded| match (&*recorded.event, &shown.doubt) {
         (Event::CallAnswered { call, input, .. }, None) if *call == shown.call_id => Some(input.as_ref()),
         (Event::DoubtResolved { call, attempt, input, .. }, Some(doubt))
             if *call == shown.call_id && *attempt == doubt.attempt =>
@@ -85,7 +85,7 @@ fn answered_by<'a>(events: &'a [Recorded], shown: &PendingCall) -> Option<Option
 /// Returns the turn that took an input, or, while it waits for the end of a turn, that turn.
 #[must_use]
 pub fn turn_of_input(events: &[Recorded], input: &InputId) -> Option<TurnId> {
-    let concerns = |recorded: &&Recorded| match &recorded.event {
+    let concerns = |recorded: &&Recorded| match &*recorded.event {
         Event::InputQueued { input: queued, .. } => queued == input,
         event => event.takes_input() == Some(input),
     };
@@ -107,7 +107,7 @@ pub fn times_taken_up(events: &[Recorded]) -> u32 {
         _ => true,
     };
     let of_turn =
-        events.iter().rev().map(|recorded| &recorded.event).filter(|event| event.turn() == Some(open));
+        events.iter().rev().map(|recorded| &*recorded.event).filter(|event| event.turn() == Some(open));
     let since = of_turn.take_while(|event| !is_step(event));
     let taken_up = since.filter(|event| matches!(event, Event::TurnTakenUp { .. })).count();
     u32::try_from(taken_up).unwrap_or(u32::MAX)
@@ -124,7 +124,7 @@ pub fn is_queued(events: &[Recorded], input: &InputId) -> bool {
 pub fn response(conversation: ConversationId, events: &[Recorded], turn: TurnId) -> Option<AgentResponse> {
     let of_turn = || events.iter().filter(move |recorded| recorded.event.turn() == Some(turn));
     let timing = timing(of_turn());
-    let end = of_turn().find_map(|recorded| match &recorded.event {
+    let end = of_turn().find_map(|recorded| match &*recorded.event {
         Event::TurnFinished { end, .. } => Some(end.clone()),
         _ => None,
     });
@@ -132,7 +132,7 @@ pub fn response(conversation: ConversationId, events: &[Recorded], turn: TurnId)
         return Some(finished(conversation, turn, end, timing));
     }
     let waiting = pending(events);
-    let (asked, content) = of_turn().rev().find_map(|recorded| match &recorded.event {
+    let (asked, content) = of_turn().rev().find_map(|recorded| match &*recorded.event {
         Event::TurnParked { pending, content, .. } => Some((pending.len(), content.clone())),
         _ => None,
     })?;
@@ -146,7 +146,7 @@ pub fn response(conversation: ConversationId, events: &[Recorded], turn: TurnId)
     let mut tool_calls: Vec<ToolCall> = Vec::new();
     let mut tools_used = Vec::new();
     for recorded in of_turn() {
-        match &recorded.event {
+        match &*recorded.event {
             Event::ModelReplied { reply: Ok(reply), .. } => {
                 usage = usage.plus(reply.usage);
                 cost = Cost::sum(cost, reply.cost);
@@ -212,7 +212,7 @@ fn timing<'a>(events: impl Iterator<Item = &'a Recorded>) -> Timing {
     for recorded in events {
         first = first.or(Some(recorded.at));
         last = Some(recorded.at);
-        match &recorded.event {
+        match &*recorded.event {
             Event::ModelReplied { ms, .. }
             | Event::ConversationSummarized { ms, .. }
             | Event::SummaryFailed { ms, .. } => timing.model_ms += ms,
@@ -260,7 +260,7 @@ pub fn recalled_as(past: &Past, before: &[Recorded]) -> Recalled {
 /// Returns the summary that stands for the oldest turns now, if there is one.
 #[must_use]
 pub fn last_summary(events: &[Recorded]) -> Option<&Summary> {
-    events.iter().rev().find_map(|recorded| match &recorded.event {
+    events.iter().rev().find_map(|recorded| match &*recorded.event {
         Event::ConversationSummarized { summary, .. } => Some(Some(summary)),
         // What was set in its place is another history.
         Event::HistorySet { .. } => Some(None),

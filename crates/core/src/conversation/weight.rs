@@ -59,7 +59,7 @@ fn arguments_weight(arguments: &Arguments) -> usize {
 }
 
 fn result_weight(result: &ToolResult) -> usize {
-    result.data.as_ref().map_or(0, value_weight) + result.error.as_ref().map_or(0, String::len)
+    result.data.as_deref().map_or(0, value_weight) + result.error.as_ref().map_or(0, String::len)
 }
 
 fn value_weight(value: &Value) -> usize {

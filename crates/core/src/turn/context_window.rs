@@ -297,7 +297,7 @@ fn in_part(
     count: &dyn Fn(&str) -> u32,
 ) -> Option<Message> {
     let (call_id, name, result) = message.tool_result()?;
-    let whole = match (&result.data, &result.error) {
+    let whole = match (result.data.as_deref(), &result.error) {
         (Some(Value::String(text)), _) | (None, Some(text)) => Cow::Borrowed(text.as_str()),
         (Some(data), _) => Cow::Owned(data.to_string()),
         (None, None) => return None,
@@ -318,9 +318,12 @@ fn in_part(
         let part =
             format!("{begun}\n[... {left_out} of {chars} characters are left out here{how} ...]\n{ended}");
         let result = match result.success {
-            true => {
-                ToolResult { data: Some(part.into()), success: true, error: None, verbatim: result.verbatim }
-            }
+            true => ToolResult {
+                data: Some(Value::String(part).into()),
+                success: true,
+                error: None,
+                verbatim: result.verbatim,
+            },
             false => ToolResult::failed(part),
         };
         let message = Message::tool(call_id.clone(), name, result).ok()?;
@@ -370,7 +373,7 @@ fn tools_tokens(request: &GenerateRequest, count: &dyn Fn(&str) -> u32) -> u32 {
 
 /// Long texts are counted where they are, without the JSON around them.
 fn result_tokens(result: &ToolResult, json: impl FnOnce() -> u32, count: &dyn Fn(&str) -> u32) -> u32 {
-    match &result.data {
+    match result.data.as_deref() {
         Some(Value::String(text)) => count(text).saturating_add(RESULT_FRAME_TOKENS),
         _ => json(),
     }

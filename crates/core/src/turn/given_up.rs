@@ -36,7 +36,7 @@ pub fn given_up(
     messages.extend(Message::assistant(vec![said]).ok());
     let (mut usage, mut cost, mut tools_used) = (Usage::default(), Some(Cost::default()), Vec::new());
     for recorded in events.iter().filter(|recorded| recorded.event.turn() == Some(turn)) {
-        match &recorded.event {
+        match &*recorded.event {
             Event::ModelReplied { reply: Ok(reply), .. } => {
                 usage = usage.plus(reply.usage);
                 cost = Cost::sum(cost, reply.cost);

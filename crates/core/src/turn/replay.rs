@@ -35,10 +35,10 @@ pub fn said_in(events: &[Recorded], turn: TurnId) -> Vec<Message> {
 pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
     let at = events
         .iter()
-        .position(|recorded| matches!(&recorded.event, Event::TurnStarted { turn, .. } if *turn == id))?;
+        .position(|recorded| matches!(&*recorded.event, Event::TurnStarted { turn, .. } if *turn == id))?;
     let (before, of_turn) = events.split_at(at);
     let of_turn: Vec<&Event> =
-        of_turn.iter().map(|recorded| &recorded.event).filter(|event| event.turn() == Some(id)).collect();
+        of_turn.iter().map(|recorded| &*recorded.event).filter(|event| event.turn() == Some(id)).collect();
     let Some(Event::TurnStarted { message, message_chars, model, limits, output_schema, call, .. }) =
         of_turn.first()
     else {

@@ -960,7 +960,7 @@ fn many_results_in_one_turn_are_shortened_before_it_is_given_up() {
     assert!(request_tokens(&fitted, &count) <= 32_768 - 1_024);
     assert_eq!(codes(&notices), ["result_in_part"], "what is said once is enough");
     let last = fitted.messages.last().unwrap().tool_result().unwrap().2.data.clone().unwrap();
-    assert_eq!(last, json!("x".repeat(40_000)), "what was read last stays whole");
+    assert_eq!(*last, json!("x".repeat(40_000)), "what was read last stays whole");
 }
 
 #[test]

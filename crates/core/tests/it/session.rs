@@ -19,7 +19,7 @@ fn known(bodies: &[Value]) -> Loaded {
     let events = (1..).zip(bodies).map(|(seq, body)| Recorded {
         seq,
         at: at(i64::try_from(seq).unwrap()),
-        event: event(body),
+        event: event(body).into(),
     });
     Loaded { events: events.collect(), inbox: Vec::new() }
 }

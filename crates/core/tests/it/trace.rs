@@ -22,7 +22,10 @@ fn events(bodies: &[(i64, Value)]) -> Vec<Recorded> {
         body["turn"] = json!(TURN);
         serde_json::from_value(body).unwrap()
     };
-    (1..).zip(bodies).map(|(seq, (ms, body))| Recorded { seq, at: at(*ms), event: event(body) }).collect()
+    (1..)
+        .zip(bodies)
+        .map(|(seq, (ms, body))| Recorded { seq, at: at(*ms), event: event(body).into() })
+        .collect()
 }
 
 fn started() -> Value {

@@ -233,8 +233,11 @@ fn messages_are_read_in_the_forms_in_which_others_write_them() {
         assert_eq!((call.name.as_str(), &call.arguments["a"]), ("add", &json!(1)));
         assert_eq!(result.tool_result().unwrap().0, &call.id);
     }
-    assert_eq!(returned.tool_result().unwrap().2.data, Some(json!(2)));
-    assert_eq!(answered.tool_result().unwrap().2.data, Some(json!({"success": true, "path": "x"})));
+    assert_eq!(returned.tool_result().unwrap().2.data.as_deref(), Some(&json!(2)));
+    assert_eq!(
+        answered.tool_result().unwrap().2.data.as_deref(),
+        Some(&json!({"success": true, "path": "x"}))
+    );
     // What is written is our own form, and read again it is the same.
     let written = serde_json::to_value(&with_id).unwrap();
     assert!(written["parts"].is_array() && written.get("toolCalls").is_none(), "{written}");

@@ -164,7 +164,7 @@ impl Bench {
 pub(crate) fn open_calls(loaded: &Loaded) -> BTreeSet<CallId> {
     let mut open = BTreeSet::new();
     for recorded in &loaded.events {
-        match &recorded.event {
+        match &*recorded.event {
             Event::CallStarted { call, .. } => drop(open.insert(call.clone())),
             Event::CallFinished { call, .. } | Event::CallInDoubt { call, .. } => drop(open.remove(call)),
             _ => {}
@@ -202,7 +202,7 @@ impl Played {
 
     /// Calls of the journal whose fate was unknown.
     pub(crate) fn in_doubt(&self) -> BTreeSet<CallId> {
-        let doubts = self.loaded.events.iter().filter_map(|recorded| match &recorded.event {
+        let doubts = self.loaded.events.iter().filter_map(|recorded| match &*recorded.event {
             Event::CallInDoubt { call, .. } => Some(call.clone()),
             _ => None,
         });
@@ -213,7 +213,7 @@ impl Played {
     pub(crate) fn has_effect(&self, wanted: &CallId, effect: Effect) -> bool {
         let names = [tool_name(effect, false), tool_name(effect, true)];
         self.loaded.events.iter().any(|recorded| {
-            matches!(&recorded.event, Event::CallStarted { call, tool, .. } if call == wanted && names.contains(tool))
+            matches!(&*recorded.event, Event::CallStarted { call, tool, .. } if call == wanted && names.contains(tool))
         })
     }
 }

@@ -272,7 +272,7 @@ fn a_tool_that_works_while_the_turn_is_stopped_is_not_forgotten() {
             finish(&mut talk, &worker);
             let played = played(&bench, talk);
             let recorded = played.loaded.events.iter().any(
-                |recorded| matches!(&recorded.event, Event::CallFinished { result, .. } if result.success),
+                |recorded| matches!(&*recorded.event, Event::CallFinished { result, .. } if result.success),
             );
             assert!(recorded, "{about}");
             check(&played, &about);

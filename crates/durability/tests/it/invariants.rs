@@ -28,7 +28,7 @@ pub(crate) fn check(played: &Played, golden: &Played) {
 /// Accepted inputs were taken, each message started at most one turn, and each turn ended once.
 pub(crate) fn every_input_has_its_end(played: &Played, about: &str) {
     assert!(played.loaded.inbox.is_empty(), "{about}: {:?}", played.loaded.inbox);
-    let events = || played.loaded.events.iter().map(|recorded| &recorded.event);
+    let events = || played.loaded.events.iter().map(|recorded| &*recorded.event);
     let mut taken_before = 0;
     for input in played.talk.inputs() {
         let takers: Vec<&Event> = events().filter(|event| event.takes_input() == Some(&input)).collect();
@@ -67,7 +67,7 @@ pub(crate) fn no_effect_is_repeated(played: &Played, kills: usize, about: &str) 
 fn wished(played: &Played, wanted: &CallId) -> usize {
     let wishes = played.loaded.events.iter().filter(|recorded| {
         matches!(
-            &recorded.event,
+            &*recorded.event,
             Event::DoubtResolved { call, by: ResolvedBy::Person, verdict: Verdict::Retry, .. } if call == wanted
         )
     });
@@ -88,7 +88,7 @@ pub(crate) fn only_what_was_open_is_in_doubt(played: &Played, about: &str) {
 
 /// How much of the history each summary stands for: none is made twice, and none is missing.
 pub(crate) fn summaries(played: &Played) -> Vec<usize> {
-    let events = played.loaded.events.iter().map(|recorded| &recorded.event);
+    let events = played.loaded.events.iter().map(|recorded| &*recorded.event);
     let made = events.filter_map(|event| match event {
         Event::ConversationSummarized { summary, .. } => Some(summary.summarized_at),
         _ => None,
@@ -115,7 +115,7 @@ pub(crate) fn history(played: &Played) -> Vec<String> {
     let ConversationKey { conversation: id, .. } = &played.talk.key;
     let turns: Vec<TurnId> = events
         .iter()
-        .filter_map(|recorded| match &recorded.event {
+        .filter_map(|recorded| match &*recorded.event {
             Event::TurnStarted { turn, .. } => Some(*turn),
             _ => None,
         })

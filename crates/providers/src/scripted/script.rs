@@ -97,8 +97,8 @@ impl Latest {
         let (mut words, mut result, mut data) = (Vec::new(), Vec::new(), Vec::new());
         for (_, _, answer) in results.iter().rev().filter_map(|message| message.tool_result()) {
             words.push(answer.to_json().to_string());
-            data.extend(answer.data.clone());
-            result.push(match (&answer.data, &answer.error) {
+            data.extend(answer.data.as_deref().cloned());
+            result.push(match (answer.data.as_deref(), &answer.error) {
                 (_, Some(error)) => error.clone(),
                 (Some(Value::String(text)), None) => text.clone(),
                 (Some(data), None) => data.to_string(),

@@ -24,7 +24,7 @@ pub(crate) fn check(loaded: &Loaded, inputs: &[InputId], seen: &[Called], kills:
 
 fn every_input_has_its_end(loaded: &Loaded, inputs: &[InputId], about: &str) {
     assert!(loaded.inbox.is_empty(), "{about}: {:?}", loaded.inbox);
-    let events = || loaded.events.iter().map(|recorded| &recorded.event);
+    let events = || loaded.events.iter().map(|recorded| &*recorded.event);
     for input in inputs {
         let takers: BTreeSet<String> = events()
             .filter(|event| event.takes_input() == Some(input))
@@ -73,7 +73,7 @@ fn every_call_has_one_result(loaded: &Loaded, about: &str) {
 }
 
 fn finished(loaded: &Loaded) -> BTreeSet<CallId> {
-    let ends = loaded.events.iter().filter_map(|recorded| match &recorded.event {
+    let ends = loaded.events.iter().filter_map(|recorded| match &*recorded.event {
         Event::CallFinished { call, .. } => Some(call.clone()),
         _ => None,
     });
@@ -82,7 +82,7 @@ fn finished(loaded: &Loaded) -> BTreeSet<CallId> {
 
 /// Calls whose fate was unknown.
 pub(crate) fn in_doubt(loaded: &Loaded) -> BTreeSet<CallId> {
-    let doubts = loaded.events.iter().filter_map(|recorded| match &recorded.event {
+    let doubts = loaded.events.iter().filter_map(|recorded| match &*recorded.event {
         Event::CallInDoubt { call, .. } => Some(call.clone()),
         _ => None,
     });

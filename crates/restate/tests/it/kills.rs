@@ -142,6 +142,7 @@ async fn what_waits_expires_though_nobody_comes_back() {
     let loaded = bench
         .until(context.conversation, &user, |loaded| conversation::open_turn(&loaded.events).is_none())
         .await;
-    let answered = loaded.events.iter().any(|recorded| matches!(&recorded.event, Event::CallAnswered { .. }));
+    let answered =
+        loaded.events.iter().any(|recorded| matches!(&*recorded.event, Event::CallAnswered { .. }));
     assert!(answered && bench.world.seen(context.conversation).is_empty(), "{loaded:?}");
 }

@@ -110,7 +110,7 @@ async fn whatever_is_killed_under_load_every_turn_ends_once_and_in_order() {
         let (inputs, starts) = talk.await.unwrap();
         let loaded = bench.load(conversation, &UserId::local()).await;
         invariants::check(&loaded, &inputs, &bench.world.seen(conversation), KILLS, "the storm");
-        let turns = loaded.events.iter().filter_map(|recorded| match &recorded.event {
+        let turns = loaded.events.iter().filter_map(|recorded| match &*recorded.event {
             Event::TurnStarted { input, .. } => Some(input.clone()),
             _ => None,
         });

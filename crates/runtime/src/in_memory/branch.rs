@@ -119,7 +119,7 @@ impl State {
         if let Some(conversation) = self.conversations.get_mut(&sibling(key, heir)) {
             let is_common = |turn: TurnId| {
                 gone.events.iter().any(|Recorded { seq: place, event, .. }| {
-                    *place <= seq && matches!(event, Event::TurnStarted { turn: own, .. } if *own == turn)
+                    *place <= seq && matches!(&**event, Event::TurnStarted { turn: own, .. } if *own == turn)
                 })
             };
             let decisions = gone.decisions.extract_if(.., |row| is_common(row.id));

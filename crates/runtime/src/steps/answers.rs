@@ -71,7 +71,7 @@ impl Steps<'_> {
         let mut log = self.log.lock().await;
         let is_parked = log.conversation().current().is_some_and(|turn| {
             turn.parked().any(|recorded| {
-                matches!(&recorded.event, Event::TurnParked { pending: parked, .. } if parked.as_slice().eq(pending))
+                matches!(&*recorded.event, Event::TurnParked { pending: parked, .. } if parked.as_slice().eq(pending))
             })
         });
         let parked = (!is_parked).then(|| Event::TurnParked {
@@ -208,7 +208,7 @@ impl Steps<'_> {
         };
         let shown = |turn: &CurrentTurn| {
             waiting.iter().all(|call| {
-                turn.parked().filter(|recorded| before(recorded)).any(|recorded| match &recorded.event {
+                turn.parked().filter(|recorded| before(recorded)).any(|recorded| match &*recorded.event {
                     Event::TurnParked { pending, .. } => {
                         pending.iter().any(|shown| shown.digest == call.digest)
                     }

@@ -13,7 +13,7 @@ impl Steps<'_> {
         let log = self.log.lock().await;
         let conversation = log.conversation();
         let current = conversation.current()?;
-        let has_read = current.before_last_reply()?.iter().any(|recorded| match &recorded.event {
+        let has_read = current.before_last_reply()?.iter().any(|recorded| match &*recorded.event {
             // A result that was not found has only our own words.
             Event::CallFinished { tool, result, .. } if tool == READ_RESULT && !result.success => false,
             Event::CallFinished { tool, arguments, .. } => {

@@ -130,7 +130,7 @@ async fn of_a_hundred_uses_of_one_confirmation_one_has_an_effect() {
     for outcome in futures::future::join_all(uses).await {
         let outcome = outcome.unwrap().unwrap();
         let CallOutcome::Done { invocation, .. } = outcome else { panic!("{outcome:?}") };
-        assert_eq!(invocation.result.data, Some(json!(1)), "everybody hears of the one that ran");
+        assert_eq!(invocation.result.data.as_deref(), Some(&json!(1)), "everybody hears of the one that ran");
     }
     assert_eq!(count.load(Ordering::SeqCst), 1);
 }

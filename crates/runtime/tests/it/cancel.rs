@@ -92,8 +92,14 @@ async fn a_cancellation_at_every_place_a_turn_can_die_at() {
             agent.run_in(&mut context, "yes").await.unwrap();
         }
         let key = context.key(&AgentName::adjutant());
-        let events: Vec<Event> =
-            golden.load(&key).await.unwrap().events.into_iter().map(|recorded| recorded.event).collect();
+        let events: Vec<Event> = golden
+            .load(&key)
+            .await
+            .unwrap()
+            .events
+            .into_iter()
+            .map(|recorded| (*recorded.event).clone())
+            .collect();
         let ended = events.iter().filter(|event| event.kind() == "turn_finished").count();
         assert_eq!(ended, 1);
 

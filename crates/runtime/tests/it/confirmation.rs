@@ -108,7 +108,7 @@ async fn an_answer_after_the_expiry_runs_nothing() {
     // The late "yes" is not lost either: it is a message of its own after the turn ended.
     assert!(error.is_ok(), "{error:?}");
     let expired = tasks.load(&context.key(&AgentName::adjutant())).await.unwrap();
-    let ended = expired.events.iter().find_map(|recorded| match &recorded.event {
+    let ended = expired.events.iter().find_map(|recorded| match &*recorded.event {
         Event::TurnFinished { end, .. } => Some(end.outcome),
         _ => None,
     });
@@ -176,7 +176,7 @@ async fn a_yes_with_other_arguments_passes_the_gate_again_and_runs_those() {
     let told = told.data.unwrap();
     assert_eq!((&told["result"], &told["arguments"]), (&json!("sent"), &json!({"to": "Bert"})));
     let events = tasks.load(&context.key(&AgentName::adjutant())).await.unwrap().events;
-    let recorded = events.iter().find_map(|recorded| match &recorded.event {
+    let recorded = events.iter().find_map(|recorded| match &*recorded.event {
         Event::CallAnswered { edited, .. } => edited.clone(),
         _ => None,
     });

@@ -66,7 +66,7 @@ impl Counting {
 }
 
 fn size(events: &[Recorded]) -> usize {
-    events.iter().map(|recorded| serde_json::to_string(&recorded.event).unwrap().len()).sum()
+    events.iter().map(|recorded| serde_json::to_string(&*recorded.event).unwrap().len()).sum()
 }
 
 impl Journal for Counting {

@@ -212,7 +212,7 @@ async fn a_call_that_may_have_happened_is_put_to_the_person_who_says_what_became
             assert_eq!(post.times(), times, "{then:?} {answer}");
             let result = model.requests()[0].messages.last().unwrap().tool_result().unwrap().2.clone();
             let data = result.data.unwrap();
-            let matches = if told.is_string() { data == told } else { data["status"] == told["status"] };
+            let matches = if told.is_string() { *data == told } else { data["status"] == told["status"] };
             assert!(matches, "{data}");
             let log = store.tool_invocations(&UserId::local(), done.turn).await.unwrap();
             assert_eq!(log.len(), 1, "each call has one row");
@@ -340,7 +340,7 @@ async fn a_call_in_doubt_is_put_to_the_person_also_while_its_tool_is_away() {
             InputBody::message("write to Anna"),
         );
         store.submit(&key, &input).await.unwrap();
-        let mut cut: Vec<Event> = events[..=until].iter().map(|recorded| recorded.event.clone()).collect();
+        let mut cut: Vec<Event> = events[..=until].iter().map(|recorded| (*recorded.event).clone()).collect();
         if let Event::TurnStarted { input, .. } = &mut cut[0] {
             *input = InputId::new("i1").unwrap();
         }

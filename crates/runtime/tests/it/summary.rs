@@ -505,7 +505,7 @@ async fn after_a_crash_at_any_event_a_summary_is_not_made_again() {
     assert!(made >= 2, "{kinds:?}");
     for died in 0..events.len() {
         let (model, store) = (Reader::new(4_096), Arc::new(InMemory::new()));
-        let known: Vec<Event> = events[..died].iter().map(|recorded| recorded.event.clone()).collect();
+        let known: Vec<Event> = events[..died].iter().map(|recorded| (*recorded.event).clone()).collect();
         for input in &inputs {
             store.submit(&key, input).await.unwrap();
         }
@@ -516,7 +516,7 @@ async fn after_a_crash_at_any_event_a_summary_is_not_made_again() {
         let after = store.load(&key).await.unwrap();
         assert!(after.inbox.is_empty() && conversation::open_turn(&after.events).is_none(), "{died}");
         assert_eq!(kinds_of(&after.events), kinds, "{died}: the same way as without a crash");
-        assert!(after.events.iter().zip(&known).all(|(after, known)| after.event == *known), "{died}");
+        assert!(after.events.iter().zip(&known).all(|(after, known)| *after.event == *known), "{died}");
         let recorded_before = known.iter().filter(|event| event.kind() == "conversation_summarized").count();
         assert_eq!(model.summaries().len(), made - recorded_before, "{died}");
         let said = |events: &[Recorded]| {

@@ -66,7 +66,7 @@ async fn a_turn_whose_worker_was_lost_is_counted_before_it_is_tried_again() {
         let events = store.load(&key).await.unwrap().events;
         let next = &events[before.len()].event;
         assert!(
-            matches!(next, Event::TurnTakenUp { worker, .. } if worker == adjutant_store::worker_id()),
+            matches!(&**next, Event::TurnTakenUp { worker, .. } if *worker == adjutant_store::worker_id()),
             "before anything else: {next:?}"
         );
     }

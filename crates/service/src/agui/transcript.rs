@@ -42,13 +42,13 @@ impl Transcript {
         let mut messages = Vec::new();
         let open = conversation::open_turn(events);
         let mut of_turns: HashMap<TurnId, Vec<&Event>> = HashMap::new();
-        for event in events.iter().map(|recorded| &recorded.event) {
+        for event in events.iter().map(|recorded| &*recorded.event) {
             if let Some(turn) = event.turn() {
                 of_turns.entry(turn).or_default().push(event);
             }
         }
         for recorded in events {
-            match &recorded.event {
+            match &*recorded.event {
                 Event::HistorySet { messages: set } => {
                     messages = Vec::new();
                     let turn = Turn::of(&[], None);

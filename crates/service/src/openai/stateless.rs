@@ -66,7 +66,7 @@ pub(super) async fn belongs(agent: &Agent, user: &UserId, said: &[Said]) -> Resu
     let waiting = agent.journal().parked(agent.name(), Some(user)).await.map_err(failed)?;
     // The newest first: of two conversations with the same words it is the one on the screen.
     for (key, recorded) in waiting.iter().rev() {
-        let Event::TurnParked { pending, content, .. } = &recorded.event else { continue };
+        let Event::TurnParked { pending, content, .. } = &*recorded.event else { continue };
         if !asked_at(key.conversation, content, &places, said) {
             continue;
         }
@@ -118,7 +118,7 @@ async fn settled(
             agent.advance(&key).await.map_err(|error| Problem::run(&error))?;
         }
         let events = agent.journal().load(&key).await.map_err(failed)?.events;
-        let question = events.iter().rev().find_map(|recorded: &Recorded| match &recorded.event {
+        let question = events.iter().rev().find_map(|recorded: &Recorded| match &*recorded.event {
             Event::TurnParked { turn, content, .. } if *turn == decision.id => Some(content),
             _ => None,
         });

@@ -120,7 +120,7 @@ fn left_out(input: &RunAgentInput) -> Vec<Notice> {
 
 /// What was asked under this name, now or earlier, and in which turn.
 fn asked_before(events: &[Recorded], digest: &str) -> Option<(TurnId, PendingCall)> {
-    events.iter().rev().find_map(|recorded| match &recorded.event {
+    events.iter().rev().find_map(|recorded| match &*recorded.event {
         Event::TurnParked { turn, pending, .. } => {
             Some((*turn, pending.iter().find(|call| call.digest == digest)?.clone()))
         }

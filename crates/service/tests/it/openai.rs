@@ -537,7 +537,7 @@ async fn what_the_client_says_was_said_before_is_the_history_and_its_instruction
         ]
     );
     let results: Vec<&Value> =
-        request.messages.iter().filter_map(|message| message.tool_result()?.2.data.as_ref()).collect();
+        request.messages.iter().filter_map(|message| message.tool_result()?.2.data.as_deref()).collect();
     assert_eq!(results, [&json!("sunny"), &json!("no")]);
     let calls: Vec<&str> = request
         .messages

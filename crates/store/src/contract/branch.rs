@@ -40,7 +40,7 @@ async fn branch(
 }
 
 fn turns_of(events: &[Recorded]) -> Vec<TurnId> {
-    let started = events.iter().filter(|recorded| matches!(recorded.event, Event::TurnStarted { .. }));
+    let started = events.iter().filter(|recorded| matches!(*recorded.event, Event::TurnStarted { .. }));
     started.filter_map(|recorded| recorded.event.turn()).collect()
 }
 

@@ -1,6 +1,7 @@
 //! What is new in a conversation, written by one call of one function (`migrations/0008_functions.sql`).
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use adjutant_core::port::{self, Claim, StoreError};
@@ -10,14 +11,15 @@ use super::PostgresDatabase;
 use super::literal::Call;
 use super::open_turns::Open;
 use super::transaction::Transaction;
+use crate::blob::Blobs;
 use crate::row::{self, ConversationRow, DecisionRow, EventRow, InputRow, InvocationRow};
 use crate::sql::append::{Change, NewEvent};
 use crate::sql::journal::{
     Appending, Beginning, BegunRows, CONVERSATION, NewerRows, Writes, newer, read_conversation,
 };
-use crate::sql::past::INBOX;
+use crate::sql::past::inbox;
 use crate::sql::snapshot::SnapshotRow;
-use crate::sql::{Backend as _, Columns, Connection as _, Failure, key_values, log, values};
+use crate::sql::{Backend as _, Connection as _, Failure, key_values, log};
 use crate::status::Status;
 
 /// Texts of a decision that is new.
@@ -33,7 +35,7 @@ impl Writes for PostgresDatabase {
 
     async fn submit(&self, (key, input, row): (ConversationKey, Input, InputRow)) -> Result<bool, Failure> {
         let call = beginning(&key, Some((&input, &row)), None).rows([]);
-        match self.begun(&key, call, &[], None).await?.outcome {
+        match self.begun(&key, call, (&row.blobs, &[]), None).await?.outcome {
             Outcome::Elsewhere => Ok(true),
             Outcome::Accepted => Ok(false),
             outcome => Err(outcome.unexpected()),
@@ -43,10 +45,12 @@ impl Writes for PostgresDatabase {
     async fn begin(&self, data: Beginning) -> Result<BegunRows, Failure> {
         let Beginning { key, input, turn, first, worker, epoch, lease, known, content } = data;
         let input = input.as_ref().map(|(input, row)| (input, row));
+        let mut blobs = input.map(|(_, row)| row.blobs.clone()).unwrap_or_default();
+        first.iter().for_each(|(row, _)| blobs.extend(&row.blobs));
         let call = beginning(&key, input, Some((&worker, Some(epoch), lease))).rows(first.iter().map(event));
         // A turn is begun only where none is open; places are counted from its first event.
         let change = Change::of(&key, 0, Status::default(), Vec::new(), turn.iter(), content)?;
-        let answer = self.begun(&key, call, &turn, Some(&change)).await?;
+        let answer = self.begun(&key, call, (&blobs, &turn), Some(&change)).await?;
         let claim = match answer.outcome {
             Outcome::Nothing => return Ok(BegunRows::Nothing),
             Outcome::Elsewhere => return Ok(BegunRows::Elsewhere),
@@ -85,14 +89,14 @@ impl Writes for PostgresDatabase {
         })
     }
 
-    async fn append(&self, data: Appending) -> Result<Option<Vec<Columns>>, Failure> {
+    async fn append(&self, data: Appending) -> Result<Option<Vec<InputRow>>, Failure> {
         let Appending { key, events, worker, releases, snapshot, content } = data;
         let (worker, epoch) = worker.unzip();
         let call = Call::of("adjutant_append_1", &key);
         let Some((first, _)) = events.first() else {
             let call = call.value(None::<i64>).value(None::<i64>).value(worker.as_deref());
             let call = call.value(epoch).value(i64::from(releases));
-            let call = with_change(call, &[], None)?.rows([]).open();
+            let call = with_change(call, &Blobs::default(), &[], None)?.rows([]).open();
             let (conversation, untaken) = self.appended(&key, call).await?;
             return self.kept(conversation, untaken, releases).await;
         };
@@ -101,7 +105,8 @@ impl Writes for PostgresDatabase {
         let change = Change::of(&key, seq, open.status, open.decisions, events.iter(), content)?;
         let call = call.value(conversation).value(seq).value(worker.as_deref());
         let call = call.value(epoch).value(i64::from(releases));
-        let call = with_change(call, &events, Some(&change))?.rows(snapshot.iter().map(snapshot_texts));
+        let call = with_change(call, &Blobs::default(), &events, Some(&change))?
+            .rows(snapshot.iter().map(snapshot_texts));
         let (_, untaken) = self.appended(&key, call.open()).await?;
         if !releases || untaken > 0 {
             let next_seq = events.last().map_or(seq, |(last, _)| last.seq + 1);
@@ -113,7 +118,7 @@ impl Writes for PostgresDatabase {
 
     async fn claim(&self, (key, worker, ttl): (ConversationKey, String, Duration)) -> Result<Claim, Failure> {
         let call = beginning(&key, None, Some((&worker, None, ttl))).rows([]);
-        match self.begun(&key, call, &[], None).await?.outcome {
+        match self.begun(&key, call, (&Blobs::default(), &[]), None).await?.outcome {
             Outcome::Nothing | Outcome::Elsewhere => Ok(Claim::Refused),
             Outcome::Claimed(claim) => Ok(claim),
             outcome => Err(outcome.unexpected()),
@@ -140,10 +145,11 @@ impl PostgresDatabase {
         &self,
         key: &ConversationKey,
         call: Call,
-        events: &[NewEvent],
+        (blobs, events): (&Blobs, &[NewEvent]),
         change: Option<&Change>,
     ) -> Result<Answer, Failure> {
-        let mut found = self.calls.call(&self.pool, key, with_change(call, events, change)?.open()).await?;
+        let call = with_change(call, blobs, events, change)?.open();
+        let mut found = self.calls.call(&self.pool, key, call).await?;
         let outcome = Outcome::of(found.int()?)?;
         Ok(Answer {
             outcome,
@@ -170,16 +176,16 @@ impl PostgresDatabase {
         conversation: i64,
         untaken: i64,
         finishes: bool,
-    ) -> Result<Option<Vec<Columns>>, Failure> {
+    ) -> Result<Option<Vec<InputRow>>, Failure> {
         match finishes && untaken > 0 {
-            true => self.fetch(INBOX, values![conversation]).await.map(Some),
+            true => self.read(conversation, |rows, key| Box::pin(inbox(rows, *key))).await.map(Some),
             false => Ok(None),
         }
     }
 
     /// Returns the state in front of a place, with what is known of the turns that the events change.
     async fn open_turn(&self, key: &ConversationKey, seq: i64, events: &[NewEvent]) -> Result<Open, Failure> {
-        let turns = log::changed_turns(events.iter().map(|(_, recorded)| &recorded.event));
+        let turns = log::changed_turns(events.iter().map(|(_, recorded)| &*recorded.event));
         let is_enough = |open: &Open| {
             let knows = |turn: &TurnId| open.decisions.iter().any(|decision| decision.id == *turn);
             open.next_seq == seq && turns.iter().all(knows)
@@ -280,16 +286,33 @@ fn micros(time: Duration) -> i64 {
     i64::try_from(time.min(LEASE_MAX).as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The other parameters that both functions have, but the last.
-fn with_change(call: Call, events: &[NewEvent], change: Option<&Change>) -> Result<Call, StoreError> {
-    let call = call.value(i64::from(EVENT_VERSION)).rows(events.iter().map(event));
+/// The other parameters that both functions have, but the last. `blobs`: what other parameters refer to.
+fn with_change(
+    call: Call,
+    blobs: &Blobs,
+    events: &[NewEvent],
+    change: Option<&Change>,
+) -> Result<Call, StoreError> {
+    let call = call.value(i64::from(EVENT_VERSION));
     let Some(change) = change.filter(|_| !events.is_empty()) else {
+        let call = call.rows(blobs.iter().map(blob)).rows(events.iter().map(event));
         return Ok(call.ints(&[]).rows([]).value(None::<i64>).rows([]).rows([]));
     };
     let Change { turns, queued, counts_again, status, logs } = change;
     let changed = logs.decisions.iter().filter(|changed| !changed.is_stored());
     let decisions = changed.map(|changed| Ok((DecisionRow::of(&changed.decision)?, changed.is_new())));
     let decisions: Vec<_> = decisions.collect::<Result<_, StoreError>>()?;
+    let of_events = events.iter().map(|(row, _)| &row.blobs);
+    let of_decisions = decisions.iter().map(|(row, _)| &row.blobs);
+    let of_invocations = logs.invocations.iter().map(|row| &row.blobs);
+    // Each is sent once, however many rows refer to it.
+    let blobs: BTreeMap<&str, &str> = std::iter::once(blobs)
+        .chain(of_events)
+        .chain(of_decisions)
+        .chain(of_invocations)
+        .flat_map(Blobs::iter)
+        .collect();
+    let call = call.rows(blobs.into_iter().map(blob)).rows(events.iter().map(event));
     let status_texts = [
         status.turn.as_deref().map(Cow::from),
         Some(row::waiting_text(status)?.into()),
@@ -305,6 +328,10 @@ fn with_change(call: Call, events: &[NewEvent], change: Option<&Change>) -> Resu
 
 type Texts<'a> = Vec<Option<Cow<'a, str>>>;
 
+fn blob<'a>((hash, body): (&'a str, &'a str)) -> Texts<'a> {
+    vec![Some(hash.into()), Some(body.into())]
+}
+
 fn event((row, recorded): &NewEvent) -> Texts<'_> {
     vec![
         Some(row.kind.as_str().into()),
@@ -312,7 +339,6 @@ fn event((row, recorded): &NewEvent) -> Texts<'_> {
         row.step.as_deref().map(Cow::from),
         Some(row.body.as_str().into()),
         Some(row.at.as_str().into()),
-        row.blob().map(|(hash, _)| hash.into()),
         recorded.event.takes_input().map(|input| input.as_str().into()),
     ]
 }

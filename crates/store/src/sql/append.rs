@@ -5,7 +5,7 @@ use adjutant_core::port::StoreError;
 use adjutant_core::{ConversationKey, DecisionRecord, Event, LogContent, Recorded};
 use jiff::Timestamp;
 
-use super::{Connection, Failure, log, values};
+use super::{Connection, Failure, blob, log, values};
 use crate::row::{ConversationRow, EventRow};
 use crate::status::Status;
 
@@ -13,7 +13,7 @@ use crate::status::Status;
 pub(crate) type NewEvent = (EventRow, Recorded);
 
 pub(super) fn new_event(at: Timestamp, event: &Event) -> Result<NewEvent, StoreError> {
-    Ok((EventRow::of(0, at, event)?, Recorded { seq: 0, at, event: event.clone() }))
+    Ok((EventRow::of(0, at, event)?, Recorded { seq: 0, at, event: event.clone().into() }))
 }
 
 /// Fails with [`StoreError::Conflict`] unless the events have consecutive places.
@@ -56,7 +56,7 @@ impl Change {
     ) -> Result<Self, StoreError> {
         let (mut turns, mut queued, mut counts_again) = (0, 0, false);
         for (seq, (_, Recorded { event, .. })) in (seq..).zip(events.clone()) {
-            match event {
+            match &**event {
                 Event::TurnStarted { .. } => turns += 1,
                 // While the turn waits, there is nothing to do with it.
                 Event::InputQueued { .. } => queued += 1,
@@ -78,7 +78,7 @@ pub(super) async fn write_events<'e, C: Connection>(
     events: impl Iterator<Item = &'e NewEvent> + Clone + Send,
     content: LogContent,
 ) -> Result<(), Failure> {
-    let turns = log::changed_turns(events.clone().map(|(_, recorded)| &recorded.event));
+    let turns = log::changed_turns(events.clone().map(|(_, recorded)| &*recorded.event));
     let decisions = log::decisions(rows, &key.user, turns).await?;
     let (seq, status) = (conversation.next_seq, conversation.status.clone());
     let change = Change::of(key, seq, status, decisions, events.clone(), content)?;
@@ -135,22 +135,10 @@ async fn insert_event<C: Connection>(
     seq: i64,
     row: &EventRow,
 ) -> Result<(), Failure> {
-    let blob = row.blob();
-    if let Some((hash, body)) = &blob {
-        rows.execute(
-            "INSERT INTO adjutant_blob (conversation, hash, body) VALUES ($1, $2, $3)
-             ON CONFLICT (conversation, hash) DO NOTHING",
-            values![conversation, hash, *body],
-        )
-        .await?;
-    }
-    let (hash, body) = match &blob {
-        Some((hash, _)) => (Some(hash.as_str()), ""),
-        None => (None, row.body.as_str()),
-    };
+    blob::insert(rows, conversation, &row.blobs).await?;
     rows.execute(
-        "INSERT INTO adjutant_event (conversation, seq, v, kind, turn, step, body, at, blob)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        "INSERT INTO adjutant_event (conversation, seq, v, kind, turn, step, body, at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         values![
             conversation,
             seq,
@@ -158,9 +146,8 @@ async fn insert_event<C: Connection>(
             &row.kind,
             row.turn.as_deref(),
             row.step.as_deref(),
-            body,
-            &row.at,
-            hash
+            &row.body,
+            &row.at
         ],
     )
     .await?;

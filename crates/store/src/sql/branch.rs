@@ -7,7 +7,8 @@
 use adjutant_core::port::{Alternatives, Branched, StoreError};
 use adjutant_core::{ConversationId, ConversationKey};
 
-use super::{Connection, Failure, key_values, values};
+use super::blob::{self, Wanted};
+use super::{Cell, Connection, Failure, key_values, values};
 use crate::row;
 
 /// The branches of a conversation and of those it comes from, at places that it has, and the conversations they begin in.
@@ -147,6 +148,15 @@ pub(super) async fn alternatives<C: Connection>(
     Ok(places.into_iter().map(|(place, _)| place).collect())
 }
 
+/// Texts of the rows up to a place that may refer to long values.
+const MOVED: [&str; 3] = [
+    "SELECT body FROM adjutant_event WHERE conversation = $1 AND seq <= $2",
+    "SELECT arguments, data, error FROM adjutant_tool_invocation WHERE conversation = $1 AND decision IN (
+       SELECT turn FROM adjutant_event WHERE conversation = $1 AND seq <= $2 AND kind = 'turn_started')",
+    "SELECT message, content, raw_response FROM adjutant_decision WHERE conversation = $1 AND id IN (
+       SELECT turn FROM adjutant_event WHERE conversation = $1 AND seq <= $2 AND kind = 'turn_started')",
+];
+
 /// Gives the events of a conversation that is about to be deleted to its branches: the one that begins latest gets those up to
 /// its place with their logs, and the others begin in that one from now on. What none of them begins with stays where it is.
 /// Returns that place. `None`: it has no branches.
@@ -163,6 +173,7 @@ pub(super) async fn give_to_heir<C: Connection>(
         .await?;
     let Some(mut heir) = heir else { return Ok(None) };
     let (heir, id, until) = (heir.int()?, heir.text()?, heir.int()?);
+    // Bodies of before only parts of them were kept beside.
     rows.execute(
         "INSERT INTO adjutant_blob (conversation, hash, body)
          SELECT $2, hash, body FROM adjutant_blob WHERE conversation = $1
@@ -171,6 +182,19 @@ pub(super) async fn give_to_heir<C: Connection>(
         values![conversation, heir, until],
     )
     .await?;
+    let mut wanted = Wanted::default();
+    for statement in MOVED {
+        for columns in rows.fetch(statement, values![conversation, until]).await? {
+            for cell in columns.cells() {
+                if let Cell::Text(text) = cell {
+                    wanted.add(conversation, &text);
+                    wanted.add_text(conversation, &text);
+                }
+            }
+        }
+    }
+    let blobs = wanted.read(rows).await?;
+    blob::insert(rows, heir, &blobs).await?;
     rows.execute(
         "UPDATE adjutant_tool_invocation SET conversation = $2 WHERE conversation = $1 AND decision IN (
            SELECT turn FROM adjutant_event WHERE conversation = $1 AND seq <= $3 AND kind = 'turn_started')",

@@ -7,7 +7,7 @@ use adjutant_core::{ConversationKey, Event, Recorded, TurnId, UserId};
 
 use super::{Backend, Connection, Failure, count, memory_ledger, past, snapshot, task, values};
 use crate::maintenance::Finding;
-use crate::row::{self, InputRow};
+use crate::row;
 use crate::status::{Status, Waiting};
 
 /// Conversations that are read in one transaction.
@@ -101,7 +101,7 @@ async fn conversation<C: Connection>(
             .fetch_first("SELECT count(*) FROM adjutant_decision WHERE conversation = $1", values![number])
             .await?;
         let decisions = decisions.map(|mut columns| columns.int()).transpose()?.map_or(0, count);
-        let began = || events.iter().filter(|recorded| matches!(recorded.event, Event::TurnStarted { .. }));
+        let began = || events.iter().filter(|recorded| matches!(*recorded.event, Event::TurnStarted { .. }));
         let from = stored.branched_from_seq.map_or(0, count);
         // The log of a turn is where its events are.
         let own = began().filter(|recorded| recorded.seq > from).count();
@@ -149,23 +149,19 @@ async fn inbox<C: Connection>(
     (events, stored): (&[Recorded], &Stored),
     problems: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    let inputs = rows
+    let found = rows
         .fetch(
             "SELECT id, v, body, at, request_id, fingerprint, after_seq, taken_seq FROM adjutant_inbox WHERE conversation = $1 ORDER BY accepted",
             values![number],
         )
         .await?;
+    let mut inputs = Vec::with_capacity(found.len());
+    for mut columns in found {
+        inputs.push((past::input(&mut columns)?, columns.maybe_int()?));
+    }
+    past::whole_bodies(rows, inputs.iter_mut().map(|(input, _)| (number, &mut input.body)).collect()).await?;
     let mut untaken = 0;
-    for mut columns in inputs {
-        let input = InputRow {
-            id: columns.text()?,
-            v: columns.int()?,
-            body: columns.text()?,
-            at: columns.text()?,
-            request_id: columns.maybe_text()?,
-            fingerprint: columns.maybe_text()?,
-            after: columns.maybe_int()?,
-        };
+    for (input, taken_seq) in inputs {
         let id = input.id.clone();
         let is_queued = match input.read(key) {
             Ok(input) => adjutant_core::conversation::is_queued(events, &input.id),
@@ -174,7 +170,7 @@ async fn inbox<C: Connection>(
                 false
             }
         };
-        let Some(seq) = columns.maybe_int()? else {
+        let Some(seq) = taken_seq else {
             untaken += i64::from(!is_queued);
             continue;
         };
@@ -211,7 +207,7 @@ fn turns(events: &[Recorded], problems: &mut Vec<String>) {
     let mut open: Option<TurnId> = None;
     for Recorded { seq, event, .. } in events {
         let Some(turn) = event.turn() else { continue };
-        match (event, ended.get(&turn)) {
+        match (&**event, ended.get(&turn)) {
             (Event::TurnStarted { .. }, None) => {
                 if let Some(open) = open {
                     problems.push(format!("turn {turn} began (event {seq}) before turn {open} ended"));

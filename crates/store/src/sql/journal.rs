@@ -15,10 +15,10 @@ use adjutant_core::{
 use jiff::Timestamp;
 
 use super::append::{NewEvent, new_event, new_events, write_events};
-use super::past::{self, INBOX, event, events, read_inbox};
+use super::past::{self, event_rows, events, inbox, read_inbox};
 use super::snapshot::{self, RestorableRows, SnapshotRow};
 use super::work::{Beating, Taking, beat, free, lease_until, take};
-use super::{Backend, Columns, Connection, Failure, SqlStore, key_values, values};
+use super::{Backend, Columns, Connection, Failure, SqlStore, Value, blob, key_values, to_static, values};
 use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
 
@@ -47,7 +47,7 @@ pub(crate) const CANCELLATION: &str =
 /// What each of a user's turns that wait was parked with.
 pub(crate) const PARKED: &str =
     "SELECT agent, user_id, conversation.id, event.seq, event.v, event.kind, event.turn, event.step,
-            COALESCE(blob.body, event.body), event.at
+            COALESCE(blob.body, event.body), event.at, event.conversation
      FROM adjutant_conversation AS conversation JOIN adjutant_event AS event ON event.conversation = conversation.key AND event.seq = parked_seq
      LEFT JOIN adjutant_blob AS blob ON blob.conversation = event.conversation AND blob.hash = event.blob
      WHERE agent = $1 AND (CAST($2 AS TEXT) IS NULL OR user_id = $2) AND parked_seq IS NOT NULL";
@@ -73,7 +73,7 @@ pub trait Writes: Backend {
 
     /// Adds events at the places they name, if the worker has the conversation that is named. If it is to be released, it gives
     /// the claim back unless inputs wait: those are returned then.
-    fn append(&self, data: Appending) -> impl Future<Output = Result<Option<Vec<Columns>>, Failure>> + Send {
+    fn append(&self, data: Appending) -> impl Future<Output = Result<Option<Vec<InputRow>>, Failure>> + Send {
         self.write(data, |rows, data| Box::pin(append(rows, data)))
     }
 
@@ -362,13 +362,11 @@ impl<B: Writes> Journal for SqlStore<B> {
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<(ConversationKey, Recorded)>, StoreError>> {
         self.run(async move {
-            let rows = self.0.fetch(PARKED, values![agent.as_str(), user.map(UserId::as_str)]).await?;
-            let mut parked = Vec::with_capacity(rows.len());
-            for mut columns in rows {
-                let key = row::conversation_key(columns.text()?, columns.text()?, &columns.text()?)?;
-                let event = event(columns)?.read(&key)?;
-                parked.push((key, event));
-            }
+            let values = to_static(values![agent.as_str(), user.map(UserId::as_str)]);
+            let (keys, events) = self.0.read(values, |rows, values| Box::pin(parked(rows, values))).await?;
+            let read = |(key, event): (ConversationKey, EventRow)| Ok((key.clone(), event.read(&key)?));
+            let mut parked =
+                keys.into_iter().zip(events).map(read).collect::<Result<Vec<_>, StoreError>>()?;
             parked.sort_by_key(|(key, event)| (event.at, key.conversation));
             Ok(parked)
         })
@@ -384,11 +382,23 @@ impl<B: Writes> SqlStore<B> {
     }
 }
 
+/// The conversations of [`PARKED`], and the event of each.
+async fn parked<C: Connection>(
+    rows: &mut C,
+    values: &[Value<'_>],
+) -> Result<(Vec<ConversationKey>, Vec<EventRow>), Failure> {
+    let mut found = rows.fetch(PARKED, values).await?;
+    let key =
+        |columns: &mut Columns| row::conversation_key(columns.text()?, columns.text()?, &columns.text()?);
+    let keys = found.iter_mut().map(key).collect::<Result<_, _>>()?;
+    Ok((keys, event_rows(rows, found).await?))
+}
+
 /// The events of a conversation and its inputs that were not taken, as they are stored.
 async fn stored<C: Connection>(
     rows: &mut C,
     key: &ConversationKey,
-) -> Result<(Vec<EventRow>, Vec<Columns>), Failure> {
+) -> Result<(Vec<EventRow>, Vec<InputRow>), Failure> {
     let found = rows
         .fetch_first(
             "SELECT key, branched_from_seq FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
@@ -397,7 +407,7 @@ async fn stored<C: Connection>(
         .await?;
     let Some(mut found) = found else { return Ok((Vec::new(), Vec::new())) };
     let (conversation, from) = (found.int()?, found.maybe_int()?);
-    Ok((events(rows, (conversation, from), 0).await?, rows.fetch(INBOX, values![conversation]).await?))
+    Ok((events(rows, (conversation, from), 0).await?, inbox(rows, conversation).await?))
 }
 
 /// Accepts an input, which is stored as `row`. Returns whether a worker may have the conversation.
@@ -448,6 +458,7 @@ async fn accept<C: Connection>(
         is_repeat(rows, conversation.key, row).await?;
         return Ok(false);
     }
+    blob::insert(rows, conversation.key, &row.blobs).await?;
     conversation.updated_at = conversation.updated_at.max(input.at);
     if conversation.title.is_empty() {
         conversation.title = adjutant_core::title(&input.body).unwrap_or_default();
@@ -538,7 +549,7 @@ pub struct NewerRows {
     pub(crate) restorable: Option<RestorableRows>,
     pub(crate) after: i64,
     pub(crate) events: Vec<EventRow>,
-    pub(crate) inbox: Vec<Columns>,
+    pub(crate) inbox: Vec<InputRow>,
 }
 
 impl NewerRows {
@@ -584,7 +595,7 @@ async fn newer_rows<C: Connection>(
     let events = if is_new { events(rows, place, after).await? } else { Vec::new() };
     // Those that wait for the end of the open turn are not counted.
     let waits = conversation.untaken > 0 || conversation.status.turn.is_some();
-    let inbox = if waits { rows.fetch(INBOX, values![conversation.key]).await? } else { Vec::new() };
+    let inbox = if waits { inbox(rows, conversation.key).await? } else { Vec::new() };
     Ok(NewerRows { created_at: conversation.created_at, restorable, after, events, inbox })
 }
 
@@ -607,7 +618,7 @@ async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRo
 async fn append<C: Connection>(
     rows: &mut C,
     Appending { key, events, worker, releases, snapshot, content }: &Appending,
-) -> Result<Option<Vec<Columns>>, Failure> {
+) -> Result<Option<Vec<InputRow>>, Failure> {
     // A conversation that is not there was deleted, or is another user's or agent's: either way not this writer's any more.
     let Some(mut conversation) = conversation(rows, key).await? else {
         return Err(StoreError::Conflict.into());
@@ -630,7 +641,7 @@ async fn append<C: Connection>(
         (conversation.lease_by, conversation.lease_until) = (None, None);
     }
     save_conversation(rows, &conversation).await?;
-    if waits { Ok(Some(rows.fetch(INBOX, values![conversation.key]).await?)) } else { Ok(None) }
+    if waits { Ok(Some(inbox(rows, conversation.key).await?)) } else { Ok(None) }
 }
 
 async fn claim<C: Connection>(

@@ -6,7 +6,9 @@ use adjutant_core::{
     ToolInvocationRecord, TurnId, UserId,
 };
 
-use super::{Backend, Columns, Connection, Failure, SqlStore, values};
+use super::blob::{self, Wanted};
+use super::{Backend, Columns, Connection, Failure, SqlStore, Value, to_static, values};
+use crate::blob::Blobs;
 use crate::row::{self, DecisionRow, InvocationRow};
 
 /// The columns of a decision, in the order of [`decision_row`].
@@ -16,7 +18,7 @@ macro_rules! select_decisions {
             "SELECT id, agent, version, conversation_id, user_id, request_id, started_at, ended_at, message, message_chars, intent, kind, outcome,
              content, model_provider, model_name, model_calls, iterations, input_tokens, output_tokens, cached_tokens,
              thinking_tokens, cost_usd, cache_written_tokens, notices, model_ms, tool_ms, total_ms, error_code,
-             raw_response FROM adjutant_decision AS decision ",
+             raw_response, decision.conversation FROM adjutant_decision AS decision ",
             $rest
         )
     };
@@ -51,29 +53,26 @@ impl<B: Backend> LogStore for SqlStore<B> {
             let since = filter.since.map(row::time_text);
             let until = filter.until.map(row::time_text);
             let (after_at, after_id) = row::cursor_texts(filter.after);
-            let rows = self
-                .0
-                .fetch(
-                    DECISIONS,
-                    values![
-                        user.as_str(),
-                        filter.outcome.map(|outcome| outcome.as_str()),
-                        conversation.as_deref(),
-                        since.as_deref(),
-                        until.as_deref(),
-                        filter.tool.as_deref(),
-                        after_at.as_deref(),
-                        after_id.as_deref(),
-                        filter.agent.as_ref().map(AgentName::as_str),
-                        filter.limit.map_or(i64::MAX, i64::from)
-                    ],
-                )
-                .await?;
-            let mut decisions = Vec::with_capacity(rows.len());
-            for columns in rows {
-                decisions.push(decision_row(columns)?.read()?);
-            }
-            Ok(decisions)
+            let values = to_static(values![
+                user.as_str(),
+                filter.outcome.map(|outcome| outcome.as_str()),
+                conversation.as_deref(),
+                since.as_deref(),
+                until.as_deref(),
+                filter.tool.as_deref(),
+                after_at.as_deref(),
+                after_id.as_deref(),
+                filter.agent.as_ref().map(AgentName::as_str),
+                filter.limit.map_or(i64::MAX, i64::from)
+            ]);
+            let found = self.0.read(values, |rows, values| {
+                Box::pin(async move {
+                    let found = rows.fetch(DECISIONS, values).await?;
+                    decision_rows(rows, found).await
+                })
+            });
+            let (decisions, blobs) = found.await?;
+            Ok(decisions.into_iter().map(|row| row.read(&blobs)).collect::<Result<_, _>>()?)
         })
     }
 
@@ -84,8 +83,7 @@ impl<B: Backend> LogStore for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Option<DecisionRecord>, StoreError>> {
         self.run(async move {
             let data = (user.clone(), id);
-            let row = self.0.read(data, |rows, (user, id)| Box::pin(decision(rows, user, *id))).await?;
-            Ok(row.map(DecisionRow::read).transpose()?)
+            self.0.read(data, |rows, (user, id)| Box::pin(decision(rows, user, *id))).await
         })
     }
 
@@ -95,29 +93,10 @@ impl<B: Backend> LogStore for SqlStore<B> {
         decision: TurnId,
     ) -> BoxFuture<'a, Result<Vec<ToolInvocationRecord>, StoreError>> {
         self.run(async move {
-            let rows = self.0.fetch(
-                    "SELECT id, decision, tool, arguments, success, data, error, ms, attempt, at FROM adjutant_tool_invocation
-                     WHERE user_id = $1 AND decision = $2 ORDER BY number",
-                    values![user.as_str(), &decision.to_string()],
-                )
-                .await?;
-            let mut invocations = Vec::with_capacity(rows.len());
-            for mut columns in rows {
-                let row = InvocationRow {
-                    id: columns.text()?,
-                    decision: columns.text()?,
-                    tool: columns.text()?,
-                    arguments: columns.text()?,
-                    success: columns.int()? != 0,
-                    data: columns.maybe_text()?,
-                    error: columns.maybe_text()?,
-                    ms: columns.int()?,
-                    attempt: columns.int()?,
-                    at: columns.text()?,
-                };
-                invocations.push(row.read()?);
-            }
-            Ok(invocations)
+            let values = to_static(values![user.as_str(), &decision.to_string()]);
+            let found = self.0.read(values, |rows, values| Box::pin(invocation_rows(rows, values)));
+            let (invocations, blobs) = found.await?;
+            Ok(invocations.into_iter().map(|row| row.read(&blobs)).collect::<Result<_, _>>()?)
         })
     }
 }
@@ -170,7 +149,7 @@ pub(crate) async fn decisions<C: Connection>(
 ) -> Result<Vec<DecisionRecord>, Failure> {
     let mut known = Vec::with_capacity(turns.len());
     for turn in turns {
-        known.extend(decision(rows, user, turn).await?.map(DecisionRow::read).transpose()?);
+        known.extend(decision(rows, user, turn).await?);
     }
     Ok(known)
 }
@@ -209,12 +188,14 @@ pub(super) async fn write<C: Connection>(
 ) -> Result<(), Failure> {
     for changed in logs.decisions.iter().filter(|changed| !changed.is_stored()) {
         let row = DecisionRow::of(&changed.decision)?;
+        blob::insert(rows, conversation, &row.blobs).await?;
         match changed.is_new() {
             true => insert_decision(rows, conversation, &row).await?,
             false => update_decision(rows, &row).await?,
         }
     }
     for row in &logs.invocations {
+        blob::insert(rows, conversation, &row.blobs).await?;
         insert_invocation(rows, conversation, user, row).await?;
     }
     Ok(())
@@ -224,14 +205,67 @@ async fn decision<C: Connection>(
     rows: &mut C,
     user: &UserId,
     id: TurnId,
-) -> Result<Option<DecisionRow>, Failure> {
-    let columns = rows
-        .fetch_first(
-            select_decisions!("WHERE user_id = $1 AND id = $2"),
-            values![user.as_str(), &id.to_string()],
+) -> Result<Option<DecisionRecord>, Failure> {
+    let found = rows
+        .fetch(select_decisions!("WHERE user_id = $1 AND id = $2"), values![user.as_str(), &id.to_string()])
+        .await?;
+    let (mut decisions, blobs) = decision_rows(rows, found).await?;
+    Ok(decisions.pop().map(|row| row.read(&blobs)).transpose()?)
+}
+
+/// Reads rows of decisions, and what they refer to.
+async fn decision_rows<C: Connection>(
+    rows: &mut C,
+    found: Vec<Columns>,
+) -> Result<(Vec<DecisionRow>, Blobs), Failure> {
+    let mut wanted = Wanted::default();
+    let mut decisions = Vec::with_capacity(found.len());
+    for columns in found {
+        let (row, conversation) = decision_row(columns)?;
+        let texts = [Some(&row.message), row.content.as_ref(), row.raw_response.as_ref()];
+        texts.into_iter().flatten().for_each(|text| wanted.add_text(conversation, text));
+        decisions.push(row);
+    }
+    Ok((decisions, wanted.read(rows).await?))
+}
+
+/// Reads the rows of a decision's calls, and what they refer to.
+async fn invocation_rows<C: Connection>(
+    rows: &mut C,
+    values: &[Value<'_>],
+) -> Result<(Vec<InvocationRow>, Blobs), Failure> {
+    let found = rows
+        .fetch(
+            "SELECT conversation, id, decision, tool, arguments, success, data, error, ms, attempt, at
+             FROM adjutant_tool_invocation WHERE user_id = $1 AND decision = $2 ORDER BY number",
+            values,
         )
         .await?;
-    Ok(columns.map(decision_row).transpose()?)
+    let mut wanted = Wanted::default();
+    let mut invocations = Vec::with_capacity(found.len());
+    for mut columns in found {
+        let conversation = columns.maybe_int()?;
+        let row = InvocationRow {
+            id: columns.text()?,
+            decision: columns.text()?,
+            tool: columns.text()?,
+            arguments: columns.text()?,
+            success: columns.int()? != 0,
+            data: columns.maybe_text()?,
+            error: columns.maybe_text()?,
+            ms: columns.int()?,
+            attempt: columns.int()?,
+            at: columns.text()?,
+            blobs: Blobs::default(),
+        };
+        if let Some(conversation) = conversation {
+            wanted.add(conversation, &row.arguments);
+            row.data.iter().for_each(|data| wanted.add(conversation, data));
+            row.error.iter().for_each(|error| wanted.add_text(conversation, error));
+        }
+        invocations.push(row);
+    }
+    Ok((invocations, wanted.read(rows).await?))
 }
 
 async fn insert_decision<C: Connection>(
@@ -349,8 +383,9 @@ async fn insert_invocation<C: Connection>(
     Ok(())
 }
 
-fn decision_row(mut columns: Columns) -> Result<DecisionRow, StoreError> {
-    Ok(DecisionRow {
+/// Reads the row of a decision, and which conversation it is of.
+fn decision_row(mut columns: Columns) -> Result<(DecisionRow, i64), StoreError> {
+    let row = DecisionRow {
         id: columns.text()?,
         agent: columns.text()?,
         version: columns.maybe_text()?,
@@ -381,5 +416,7 @@ fn decision_row(mut columns: Columns) -> Result<DecisionRow, StoreError> {
         total_ms: columns.maybe_int()?,
         error_code: columns.maybe_text()?,
         raw_response: columns.maybe_text()?,
-    })
+        blobs: Blobs::default(),
+    };
+    Ok((row, columns.int()?))
 }

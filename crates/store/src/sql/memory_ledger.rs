@@ -4,6 +4,7 @@ use adjutant_core::port::{MemoryLedger, StoreError};
 use adjutant_core::{BoxFuture, IdempotencyKey, MemoryChange, MemoryScope};
 
 use super::{Backend, Columns, SqlStore, Value, values};
+use crate::digest::hash;
 use crate::row::{self, MemoryRow};
 
 impl<B: Backend> MemoryLedger for SqlStore<B> {
@@ -63,7 +64,7 @@ impl<B: Backend> MemoryLedger for SqlStore<B> {
         scope: &'a MemoryScope,
         text: &'a str,
     ) -> BoxFuture<'a, Result<Vec<MemoryChange>, StoreError>> {
-        let values = [row::scope_hash(scope), row::hash(text)];
+        let values = [row::scope_hash(scope), hash(text)];
         self.changes(
             "SELECT id, v, body FROM adjutant_memory_change
              WHERE scope = $1 AND (before_hash = $2 OR after_hash = $2) ORDER BY seq",

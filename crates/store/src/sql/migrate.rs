@@ -8,7 +8,7 @@ use adjutant_core::port::StoreError;
 use ring::digest::{SHA384, digest};
 
 use super::{Connection, Failure, values};
-use crate::row;
+use crate::digest::hex;
 
 /// A step of the schema: its version, its name, its statements.
 pub(crate) type Migration = (i64, &'static str, &'static str);
@@ -144,7 +144,7 @@ async fn note<C: Connection>(
 
 /// Returns a step's checksum as `sqlx` computes it, in hexadecimal.
 fn checksum(statements: &str) -> String {
-    row::hex(digest(&SHA384, statements.as_bytes()).as_ref())
+    hex(digest(&SHA384, statements.as_bytes()).as_ref())
 }
 
 pub(crate) fn too_new(found: i64, newest: i64) -> StoreError {

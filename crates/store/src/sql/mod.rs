@@ -5,6 +5,7 @@
 //! integers and doubles; times are text (see [`crate::row`]).
 
 pub(crate) mod append;
+mod blob;
 mod branch;
 mod budget;
 mod check;

@@ -3,10 +3,12 @@
 use adjutant_core::port::{AcceptedInput, StoreError, Turns};
 use adjutant_core::{ConversationKey, Input, InputId, StepId, TurnId};
 
+use super::blob::Wanted;
 use super::{Backend, Columns, Connection, Failure, key_values, values};
+use crate::blob::Blobs;
 use crate::row::{self, EventRow, InputRow};
 
-/// Inputs that were not taken, in the order they were accepted.
+/// Inputs that were not taken, in the order they were accepted: the columns of [`input`].
 pub(crate) const INBOX: &str = "SELECT id, v, body, at, request_id, fingerprint, after_seq FROM adjutant_inbox WHERE conversation = $1 AND taken_seq IS NULL ORDER BY accepted";
 
 /// When a conversation was created, and where it comes from if it is a branch.
@@ -21,7 +23,7 @@ const ORIGIN: &str = "SELECT branched_from_key, branched_from_seq FROM adjutant_
 macro_rules! select_events {
     ($from:literal, $rest:literal) => {
         concat!(
-            "SELECT seq, v, kind, turn, step, COALESCE(blob.body, event.body), at FROM ",
+            "SELECT seq, v, kind, turn, step, COALESCE(blob.body, event.body), at, event.conversation FROM ",
             $from,
             " LEFT JOIN adjutant_blob AS blob ON blob.conversation = event.conversation AND blob.hash = event.blob ",
             $rest
@@ -102,13 +104,13 @@ async fn stored<C: Connection>(
     key: &ConversationKey,
     mut before: i64,
     mut behind: i64,
-) -> Result<Option<(String, Vec<EventRow>, Vec<Columns>)>, Failure> {
+) -> Result<Option<(String, Vec<EventRow>, Vec<InputRow>)>, Failure> {
     let Some(mut place) = rows.fetch_first(CREATED, key_values![key]).await? else { return Ok(None) };
     let (created_at, conversation) = (place.text()?, place.int()?);
     let (mut events, mut at) = (Vec::new(), conversation);
     loop {
         let found = rows.fetch(TURNS, values![at, before, behind]).await?;
-        let mut found = found.into_iter().map(event).collect::<Result<Vec<_>, StoreError>>()?;
+        let mut found = event_rows(rows, found).await?;
         behind -= found.iter().map(|event| i64::from(event.kind == "turn_started")).sum::<i64>();
         found.append(&mut events);
         events = found;
@@ -120,7 +122,7 @@ async fn stored<C: Connection>(
         let found = rows.fetch_first(ORIGIN, values![at]).await?;
         place = found.ok_or(StoreError::Conflict)?;
     }
-    let inbox = rows.fetch(INBOX, values![conversation]).await?;
+    let inbox = inbox(rows, conversation).await?;
     Ok(Some((created_at, events, inbox)))
 }
 
@@ -145,7 +147,7 @@ async fn stored_turn<C: Connection>(
     rows: &mut C,
     key: &ConversationKey,
     step: &str,
-) -> Result<Option<(String, Vec<EventRow>, Vec<Columns>)>, Failure> {
+) -> Result<Option<(String, Vec<EventRow>, Vec<InputRow>)>, Failure> {
     let Some(mut place) = rows.fetch_first(CREATED, key_values![key]).await? else { return Ok(None) };
     let (created_at, conversation) = (place.text()?, place.int()?);
     let (mut at, mut before) = (conversation, i64::MAX);
@@ -157,8 +159,8 @@ async fn stored_turn<C: Connection>(
         let found = rows.fetch_first(ORIGIN, values![at]).await?;
         place = found.ok_or(StoreError::Conflict)?;
     };
-    let events = events.into_iter().map(event).collect::<Result<Vec<_>, StoreError>>()?;
-    let inbox = rows.fetch(INBOX, values![conversation]).await?;
+    let events = event_rows(rows, events).await?;
+    let inbox = inbox(rows, conversation).await?;
     Ok(Some((created_at, events, inbox)))
 }
 
@@ -174,20 +176,49 @@ pub(super) async fn find_input<B: Backend>(
     Ok(Some(AcceptedInput { taken_at }))
 }
 
-pub(super) fn read_inbox(key: &ConversationKey, inbox: Vec<Columns>) -> Result<Vec<Input>, StoreError> {
-    let read = |mut columns: Columns| {
-        let row = InputRow {
-            id: columns.text()?,
-            v: columns.int()?,
-            body: columns.text()?,
-            at: columns.text()?,
-            request_id: columns.maybe_text()?,
-            fingerprint: columns.maybe_text()?,
-            after: columns.maybe_int()?,
-        };
-        row.read(key)
-    };
-    inbox.into_iter().map(read).collect()
+pub(super) fn read_inbox(key: &ConversationKey, inbox: Vec<InputRow>) -> Result<Vec<Input>, StoreError> {
+    inbox.into_iter().map(|row| row.read(key)).collect()
+}
+
+/// Reads the inputs of a conversation that were not taken, in the order they were accepted.
+pub(crate) async fn inbox<C: Connection>(rows: &mut C, conversation: i64) -> Result<Vec<InputRow>, Failure> {
+    let found = rows.fetch(INBOX, values![conversation]).await?;
+    let mut inbox =
+        found.into_iter().map(|mut columns| input(&mut columns)).collect::<Result<Vec<_>, StoreError>>()?;
+    whole_bodies(rows, inbox.iter_mut().map(|row| (conversation, &mut row.body)).collect()).await?;
+    Ok(inbox)
+}
+
+/// Reads the columns of an input.
+pub(super) fn input(columns: &mut Columns) -> Result<InputRow, StoreError> {
+    Ok(InputRow {
+        id: columns.text()?,
+        v: columns.int()?,
+        body: columns.text()?,
+        at: columns.text()?,
+        request_id: columns.maybe_text()?,
+        fingerprint: columns.maybe_text()?,
+        after: columns.maybe_int()?,
+        blobs: Blobs::default(),
+    })
+}
+
+/// Puts what bodies refer to into them. A body of which something is missing stays as it is: who reads it says so.
+pub(super) async fn whole_bodies<C: Connection>(
+    rows: &mut C,
+    bodies: Vec<(i64, &mut String)>,
+) -> Result<(), Failure> {
+    let mut wanted = Wanted::default();
+    bodies.iter().for_each(|(conversation, body)| wanted.add(*conversation, body));
+    let blobs = wanted.read(rows).await?;
+    if !blobs.is_empty() {
+        for (_, body) in bodies {
+            if let Ok(whole) = blobs.whole(body.clone()) {
+                *body = whole;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The events of a conversation behind a place, in order, as they are stored. `branched_from_seq`: the place at which it
@@ -207,17 +238,32 @@ pub(super) async fn events<C: Connection>(
         }
     };
     let events = rows.fetch(statement, values![conversation, after]).await?;
-    Ok(events.into_iter().map(event).collect::<Result<_, _>>()?)
+    event_rows(rows, events).await
 }
 
-pub(super) fn event(mut columns: Columns) -> Result<EventRow, StoreError> {
-    Ok(EventRow {
-        seq: columns.int()?,
-        v: columns.int()?,
-        kind: columns.text()?,
-        turn: columns.maybe_text()?,
-        step: columns.maybe_text()?,
-        body: columns.text()?,
-        at: columns.text()?,
-    })
+/// Reads the rows of events, with what they refer to.
+pub(super) async fn event_rows<C: Connection>(
+    rows: &mut C,
+    found: Vec<Columns>,
+) -> Result<Vec<EventRow>, Failure> {
+    let mut events = Vec::with_capacity(found.len());
+    for mut columns in found {
+        let event = EventRow {
+            seq: columns.int()?,
+            v: columns.int()?,
+            kind: columns.text()?,
+            turn: columns.maybe_text()?,
+            step: columns.maybe_text()?,
+            body: columns.text()?,
+            blobs: Blobs::default(),
+            at: columns.text()?,
+        };
+        events.push((columns.int()?, event));
+    }
+    whole_bodies(
+        rows,
+        events.iter_mut().map(|(conversation, event)| (*conversation, &mut event.body)).collect(),
+    )
+    .await?;
+    Ok(events.into_iter().map(|(_, event)| event).collect())
 }

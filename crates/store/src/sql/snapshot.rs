@@ -4,9 +4,10 @@ use adjutant_core::ConversationKey;
 use adjutant_core::conversation::{SNAPSHOT_VERSION, Snapshot};
 use adjutant_core::port::{Restorable, StoreError};
 
-use super::past::{event, select_events};
+use super::past::{event_rows, select_events};
 use super::{Connection, Failure, values};
-use crate::row::{self, EventRow};
+use crate::digest::hash;
+use crate::row::EventRow;
 
 /// A snapshot as it is stored.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ impl SnapshotRow {
 
     /// Returns the digest of what it says.
     fn expected(&self) -> String {
-        row::hash(&format!("{} {} {} {}", self.v, self.seq, self.messages_from, self.body))
+        hash(&format!("{} {} {} {}", self.v, self.seq, self.messages_from, self.body))
     }
 
     /// Returns whether it is in a format that this program reads.
@@ -155,6 +156,6 @@ pub(super) async fn restorable<C: Connection>(
         true => rows.fetch(statement, values![conversation, snapshot.messages_from, snapshot.seq]).await?,
         false => Vec::new(),
     };
-    let said = said.into_iter().map(event).collect::<Result<_, _>>()?;
+    let said = event_rows(rows, said).await?;
     Ok(Some(RestorableRows { snapshot, said }))
 }

@@ -5,6 +5,7 @@ use adjutant_core::{BoxFuture, UserId};
 use jiff::Timestamp;
 
 use super::{Backend, Columns, Connection, Failure, SqlStore, values};
+use crate::digest::hex;
 use crate::row;
 
 impl<B: Backend> TokenStore for SqlStore<B> {
@@ -15,7 +16,7 @@ impl<B: Backend> TokenStore for SqlStore<B> {
         digest: &'a [u8; 32],
     ) -> BoxFuture<'a, Result<TokenRecord, StoreError>> {
         self.run(async move {
-            let digest = row::hex(digest);
+            let digest = hex(digest);
             // The digest tells nothing about the secret, and its beginning tells tokens apart.
             let id = digest[..12].to_owned();
             let data = (id, digest, user.clone(), name.to_owned());
@@ -31,7 +32,7 @@ impl<B: Backend> TokenStore for SqlStore<B> {
                 .0
                 .fetch_first(
                     "SELECT user_id FROM adjutant_token WHERE digest = $1 AND revoked_at IS NULL",
-                    values![&row::hex(digest)],
+                    values![&hex(digest)],
                 )
                 .await?;
             let Some(mut columns) = found else { return Ok(None) };

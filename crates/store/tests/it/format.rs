@@ -71,7 +71,7 @@ async fn events_of_version_1_are_read_and_nothing_of_them_is_lost() {
     let loaded = store.load(&key()).await.unwrap().events;
     assert_eq!(loaded.len(), lines.len());
     for (recorded, line) in loaded.iter().zip(&lines) {
-        let written = serde_json::to_value(&recorded.event).unwrap();
+        let written = serde_json::to_value(&*recorded.event).unwrap();
         check_kept(&line["event"], &written, recorded.event.kind());
     }
     let kinds: BTreeSet<_> = loaded.iter().map(|recorded| recorded.event.kind()).collect();
@@ -143,37 +143,51 @@ async fn an_input_that_cannot_be_understood_is_named() {
 }
 
 #[tokio::test]
-async fn a_large_body_is_kept_by_its_content_and_goes_with_its_conversation() {
+async fn a_long_value_is_kept_once_and_goes_with_its_conversation() {
     let (_folder, store, mut hand) = tampered().await;
-    let reply =
+    let ignored =
         |chars: usize| Event::InputIgnored { input: InputId::new("i0").unwrap(), reason: "x".repeat(chars) };
-    let events = [reply(10), reply(300_000), reply(300_000), reply(400_000)];
+    let events = [ignored(1000), ignored(300_000), ignored(300_000), ignored(400_000)];
     store.append(&key(), &Recorded::sequence(1, jiff::Timestamp::UNIX_EPOCH, &events)).await.unwrap();
-    let kept: Vec<(i64, bool)> =
-        sqlx::query_as("SELECT length(body), blob IS NOT NULL FROM adjutant_event ORDER BY seq")
-            .fetch_all(&mut hand)
-            .await
-            .unwrap();
-    assert!(kept[0].0 > 10 && !kept[0].1, "{kept:?}");
-    assert_eq!(kept[1..], [(0, true), (0, true), (0, true)]);
-    let bodies = "SELECT count(*) FROM adjutant_blob";
-    let count: i64 = sqlx::query_scalar(bodies).fetch_one(&mut hand).await.unwrap();
-    assert_eq!(count, 2, "the same body is kept once");
-
-    sqlx::query("DELETE FROM adjutant_blob").execute(&mut hand).await.unwrap();
-    let error = store.load(&key()).await.unwrap_err();
-    assert!(matches!(&error, StoreError::Unreadable { message } if message.contains("event 2")), "{error:?}");
+    let kept: Vec<i64> = sqlx::query_scalar("SELECT length(body) FROM adjutant_event ORDER BY seq")
+        .fetch_all(&mut hand)
+        .await
+        .unwrap();
+    assert!(kept[0] > 1000 && kept[1..].iter().all(|length| *length < 200), "{kept:?}");
+    let values = "SELECT length(body) FROM adjutant_blob ORDER BY 1";
+    let lengths: Vec<i64> = sqlx::query_scalar(values).fetch_all(&mut hand).await.unwrap();
+    assert_eq!(lengths, [300_002, 400_002]);
 
     let other = ConversationKey { agent: AgentName::adjutant(), user: UserId::new("bert").unwrap(), ..key() };
     let input =
         Input::new(InputId::new("i1").unwrap(), jiff::Timestamp::UNIX_EPOCH, InputBody::message("hello"));
     store.submit(&other, &input).await.unwrap();
     store.append(&other, &Recorded::sequence(1, jiff::Timestamp::UNIX_EPOCH, &events)).await.unwrap();
-    let count: i64 = sqlx::query_scalar(bodies).fetch_one(&mut hand).await.unwrap();
-    assert_eq!(count, 2);
+    let lengths: Vec<i64> = sqlx::query_scalar(values).fetch_all(&mut hand).await.unwrap();
+    assert_eq!(lengths.len(), 4, "nothing of one user's is shared with another's");
     assert_eq!(store.delete(&other).await.unwrap(), Deleted::Yes);
-    let count: i64 = sqlx::query_scalar(bodies).fetch_one(&mut hand).await.unwrap();
-    assert_eq!(count, 0);
+    let lengths: Vec<i64> = sqlx::query_scalar(values).fetch_all(&mut hand).await.unwrap();
+    assert_eq!(lengths.len(), 2);
+
+    sqlx::query("DELETE FROM adjutant_blob").execute(&mut hand).await.unwrap();
+    let error = store.load(&key()).await.unwrap_err();
+    let says = |part: &str| matches!(&error, StoreError::Unreadable { message } if message.contains(part));
+    assert!(says("event 2") && says("missing"), "{error:?}");
+}
+
+/// As rows were written before only the long values in them were kept apart.
+#[tokio::test]
+async fn a_body_that_is_kept_apart_as_a_whole_is_read() {
+    let (_folder, store, mut hand) = tampered().await;
+    insert(&mut hand, 1, 1, "input_ignored", "").await;
+    sqlx::query("UPDATE adjutant_event SET blob = 'its hash'").execute(&mut hand).await.unwrap();
+    sqlx::query("UPDATE adjutant_conversation SET next_seq = 2").execute(&mut hand).await.unwrap();
+    sqlx::query("INSERT INTO adjutant_blob VALUES (1, 'its hash', '{\"event\":\"input_ignored\",\"input\":\"i0\",\"reason\":\"x\"}')")
+        .execute(&mut hand)
+        .await
+        .unwrap();
+    let events = store.load(&key()).await.unwrap().events;
+    assert!(matches!(&*events[0].event, Event::InputIgnored { reason, .. } if reason == "x"));
 }
 
 #[tokio::test]

@@ -15,7 +15,10 @@ fn count(text: &str) -> u32 {
 }
 
 fn recorded(events: Vec<Event>) -> Vec<Recorded> {
-    (1..).zip(events).map(|(seq, event)| Recorded { seq, at: Timestamp::UNIX_EPOCH, event }).collect()
+    (1..)
+        .zip(events)
+        .map(|(seq, event)| Recorded { seq, at: Timestamp::UNIX_EPOCH, event: event.into() })
+        .collect()
 }
 
 fn turn() -> TurnId {

@@ -10,7 +10,7 @@ ALTER TABLE adjutant_decision DROP CONSTRAINT adjutant_decision_user_id_id_key, 
 -- Writes events behind those there are, takes their inputs, fills both logs and saves the conversation; returns how many
 -- inputs nobody has taken then. What it is given was computed from the events by the program.
 --
--- p_events: kind, turn, step, body, time, hash of a body that is too long for a row, input that is taken. NULL: none.
+-- p_events: kind, turn, step, body, time, input that is taken. NULL: none.
 -- p_counts: turns that begin; inputs that wait for the end of a turn; whether those not taken are counted again (1).
 -- p_status: the open turn, what waits for a human, when the first of it expires. p_parked: where the turn was parked.
 -- p_decisions, p_invocations: the rows of both logs. p_release: the claim is given back if no input waits.
@@ -23,15 +23,11 @@ DECLARE
 BEGIN
     IF p_events IS NOT NULL THEN
         FOREACH r SLICE 1 IN ARRAY p_events LOOP
+            INSERT INTO adjutant_event (conversation, seq, v, kind, turn, step, body, at)
+            VALUES (c.key, c.next_seq, p_v, r[1], r[2], r[3], r[4], r[5]);
             IF r[6] IS NOT NULL THEN
-                INSERT INTO adjutant_blob (conversation, hash, body) VALUES (c.key, r[6], r[4])
-                ON CONFLICT (conversation, hash) DO NOTHING;
-            END IF;
-            INSERT INTO adjutant_event (conversation, seq, v, kind, turn, step, body, at, blob)
-            VALUES (c.key, c.next_seq, p_v, r[1], r[2], r[3], CASE WHEN r[6] IS NULL THEN r[4] ELSE '' END, r[5], r[6]);
-            IF r[7] IS NOT NULL THEN
                 UPDATE adjutant_inbox SET taken_seq = c.next_seq
-                WHERE conversation = c.key AND id = r[7] AND taken_seq IS NULL;
+                WHERE conversation = c.key AND id = r[6] AND taken_seq IS NULL;
                 IF FOUND THEN
                     c.untaken := c.untaken - 1;
                 END IF;
@@ -90,6 +86,20 @@ BEGIN
 END
 $$;
 
+-- Writes long values that rows refer to, unless the conversation has them: hash, value. NULL: none.
+CREATE FUNCTION adjutant_blobs_1(p_key BIGINT, p_blobs TEXT[]) RETURNS VOID LANGUAGE plpgsql AS $$
+DECLARE
+    r TEXT[];
+BEGIN
+    IF p_blobs IS NOT NULL THEN
+        FOREACH r SLICE 1 IN ARRAY p_blobs LOOP
+            INSERT INTO adjutant_blob (conversation, hash, body) VALUES (p_key, r[1], r[2])
+            ON CONFLICT (conversation, hash) DO NOTHING;
+        END LOOP;
+    END IF;
+END
+$$;
+
 -- Locks a conversation and returns it; nothing if there is none. With p_wait of FALSE a lock of somebody else is not waited for:
 -- then the key is -1.
 CREATE FUNCTION adjutant_lock_1(p_key BIGINT, p_wait BOOLEAN) RETURNS adjutant_conversation LANGUAGE plpgsql AS $$
@@ -116,7 +126,7 @@ $$;
 -- has it locked, and p_wait is FALSE.
 CREATE FUNCTION adjutant_append_1(
     p_agent TEXT, p_user TEXT, p_id TEXT, p_key BIGINT, p_seq BIGINT, p_worker TEXT, p_epoch BIGINT, p_release BIGINT,
-    p_v BIGINT, p_events TEXT[], p_counts BIGINT[], p_status TEXT[], p_parked BIGINT, p_decisions TEXT[],
+    p_v BIGINT, p_blobs TEXT[], p_events TEXT[], p_counts BIGINT[], p_status TEXT[], p_parked BIGINT, p_decisions TEXT[],
     p_invocations TEXT[], p_snapshot TEXT[], p_wait BOOLEAN, OUT o_outcome BIGINT, OUT o_conversation BIGINT,
     OUT o_untaken BIGINT
 ) LANGUAGE plpgsql AS $$
@@ -137,6 +147,7 @@ BEGIN
     END IF;
     o_outcome := 1;
     o_conversation := c.key;
+    PERFORM adjutant_blobs_1(c.key, p_blobs);
     o_untaken := adjutant_write_1(c, p_v, p_events, p_counts, p_status, p_parked, p_decisions, p_invocations,
         p_release = 1);
     IF p_snapshot IS NOT NULL THEN
@@ -164,7 +175,7 @@ $$;
 -- and none was named. o_next_seq: as it was before the turn.
 CREATE FUNCTION adjutant_begin_1(
     p_agent TEXT, p_user TEXT, p_id TEXT, p_input TEXT[], p_worker TEXT, p_epoch BIGINT, p_lease_us BIGINT, p_first TEXT[],
-    p_v BIGINT, p_events TEXT[], p_counts BIGINT[], p_status TEXT[], p_parked BIGINT, p_decisions TEXT[],
+    p_v BIGINT, p_blobs TEXT[], p_events TEXT[], p_counts BIGINT[], p_status TEXT[], p_parked BIGINT, p_decisions TEXT[],
     p_invocations TEXT[], p_wait BOOLEAN, OUT o_outcome BIGINT, OUT o_conversation BIGINT, OUT o_created_at TEXT, OUT o_next_seq BIGINT,
     OUT o_waits BIGINT
 ) LANGUAGE plpgsql AS $$
@@ -249,6 +260,7 @@ BEGIN
     o_created_at := c.created_at;
     -- Those that wait for the end of an open turn are not counted.
     o_waits := CASE WHEN c.untaken > 0 OR c.turn IS NOT NULL THEN 1 ELSE 0 END;
+    PERFORM adjutant_blobs_1(c.key, p_blobs);
     IF v_starts THEN
         o_outcome := 4;
         PERFORM adjutant_write_1(c, p_v, p_events, p_counts, p_status, v_start + p_parked, p_decisions, p_invocations, FALSE);
