@@ -201,7 +201,7 @@ impl Reader<'_> {
     }
 
     fn loading(&self) -> Option<Loading> {
-        past(self.of_turn.iter().map(|recorded| &recorded.event)).and_then(|past| past.loading)
+        past(self.of_turn.iter().map(|recorded| &*recorded.event)).and_then(|past| past.loading)
     }
 
     fn load(&self, loading: Loading) -> Step {

@@ -18,7 +18,7 @@ pub async fn read_trace(
     content: LogContent,
 ) -> Result<Vec<Step>, StoreError> {
     let Some(read) = journal.load_turn(key, turn).await? else { return Ok(Vec::new()) };
-    let of_turn = || read.events.iter().map(|recorded| &recorded.event);
+    let of_turn = || read.events.iter().map(|recorded| &*recorded.event);
     let mut events = match (conversation::past(of_turn()), of_turn().next()) {
         (Some(past), Some(Event::TurnStarted { limits, .. })) => {
             before(journal, key, read.after + 1, (past, limits.history_messages_max)).await?

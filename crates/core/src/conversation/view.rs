@@ -246,7 +246,7 @@ pub fn past<'a>(of_turn: impl IntoIterator<Item = &'a Event>) -> Option<&'a Past
 /// the summary, and any others.
 #[must_use]
 pub fn recalled_as(past: &Past, before: &[Recorded]) -> Recalled {
-    let summary = before.iter().rev().find_map(|recorded| match &recorded.event {
+    let summary = before.iter().rev().find_map(|recorded| match &*recorded.event {
         Event::ConversationSummarized { summary, .. } if Some(recorded.seq) == past.summary => {
             Some(summary.clone())
         }
