@@ -6,6 +6,8 @@
 
 mod follow; // a run that another process tells
 mod host; // the runs of this process, for others
+#[cfg(test)]
+mod tests;
 mod words; // what is said
 
 pub(crate) use follow::{Followed, Follower};

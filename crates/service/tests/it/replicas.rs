@@ -277,13 +277,14 @@ async fn a_long_answer_arrives_byte_for_byte() {
     let long = "Grüße, \"日本\" \\ 🦀 $1 'x'\n".repeat(4_000);
     says.send(long.clone()).unwrap();
     let mut told = until(&mut at_a, &long).await;
-    let at_b = b.join(&anna, "run", None).await;
+    let mut at_b = b.join(&anna, "run", None).await;
+    let mut joined = until(&mut at_b, &long).await;
     for number in 0..3_000 {
         says.send(format!("{number}ß🦀 ")).unwrap();
     }
     drop(says);
     told.extend(at_a.all().await);
-    let joined = at_b.all().await;
+    joined.extend(at_b.all().await);
     assert!(text(&told).len() > 100_000 && kinds(&told).last() == Some(&"RUN_FINISHED"));
     assert!(joined == told, "{} events of {}", joined.len(), told.len());
 }
