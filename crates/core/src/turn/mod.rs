@@ -19,7 +19,9 @@ mod summarise;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 pub use context_window::{
     DoesNotFit, Fitted, Parts, READ_RESULT, Room, estimate_tokens, fit, message_tokens, parts_of,
@@ -76,7 +78,7 @@ pub struct Turn {
     asked_for: Vec<ToolCall>,
     identical: HashMap<String, u32>,
     used: Vec<ToolInvocation>,
-    summaries: Vec<String>,
+    summaries: Vec<Done>,
     /// What failed and was not made good.
     failures: Vec<Failure>,
     succeeded: bool,
@@ -91,6 +93,27 @@ pub struct Turn {
     was_too_long: bool,
     /// Old turns could not be put into few words in this turn.
     unsummarised: bool,
+}
+
+/// What came of a call, for the person.
+#[derive(Debug, Clone)]
+enum Done {
+    Words(String),
+    /// The answer of a tool that has no words for it. It may be large, and is written only if somebody reads it.
+    Data(Arc<Value>),
+}
+
+impl Done {
+    fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Words(words) => Cow::Borrowed(words),
+            Self::Data(data) => Cow::Owned(data.to_string()),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Words(words) if words.is_empty())
+    }
 }
 
 /// A call that failed or was refused.
@@ -521,7 +544,8 @@ impl Turn {
         match question.map(Ending::Ask).or(ending) {
             Some(ending) => self.end(ending),
             None if self.setup.style == ToolStyle::OneRound || self.setup.call.is_some() => {
-                let text = self.summaries.join("\n");
+                let done: Vec<Cow<'_, str>> = self.summaries.iter().map(Done::text).collect();
+                let text = done.join("\n");
                 self.conclude(text, None)
             }
             None if self.iterations >= self.setup.limits.tool_iterations_max => {
@@ -571,13 +595,13 @@ impl Turn {
                 }
                 Some(CallEnd::Denied { arguments }) => {
                     self.denied.push((call.name.clone(), arguments.clone()));
-                    self.summaries.push(words::NOTHING_CHANGED.to_owned());
+                    self.summaries.push(Done::Words(words::NOTHING_CHANGED.to_owned()));
                     let result = ToolResult::failed("the person refused this; it was not done");
                     self.note_used(&call.name, arguments, result)
                 }
                 Some(CallEnd::Expired { arguments }) => {
                     self.expired = true;
-                    self.summaries.push(words::EXPIRED.to_owned());
+                    self.summaries.push(Done::Words(words::EXPIRED.to_owned()));
                     let result = ToolResult::failed("nobody confirmed this in time; it was not done");
                     self.note_used(&call.name, arguments, result)
                 }
@@ -589,7 +613,7 @@ impl Turn {
     fn note_left_open(&mut self, tool: &str, arguments: Arguments, preview: Option<&str>) -> ToolResult {
         self.left_open = true;
         let text = words::in_doubt(preview);
-        self.summaries.push(text.clone());
+        self.summaries.push(Done::Words(text.clone()));
         self.add_notice(Notice { code: "in_doubt".to_owned(), text });
         self.note_used(tool, arguments, ToolResult::left_open())
     }
@@ -611,8 +635,8 @@ impl Turn {
         };
         if let Some(told) = told {
             // The same model may try the same thing again and again; a person reads it once.
-            if self.summaries.last() != Some(&told) {
-                self.summaries.push(told.clone());
+            if !matches!(self.summaries.last(), Some(Done::Words(last)) if *last == told) {
+                self.summaries.push(Done::Words(told.clone()));
             }
             self.note_failure(&call.name, message.clone(), told, refusal == Refusal::UnknownTool);
         }
@@ -643,12 +667,14 @@ impl Turn {
         if result.success {
             self.succeeded = true;
             self.make_good(tool);
-            let data = result.data.as_ref().map(ToString::to_string).unwrap_or_default();
-            self.summaries.push(summary.unwrap_or(data));
+            self.summaries.push(match (summary, &result.data) {
+                (None, Some(data)) => Done::Data(data.clone()),
+                (summary, _) => Done::Words(summary.unwrap_or_default()),
+            });
         } else {
             let message = result.error.clone().unwrap_or_default();
             let told = summary.unwrap_or_else(|| message.clone());
-            self.summaries.push(told.clone());
+            self.summaries.push(Done::Words(told.clone()));
             self.note_failure(tool, message, told, false);
         }
     }
@@ -812,8 +838,8 @@ impl Turn {
 
     /// Puts what was done before an unhappy end in front of it: an effect is never left unsaid.
     fn with_done(&self, text: &str) -> String {
-        let done: Vec<&str> =
-            self.summaries.iter().map(String::as_str).filter(|summary| !summary.is_empty()).collect();
+        let done: Vec<Cow<'_, str>> =
+            self.summaries.iter().filter(|done| !done.is_empty()).map(Done::text).collect();
         if done.is_empty() { text.to_owned() } else { format!("{}\n{text}", done.join("\n")) }
     }
 

@@ -5,22 +5,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use adjutant_core::port::{self, Claim, StoreError};
-use adjutant_core::{ConversationKey, EVENT_VERSION, Input, TurnId};
+use adjutant_core::{ConversationKey, EVENT_VERSION, Input};
 
 use super::PostgresDatabase;
 use super::literal::Call;
-use super::open_turns::Open;
-use super::transaction::Transaction;
 use crate::blob::Blobs;
-use crate::row::{self, ConversationRow, DecisionRow, EventRow, InputRow, InvocationRow};
+use crate::row::{self, DecisionRow, EventRow, InputRow, InvocationRow};
 use crate::sql::append::{Change, NewEvent};
-use crate::sql::journal::{
-    Appending, Beginning, BegunRows, CONVERSATION, NewerRows, Writes, newer, read_conversation,
-};
-use crate::sql::past::inbox;
+use crate::sql::journal::{Appending, Beginning, BegunRows, NewerRows, Writes, newer};
+use crate::sql::open_turns::{Open, OpenTurns};
 use crate::sql::snapshot::SnapshotRow;
-use crate::sql::{Backend as _, Connection as _, Failure, key_values, log};
-use crate::status::Status;
+use crate::sql::{Backend as _, Failure, key_values};
 
 /// Texts of a decision that is new.
 const DECISION_COLUMNS: usize = 29;
@@ -43,13 +38,11 @@ impl Writes for PostgresDatabase {
     }
 
     async fn begin(&self, data: Beginning) -> Result<BegunRows, Failure> {
-        let Beginning { key, input, turn, first, worker, epoch, lease, known, content } = data;
+        let Beginning { key, input, turn, change, first, worker, epoch, lease, known } = data;
         let input = input.as_ref().map(|(input, row)| (input, row));
         let mut blobs = input.map(|(_, row)| row.blobs.clone()).unwrap_or_default();
         first.iter().for_each(|(row, _)| blobs.extend(&row.blobs));
         let call = beginning(&key, input, Some((&worker, Some(epoch), lease))).rows(first.iter().map(event));
-        // A turn is begun only where none is open; places are counted from its first event.
-        let change = Change::of(&key, 0, Status::default(), Vec::new(), turn.iter(), content)?;
         let answer = self.begun(&key, call, (&blobs, &turn), Some(&change)).await?;
         let claim = match answer.outcome {
             Outcome::Nothing => return Ok(BegunRows::Nothing),
@@ -60,7 +53,7 @@ impl Writes for PostgresDatabase {
                 return Err(outcome.unexpected());
             }
         };
-        let mut events = Vec::new();
+        let (mut events, mut open) = (Vec::new(), None);
         if claim.is_none() {
             let first = first.filter(|_| answer.next_seq == 1);
             let start = answer.next_seq + i64::from(first.is_some());
@@ -69,9 +62,8 @@ impl Writes for PostgresDatabase {
             let next_seq = events.last().map_or(start, |last| last.seq + 1);
             let mut status = change.status;
             status.parked_seq = status.parked_seq.map(|parked| start + parked);
-            let decisions = change.logs.decisions.into_iter().map(|changed| changed.decision).collect();
-            let open = Open { conversation: answer.conversation, next_seq, status, decisions };
-            self.open.keep(key.clone(), open);
+            let decisions = change.logs.known;
+            open = Some(Open { conversation: answer.conversation, next_seq, status, decisions });
         }
         let created_at = row::read_time(&answer.created_at, "the beginning of a conversation")?;
         let read = known.filter(|known| known.created_at == created_at).map_or(0, |known| known.seq);
@@ -83,37 +75,31 @@ impl Writes for PostgresDatabase {
             let found = self.read((key, known), |rows, (key, known)| Box::pin(newer(rows, key, *known)));
             found.await?.ok_or(StoreError::Conflict)?
         };
-        Ok(match claim {
-            Some(claim) => BegunRows::Claimed(claim, newer),
-            None => BegunRows::Started(newer),
+        Ok(match (claim, open) {
+            (None, Some(open)) => BegunRows::Started(newer, open),
+            (claim, _) => BegunRows::Claimed(claim.unwrap_or(Claim::Granted), newer),
         })
     }
 
-    async fn append(&self, data: Appending) -> Result<Option<Vec<InputRow>>, Failure> {
-        let Appending { key, events, worker, releases, snapshot, content } = data;
+    async fn append(&self, data: Appending) -> Result<(i64, i64), Failure> {
+        let Appending { key, added, worker, releases, snapshot } = data;
         let (worker, epoch) = worker.unzip();
-        let call = Call::of("adjutant_append_1", &key);
-        let Some((first, _)) = events.first() else {
-            let call = call.value(None::<i64>).value(None::<i64>).value(worker.as_deref());
-            let call = call.value(epoch).value(i64::from(releases));
-            let call = with_change(call, &Blobs::default(), &[], None)?.rows([]).open();
-            let (conversation, untaken) = self.appended(&key, call).await?;
-            return self.kept(conversation, untaken, releases).await;
-        };
-        let open = self.open_turn(&key, first.seq, &events).await?;
-        let (conversation, seq) = (open.conversation, first.seq);
-        let change = Change::of(&key, seq, open.status, open.decisions, events.iter(), content)?;
-        let call = call.value(conversation).value(seq).value(worker.as_deref());
-        let call = call.value(epoch).value(i64::from(releases));
-        let call = with_change(call, &Blobs::default(), &events, Some(&change))?
-            .rows(snapshot.iter().map(snapshot_texts));
-        let (_, untaken) = self.appended(&key, call.open()).await?;
-        if !releases || untaken > 0 {
-            let next_seq = events.last().map_or(seq, |(last, _)| last.seq + 1);
-            let decisions = change.logs.decisions.into_iter().map(|changed| changed.decision).collect();
-            self.open.keep(key, Open { conversation, next_seq, status: change.status, decisions });
+        let place = added.as_ref().map(|added| (added.conversation, added.seq)).unzip();
+        let call = Call::of("adjutant_append_1", &key).value(place.0).value(place.1);
+        let call = call.value(worker.as_deref()).value(epoch).value(i64::from(releases));
+        let (events, change) = added.as_ref().map(|added| (added.events.as_slice(), &added.change)).unzip();
+        let call = with_change(call, &Blobs::default(), events.unwrap_or_default(), change)?;
+        let call = call.rows(snapshot.iter().map(snapshot_texts)).open();
+        let mut found = self.calls.call(&self.pool, &key, call).await?;
+        match found.int()? {
+            1 => Ok((found.int()?, found.int()?)),
+            // It was deleted, is another user's or agent's, or the place is taken: either way not this writer's any more.
+            _ => Err(StoreError::Conflict.into()),
         }
-        self.kept(conversation, untaken, releases).await
+    }
+
+    fn open_turns(&self) -> &OpenTurns {
+        &self.open
     }
 
     async fn claim(&self, (key, worker, ttl): (ConversationKey, String, Duration)) -> Result<Claim, Failure> {
@@ -159,58 +145,6 @@ impl PostgresDatabase {
             waits: found.maybe_int()? == Some(1),
         })
     }
-
-    /// Returns the conversation, and how many of its inputs nobody has taken.
-    async fn appended(&self, key: &ConversationKey, call: String) -> Result<(i64, i64), Failure> {
-        let mut found = self.calls.call(&self.pool, key, call).await?;
-        match found.int()? {
-            1 => Ok((found.int()?, found.int()?)),
-            // It was deleted, is another user's or agent's, or the place is taken: either way not this writer's any more.
-            _ => Err(StoreError::Conflict.into()),
-        }
-    }
-
-    /// Returns the inputs that wait, if the claim was to be given back and was kept for them.
-    async fn kept(
-        &self,
-        conversation: i64,
-        untaken: i64,
-        finishes: bool,
-    ) -> Result<Option<Vec<InputRow>>, Failure> {
-        match finishes && untaken > 0 {
-            true => self.read(conversation, |rows, key| Box::pin(inbox(rows, *key))).await.map(Some),
-            false => Ok(None),
-        }
-    }
-
-    /// Returns the state in front of a place, with what is known of the turns that the events change.
-    async fn open_turn(&self, key: &ConversationKey, seq: i64, events: &[NewEvent]) -> Result<Open, Failure> {
-        let turns = log::changed_turns(events.iter().map(|(_, recorded)| &*recorded.event));
-        let is_enough = |open: &Open| {
-            let knows = |turn: &TurnId| open.decisions.iter().any(|decision| decision.id == *turn);
-            open.next_seq == seq && turns.iter().all(knows)
-        };
-        if let Some(open) = self.open.take(key).filter(is_enough) {
-            return Ok(open);
-        }
-        let open = self.read((key.clone(), turns), |rows, (key, turns)| Box::pin(read(rows, key, turns)));
-        match open.await? {
-            Some(open) if open.next_seq == seq => Ok(open),
-            _ => Err(StoreError::Conflict.into()),
-        }
-    }
-}
-
-async fn read(
-    rows: &mut Transaction,
-    key: &ConversationKey,
-    turns: &[TurnId],
-) -> Result<Option<Open>, Failure> {
-    let found = rows.fetch_first(CONVERSATION, key_values![key]).await?;
-    let Some(found) = found.map(|found| read_conversation(found, key)).transpose()? else { return Ok(None) };
-    let ConversationRow { key: conversation, next_seq, status, .. } = found;
-    let decisions = log::decisions(rows, &key.user, turns.to_vec()).await?;
-    Ok(Some(Open { conversation, next_seq, status, decisions }))
 }
 
 /// What became of a call of `adjutant_begin_1`.
@@ -299,11 +233,8 @@ fn with_change(
         return Ok(call.ints(&[]).rows([]).value(None::<i64>).rows([]).rows([]));
     };
     let Change { turns, queued, counts_again, status, logs } = change;
-    let changed = logs.decisions.iter().filter(|changed| !changed.is_stored());
-    let decisions = changed.map(|changed| Ok((DecisionRow::of(&changed.decision)?, changed.is_new())));
-    let decisions: Vec<_> = decisions.collect::<Result<_, StoreError>>()?;
     let of_events = events.iter().map(|(row, _)| &row.blobs);
-    let of_decisions = decisions.iter().map(|(row, _)| &row.blobs);
+    let of_decisions = logs.decisions.iter().map(|(row, _)| &row.blobs);
     let of_invocations = logs.invocations.iter().map(|row| &row.blobs);
     // Each is sent once, however many rows refer to it.
     let blobs: BTreeMap<&str, &str> = std::iter::once(blobs)
@@ -322,7 +253,7 @@ fn with_change(
         .ints(&[*turns, *queued, i64::from(*counts_again)])
         .texts(&status_texts)
         .value(status.parked_seq)
-        .rows(decisions.iter().map(|(row, is_new)| decision(row, *is_new)))
+        .rows(logs.decisions.iter().map(|(row, is_new)| decision(row, *is_new)))
         .rows(logs.invocations.iter().map(invocation)))
 }
 

@@ -6,7 +6,7 @@ use adjutant_core::{ConversationKey, DecisionRecord, Event, LogContent, Recorded
 use jiff::Timestamp;
 
 use super::{Connection, Failure, blob, log, values};
-use crate::row::{ConversationRow, EventRow};
+use crate::row::EventRow;
 use crate::status::Status;
 
 /// An event and the row it is stored as. Its place in the row is filled in when it is written.
@@ -46,16 +46,16 @@ pub(crate) struct Change {
 impl Change {
     /// Computes the change. The first event goes to the place `seq`; `status` is what it was before, and `decisions` are those
     /// of [`log::changed_turns`] that there are.
-    pub(crate) fn of<'e>(
+    pub(crate) fn of(
         key: &ConversationKey,
         seq: i64,
         mut status: Status,
         decisions: Vec<DecisionRecord>,
-        events: impl Iterator<Item = &'e NewEvent> + Clone,
+        events: &[NewEvent],
         content: LogContent,
     ) -> Result<Self, StoreError> {
         let (mut turns, mut queued, mut counts_again) = (0, 0, false);
-        for (seq, (_, Recorded { event, .. })) in (seq..).zip(events.clone()) {
+        for (seq, (_, Recorded { event, .. })) in (seq..).zip(events) {
             match &**event {
                 Event::TurnStarted { .. } => turns += 1,
                 // While the turn waits, there is nothing to do with it.
@@ -65,51 +65,38 @@ impl Change {
             }
             status.follow(seq, event);
         }
-        let logs = log::follow(key, decisions, events.map(|(_, recorded)| recorded), content)?;
+        let logs = log::follow(key, decisions, events.iter().map(|(_, recorded)| recorded), content)?;
         Ok(Self { turns, queued, counts_again, status, logs })
     }
 }
 
-/// Writes events behind those there are, takes their inputs, and fills both logs. The conversation is still to be saved.
-pub(super) async fn write_events<'e, C: Connection>(
+/// Writes the rows of events at consecutive places.
+pub(super) async fn write_events<C: Connection>(
     rows: &mut C,
-    key: &ConversationKey,
-    conversation: &mut ConversationRow,
-    events: impl Iterator<Item = &'e NewEvent> + Clone + Send,
-    content: LogContent,
+    conversation: i64,
+    first: i64,
+    events: &[NewEvent],
 ) -> Result<(), Failure> {
-    let turns = log::changed_turns(events.clone().map(|(_, recorded)| &*recorded.event));
-    let decisions = log::decisions(rows, &key.user, turns).await?;
-    let (seq, status) = (conversation.next_seq, conversation.status.clone());
-    let change = Change::of(key, seq, status, decisions, events.clone(), content)?;
-    for (row, Recorded { event, .. }) in events {
-        insert_event(rows, conversation.key, conversation.next_seq, row).await?;
-        // The first event of a turn that is begun with its input takes it where it is accepted.
-        if let Some(input) = event.takes_input()
-            && take_input(rows, conversation.key, input.as_str(), conversation.next_seq).await?
-        {
-            conversation.untaken -= 1;
-        }
-        conversation.next_seq += 1;
+    for (seq, (row, _)) in (first..).zip(events) {
+        insert_event(rows, conversation, seq, row).await?;
     }
-    if change.counts_again {
-        conversation.untaken = untaken(rows, conversation.key).await?;
-    }
-    conversation.untaken -= change.queued;
-    conversation.turns += change.turns;
-    conversation.status = change.status;
-    log::write(rows, conversation.key, &key.user, &change.logs).await
+    Ok(())
 }
 
-/// How many inputs nobody has taken, with those that waited for the end of a turn.
-async fn untaken<C: Connection>(rows: &mut C, conversation: i64) -> Result<i64, Failure> {
-    let counted = rows
-        .fetch_first(
-            "SELECT count(*) FROM adjutant_inbox WHERE conversation = $1 AND taken_seq IS NULL",
-            values![conversation],
-        )
-        .await?;
-    Ok(counted.map(|mut columns| columns.int()).transpose()?.unwrap_or_default())
+/// Takes the inputs that events at consecutive places take. Returns how many were there and not taken.
+pub(super) async fn take_inputs<C: Connection>(
+    rows: &mut C,
+    conversation: i64,
+    first: i64,
+    events: &[NewEvent],
+) -> Result<i64, Failure> {
+    let mut taken = 0;
+    for (seq, (_, Recorded { event, .. })) in (first..).zip(events) {
+        if let Some(input) = event.takes_input() {
+            taken += i64::from(take_input(rows, conversation, input.as_str(), seq).await?);
+        }
+    }
+    Ok(taken)
 }
 
 /// `false`: it was taken before, or never accepted.

@@ -6,19 +6,25 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
-    Relay, Running, StoreError, Take, Taken, Turns, Worker,
+    self, AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, Relay,
+    Running, StoreError, Take, Taken, Turns, Worker,
 };
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, LogContent, Recorded, TurnId, UserId,
+    AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, Recorded, TurnId, UserId,
 };
 use jiff::Timestamp;
 
-use super::append::{NewEvent, new_event, new_events, write_events};
+use super::append::{Change, NewEvent, new_event, new_events, take_inputs, write_events};
+use super::conversation_row::{
+    CONVERSATION, conversation, create_conversation, read_conversation, save_conversation,
+};
+use super::open_turns::{Open, OpenTurns, open_turn};
 use super::past::{self, event_rows, events, inbox, read_inbox};
 use super::snapshot::{self, RestorableRows, SnapshotRow};
 use super::work::{Beating, Taking, beat, free, lease_until, take};
-use super::{Backend, Columns, Connection, Failure, SqlStore, Value, blob, key_values, to_static, values};
+use super::{
+    Backend, Columns, Connection, Failure, SqlStore, Value, blob, key_values, log, to_static, values,
+};
 use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
 
@@ -56,7 +62,7 @@ pub(crate) const PARKED: &str =
 pub trait Writes: Backend {
     /// Tells other processes of a change that this one made, after its commit. Where they see by themselves that something was
     /// written, nothing is to be done.
-    fn tell_others(&self, _change: &Change) {}
+    fn tell_others(&self, _change: &port::Change) {}
 
     /// Accepts an input, which is stored as the row. Returns whether a worker may have the conversation.
     fn submit(
@@ -66,14 +72,17 @@ pub trait Writes: Backend {
         self.write(data, |rows, (key, input, row)| Box::pin(submit(rows, key, input, row)))
     }
 
+    /// What this database's conversations with open turns are, as they were written last.
+    fn open_turns(&self) -> &OpenTurns;
+
     /// Accepts an input, claims the conversation, and starts the turn if there is nothing else to do.
     fn begin(&self, data: Beginning) -> impl Future<Output = Result<BegunRows, Failure>> + Send {
         self.write(data, |rows, data| Box::pin(start(rows, data)))
     }
 
-    /// Adds events at the places they name, if the worker has the conversation that is named. If it is to be released, it gives
-    /// the claim back unless inputs wait: those are returned then.
-    fn append(&self, data: Appending) -> impl Future<Output = Result<Option<Vec<InputRow>>, Failure>> + Send {
+    /// Adds events at the places they name, if the worker has the conversation that is named, and gives the claim back if it is to
+    /// be released and no inputs wait. Returns the conversation, and how many of its inputs nobody has taken.
+    fn append(&self, data: Appending) -> impl Future<Output = Result<(i64, i64), Failure>> + Send {
         self.write(data, |rows, data| Box::pin(append(rows, data)))
     }
 
@@ -103,7 +112,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         self.run(async move {
             let data = (key.clone(), input.clone(), InputRow::of(input)?);
             if self.0.submit(data).await? {
-                self.tell(Change::Input, key);
+                self.tell(port::Change::Input, key);
             }
             Ok(())
         })
@@ -168,26 +177,33 @@ impl<B: Writes> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Begun, StoreError>> {
         self.run(async move {
             let input = begin.input.map(|input| Ok::<_, StoreError>((input.clone(), InputRow::of(input)?)));
+            let turn: Vec<NewEvent> =
+                begin.turn.iter().map(|event| new_event(begin.at, event)).collect::<Result<_, _>>()?;
+            // A turn is begun only where none is open; places are counted from its first event.
+            let change = Change::of(key, 0, Status::default(), Vec::new(), &turn, self.1)?;
             let data = Beginning {
                 key: key.clone(),
                 input: input.transpose()?,
-                turn: begin.turn.iter().map(|event| new_event(begin.at, event)).collect::<Result<_, _>>()?,
+                turn,
+                change,
                 first: begin.first.map(|event| new_event(begin.at, event)).transpose()?,
                 worker: begin.worker.id.to_owned(),
                 epoch: begin.worker.epoch,
                 lease: begin.lease,
                 known: begin.known,
-                content: self.1,
             };
             Ok(match self.0.begin(data).await? {
                 BegunRows::Nothing => Begun::Nothing,
                 BegunRows::Elsewhere => {
                     // Told again by each who asks again: whoever has the conversation may have missed it.
-                    self.tell(Change::Input, key);
+                    self.tell(port::Change::Input, key);
                     Begun::Elsewhere
                 }
                 BegunRows::Claimed(claim, newer) => Begun::Claimed { claim, newer: newer.read(key)? },
-                BegunRows::Started(newer) => Begun::Started(newer.read(key)?),
+                BegunRows::Started(newer, open) => {
+                    self.0.open_turns().keep(key.clone(), open);
+                    Begun::Started(newer.read(key)?)
+                }
             })
         })
     }
@@ -197,12 +213,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         key: &'a ConversationKey,
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.run(async move {
-            let (key, events) = (key.clone(), new_events(events)?);
-            let content = self.1;
-            let data = Appending { key, events, worker: None, releases: false, snapshot: None, content };
-            self.0.append(data).await.map(drop)
-        })
+        self.run(async move { self.append_as(key, None, events, None).await.map(drop) })
     }
 
     fn append_held<'a>(
@@ -211,12 +222,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         worker: Worker<'a>,
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.run(async move {
-            let (key, events, worker) = (key.clone(), new_events(events)?, Some(owned(worker)));
-            let content = self.1;
-            let data = Appending { key, events, worker, releases: false, snapshot: None, content };
-            self.0.append(data).await.map(drop)
-        })
+        self.run(async move { self.append_as(key, Some(worker), events, None).await.map(drop) })
     }
 
     fn finish<'a>(
@@ -227,20 +233,17 @@ impl<B: Writes> Journal for SqlStore<B> {
         snapshot: Option<&'a Snapshot>,
     ) -> BoxFuture<'a, Result<Finished, StoreError>> {
         self.run(async move {
-            let data = Appending {
-                key: key.clone(),
-                events: new_events(events)?,
-                worker: Some(owned(worker)),
-                releases: true,
-                // Where no events are added, nothing says that the conversation is the one it was made of.
-                snapshot: snapshot.filter(|_| !events.is_empty()).map(SnapshotRow::of).transpose()?,
-                content: self.1,
+            // Where no events are added, nothing says that the conversation is the one it was made of.
+            let snapshot = snapshot.filter(|_| !events.is_empty()).map(SnapshotRow::of).transpose()?;
+            let (conversation, untaken) = self.append_as(key, Some(worker), events, Some(snapshot)).await?;
+            let kept = match untaken > 0 {
+                true => Some(self.0.read(conversation, |rows, key| Box::pin(inbox(rows, *key))).await?),
+                false => None,
             };
-            let kept = self.0.append(data).await?;
             Ok(match kept {
                 Some(inbox) => Finished::Kept(read_inbox(key, inbox)?),
                 None => {
-                    self.tell(Change::Free, key);
+                    self.tell(port::Change::Free, key);
                     Finished::Released
                 }
             })
@@ -262,7 +265,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         worker: Worker<'a>,
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.run(async move { self.0.renew((key.clone(), owned(worker), ttl)).await })
+        self.run(async move { self.0.renew((key.clone(), (worker.id.to_owned(), worker.epoch), ttl)).await })
     }
 
     fn beat<'a>(&'a self, given: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
@@ -284,7 +287,7 @@ impl<B: Writes> Journal for SqlStore<B> {
                     key_values![key, worker.id, worker.epoch],
                 )
                 .await?;
-            self.tell(Change::Free, key);
+            self.tell(port::Change::Free, key);
             Ok(())
         })
     }
@@ -374,8 +377,39 @@ impl<B: Writes> Journal for SqlStore<B> {
 }
 
 impl<B: Writes> SqlStore<B> {
+    /// Adds events, and gives the claim back unless inputs wait if there is an answer to what the snapshot is, if any. Returns the
+    /// conversation, and how many of its inputs nobody has taken.
+    async fn append_as(
+        &self,
+        key: &ConversationKey,
+        worker: Option<Worker<'_>>,
+        events: &[Recorded],
+        finish: Option<Option<SnapshotRow>>,
+    ) -> Result<(i64, i64), Failure> {
+        let worker = worker.map(|worker| (worker.id.to_owned(), worker.epoch));
+        let (releases, snapshot) = (finish.is_some(), finish.flatten());
+        let events = new_events(events)?;
+        let Some((first, _)) = events.first() else {
+            return self
+                .0
+                .append(Appending { key: key.clone(), added: None, worker, releases, snapshot })
+                .await;
+        };
+        let seq = first.seq;
+        let open = open_turn(&*self.0, self.0.open_turns(), key, seq, &events).await?;
+        let change = Change::of(key, seq, open.status, open.decisions, &events, self.1)?;
+        let next_seq = events.last().map_or(seq, |(last, _)| last.seq + 1);
+        let (status, decisions) = (change.status.clone(), change.logs.known.clone());
+        let after = Open { conversation: open.conversation, next_seq, status, decisions };
+        let added = Some(Added { conversation: open.conversation, seq, next_seq, events, change });
+        let written =
+            self.0.append(Appending { key: key.clone(), added, worker, releases, snapshot }).await?;
+        self.0.open_turns().keep(key.clone(), after);
+        Ok(written)
+    }
+
     /// Tells whoever waits, here and in other processes, of a change that was committed.
-    fn tell(&self, change: fn(ConversationKey) -> Change, key: &ConversationKey) {
+    fn tell(&self, change: fn(ConversationKey) -> port::Change, key: &ConversationKey) {
         let change = change(key.clone());
         self.0.tell_others(&change);
         self.0.news().tell(|| change);
@@ -466,37 +500,46 @@ async fn accept<C: Connection>(
     Ok(true)
 }
 
-fn owned(worker: Worker<'_>) -> (String, i64) {
-    (worker.id.to_owned(), worker.epoch)
-}
-
 /// A request to go on with a conversation, as it is stored.
 #[derive(Debug)]
 pub struct Beginning {
     pub(crate) key: ConversationKey,
     pub(crate) input: Option<(Input, InputRow)>,
     pub(crate) turn: Vec<NewEvent>,
+    /// What follows from the turn's events, if the first of them has the place 0.
+    pub(crate) change: Change,
     pub(crate) first: Option<NewEvent>,
     pub(crate) worker: String,
     pub(crate) epoch: i64,
     pub(crate) lease: Duration,
     pub(crate) known: Option<Known>,
-    pub(crate) content: LogContent,
 }
 
-/// Events to add, as they are stored.
+/// What a worker writes into a conversation.
 #[derive(Debug)]
 pub struct Appending {
     pub(crate) key: ConversationKey,
-    /// At consecutive places.
-    pub(crate) events: Vec<NewEvent>,
+    /// `None`: no events.
+    pub(crate) added: Option<Added>,
     /// The worker that has the conversation, and its epoch at the claim.
     pub(crate) worker: Option<(String, i64)>,
     /// Whether it gives its claim back.
     pub(crate) releases: bool,
-    /// What the conversation comes to with them.
+    /// What the conversation comes to with the events.
     pub(crate) snapshot: Option<SnapshotRow>,
-    pub(crate) content: LogContent,
+}
+
+/// Events to add, as they are stored.
+#[derive(Debug)]
+pub(crate) struct Added {
+    /// The conversation that the change was computed for.
+    pub(crate) conversation: i64,
+    /// The places of the first of them, and behind the last.
+    pub(crate) seq: i64,
+    pub(crate) next_seq: i64,
+    /// At consecutive places.
+    pub(crate) events: Vec<NewEvent>,
+    pub(crate) change: Change,
 }
 
 /// The answer to [`Beginning`], as it is stored.
@@ -505,7 +548,7 @@ pub enum BegunRows {
     Nothing,
     Elsewhere,
     Claimed(Claim, NewerRows),
-    Started(NewerRows),
+    Started(NewerRows, Open),
 }
 
 /// Accepts an input, claims the conversation, and starts the turn if there is nothing else to do.
@@ -520,9 +563,9 @@ async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Result<BegunRo
     let is_idle = conversation.untaken == 0 && conversation.status.turn.is_none();
     let first = begin.first.as_ref().filter(|_| conversation.next_seq == 1);
     let mut starts = claim.is_held() && is_idle && !begin.turn.is_empty();
-    let before = conversation.next_seq;
+    let start = conversation.next_seq + i64::from(first.is_some());
     if let Some((input, row)) = &begin.input {
-        let taken = starts.then(|| before + i64::from(first.is_some()));
+        let taken = starts.then_some(start);
         if accept(rows, &mut conversation, input, row, taken).await? {
             conversation.untaken += i64::from(!starts);
         } else {
@@ -530,16 +573,37 @@ async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Result<BegunRo
             starts = false;
         }
     }
+    let mut open = None;
     if starts {
-        let events = first.into_iter().chain(&begin.turn);
-        write_events(rows, &begin.key, &mut conversation, events, begin.content).await?;
+        let Beginning { key, change, turn, .. } = begin;
+        if let Some(first) = first {
+            write_events(rows, conversation.key, conversation.next_seq, std::slice::from_ref(first)).await?;
+        }
+        write_events(rows, conversation.key, start, turn).await?;
+        if begin.input.is_none() {
+            conversation.untaken -= take_inputs(rows, conversation.key, start, turn).await?;
+        }
+        log::write(rows, conversation.key, &key.user, &change.logs).await?;
+        conversation.next_seq = i64::try_from(turn.len()).map_or(i64::MAX, |turn| start + turn);
+        conversation.turns += change.turns;
+        conversation.status = change.status.clone();
+        conversation.status.parked_seq = change.status.parked_seq.map(|parked| start + parked);
+        open = Some(Open {
+            conversation: conversation.key,
+            next_seq: conversation.next_seq,
+            status: conversation.status.clone(),
+            decisions: change.logs.known.clone(),
+        });
     }
     save_conversation(rows, &conversation).await?;
     if !claim.is_held() {
         return Ok(BegunRows::Elsewhere);
     }
     let newer = newer_rows(rows, &conversation, begin.known).await?;
-    Ok(if starts { BegunRows::Started(newer) } else { BegunRows::Claimed(claim, newer) })
+    Ok(match open {
+        Some(open) => BegunRows::Started(newer, open),
+        None => BegunRows::Claimed(claim, newer),
+    })
 }
 
 /// The rows behind a known place.
@@ -614,34 +678,90 @@ async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRo
     }
 }
 
+/// Changes a conversation with events, if it is the one that is named, its next place is that of the first of them, and the worker
+/// has it. `$1`: inputs that are not counted any more.
+macro_rules! change_conversation {
+    ($from:literal, $untaken:literal) => {
+        concat!(
+            "UPDATE adjutant_conversation SET next_seq = $2, untaken = ",
+            $untaken,
+            ", turns = turns + $3, turn = $4,
+             parked_seq = $5, waiting = $6, wake_at = $7,
+             lease_by = CASE WHEN $8 = 1 AND ",
+            $untaken,
+            " <= 0 THEN NULL ELSE lease_by END,
+             lease_until = CASE WHEN $8 = 1 AND ",
+            $untaken,
+            " <= 0 THEN NULL ELSE lease_until END ",
+            $from,
+            " WHERE key = $9 AND agent = $10 AND user_id = $11 AND id = $12 AND next_seq = $13
+             AND (CAST($14 AS TEXT) IS NULL OR (lease_by = $14 AND epoch = $15)) RETURNING untaken"
+        )
+    };
+}
+const CHANGE: &str = change_conversation!("", "untaken - $1");
+/// The same where a turn ends: what waited for that is counted again.
+const CHANGE_AT_END: &str = change_conversation!(
+    "FROM (SELECT count(*) AS number FROM adjutant_inbox WHERE conversation = $9 AND taken_seq IS NULL) AS waiting_inputs",
+    "waiting_inputs.number - $1"
+);
+
+/// Gives the claim back, if `$4` is 1 and no inputs wait.
+const RELEASE: &str = "UPDATE adjutant_conversation SET
+       lease_by = CASE WHEN $4 = 1 AND untaken <= 0 THEN NULL ELSE lease_by END,
+       lease_until = CASE WHEN $4 = 1 AND untaken <= 0 THEN NULL ELSE lease_until END
+     WHERE agent = $1 AND user_id = $2 AND id = $3
+     AND (CAST($5 AS TEXT) IS NULL OR (lease_by = $5 AND epoch = $6)) RETURNING key, untaken";
+
 /// Adds events, and gives the claim of a worker back unless inputs wait.
 async fn append<C: Connection>(
     rows: &mut C,
-    Appending { key, events, worker, releases, snapshot, content }: &Appending,
-) -> Result<Option<Vec<InputRow>>, Failure> {
-    // A conversation that is not there was deleted, or is another user's or agent's: either way not this writer's any more.
-    let Some(mut conversation) = conversation(rows, key).await? else {
-        return Err(StoreError::Conflict.into());
+    Appending { key, added, worker, releases, snapshot }: &Appending,
+) -> Result<(i64, i64), Failure> {
+    let (worker, epoch) = worker.as_ref().map(|(worker, epoch)| (worker.as_str(), *epoch)).unzip();
+    let releases = i64::from(*releases);
+    let Some(Added { conversation, seq, next_seq, events, change }) = added else {
+        let found = rows.fetch_first(RELEASE, key_values![key, releases, worker, epoch]).await?;
+        let mut found = found.ok_or(StoreError::Conflict)?;
+        return Ok((found.int()?, found.int()?));
     };
-    if events.first().is_some_and(|(first, _)| first.seq != conversation.next_seq) {
-        return Err(StoreError::Conflict.into());
-    }
-    let has_it = |(worker, epoch): &(String, i64)| {
-        conversation.lease_by.as_ref() == Some(worker) && conversation.epoch == *epoch
+    let conversation = *conversation;
+    let taken = take_inputs(rows, conversation, *seq, events).await?;
+    let Change { turns, queued, counts_again, status, logs } = change;
+    let (statement, fewer) = match counts_again {
+        true => (CHANGE_AT_END, *queued),
+        false => (CHANGE, queued + taken),
     };
-    if !worker.as_ref().is_none_or(has_it) {
-        return Err(StoreError::Conflict.into());
-    }
-    write_events(rows, key, &mut conversation, events.iter(), *content).await?;
+    let changed = rows
+        .fetch_first(
+            statement,
+            values![
+                fewer,
+                *next_seq,
+                *turns,
+                status.turn.as_deref(),
+                status.parked_seq,
+                &row::waiting_text(status)?,
+                status.wake_at().map(row::time_text).as_deref(),
+                releases,
+                conversation,
+                key.agent.as_str(),
+                key.user.as_str(),
+                &key.conversation.to_string(),
+                *seq,
+                worker,
+                epoch
+            ],
+        )
+        .await?;
+    // It was deleted, the place is taken, or the claim is not this worker's any more.
+    let untaken = changed.ok_or(StoreError::Conflict)?.int()?;
+    write_events(rows, conversation, *seq, events).await?;
+    log::write(rows, conversation, &key.user, logs).await?;
     if let Some(snapshot) = snapshot {
-        snapshot::write(rows, conversation.key, snapshot).await?;
+        snapshot::write(rows, conversation, snapshot).await?;
     }
-    let waits = *releases && conversation.untaken > 0;
-    if *releases && !waits {
-        (conversation.lease_by, conversation.lease_until) = (None, None);
-    }
-    save_conversation(rows, &conversation).await?;
-    if waits { Ok(Some(inbox(rows, conversation.key).await?)) } else { Ok(None) }
+    Ok((conversation, untaken))
 }
 
 async fn claim<C: Connection>(
@@ -674,98 +794,4 @@ async fn renew<C: Connection>(
         )
         .await?;
     Ok(renewed > 0)
-}
-
-/// A conversation of a user.
-macro_rules! conversation {
-    ($rest:literal) => {
-        concat!(
-            "SELECT key, title, created_at, updated_at, next_seq, untaken, turns, turn, parked_seq, waiting,
-             lease_by, ",
-            lease_until!(),
-            ", epoch, branched_from_seq FROM adjutant_conversation WHERE agent = $1 AND user_id = $2 AND id = $3",
-            $rest
-        )
-    };
-}
-pub(crate) const CONVERSATION: &str = conversation!("");
-const CONVERSATION_LOCKED: &str = conversation!(" FOR UPDATE");
-
-/// The conversation as it is, locked until the end of the transaction.
-async fn conversation<C: Connection>(
-    rows: &mut C,
-    key: &ConversationKey,
-) -> Result<Option<ConversationRow>, Failure> {
-    let statement = if C::LOCKS_ROWS { CONVERSATION_LOCKED } else { CONVERSATION };
-    let found = rows.fetch_first(statement, key_values![key]).await?;
-    Ok(found.map(|columns| read_conversation(columns, key)).transpose()?)
-}
-
-pub(crate) fn read_conversation(
-    mut columns: Columns,
-    key: &ConversationKey,
-) -> Result<ConversationRow, StoreError> {
-    let what = format!("conversation {}", key.conversation);
-    Ok(ConversationRow {
-        key: columns.int()?,
-        title: columns.text()?,
-        created_at: row::read_time(&columns.text()?, &what)?,
-        updated_at: row::read_time(&columns.text()?, &what)?,
-        next_seq: columns.int()?,
-        untaken: columns.int()?,
-        turns: columns.int()?,
-        status: Status {
-            turn: columns.maybe_text()?,
-            parked_seq: columns.maybe_int()?,
-            waiting: row::read_waiting(&columns.text()?, &what)?,
-        },
-        lease_by: columns.maybe_text()?,
-        lease_until: columns.maybe_text()?.map(|until| row::read_time(&until, &what)).transpose()?,
-        epoch: columns.int()?,
-        branched_from_seq: columns.maybe_int()?,
-    })
-}
-
-/// Makes a conversation. Somebody else may have been quicker: then it is theirs that is returned.
-async fn create_conversation<C: Connection>(
-    rows: &mut C,
-    key: &ConversationKey,
-    at: Timestamp,
-) -> Result<ConversationRow, Failure> {
-    let created = rows
-        .fetch_first(
-            "INSERT INTO adjutant_conversation (agent, user_id, id, title, created_at, updated_at)
-             VALUES ($1, $2, $3, '', $4, $4) ON CONFLICT (agent, user_id, id) DO NOTHING RETURNING key",
-            key_values![key, &row::time_text(at)],
-        )
-        .await?;
-    match created {
-        Some(mut columns) => Ok(ConversationRow::new(columns.int()?, at)),
-        // It can only be gone if it was deleted in this very moment.
-        None => conversation(rows, key).await?.ok_or_else(|| StoreError::Conflict.into()),
-    }
-}
-
-async fn save_conversation<C: Connection>(rows: &mut C, row: &ConversationRow) -> Result<(), Failure> {
-    rows.execute(
-        "UPDATE adjutant_conversation SET title = $1, updated_at = $2, next_seq = $3, untaken = $4, turn = $5, parked_seq = $6,
-         waiting = $7, wake_at = $8, lease_by = $9, lease_until = $10, turns = $11, epoch = $12 WHERE key = $13",
-        values![
-            &row.title,
-            &row::time_text(row.updated_at),
-            row.next_seq,
-            row.untaken,
-            row.status.turn.as_deref(),
-            row.status.parked_seq,
-            &row::waiting_text(&row.status)?,
-            row.status.wake_at().map(row::time_text).as_deref(),
-            row.lease_by.as_deref(),
-            row.lease_until.map(row::time_text).as_deref(),
-            row.turns,
-            row.epoch,
-            row.key
-        ],
-    )
-    .await?;
-    Ok(())
 }

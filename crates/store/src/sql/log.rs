@@ -104,26 +104,11 @@ impl<B: Backend> LogStore for SqlStore<B> {
 /// What both logs get from events that are written together.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    pub(crate) decisions: Vec<Changed>,
+    /// The decisions that the events are of, with what they change.
+    pub(crate) known: Vec<DecisionRecord>,
+    /// Those that change, and whether they are new.
+    pub(crate) decisions: Vec<(DecisionRow, bool)>,
     pub(crate) invocations: Vec<InvocationRow>,
-}
-
-/// A decision, and as it is stored. `None`: it is not stored yet.
-#[derive(Debug)]
-pub(crate) struct Changed {
-    before: Option<DecisionRecord>,
-    pub(crate) decision: DecisionRecord,
-}
-
-impl Changed {
-    pub(crate) fn is_new(&self) -> bool {
-        self.before.is_none()
-    }
-
-    /// Returns whether there is nothing to write.
-    pub(crate) fn is_stored(&self) -> bool {
-        self.before.as_ref() == Some(&self.decision)
-    }
 }
 
 /// Returns the turns whose decisions must be known to follow the events: those that the events change and do not begin.
@@ -161,22 +146,29 @@ pub(crate) fn follow<'e>(
     events: impl Iterator<Item = &'e Recorded>,
     content: LogContent,
 ) -> Result<Rows, StoreError> {
-    let known = known.into_iter().map(|known| Changed { before: Some(known.clone()), decision: known });
-    let mut rows = Rows { decisions: known.collect(), invocations: Vec::new() };
+    let mut changed: Vec<(Option<DecisionRecord>, DecisionRecord)> =
+        known.into_iter().map(|known| (Some(known.clone()), known)).collect();
+    let mut invocations = Vec::new();
     for Recorded { at, event, .. } in events {
         if let Some(decision) = DecisionRecord::open(key, *at, event, content) {
-            rows.decisions.push(Changed { before: None, decision });
+            changed.push((None, decision));
         } else if let Some(turn) = event.turn().filter(|_| DecisionRecord::is_changed_by(event)) {
-            let found = rows.decisions.iter_mut().find(|changed| changed.decision.id == turn);
-            if let Some(Changed { decision, .. }) = found {
+            let found = changed.iter_mut().find(|(_, decision)| decision.id == turn);
+            if let Some((_, decision)) = found {
                 decision.apply(*at, event, content);
             }
         }
         if let Some(invocation) = ToolInvocationRecord::of(*at, event, content) {
-            rows.invocations.push(InvocationRow::of(&invocation)?);
+            invocations.push(InvocationRow::of(&invocation)?);
         }
     }
-    Ok(rows)
+    let is_changed =
+        |(before, decision): &&(Option<DecisionRecord>, DecisionRecord)| before.as_ref() != Some(decision);
+    let row = |(before, decision): &(Option<DecisionRecord>, DecisionRecord)| {
+        Ok((DecisionRow::of(decision)?, before.is_none()))
+    };
+    let decisions = changed.iter().filter(is_changed).map(row).collect::<Result<_, StoreError>>()?;
+    Ok(Rows { known: changed.into_iter().map(|(_, decision)| decision).collect(), decisions, invocations })
 }
 
 /// Writes them.
@@ -186,12 +178,11 @@ pub(super) async fn write<C: Connection>(
     user: &UserId,
     logs: &Rows,
 ) -> Result<(), Failure> {
-    for changed in logs.decisions.iter().filter(|changed| !changed.is_stored()) {
-        let row = DecisionRow::of(&changed.decision)?;
+    for (row, is_new) in &logs.decisions {
         blob::insert(rows, conversation, &row.blobs).await?;
-        match changed.is_new() {
-            true => insert_decision(rows, conversation, &row).await?,
-            false => update_decision(rows, &row).await?,
+        match is_new {
+            true => insert_decision(rows, conversation, row).await?,
+            false => update_decision(rows, row).await?,
         }
     }
     for row in &logs.invocations {

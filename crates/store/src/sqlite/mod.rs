@@ -25,6 +25,7 @@ use tokio::task::spawn_blocking;
 
 use crate::news::News;
 use crate::sql::journal::Writes;
+use crate::sql::open_turns::OpenTurns;
 use crate::sql::{About, Backend, Failure, SqlStore, Work, count};
 use connection::Rows;
 use open::How;
@@ -43,6 +44,7 @@ pub struct SqliteFile {
     /// only the one that writes.
     file: Option<(How, Readers)>,
     news: News,
+    open: OpenTurns,
     // Closed last, so that it is the one that tidies up.
     writer: Writer,
 }
@@ -99,7 +101,9 @@ impl Store {
                 Ok((file, Writer::start(rows)?))
             });
             match store {
-                Ok((file, writer)) => Ok(SqliteFile { place, file, news: News::default(), writer }),
+                Ok((file, writer)) => {
+                    Ok(SqliteFile { place, file, news: News::default(), open: OpenTurns::default(), writer })
+                }
                 Err(failure) => Err(error::at(failure, &place)),
             }
         });
@@ -147,7 +151,11 @@ impl SqliteFile {
     }
 }
 
-impl Writes for SqliteFile {}
+impl Writes for SqliteFile {
+    fn open_turns(&self) -> &OpenTurns {
+        &self.open
+    }
+}
 
 impl Watched for SqliteFile {
     async fn version(&self) -> Result<i64, Failure> {

@@ -139,11 +139,15 @@ async fn what_waits_together_is_committed_once_and_who_fails_fails_alone() {
     let before = commits(&path);
     let mut calls: Vec<_> = (1..20).map(|number| submitted(&store, number, 10)).collect();
     let late = store.clone();
-    // The place is taken by then: what it did before that was found out is undone.
+    // A step has one event of a kind: what it did before that was found out is undone.
     calls.insert(7, {
         Box::pin(async move {
-            let event = || Event::InputIgnored { input: InputId::new("i1").unwrap(), reason: String::new() };
-            late.append(&key(0), &Recorded::sequence(2, jiff::Timestamp::UNIX_EPOCH, &[event()])).await
+            let event = || {
+                let turn = adjutant_core::TurnId(key(0).conversation.0);
+                Event::InputQueued { turn, input: InputId::new("i1").unwrap() }
+            };
+            let twice = Recorded::sequence(1, jiff::Timestamp::UNIX_EPOCH, &[event(), event()]);
+            late.append(&key(0), &twice).await
         })
     });
     let ended = together(&store, calls).await;

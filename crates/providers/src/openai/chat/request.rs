@@ -34,7 +34,7 @@ pub(super) fn encode(
         dialect,
         insists_on_thinking: dialect.insists_on_thinking && family.reasons,
         ids: Ids::new(dialect.call_ids),
-        messages: Vec::with_capacity(request.messages.len() * 512),
+        messages: Vec::with_capacity(room(&request.messages)),
         number: 0,
     };
     encoder.add_messages(&request.messages)?;
@@ -73,21 +73,38 @@ pub(super) fn encode(
         true => None,
         false => Some(tools.get(&request.tools, || list(&request.tools)).map_err(not_json)?),
     };
-    // Room for the settings as well.
-    let length = messages.len() + tools.as_ref().map_or(0, |tools| tools.len());
-    let mut body = Vec::with_capacity(length + 512);
-    push(&mut body, &head).map_err(not_json)?;
+    let mut front = Vec::with_capacity(512 + tools.as_ref().map_or(0, |tools| tools.len()));
+    push(&mut front, &head).map_err(not_json)?;
     // The head has a model at least, so that the rest goes on behind a comma.
-    body.pop();
+    front.pop();
     if let Some(tools) = tools {
-        body.extend_from_slice(b",\"tools\":");
-        body.extend_from_slice(&tools);
+        front.extend_from_slice(b",\"tools\":");
+        front.extend_from_slice(&tools);
     }
     // The messages come last, so that a longer conversation begins with the bytes of the shorter one.
-    body.extend_from_slice(b",\"messages\":[");
-    body.extend_from_slice(&messages);
+    front.extend_from_slice(b",\"messages\":[");
+    // They may be long, and are moved rather than copied.
+    let mut body = messages;
+    body.splice(0..0, front);
     body.extend_from_slice(b"]}");
     Ok(common.encoded(body))
+}
+
+/// Returns about how many bytes a request with these messages has: one that grew while it is written would be moved again and
+/// again, and leave holes in memory behind.
+fn room(messages: &[Message]) -> usize {
+    const MESSAGE: usize = 256;
+    const SETTINGS: usize = 4 * 1024;
+    let part = |message: &Message, at: usize, part: &Part| match &part.content {
+        Content::Text { text } | Content::Thinking { text } | Content::Refusal { text } => text.len(),
+        _ => message.json_text(at).len(),
+    };
+    let parts = |message: &Message| {
+        message.parts().iter().enumerate().map(|(at, it)| part(message, at, it)).sum::<usize>()
+    };
+    let said: usize = messages.iter().map(|message| MESSAGE + parts(message)).sum();
+    // What has to be escaped takes more.
+    said + said / 16 + SETTINGS
 }
 
 /// The tools as a JSON list.
