@@ -228,7 +228,7 @@ export async function flow(browser) {
       await page.locator(".turn").nth(3).locator(".badge").click();
       await page.locator(".waterfall").waitFor();
       const steps = await page.locator(".waterfall .step-name").allInnerTexts();
-      assert.deepEqual(steps.map((step) => step.split(" ")[0]).filter((kind) => kind !== "engine"), ["queue", "model", "waiting", "tool", "model"]);
+      assert.deepEqual(steps.map((step) => step.split(" ")[0]).filter((kind) => kind !== "engine"), ["queue", "loading", "model", "waiting", "tool", "model"]);
       await page.locator(".waterfall .is-model button").first().click();
       assert.match(await page.locator(".step").innerText(), /Sent[\s\S]*delete green tea[\s\S]*Received[\s\S]*delete_task/);
       assert.match(await page.locator(".command").innerText(), /^adjutant log show [0-9a-f-]{36}/);

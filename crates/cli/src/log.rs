@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use adjutant_core::{
-    Cost, DecisionFilter, DecisionRecord, OutcomeCategory, Step, ToolInvocationRecord, TurnId, UserId, trace,
+    Cost, DecisionFilter, DecisionRecord, OutcomeCategory, Step, ToolInvocationRecord, TurnId, UserId,
 };
+use adjutant_runtime::read_trace;
 use comfy_table::{ContentArrangement, Table, presets};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -59,8 +60,7 @@ pub(crate) async fn run(
             let user = user.map_err(|error| CliError::usage(format!("--user: {error}")))?;
             let decision = find(&*store, &user, id.as_deref()).await?;
             let calls = store.tool_invocations(&user, decision.id).await?;
-            let loaded = store.load(&decision.key()).await?;
-            let steps = trace(&loaded.events, decision.id, settings.log_content);
+            let steps = read_trace(&*store, &decision.key(), decision.id, settings.log_content).await?;
             if json {
                 let shown = json!({ "decision": decision, "tool_invocations": calls, "steps": steps });
                 screen.answer_line(&json_line(&shown));
@@ -111,9 +111,8 @@ pub(crate) async fn show_turn(
 ) -> Result<(), CliError> {
     let decision = find(store, user, Some(&turn.to_string())).await?;
     let calls = store.tool_invocations(user, decision.id).await?;
-    let key = decision.key();
-    let loaded = store.load(&key).await?;
-    show(screen, &decision, &calls, &trace(&loaded.events, decision.id, settings.log_content));
+    let steps = read_trace(store, &decision.key(), decision.id, settings.log_content).await?;
+    show(screen, &decision, &calls, &steps);
     Ok(())
 }
 

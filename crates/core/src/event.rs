@@ -15,6 +15,7 @@ use crate::id::{AgentName, CallId, IdempotencyKey, InputId, ModelId, TurnId};
 use crate::limits::TurnLimits;
 use crate::message::Message;
 use crate::model::{GenerateResponse, Usage};
+use crate::past::Past;
 use crate::summary::Summary;
 use crate::tool::{Arguments, Effect, ToolInvocation, ToolResult};
 use crate::trim::cut;
@@ -205,6 +206,9 @@ pub enum Event {
         /// What was taken away so that it fits.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notices: Vec<Notice>,
+        /// What the turn was given of its conversation, with the first call. `None` in journals of before that was written down.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        past: Option<Box<Past>>,
     },
     /// Old turns were put into few words, which stand for them in requests from now on. The turns stay in the journal.
     ConversationSummarized {

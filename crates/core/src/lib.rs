@@ -22,6 +22,7 @@ mod memory; // what a memory remembers of itself
 mod message; // what is said
 mod model; // who answers
 mod output; // what the final answer must look like
+mod past; // what a turn was given of its conversation
 pub mod port; // what others implement
 mod redact; // how much of it the logs hold
 mod registry; // which tools there are
@@ -57,6 +58,7 @@ pub use memory::*;
 pub use message::*;
 pub use model::*;
 pub use output::{OutputSchema, Structured};
+pub use past::{Loading, Past};
 pub use port::LanguageModel;
 pub use redact::{LogContent, UnknownLogContent};
 pub use registry::{RESERVED, ToolRegistry, nearest};

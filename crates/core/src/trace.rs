@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::conversation::past;
 use crate::cost::{self, Cost};
 use crate::decision::OutcomeCategory;
 use crate::error::ModelError;
@@ -11,6 +12,7 @@ use crate::event::{Event, GateVerdict, Recorded, Refusal};
 use crate::id::TurnId;
 use crate::message::{Content, Message};
 use crate::model::{FinishReason, GenerateResponse, Usage};
+use crate::past::Loading;
 use crate::redact::LogContent;
 use crate::tool::ToolResult;
 use crate::transcript::TranscriptMessage;
@@ -22,6 +24,8 @@ use crate::turn::replay;
 pub enum StepKind {
     /// The input was accepted, and its turn had not begun.
     Queue,
+    /// The conversation was claimed, and its state was read.
+    Load,
     /// A model was asked.
     Model,
     /// A tool was called, or its call was refused.
@@ -72,6 +76,9 @@ pub struct Step {
 
 /// The steps of a turn in the order they began. Together they cover its time without a gap: those that run side by side
 /// overlap, everything else adds up. Empty only if the turn has no beginning among the events.
+///
+/// Of what was recorded before the turn, those events are enough that have what its first request was given, if the turn says which
+/// ([`Past`](crate::Past)); else everything is needed.
 #[must_use]
 pub fn trace(events: &[Recorded], turn: TurnId, content: LogContent) -> Vec<Step> {
     let of_turn: Vec<&Recorded> =
@@ -94,7 +101,11 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(&self, started: Timestamp) -> Vec<Step> {
-        let mut steps = vec![self.step(StepKind::Queue, "queue", self.origin, Some(started))];
+        let load = self.loading().map(|loading| self.load(loading));
+        // An input that waited for its conversation: that was claimed and read before the turn began.
+        let until = load.as_ref().map_or(started, |load| started.min(load.started_at));
+        let mut steps = vec![self.step(StepKind::Queue, "queue", self.origin, Some(until))];
+        steps.extend(load);
         for (at, recorded) in self.of_turn.iter().enumerate() {
             steps.extend(self.step_of(at, recorded));
         }
@@ -187,6 +198,16 @@ impl Reader<'_> {
             }
             _ => None,
         }
+    }
+
+    fn loading(&self) -> Option<Loading> {
+        past(self.of_turn.iter().map(|recorded| &*recorded.event)).and_then(|past| past.loading)
+    }
+
+    fn load(&self, loading: Loading) -> Step {
+        let mut step = self.lasting(StepKind::Load, "load", loading.at, loading.ms);
+        step.response = Some(json!({ "events": loading.events }));
+        step
     }
 
     /// What was answered after the turn was parked at a place, and when it went on or ended, if it did.

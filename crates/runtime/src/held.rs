@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::port::{Begin, Begun, Claim, Journal, Newer, StoreError, Taken};
-use adjutant_core::{ConversationKey, Event, Input};
+use adjutant_core::{ConversationKey, Event, Input, Loading};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, timeout};
 
 use crate::RunError;
+use crate::clock::millis;
 use crate::faults::{boundary, lease};
 use crate::heart::{Heart, Hold, LEASE, Taking};
 use crate::inner::Inner;
@@ -112,7 +113,7 @@ pub(crate) async fn open(
             }
         };
         held.hold.was_claimed(asked);
-        return Opened::of(inner, held, (remembered, newer), taken_over).await.map(Some);
+        return Opened::of(inner, (held, asked), (remembered, newer), taken_over).await.map(Some);
     }
 }
 
@@ -144,10 +145,11 @@ impl Claimed {
         let remembered = guard.take();
         let held = Held::new(inner, hold, guard);
         let known = remembered.as_ref().map(Remembered::known);
+        let asked = Instant::now();
         match inner.journal.load_newer(&key, known).await? {
             Some(newer) => {
                 let taken_over = claim == Claim::TakenOver;
-                Opened::of(inner, held, (remembered, newer), taken_over).await.map(Some)
+                Opened::of(inner, (held, asked), (remembered, newer), taken_over).await.map(Some)
             }
             None => {
                 held.give_back(None);
@@ -172,21 +174,23 @@ impl Drop for Claimed {
 }
 
 impl Opened {
-    /// Brings what this process remembers of a conversation up to date.
+    /// Brings what this process remembers of a conversation up to date. `asked`: when the journal was asked for what is newer.
     async fn of(
         inner: &Inner,
-        held: Held,
+        (held, asked): (Held, Instant),
         (remembered, newer): (Option<Remembered>, Newer),
         taken_over: bool,
     ) -> Result<Self, RunError> {
         boundary("the conversation is ours, nothing of it done");
+        let events = newer.events.len() + newer.restorable.as_ref().map_or(0, |found| found.said.len());
         let state = inner.state_of(held.hold.key(), remembered, newer).await?;
         let Some((remembered, inbox)) = state else {
             // It is held, so that nobody deletes it.
             return Err(RunError::Store(StoreError::Conflict));
         };
         let spent = Spent::new(inner.spending.purse.clone());
-        let log = Log::new(remembered, inbox, held.hold.worker().epoch, spent);
+        let loading = Loading { at: inner.now(), ms: millis(asked), events };
+        let log = Log::new(remembered, inbox, held.hold.worker().epoch, spent, loading);
         Ok(Self { held, log, taken_over })
     }
 }

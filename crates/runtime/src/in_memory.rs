@@ -8,14 +8,14 @@ mod origin;
 mod work;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use adjutant_core::conversation::{Snapshot, Status};
 use adjutant_core::port::{
-    AcceptedInput, Alternatives, Beat, Begin, Begun, Branched, Branching, Change, Changes,
+    AcceptedInput, Alone, Alternatives, Beat, Begin, Begun, Branched, Branching, Change, Changes,
     ConversationFilter, ConversationStore, ConversationSummary, Cursor, Deleted, Finished, Journal, Known,
-    Loaded, LogStore, Newer, Running, StoreError, Take, Taken, TaskStore, Turns, Worker, Writer,
+    Loaded, LogStore, Newer, Relay, Running, StoreError, Take, Taken, TaskStore, Turns, Worker, Writer,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input,
@@ -603,6 +603,10 @@ impl Journal for InMemory {
 
     fn changes(&self) -> Box<dyn Changes> {
         self.news.listen()
+    }
+
+    fn relay(&self) -> Arc<dyn Relay> {
+        Arc::new(Alone)
     }
 
     fn cancellation<'a>(

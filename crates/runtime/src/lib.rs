@@ -32,6 +32,7 @@ mod run; // the driver
 mod spending; // what it may spend
 mod steps;
 mod sweep; // what nobody works on
+mod trace; // where the time of a turn went
 mod waiting; // what happens in a conversation meanwhile
 mod warning; // what an operator should know
 mod window; // how full it is
@@ -49,5 +50,6 @@ pub use fresh::{FreshInstruction, TurnInstruction};
 pub use in_memory::InMemory;
 pub use prices::Prices;
 pub use sweep::Swept;
+pub use trace::read_trace;
 pub use warning::Warning;
 pub use window::{ContextUse, Counting};

@@ -2,7 +2,7 @@
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::port::{Finished, Worker, Writer};
-use adjutant_core::{ConversationKey, Event, Input, Recorded};
+use adjutant_core::{ConversationKey, Event, Input, Loading, Recorded};
 use jiff::Timestamp;
 
 use crate::RunError;
@@ -27,11 +27,24 @@ pub(crate) struct Log {
     epoch: i64,
     /// What was used by what is recorded. It is booked with the next append.
     pub(crate) spent: Spent,
+    /// How the state was read, until a turn takes that down.
+    loading: Option<Loading>,
 }
 
 impl Log {
-    pub(crate) fn new(remembered: Remembered, inbox: Vec<Input>, epoch: i64, spent: Spent) -> Self {
-        Self { remembered, inbox, unwritten: 0, released: false, epoch, spent }
+    pub(crate) fn new(
+        remembered: Remembered,
+        inbox: Vec<Input>,
+        epoch: i64,
+        spent: Spent,
+        loading: Loading,
+    ) -> Self {
+        Self { remembered, inbox, unwritten: 0, released: false, epoch, spent, loading: Some(loading) }
+    }
+
+    /// Returns how the state was read, to the first who asks: what comes later knows it from before.
+    pub(crate) fn take_loading(&mut self) -> Option<Loading> {
+        self.loading.take()
     }
 
     pub(crate) fn conversation(&self) -> &Conversation {

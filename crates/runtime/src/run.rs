@@ -5,8 +5,8 @@ use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, given_up};
 use adjutant_core::{
     CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, Input, InputBody,
-    MaxTokens, ModelId, OutcomeCategory, OutputSchema, Recalled, ToolSet, TurnError, TurnId, TurnLimits,
-    conversation, words,
+    MaxTokens, ModelId, OutcomeCategory, OutputSchema, Past, Recalled, ToolSet, TurnError, TurnId,
+    TurnLimits, conversation, words,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -194,9 +194,10 @@ async fn drive(
     inner: &Inner,
     key: &ConversationKey,
     id: TurnId,
-    log: Log,
+    mut log: Log,
     (emitter, cancelled, hold): (&Emitter, &CancellationToken, &Hold),
 ) -> Result<Log, RunError> {
+    let loading = log.take_loading();
     let Some(Event::TurnStarted {
         input, model, message, message_chars, limits, output_schema, call, ..
     }) = log.conversation().current().and_then(|current| current.started())
@@ -207,10 +208,17 @@ async fn drive(
     let asks_model = call.is_none();
     let (instruction, notices) =
         if asks_model { inner.instruction_for(&key.user).await } else { Default::default() };
+    let recalled = past_of(inner, key, log.conversation(), limits).await?;
+    let past = Past {
+        from: recalled.from,
+        messages: recalled.messages.len(),
+        summary: log.conversation().summary_at(),
+        loading,
+    };
     let turn = Turn::new(TurnSetup {
         turn: id,
         model: model.clone(),
-        recalled: past_of(inner, key, log.conversation(), limits).await?,
+        recalled,
         call: call.clone(),
         output: output_schema.as_ref().map(|schema| compiled(inner, schema)).transpose()?,
         ..setup(inner, limits, instruction, (message.clone(), *message_chars))
@@ -223,7 +231,7 @@ async fn drive(
     let runs = log.conversation().pending().is_empty();
     let stop = log.inbox().iter().find(|input| runs && input.body == InputBody::Cancel);
     let stop = stop.map(|input| input.id.clone());
-    let steps = Steps::new(inner, key, id, log, (emitter, cancelled, hold), deadline);
+    let steps = Steps::new(inner, key, (id, past), log, (emitter, cancelled, hold), deadline);
     // While it waits, what came before the cancellation is read first.
     if let Some(input) = stop {
         steps.stop(input);

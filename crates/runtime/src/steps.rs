@@ -18,7 +18,7 @@ use adjutant_core::turn::{CallEnd, DoesNotFit, Fitted, StopReason, ToolStyle, Tu
 use adjutant_core::{
     Arguments, CallId, CancellationToken, ConversationKey, Delta, Event, GateCheck, GateVerdict,
     GenerateRequest, GenerateResponse, IdempotencyKey, InputId, Message, ModelError, Notice, OutcomeCategory,
-    Refusal, Role, ToolCall, ToolContext, TurnEnd, TurnId,
+    Past, Refusal, Role, ToolCall, ToolContext, TurnEnd, TurnId,
 };
 use futures::StreamExt as _;
 use tokio::sync::Mutex;
@@ -68,6 +68,8 @@ pub(crate) struct Steps<'a> {
     inner: &'a Inner,
     key: &'a ConversationKey,
     turn: TurnId,
+    /// What the turn was given of the conversation, for whoever shows it.
+    past: Past,
     emitter: &'a Emitter,
     hold: &'a Hold,
     /// Fires when nobody waits any more.
@@ -86,7 +88,7 @@ impl<'a> Steps<'a> {
     pub(crate) fn new(
         inner: &'a Inner,
         key: &'a ConversationKey,
-        turn: TurnId,
+        (turn, past): (TurnId, Past),
         log: Log,
         (emitter, cancelled, hold): (&'a Emitter, &CancellationToken, &'a Hold),
         time: Option<Duration>,
@@ -95,6 +97,7 @@ impl<'a> Steps<'a> {
             inner,
             key,
             turn,
+            past,
             emitter,
             hold,
             cancelled: cancelled.child_token(),
@@ -182,6 +185,7 @@ impl<'a> Steps<'a> {
             attempts,
             counted: Some(counted),
             notices: notices.clone(),
+            past: self.past_before(number),
         })
         .await;
         notices.into_iter().for_each(|notice| turn.add_notice(notice));
@@ -213,9 +217,15 @@ impl<'a> Steps<'a> {
             attempts: 0,
             counted: None,
             notices: Vec::new(),
+            past: self.past_before(number),
         })
         .await;
         Ok(Replied::TooLong(error))
+    }
+
+    /// Returns what is recorded of the past with a model call: that the turn was given it, with the first.
+    fn past_before(&self, number: u32) -> Option<Box<Past>> {
+        (number == 1).then(|| Box::new(self.past.clone()))
     }
 
     /// When the turn's time is up.

@@ -3,8 +3,9 @@
 use adjutant_core::port::StoreError;
 use adjutant_core::{
     AgentName, Arguments, DecisionFilter, DecisionKind, DecisionRecord, Notice, OutcomeCategory, Step,
-    ToolInvocationRecord, ToolResult, TurnId, UserId, UserIntent, nearest, trace,
+    ToolInvocationRecord, ToolResult, TurnId, UserId, UserIntent, nearest,
 };
+use adjutant_runtime::read_trace;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -163,7 +164,7 @@ struct DecisionDetail {
     decision: Decision,
     /// In the order they ended.
     tool_invocations: Vec<ToolInvocation>,
-    /// Where the time went, in the order the steps began: `kind` (`queue`, `model`, `tool`, `wait`, `engine`), `name`,
+    /// Where the time went, in the order the steps began: `kind` (`queue`, `load`, `model`, `tool`, `wait`, `engine`), `name`,
     /// `started_at`, `offset_ms`, `ms` (`null`: it goes on), and where there is one `attempt`, `usage`, `finish_reason`,
     /// `cost_usd`, `request`, `response`, `error`.
     #[schema(value_type = Vec<Object>)]
@@ -279,12 +280,12 @@ async fn one(
     let logs = app.agent.logs();
     let record = logs.decision(&user, id).await.map_err(failed)?.ok_or_else(unknown)?;
     let calls = logs.tool_invocations(&user, id).await.map_err(failed)?;
-    let loaded =
-        app.agent.journal().load(&record.key()).await.map_err(|error| Problem::run(&error.into()))?;
+    let journal = &**app.agent.journal();
+    let steps = read_trace(journal, &record.key(), id, logs.content()).await.map_err(failed)?;
     Ok(Json(DecisionDetail {
         decision: Decision::of(record, app.agent.now()),
         tool_invocations: calls.into_iter().map(ToolInvocation::of).collect(),
-        steps: trace(&loaded.events, id, logs.content()),
+        steps,
     }))
 }
 

@@ -33,6 +33,7 @@ mod page; // the web page
 mod paging; // lists that are read page by page
 mod pending; // everything that waits for an answer
 mod problem; // errors as people and programs read them
+mod remote; // runs told to other processes, and by them
 mod request_id; // what a request is called by
 mod router; // every address
 mod runs; // runs that go on whether anybody listens or not

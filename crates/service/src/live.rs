@@ -96,6 +96,17 @@ impl Runs {
         known.iter().rev().find(is_it).cloned()
     }
 
+    /// Returns the last run of a conversation that is called so, by its client or by its turn. One that waits is none by the name of its
+    /// turn: that may have gone on elsewhere since.
+    pub(crate) fn of_conversation(&self, key: &ConversationKey, id: &str) -> Option<Arc<Run>> {
+        let known = self.known();
+        let turn: Option<TurnId> = id.parse().ok();
+        let is_it = |run: &&Arc<Run>| {
+            run.key == *key && (run.name == id || turn.is_some() && run.turn() == turn && !run.waits())
+        };
+        known.iter().rev().find(is_it).cloned()
+    }
+
     /// Drops what ended too long ago, whoever's it was.
     pub(crate) fn forget_old(&self) {
         let now = Instant::now();
@@ -165,6 +176,27 @@ impl Run {
         }
         drop(told);
         self.news.send_replace(());
+    }
+
+    /// Tells everybody what another process told of it.
+    pub(crate) fn pass_on(&self, frames: Vec<Frame>) {
+        let mut told = self.told();
+        told.bytes += frames.iter().map(|frame| frame.data.len()).sum::<usize>();
+        told.frames.extend(frames);
+        drop(told);
+        self.news.send_replace(());
+    }
+
+    /// Returns the events from a place on, from 0, of at most so many bytes; one at least, if there is one.
+    pub(crate) fn frames(&self, at: usize, bytes_max: usize) -> Vec<Frame> {
+        let mut bytes = 0;
+        let fits = |(number, frame): &(usize, &Frame)| {
+            bytes += frame.data.len();
+            *number == 0 || bytes <= bytes_max
+        };
+        let told = self.told();
+        let behind = told.frames.iter().skip(at).enumerate().take_while(fits);
+        behind.map(|(_, frame)| frame.clone()).collect()
     }
 
     /// Returns whether pieces of it were left out.

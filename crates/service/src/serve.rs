@@ -20,6 +20,7 @@ use crate::limits::{Limits, UserLimits};
 use crate::live::Runs;
 use crate::mcp_sessions::Mcp;
 use crate::metrics::{Metrics, MetricsAccess};
+use crate::remote::Host;
 use crate::router::router;
 use crate::state::{App, Readiness, Shared};
 
@@ -144,6 +145,7 @@ impl Service {
         let (figures, connections) = (Arc::new(Metrics::new()), config.connections.fitting());
         let mcp =
             Mcp::new(agent.clone(), config.mcp_sessions, (stopping.clone(), turns.clone()), events.clone());
+        let (runs, relay) = (Arc::<Runs>::default(), agent.journal().relay());
         let state = Shared::new(App {
             agent,
             auth: config.auth,
@@ -152,7 +154,8 @@ impl Service {
             stopping,
             turns,
             mcp,
-            runs: Runs::default(),
+            host: Host::new(runs.clone(), relay),
+            runs,
             tasks: OnceLock::new(),
             readiness: OnceLock::new(),
             limits: Limits::new(config.limits),

@@ -16,6 +16,7 @@ use crate::live::Runs;
 use crate::mcp_sessions::Mcp;
 use crate::metrics::{Metrics, MetricsAccess};
 use crate::problem::{FULL_FOR, Problem};
+use crate::remote::Host;
 
 /// Why a service cannot take a request at this moment, in words for everybody; `None`: it can. Asked at every `/readyz`.
 pub type Readiness = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
@@ -41,7 +42,9 @@ pub(crate) struct App {
     /// The turns that run, whether anybody waits for them or not.
     pub(crate) turns: TaskTracker,
     /// The runs that go on here, and what can be told again of those that ended a moment ago.
-    pub(crate) runs: Runs,
+    pub(crate) runs: Arc<Runs>,
+    /// Tells other processes those that go on here.
+    pub(crate) host: Arc<Host>,
     /// The sessions of MCP clients.
     pub(crate) mcp: Mcp,
     /// Where the tasks are that are shown beside a conversation, if there are any.

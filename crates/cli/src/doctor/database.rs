@@ -60,7 +60,7 @@ async fn hearing(store: &dyn Store) -> Check {
     let name = "database.listen_url";
     match store.hears_others().await {
         true => Check::ok(GROUP, name, "what other processes do is told here at once"),
-        false => Check::warn(GROUP, name, "what other processes do is seen here within a second")
+        false => Check::warn(GROUP, name, "what other processes do is seen here within a second, and their runs cannot be followed here")
             .because("notifications do not arrive: a pooler that gives every transaction another connection hands none on")
             .mend("adjutant config set database.listen_url postgres://USER@HOST:PORT/DATABASE    (the server itself)"),
     }

@@ -122,7 +122,7 @@ fn a_decision_is_shown_with_where_its_time_went() {
         .map(|step| step["kind"].as_str().unwrap())
         .filter(|kind| *kind != "engine")
         .collect();
-    assert_eq!(kinds, ["queue", "model", "tool", "model"], "{shown}");
+    assert_eq!(kinds, ["queue", "load", "model", "tool", "model"], "{shown}");
     let shown = home.run(&["log", "show"]).succeeds().stdout;
     assert!(shown.contains("20/3 tok") && shown.contains("step"), "{shown}");
 }

@@ -25,7 +25,8 @@ pub(super) struct History {
     spoken: usize,
     /// About how many bytes they take.
     weight: usize,
-    summary: Option<Summary>,
+    /// What stands for the oldest messages, and the place of the event that says so.
+    summary: Option<(u64, Summary)>,
 }
 
 /// The history without its messages.
@@ -34,7 +35,7 @@ pub(super) struct Outline {
     messages_max: Option<usize>,
     total: usize,
     kept: usize,
-    summary: Option<Summary>,
+    summary: Option<(u64, Summary)>,
 }
 
 impl Outline {
@@ -93,8 +94,8 @@ impl History {
         messages.for_each(|message| self.push(seq, message));
     }
 
-    /// Puts a summary in the place of the messages it stands for.
-    pub(super) fn summarise(&mut self, summary: Summary) {
+    /// Puts the summary of the event at a place in the place of the messages it stands for.
+    pub(super) fn summarise(&mut self, seq: u64, summary: Summary) {
         if summary.summarized_at > self.total {
             // It is of another history.
             self.summary = None;
@@ -102,7 +103,7 @@ impl History {
         }
         let since = (self.total - summary.summarized_at).min(self.kept.len());
         self.keep_last(since);
-        self.summary = Some(summary);
+        self.summary = Some((seq, summary));
     }
 
     /// Forgets all messages but the last ones. The cut falls where it falls if only those are looked at.
@@ -162,7 +163,7 @@ impl History {
 
     pub(super) fn recalled(&self) -> Recalled {
         Recalled {
-            summary: self.summary.clone(),
+            summary: self.summary().cloned(),
             from: self.total - self.kept.len(),
             messages: self.kept.clone(),
         }
@@ -185,7 +186,12 @@ impl History {
     }
 
     pub(super) fn summary(&self) -> Option<&Summary> {
-        self.summary.as_ref()
+        self.summary.as_ref().map(|(_, summary)| summary)
+    }
+
+    /// Returns the place of the event that the summary is of.
+    pub(super) fn summary_at(&self) -> Option<u64> {
+        self.summary.as_ref().map(|(seq, _)| *seq)
     }
 }
 

@@ -21,8 +21,8 @@ pub use self::snapshot::{SNAPSHOT_VERSION, Snapshot};
 pub use self::status::Status;
 pub use self::turn::CurrentTurn;
 pub use self::view::{
-    is_queued, last_summary, notices_of, open_turn, pending, recalled, response, times_taken_up,
-    turn_of_input,
+    is_queued, last_summary, notices_of, open_turn, past, pending, recalled, recalled_as, response,
+    times_taken_up, turn_of_input,
 };
 pub use self::weight::stored_weight;
 use crate::calibration::Calibration;
@@ -61,7 +61,7 @@ pub struct Conversation {
     started_at: Option<Timestamp>,
     last_at: Option<Timestamp>,
     /// A summary that was made while a turn was open: what the turn was given of the past stays as it was when it started.
-    deferred: Option<Summary>,
+    deferred: Option<(u64, Summary)>,
     current: Option<CurrentTurn>,
 }
 
@@ -108,13 +108,13 @@ impl Conversation {
         match &*recorded.event {
             Event::HistorySet { messages } => self.history.set(recorded.seq, messages.iter().cloned()),
             Event::ConversationSummarized { summary, .. } => match self.status.turn {
-                Some(_) => self.deferred = Some(summary.clone()),
-                None => self.history.summarise(summary.clone()),
+                Some(_) => self.deferred = Some((recorded.seq, summary.clone())),
+                None => self.history.summarise(recorded.seq, summary.clone()),
             },
             Event::TurnStarted { turn, .. } => self.current = Some(CurrentTurn::new(*turn)),
             Event::TurnFinished { end, .. } => {
-                if let Some(summary) = self.deferred.take() {
-                    self.history.summarise(summary);
+                if let Some((seq, summary)) = self.deferred.take() {
+                    self.history.summarise(seq, summary);
                 }
                 for message in &end.messages {
                     self.history.push(recorded.seq, message.clone());
@@ -181,7 +181,7 @@ impl Conversation {
     #[must_use]
     pub fn recalled_now(&self) -> Recalled {
         let mut recalled = self.history.recalled();
-        if let Some(summary) = &self.deferred {
+        if let Some((_, summary)) = &self.deferred {
             recalled.summarise(summary.clone());
         }
         recalled
@@ -230,6 +230,12 @@ impl Conversation {
     #[must_use]
     pub fn messages_max(&self) -> Option<usize> {
         self.history.messages_max()
+    }
+
+    /// Returns the place of the event that [`Conversation::summary`] is of.
+    #[must_use]
+    pub fn summary_at(&self) -> Option<u64> {
+        self.history.summary_at()
     }
 
     /// Returns the summary that stands for the oldest turns, if there is one.

@@ -201,7 +201,16 @@ fn replied(turn: TurnId, number: u32, asked: u8, calls: &[ToolCall]) -> Event {
             losses: Vec::new(),
         })
     };
-    Event::ModelReplied { turn, number, reply, ms: 1, attempts: 1, counted: Some(1_000), notices: Vec::new() }
+    Event::ModelReplied {
+        turn,
+        number,
+        reply,
+        ms: 1,
+        attempts: 1,
+        counted: Some(1_000),
+        notices: Vec::new(),
+        past: None,
+    }
 }
 
 fn finished(turn: TurnId, messages: Vec<Message>) -> Event {

@@ -1,6 +1,6 @@
 //! Reads of events at hand: the whole past of a conversation, or its last turn.
 
-use super::{Conversation, Status};
+use super::{Conversation, Status, history};
 use crate::confirmation::{Answer, PendingCall};
 use crate::cost::Cost;
 use crate::decision::{
@@ -9,6 +9,7 @@ use crate::decision::{
 use crate::event::{Event, Input, InputBody, Recorded, ResolvedBy, TurnEnd};
 use crate::id::{ConversationId, InputId, TurnId};
 use crate::model::Usage;
+use crate::past::Past;
 use crate::summary::{Recalled, Summary};
 use crate::tool::{ToolCall, ToolInvocation};
 use crate::words;
@@ -230,6 +231,30 @@ fn timing<'a>(events: impl Iterator<Item = &'a Recorded>) -> Timing {
 #[must_use]
 pub fn recalled(events: &[Recorded], messages_max: Option<usize>) -> Recalled {
     Conversation::of(messages_max, events.iter().cloned()).recalled_now()
+}
+
+/// Returns what a turn was given of its conversation, if that is written down among its events.
+#[must_use]
+pub fn past<'a>(of_turn: impl IntoIterator<Item = &'a Event>) -> Option<&'a Past> {
+    of_turn.into_iter().find_map(|event| match event {
+        Event::ModelReplied { past, .. } => past.as_deref(),
+        _ => None,
+    })
+}
+
+/// Returns what a turn was given, made from events before it: those of the last turns that have so many messages, the one that has
+/// the summary, and any others.
+#[must_use]
+pub fn recalled_as(past: &Past, before: &[Recorded]) -> Recalled {
+    let summary = before.iter().rev().find_map(|recorded| match &*recorded.event {
+        Event::ConversationSummarized { summary, .. } if Some(recorded.seq) == past.summary => {
+            Some(summary.clone())
+        }
+        _ => None,
+    });
+    let mut messages = history(before);
+    messages.drain(..messages.len().saturating_sub(past.messages));
+    Recalled { summary, from: past.from, messages }
 }
 
 /// Returns the summary that stands for the oldest turns now, if there is one.

@@ -1,9 +1,11 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::change::Changes;
 use super::claim::Claim;
+use super::relay::Relay;
 use super::work::{Take, Taken};
 use super::worker::{Beat, Running, Worker, Writer};
 use crate::BoxFuture;
@@ -381,6 +383,9 @@ pub trait Journal: Send + Sync + 'static {
     /// a second. It may tell more than happened, and may miss what another process did just before that process was lost.
     /// Nothing is done for it while nobody has asked or all answers were dropped.
     fn changes(&self) -> Box<dyn Changes>;
+
+    /// Returns the way to the other processes that share the journal: [`Alone`](super::Alone) where there is none.
+    fn relay(&self) -> Arc<dyn Relay>;
 
     /// The first cancellation that was accepted for the conversation and not taken.
     ///

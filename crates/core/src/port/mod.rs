@@ -8,6 +8,7 @@ mod conversation;
 mod journal;
 mod language_model;
 mod memory_ledger;
+mod relay;
 mod task;
 mod token;
 mod work;
@@ -25,6 +26,7 @@ pub use journal::{
 };
 pub use language_model::{DeltaStream, LanguageModel};
 pub use memory_ledger::MemoryLedger;
+pub use relay::{Alone, Heard, Hearing, Relay, To};
 pub use task::TaskStore;
 pub use token::{TokenRecord, TokenStore};
 pub use work::{Due, Take, Taken, WorkPlace};

@@ -3,7 +3,7 @@
 use super::round::Round;
 use super::{Action, CallEnd, State, ToolStyle, Turn, TurnSetup};
 use crate::confirmation::{PendingCall, Verdict};
-use crate::conversation::recalled;
+use crate::conversation::{past, recalled, recalled_as};
 use crate::decision::OutcomeCategory;
 use crate::error::ModelError;
 use crate::event::{Event, GateVerdict, Recorded, ResolvedBy};
@@ -30,7 +30,8 @@ pub fn said_in(events: &[Recorded], turn: TurnId) -> Vec<Message> {
     replay(events, turn).map(|replay| replay.messages).unwrap_or_default()
 }
 
-/// Takes a turn through its events as far as they go. `None`: it has no beginning among them.
+/// Takes a turn through its events as far as they go. Of those before it, the ones that [`Past`](crate::Past) needs are enough, if that is
+/// recorded; else all are needed. `None`: it has no beginning among them.
 pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
     let at = events
         .iter()
@@ -47,7 +48,8 @@ pub(crate) fn replay(events: &[Recorded], id: TurnId) -> Option<Replay> {
         turn: id,
         model: model.clone(),
         instruction: String::new(),
-        recalled: recalled(before, limits.history_messages_max),
+        recalled: past(of_turn.iter().copied())
+            .map_or_else(|| recalled(before, limits.history_messages_max), |past| recalled_as(past, before)),
         call: call.clone(),
         message: message.clone(),
         message_chars: *message_chars,

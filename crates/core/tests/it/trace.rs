@@ -115,6 +115,52 @@ fn the_steps_cover_the_turn_and_what_runs_side_by_side_overlaps() {
     );
 }
 
+/// The answer to a turn whose state took so long to read, until then.
+fn replied_after(loaded: i64, took: u64, ms: u64) -> Value {
+    let mut reply = replied(1, ms, &json!([{"type": "text", "text": "Two."}]));
+    let loading = json!({"at": at(loaded), "ms": took, "events": 7});
+    reply["past"] = json!({"from": 0, "messages": 0, "loading": loading});
+    reply
+}
+
+#[test]
+fn reading_the_state_is_a_step_between_the_queue_and_the_first_model_call() {
+    let steps = trace(
+        &events(&[(5, started()), (140, replied_after(35, 30, 100)), (140, ended("SUCCESS:TASK_COMPLETED"))]),
+        turn(),
+        LogContent::Full,
+    );
+    assert_eq!(
+        told(&steps),
+        [
+            (StepKind::Queue, "queue", 0, Some(5)),
+            (StepKind::Load, "load", 5, Some(30)),
+            (StepKind::Engine, "engine", 35, Some(5)),
+            (StepKind::Model, "scripted/demo", 40, Some(100)),
+        ]
+    );
+    assert_eq!(steps[1].response, Some(json!({"events": 7})));
+    // The input waited for its conversation, which was claimed and read before its turn began.
+    let steps = trace(
+        &events(&[
+            (50, started()),
+            (150, replied_after(45, 30, 100)),
+            (150, ended("SUCCESS:TASK_COMPLETED")),
+        ]),
+        turn(),
+        LogContent::Full,
+    );
+    assert_eq!(
+        told(&steps),
+        [
+            (StepKind::Queue, "queue", 0, Some(15)),
+            (StepKind::Load, "load", 15, Some(30)),
+            (StepKind::Engine, "engine", 45, Some(5)),
+            (StepKind::Model, "scripted/demo", 50, Some(100)),
+        ]
+    );
+}
+
 #[test]
 fn a_wait_lasts_until_the_last_of_what_waits_is_answered() {
     let drops =

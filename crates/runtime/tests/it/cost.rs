@@ -6,10 +6,11 @@ use std::time::Duration;
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
     AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
-    Running, StoreError, Take, Taken, Turns, Worker, Writer,
+    Relay, Running, StoreError, Take, Taken, Turns, Worker, Writer,
 };
+use adjutant_core::{LogContent, Step, StepKind, Summary, trace};
 use adjutant_providers::scripted::{Fault, call, fault, text};
-use adjutant_runtime::{RunContext, RunError};
+use adjutant_runtime::{RunContext, RunError, read_trace};
 use adjutant_store::Maintenance as _;
 use adjutant_store::sqlite::Store;
 use jiff::Timestamp;
@@ -246,6 +247,10 @@ impl Journal for Counting {
         if self.is_deaf { Box::new(Silence) } else { self.journal.changes() }
     }
 
+    fn relay(&self) -> Arc<dyn Relay> {
+        self.journal.relay()
+    }
+
     fn cancellation<'a>(
         &'a self,
         key: &'a ConversationKey,
@@ -347,6 +352,105 @@ async fn a_process_that_knows_nothing_reads_the_same_however_long_the_conversati
     let Bytes { events_written, snapshots_written, .. } = *written.bytes.lock().unwrap();
     assert!((1..events_written).contains(&snapshots_written), "{snapshots_written} of {events_written}");
     assert_eq!(store.check().await.unwrap(), []);
+}
+
+/// Returns what showing a turn read of a store, and what it showed of the first request.
+async fn shown(store: &Store, key: &ConversationKey, turn: TurnId) -> (Counted, Vec<Step>) {
+    let journal = Counting::new(Arc::new(store.clone()));
+    let steps = read_trace(&journal, key, turn, LogContent::Full).await.unwrap();
+    let counted = journal.counted.lock().unwrap().clone();
+    (counted, steps)
+}
+
+#[tokio::test]
+async fn whoever_shows_a_turn_reads_the_same_however_long_the_conversation_is() {
+    let store = Store::in_memory().await.unwrap();
+    let (agent, _) = newcomer(&store, 1_015);
+    let (mut context, mut read) = (RunContext::default(), Vec::new());
+    for number in 1..=1_015 {
+        context.history.clear();
+        let turn = agent.run_in(&mut context, format!("Number {number}.")).await.unwrap().turn;
+        if [20, 1_010].contains(&number) {
+            read.push(turn);
+        }
+    }
+    let key = agent.key(&context);
+    let mut costs = Vec::new();
+    for turn in read {
+        let (cost, steps) = shown(&store, &key, turn).await;
+        let all = store.load(&key).await.unwrap();
+        assert_eq!(
+            steps,
+            trace(&all.events, turn, LogContent::Full),
+            "what is shown is what the whole past shows"
+        );
+        let model = steps.iter().find(|step| step.kind == StepKind::Model).unwrap();
+        let messages = model.request.as_ref().unwrap()["messages"].as_array().unwrap().len();
+        costs.push((cost.asked, cost.events_read, messages));
+    }
+    for (asked, read, messages) in &costs {
+        assert_eq!(asked, &["load_turn", "load_turns"], "{costs:?}");
+        // The turn itself, and at most as many as it may be given messages, of three events each.
+        assert!((11..=21).contains(messages) && *read <= 3 + 20 * 3, "{costs:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_summary_that_a_turn_was_given_is_shown_however_long_ago_it_was_made() {
+    let store = Store::in_memory().await.unwrap();
+    let (agent, _) = newcomer(&store, 31);
+    let mut context = RunContext::default();
+    for number in 1..=10 {
+        agent.run_in(&mut context, format!("Number {number}.")).await.unwrap();
+    }
+    let key = agent.key(&context);
+    let seq = store.load(&key).await.unwrap().events.len() as u64;
+    let summary = Summary { summarized_at: 8, text: "They count.".to_owned() };
+    let summarized = Event::ConversationSummarized {
+        turn: None,
+        number: 0,
+        summary,
+        before: 80,
+        after: 8,
+        usage: Usage::default(),
+        cost: None,
+        ms: 1,
+    };
+    store.append(&key, &Recorded::sequence(seq + 1, agent.now(), &[summarized])).await.unwrap();
+    let mut turns = Vec::new();
+    for number in 11..=30 {
+        context.history.clear();
+        turns.push(agent.run_in(&mut context, format!("Number {number}.")).await.unwrap().turn);
+    }
+    let all = store.load(&key).await.unwrap();
+    for turn in [turns[0], turns[10], turns[19]] {
+        let (cost, steps) = shown(&store, &key, turn).await;
+        assert!(!cost.asked.contains(&"load") && cost.events_read < all.events.len(), "{cost:?}");
+        let request =
+            steps.iter().find(|step| step.kind == StepKind::Model).unwrap().request.clone().unwrap();
+        assert!(request["messages"][0]["content"].as_str().unwrap().contains("They count."), "{request}");
+        assert_eq!(steps, trace(&all.events, turn, LogContent::Full));
+    }
+}
+
+#[tokio::test]
+async fn reading_the_state_is_a_step_of_the_turn_that_waited_for_it() {
+    let store = Store::in_memory().await.unwrap();
+    let (first, _) = newcomer(&store, 5);
+    let mut context = RunContext::default();
+    for _ in 0..5 {
+        first.run_in(&mut context, "go on").await.unwrap();
+    }
+    let (agent, journal) = newcomer(&store, 1);
+    let turn = agent.run_in(&mut context, "and here?").await.unwrap().turn;
+    let read = journal.counted.lock().unwrap().events_read;
+    let (_, steps) = shown(&store, &agent.key(&context), turn).await;
+    let kinds: Vec<StepKind> =
+        steps.iter().map(|step| step.kind).filter(|kind| *kind != StepKind::Engine).collect();
+    assert_eq!(kinds, [StepKind::Queue, StepKind::Load, StepKind::Model]);
+    let load = steps.iter().find(|step| step.kind == StepKind::Load).unwrap();
+    assert!(load.ms.is_some() && read > 1);
+    assert_eq!(load.response, Some(json!({ "events": read })));
 }
 
 #[tokio::test]

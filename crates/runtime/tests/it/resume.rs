@@ -66,6 +66,7 @@ fn replied(tool: &str) -> Event {
         attempts: 1,
         counted: None,
         notices: Vec::new(),
+        past: None,
     }
 }
 

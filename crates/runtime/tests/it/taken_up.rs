@@ -125,6 +125,7 @@ async fn a_step_in_between_begins_the_count_anew() {
         attempts: 1,
         counted: None,
         notices: Vec::new(),
+        past: None,
     };
     let (store, _) = lost_after(&[started(), taken_up("a"), taken_up("b"), reply, taken_up("c")]).await;
     let swept = agent(&store).sweep(None, &CancellationToken::new()).await.unwrap();

@@ -67,6 +67,8 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
     let Beginning { id, input, asked, mut place, request_id, running } = beginning;
     // Whatever happens here, nobody waits for ever.
     let _closed = Closed(run.clone());
+    // Whoever asks for it elsewhere is told it as long as it goes on.
+    let _hosted = app.host.host();
     let says = (app.agent.model().id().clone(), app.agent.tools());
     let known = std::mem::take(&mut place.known);
     let mut encoder = Encoder::new(input.thread_id.clone(), input.run_id.clone(), says, known);

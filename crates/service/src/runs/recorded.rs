@@ -1,5 +1,5 @@
-//! A run told from the journal: after this process forgot it, or when another one did it. What is told is less, and true:
-//! the messages of the turn, the tasks, what was decided, and how it ended.
+//! A run told that this process forgot, or that another one does. As long as it goes on there, it is told as that one tells it. Else it is
+//! told from the journal, which is less, and true: the messages of the turn, the tasks, what was decided, and how it ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,21 @@ use adjutant_core::{
 };
 use axum::response::Response;
 use serde_json::Value;
+use tokio::time::{Instant, sleep};
 
 use super::drive::{tell_messages, tell_state};
 use super::sse;
-use crate::agui::{Encoder, InputMessage, Message, Outcome, RunAgentInput, Transcript};
-use crate::live::Run;
+use crate::agui::{Begun, Encoder, InputMessage, Message, Outcome, RunAgentInput, Transcript};
+use crate::live::{Frame, Run};
 use crate::problem::Problem;
+use crate::remote::{Followed, Follower};
 use crate::state::Shared;
 
 /// How often the journal is looked at while the turn goes on somewhere.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// How long it is waited for another process to tell the run from its beginning, before it is told that it has begun.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Which turn is told.
 #[derive(Debug, Clone)]
@@ -34,6 +39,15 @@ pub(crate) enum Of {
 pub(crate) struct Names {
     pub(crate) thread_id: String,
     pub(crate) run_id: String,
+}
+
+/// What another process that runs it is asked by, see [`Follower::of`].
+#[derive(Debug)]
+pub(crate) struct Elsewhere {
+    /// The last event of the run that the client has.
+    pub(crate) after: Option<String>,
+    /// What the client has of the conversation, if it says so.
+    pub(crate) has: Option<String>,
 }
 
 /// What a client has of the conversation.
@@ -64,14 +78,21 @@ impl Has {
     }
 }
 
-/// Tells what is recorded, and waits for the rest as long as somebody reads.
-pub(crate) fn response(app: &Shared, key: ConversationKey, of: Of, names: Names, has: Has) -> Response {
+/// Tells a run as it goes on in another process, if one tells it, from the event behind the client's last one on. Else it tells what is recorded, once
+/// the run has ended or waits. It goes on as long as somebody reads.
+pub(crate) fn response(
+    app: &Shared,
+    key: ConversationKey,
+    of: Of,
+    names: Names,
+    (has, elsewhere): (Has, Option<Elsewhere>),
+) -> Response {
     let run = Arc::new(Run::new(key, names.run_id.clone()));
     let reading = CancellationToken::new();
     let (telling, told, left) = (app.clone(), run.clone(), reading.clone());
     app.turns.spawn(async move {
         tokio::select! {
-            () = tell(&telling, &told, of, names, has) => {}
+            () = tell(&telling, &told, of, names, (has, elsewhere)) => {}
             () = left.cancelled() => {}
             () = telling.stopping.cancelled() => told.close(),
         }
@@ -79,22 +100,54 @@ pub(crate) fn response(app: &Shared, key: ConversationKey, of: Of, names: Names,
     sse::response(run, 0, Some(reading))
 }
 
-async fn tell(app: &Shared, run: &Run, of: Of, names: Names, has: Has) {
+async fn tell(app: &Shared, run: &Run, of: Of, names: Names, (mut has, elsewhere): (Has, Option<Elsewhere>)) {
     let says = (app.agent.model().id().clone(), app.agent.tools());
     let run_id = names.run_id.clone();
     let mut encoder = Encoder::new(names.thread_id, names.run_id, says, []);
-    run.tell([encoder.started()]);
+    let mut follower = elsewhere.and_then(|Elsewhere { after, has }| {
+        Follower::of(app.host.relay(), &run.key, run.name.trim().to_owned(), after, has)
+    });
+    let mut passed = Passed { run, begun: Begun::default(), has_begun: false, has_some: false };
+    if follower.is_none() {
+        passed.begin(&encoder);
+    }
+    let patience = Instant::now() + PATIENCE;
     let ended = loop {
-        match ended(app, &run.key, &of).await {
-            Ok(Some(ended)) => break ended,
-            Ok(None) => {}
-            Err(error) => {
-                run.tell([encoder.failed(&Problem::store(&error))]);
-                return app.tell(error.into());
+        if !follower.as_ref().is_some_and(Follower::is_answered) {
+            match ended(app, &run.key, &of).await {
+                Ok(Some(ended)) => break ended,
+                Ok(None) => {}
+                Err(error) => {
+                    run.tell([encoder.failed(&Problem::store(&error))]);
+                    return app.tell(error.into());
+                }
+            }
+            if Instant::now() >= patience {
+                passed.begin(&encoder);
             }
         }
-        tokio::time::sleep(LOOK).await;
+        let Some(followed) = &mut follower else {
+            sleep(LOOK).await;
+            continue;
+        };
+        let answered = followed.is_answered();
+        tokio::select! {
+            next = followed.next() => match next {
+                Followed::Told(frames) => {
+                    if passed.on(frames) {
+                        return;
+                    }
+                }
+                // Whoever goes on with it, its end will be in the journal.
+                Followed::Lost => follower = None,
+            },
+            () = sleep(LOOK), if !answered => {}
+        }
     };
+    drop(follower);
+    passed.begin(&encoder);
+    run.tell(passed.begun.ended());
+    has.some |= passed.has_some;
     let Some((response, events)) = ended else {
         // An input that had nothing left to do.
         tell_state(app, run, &has.state).await;
@@ -109,6 +162,46 @@ async fn tell(app: &Shared, run: &Run, of: Of, names: Names, has: Has) {
     }
     tell_state(app, run, &has.state).await;
     run.tell([encoder.decision(&response), encoder.finished(&response)]);
+}
+
+/// What another process told of a run, as it is passed on.
+struct Passed<'a> {
+    run: &'a Run,
+    begun: Begun,
+    /// Whether it was told that the run has begun.
+    has_begun: bool,
+    /// Whether anything else was.
+    has_some: bool,
+}
+
+impl Passed<'_> {
+    /// Tells that the run has begun, unless that was told.
+    fn begin(&mut self, encoder: &Encoder<'_>) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.run.tell([encoder.started()]);
+        }
+    }
+
+    /// Passes events on. Returns whether the run has ended with them.
+    fn on(&mut self, mut frames: Vec<Frame>) -> bool {
+        if self.has_begun && !self.has_some {
+            frames.retain(|frame| kind(&frame.data) != Some("RUN_STARTED"));
+        }
+        let ends = frames.last().and_then(|frame| kind(&frame.data));
+        let ends = ends.is_some_and(|kind| matches!(kind, "RUN_FINISHED" | "RUN_ERROR"));
+        frames.iter().for_each(|frame| self.begun.on(&frame.data));
+        (self.has_begun, self.has_some) = (true, true);
+        self.run.pass_on(frames);
+        if ends {
+            self.run.close();
+        }
+        ends
+    }
+}
+
+/// Returns what an event is, as we write them: its kind comes first.
+fn kind(data: &str) -> Option<&str> {
+    data.strip_prefix("{\"type\":\"")?.split_once('"').map(|(kind, _)| kind)
 }
 
 /// What came of a turn, with its events. `None`: there is no turn.

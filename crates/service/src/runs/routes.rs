@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::asked::{self, Refused};
 use super::drive::{Beginning, Place, drive};
-use super::recorded::{self, Has, Names, Of};
+use super::recorded::{self, Elsewhere, Has, Names, Of};
 use super::sse;
 use crate::agui::{Encoder, RunAgentInput};
 use crate::chat::{ChatResponse, FailedTurn, THREAD_ID_MAX, answer, conversation_of};
@@ -68,7 +68,7 @@ pub(crate) async fn start(
         Some(_) => {
             let has = Has::of(&mut input);
             let names = Names { thread_id: input.thread_id, run_id: input.run_id };
-            return Ok(recorded::response(&app, key, Of::Input(id, None), names, has));
+            return Ok(recorded::response(&app, key, Of::Input(id, None), names, (has, None)));
         }
         None => {
             let failed = |error: StoreError| Problem::store(&error);
@@ -147,10 +147,11 @@ async fn again(
 ) -> Result<Response, Problem> {
     let asked = asked::read(&input, events, app.agent.now()).ok();
     if streams {
+        let elsewhere = Elsewhere { after: None, has: Some(input.has()) };
         let has = Has::of(&mut input);
         let names = Names { thread_id: input.thread_id, run_id: input.run_id };
         let answered = asked.and_then(|asked| asked.turn);
-        return Ok(recorded::response(app, key, Of::Input(id, answered), names, has));
+        return Ok(recorded::response(app, key, Of::Input(id, answered), names, (has, Some(elsewhere))));
     }
     let body = asked.and_then(|asked| asked.body);
     let body = body.unwrap_or(InputBody::Answers { answers: Vec::new() });
@@ -224,8 +225,10 @@ pub(crate) async fn events(
     }
     let (key, of) = find(&app, &user, &run_id, place.thread_id.as_deref()).await?;
     let thread_id = place.thread_id.unwrap_or_else(|| key.conversation.to_string());
-    let has = Has::some(headers.contains_key(LAST_EVENT_ID));
-    Ok(recorded::response(&app, key, of, Names { thread_id, run_id }, has))
+    let after = headers.get(LAST_EVENT_ID).map(|id| id.to_str().unwrap_or_default().to_owned());
+    let has = Has::some(after.is_some());
+    let elsewhere = Elsewhere { after, has: None };
+    Ok(recorded::response(&app, key, of, Names { thread_id, run_id }, (has, Some(elsewhere))))
 }
 
 /// Whether there is anything to stop.

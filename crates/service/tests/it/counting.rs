@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, Running,
-    StoreError, Take, Taken, Turns, Worker, Writer,
+    AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, Known, Loaded, Newer, Relay,
+    Running, StoreError, Take, Taken, Turns, Worker, Writer,
 };
 use adjutant_core::{AgentName, BoxFuture, ConversationKey, Input, InputId, Recorded, TurnId, UserId};
 use adjutant_store::sqlite::Store;
@@ -193,6 +193,10 @@ impl Journal for Counting {
 
     fn changes(&self) -> Box<dyn Changes> {
         self.journal.changes()
+    }
+
+    fn relay(&self) -> Arc<dyn Relay> {
+        self.journal.relay()
     }
 
     fn cancellation<'a>(

@@ -1,5 +1,5 @@
 //! The service over a socket: a script for a model, a real store, real tools.
-#![expect(clippy::unwrap_used, reason = "panicking is how a test fails, in its helpers too")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "panicking is how a test fails, in its helpers too")]
 
 mod branches;
 mod chat;
@@ -11,7 +11,10 @@ mod guard;
 mod harness;
 mod mcp;
 mod openai;
+mod replicas;
 mod report;
 mod resources;
 mod runs;
+#[path = "../../../store/tests/it/server.rs"]
+mod server;
 mod trace;

@@ -1,5 +1,6 @@
 //! `/v1/runs`: AG-UI over real sockets.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -22,28 +23,32 @@ const MILK: &str = r#"
 "#;
 
 /// Events as they come over one connection.
-struct Listening {
+pub(crate) struct Listening {
     lines: tokio::io::Lines<BufReader<TcpStream>>,
-    status: u16,
+    pub(crate) status: u16,
     head: String,
 }
 
 /// One event, with its id.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Frame {
-    id: String,
+    pub(crate) id: String,
     pub(crate) event: Value,
 }
 
 impl Listening {
     /// Asks as HTTP/1.0 does, so that the body comes as it is, up to the end of the connection.
-    async fn start(service: &Running, request: &str, headers: &[(&str, &str)], body: &str) -> Self {
-        let mut text =
-            format!("{request} HTTP/1.0\r\nHost: {}\r\nContent-Length: {}\r\n", service.address, body.len());
+    pub(crate) async fn start(
+        address: SocketAddr,
+        request: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Self {
+        let mut text = format!("{request} HTTP/1.0\r\nHost: {address}\r\nContent-Length: {}\r\n", body.len());
         for (name, value) in headers {
             text += &format!("{name}: {value}\r\n");
         }
-        let mut connection = TcpStream::connect(service.address).await.unwrap();
+        let mut connection = TcpStream::connect(address).await.unwrap();
         connection.write_all(format!("{text}\r\n{body}").as_bytes()).await.unwrap();
         let mut lines = BufReader::new(connection).lines();
         let mut head = String::new();
@@ -54,7 +59,7 @@ impl Listening {
         Self { lines, status, head }
     }
 
-    async fn next(&mut self) -> Option<Frame> {
+    pub(crate) async fn next(&mut self) -> Option<Frame> {
         let (mut id, mut event) = (String::new(), None);
         loop {
             let line = self.lines.next_line().await.unwrap()?;
@@ -78,7 +83,16 @@ impl Listening {
         frames
     }
 
-    async fn all(mut self) -> Vec<Frame> {
+    /// What is not read yet, as it comes.
+    pub(crate) async fn rest(mut self) -> String {
+        let mut rest = String::new();
+        while let Some(line) = self.lines.next_line().await.unwrap() {
+            rest += &line;
+        }
+        rest
+    }
+
+    pub(crate) async fn all(mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         while let Some(frame) = self.next().await {
             frames.push(frame);
@@ -104,7 +118,7 @@ impl<'a> Client<'a> {
             ("Accept", "text/event-stream"),
             ("Content-Type", "application/json"),
         ];
-        Listening::start(self.service, "POST /v1/runs", &headers, &body.to_string()).await
+        Listening::start(self.service.address, "POST /v1/runs", &headers, &body.to_string()).await
     }
 
     pub(crate) async fn run(&self, body: &Value) -> Vec<Frame> {
@@ -116,7 +130,7 @@ impl<'a> Client<'a> {
     async fn listen(&self, path: &str, last: Option<&str>) -> Listening {
         let mut headers = vec![("Authorization", self.token.as_str())];
         headers.extend(last.map(|last| ("Last-Event-ID", last)));
-        Listening::start(self.service, &format!("GET {path}"), &headers, "").await
+        Listening::start(self.service.address, &format!("GET {path}"), &headers, "").await
     }
 
     async fn json(&self, method: &str, path: &str, body: &Value) -> Answer {
@@ -583,7 +597,8 @@ async fn bad_requests_begin_no_run() {
         assert_eq!(anna.post(&body).await.status, 422, "{body}");
     }
     let nobody =
-        Listening::start(&service, "POST /v1/runs", &[("Content-Type", "application/json")], "{}").await;
+        Listening::start(service.address, "POST /v1/runs", &[("Content-Type", "application/json")], "{}")
+            .await;
     assert_eq!(nobody.status, 401);
     let said = anna.run(&json!({"threadId": "t", "runId": "r", "messages": hello, "tools": [{"name": "x", "description": "y"}]})).await;
     assert_eq!(text(&said), "Hello.");

@@ -31,7 +31,7 @@ fn kinds(decision: &Value) -> Vec<(&str, &str)> {
     // The engine takes a millisecond here and there, or does not.
     steps
         .map(|step| (step["kind"].as_str().unwrap(), step["name"].as_str().unwrap()))
-        .filter(|(kind, _)| !matches!(*kind, "engine" | "queue"))
+        .filter(|(kind, _)| !matches!(*kind, "engine" | "queue" | "load"))
         .collect()
 }
 

@@ -9,7 +9,7 @@ import { Icon } from "./icons.js";
 import { Json } from "./tool.js";
 import { mood } from "./trace.js";
 
-const KINDS = { queue: "queue", model: "model", tool: "tool", wait: "waiting for you", engine: "engine" };
+const KINDS = { queue: "queue", load: "loading", model: "model", tool: "tool", wait: "waiting for you", engine: "engine" };
 
 export function TraceDetail({ id, detail }) {
   const head = html`<header class="detail-head">
@@ -54,7 +54,7 @@ function Waterfall({ steps, elapsed }) {
         const tries = step.attempt > 1 ? ` ×${step.attempt}` : "";
         return html`<li key=${at} class=${classes(`is-${step.kind}`, step.error && "has-error")}>
           <button type="button" aria-expanded=${isOpen} onClick=${() => setOpened(isOpen ? null : at)}>
-            <span class="step-name"><span class="step-kind">${KINDS[step.kind] ?? step.kind}</span>${step.kind === "queue" || step.kind === "engine" ? null : html` ${step.kind === "tool" ? words(step.name) : step.name}`}${tries}</span>
+            <span class="step-name"><span class="step-kind">${KINDS[step.kind] ?? step.kind}</span>${["queue", "load", "engine"].includes(step.kind) ? null : html` ${step.kind === "tool" ? words(step.name) : step.name}`}${tries}</span>
             <span class="step-ms">${step.ms == null ? "…" : duration(step.ms)}</span>
             <span class="lane" aria-hidden="true"><span class="bar" style=${{ left: `${left}%`, width: `${width}%` }} /></span>
           </button>

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use adjutant_core::port::{
-    Beat, Begin, Begun, Change, Claim, Due, Finished, Journal, Running, StoreError, Take, Taken, WorkPlace,
-    Worker,
+    Beat, Begin, Begun, Change, Claim, Due, Finished, Heard, Journal, Running, StoreError, Take, Taken, To,
+    WorkPlace, Worker,
 };
 use adjutant_core::{AgentName, ConversationKey, Event, Input, UserId};
 
@@ -425,4 +425,51 @@ async fn check_work(store: &impl Journal, key: &ConversationKey, work: bool, wai
     let stranger = user("stranger");
     assert_eq!(store.unsettled(&agent(), Some(&stranger)).await.unwrap(), []);
     assert_eq!(store.parked(&agent(), Some(&stranger)).await.unwrap(), []);
+}
+
+/// What one of two stores over one database says is heard through the other, byte for byte and in order, by all or by the one it is for;
+/// and nobody hears itself.
+pub async fn words_reach_other_processes(one: &impl Journal, two: &impl Journal) {
+    let (one, two) = (one.relay(), two.relay());
+    let (mut at_one, mut at_two) = (one.hear().unwrap(), two.hear().unwrap());
+    for (relay, hearing) in [(&one, &mut at_one), (&two, &mut at_two)] {
+        // Hearing begins at once where somebody wants to say something.
+        if !relay.say(To::All, "is anybody there?") {
+            assert_eq!(hearing.next().await, Some(Heard::Missed));
+        }
+    }
+    // Those of before were heard or not.
+    assert!(one.say(To::All, "it's \\ \"ö\" 🦀\n$1"));
+    let from = loop {
+        match at_two.next().await {
+            Some(Heard::Words { from, words }) if &*words == "it's \\ \"ö\" 🦀\n$1" => break from,
+            Some(_) => {}
+            None => panic!("nothing will be heard any more"),
+        }
+    };
+    // As much as can be said at once, of characters of more than one byte, to one process.
+    let long = |number: usize| format!("{number} {}", "ä".repeat(two.bytes_max() / 2 - 2));
+    for number in 0..20 {
+        assert!(two.say(To::One(&from), &long(number)), "{number}");
+    }
+    let mut heard = Vec::new();
+    while heard.len() < 20 {
+        match at_one.next().await {
+            Some(Heard::Words { words, .. }) if words.contains('ä') => heard.push(words.to_string()),
+            Some(_) => {}
+            None => panic!("nothing will be heard any more"),
+        }
+    }
+    assert_eq!(heard, (0..20).map(long).collect::<Vec<_>>());
+    assert!(!two.say(To::One(&from), &"x".repeat(two.bytes_max() + 1)), "too long");
+    assert!(!two.say(To::One("'; DROP TABLE adjutant_task"), "x"), "no process is called so");
+    // Nobody takes it away, so that it has an end.
+    let said = (0..10_000).take_while(|_| one.say(To::All, &long(0))).count();
+    assert!(said < 100, "{said}");
+}
+
+/// Where no other process can be heard, nobody waits for one.
+pub async fn nobody_else_is_heard(store: &impl Journal) {
+    let relay = store.relay();
+    assert!(relay.hear().is_none() && !relay.say(To::All, "is anybody there?"));
 }

@@ -8,10 +8,12 @@ mod columns;
 mod error;
 mod journal;
 mod literal;
+mod notify;
 mod open;
 mod others;
 mod place;
 mod pool;
+mod relay;
 mod transaction;
 
 use std::future::Future;
@@ -19,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adjutant_core::LogContent;
-use adjutant_core::port::StoreError;
+use adjutant_core::port::{Relay, StoreError};
 
 use crate::news::News;
 use crate::sql::open_turns::OpenTurns;
@@ -30,6 +32,7 @@ use literal::fill;
 use others::{Others, Watched};
 use place::Place;
 use pool::{Pool, Session};
+use relay::Wire;
 use transaction::Transaction;
 
 /// Connections of one process, if nothing else is said.
@@ -196,6 +199,10 @@ impl Backend for PostgresDatabase {
         if self.news.begin_to_watch() {
             tokio::spawn(others::watch(Arc::downgrade(self)));
         }
+    }
+
+    fn relay(self: &Arc<Self>) -> Arc<dyn Relay> {
+        Arc::new(Wire(self.clone()))
     }
 
     async fn hears_others(&self) -> bool {

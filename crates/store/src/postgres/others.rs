@@ -1,34 +1,27 @@
-//! Telling other processes what they may wait for, and hearing it from them.
-//!
-//! A notification is sent after the commit it tells of, over a connection of its own: inside a transaction it would take a lock of
-//! the whole server until that is on the disk (PostgreSQL's `async.c`, `PreCommit_Notify`). Those that gather meanwhile go together.
+//! Telling other processes what they may wait for, and hearing from them.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use adjutant_core::ConversationKey;
-use adjutant_core::port::Change;
+use adjutant_core::port::{Change, Heard};
 use ring::rand::{SecureRandom as _, SystemRandom};
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener, PgPoolOptions};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::literal::fill;
+use super::notify::Notifier;
+use super::relay;
 use crate::row;
-use crate::sql::{Backend, Value, work};
+use crate::sql::{Backend, work};
 
 /// The channel of all processes that share a database: notifications stay in theirs.
 const CHANNEL: &str = "adjutant_change_1";
 
-/// Pause after a message: at most 20 a second.
-const GATHERS: Duration = Duration::from_millis(50);
-
-/// Notifications in one message, at most.
-const BATCH: usize = 64;
-
-/// Bytes of a notification: the server takes fewer than 8000.
-const BYTES_MAX: usize = 7900;
+/// The channel on which something is said to all of them. Behind a further underscore and its name, that of one of them.
+const RELAY: &str = "adjutant_relay_1";
 
 /// Interval of looks where notifications cannot be heard, and the time before anything is done for those that wait: most of
 /// them do not wait so long.
@@ -50,22 +43,18 @@ const AWAITED_MAX: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Others {
     /// Through a pooler as well.
-    telling: PgConnectOptions,
+    notifier: Arc<Notifier>,
+    channel: Arc<str>,
     /// Without a pooler in between.
     hearing: PgConnectOptions,
     /// Tells our own notifications from others'.
     tag: String,
-    state: Mutex<State>,
-    connection: tokio::sync::Mutex<Option<PgConnection>>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    waiting: Vec<String>,
-    /// Whether a task sends what waits.
-    sends: bool,
     /// Conversations that another process has sent an input to: it may wait for their claims.
-    awaited: HashSet<ConversationKey>,
+    awaited: Mutex<HashSet<ConversationKey>>,
+    /// Whether what others tell arrives here now.
+    hears: AtomicBool,
+    /// Fires when somebody wants to hear at once.
+    hurried: Notify,
 }
 
 /// A database that other processes may write into.
@@ -80,72 +69,61 @@ enum Told {
     Probe,
 }
 
+/// Returns the channel on which something is said to a process, or to all of them.
+pub(super) fn relay_channel(to: Option<&str>) -> String {
+    to.map_or_else(|| RELAY.to_owned(), |name| format!("{RELAY}_{name}"))
+}
+
 impl Others {
     pub(super) fn new(telling: PgConnectOptions, hearing: PgConnectOptions) -> Self {
         let mut bytes = [0_u8; 8];
         // Without random numbers, processes that start alike take each other's notifications for their own: those are missed.
         let _ = SystemRandom::new().fill(&mut bytes);
         let tag = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { telling, hearing, tag, state: Mutex::default(), connection: tokio::sync::Mutex::default() }
+        Self {
+            notifier: Arc::new(Notifier::new(telling)),
+            channel: CHANNEL.into(),
+            hearing,
+            tag,
+            awaited: Mutex::default(),
+            hears: AtomicBool::new(false),
+            hurried: Notify::new(),
+        }
+    }
+
+    /// Returns the name of this process among those that share the database.
+    pub(super) fn name(&self) -> &str {
+        &self.tag
+    }
+
+    pub(super) fn notifier(&self) -> &Arc<Notifier> {
+        &self.notifier
+    }
+
+    /// Returns whether what others tell arrives here now.
+    pub(super) fn hears(&self) -> bool {
+        self.hears.load(Ordering::SeqCst)
+    }
+
+    /// Has whoever is about to hear not wait any longer.
+    pub(super) fn hurry(&self) {
+        self.hurried.notify_one();
     }
 
     /// Tells other processes of a change, if they may wait for it.
-    pub(super) fn tell(self: &Arc<Self>, change: &Change) {
+    pub(super) fn tell(&self, change: &Change) {
         let (kind, key) = match change {
             Change::Input(key) => ("input", key),
-            Change::Free(key) if self.state().awaited.remove(key) => ("free", key),
+            Change::Free(key) if self.awaited().remove(key) => ("free", key),
             _ => return,
         };
         let id = key.conversation.to_string();
-        self.send(&[&self.tag, kind, key.agent.as_str(), key.user.as_str(), &id]);
+        self.send(&[self.name(), kind, key.agent.as_str(), key.user.as_str(), &id]);
     }
 
-    fn send(self: &Arc<Self>, words: &[&str]) {
-        let Ok(notification) = row::json(&words) else { return };
-        // Whoever waits then looks after a second.
-        if notification.len() > BYTES_MAX {
-            return;
-        }
-        let mut state = self.state();
-        if !state.waiting.contains(&notification) {
-            state.waiting.push(notification);
-        }
-        if !std::mem::replace(&mut state.sends, true) {
-            tokio::spawn(self.clone().send_waiting());
-        }
-    }
-
-    /// Sends until nothing waits. What cannot be sent is left out: whoever waits for it looks again.
-    async fn send_waiting(self: Arc<Self>) {
-        loop {
-            let batch: Vec<String> = {
-                let mut state = self.state();
-                if state.waiting.is_empty() {
-                    state.sends = false;
-                    return;
-                }
-                let count = state.waiting.len().min(BATCH);
-                state.waiting.drain(..count).collect()
-            };
-            let calls: Vec<String> =
-                (1..=batch.len()).map(|number| format!("pg_notify('{CHANNEL}', ${number})")).collect();
-            let values: Vec<Value<'_>> = batch.iter().map(Value::from).collect();
-            let statement = fill(&format!("SELECT {}", calls.join(", ")), &values);
-            let mut connection = self.connection.lock().await;
-            // A connection that was lost since the last time is told by the first error.
-            for _ in 0..2 {
-                if connection.is_none() {
-                    *connection = self.telling.connect().await.ok();
-                }
-                let Some(open) = connection.as_mut() else { break };
-                let sent = sqlx::raw_sql(AssertSqlSafe(statement.clone())).execute(open).await;
-                if sent.is_ok() {
-                    break;
-                }
-                *connection = None;
-            }
-            drop(connection);
-            sleep(GATHERS).await;
+    fn send(&self, words: &[&str]) {
+        if let Ok(notification) = row::json(&words) {
+            self.notifier.tell(&self.channel, notification);
         }
     }
 
@@ -170,21 +148,22 @@ impl Others {
 
     /// Notes that another process may wait for the claim of a conversation.
     fn awaits(&self, key: &ConversationKey) {
-        let mut state = self.state();
-        if state.awaited.len() >= AWAITED_MAX {
-            state.awaited.clear();
+        let mut awaited = self.awaited();
+        if awaited.len() >= AWAITED_MAX {
+            awaited.clear();
         }
-        state.awaited.insert(key.clone());
+        awaited.insert(key.clone());
     }
 
     /// Listens to the channel. `None`: what is told there does not arrive here, as behind a pooler that gives every transaction
     /// another connection.
-    pub(super) async fn listen(self: &Arc<Self>) -> Option<PgListener> {
+    pub(super) async fn listen(&self) -> Option<PgListener> {
         let pool = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
         let pool = pool.connect_with(self.hearing.clone()).await.ok()?;
         let mut listener = PgListener::connect_with(&pool).await.ok()?;
-        listener.listen(CHANNEL).await.ok()?;
-        self.send(&[&self.tag, "probe"]);
+        let (all, own) = (relay_channel(None), relay_channel(Some(self.name())));
+        listener.listen_all([CHANNEL, &all, &own]).await.ok()?;
+        self.send(&[self.name(), "probe"]);
         let heard = async {
             loop {
                 let heard = listener.try_recv().await.ok()??;
@@ -199,26 +178,27 @@ impl Others {
 
     /// Closes the connection that tells.
     pub(super) async fn close(&self) {
-        if let Some(connection) = self.connection.lock().await.take() {
-            // The server may be gone, which is an end as well.
-            let _ = connection.close().await;
-        }
+        self.notifier.close().await;
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn awaited(&self) -> MutexGuard<'_, HashSet<ConversationKey>> {
         // Nothing is half done while it is locked.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Hears what other processes tell, as long as somebody listens to the news and the store is there. Where nothing can be
 /// heard, it looks instead.
 pub(super) async fn watch(database: Weak<impl Watched>) {
-    sleep(LOOK).await;
+    if let Some(others) = wanted(&database).map(|database| database.others().clone()) {
+        let _ = timeout(LOOK, others.hurried.notified()).await;
+    }
     loop {
         let Some(others) = wanted(&database).map(|database| database.others().clone()) else { return };
         if let Some(mut listener) = others.listen().await {
+            others.hears.store(true, Ordering::SeqCst);
             hear(&database, &others, &mut listener).await;
+            others.hears.store(false, Ordering::SeqCst);
         }
         let until = Instant::now() + AGAIN;
         while Instant::now() < until {
@@ -236,10 +216,18 @@ async fn hear(database: &Weak<impl Watched>, others: &Others, listener: &mut PgL
     let mut may_have_missed = true;
     while let Some(store) = wanted(database) {
         if std::mem::take(&mut may_have_missed) {
+            store.news().pass_on(|| Heard::Missed);
             look(&*store).await;
         }
         drop(store);
         match timeout(LISTENED, listener.try_recv()).await {
+            Ok(Ok(Some(heard))) if heard.channel() != CHANNEL => {
+                if let Some(words) = relay::read(heard.payload(), others.name())
+                    && let Some(database) = database.upgrade()
+                {
+                    database.news().pass_on(|| words);
+                }
+            }
             Ok(Ok(Some(heard))) => {
                 if let Some(Told::Change(change)) = others.read(heard.payload())
                     && let Some(database) = database.upgrade()

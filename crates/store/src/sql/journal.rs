@@ -1,12 +1,13 @@
 //! Inbox, events, and what has work to do.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
     self, AcceptedInput, Beat, Begin, Begun, Booking, Changes, Claim, Finished, Journal, Known, Loaded,
-    Newer, Running, StoreError, Take, Taken, Turns, Worker, Writer,
+    Newer, Relay, Running, StoreError, Take, Taken, Turns, Worker, Writer,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, Recorded, TurnId, UserId,
@@ -340,6 +341,10 @@ impl<B: Writes> Journal for SqlStore<B> {
         let changes = self.0.news().listen();
         self.0.watch();
         changes
+    }
+
+    fn relay(&self) -> Arc<dyn Relay> {
+        self.0.relay()
     }
 
     fn cancellation<'a>(

@@ -28,7 +28,7 @@ use std::borrow::Cow;
 use std::future::Future;
 use std::path::Path;
 
-use adjutant_core::port::StoreError;
+use adjutant_core::port::{Alone, Relay, StoreError};
 use adjutant_core::{BoxFuture, LogContent};
 use jiff::Timestamp;
 use tokio::runtime::Handle;
@@ -391,6 +391,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Begins to watch what other processes write, unless that is done already, and as long as somebody listens to the news.
     fn watch(self: &std::sync::Arc<Self>);
+
+    /// Returns the way to other processes that share the database, if there is one.
+    fn relay(self: &std::sync::Arc<Self>) -> std::sync::Arc<dyn Relay> {
+        std::sync::Arc::new(Alone)
+    }
 
     /// Returns whether what other processes do is told here at once, not seen by looking.
     fn hears_others(&self) -> impl Future<Output = bool> + Send;

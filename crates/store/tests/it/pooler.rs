@@ -121,4 +121,6 @@ async fn what_another_process_writes_is_seen_where_it_cannot_be_heard() {
     contract::changes_are_told_to_other_processes(&one, &two).await;
     let direct = Store::connect_and_listen(&url, &server.url("told"), 2).await.unwrap();
     assert!(direct.hears_others().await);
+    let other = Store::connect_and_listen(&url, &server.url("told"), 2).await.unwrap();
+    contract::words_reach_other_processes(&direct, &other).await;
 }

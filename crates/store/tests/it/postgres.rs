@@ -128,4 +128,5 @@ async fn what_another_process_writes_is_told() {
     let (one, two) = (Store::connect(&url, 2).await.unwrap(), Store::connect(&url, 2).await.unwrap());
     assert!(one.hears_others().await);
     contract::changes_are_told_to_other_processes(&one, &two).await;
+    contract::words_reach_other_processes(&one, &two).await;
 }

@@ -151,4 +151,5 @@ async fn what_another_process_writes_is_told() {
     let (_folder, path) = place();
     let (one, two) = (Store::open(&path).await.unwrap(), Store::open(&path).await.unwrap());
     contract::changes_are_told_to_other_processes(&one, &two).await;
+    contract::nobody_else_is_heard(&one).await;
 }

@@ -61,7 +61,16 @@ fn too_long_error(message: &str) -> ModelError {
 
 fn replied(counted: u32, reply: Result<GenerateResponse, ModelError>, attempts: u32) -> Event {
     let counted = Some(counted);
-    Event::ModelReplied { turn: turn(), number: 1, reply, ms: 1, attempts, counted, notices: Vec::new() }
+    Event::ModelReplied {
+        turn: turn(),
+        number: 1,
+        reply,
+        ms: 1,
+        attempts,
+        counted,
+        notices: Vec::new(),
+        past: None,
+    }
 }
 
 fn calibrated(events: Vec<Event>) -> Calibration {

@@ -1,0 +1,82 @@
+//! What of a stream has begun and not ended, told by its events as they are sent.
+
+use serde::Deserialize;
+
+use super::event::Event;
+
+/// What has begun and not ended: the events that end it, in the order it began.
+#[derive(Debug, Default)]
+pub(crate) struct Begun(Vec<Event>);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Sent {
+    r#type: String,
+    message_id: Option<String>,
+    tool_call_id: Option<String>,
+    step_name: Option<String>,
+}
+
+impl Begun {
+    /// Notes an event that was sent, as JSON.
+    pub(crate) fn on(&mut self, data: &str) {
+        let Ok(sent) = serde_json::from_str::<Sent>(data) else { return };
+        let Some((kind, begins)) = sent
+            .r#type
+            .strip_suffix("_START")
+            .or_else(|| sent.r#type.strip_suffix("_STARTED"))
+            .map(|kind| (kind, true))
+            .or_else(|| sent.r#type.strip_suffix("_END").map(|kind| (kind, false)))
+            .or_else(|| sent.r#type.strip_suffix("_FINISHED").map(|kind| (kind, false)))
+        else {
+            return;
+        };
+        let end = match (kind, sent.message_id, sent.tool_call_id, sent.step_name) {
+            ("TEXT_MESSAGE", Some(message_id), ..) => Event::TextMessageEnd { message_id },
+            ("REASONING", Some(message_id), ..) => Event::ReasoningEnd { message_id },
+            ("REASONING_MESSAGE", Some(message_id), ..) => Event::ReasoningMessageEnd { message_id },
+            ("TOOL_CALL", _, Some(tool_call_id), _) => Event::ToolCallEnd { tool_call_id },
+            ("STEP", _, _, Some(step_name)) => Event::StepFinished { step_name },
+            _ => return,
+        };
+        if begins {
+            self.0.push(end);
+        } else {
+            self.0.retain(|open| *open != end);
+        }
+    }
+
+    /// Returns what ends all of it, what began last first.
+    pub(crate) fn ended(&mut self) -> Vec<Event> {
+        let mut events = std::mem::take(&mut self.0);
+        events.reverse();
+        events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_began_and_did_not_end_is_ended_from_inside_out() {
+        let id = || "m".to_owned();
+        let step = || Event::StepStarted { step_name: "model call 1".to_owned() };
+        let mut begun = Begun::default();
+        for event in [
+            Event::RunStarted { thread_id: id(), run_id: id(), protocol_version: "1.0" },
+            step(),
+            Event::ReasoningStart { message_id: id() },
+            Event::ReasoningMessageStart { message_id: id(), role: "reasoning" },
+            Event::ReasoningMessageEnd { message_id: id() },
+            Event::ReasoningEnd { message_id: id() },
+            Event::TextMessageStart { message_id: id(), role: "assistant" },
+            Event::TextMessageContent { message_id: id(), delta: "Hel".to_owned() },
+        ] {
+            begun.on(&serde_json::to_string(&event).unwrap());
+        }
+        let step = Event::StepFinished { step_name: "model call 1".to_owned() };
+        assert_eq!(begun.ended(), [Event::TextMessageEnd { message_id: id() }, step]);
+        assert_eq!(begun.ended(), []);
+    }
+}
