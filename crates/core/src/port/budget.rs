@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::BoxFuture;
 use crate::budget::{Allowance, Exceeded, Scope, Spending};
 use crate::id::UserId;
-use crate::port::{StoreError, Worker};
+use crate::port::{Booking, StoreError, Worker};
 
 /// A request for room in the budgets of a day, for [`BudgetStore::grant`]. What is granted is spent from without asking again.
 #[derive(Debug, Clone, Copy)]
@@ -79,32 +79,6 @@ pub enum Granted {
     },
     /// It does not fit. The blocks hold only what was kept.
     Exceeded(Exceeded),
-}
-
-/// What was used, to be booked once. The same booking again, by its id, changes nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Booking {
-    /// A name of its own among all.
-    pub id: Uuid,
-    /// The day it counts for, in UTC.
-    pub day: Date,
-    /// Who spent.
-    pub user: UserId,
-    /// What was used: more or less than was set aside, or nothing.
-    pub used: Spending,
-    /// The block of everybody's it was taken from.
-    pub everyone: Option<Drawn>,
-    /// The block of the user's it was taken from.
-    pub own: Option<Drawn>,
-}
-
-/// The block that something was taken from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Drawn {
-    /// The block.
-    pub block: Uuid,
-    /// Whether nothing will be taken from it any more: what is left of it is given back.
-    pub closes: bool,
 }
 
 /// What users spend in a day. Whoever shares the store shares the budgets, in any number of processes.

@@ -1,5 +1,6 @@
 //! What others implement: the language model, and what survives a crash.
 
+mod booking;
 mod branch;
 mod budget;
 mod change;
@@ -15,8 +16,9 @@ mod work;
 mod worker;
 
 pub use crate::cursor::{Cursor, InvalidCursor};
+pub use booking::{Booking, Drawn};
 pub use branch::{Alternatives, BranchPoint, Branched, Branching};
-pub use budget::{Ask, Booking, BudgetStore, Drawn, GrantRequest, Granted};
+pub use budget::{Ask, BudgetStore, GrantRequest, Granted};
 pub use change::{Change, Changes};
 pub use claim::Claim;
 pub use conversation::{ConversationFilter, ConversationStore, ConversationSummary, Deleted};

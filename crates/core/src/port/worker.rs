@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::budget::Booking;
+use super::booking::Booking;
 use crate::id::{AgentName, ConversationKey};
 
 /// A process that runs conversations.
