@@ -64,7 +64,7 @@ impl Remembered {
     /// Returns what is to be stored of the state with the end of a turn. `None`: the events since the last snapshot do not outweigh
     /// another one, so that what snapshots take stays within what was said.
     pub(crate) fn due_snapshot(&mut self) -> Option<Snapshot> {
-        if self.since_snapshot < self.snapshot {
+        if self.since_snapshot < self.snapshot.max(SNAPSHOT_MIN) {
             return None;
         }
         // Without one nothing is lost.
@@ -82,6 +82,9 @@ impl Remembered {
         Known { seq: self.conversation.seq(), created_at: self.created_at }
     }
 }
+
+/// Events that are read as fast as a snapshot, in bytes: of fewer, none is made.
+const SNAPSHOT_MIN: usize = 8 * 1024;
 
 /// The place of one conversation: whoever locks it works on the conversation, alone in this process.
 pub(crate) type Slot = Mutex<Option<Remembered>>;

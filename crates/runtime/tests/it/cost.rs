@@ -533,12 +533,13 @@ async fn a_process_that_knows_nothing_of_a_conversation_reads_what_it_needs_once
     let model = ScriptedModel::new([text("Yes."), text("Yes.")]);
     let logs = Arc::new(store);
     let second = builder(model.clone()).dyn_journal(journal, logs.clone(), logs, "two").build().unwrap();
-    // The messages of the last turns, and the turn that begins.
-    for read in [9, 1] {
+    // The messages of the last turns and what came behind the last snapshot, at most 8 KiB of events; then the turn that begins.
+    for read in [2..=40, 1..=1] {
         let answer = second.run_in(&mut context, "and here?").await.unwrap();
         assert_eq!(answer.outcome, OutcomeCategory::ResponseGiven);
         let cost = std::mem::take(&mut *counted.lock().unwrap());
-        assert_eq!((cost.asked, cost.events_read), (vec!["begin", "finish"], read));
+        assert_eq!(cost.asked, ["begin", "finish"]);
+        assert!(read.contains(&cost.events_read), "{}", cost.events_read);
     }
     // It knows what was said, and does not say it twice.
     let last = model.requests().pop().unwrap();

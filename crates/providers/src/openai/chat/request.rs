@@ -93,8 +93,8 @@ pub(super) fn encode(
 /// Returns about how many bytes a request with these messages has: one that grew while it is written would be moved again and
 /// again, and leave holes in memory behind.
 fn room(messages: &[Message]) -> usize {
-    const MESSAGE: usize = 256;
-    const SETTINGS: usize = 4 * 1024;
+    const MESSAGE: usize = 64;
+    const SETTINGS: usize = 512;
     let part = |message: &Message, at: usize, part: &Part| match &part.content {
         Content::Text { text } | Content::Thinking { text } | Content::Refusal { text } => text.len(),
         _ => message.json_text(at).len(),
