@@ -87,8 +87,9 @@ impl Balancer {
     }
 
     fn connection(&self) -> io::Result<(usize, Connection)> {
-        for _ in 0..2 {
-            let number = self.next.fetch_add(1, Ordering::SeqCst) % 2;
+        let first = self.next.fetch_add(1, Ordering::SeqCst);
+        // Both are asked, whoever else asks meanwhile.
+        for number in [first % 2, (first + 1) % 2] {
             let mut backend = self.backends[number].lock().unwrap();
             let Some(address) = backend.address.clone() else { continue };
             if let Some(connection) = backend.idle.pop() {
