@@ -16,6 +16,7 @@ pub(crate) const VARIABLE: &str = "ADJUTANT_NOT_RUN";
 /// Tests that CI may leave out: the beginning of the name or of the reason, and why that is no loss.
 const EXCUSED: &[(&str, &str)] = &[
     ("adjutant-cli terminal::speed::how_fast_it_is", "it measures for BENCHMARKS.md and asserts nothing"),
+    ("adjutant-durability budgets::steps_a_second", "it measures for BENCHMARKS.md and asserts nothing"),
     ("adjutant-embedded heads::child", "the tests beside it start it as a process of their own, and kill it"),
     ("adjutant-providers environment::asks", "the tests beside it run it, each in another environment"),
     ("the model suite: the model itself", "1.1 GB from a place that not every machine reaches"),
