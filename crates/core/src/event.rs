@@ -121,7 +121,7 @@ pub struct Recorded {
     pub seq: u64,
     /// When it happened, by the clock of whoever wrote it.
     pub at: Timestamp,
-    /// What happened. Never changed, so that copies share it.
+    /// The event. Never changed, so that copies share it.
     pub event: Arc<Event>,
 }
 
@@ -206,7 +206,7 @@ pub enum Event {
         /// What was taken away so that it fits.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notices: Vec<Notice>,
-        /// What the turn was given of its conversation, with the first call. `None` in journals of before that was written down.
+        /// The part of its conversation that the turn was given, with the first call. `None` in journals of before that was written down.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         past: Option<Box<Past>>,
     },
@@ -256,7 +256,7 @@ pub enum Event {
         turn: TurnId,
         /// The call.
         call: CallId,
-        /// What it said.
+        /// The verdict.
         verdict: GateVerdict,
     },
     /// The intent: the call is about to be executed. Durable before the effect.

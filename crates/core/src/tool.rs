@@ -319,7 +319,7 @@ impl ToolCall {
 pub struct ToolResult {
     /// Whether it worked.
     pub success: bool,
-    /// What came out, if it did. Never changed, so that copies share it: it may be large.
+    /// The output, if it worked. Never changed, so that copies share it: it may be large.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "null_is_data")]
     pub data: Option<Arc<Value>>,
     /// What went wrong, in words a model can act on and a person may read, if it did not.

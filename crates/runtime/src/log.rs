@@ -25,9 +25,9 @@ pub(crate) struct Log {
     released: bool,
     /// The worker's epoch at the claim.
     epoch: i64,
-    /// What was used by what is recorded. It is booked with the next append.
+    /// Spending of what is recorded. It is booked with the next append.
     pub(crate) spent: Spent,
-    /// How the state was read, until a turn takes that down.
+    /// Time and events it took to read the state, until a turn records it.
     loading: Option<Loading>,
 }
 

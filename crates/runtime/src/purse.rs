@@ -1,4 +1,4 @@
-//! What this process has taken of the day's budgets: steps are paid from it without asking again.
+//! The process's shares in the budgets of the day: steps are paid from them without asking again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// How long a block outlives the steps it is for, should its process die: clocks and commits take their time.
+/// Time by which a block outlives the steps it is for, should its process die: clocks and commits take their time.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// So many steps make a busy process: it keeps its block of everybody's though nothing runs, until its last sign of life. There will
@@ -27,7 +27,7 @@ pub(crate) struct Purse {
     /// Time for which steps may begin before the store is asked again.
     lease: Duration,
     state: Mutex<State>,
-    /// Whether bookings are being added up.
+    /// True while bookings are being added up.
     folds: AtomicBool,
 }
 
@@ -46,7 +46,7 @@ struct Day {
     users: HashMap<UserId, Account>,
 }
 
-/// What one of the bounds of a day is to this process.
+/// The process's account of one of the bounds of a day.
 #[derive(Default)]
 struct Account {
     /// Number of steps that are about to begin, run, or have used what is not booked yet.
@@ -88,15 +88,15 @@ impl Share {
 /// A step that is to be paid.
 #[derive(Clone, Copy)]
 pub(crate) struct StepCost<'a> {
-    /// Who spends.
+    /// The user who spends.
     pub(crate) user: &'a UserId,
     /// The day it counts for, in UTC.
     pub(crate) day: Date,
     /// The most it may take.
     pub(crate) most: Spending,
-    /// What is booked if nobody knows what it took.
+    /// Amount that is booked if nobody knows what it took.
     pub(crate) unknown: Spending,
-    /// How long it may run.
+    /// Longest time it may run.
     pub(crate) time: Duration,
 }
 
@@ -289,7 +289,7 @@ async fn lock(asking: Option<&AsyncMutex<()>>) -> Option<tokio::sync::MutexGuard
     }
 }
 
-/// Which of both shares is too small.
+/// The shares that are too small.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Lack {
     everyone: bool,
@@ -338,7 +338,7 @@ impl State {
     }
 }
 
-/// What is set aside for a step. Dropped, the step is booked as one whose answer was not waited for.
+/// Room that is set aside for a step. Dropped, the step is booked as one whose answer was not waited for.
 pub(crate) struct Reserved {
     purse: Arc<Purse>,
     /// `None`: the step has not begun.
@@ -393,7 +393,7 @@ impl Drop for Reserved {
     }
 }
 
-/// What was used and is not written yet. Dropped, the next commit of this process takes it along.
+/// Bookings that are not written yet. Dropped, the next commit of this process takes them along.
 pub(crate) struct Spent {
     /// `None`: no day is bounded, and nothing is ever in it.
     purse: Option<Arc<Purse>>,

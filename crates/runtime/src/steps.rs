@@ -68,7 +68,7 @@ pub(crate) struct Steps<'a> {
     inner: &'a Inner,
     key: &'a ConversationKey,
     turn: TurnId,
-    /// What the turn was given of the conversation, for whoever shows it.
+    /// The part of the conversation that the turn was given, for whoever shows it.
     past: Past,
     emitter: &'a Emitter,
     hold: &'a Hold,

@@ -1,11 +1,11 @@
-//! Where the time of a turn went, read from a journal.
+//! The trace of a turn, read from a journal.
 
 use adjutant_core::port::{Journal, StoreError};
 use adjutant_core::{ConversationKey, Event, LogContent, Past, Recorded, Step, TurnId, conversation};
 
 /// Reads the steps of a turn from a journal, see [`adjutant_core::trace`]. Empty if the user has no such turn there.
 ///
-/// What is read does not grow with the conversation: the turn, the turns before it whose messages its first request had, and the
+/// Reads no more in a longer conversation: the turn, the turns before it whose messages its first request had, and the
 /// one that has the summary in front of them. A turn that does not say which those are is read with the whole conversation: one whose
 /// first model call has no reply yet, or was given up, and one of before that was written down.
 ///

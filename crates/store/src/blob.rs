@@ -1,6 +1,6 @@
 //! Long values of what is stored, so that each is stored once in a conversation: a row has the hash in the place of the value.
 //!
-//! What a tool answered is in the event of its call, in the messages of the turn and in the log; what a person or a model said is
+//! A tool's answer is in the event of its call, in the messages of the turn and in the log; words of a person or a model are
 //! in as many places. Values are taken out by nothing but their own content, so equal ones have one name wherever they stand.
 
 use std::cell::RefCell;
@@ -193,7 +193,7 @@ impl io::Write for Short {
     }
 }
 
-/// What is written so far, and what was taken out of it.
+/// The JSON written so far, and the values that were taken out of it.
 struct Out {
     bytes: Vec<u8>,
     blobs: Blobs,
@@ -229,9 +229,9 @@ impl io::Write for Written {
 /// beside those that were taken.
 struct Split {
     out: Rc<RefCell<Out>>,
-    /// Where the name of a member begins that is being written.
+    /// Start of the name of the member that is being written.
     key: Option<usize>,
-    /// Where the last text begins.
+    /// Start of the last text.
     string: usize,
     /// The members that are being written: where the value begins, and whether it is taken out as a whole.
     members: Vec<(usize, bool)>,

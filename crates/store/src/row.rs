@@ -145,7 +145,7 @@ pub(crate) struct EventRow {
     pub(crate) turn: Option<String>,
     pub(crate) step: Option<String>,
     pub(crate) body: String,
-    /// What is long in the body, if it is not in it.
+    /// Long values that the body refers to.
     pub(crate) blobs: Blobs,
     pub(crate) at: String,
 }
@@ -188,7 +188,7 @@ pub struct InputRow {
     pub(crate) request_id: Option<String>,
     pub(crate) fingerprint: Option<String>,
     pub(crate) after: Option<i64>,
-    /// What is long in the body, if it is not in it.
+    /// Long values that the body refers to.
     pub(crate) blobs: Blobs,
 }
 
@@ -301,7 +301,7 @@ pub(crate) struct DecisionRow {
     pub(crate) raw_response: Option<String>,
     /// JSON.
     pub(crate) notices: String,
-    /// What is long in the texts, if it is not in them.
+    /// Long values that the texts refer to.
     pub(crate) blobs: Blobs,
 }
 
@@ -403,7 +403,7 @@ pub(crate) struct InvocationRow {
     pub(crate) ms: i64,
     pub(crate) attempt: i64,
     pub(crate) at: String,
-    /// What is long in the texts, if it is not in them.
+    /// Long values that the texts refer to.
     pub(crate) blobs: Blobs,
 }
 

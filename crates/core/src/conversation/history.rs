@@ -25,7 +25,7 @@ pub(super) struct History {
     spoken: usize,
     /// About how many bytes they take.
     weight: usize,
-    /// What stands for the oldest messages, and the place of the event that says so.
+    /// The summary that stands for the oldest messages, and the place of its event.
     summary: Option<(u64, Summary)>,
 }
 

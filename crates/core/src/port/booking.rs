@@ -4,7 +4,7 @@ use uuid::Uuid;
 use crate::budget::Spending;
 use crate::id::UserId;
 
-/// What was used, to be booked once. The same booking again, by its id, changes nothing, as long as it was not added up
+/// Spending that is booked once. The same booking again, by its id, changes nothing, as long as it was not added up
 /// ([`BudgetStore::fold`](crate::port::BudgetStore::fold)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Booking {
@@ -12,9 +12,9 @@ pub struct Booking {
     pub id: Uuid,
     /// The day it counts for, in UTC.
     pub day: Date,
-    /// Who spent.
+    /// The user who spent.
     pub user: UserId,
-    /// What was used: more or less than was set aside, or nothing.
+    /// Amount that was used: more or less than was set aside, or nothing.
     pub used: Spending,
     /// The block of everybody's it was taken from.
     pub everyone: Option<Drawn>,
@@ -27,6 +27,6 @@ pub struct Booking {
 pub struct Drawn {
     /// The block.
     pub block: Uuid,
-    /// Whether nothing will be taken from it any more: what is left of it is given back.
+    /// True if nothing will be taken from it any more: what is left of it is given back.
     pub closes: bool,
 }

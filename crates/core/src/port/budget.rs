@@ -13,7 +13,7 @@ use crate::port::{Booking, StoreError, Worker};
 pub struct GrantRequest<'a> {
     /// The day it counts for, in UTC.
     pub day: Date,
-    /// Who spends.
+    /// The user who spends.
     pub user: &'a UserId,
     /// The process that asks.
     pub worker: Worker<'a>,
@@ -28,7 +28,7 @@ pub struct GrantRequest<'a> {
     pub own: Option<Ask>,
 }
 
-/// What a process asks for one of its blocks.
+/// A process's request for one of its blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
     /// The block. One that is not known yet is opened.
@@ -74,7 +74,7 @@ pub enum Granted {
         everyone: Spending,
         /// Of the block of the user's.
         own: Spending,
-        /// Whether there are many bookings to be added up: time for [`BudgetStore::fold`].
+        /// True if there are many bookings to be added up: time for [`BudgetStore::fold`].
         many: bool,
     },
     /// It does not fit. The blocks hold only what was kept.
@@ -105,7 +105,7 @@ pub trait BudgetStore: Send + Sync + 'static {
     /// [`StoreError`].
     fn fold(&self, day: Date) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// What a user, or everybody, has spent on a day: what is booked. What is only set aside is not in it.
+    /// Returns the booked spending of a user, or of everybody, on a day. What is only set aside is not in it.
     ///
     /// # Errors
     /// [`StoreError`].

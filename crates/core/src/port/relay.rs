@@ -13,7 +13,7 @@ pub enum To<'a> {
     One(&'a str),
 }
 
-/// What one who hears is told.
+/// Something that a [`Hearing`] is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Heard {
@@ -21,7 +21,7 @@ pub enum Heard {
     Words {
         /// Its name, by which it can be answered as long as it is there. It is another one after every start.
         from: Arc<str>,
-        /// What it said.
+        /// The message.
         words: Arc<str>,
     },
     /// Something may have been missed, and what is said from now on is heard. So it is told that hearing has begun.
@@ -43,7 +43,7 @@ pub trait Relay: Send + Sync {
     fn hear(&self) -> Option<Box<dyn Hearing>>;
 }
 
-/// What is heard, see [`Relay::hear`].
+/// Messages of other processes, see [`Relay::hear`].
 pub trait Hearing: Send {
     /// Waits for the next. `None`: there will be nothing any more. Nothing is lost if the future is dropped before it is ready.
     fn next(&mut self) -> BoxFuture<'_, Option<Heard>>;

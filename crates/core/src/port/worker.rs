@@ -22,12 +22,12 @@ impl<'a> From<&'a str> for Worker<'a> {
     }
 }
 
-/// Who adds to a conversation, and what they book with it.
+/// A worker that adds to a conversation, and what it books with that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Writer<'a> {
     /// The worker that has the conversation.
     pub worker: Worker<'a>,
-    /// What was used, which is booked in the same commit. Usually of what is recorded in it.
+    /// Spending that is booked in the same commit, usually of what is recorded in it.
     pub spent: &'a [Booking],
 }
 

@@ -95,7 +95,7 @@ pub struct Turn {
     unsummarised: bool,
 }
 
-/// What came of a call, for the person.
+/// The end of a call, in words for the person.
 #[derive(Debug, Clone)]
 enum Done {
     Words(String),

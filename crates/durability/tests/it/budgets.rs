@@ -187,7 +187,7 @@ async fn of_a_small_remainder_all_is_spent_and_no_more() {
     a_small_remainder(on_server(&server, "remainder").await).await;
 }
 
-/// How many steps a second two agents pay for, each of many users at once, with both bounds of the day.
+/// Measures the steps a second that two agents pay for, each of many users at once, with both bounds of the day.
 async fn pace<S: Store>(database: &str, store: Arc<S>) {
     let turns = 10_000;
     let counted = counted(store);

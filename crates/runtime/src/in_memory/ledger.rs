@@ -1,4 +1,4 @@
-//! What users spent, and what agents have taken to spend.
+//! Spending of users in memory, and the blocks that agents hold.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
@@ -11,10 +11,10 @@ use uuid::Uuid;
 /// How many days are kept. Nobody asks for older ones.
 const DAYS_MAX: usize = 32;
 
-/// How many bookings are remembered: whoever repeats one does it soon.
+/// Number of bookings that are remembered: whoever repeats one does it soon.
 const BOOKINGS_MAX: usize = 256;
 
-/// What was spent, and the blocks that are held.
+/// Spending, and the blocks that are held.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     days: HashMap<Date, Day>,

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::event::Event;
 
-/// What has begun and not ended: the events that end it, in the order it began.
+/// The events that end what has begun and not ended, in the order it began.
 #[derive(Debug, Default)]
 pub(crate) struct Begun(Vec<Event>);
 

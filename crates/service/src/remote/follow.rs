@@ -11,10 +11,10 @@ use uuid::Uuid;
 use super::words::{Ask, Told, Words, take_frames};
 use crate::live::Frame;
 
-/// How often it is said that somebody still asks.
+/// Interval at which it is said that somebody still asks.
 const ASKS: Duration = Duration::from_secs(3);
 
-/// How soon it is asked again as long as nobody answered.
+/// Interval of asking as long as nobody answered.
 const ASKS_FIRST: Duration = Duration::from_secs(1);
 
 /// After so long a silence whoever told the run is gone.
@@ -28,19 +28,19 @@ pub(crate) struct Follower {
     relay: Arc<dyn Relay>,
     hearing: Box<dyn Hearing>,
     ask: Ask,
-    /// Who answered.
+    /// The process that answered.
     from: Option<Arc<str>>,
     /// The number of the next piece.
     number: u64,
-    /// What was heard of an event so far.
+    /// The part of an event that was heard so far.
     begun: String,
     asks_at: Instant,
     heard_at: Instant,
-    /// Whether events were given.
+    /// True once events were given.
     has_told: bool,
 }
 
-/// What comes next.
+/// The next answer of [`Follower::next`].
 #[derive(Debug)]
 pub(crate) enum Followed {
     /// Events, in order and without a gap.

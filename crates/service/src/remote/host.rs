@@ -11,13 +11,13 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::words::{Ask, Told, Words, lines, pieces};
 use crate::live::{Run, Runs};
 
-/// How long a run is told to whoever does not say again that somebody asks for it.
+/// Time for which a run is told to a process that does not say again that somebody asks for it.
 const ASKED_FOR: Duration = Duration::from_secs(10);
 
-/// How many are told a run by this process at once. Whoever asks beyond that is told by the journal.
+/// Processes that are told a run by this one at once. Who asks beyond that is answered from the journal.
 const TOLD_MAX: usize = 64;
 
-/// How long what is told gathers, and how long is waited where too much is on its way already.
+/// Time in which events gather, and the wait where too much is on its way already.
 const GATHERS: Duration = Duration::from_millis(50);
 
 /// Bytes of a run that are made ready at once.
@@ -37,7 +37,7 @@ pub(crate) struct Host {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What there is to hear others for: runs, and whoever is told one.
+    /// Number of reasons to hear others: runs, and processes that are told one.
     reasons: usize,
     hears: bool,
 }

@@ -1,4 +1,4 @@
-//! What is said: a line of JSON, and what is told behind it.
+//! The messages between processes: a line of JSON, and the events of the run behind it.
 
 use adjutant_core::{AgentName, ConversationId, ConversationKey, UserId};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::live::Frame;
 /// The most bytes of a line of JSON in front of what is told.
 const LINE_BYTES: usize = 200;
 
-/// What one process says to another.
+/// A message from one process to another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Words {
@@ -16,22 +16,22 @@ pub(super) enum Words {
     Ask(Ask),
     /// Nobody asks any more.
     Leave {
-        /// What the asking is called.
+        /// Name of the request.
         session: String,
     },
     /// A piece of the run, or, without one, that it goes on.
     Told(Told),
     /// This one is not told to whoever asks: it has other messages than whoever began it.
     Refused {
-        /// What the asking is called.
+        /// Name of the request.
         session: String,
     },
 }
 
-/// Which run is asked for, and from which place on.
+/// A request for a run, from a place on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Ask {
-    /// What the asking is called: another one after each loss.
+    /// Name of the request: another one after each loss.
     pub(super) session: String,
     pub(super) agent: AgentName,
     pub(super) user: UserId,
@@ -40,11 +40,11 @@ pub(super) struct Ask {
     pub(super) run: String,
     /// The last event that whoever asks has. `None`: they have none.
     pub(super) after: Option<String>,
-    /// What the client has of the conversation, as it says with a request to run.
+    /// The client's own state of the conversation, as it says with a request to run.
     pub(super) has: Option<String>,
 }
 
-/// Which piece of what was asked for.
+/// Number of the piece.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Told {
     pub(super) session: String,

@@ -23,7 +23,7 @@ use crate::state::Shared;
 /// How often the journal is looked at while the turn goes on somewhere.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long it is waited for another process to tell the run from its beginning, before it is told that it has begun.
+/// Wait for another process to tell the run from its beginning, before the client is told that it has begun.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Which turn is told.
@@ -41,12 +41,12 @@ pub(crate) struct Names {
     pub(crate) run_id: String,
 }
 
-/// What another process that runs it is asked by, see [`Follower::of`].
+/// The name by which another process that runs it is asked, see [`Follower::of`].
 #[derive(Debug)]
 pub(crate) struct Elsewhere {
     /// The last event of the run that the client has.
     pub(crate) after: Option<String>,
-    /// What the client has of the conversation, if it says so.
+    /// The client's own state of the conversation, if it says so.
     pub(crate) has: Option<String>,
 }
 
@@ -164,13 +164,13 @@ async fn tell(app: &Shared, run: &Run, of: Of, names: Names, (mut has, elsewhere
     run.tell([encoder.decision(&response), encoder.finished(&response)]);
 }
 
-/// What another process told of a run, as it is passed on.
+/// The events of a run in another process, as they are passed on.
 struct Passed<'a> {
     run: &'a Run,
     begun: Begun,
-    /// Whether it was told that the run has begun.
+    /// True once it was told that the run has begun.
     has_begun: bool,
-    /// Whether anything else was.
+    /// True if anything else was.
     has_some: bool,
 }
 

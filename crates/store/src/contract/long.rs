@@ -56,7 +56,7 @@ pub(crate) fn long_turn(number: u32, input: &str, words: &str) -> Vec<Event> {
     events
 }
 
-/// What is long is kept apart from the rows that it is in, and whoever reads one of them reads all of it.
+/// Long values are kept apart from the rows they are in, and whoever reads one of these reads all of it.
 pub async fn long_values_come_back_wherever_they_are_read(
     store: &(impl Journal + LogStore + ConversationStore),
 ) {

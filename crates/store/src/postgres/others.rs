@@ -51,7 +51,7 @@ pub(super) struct Others {
     tag: String,
     /// Conversations that another process has sent an input to: it may wait for their claims.
     awaited: Mutex<HashSet<ConversationKey>>,
-    /// Whether what others tell arrives here now.
+    /// True while messages of others arrive here.
     hears: AtomicBool,
     /// Fires when somebody wants to hear at once.
     hurried: Notify,

@@ -1,4 +1,4 @@
-//! What users spend in a day, and what processes have taken to spend.
+//! Spending of users in a day, and the blocks that processes hold.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -229,17 +229,17 @@ async fn take_turns<C: Connection>(rows: &mut C, user: &str, day: &str) -> Resul
     Ok(())
 }
 
-/// What is taken of a day, apart from what is kept of the block that is asked for.
+/// Room of a day that is taken, apart from what is kept of the block that is asked for.
 struct Taken {
     others: Spending,
-    /// What that block holds, and until when. `None`: it is not known yet.
+    /// The room that the block holds. `None`: it is not known yet.
     held: Option<Spending>,
     until: Option<Timestamp>,
-    /// How many bookings were added up.
+    /// Number of bookings that were added up.
     bookings: i64,
 }
 
-/// What a block holds, and what of it is booked and added up.
+/// A block: the room it holds, and the part of it that is booked and added up.
 struct Block {
     id: String,
     worker: String,

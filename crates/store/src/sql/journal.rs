@@ -73,7 +73,7 @@ pub trait Writes: Backend {
         self.write(data, |rows, (key, input, row)| Box::pin(submit(rows, key, input, row)))
     }
 
-    /// What this database's conversations with open turns are, as they were written last.
+    /// Returns the state of conversations with open turns, as it was written last.
     fn open_turns(&self) -> &OpenTurns;
 
     /// Accepts an input, claims the conversation, and starts the turn if there is nothing else to do.
@@ -508,7 +508,7 @@ pub struct Beginning {
     pub(crate) key: ConversationKey,
     pub(crate) input: Option<(Input, InputRow)>,
     pub(crate) turn: Vec<NewEvent>,
-    /// What follows from the turn's events, if the first of them has the place 0.
+    /// The change that follows from the turn's events, if the first of them has the place 0.
     pub(crate) change: Change,
     pub(crate) first: Option<NewEvent>,
     pub(crate) worker: String,
@@ -517,7 +517,7 @@ pub struct Beginning {
     pub(crate) known: Option<Known>,
 }
 
-/// What a worker writes into a conversation.
+/// Events that a worker adds to a conversation, and what it does with its claim.
 #[derive(Debug)]
 pub struct Appending {
     pub(crate) key: ConversationKey,
@@ -525,11 +525,11 @@ pub struct Appending {
     pub(crate) added: Option<Added>,
     /// The worker that has the conversation, and its epoch at the claim.
     pub(crate) worker: Option<(String, i64)>,
-    /// Whether it gives its claim back.
+    /// True if it gives its claim back.
     pub(crate) releases: bool,
-    /// What the conversation comes to with the events.
+    /// The snapshot of the conversation with the events.
     pub(crate) snapshot: Option<SnapshotRow>,
-    /// What is booked with them.
+    /// Bookings of the same commit.
     pub(crate) spent: Vec<Booking>,
 }
 

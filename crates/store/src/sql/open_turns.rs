@@ -15,7 +15,7 @@ use crate::status::Status;
 /// Open turns whose state is kept.
 const OPEN_MAX: usize = 4096;
 
-/// What conversations with open turns are in the database, as far as this process wrote it last. It is nothing but what their
+/// The state of conversations with open turns in the database, as this process wrote it last. It is nothing but what their
 /// events come to, and the place of the next event says whether it still holds: who writes from an older state is
 /// refused like anybody whose place is taken.
 #[derive(Debug, Default)]
