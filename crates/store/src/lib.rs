@@ -7,7 +7,9 @@
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod blob; // long values, stored once in a conversation
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod digest; // names of texts
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod maintenance; // what whoever runs a store does with it
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod news; // what changes, for those that wait

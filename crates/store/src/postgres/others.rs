@@ -13,7 +13,6 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::notify::Notifier;
-use super::relay;
 use crate::row;
 use crate::sql::{Backend, work};
 
@@ -222,7 +221,7 @@ async fn hear(database: &Weak<impl Watched>, others: &Others, listener: &mut PgL
         drop(store);
         match timeout(LISTENED, listener.try_recv()).await {
             Ok(Ok(Some(heard))) if heard.channel() != CHANNEL => {
-                if let Some(words) = relay::read(heard.payload(), others.name())
+                if let Some(words) = words(heard.payload(), others.name())
                     && let Some(database) = database.upgrade()
                 {
                     database.news().pass_on(|| words);
@@ -256,4 +255,10 @@ async fn look(database: &impl Watched) {
         }
         database.news().tell(|| change);
     }
+}
+
+/// Reads words that another process relays. `None`: we said them ourselves, or they are of no known form.
+fn words(payload: &str, own: &str) -> Option<Heard> {
+    let (from, words) = payload.split_once(' ').filter(|(from, _)| *from != own)?;
+    Some(Heard::Words { from: from.into(), words: words.into() })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::port::{Heard, Hearing, Relay, To};
+use adjutant_core::port::{Hearing, Relay, To};
 
 use super::notify::BYTES_MAX;
 use super::others::{Watched, relay_channel};
@@ -38,10 +38,4 @@ impl<D: Watched> Relay for Wire<D> {
         self.0.watch();
         Some(hearing)
     }
-}
-
-/// Reads a notification. `None`: we said it ourselves, or it is of no known form.
-pub(super) fn read(payload: &str, own: &str) -> Option<Heard> {
-    let (from, words) = payload.split_once(' ').filter(|(from, _)| *from != own)?;
-    Some(Heard::Words { from: from.into(), words: words.into() })
 }
