@@ -45,7 +45,7 @@ use learned::{Learned, SummaryTries};
 ///
 /// let mut conversation = Conversation::new(Some(20));
 /// let messages = vec![Message::user("I like tea.")?];
-/// conversation.apply(Recorded { seq: 1, at: "2026-11-24T08:00:00Z".parse()?, event: Event::HistorySet { messages } });
+/// conversation.apply(Recorded { seq: 1, at: "2026-11-24T08:00:00Z".parse()?, event: Event::HistorySet { messages }.into() });
 /// assert_eq!((conversation.next_seq(), conversation.recalled().messages.len()), (2, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
