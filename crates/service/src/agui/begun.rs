@@ -1,4 +1,4 @@
-//! What of a stream has begun and not ended, told by its events as they are sent.
+//! The parts of a stream that have begun and not ended, told by its events as they are sent.
 
 use serde::Deserialize;
 

@@ -83,7 +83,7 @@ impl Listening {
         frames
     }
 
-    /// What is not read yet, as it comes.
+    /// The rest, as it comes.
     pub(crate) async fn rest(mut self) -> String {
         let mut rest = String::new();
         while let Some(line) = self.lines.next_line().await.unwrap() {

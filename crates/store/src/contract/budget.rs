@@ -79,7 +79,7 @@ impl Process {
         matches!(granted, Granted::Exceeded(_)).then_some(granted)
     }
 
-    /// What a step took that had set aside `most`.
+    /// Spending of a step that had set aside `most`.
     fn used(&mut self, most: Spending, used: Spending, closes: bool) -> Booking {
         self.kept = self.kept - most + used;
         let drawn = |(block, _)| Drawn { block, closes };
@@ -88,7 +88,7 @@ impl Process {
     }
 }
 
-/// What a block holds is taken, whatever of it is booked, until it is closed; then only that is. Every user and every day has its own.
+/// A block's room is taken, whatever of it is booked, until it is closed; then only that is. Every user and every day has its own.
 pub async fn what_a_block_holds_is_taken_until_it_is_closed(store: &impl BudgetStore) {
     let (anna, bert) = (user("anna"), user("bert"));
     let of = |user: &UserId| Process::new(user, at_most(100), NONE);
@@ -212,7 +212,7 @@ pub async fn of_a_remainder_nothing_is_left_unused(store: &impl BudgetStore) {
     assert_eq!(second.reserve(store, tokens(1)).await, Some(over(Scope::Everyone, 160, 160, 1)));
 }
 
-/// What a process took that died is free when its time is over, and not before; should it live after all, what it used is booked.
+/// A dead process's block is free when its time is over, and not before; should it live after all, what it used is booked.
 pub async fn the_block_of_a_dead_process_runs_out(store: &impl BudgetStore) {
     let anna = user("anna");
     let of = |ttl| Process {
@@ -308,7 +308,7 @@ pub async fn of_eight_who_take_shares_all_is_spent_and_no_more(store: &impl Budg
     assert!(asked < 200, "{asked} times for {LIMIT} steps");
 }
 
-/// What was used is booked by the commit that writes what came of it: all of it or nothing.
+/// Spending is booked by the commit that writes what came of it: all of it or nothing.
 pub async fn what_was_used_is_booked_with_the_events_it_came_of(store: &(impl BudgetStore + Journal)) {
     let key = conversation("anna", 1);
     let process = &mut Process::new(&key.user, at_most(100), NONE);

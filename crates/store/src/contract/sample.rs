@@ -178,7 +178,7 @@ pub(crate) fn refused(number: u32, call: &str, input: &str) -> Event {
     }))
 }
 
-/// A call whose result is so large that its body does not fit a row.
+/// A call with a long result.
 pub(crate) fn call_finished_at_length(number: u32, call: &str, chars: usize) -> Event {
     event(json!({
         "event": "call_finished", "turn": turn(number), "call": call, "tool": "read", "arguments": {},

@@ -427,7 +427,7 @@ async fn check_work(store: &impl Journal, key: &ConversationKey, work: bool, wai
     assert_eq!(store.parked(&agent(), Some(&stranger)).await.unwrap(), []);
 }
 
-/// What one of two stores over one database says is heard through the other, byte for byte and in order, by all or by the one it is for;
+/// Words of one of two stores over one database are heard through the other, byte for byte and in order, by all or by the one they are for;
 /// and nobody hears itself.
 pub async fn words_reach_other_processes(one: &impl Journal, two: &impl Journal) {
     let (one, two) = (one.relay(), two.relay());
@@ -468,7 +468,7 @@ pub async fn words_reach_other_processes(one: &impl Journal, two: &impl Journal)
     assert!(said < 100, "{said}");
 }
 
-/// Where no other process can be heard, nobody waits for one.
+/// Nobody waits for other processes where none can be heard.
 pub async fn nobody_else_is_heard(store: &impl Journal) {
     let relay = store.relay();
     assert!(relay.hear().is_none() && !relay.say(To::All, "is anybody there?"));

@@ -39,7 +39,7 @@ struct Waiting {
     changes: VecDeque<Notification>,
     words: VecDeque<Notification>,
     words_bytes: usize,
-    /// Whether a task sends what waits.
+    /// True while a task sends what waits.
     sends: bool,
 }
 

@@ -17,7 +17,7 @@ const EVERYONE: &str = "";
 /// Bookings of a day that are added up each time it is read, before somebody adds them up for all.
 const MANY: i64 = 256;
 
-/// What is known of a day, of everybody or of one user: what is added up, every block, and what is booked since, by the block it
+/// Selects the state of a day, of everybody or of one user: what is added up, every block, and what is booked since, by the block it
 /// was taken from. One statement, so that what is booked meanwhile is seen with the block it closes or not at all.
 macro_rules! taken {
     ($block:literal, $closes:literal, $blocks:literal, $bookings:literal) => {

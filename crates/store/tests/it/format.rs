@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use adjutant_core::port::{ConversationStore as _, Deleted, Journal as _, StoreError};
+use adjutant_core::port::{Branching, ConversationStore as _, Deleted, Journal as _, StoreError};
 use adjutant_core::{AgentName, ConversationKey, Event, Input, InputBody, InputId, Recorded, UserId};
 use adjutant_store::sqlite::Store;
 use serde_json::Value;
@@ -173,6 +173,32 @@ async fn a_long_value_is_kept_once_and_goes_with_its_conversation() {
     let error = store.load(&key()).await.unwrap_err();
     let says = |part: &str| matches!(&error, StoreError::Unreadable { message } if message.contains(part));
     assert!(says("event 2") && says("missing"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_branch_keeps_the_long_values_of_its_own_events_and_no_others() {
+    let (_folder, store, mut hand) = tampered().await;
+    let at = jiff::Timestamp::UNIX_EPOCH;
+    let ignored = |letter: &str, chars: usize| {
+        let reason = letter.repeat(chars);
+        Recorded::sequence(1, at, &[Event::InputIgnored { input: InputId::new("i0").unwrap(), reason }])
+            .remove(0)
+    };
+    let [shared, left, own] = [ignored("a", 2000), ignored("b", 3000), ignored("c", 4000)];
+    store.append(&key(), &[shared.clone(), Recorded { seq: 2, ..left }]).await.unwrap();
+    let id = "00000000-0000-7000-8000-000000000002".parse().unwrap();
+    let branch = ConversationKey { conversation: id, ..key() };
+    store.branch(Branching { from: &key(), seq: 1, id, at }).await.unwrap();
+    let own = Recorded { seq: 2, ..own };
+    store.append(&branch, std::slice::from_ref(&own)).await.unwrap();
+    assert_eq!(store.delete(&key()).await.unwrap(), Deleted::Yes);
+
+    assert_eq!(store.load(&branch).await.unwrap().events, [shared, own]);
+    let lengths: Vec<i64> = sqlx::query_scalar("SELECT length(body) FROM adjutant_blob ORDER BY 1")
+        .fetch_all(&mut hand)
+        .await
+        .unwrap();
+    assert_eq!(lengths, [2002, 4002], "what was deleted is gone");
 }
 
 /// As rows were written before only the long values in them were kept apart.
