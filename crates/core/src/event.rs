@@ -112,6 +112,12 @@ impl InputBody {
     pub fn message(text: impl Into<String>) -> Self {
         Self::Message { text: text.into(), output_schema: None, limits: None }
     }
+
+    /// Returns whether a turn of its own answers it where none is open: words and calls, not what answers or stops a turn.
+    #[must_use]
+    pub fn starts_turn(&self) -> bool {
+        matches!(self, Self::Message { .. } | Self::Call(_))
+    }
 }
 
 /// One event together with its place and time.

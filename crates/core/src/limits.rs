@@ -1,5 +1,6 @@
 //! Every bound of a turn, with its default and its name. All are on by default (`DESIGN.md` 4).
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,8 @@ pub const SUMMARY_TOKENS_MAX: u32 = 1024;
 pub const MESSAGE_CHARS_MAX: usize = 4000;
 /// A message anywhere, in bytes; larger is refused before a turn starts.
 pub const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
+/// Messages that wait in one conversation, accepted and not taken; one more is refused. Key `serve.messages_queued`.
+pub const MESSAGES_QUEUED_MAX: NonZeroU32 = NonZeroU32::new(100).unwrap();
 /// User and assistant messages of history a turn is given. Source: seed 000.
 pub const HISTORY_MESSAGES_MAX: usize = 20;
 /// What history is trimmed down to once it is over its bound, so that the prefix stays stable for a while.

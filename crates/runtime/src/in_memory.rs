@@ -8,10 +8,12 @@ mod origin;
 mod work;
 
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use adjutant_core::conversation::{Snapshot, Status};
+use adjutant_core::limits::MESSAGES_QUEUED_MAX;
 use adjutant_core::port::{
     AcceptedInput, Alone, Alternatives, Beat, Begin, Begun, Branched, Branching, Change, Changes,
     ConversationFilter, ConversationStore, ConversationSummary, Cursor, Deleted, Finished, Journal, Known,
@@ -35,11 +37,23 @@ const CONVERSATIONS_MAX: usize = 1024;
 const FORGOTTEN_AT_ONCE: usize = 64;
 
 /// Tasks, conversations, journal and logs in memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct InMemory {
     state: Mutex<State>,
     log: LogContent,
+    messages_queued_max: NonZeroU32,
     news: news::News,
+}
+
+impl Default for InMemory {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            log: LogContent::default(),
+            messages_queued_max: MESSAGES_QUEUED_MAX,
+            news: news::News::default(),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -172,8 +186,8 @@ impl Conversation {
         !self.has_work_in_inbox() && !self.status.runs()
     }
 
-    /// Accepts an input, once.
-    fn accept(&mut self, input: &Input, touched: u64) -> Result<(), StoreError> {
+    /// Accepts an input, once, if no more than `room` wait with it.
+    fn accept(&mut self, input: &Input, touched: u64, room: NonZeroU32) -> Result<(), StoreError> {
         if let Some(Accepted { input: known, .. }) =
             self.accepted.get(&input.id).and_then(|at| self.inputs.get(*at))
         {
@@ -182,6 +196,12 @@ impl Conversation {
                 true => Err(StoreError::Reused),
                 false => Ok(()),
             };
+        }
+        if input.body.starts_turn() {
+            let queued = self.waiting_inputs().filter(|input| input.body.starts_turn()).count();
+            if u32::try_from(queued).is_ok_and(|queued| queued >= room.get()) {
+                return Err(StoreError::QueueFull { limit: room });
+            }
         }
         if self.title.is_empty() {
             self.title = title(&input.body).unwrap_or_default();
@@ -317,6 +337,13 @@ impl InMemory {
         self
     }
 
+    /// The same, in which so many messages may wait in one conversation, accepted and not taken. Default: [`MESSAGES_QUEUED_MAX`].
+    #[must_use]
+    pub fn with_messages_queued_max(mut self, messages: NonZeroU32) -> Self {
+        self.messages_queued_max = messages;
+        self
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic elsewhere leaves whole values behind: every change below is a single assignment or push.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -349,14 +376,19 @@ fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
 
 impl State {
     /// Accepts an input; creates the conversation if it is new.
-    fn accept(&mut self, key: &ConversationKey, input: &Input) -> Result<&mut Conversation, StoreError> {
+    fn accept(
+        &mut self,
+        key: &ConversationKey,
+        input: &Input,
+        room: NonZeroU32,
+    ) -> Result<&mut Conversation, StoreError> {
         if !self.conversations.contains_key(key) {
             self.make_room();
         }
         self.touches += 1;
         let conversation =
             self.conversations.entry(key.clone()).or_insert_with(|| Conversation::new(input.at));
-        conversation.accept(input, self.touches)?;
+        conversation.accept(input, self.touches, room)?;
         Ok(conversation)
     }
 }
@@ -367,7 +399,10 @@ impl Journal for InMemory {
         key: &'a ConversationKey,
         input: &'a Input,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let accepted = self.state().accept(key, input).map(|conversation| conversation.claim.is_some());
+        let accepted = self
+            .state()
+            .accept(key, input, self.messages_queued_max)
+            .map(|conversation| conversation.claim.is_some());
         ready(accepted.map(|is_claimed| {
             if is_claimed {
                 self.news.tell(|| Change::Input(key.clone()));
@@ -431,7 +466,7 @@ impl Journal for InMemory {
     ) -> BoxFuture<'a, Result<Begun, StoreError>> {
         let mut state = self.state();
         let conversation = match begin.input {
-            Some(input) => match state.accept(key, input) {
+            Some(input) => match state.accept(key, input, self.messages_queued_max) {
                 Ok(conversation) => conversation,
                 Err(error) => return ready(Err(error)),
             },

@@ -180,7 +180,7 @@ impl EventRow {
 
 /// An input as it is stored.
 #[derive(Debug)]
-pub struct InputRow {
+pub(crate) struct InputRow {
     pub(crate) id: String,
     pub(crate) v: i64,
     pub(crate) body: String,

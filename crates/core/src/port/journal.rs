@@ -1,3 +1,4 @@
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,14 @@ pub enum StoreError {
     /// The input's id was used before for another request ([`Input::fingerprint`]): choose another id.
     #[error("this id was used before, for another request")]
     Reused,
+    /// As many messages wait in the conversation as may, and this one was not accepted: send it again once some are answered.
+    #[error(
+        "this conversation has {limit} messages waiting; wait until some are answered, or stop the turn that runs"
+    )]
+    QueueFull {
+        /// Messages that may wait in one conversation.
+        limit: NonZeroU32,
+    },
     /// Nothing can be written until somebody makes room; the same then works. Reading goes on.
     #[error("{message}")]
     Full {
@@ -192,8 +201,13 @@ pub trait Journal: Send + Sync + 'static {
     /// Accepts an input; creates the conversation if it is new. Durable on return; the same `input.id` twice is one
     /// input.
     ///
+    /// Of inputs that start a turn ([`InputBody::starts_turn`](crate::InputBody::starts_turn)), a store lets so many wait in one
+    /// conversation ([`MESSAGES_QUEUED_MAX`](crate::limits::MESSAGES_QUEUED_MAX) unless it is told another number). What answers or
+    /// stops a turn is always accepted.
+    ///
     /// # Errors
-    /// [`StoreError::Reused`] if both have a fingerprint and it differs; any other [`StoreError`] as usual. Then the input
+    /// [`StoreError::Reused`] if both have a fingerprint and it differs; [`StoreError::QueueFull`] if as many inputs wait as may, and
+    /// this one is new and would wait too; any other [`StoreError`] as usual. Then the input
     /// was not accepted.
     fn submit<'a>(
         &'a self,

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use adjutant_core::port::{Begin, Begun, Claim, Finished, Journal, Known, LogStore, Newer, StoreError};
-use adjutant_core::{ConversationKey, Event, Input, Recorded};
+use adjutant_core::{ConversationKey, Event, Input};
 
 use super::sample::*;
 
@@ -150,10 +150,7 @@ pub async fn a_turn_that_waits_is_given_back_unless_an_answer_came(store: &impl 
     assert!(
         matches!(store.finish(&key, "a".into(), &parked, None).await.unwrap(), Finished::Kept(inbox) if inbox.len() == 1)
     );
-    let queued: Event =
-        serde_json::from_value(serde_json::json!({"event": "input_queued", "turn": turn(1), "input": "i2"}))
-            .unwrap();
-    store.append(&key, &Recorded::sequence(3, at(3), &[queued])).await.unwrap();
+    store.append(&key, &recorded(3, at(3), &[queued(1, "i2")])).await.unwrap();
     assert_eq!(store.finish(&key, "a".into(), &[], None).await.unwrap(), Finished::Released);
     // The answer comes: what waited is there too, in order.
     let begun = store.begin(&key, begin(Some(&message("i3", 4, "yes")), &[], "b")).await.unwrap();

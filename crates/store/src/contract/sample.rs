@@ -190,6 +190,10 @@ pub(crate) fn ignored(input: &str) -> Event {
     event(json!({"event": "input_ignored", "input": input, "reason": "there is nothing to cancel"}))
 }
 
+pub(crate) fn queued(number: u32, input: &str) -> Event {
+    event(json!({"event": "input_queued", "turn": turn(number), "input": input}))
+}
+
 pub(crate) fn history_set() -> Event {
     let parts = json!([{"type": "text", "text": "We spoke before. 👋🏽"}]);
     event(json!({"event": "history_set", "messages": [{"role": "user", "parts": parts}]}))

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use adjutant_core::port::{self, Claim, StoreError};
-use adjutant_core::{ConversationKey, EVENT_VERSION, Input};
+use adjutant_core::{ConversationKey, EVENT_VERSION};
 
 use super::PostgresDatabase;
 use super::literal::Call;
 use crate::blob::Blobs;
-use crate::row::{self, DecisionRow, EventRow, InputRow, InvocationRow};
+use crate::row::{self, DecisionRow, EventRow, InvocationRow};
 use crate::sql::append::{Change, NewEvent};
 use crate::sql::budget::BookingRow;
-use crate::sql::journal::{Appending, Beginning, BegunRows, NewerRows, Writes, newer};
+use crate::sql::journal::{Appending, Arrival, Beginning, BegunRows, NewerRows, Writes, newer};
 use crate::sql::open_turns::{Open, OpenTurns};
 use crate::sql::snapshot::SnapshotRow;
 use crate::sql::{Backend as _, Failure, key_values};
@@ -29,29 +29,30 @@ impl Writes for PostgresDatabase {
         self.others.tell(change);
     }
 
-    async fn submit(&self, (key, input, row): (ConversationKey, Input, InputRow)) -> Result<bool, Failure> {
-        let call = beginning(&key, Some((&input, &row)), None).rows([]);
-        match self.begun(&key, call, (&row.blobs, &[]), None).await?.outcome {
+    async fn submit(&self, (key, arrival): (ConversationKey, Arrival)) -> Result<bool, Failure> {
+        let call = beginning(&key, Some(&arrival), None).rows([]);
+        match self.begun(&key, call, (&arrival.row.blobs, &[]), None).await?.outcome {
             Outcome::Elsewhere => Ok(true),
             Outcome::Accepted => Ok(false),
-            outcome => Err(outcome.unexpected()),
+            outcome => Err(outcome.refusal(Some(&arrival))),
         }
     }
 
     async fn begin(&self, data: Beginning) -> Result<BegunRows, Failure> {
-        let Beginning { key, input, turn, change, first, worker, epoch, lease, known } = data;
-        let input = input.as_ref().map(|(input, row)| (input, row));
-        let mut blobs = input.map(|(_, row)| row.blobs.clone()).unwrap_or_default();
+        let Beginning { key, arrival, turn, change, first, worker, epoch, lease, known } = data;
+        let arrival = arrival.as_ref();
+        let mut blobs = arrival.map(|arrival| arrival.row.blobs.clone()).unwrap_or_default();
         first.iter().for_each(|(row, _)| blobs.extend(&row.blobs));
-        let call = beginning(&key, input, Some((&worker, Some(epoch), lease))).rows(first.iter().map(event));
+        let call =
+            beginning(&key, arrival, Some((&worker, Some(epoch), lease))).rows(first.iter().map(event));
         let answer = self.begun(&key, call, (&blobs, &turn), Some(&change)).await?;
         let claim = match answer.outcome {
             Outcome::Nothing => return Ok(BegunRows::Nothing),
             Outcome::Elsewhere => return Ok(BegunRows::Elsewhere),
             Outcome::Claimed(claim) => Some(claim),
             Outcome::Started => None,
-            outcome @ (Outcome::Reused | Outcome::Deleted | Outcome::Accepted) => {
-                return Err(outcome.unexpected());
+            outcome @ (Outcome::Reused | Outcome::Deleted | Outcome::Accepted | Outcome::QueueFull) => {
+                return Err(outcome.refusal(arrival));
             }
         };
         let (mut events, mut open) = (Vec::new(), None);
@@ -109,7 +110,7 @@ impl Writes for PostgresDatabase {
         match self.begun(&key, call, (&Blobs::default(), &[]), None).await?.outcome {
             Outcome::Nothing | Outcome::Elsewhere => Ok(Claim::Refused),
             Outcome::Claimed(claim) => Ok(claim),
-            outcome => Err(outcome.unexpected()),
+            outcome => Err(outcome.refusal(None)),
         }
     }
 
@@ -159,6 +160,7 @@ enum Outcome {
     Reused,
     Deleted,
     Accepted,
+    QueueFull,
 }
 
 impl Outcome {
@@ -172,16 +174,18 @@ impl Outcome {
             5 => Self::Reused,
             6 => Self::Deleted,
             8 => Self::Accepted,
+            9 => Self::QueueFull,
             other => return Err(row::unreadable("an answer of the database", format!("outcome {other}"))),
         })
     }
 
-    /// The error it is where nothing else can be made of it.
-    fn unexpected(self) -> Failure {
-        match self {
-            Self::Reused => StoreError::Reused.into(),
-            Self::Deleted => StoreError::Conflict.into(),
-            other => row::unreadable("an answer of the database", format!("outcome {other:?}")).into(),
+    /// The error it is where nothing else can be made of it. `arrival`: what was to be accepted.
+    fn refusal(self, arrival: Option<&Arrival>) -> Failure {
+        match (self, arrival) {
+            (Self::Reused, _) => StoreError::Reused.into(),
+            (Self::Deleted, _) => StoreError::Conflict.into(),
+            (Self::QueueFull, Some(arrival)) => arrival.refused(),
+            (other, _) => row::unreadable("an answer of the database", format!("outcome {other:?}")).into(),
         }
     }
 }
@@ -199,12 +203,12 @@ struct Answer {
 /// The first parameters of `adjutant_begin_1`.
 fn beginning(
     key: &ConversationKey,
-    input: Option<(&Input, &InputRow)>,
+    arrival: Option<&Arrival>,
     claim: Option<(&str, Option<i64>, Duration)>,
 ) -> Call {
     let call = Call::of("adjutant_begin_1", key);
-    let call = match input {
-        Some((input, row)) => call.texts(&[
+    let call = match arrival {
+        Some(Arrival { input, row, .. }) => call.texts(&[
             Some(row.id.as_str().into()),
             Some(row.body.as_str().into()),
             Some(row.at.as_str().into()),
@@ -214,6 +218,7 @@ fn beginning(
         ]),
         None => call.rows([]),
     };
+    let call = call.value(arrival.and_then(Arrival::room));
     let call = call.value(claim.map(|(worker, ..)| worker)).value(claim.and_then(|(_, epoch, _)| epoch));
     call.value(claim.map(|(.., lease)| micros(lease)))
 }

@@ -20,12 +20,11 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
-use adjutant_core::LogContent;
 use adjutant_core::port::{Relay, StoreError};
 
 use crate::news::News;
 use crate::sql::open_turns::OpenTurns;
-use crate::sql::{About, Backend, Columns, Failure, SqlStore, Value, Work, count};
+use crate::sql::{About, Backend, Columns, Failure, SqlStore, StoreOptions, Value, Work, count};
 use calls::Calls;
 use columns::all_columns;
 use literal::fill;
@@ -84,7 +83,7 @@ impl Store {
             Ok(pool) => {
                 let (calls, open, news) = (Arc::default(), OpenTurns::default(), News::default());
                 let database = PostgresDatabase { place, pool, calls, open, news, others };
-                Ok(Self(Arc::new(database), LogContent::Full))
+                Ok(Self(Arc::new(database), StoreOptions::default()))
             }
             Err(failure) => Err(error::at(failure, &place)),
         }

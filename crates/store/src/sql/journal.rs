@@ -1,6 +1,7 @@
 //! Inbox, events, and what has work to do.
 
 use std::future::Future;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +52,10 @@ pub(crate) const CANCELLATION: &str =
      WHERE agent = $1 AND user_id = $2 AND conversation.id = $3 AND taken_seq IS NULL AND body = $4
      ORDER BY accepted LIMIT 1";
 
+/// The number of inputs that start a turn and were not taken ([`InputBody::starts_turn`], by how their JSON begins).
+pub(crate) const QUEUED: &str = r#"SELECT count(*) FROM adjutant_inbox WHERE conversation = $1 AND taken_seq IS NULL
+     AND (body LIKE '{"kind":"message"%' OR body LIKE '{"kind":"call"%')"#;
+
 /// What each of a user's turns that wait was parked with.
 pub(crate) const PARKED: &str =
     "SELECT agent, user_id, conversation.id, event.seq, event.v, event.kind, event.turn, event.step,
@@ -65,12 +70,9 @@ pub trait Writes: Backend {
     /// written, nothing is to be done.
     fn tell_others(&self, _change: &port::Change) {}
 
-    /// Accepts an input, which is stored as the row. Returns whether a worker may have the conversation.
-    fn submit(
-        &self,
-        data: (ConversationKey, Input, InputRow),
-    ) -> impl Future<Output = Result<bool, Failure>> + Send {
-        self.write(data, |rows, (key, input, row)| Box::pin(submit(rows, key, input, row)))
+    /// Accepts an input. Returns whether a worker may have the conversation.
+    fn submit(&self, data: (ConversationKey, Arrival)) -> impl Future<Output = Result<bool, Failure>> + Send {
+        self.write(data, |rows, (key, arrival)| Box::pin(submit(rows, key, arrival)))
     }
 
     /// Returns the state of conversations with open turns, as it was written last.
@@ -111,8 +113,8 @@ impl<B: Writes> Journal for SqlStore<B> {
         input: &'a Input,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
-            let data = (key.clone(), input.clone(), InputRow::of(input)?);
-            if self.0.submit(data).await? {
+            let arrival = Arrival::of(input, self.1.messages_queued_max)?;
+            if self.0.submit((key.clone(), arrival)).await? {
                 self.tell(port::Change::Input, key);
             }
             Ok(())
@@ -177,14 +179,14 @@ impl<B: Writes> Journal for SqlStore<B> {
         begin: Begin<'a>,
     ) -> BoxFuture<'a, Result<Begun, StoreError>> {
         self.run(async move {
-            let input = begin.input.map(|input| Ok::<_, StoreError>((input.clone(), InputRow::of(input)?)));
+            let arrival = begin.input.map(|input| Arrival::of(input, self.1.messages_queued_max));
             let turn: Vec<NewEvent> =
                 begin.turn.iter().map(|event| new_event(begin.at, event)).collect::<Result<_, _>>()?;
             // A turn is begun only where none is open; places are counted from its first event.
-            let change = Change::of(key, 0, Status::default(), Vec::new(), &turn, self.1)?;
+            let change = Change::of(key, 0, Status::default(), Vec::new(), &turn, self.1.log_content)?;
             let data = Beginning {
                 key: key.clone(),
-                input: input.transpose()?,
+                arrival: arrival.transpose()?,
                 turn,
                 change,
                 first: begin.first.map(|event| new_event(begin.at, event)).transpose()?,
@@ -399,7 +401,7 @@ impl<B: Writes> SqlStore<B> {
         };
         let seq = first.seq;
         let open = open_turn(&*self.0, self.0.open_turns(), key, seq, &events).await?;
-        let change = Change::of(key, seq, open.status, open.decisions, &events, self.1)?;
+        let change = Change::of(key, seq, open.status, open.decisions, &events, self.1.log_content)?;
         let next_seq = events.last().map_or(seq, |(last, _)| last.seq + 1);
         let (status, decisions) = (change.status.clone(), change.logs.known.clone());
         let after = Open { conversation: open.conversation, next_seq, status, decisions };
@@ -446,18 +448,43 @@ async fn stored<C: Connection>(
     Ok((events(rows, (conversation, from), 0).await?, inbox(rows, conversation).await?))
 }
 
-/// Accepts an input, which is stored as `row`. Returns whether a worker may have the conversation.
+/// An input to accept.
+#[derive(Debug)]
+pub struct Arrival {
+    pub(crate) input: Input,
+    /// The input as it is stored.
+    pub(crate) row: InputRow,
+    /// Inputs that start a turn which may wait in the conversation.
+    pub(crate) queued_max: NonZeroU32,
+}
+
+impl Arrival {
+    fn of(input: &Input, queued_max: NonZeroU32) -> Result<Self, StoreError> {
+        Ok(Self { input: input.clone(), row: InputRow::of(input)?, queued_max })
+    }
+
+    /// Returns how many may wait with it. `None`: it starts no turn, and is always accepted.
+    pub(crate) fn room(&self) -> Option<i64> {
+        self.input.body.starts_turn().then(|| self.queued_max.get().into())
+    }
+
+    /// Returns the error that it is if there is no room.
+    pub(crate) fn refused(&self) -> Failure {
+        StoreError::QueueFull { limit: self.queued_max }.into()
+    }
+}
+
+/// Accepts an input. Returns whether a worker may have the conversation.
 async fn submit<C: Connection>(
     rows: &mut C,
     key: &ConversationKey,
-    input: &Input,
-    row: &InputRow,
+    arrival: &Arrival,
 ) -> Result<bool, Failure> {
     let mut conversation = match conversation(rows, key).await? {
         Some(conversation) => conversation,
-        None => create_conversation(rows, key, input.at).await?,
+        None => create_conversation(rows, key, arrival.input.at).await?,
     };
-    if accept(rows, &mut conversation, input, row, None).await? {
+    if accept(rows, &mut conversation, arrival, None).await? {
         conversation.untaken += 1;
         save_conversation(rows, &conversation).await?;
     }
@@ -468,10 +495,10 @@ async fn submit<C: Connection>(
 async fn accept<C: Connection>(
     rows: &mut C,
     conversation: &mut ConversationRow,
-    input: &Input,
-    row: &InputRow,
+    arrival: &Arrival,
     taken: Option<i64>,
 ) -> Result<bool, Failure> {
+    let Arrival { input, row, .. } = arrival;
     let inserted = rows
         .execute(
             "INSERT INTO adjutant_inbox (conversation, id, v, body, at, request_id, fingerprint, after_seq, taken_seq)
@@ -494,6 +521,11 @@ async fn accept<C: Connection>(
         is_repeat(rows, conversation.key, row).await?;
         return Ok(false);
     }
+    if let Some(room) = arrival.room().filter(|_| taken.is_none())
+        && !has_room(rows, conversation, room).await?
+    {
+        return Err(arrival.refused());
+    }
     blob::insert(rows, conversation.key, &row.blobs).await?;
     conversation.updated_at = conversation.updated_at.max(input.at);
     if conversation.title.is_empty() {
@@ -502,11 +534,26 @@ async fn accept<C: Connection>(
     Ok(true)
 }
 
+/// Returns whether no more inputs that start a turn wait than may, with the one that was just put there.
+async fn has_room<C: Connection>(
+    rows: &mut C,
+    conversation: &ConversationRow,
+    room: i64,
+) -> Result<bool, Failure> {
+    // Those that wait for the end of an open turn are not counted in the row.
+    if conversation.status.turn.is_none() && conversation.untaken < room {
+        return Ok(true);
+    }
+    let found = rows.fetch_first(QUEUED, values![conversation.key]).await?;
+    let queued = found.map(|mut columns| columns.int()).transpose()?.unwrap_or_default();
+    Ok(queued <= room)
+}
+
 /// A request to go on with a conversation, as it is stored.
 #[derive(Debug)]
 pub struct Beginning {
     pub(crate) key: ConversationKey,
-    pub(crate) input: Option<(Input, InputRow)>,
+    pub(crate) arrival: Option<Arrival>,
     pub(crate) turn: Vec<NewEvent>,
     /// The change that follows from the turn's events, if the first of them has the place 0.
     pub(crate) change: Change,
@@ -557,9 +604,9 @@ pub enum BegunRows {
 
 /// Accepts an input, claims the conversation, and starts the turn if there is nothing else to do.
 async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Result<BegunRows, Failure> {
-    let mut conversation = match (conversation(rows, &begin.key).await?, &begin.input) {
+    let mut conversation = match (conversation(rows, &begin.key).await?, &begin.arrival) {
         (Some(conversation), _) => conversation,
-        (None, Some((input, _))) => create_conversation(rows, &begin.key, input.at).await?,
+        (None, Some(arrival)) => create_conversation(rows, &begin.key, arrival.input.at).await?,
         (None, None) => return Ok(BegunRows::Nothing),
     };
     let now = rows.now().await?;
@@ -568,9 +615,9 @@ async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Result<BegunRo
     let first = begin.first.as_ref().filter(|_| conversation.next_seq == 1);
     let mut starts = claim.is_held() && is_idle && !begin.turn.is_empty();
     let start = conversation.next_seq + i64::from(first.is_some());
-    if let Some((input, row)) = &begin.input {
+    if let Some(arrival) = &begin.arrival {
         let taken = starts.then_some(start);
-        if accept(rows, &mut conversation, input, row, taken).await? {
+        if accept(rows, &mut conversation, arrival, taken).await? {
             conversation.untaken += i64::from(!starts);
         } else {
             // What it led to before is what it leads to.
@@ -584,7 +631,7 @@ async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Result<BegunRo
             write_events(rows, conversation.key, conversation.next_seq, std::slice::from_ref(first)).await?;
         }
         write_events(rows, conversation.key, start, turn).await?;
-        if begin.input.is_none() {
+        if begin.arrival.is_none() {
             conversation.untaken -= take_inputs(rows, conversation.key, start, turn).await?;
         }
         log::write(rows, conversation.key, &key.user, &change.logs).await?;

@@ -40,7 +40,7 @@ pub(crate) const DECISIONS: &str = select_decisions!(
 
 impl<B: Backend> LogStore for SqlStore<B> {
     fn content(&self) -> LogContent {
-        self.1
+        self.1.log_content
     }
 
     fn decisions<'a>(

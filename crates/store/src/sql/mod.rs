@@ -26,8 +26,10 @@ pub(crate) mod work;
 
 use std::borrow::Cow;
 use std::future::Future;
+use std::num::NonZeroU32;
 use std::path::Path;
 
+use adjutant_core::limits::MESSAGES_QUEUED_MAX;
 use adjutant_core::port::{Alone, Relay, StoreError};
 use adjutant_core::{BoxFuture, LogContent};
 use jiff::Timestamp;
@@ -419,7 +421,22 @@ fn to_static(values: &[Value<'_>]) -> Vec<Value<'static>> {
 
 /// Tasks, conversations, journal and logs in one SQL database. A clone is the same store.
 #[derive(Debug)]
-pub struct SqlStore<B>(pub(crate) std::sync::Arc<B>, pub(crate) LogContent);
+pub struct SqlStore<B>(pub(crate) std::sync::Arc<B>, pub(crate) StoreOptions);
+
+/// How one handle of a store writes, whatever others on the same database do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StoreOptions {
+    /// How much of what is said is written into the logs.
+    pub(crate) log_content: LogContent,
+    /// Messages that may wait in one conversation.
+    pub(crate) messages_queued_max: NonZeroU32,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self { log_content: LogContent::Full, messages_queued_max: MESSAGES_QUEUED_MAX }
+    }
+}
 
 impl<B> Clone for SqlStore<B> {
     fn clone(&self) -> Self {
@@ -431,7 +448,14 @@ impl<B> SqlStore<B> {
     /// The same store, which writes so much of what is said into its logs from now on. Default: [`LogContent::Full`].
     #[must_use]
     pub fn with_log_content(self, content: LogContent) -> Self {
-        Self(self.0, content)
+        Self(self.0, StoreOptions { log_content: content, ..self.1 })
+    }
+
+    /// The same store, which lets so many messages wait in one conversation from now on, accepted and not taken. Default:
+    /// [`MESSAGES_QUEUED_MAX`].
+    #[must_use]
+    pub fn with_messages_queued_max(self, messages: NonZeroU32) -> Self {
+        Self(self.0, StoreOptions { messages_queued_max: messages, ..self.1 })
     }
 }
 

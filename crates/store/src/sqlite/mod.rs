@@ -19,14 +19,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::LogContent;
 use adjutant_core::port::StoreError;
 use tokio::task::spawn_blocking;
 
 use crate::news::News;
 use crate::sql::journal::Writes;
 use crate::sql::open_turns::OpenTurns;
-use crate::sql::{About, Backend, Failure, SqlStore, Work, count};
+use crate::sql::{About, Backend, Failure, SqlStore, StoreOptions, Work, count};
 use connection::Rows;
 use open::How;
 use readers::Readers;
@@ -110,7 +109,7 @@ impl Store {
         let file = opened.await.unwrap_or_else(|_| {
             Err(StoreError::Unavailable { message: "the database was not opened: try again".to_owned() })
         });
-        Ok(Self(Arc::new(file?), LogContent::Full))
+        Ok(Self(Arc::new(file?), StoreOptions::default()))
     }
 
     /// The file; `None`: the database is in memory.

@@ -179,14 +179,15 @@ $$;
 
 -- Accepts an input, claims the conversation for p_worker in its p_epoch (NULL: nobody does), and starts the turn if nothing else is to do.
 --
--- p_input: id, body, time, request, fingerprint, title. NULL: none. p_first: an event in front of the others, if the
+-- p_input: id, body, time, request, fingerprint, title. NULL: none. p_room: how many inputs that start a turn may wait with it.
+-- NULL: it starts none, and is always accepted. p_first: an event in front of the others, if the
 -- conversation has none. The rest is as above; p_parked is counted from the first of p_events.
 -- o_outcome: 0 no such conversation, 1 another worker has it, 2 claimed, 3 claimed instead of another worker, 4 started,
 -- 5 the id was used for another request, 6 deleted meanwhile, 7 somebody has it locked, and p_wait is FALSE, 8 no worker has it
--- and none was named. o_next_seq: as it was before the turn.
+-- and none was named, 9 as many inputs wait as may. o_next_seq: as it was before the turn.
 CREATE FUNCTION adjutant_begin_1(
-    p_agent TEXT, p_user TEXT, p_id TEXT, p_input TEXT[], p_worker TEXT, p_epoch BIGINT, p_lease_us BIGINT, p_first TEXT[],
-    p_v BIGINT, p_blobs TEXT[], p_events TEXT[], p_counts BIGINT[], p_status TEXT[], p_parked BIGINT, p_decisions TEXT[],
+    p_agent TEXT, p_user TEXT, p_id TEXT, p_input TEXT[], p_room BIGINT, p_worker TEXT, p_epoch BIGINT, p_lease_us BIGINT,
+    p_first TEXT[], p_v BIGINT, p_blobs TEXT[], p_events TEXT[], p_counts BIGINT[], p_status TEXT[], p_parked BIGINT, p_decisions TEXT[],
     p_invocations TEXT[], p_wait BOOLEAN, OUT o_outcome BIGINT, OUT o_conversation BIGINT, OUT o_created_at TEXT, OUT o_next_seq BIGINT,
     OUT o_waits BIGINT
 ) LANGUAGE plpgsql AS $$
@@ -239,6 +240,14 @@ BEGIN
         p_events := p_first || p_events;
     END IF;
     o_next_seq := c.next_seq;
+    -- Those that wait for the end of an open turn are not counted in the row.
+    IF p_room IS NOT NULL AND NOT v_starts AND (c.turn IS NOT NULL OR c.untaken >= p_room)
+            AND p_room <= (SELECT count(*) FROM adjutant_inbox AS i WHERE i.conversation = c.key AND i.taken_seq IS NULL
+                AND (i.body LIKE '{"kind":"message"%' OR i.body LIKE '{"kind":"call"%'))
+            AND NOT EXISTS (SELECT FROM adjutant_inbox AS i WHERE i.conversation = c.key AND i.id = p_input[1]) THEN
+        o_outcome := 9;
+        RETURN;
+    END IF;
     IF p_input IS NOT NULL THEN
         INSERT INTO adjutant_inbox (conversation, id, v, body, at, request_id, fingerprint, after_seq, taken_seq)
         VALUES (c.key, p_input[1], p_v, p_input[2], p_input[3], p_input[4], p_input[5], c.next_seq - 1,
