@@ -49,7 +49,8 @@ pub(crate) async fn open(settings: &Settings) -> Result<Arc<dyn Store>, CliError
 pub(crate) async fn open_at(database: &Database, settings: &Settings) -> Result<Arc<dyn Store>, CliError> {
     Ok(match database {
         Database::Sqlite(path) => {
-            Arc::new(sqlite::Store::open(path).await?.with_log_content(settings.log_content))
+            let store = sqlite::Store::open(path).await?.with_log_content(settings.log_content);
+            Arc::new(store.with_messages_queued_max(settings.serve.messages_queued))
         }
         #[cfg(feature = "postgres")]
         Database::Postgres(address) => {
@@ -64,7 +65,8 @@ pub(crate) async fn open_at(database: &Database, settings: &Settings) -> Result<
                 None => address,
             };
             let store = postgres::Store::connect_and_listen(address, listen, settings.pool_max).await?;
-            Arc::new(store.with_log_content(settings.log_content))
+            let store = store.with_log_content(settings.log_content);
+            Arc::new(store.with_messages_queued_max(settings.serve.messages_queued))
         }
         #[cfg(not(feature = "postgres"))]
         Database::Postgres(_) => return Err(no_postgres()),
@@ -145,6 +147,11 @@ impl From<StoreError> for CliError {
             StoreError::Conflict | StoreError::Unavailable { .. } => {
                 Self::failed(message).or_try("try again; another adjutant may be busy with the same data")
             }
+            StoreError::QueueFull { limit } => Self::failed(format!(
+                "this conversation has {limit} messages waiting; this one was not taken"
+            ))
+            .or_try("wait until some are answered, or stop the turn that runs")
+            .or_try("more may wait: adjutant config set serve.messages_queued NUMBER"),
             StoreError::Reused => {
                 Self::usage("this --idempotency-key was used before, for another call; nothing was done")
                     .or_try("another --idempotency-key, or none")

@@ -171,8 +171,8 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         (status = 200, description = "What the turn came to.", body = ChatResponse),
         (status = 404, description = "What was answered does not wait (any more)."),
         (status = 422, description = "The request cannot be understood, or its Idempotency-Key was used for another one."),
-        (status = 429, description = "The user's own bound is reached (`limit_reached`); or the provider's (`rate_limit`, \
-            `quota`) or a budget's in a turn, which has a `run_id` and all that 502 has."),
+        (status = 429, description = "The user's own bound or that of their conversation is reached (`limit_reached`); or the \
+            provider's (`rate_limit`, `quota`) or a budget's in a turn, which has a `run_id` and all that 502 has."),
         (status = 502, description = "The model did not give a usable answer.", body = FailedTurn,
             content_type = "application/problem+json"),
         (status = 503, description = "The service cannot reach its data or its keys right now; or its model in a turn, which \

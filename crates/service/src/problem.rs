@@ -26,6 +26,9 @@ pub(crate) const BODY_MAX: usize = 1024 * 1024;
 /// cannot be known otherwise whether there is some.
 pub(crate) const FULL_FOR: Duration = Duration::from_secs(30);
 
+/// Time after which a conversation may have room for another message: about as long as a turn takes.
+const QUEUE_WAIT: Duration = Duration::from_secs(5);
+
 /// What did not work. Holds no internals: it is shown to whoever asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
@@ -213,7 +216,7 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, "forbidden", "Not from there", detail)
     }
 
-    /// A user's own bound, not a provider's.
+    /// A bound of the user's own or of their conversation, not a provider's.
     pub(crate) fn limit_reached(detail: impl Into<String>, wait: Duration) -> Self {
         Self {
             retry_after: Some(whole_seconds(wait).max(1)),
@@ -327,6 +330,10 @@ impl Problem {
                     "the service cannot store anything right now, because its storage is full; whoever runs it has been told",
                 )
             },
+            // Nobody has to mend anything: the client waits.
+            StoreError::QueueFull { .. } => {
+                return Self::limit_reached(format!("{error} (serve.messages_queued)"), QUEUE_WAIT);
+            }
             StoreError::Reused => {
                 return Self::new(
                     StatusCode::UNPROCESSABLE_ENTITY,

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adjutant_core::limits::MESSAGES_QUEUED_MAX;
 use adjutant_service::{ConnectionLimits, MetricsAccess, UserLimits};
 use secrecy::SecretString;
 
@@ -34,6 +35,8 @@ pub(crate) struct Serve {
     pub(crate) proxy_header: Option<String>,
     pub(crate) proxy_peers: Vec<String>,
     pub(crate) limits: UserLimits,
+    /// Messages that may wait in one conversation, whoever accepts them.
+    pub(crate) messages_queued: NonZeroU32,
     pub(crate) connections: ConnectionLimits,
     pub(crate) metrics: MetricsAccess,
     pub(crate) metrics_bind: Option<SocketAddr>,
@@ -97,6 +100,10 @@ pub(super) fn keys() -> Vec<Key> {
         Key {
             default: |_| Some(number(UserLimits::default().turns_in_all)),
             ..key("serve.turns_in_all", Kind::Integer { min: 1, max: 1_000_000 })
+        },
+        Key {
+            default: |_| Some(number(MESSAGES_QUEUED_MAX)),
+            ..key("serve.messages_queued", Kind::Integer { min: 1, max: 1_000_000 })
         },
         Key {
             default: |_| Some(number(ConnectionLimits::default().connections)),
@@ -175,6 +182,7 @@ pub(super) fn serve(values: &Values) -> Serve {
             turns_at_once: bound("serve.turns_at_once").unwrap_or(usual.turns_at_once),
             turns_in_all: bound("serve.turns_in_all").unwrap_or(usual.turns_in_all),
         },
+        messages_queued: bound("serve.messages_queued").unwrap_or(MESSAGES_QUEUED_MAX),
         connections: ConnectionLimits {
             connections: bound("serve.connections").unwrap_or(door.connections),
             per_address: bound("serve.connections_per_address").unwrap_or(door.per_address),

@@ -292,7 +292,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "serve.proxy_header" => ("x-user", "\"x-user\""),
         "serve.proxy_peers" | "serve.jwt_audience" => ("one,two", "[\"one\", \"two\"]"),
         "serve.requests_per_minute" | "serve.turns_at_once" | "serve.turns_in_all" => ("7", "7"),
-        "serve.connections" | "serve.connections_per_address" => ("7", "7"),
+        "serve.messages_queued" | "serve.connections" | "serve.connections_per_address" => ("7", "7"),
         "serve.metrics" => ("off", "\"off\""),
         "serve.auth" => ("none", "\"none\""),
         "serve.hosts" => ("tasks.example,team.example", "[\"tasks.example\", \"team.example\"]"),

@@ -333,6 +333,9 @@ impl Call<'_> {
             Err(RunError::Store(StoreError::Reused)) => {
                 failed("nothing was done: this idempotencyKey was used before, for another call")
             }
+            Err(error @ RunError::Store(StoreError::QueueFull { .. })) => {
+                failed(&format!("nothing was done: {error}"))
+            }
             Err(error) => {
                 (self.session.server.shared.report)(&error);
                 failed(

@@ -15,7 +15,10 @@ const EVERYWHERE: &[(&str, &str)] = &[
 /// Where somebody has to be known.
 const IDENTIFIED: &[(&str, &str)] = &[
     ("401", "Nobody knows who asks."),
-    ("429", "The user's own bound is reached (`limit_reached`), or the provider's (`rate_limit`, `quota`)."),
+    (
+        "429",
+        "The user's own bound or that of their conversation is reached (`limit_reached`), or the provider's (`rate_limit`, `quota`).",
+    ),
     (
         "503",
         "The service cannot reach its data, its model or its keys right now, or runs as many turns as it takes (`busy`).",

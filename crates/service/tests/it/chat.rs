@@ -1,9 +1,16 @@
 //! `POST /v1/chat`.
 
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
 use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, LogStore as _};
 use adjutant_core::{AgentName, Allowance, Budgets};
-use adjutant_core::{DecisionFilter, UserId};
+use adjutant_core::{ConversationKey, DecisionFilter, Input, InputBody, InputId, UserId};
+use adjutant_store::sqlite::Store;
+use adjutant_tools::FunctionTool;
+use jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::harness::Running;
 
@@ -314,4 +321,60 @@ async fn a_requests_name_is_no_conversations_name() {
     .unwrap();
     assert_eq!(loaded.len(), 2);
     service.stop().await;
+}
+
+#[tokio::test]
+async fn a_conversation_in_which_as_many_messages_wait_as_may_takes_no_more() {
+    let script = concat!(
+        "{\"calls\": [{\"name\": \"wait\", \"args\": {}}]}\n{\"text\": \"Waited.\"}\n",
+        "{\"text\": \"And more.\", \"repeat\": true}",
+    );
+    let (began, release) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let gates = (began.clone(), release.clone());
+    let tool = FunctionTool::new("wait", "Waits.", json!({"type": "object"}), move |_, _| {
+        let (began, release) = gates.clone();
+        async move {
+            began.add_permits(1);
+            release.acquire().await.unwrap().forget();
+            Ok(json!({}))
+        }
+    });
+    let store = Arc::new(Store::in_memory().await.unwrap().with_messages_queued_max(NonZeroU32::MIN));
+    let service = Running::start_on(store.clone(), script, |builder| builder.tool(tool.unwrap())).await;
+    let anna = service.token("anna").await;
+    let thread = "00000000-0000-7000-8000-000000000001";
+    let say = json!({"message": "go on", "thread_id": thread});
+    let running = service.chat(&anna, &say);
+    let refused = async {
+        began.acquire().await.unwrap().forget();
+        let key = ConversationKey {
+            agent: AgentName::adjutant(),
+            user: UserId::new("anna").unwrap(),
+            conversation: thread.parse().unwrap(),
+        };
+        let waits =
+            Input::new(InputId::new("waits").unwrap(), Timestamp::UNIX_EPOCH, InputBody::message("and"));
+        store.submit(&key, &waits).await.unwrap();
+        let chat = service.chat(&anna, &say).await;
+        let run = json!({"threadId": thread, "runId": "r1", "messages": [{"id": "m1", "role": "user", "content": "hm"}]});
+        let bearer =
+            |accept: &str| [("Authorization", format!("Bearer {anna}")), ("Accept", accept.to_owned())];
+        let whole = service.ask("POST", "/v1/runs", &bearer("application/json"), &run.to_string()).await;
+        let told = service.ask("POST", "/v1/runs", &bearer("text/event-stream"), &run.to_string()).await;
+        release.add_permits(1);
+        [chat, whole, told]
+    };
+    let (answered, refused) = tokio::join!(running, refused);
+    assert_eq!((answered.status, &answered.body["content"]), (200, &json!("Waited.")), "{answered:?}");
+    for refused in refused {
+        assert_eq!((refused.status, &refused.body["code"]), (429, &json!("limit_reached")), "{refused:?}");
+        assert!(refused.head.contains("\r\nretry-after: "), "{}", refused.head);
+        let detail = refused.body["detail"].as_str().unwrap();
+        assert!(detail.contains("1 message") && detail.contains("stop the turn"), "{detail}");
+    }
+    // What waited is answered, and there is room again.
+    let next = service.chat(&anna, &say).await;
+    assert_eq!((next.status, &next.body["content"]), (200, &json!("And more.")), "{next:?}");
+    let told = service.stop().await;
+    assert!(!told.iter().any(|line| line.contains("waiting")), "nobody has to mend anything: {told:?}");
 }
