@@ -24,6 +24,7 @@ mod sample;
 mod snapshot;
 mod task;
 mod token;
+mod with_change;
 mod work;
 
 pub use begin::*;
@@ -39,6 +40,7 @@ pub use past::*;
 pub use snapshot::*;
 pub use task::*;
 pub use token::*;
+pub use with_change::*;
 pub use work::*;
 
 use adjutant_core::port::{
