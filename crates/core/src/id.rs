@@ -227,3 +227,14 @@ impl fmt::Display for ModelId {
         write!(f, "{}/{}", self.provider, self.name)
     }
 }
+/// Identifies an open store in this process. One transaction can write to all that has the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreId(usize);
+
+impl StoreId {
+    /// Returns the id of a store that is this value, which must not move as long as the id is used.
+    #[must_use]
+    pub fn of<T>(store: &T) -> Self {
+        Self(std::ptr::from_ref(store).addr())
+    }
+}

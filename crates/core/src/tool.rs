@@ -10,7 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::BoxFuture;
 use crate::fingerprint::fingerprint;
-use crate::id::{AgentName, CallId, ConversationId, ConversationKey, Empty, IdempotencyKey, TurnId, UserId};
+use crate::id::{
+    AgentName, CallId, ConversationId, ConversationKey, Empty, IdempotencyKey, StoreId, TurnId, UserId,
+};
+use crate::task::{TaskChange, TaskChanged};
 
 /// Arguments of a call: always a JSON object.
 pub type Arguments = Map<String, Value>;
@@ -673,4 +676,30 @@ pub trait Tool: Send + Sync + 'static {
     fn timeout(&self) -> Option<Duration> {
         None
     }
+
+    /// Returns the tool as one whose calls are changes of tasks. Default: it is none.
+    fn as_task_tool(&self) -> Option<&dyn TaskTool> {
+        None
+    }
+}
+
+/// A tool each call of which is one change of the user's tasks.
+///
+/// Where the tasks are in the same store as the journal, [`Tool::call`] is not used: the change is written in one transaction with the intent and the
+/// result of the call, which costs one commit instead of three and leaves nothing in doubt after a crash.
+pub trait TaskTool: Tool {
+    /// Returns the place in which the tasks are kept, as their store says.
+    fn store_id(&self) -> Option<StoreId>;
+
+    /// Returns the change that a call makes. `arguments` fit the schema and came through [`Tool::prepare`].
+    ///
+    /// # Errors
+    /// [`ToolError`], as [`Tool::call`] returns it.
+    fn change(&self, arguments: &Arguments) -> Result<TaskChange, ToolError>;
+
+    /// Returns the result of a call that led to this.
+    ///
+    /// # Errors
+    /// [`ToolError`], as [`Tool::call`] returns it.
+    fn result(&self, changed: &TaskChanged) -> Result<Value, ToolError>;
 }

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
+use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError, TaskStore};
 use adjutant_core::{Content, Message, Part, TurnLimits, WindowShare};
 use adjutant_providers::{Connection, Transport, openai};
 use adjutant_runtime::{Agent, RunContext};
 use adjutant_store::{postgres, sqlite, worker_id};
+use adjutant_tools::task_tools;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -36,11 +37,11 @@ pub fn work() -> Result<(), String> {
     })
 }
 
-fn agent<J: Journal + LogStore + ConversationStore>(
+fn agent<J: Journal + LogStore + ConversationStore + TaskStore>(
     setup: &Setup,
     store: Result<J, StoreError>,
 ) -> Result<Agent, String> {
-    let store = store.map_err(|error| error.to_string())?;
+    let store = Arc::new(store.map_err(|error| error.to_string())?);
     let transport = Transport::new().map_err(|error| error.to_string())?;
     let url = format!("http://{}", setup.model).parse();
     let connection = Connection { base_url: url.ok(), ..Connection::new(transport) };
@@ -56,7 +57,8 @@ fn agent<J: Journal + LogStore + ConversationStore>(
             summarize_at: WindowShare::new(0.1).ok(),
             ..TurnLimits::default()
         })
-        .journal(Arc::new(store), setup.name.clone().unwrap_or_else(|| worker_id().to_owned()));
+        .tools(task_tools(store.clone()))
+        .journal(store, setup.name.clone().unwrap_or_else(|| worker_id().to_owned()));
     for effect in EFFECTS {
         for careful in [false, true] {
             builder = builder.tool(Remote::new(effect, careful, setup).map_err(|error| error.to_string())?);

@@ -16,13 +16,14 @@ use adjutant_core::conversation::{Snapshot, Status};
 use adjutant_core::limits::MESSAGES_QUEUED_MAX;
 use adjutant_core::port::{
     AcceptedInput, Alone, Alternatives, Beat, Begin, Begun, Branched, Branching, Change, Changes,
-    ConversationFilter, ConversationStore, ConversationSummary, Cursor, Deleted, Finished, Journal, Known,
-    Loaded, LogStore, Newer, Relay, Running, StoreError, Take, Taken, TaskStore, Turns, Worker, Writer,
+    ConversationFilter, ConversationStore, ConversationSummary, Cursor, Deleted, Finished, Journal,
+    JournaledChange, Known, Loaded, LogStore, Newer, Relay, Running, StoreError, Take, Taken, TaskStore,
+    Turns, Worker, Writer,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input,
-    InputBody, InputId, LogContent, Recorded, StepId, Task, TaskChange, TaskChanged, TaskFilter, TaskId,
-    ToolInvocationRecord, TurnId, UserId, port, title,
+    InputBody, InputId, LogContent, Recorded, StepId, StoreId, Task, TaskChange, TaskChanged, TaskFilter,
+    TaskId, ToolInvocationRecord, TurnId, UserId, port, title,
 };
 use jiff::Timestamp;
 
@@ -235,6 +236,16 @@ impl Conversation {
         events: &[Recorded],
         log: LogContent,
     ) -> Result<(), StoreError> {
+        let steps = self.new_steps(events)?;
+        self.steps.extend(steps);
+        for recorded in events {
+            self.record(key, recorded, log);
+        }
+        Ok(())
+    }
+
+    /// Returns the steps that events record, if they can be added.
+    fn new_steps(&self, events: &[Recorded]) -> Result<Vec<(&'static str, StepId)>, StoreError> {
         let free = self.events.last().map_or(1, |recorded| recorded.seq + 1);
         let mut steps: Vec<(&'static str, StepId)> = Vec::new();
         for (seq, recorded) in (free..).zip(events) {
@@ -246,11 +257,7 @@ impl Conversation {
             }
             steps.extend(step);
         }
-        self.steps.extend(steps);
-        for recorded in events {
-            self.record(key, recorded, log);
-        }
-        Ok(())
+        Ok(steps)
     }
 
     fn record(&mut self, key: &ConversationKey, recorded: &Recorded, log: LogContent) {
@@ -524,6 +531,32 @@ impl Journal for InMemory {
         let held = conversations.get_mut(key).filter(|conversation| conversation.is_held(writer.worker));
         let appended = held.ok_or(StoreError::Conflict).and_then(|held| held.append(key, events, self.log));
         ready(appended.map(|()| ledger.book(writer.spent)))
+    }
+
+    fn store_id(&self) -> Option<StoreId> {
+        Some(StoreId::of(self))
+    }
+
+    fn append_with_change<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        writer: Writer<'a>,
+        events: &'a [Recorded],
+        JournaledChange { change, key: call, ended }: JournaledChange,
+    ) -> BoxFuture<'a, Result<Recorded, StoreError>> {
+        let State { conversations, users, ledger, .. } = &mut *self.state();
+        let held = conversations.get_mut(key).filter(|conversation| conversation.is_held(writer.worker));
+        let appended = held.ok_or(StoreError::Conflict).and_then(|held| {
+            if events.is_empty() || held.new_steps(events).is_err() {
+                return Err(StoreError::Conflict);
+            }
+            let changed = users.entry(key.user.clone()).or_default().apply(&key.user, &change, Some(&call));
+            let ended = ended(&changed);
+            let events: Vec<Recorded> = events.iter().chain([&ended]).cloned().collect();
+            held.append(key, &events, self.log)?;
+            Ok(ended)
+        });
+        ready(appended.inspect(|_| ledger.book(writer.spent)))
     }
 
     fn finish<'a>(
@@ -835,6 +868,10 @@ impl ConversationStore for InMemory {
 }
 
 impl TaskStore for InMemory {
+    fn store_id(&self) -> Option<StoreId> {
+        Some(StoreId::of(self))
+    }
+
     fn apply<'a>(
         &'a self,
         user: &'a UserId,
@@ -842,15 +879,7 @@ impl TaskStore for InMemory {
         key: Option<&'a IdempotencyKey>,
     ) -> BoxFuture<'a, Result<TaskChanged, StoreError>> {
         let mut state = self.state();
-        let tasks = state.users.entry(user.clone()).or_default();
-        if let Some(known) = key.and_then(|key| tasks.applied.get(key)) {
-            return ready(Ok(known.clone()));
-        }
-        let changed = tasks.change(user, change, system_time());
-        if let Some(key) = key {
-            tasks.applied.insert(key.clone(), changed.clone());
-        }
-        ready(Ok(changed))
+        ready(Ok(state.users.entry(user.clone()).or_default().apply(user, change, key)))
     }
 
     fn list<'a>(
@@ -888,6 +917,18 @@ impl TaskStore for InMemory {
 }
 
 impl Tasks {
+    /// Carries out a change, once per key.
+    fn apply(&mut self, user: &UserId, change: &TaskChange, key: Option<&IdempotencyKey>) -> TaskChanged {
+        if let Some(known) = key.and_then(|key| self.applied.get(key)) {
+            return known.clone();
+        }
+        let changed = self.change(user, change, system_time());
+        if let Some(key) = key {
+            self.applied.insert(key.clone(), changed.clone());
+        }
+        changed
+    }
+
     fn change(&mut self, user: &UserId, change: &TaskChange, now: Timestamp) -> TaskChanged {
         match change {
             TaskChange::Add { description } => {

@@ -1,8 +1,12 @@
 //! The conversation as this process knows it while it works on it, and what of it is not written yet.
 
+use std::sync::Arc;
+
 use adjutant_core::conversation::Conversation;
-use adjutant_core::port::{Finished, Worker, Writer};
-use adjutant_core::{ConversationKey, Event, Input, Loading, Recorded};
+use adjutant_core::port::{Finished, JournaledChange, Worker, Writer};
+use adjutant_core::{
+    ConversationKey, Event, IdempotencyKey, Input, Loading, Recorded, TaskChange, TaskChanged,
+};
 use jiff::Timestamp;
 
 use crate::RunError;
@@ -93,6 +97,32 @@ impl Log {
         self.spent.written();
         events.into_iter().for_each(|recorded| self.take(recorded));
         Ok(())
+    }
+
+    /// Writes events of the open turn with what was recorded before, a change, and the event of what it led to, which is returned,
+    /// in one transaction. Refused if anybody else wrote meanwhile.
+    pub(crate) async fn append_with_change(
+        &mut self,
+        inner: &Inner,
+        key: &ConversationKey,
+        events: Vec<Event>,
+        change: TaskChange,
+        call: IdempotencyKey,
+        ended: impl Fn(&TaskChanged) -> Event + Send + Sync + 'static,
+    ) -> Result<Arc<Event>, RunError> {
+        let at = inner.now();
+        self.spent.gather();
+        events.into_iter().for_each(|event| self.record(at, event));
+        let seq = self.conversation().next_seq();
+        let ended = move |changed: &TaskChanged| Recorded { seq, at, event: ended(changed).into() };
+        let change = JournaledChange { change, key: call, ended: Arc::new(ended) };
+        let writer = self.writer(inner);
+        let ended = inner.journal.append_with_change(key, writer, self.unwritten(), change).await?;
+        self.unwritten = 0;
+        self.spent.written();
+        let event = ended.event.clone();
+        self.take(ended);
+        Ok(event)
     }
 
     /// Writes an event, if there is one, with what was recorded before, and gives the claim back, unless inputs came

@@ -4,6 +4,7 @@ mod answers; // what a person says to what waits
 mod budget; // what a step may spend
 mod call; // what is known of a call before it runs
 mod calls; // one call, from its intent to its end
+mod in_store; // a call that is one transaction
 mod others; // words of others
 mod prepared; // a request before it is sent
 mod summarise; // room for a request
@@ -396,11 +397,23 @@ impl<'a> Steps<'a> {
                     };
                     let verdict = self.inner.gate.check(&self.tool_context(&call.id), call, &check).await;
                     let (turn, call_id) = (self.turn, call.id.clone());
-                    intents.push(Event::CallChecked { turn, call: call_id, verdict: verdict.clone() });
-                    if let GateVerdict::Run { arguments } = &verdict {
-                        intents.extend(self.intent(&call.id, &call.name, arguments));
+                    let checked = Event::CallChecked { turn, call: call_id, verdict: verdict.clone() };
+                    match &verdict {
+                        // Written with its intent and its change.
+                        GateVerdict::Run { .. } if self.is_in_store(&call.name) => {
+                            self.record(checked).await;
+                            (verdict, false)
+                        }
+                        GateVerdict::Run { arguments } => {
+                            intents.push(checked);
+                            intents.extend(self.intent(&call.id, &call.name, arguments));
+                            (verdict, true)
+                        }
+                        _ => {
+                            intents.push(checked);
+                            (verdict, true)
+                        }
                     }
-                    (verdict, true)
                 }
             };
             verdicts.push((call, verdict, begun));

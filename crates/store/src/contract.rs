@@ -25,6 +25,7 @@ mod sample;
 mod snapshot;
 mod task;
 mod token;
+mod with_change;
 mod work;
 
 pub use begin::*;
@@ -41,6 +42,7 @@ pub use queue::*;
 pub use snapshot::*;
 pub use task::*;
 pub use token::*;
+pub use with_change::*;
 pub use work::*;
 
 use adjutant_core::port::{

@@ -7,12 +7,13 @@ use jiff::Timestamp;
 use super::change::Changes;
 use super::claim::Claim;
 use super::relay::Relay;
+use super::task::JournaledChange;
 use super::work::{Take, Taken};
 use super::worker::{Beat, Running, Worker, Writer};
 use crate::BoxFuture;
 use crate::conversation::Snapshot;
 use crate::event::{Event, Input, Recorded};
-use crate::id::{AgentName, ConversationKey, InputId, TurnId, UserId};
+use crate::id::{AgentName, ConversationKey, InputId, StoreId, TurnId, UserId};
 use crate::log::{DecisionFilter, DecisionRecord, ToolInvocationRecord};
 use crate::redact::LogContent;
 
@@ -302,6 +303,29 @@ pub trait Journal: Send + Sync + 'static {
         writer: Writer<'a>,
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Returns the place in which the journal is kept. Default: `None`, a place that is shared with nothing.
+    fn store_id(&self) -> Option<StoreId> {
+        None
+    }
+
+    /// Adds events as [`Journal::append_held`] does, at least one, carries out a change of the user's tasks, and adds the event that
+    /// says what it led to, all in one transaction: after a crash there is all of it or nothing. Returns that event. Asked only where the tasks
+    /// are in the same place ([`Journal::store_id`]). Default: refused.
+    ///
+    /// # Errors
+    /// As [`Journal::append_held`]; then nothing was changed.
+    fn append_with_change<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        writer: Writer<'a>,
+        events: &'a [Recorded],
+        change: JournaledChange,
+    ) -> BoxFuture<'a, Result<Recorded, StoreError>> {
+        let _ = (key, writer, events, change);
+        let message = "this journal is not kept with tasks".to_owned();
+        Box::pin(std::future::ready(Err(StoreError::Unusable { message })))
+    }
 
     /// Adds events as [`Journal::append_held`] does, none is allowed, and gives the claim back in the same commit, unless inputs
     /// came that nobody has taken: no input is left behind between the end of a turn and the release. `snapshot`: what the

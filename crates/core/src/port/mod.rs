@@ -29,7 +29,7 @@ pub use journal::{
 pub use language_model::{DeltaStream, LanguageModel};
 pub use memory_ledger::MemoryLedger;
 pub use relay::{Alone, Heard, Hearing, Relay, To};
-pub use task::TaskStore;
+pub use task::{JournaledChange, TaskStore};
 pub use token::{TokenRecord, TokenStore};
 pub use work::{Due, Take, Taken, WorkPlace};
 pub use worker::{Beat, Running, Worker, Writer};

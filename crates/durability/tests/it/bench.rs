@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::port::{Begin, Journal, Loaded};
-use adjutant_core::{AgentName, CallId, ConversationKey, Effect, Event, Input};
+use adjutant_core::port::{Begin, Journal, Loaded, TaskStore};
+use adjutant_core::{AgentName, CallId, ConversationKey, Effect, Event, Input, Task, TaskFilter, UserId};
 use adjutant_durability::{Setup, tool_name};
 use adjutant_store::{postgres, sqlite};
 use tempfile::TempDir;
@@ -30,6 +30,7 @@ pub(crate) struct Bench {
     pub(crate) server: Option<Server>,
     folder: TempDir,
     journal: Arc<dyn Journal>,
+    tasks: Arc<dyn TaskStore>,
     runtime: Runtime,
 }
 
@@ -67,17 +68,18 @@ impl Bench {
         // In memory where that can be: nobody loses power here.
         let memory = std::path::Path::new("/dev/shm");
         let folder = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() }.unwrap();
-        let (database, server, journal): (String, Option<Server>, Arc<dyn Journal>) = match kind {
+        type Parts = (String, Option<Server>, Arc<dyn Journal>, Arc<dyn TaskStore>);
+        let (database, server, journal, tasks): Parts = match kind {
             Kind::Sqlite => {
                 let path = folder.path().join("adjutant.db");
-                let store = runtime.block_on(sqlite::Store::open(&path)).unwrap();
-                (path.to_str().unwrap().to_owned(), None, Arc::new(store))
+                let store = Arc::new(runtime.block_on(sqlite::Store::open(&path)).unwrap());
+                (path.to_str().unwrap().to_owned(), None, store.clone(), store)
             }
             Kind::Postgres => {
                 let server = Server::start();
                 let url = runtime.block_on(server.create_database("faults"));
-                let store = runtime.block_on(postgres::Store::connect(&url, 2)).unwrap();
-                (url, Some(server), Arc::new(store))
+                let store = Arc::new(runtime.block_on(postgres::Store::connect(&url, 2)).unwrap());
+                (url, Some(server), store.clone(), store)
             }
         };
         let world = World::new();
@@ -93,7 +95,7 @@ impl Bench {
             patience: Duration::from_secs(60),
             confirmation_expiry: Duration::from_secs(3600),
         };
-        Self { world, setup, server, folder, journal, runtime }
+        Self { world, setup, server, folder, journal, tasks, runtime }
     }
 
     pub(crate) fn path(&self) -> &std::path::Path {
@@ -111,6 +113,10 @@ impl Bench {
 
     pub(crate) fn load(&self, key: &ConversationKey) -> Loaded {
         self.runtime.block_on(self.journal.load(key)).unwrap()
+    }
+
+    pub(crate) fn tasks(&self, user: &UserId) -> Vec<Task> {
+        self.runtime.block_on(self.tasks.list(user, TaskFilter::All)).unwrap()
     }
 
     /// Conversations that somebody has to go on with.

@@ -17,6 +17,7 @@ mod lost; // the answer to a commit is lost
 mod model; // what the model answers
 #[path = "../../../../tests/not_run.rs"]
 mod not_run;
+mod own_store; // calls that change the store of the journal
 mod power; // the power fails, at any time
 mod replicas; // many who take up the same work
 mod scene; // what is said in a conversation

@@ -49,6 +49,7 @@ impl Asked {
             ("two", 0) => calls(&[work(1), work(2)]),
             ("chain", done @ (0 | 1)) => calls(&[work(i64::try_from(done).unwrap() + 1)]),
             ("careful", 0) => calls(&[(tool_name(self.effect, true), json!({"n": 1}))]),
+            ("task", 0) => calls(&[("add_task".to_owned(), json!({"description": "buy milk"}))]),
             ("ask", _) => calls(&[("ask_user".to_owned(), json!({"question": "Which one?"}))]),
             (scene, _) => text(&format!("That was {scene}.")),
         }

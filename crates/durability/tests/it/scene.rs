@@ -48,6 +48,8 @@ pub(crate) const TWO: Scene = scene(&[Say::Play("two")]);
 pub(crate) const CHAIN: Scene = scene(&[Say::Play("chain")]);
 pub(crate) const APPROVE: Scene = scene(&[Say::Play("careful"), Say::Approve]);
 pub(crate) const DENY: Scene = scene(&[Say::Play("careful"), Say::Words("no")]);
+/// A call that changes the tasks of the worker's own store.
+pub(crate) const TASK: Scene = without_tools(&[Say::Play("task")]);
 pub(crate) const CALL: Scene = Scene { model: false, ..scene(&[Say::Call { careful: false }]) };
 pub(crate) const CALL_APPROVED: Scene =
     Scene { model: false, ..scene(&[Say::Call { careful: true }, Say::Approve]) };

@@ -69,6 +69,11 @@ impl Steps<'_> {
         if !begun {
             let free =
                 attempt == 0 || effect != Effect::Once || self.is_to_be_repeated(call.id, attempt).await;
+            if attempt == 0
+                && let Some(end) = self.run_in_store(&tool, call).await?
+            {
+                return Ok(end);
+            }
             if !free {
                 match self.ask_tool(turn, &tool, call, attempt).await? {
                     Probed::Done(end) => return Ok(*end),
@@ -395,7 +400,13 @@ impl Steps<'_> {
         Event::DoubtResolved { turn: self.turn, call, attempt, by, input, verdict }
     }
 
-    async fn emit_finished(&self, call: Call<'_>, result: &ToolResult, summary: Option<&str>, ms: u64) {
+    pub(super) async fn emit_finished(
+        &self,
+        call: Call<'_>,
+        result: &ToolResult,
+        summary: Option<&str>,
+        ms: u64,
+    ) {
         self.emitter
             .emit(|| RunEvent::ToolFinished {
                 call: call.id.clone(),

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, Known, Loaded, Newer,
-    Relay, Running, StoreError, Take, Taken, Turns, Worker, Writer,
+    AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Finished, Journal, JournaledChange, Known,
+    Loaded, Newer, Relay, Running, StoreError, Take, Taken, TaskStore, Turns, Worker, Writer,
 };
-use adjutant_core::{LogContent, Step, StepKind, Summary, trace};
+use adjutant_core::{LogContent, Step, StepKind, StoreId, Summary, trace};
 use adjutant_providers::scripted::{Fault, call, fault, text};
 use adjutant_runtime::{RunContext, RunError, read_trace};
 use adjutant_store::Maintenance as _;
@@ -172,6 +172,21 @@ impl Journal for Counting {
         self.journal.append_held(key, writer, events)
     }
 
+    fn store_id(&self) -> Option<StoreId> {
+        self.journal.store_id()
+    }
+
+    fn append_with_change<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        writer: Writer<'a>,
+        events: &'a [Recorded],
+        change: JournaledChange,
+    ) -> BoxFuture<'a, Result<Recorded, StoreError>> {
+        self.note("append_with_change", 0, events.len() + 1);
+        self.journal.append_with_change(key, writer, events, change)
+    }
+
     fn beat<'a>(&'a self, beat: Beat<'a>) -> BoxFuture<'a, Result<Option<Vec<Running>>, StoreError>> {
         self.note("beat", 0, 0);
         if self.too_late { Box::pin(std::future::ready(Ok(None))) } else { self.journal.beat(beat) }
@@ -279,6 +294,7 @@ async fn costs(store: Arc<InMemory>, turns: usize, replies: &[Reply]) -> Vec<Cou
             Arc::new(counting("change", Annotations::default(), &ran)) as Arc<dyn Tool>,
             Arc::new(counting("look", Annotations { read_only: true, ..Annotations::default() }, &ran)),
         ])
+        .tools(task_tools(store.clone()))
         .dyn_journal(journal, store.clone(), store, "test")
         .build()
         .unwrap();
@@ -299,6 +315,12 @@ async fn a_turn_asks_the_same_of_the_journal_however_long_its_conversation_is() 
         (vec![call("change", json!({})), text("Done.")], vec!["begin", "append", "append", "finish"], 7),
         // What changed nothing is done again after a crash.
         (vec![call("look", json!({})), text("Seen.")], vec!["begin", "append", "finish"], 7),
+        // Intent, change and result are one.
+        (
+            vec![call("add_task", json!({"description": "buy milk"})), text("Added.")],
+            vec!["begin", "append_with_change", "finish"],
+            7,
+        ),
     ] {
         // Enough for the history to be trimmed many times.
         let costs = costs(Arc::new(InMemory::new()), 200, &replies).await;
@@ -307,6 +329,24 @@ async fn a_turn_asks_the_same_of_the_journal_however_long_its_conversation_is() 
             assert_eq!(cost, &usual, "turn {number}");
         }
     }
+}
+
+#[tokio::test]
+async fn tasks_that_are_kept_elsewhere_are_changed_after_the_intent() {
+    let (store, elsewhere) = (Arc::new(InMemory::new()), Arc::new(InMemory::new()));
+    let journal = Arc::new(Counting::new(store.clone()));
+    let counted = journal.counted.clone();
+    let added = call("add_task", json!({"description": "buy milk"}));
+    let agent = builder(ScriptedModel::new([added, text("Added.")]))
+        .tools(task_tools(elsewhere.clone()))
+        .dyn_journal(journal, store.clone(), store.clone(), "test")
+        .build()
+        .unwrap();
+    agent.run("Buy milk").await.unwrap();
+    assert_eq!(counted.lock().unwrap().asked, ["begin", "append", "append", "finish"]);
+    let tasks = async |store: &InMemory| store.list_last(&UserId::local(), TaskFilter::All, None, 9).await;
+    assert_eq!(tasks(&elsewhere).await.unwrap().len(), 1);
+    assert_eq!(tasks(&store).await.unwrap(), []);
 }
 
 /// Words of a person, longer than what a snapshot takes.

@@ -12,6 +12,7 @@ async fn in_memory_keeps_the_task_contract() {
 #[tokio::test]
 async fn in_memory_keeps_the_journal_contract() {
     contract::journal(async || InMemory::new()).await;
+    contract::a_change_is_written_with_its_events(&InMemory::new()).await;
     for content in [LogContent::Redacted, LogContent::None] {
         contract::logs_hold_what_they_may(&InMemory::new().with_log_content(content)).await;
     }

@@ -9,14 +9,16 @@ use adjutant_core::{ConversationKey, EVENT_VERSION};
 
 use super::PostgresDatabase;
 use super::literal::Call;
+use super::transaction::Transaction;
 use crate::blob::Blobs;
 use crate::row::{self, DecisionRow, EventRow, InvocationRow};
 use crate::sql::append::{Change, NewEvent};
+use crate::sql::appending::Appending;
 use crate::sql::budget::BookingRow;
-use crate::sql::journal::{Appending, Arrival, Beginning, BegunRows, NewerRows, Writes, newer};
+use crate::sql::journal::{Arrival, Beginning, BegunRows, NewerRows, Writes, newer};
 use crate::sql::open_turns::{Open, OpenTurns};
 use crate::sql::snapshot::SnapshotRow;
-use crate::sql::{Backend as _, Failure, key_values};
+use crate::sql::{Backend as _, Columns, Failure, key_values};
 
 /// Texts of a decision that is new.
 const DECISION_COLUMNS: usize = 29;
@@ -84,21 +86,12 @@ impl Writes for PostgresDatabase {
     }
 
     async fn append(&self, data: Appending) -> Result<(i64, i64), Failure> {
-        let Appending { key, added, worker, releases, snapshot, spent } = data;
-        let spent: Vec<BookingRow> = spent.iter().map(BookingRow::of).collect();
-        let (worker, epoch) = worker.unzip();
-        let place = added.as_ref().map(|added| (added.conversation, added.seq)).unzip();
-        let call = Call::of("adjutant_append_1", &key).value(place.0).value(place.1);
-        let call = call.value(worker.as_deref()).value(epoch).value(i64::from(releases));
-        let (events, change) = added.as_ref().map(|added| (added.events.as_slice(), &added.change)).unzip();
-        let call = with_change(call, &Blobs::default(), events.unwrap_or_default(), change)?;
-        let call = call.rows(snapshot.iter().map(snapshot_texts)).rows(spent.iter().map(booking)).open();
-        let mut found = self.calls.call(&self.pool, &key, call).await?;
-        match found.int()? {
-            1 => Ok((found.int()?, found.int()?)),
-            // It was deleted, is another user's or agent's, or the place is taken: either way not this writer's any more.
-            _ => Err(StoreError::Conflict.into()),
-        }
+        let call = appending(&data)?.open();
+        appended(self.calls.call(&self.pool, &data.key, call).await?)
+    }
+
+    async fn append_in(rows: &mut Transaction, data: &Appending) -> Result<(i64, i64), Failure> {
+        appended(rows.call(appending(data)?).await?)
     }
 
     fn open_turns(&self) -> &OpenTurns {
@@ -221,6 +214,28 @@ fn beginning(
     let call = call.value(arrival.and_then(Arrival::room));
     let call = call.value(claim.map(|(worker, ..)| worker)).value(claim.and_then(|(_, epoch, _)| epoch));
     call.value(claim.map(|(.., lease)| micros(lease)))
+}
+
+/// The parameters of `adjutant_append_1`.
+fn appending(data: &Appending) -> Result<Call, StoreError> {
+    let Appending { key, added, worker, releases, snapshot, spent } = data;
+    let spent: Vec<BookingRow> = spent.iter().map(BookingRow::of).collect();
+    let (worker, epoch) = worker.as_ref().map(|(worker, epoch)| (worker.as_str(), *epoch)).unzip();
+    let place = added.as_ref().map(|added| (added.conversation, added.seq)).unzip();
+    let call = Call::of("adjutant_append_1", key).value(place.0).value(place.1);
+    let call = call.value(worker).value(epoch).value(i64::from(*releases));
+    let (events, change) = added.as_ref().map(|added| (added.events.as_slice(), &added.change)).unzip();
+    let call = with_change(call, &Blobs::default(), events.unwrap_or_default(), change)?;
+    Ok(call.rows(snapshot.iter().map(snapshot_texts)).rows(spent.iter().map(booking)))
+}
+
+/// Reads the answer of `adjutant_append_1`: the conversation, and how many of its inputs nobody has taken.
+fn appended(mut found: Columns) -> Result<(i64, i64), Failure> {
+    match found.int()? {
+        1 => Ok((found.int()?, found.int()?)),
+        // It was deleted, is another user's or agent's, or the place is taken: either way not this writer's any more.
+        _ => Err(StoreError::Conflict.into()),
+    }
 }
 
 fn micros(time: Duration) -> i64 {

@@ -86,6 +86,11 @@ impl Call {
         self.0
     }
 
+    /// Returns the statement of a call that waits for a lock.
+    pub(super) fn waiting(self) -> String {
+        format!("{}TRUE)", self.open())
+    }
+
     fn separate(&mut self) {
         if !self.0.ends_with('(') {
             self.0.push(',');

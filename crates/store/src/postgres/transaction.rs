@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::runtime::Handle;
 
 use super::columns::all_columns;
-use super::literal::fill;
+use super::literal::{Call, fill};
 use super::pool::{Pool, Session};
 use crate::row;
 use crate::sql::{Columns, Connection, Failure, Value};
@@ -41,6 +41,13 @@ impl Transaction {
             ended?;
         }
         Ok(())
+    }
+
+    /// Calls a function, and waits for whoever has locked what it needs.
+    pub(super) async fn call(&mut self, call: Call) -> Result<Columns, Failure> {
+        let statement = self.next(call.waiting());
+        let row = all_columns(&self.session.ask(statement).await?)?.into_iter().next();
+        row.ok_or_else(|| sqlx::Error::RowNotFound.into())
     }
 
     /// The next statement to send.

@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    self, AcceptedInput, Beat, Begin, Begun, Booking, Changes, Claim, Finished, Journal, Known, Loaded,
-    Newer, Relay, Running, StoreError, Take, Taken, Turns, Worker, Writer,
+    self, AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, JournaledChange, Known,
+    Loaded, Newer, Relay, Running, StoreError, Take, Taken, Turns, Worker, Writer,
 };
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, Recorded, TurnId, UserId,
+    AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, Recorded, StoreId, TurnId, UserId,
 };
 use jiff::Timestamp;
 
 use super::append::{Change, NewEvent, new_event, new_events, take_inputs, write_events};
-use super::budget::book;
+use super::appending::{Added, Appending, append};
 use super::conversation_row::{
     CONVERSATION, conversation, create_conversation, read_conversation, save_conversation,
 };
@@ -26,6 +26,7 @@ use super::snapshot::{self, RestorableRows, SnapshotRow};
 use super::work::{Beating, Taking, beat, free, lease_until, take};
 use super::{
     Backend, Columns, Connection, Failure, SqlStore, Value, blob, key_values, log, to_static, values,
+    with_change,
 };
 use crate::row::{self, ConversationRow, EventRow, InputRow};
 use crate::status::Status;
@@ -87,6 +88,14 @@ pub trait Writes: Backend {
     /// be released and no inputs wait. Returns the conversation, and how many of its inputs nobody has taken.
     fn append(&self, data: Appending) -> impl Future<Output = Result<(i64, i64), Failure>> + Send {
         self.write(data, |rows, data| Box::pin(append(rows, data)))
+    }
+
+    /// The same inside a transaction that goes on.
+    fn append_in(
+        rows: &mut Self::Connection,
+        data: &Appending,
+    ) -> impl Future<Output = Result<(i64, i64), Failure>> + Send {
+        append(rows, data)
     }
 
     /// Claims the conversation for a worker and a time, unless another one alive has it.
@@ -226,6 +235,20 @@ impl<B: Writes> Journal for SqlStore<B> {
         events: &'a [Recorded],
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move { self.append_as(key, Some(writer), events, None).await.map(drop) })
+    }
+
+    fn store_id(&self) -> Option<StoreId> {
+        Some(self.id())
+    }
+
+    fn append_with_change<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        writer: Writer<'a>,
+        events: &'a [Recorded],
+        change: JournaledChange,
+    ) -> BoxFuture<'a, Result<Recorded, StoreError>> {
+        self.run(with_change::append(self, key, writer, events, change))
     }
 
     fn finish<'a>(
@@ -389,27 +412,26 @@ impl<B: Writes> SqlStore<B> {
         events: &[Recorded],
         finish: Option<Option<SnapshotRow>>,
     ) -> Result<(i64, i64), Failure> {
-        let spent = writer.map(|writer| writer.spent.to_vec()).unwrap_or_default();
-        let worker = writer.map(|Writer { worker, .. }| (worker.id.to_owned(), worker.epoch));
         let (releases, snapshot) = (finish.is_some(), finish.flatten());
-        let events = new_events(events)?;
-        let Some((first, _)) = events.first() else {
-            return self
-                .0
-                .append(Appending { key: key.clone(), added: None, worker, releases, snapshot, spent })
-                .await;
-        };
-        let seq = first.seq;
-        let open = open_turn(&*self.0, self.0.open_turns(), key, seq, &events).await?;
-        let change = Change::of(key, seq, open.status, open.decisions, &events, self.1.log_content)?;
-        let next_seq = events.last().map_or(seq, |(last, _)| last.seq + 1);
-        let (status, decisions) = (change.status.clone(), change.logs.known.clone());
-        let after = Open { conversation: open.conversation, next_seq, status, decisions };
-        let added = Some(Added { conversation: open.conversation, seq, next_seq, events, change });
+        let (added, after) = self.added(key, events).await?.unzip();
         let written =
-            self.0.append(Appending { key: key.clone(), added, worker, releases, snapshot, spent }).await?;
-        self.0.open_turns().keep(key.clone(), after);
+            self.0.append(Appending { added, releases, snapshot, ..Appending::of(key, writer) }).await?;
+        if let Some(after) = after {
+            self.0.open_turns().keep(key.clone(), after);
+        }
         Ok(written)
+    }
+
+    /// Returns what events add to a conversation, and the state behind them. `None`: there are no events.
+    pub(super) async fn added(
+        &self,
+        key: &ConversationKey,
+        events: &[Recorded],
+    ) -> Result<Option<(Added, Open)>, Failure> {
+        let events = new_events(events)?;
+        let Some((first, _)) = events.first() else { return Ok(None) };
+        let open = open_turn(&*self.0, self.0.open_turns(), key, first.seq, &events).await?;
+        Ok(Some(Added::behind(open, key, events, self.1.log_content)?))
     }
 
     /// Tells whoever waits, here and in other processes, of a change that was committed.
@@ -564,35 +586,6 @@ pub struct Beginning {
     pub(crate) known: Option<Known>,
 }
 
-/// Events that a worker adds to a conversation, and what it does with its claim.
-#[derive(Debug)]
-pub struct Appending {
-    pub(crate) key: ConversationKey,
-    /// `None`: no events.
-    pub(crate) added: Option<Added>,
-    /// The worker that has the conversation, and its epoch at the claim.
-    pub(crate) worker: Option<(String, i64)>,
-    /// True if it gives its claim back.
-    pub(crate) releases: bool,
-    /// The snapshot of the conversation with the events.
-    pub(crate) snapshot: Option<SnapshotRow>,
-    /// Bookings of the same commit.
-    pub(crate) spent: Vec<Booking>,
-}
-
-/// Events to add, as they are stored.
-#[derive(Debug)]
-pub(crate) struct Added {
-    /// The conversation that the change was computed for.
-    pub(crate) conversation: i64,
-    /// The places of the first of them, and behind the last.
-    pub(crate) seq: i64,
-    pub(crate) next_seq: i64,
-    /// At consecutive places.
-    pub(crate) events: Vec<NewEvent>,
-    pub(crate) change: Change,
-}
-
 /// The answer to [`Beginning`], as it is stored.
 #[derive(Debug)]
 pub enum BegunRows {
@@ -727,94 +720,6 @@ async fn is_repeat<C: Connection>(rows: &mut C, conversation: i64, row: &InputRo
         Some(known) if known != *fingerprint => Err(StoreError::Reused.into()),
         Some(_) | None => Ok(()),
     }
-}
-
-/// Changes a conversation with events, if it is the one that is named, its next place is that of the first of them, and the worker
-/// has it. `$1`: inputs that are not counted any more.
-macro_rules! change_conversation {
-    ($from:literal, $untaken:literal) => {
-        concat!(
-            "UPDATE adjutant_conversation SET next_seq = $2, untaken = ",
-            $untaken,
-            ", turns = turns + $3, turn = $4,
-             parked_seq = $5, waiting = $6, wake_at = $7,
-             lease_by = CASE WHEN $8 = 1 AND ",
-            $untaken,
-            " <= 0 THEN NULL ELSE lease_by END,
-             lease_until = CASE WHEN $8 = 1 AND ",
-            $untaken,
-            " <= 0 THEN NULL ELSE lease_until END ",
-            $from,
-            " WHERE key = $9 AND agent = $10 AND user_id = $11 AND id = $12 AND next_seq = $13
-             AND (CAST($14 AS TEXT) IS NULL OR (lease_by = $14 AND epoch = $15)) RETURNING untaken"
-        )
-    };
-}
-const CHANGE: &str = change_conversation!("", "untaken - $1");
-/// The same where a turn ends: what waited for that is counted again.
-const CHANGE_AT_END: &str = change_conversation!(
-    "FROM (SELECT count(*) AS number FROM adjutant_inbox WHERE conversation = $9 AND taken_seq IS NULL) AS waiting_inputs",
-    "waiting_inputs.number - $1"
-);
-
-/// Gives the claim back, if `$4` is 1 and no inputs wait.
-const RELEASE: &str = "UPDATE adjutant_conversation SET
-       lease_by = CASE WHEN $4 = 1 AND untaken <= 0 THEN NULL ELSE lease_by END,
-       lease_until = CASE WHEN $4 = 1 AND untaken <= 0 THEN NULL ELSE lease_until END
-     WHERE agent = $1 AND user_id = $2 AND id = $3
-     AND (CAST($5 AS TEXT) IS NULL OR (lease_by = $5 AND epoch = $6)) RETURNING key, untaken";
-
-/// Adds events, and gives the claim of a worker back unless inputs wait.
-async fn append<C: Connection>(
-    rows: &mut C,
-    Appending { key, added, worker, releases, snapshot, spent }: &Appending,
-) -> Result<(i64, i64), Failure> {
-    let (worker, epoch) = worker.as_ref().map(|(worker, epoch)| (worker.as_str(), *epoch)).unzip();
-    let releases = i64::from(*releases);
-    let Some(Added { conversation, seq, next_seq, events, change }) = added else {
-        let found = rows.fetch_first(RELEASE, key_values![key, releases, worker, epoch]).await?;
-        let mut found = found.ok_or(StoreError::Conflict)?;
-        book(rows, spent).await?;
-        return Ok((found.int()?, found.int()?));
-    };
-    let conversation = *conversation;
-    let taken = take_inputs(rows, conversation, *seq, events).await?;
-    let Change { turns, queued, counts_again, status, logs } = change;
-    let (statement, fewer) = match counts_again {
-        true => (CHANGE_AT_END, *queued),
-        false => (CHANGE, queued + taken),
-    };
-    let changed = rows
-        .fetch_first(
-            statement,
-            values![
-                fewer,
-                *next_seq,
-                *turns,
-                status.turn.as_deref(),
-                status.parked_seq,
-                &row::waiting_text(status)?,
-                status.wake_at().map(row::time_text).as_deref(),
-                releases,
-                conversation,
-                key.agent.as_str(),
-                key.user.as_str(),
-                &key.conversation.to_string(),
-                *seq,
-                worker,
-                epoch
-            ],
-        )
-        .await?;
-    // It was deleted, the place is taken, or the claim is not this worker's any more.
-    let untaken = changed.ok_or(StoreError::Conflict)?.int()?;
-    write_events(rows, conversation, *seq, events).await?;
-    log::write(rows, conversation, &key.user, logs).await?;
-    if let Some(snapshot) = snapshot {
-        snapshot::write(rows, conversation, snapshot).await?;
-    }
-    book(rows, spent).await?;
-    Ok((conversation, untaken))
 }
 
 async fn claim<C: Connection>(

@@ -5,6 +5,7 @@
 //! integers and doubles; times are text (see [`crate::row`]).
 
 pub(crate) mod append;
+pub(crate) mod appending;
 mod blob;
 mod branch;
 pub(crate) mod budget;
@@ -22,6 +23,7 @@ pub(crate) mod past;
 pub(crate) mod snapshot;
 pub(crate) mod task;
 mod token;
+mod with_change;
 pub(crate) mod work;
 
 use std::borrow::Cow;
@@ -31,7 +33,7 @@ use std::path::Path;
 
 use adjutant_core::limits::MESSAGES_QUEUED_MAX;
 use adjutant_core::port::{Alone, Relay, StoreError};
-use adjutant_core::{BoxFuture, LogContent};
+use adjutant_core::{BoxFuture, LogContent, StoreId};
 use jiff::Timestamp;
 use tokio::runtime::Handle;
 
@@ -460,6 +462,11 @@ impl<B> SqlStore<B> {
 }
 
 impl<B: Backend> SqlStore<B> {
+    /// Clones have the same.
+    fn id(&self) -> StoreId {
+        StoreId::of(&*self.0)
+    }
+
     fn run<'a, T>(
         &'a self,
         work: impl Future<Output = Result<T, Failure>> + Send + 'a,

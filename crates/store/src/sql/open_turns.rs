@@ -49,7 +49,7 @@ impl OpenTurns {
 }
 
 /// The state of a conversation with an open turn.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Open {
     pub(crate) conversation: i64,
     pub(crate) next_seq: i64,

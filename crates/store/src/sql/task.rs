@@ -2,7 +2,8 @@
 
 use adjutant_core::port::{StoreError, TaskStore};
 use adjutant_core::{
-    BoxFuture, IdempotencyKey, Task, TaskChange, TaskChanged, TaskDescription, TaskFilter, TaskId, UserId,
+    BoxFuture, IdempotencyKey, StoreId, Task, TaskChange, TaskChanged, TaskDescription, TaskFilter, TaskId,
+    UserId,
 };
 use jiff::Timestamp;
 
@@ -27,6 +28,10 @@ pub(crate) const LAST_OPEN: &str =
     select_tasks!("AND completed_at IS NULL AND id < $2 ORDER BY id DESC LIMIT $3");
 
 impl<B: Backend> TaskStore for SqlStore<B> {
+    fn store_id(&self) -> Option<StoreId> {
+        Some(self.id())
+    }
+
     fn apply<'a>(
         &'a self,
         user: &'a UserId,
@@ -84,7 +89,7 @@ impl<B: Backend> TaskStore for SqlStore<B> {
 }
 
 /// Carries out one change, once per key.
-async fn apply<C: Connection>(
+pub(super) async fn apply<C: Connection>(
     rows: &mut C,
     user: &UserId,
     change: &TaskChange,

@@ -35,6 +35,8 @@ async fn it_keeps_both_contracts() {
     };
     contract::task_store(&fresh).await;
     contract::journal(&fresh).await;
+    contract::a_change_is_written_with_its_events(&fresh().await).await;
+    contract::a_change_is_undone_with_its_events(&fresh().await).await;
     contract::snapshots(&fresh).await;
     for content in [LogContent::Redacted, LogContent::None] {
         contract::logs_hold_what_they_may(&fresh().await.with_log_content(content)).await;

@@ -32,6 +32,8 @@ async fn memory_keeps_the_memory_ledger_contract() {
 #[tokio::test]
 async fn memory_keeps_the_journal_contract() {
     contract::journal(in_memory).await;
+    contract::a_change_is_written_with_its_events(&in_memory().await).await;
+    contract::a_change_is_undone_with_its_events(&in_memory().await).await;
     contract::snapshots(in_memory).await;
     for content in [LogContent::Redacted, LogContent::None] {
         contract::logs_hold_what_they_may(&in_memory().await.with_log_content(content)).await;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use adjutant_core::port::TaskStore;
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Prepared, TaskChange, TaskChanged, Tool, ToolContext, ToolDefinition,
-    ToolError,
+    Annotations, Arguments, BoxFuture, Prepared, StoreId, TaskChange, TaskChanged, TaskTool, Tool,
+    ToolContext, ToolDefinition, ToolError,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::words::{quoted, quoted_field, task_schema, to_json};
-use super::{definition, description_property, store_failed, words_of_task, wrong_outcome};
+use super::{call, definition, description_property, words_of_task, wrong_outcome};
 use crate::arguments::read;
 
 /// Adds a task.
@@ -64,20 +64,35 @@ impl Tool for AddTask {
         context: &'a ToolContext,
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
-        Box::pin(async move {
-            let args: Args = read(arguments)?;
-            let change = TaskChange::Add { description: words_of_task(&args.description)? };
-            match self.tasks.apply(&context.user, &change, Some(&context.key)).await.map_err(store_failed)? {
-                TaskChanged::Added { task } => Ok(to_json(&task)),
-                TaskChanged::Updated { .. }
-                | TaskChanged::Completed { .. }
-                | TaskChanged::Deleted { .. }
-                | TaskChanged::NoSuchTask { .. } => Err(wrong_outcome()),
-            }
-        })
+        Box::pin(async move { call(self, &*self.tasks, context, &arguments).await })
+    }
+
+    fn as_task_tool(&self) -> Option<&dyn TaskTool> {
+        Some(self)
     }
 
     fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
         Some(format!("Added {}.", quoted_field(data, "description")?))
+    }
+}
+
+impl TaskTool for AddTask {
+    fn store_id(&self) -> Option<StoreId> {
+        self.tasks.store_id()
+    }
+
+    fn change(&self, arguments: &Arguments) -> Result<TaskChange, ToolError> {
+        let args: Args = read(arguments.clone())?;
+        Ok(TaskChange::Add { description: words_of_task(&args.description)? })
+    }
+
+    fn result(&self, changed: &TaskChanged) -> Result<Value, ToolError> {
+        match changed {
+            TaskChanged::Added { task } => Ok(to_json(task)),
+            TaskChanged::Updated { .. }
+            | TaskChanged::Completed { .. }
+            | TaskChanged::Deleted { .. }
+            | TaskChanged::NoSuchTask { .. } => Err(wrong_outcome()),
+        }
     }
 }

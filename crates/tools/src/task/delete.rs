@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use adjutant_core::port::TaskStore;
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Prepared, Reference, Task, TaskChange, TaskChanged, TaskId, Tool,
-    ToolContext, ToolDefinition, ToolError, UserId,
+    Annotations, Arguments, BoxFuture, Prepared, Reference, StoreId, Task, TaskChange, TaskChanged, TaskId,
+    TaskTool, Tool, ToolContext, ToolDefinition, ToolError, UserId,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 use super::resolve::Prefer;
 use super::words::{quoted, quoted_field, task_schema, to_json};
 use super::{
-    definition, no_such_task, prepare_reference, store_failed, task_id_property, task_references,
-    wrong_outcome,
+    call, definition, no_such_task, prepare_reference, task_id_property, task_references, wrong_outcome,
 };
 use crate::arguments::read;
 
@@ -69,21 +68,11 @@ impl Tool for DeleteTask {
         context: &'a ToolContext,
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
-        Box::pin(async move {
-            let args: Args<TaskId> = read(arguments)?;
-            let change = TaskChange::Delete { id: args.task_id };
-            match self.tasks.apply(&context.user, &change, Some(&context.key)).await.map_err(store_failed)? {
-                TaskChanged::Deleted { task } => {
-                    let mut data = to_json(&task);
-                    data["deleted"] = json!(true);
-                    Ok(data)
-                }
-                TaskChanged::NoSuchTask { id } => Err(no_such_task(id)),
-                TaskChanged::Added { .. } | TaskChanged::Updated { .. } | TaskChanged::Completed { .. } => {
-                    Err(wrong_outcome())
-                }
-            }
-        })
+        Box::pin(async move { call(self, &*self.tasks, context, &arguments).await })
+    }
+
+    fn as_task_tool(&self) -> Option<&dyn TaskTool> {
+        Some(self)
     }
 
     fn references<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
@@ -92,5 +81,30 @@ impl Tool for DeleteTask {
 
     fn describe(&self, _arguments: &Arguments, data: &Value) -> Option<String> {
         Some(format!("Deleted {}.", quoted_field(data, "description")?))
+    }
+}
+
+impl TaskTool for DeleteTask {
+    fn store_id(&self) -> Option<StoreId> {
+        self.tasks.store_id()
+    }
+
+    fn change(&self, arguments: &Arguments) -> Result<TaskChange, ToolError> {
+        let args: Args<TaskId> = read(arguments.clone())?;
+        Ok(TaskChange::Delete { id: args.task_id })
+    }
+
+    fn result(&self, changed: &TaskChanged) -> Result<Value, ToolError> {
+        match changed {
+            TaskChanged::Deleted { task } => {
+                let mut data = to_json(task);
+                data["deleted"] = json!(true);
+                Ok(data)
+            }
+            TaskChanged::NoSuchTask { id } => Err(no_such_task(*id)),
+            TaskChanged::Added { .. } | TaskChanged::Updated { .. } | TaskChanged::Completed { .. } => {
+                Err(wrong_outcome())
+            }
+        }
     }
 }

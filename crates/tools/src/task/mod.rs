@@ -15,7 +15,8 @@ use std::sync::Arc;
 use adjutant_core::port::{StoreError, TaskStore};
 use adjutant_core::{
     Annotations, Arguments, DESCRIPTION_CHARS_MAX, InvalidDescription, Prepared, Reference,
-    ReferenceArgument, Task, TaskDescription, TaskFilter, Tool, ToolDefinition, ToolError, UserId,
+    ReferenceArgument, Task, TaskDescription, TaskFilter, TaskId, TaskTool, Tool, ToolContext,
+    ToolDefinition, ToolError, UserId,
 };
 use serde_json::{Value, json};
 
@@ -120,8 +121,19 @@ async fn task_references(store: &dyn TaskStore, user: &UserId) -> Result<Vec<Ref
 }
 
 /// The user has no such task.
-fn no_such_task(id: impl std::fmt::Display) -> ToolError {
+fn no_such_task(id: TaskId) -> ToolError {
     ToolError::NotFound { what: KIND.to_owned(), id: id.to_string() }
+}
+
+/// Calls a tool outside of a journal's transaction.
+async fn call(
+    tool: &dyn TaskTool,
+    store: &dyn TaskStore,
+    context: &ToolContext,
+    arguments: &Arguments,
+) -> Result<Value, ToolError> {
+    let change = tool.change(arguments)?;
+    tool.result(&store.apply(&context.user, &change, Some(&context.key)).await.map_err(store_failed)?)
 }
 
 /// Words for the person. What the store says may name hosts and files, so it is not repeated here.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use adjutant_core::port::TaskStore;
 use adjutant_core::{
-    Annotations, Arguments, BoxFuture, Prepared, Reference, TaskChange, TaskChanged, TaskId, Tool,
-    ToolContext, ToolDefinition, ToolError, UserId,
+    Annotations, Arguments, BoxFuture, Prepared, Reference, StoreId, TaskChange, TaskChanged, TaskId,
+    TaskTool, Tool, ToolContext, ToolDefinition, ToolError, UserId,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::resolve::Prefer;
 use super::words::{quoted, quoted_field, task_schema, to_json};
 use super::{
-    definition, description_property, no_such_task, prepare_reference, store_failed, task_id_property,
+    call, definition, description_property, no_such_task, prepare_reference, task_id_property,
     task_references, words_of_task, wrong_outcome,
 };
 use crate::arguments::read;
@@ -76,22 +76,11 @@ impl Tool for UpdateTask {
         context: &'a ToolContext,
         arguments: Arguments,
     ) -> BoxFuture<'a, Result<Value, ToolError>> {
-        Box::pin(async move {
-            let args: Args<TaskId> = read(arguments)?;
-            let change =
-                TaskChange::Update { id: args.task_id, description: words_of_task(&args.description)? };
-            match self.tasks.apply(&context.user, &change, Some(&context.key)).await.map_err(store_failed)? {
-                TaskChanged::Updated { task, before } => {
-                    let mut data = to_json(&task);
-                    data["previous_description"] = json!(before);
-                    Ok(data)
-                }
-                TaskChanged::NoSuchTask { id } => Err(no_such_task(id)),
-                TaskChanged::Added { .. } | TaskChanged::Completed { .. } | TaskChanged::Deleted { .. } => {
-                    Err(wrong_outcome())
-                }
-            }
-        })
+        Box::pin(async move { call(self, &*self.tasks, context, &arguments).await })
+    }
+
+    fn as_task_tool(&self) -> Option<&dyn TaskTool> {
+        Some(self)
     }
 
     fn references<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, Result<Vec<Reference>, ToolError>> {
@@ -102,5 +91,30 @@ impl Tool for UpdateTask {
         let before = quoted_field(data, "previous_description")?;
         let after = quoted_field(data, "description")?;
         Some(format!("Renamed {before} to {after}."))
+    }
+}
+
+impl TaskTool for UpdateTask {
+    fn store_id(&self) -> Option<StoreId> {
+        self.tasks.store_id()
+    }
+
+    fn change(&self, arguments: &Arguments) -> Result<TaskChange, ToolError> {
+        let args: Args<TaskId> = read(arguments.clone())?;
+        Ok(TaskChange::Update { id: args.task_id, description: words_of_task(&args.description)? })
+    }
+
+    fn result(&self, changed: &TaskChanged) -> Result<Value, ToolError> {
+        match changed {
+            TaskChanged::Updated { task, before } => {
+                let mut data = to_json(task);
+                data["previous_description"] = json!(before);
+                Ok(data)
+            }
+            TaskChanged::NoSuchTask { id } => Err(no_such_task(*id)),
+            TaskChanged::Added { .. } | TaskChanged::Completed { .. } | TaskChanged::Deleted { .. } => {
+                Err(wrong_outcome())
+            }
+        }
     }
 }
