@@ -77,7 +77,13 @@ const ALLOWED: &[Allowed] = &[
     // The fault-injection suite and the process it kills.
     Allowed {
         package: "adjutant-durability",
-        normal: &["adjutant-core", "adjutant-providers", "adjutant-runtime", "adjutant-store"],
+        normal: &[
+            "adjutant-core",
+            "adjutant-providers",
+            "adjutant-runtime",
+            "adjutant-store",
+            "adjutant-tools",
+        ],
         dev: &["adjutant-providers"],
     },
     Allowed { package: "xtask", normal: &[], dev: &[] },

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use super::change::Changes;
 use super::claim::Claim;
+use super::journaled_change::JournaledChange;
 use super::relay::Relay;
-use super::task::JournaledChange;
 use super::work::{Take, Taken};
 use super::worker::{Beat, Running, Worker, Writer};
 use crate::BoxFuture;

@@ -7,6 +7,7 @@ mod change;
 mod claim;
 mod conversation;
 mod journal;
+mod journaled_change;
 mod language_model;
 mod memory_ledger;
 mod relay;
@@ -26,10 +27,11 @@ pub use journal::{
     AcceptedInput, Begin, Begun, Finished, Journal, Known, Loaded, LogStore, Newer, Restorable, StoreError,
     Turns,
 };
+pub use journaled_change::JournaledChange;
 pub use language_model::{DeltaStream, LanguageModel};
 pub use memory_ledger::MemoryLedger;
 pub use relay::{Alone, Heard, Hearing, Relay, To};
-pub use task::{JournaledChange, TaskStore};
+pub use task::TaskStore;
 pub use token::{TokenRecord, TokenStore};
 pub use work::{Due, Take, Taken, WorkPlace};
 pub use worker::{Beat, Running, Worker, Writer};

@@ -25,7 +25,7 @@ use super::past::{self, event_rows, events, inbox, read_inbox};
 use super::snapshot::{self, RestorableRows, SnapshotRow};
 use super::work::{Beating, Taking, beat, free, lease_until, take};
 use super::{
-    Backend, Columns, Connection, Failure, SqlStore, Value, blob, key_values, log, to_static, values,
+    Backend, Columns, Connection, Failure, SqlStore, Value, Work, blob, key_values, log, to_static, values,
     with_change,
 };
 use crate::row::{self, ConversationRow, EventRow, InputRow};
@@ -248,7 +248,18 @@ impl<B: Writes> Journal for SqlStore<B> {
         events: &'a [Recorded],
         change: JournaledChange,
     ) -> BoxFuture<'a, Result<Recorded, StoreError>> {
-        self.run(with_change::append(self, key, writer, events, change))
+        self.run(async move {
+            let Some((added, behind)) = self.added(key, events).await? else {
+                return Err(StoreError::Conflict.into());
+            };
+            let before = Appending { added: Some(added), ..Appending::of(key, Some(writer)) };
+            let content = self.1.log_content;
+            let append: Work<B::Connection, _, _> = |rows, data| Box::pin(B::append_in(rows, data));
+            let call = with_change::Call { before, behind, change, content, append };
+            let (ended, after) = self.0.write(call, with_change::append).await?;
+            self.0.open_turns().keep(key.clone(), after);
+            Ok(ended)
+        })
     }
 
     fn finish<'a>(
@@ -423,7 +434,7 @@ impl<B: Writes> SqlStore<B> {
     }
 
     /// Returns what events add to a conversation, and the state behind them. `None`: there are no events.
-    pub(super) async fn added(
+    async fn added(
         &self,
         key: &ConversationKey,
         events: &[Recorded],
