@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant_core::{Effect, Event, Input, InputBody, InputId, OutcomeCategory, Verdict};
+use adjutant_core::{Effect, Event, GateVerdict, Input, InputBody, InputId, OutcomeCategory, Verdict};
 use adjutant_durability::{EFFECTS, Request, Setup};
 
 use crate::bench::{Bench, Kind, Played, open_calls};
@@ -160,11 +160,20 @@ fn a_confirmation_that_comes_too_late_runs_nothing() {
         for effect in EFFECTS {
             let mut talk = Talk::new(&APPROVE, effect);
             let question = talk.next().unwrap();
-            talk.hear(worker.ask(&question).unwrap().unwrap());
-            let yes = talk.next().unwrap();
-            if let Ok(heard) = worker.ask(&yes).unwrap() {
-                assert_eq!(heard.outcome, OutcomeCategory::ConfirmationExpired);
-                talk.hear(heard);
+            let heard = worker.ask(&question).unwrap().unwrap();
+            assert_eq!(heard.outcome, OutcomeCategory::ConfirmationExpired);
+            talk.hear(heard);
+            let loaded = bench.load(&talk.key);
+            let asked = loaded.events.iter().find_map(|recorded| match &*recorded.event {
+                Event::CallChecked { verdict: GateVerdict::Confirm { pending }, .. } => Some(pending),
+                _ => None,
+            });
+            let body = InputBody::Answers { answers: vec![asked.unwrap().answer(Verdict::Approved)] };
+            let yes = Request { number: 1000, input: InputId::new("late").unwrap(), body, ..question };
+            // It answers nothing that waits, however often it is sent.
+            for _ in 0..2 {
+                let heard = worker.ask(&yes).unwrap().unwrap();
+                assert_eq!(heard.outcome, OutcomeCategory::ConfirmationExpired, "{kind:?}, {effect:?}");
             }
             let played = played(&bench, talk);
             assert!(played.calls(effect).is_empty(), "{kind:?}, {effect:?}");

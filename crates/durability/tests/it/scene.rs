@@ -14,12 +14,19 @@ use uuid::Uuid;
 pub(crate) enum Say {
     /// Words that tell the model what to play.
     Play(&'static str),
-    /// Words that are no concern of the model.
+    /// An answer in words to what waits.
     Words(&'static str),
     /// A call of the tool without a model; `careful`: of the one that asks first.
     Call { careful: bool },
     /// Yes to what waits, as it was shown.
     Approve,
+}
+
+impl Say {
+    /// Returns whether it is said to what waits, and to nothing else.
+    fn answers(&self) -> bool {
+        matches!(self, Self::Words(_) | Self::Approve)
+    }
 }
 
 /// What is said in a conversation.
@@ -154,6 +161,10 @@ impl Talk {
             });
             return Some(InputBody::Answers { answers: answers.collect() });
         }
+        // A turn that was interrupted too often is given up, and asks nothing: then there is nothing to answer.
+        while self.pending.is_empty() && self.to_say.front().is_some_and(Say::answers) {
+            self.to_say.pop_front();
+        }
         Some(match self.to_say.pop_front()? {
             Say::Play(scene) => {
                 InputBody::message(format!("{scene} {:?} {}", self.effect, self.key.conversation))
@@ -188,5 +199,18 @@ impl Talk {
 
     pub(crate) fn pending(&self) -> &[PendingCall] {
         &self.pending
+    }
+}
+
+#[test]
+fn what_does_not_wait_is_not_answered() {
+    for scene in [APPROVE, DENY] {
+        let mut talk = Talk::new(&scene, Effect::None);
+        talk.then(&PLAIN, Effect::None);
+        assert!(matches!(talk.next().unwrap().body, InputBody::Message { .. }));
+        let outcome = OutcomeCategory::Poisoned;
+        talk.hear(Heard { outcome, content: "I had to give this up.".to_owned(), pending: Vec::new() });
+        let InputBody::Message { text, .. } = talk.next().unwrap().body else { panic!("an answer") };
+        assert!(text.starts_with("plain "), "{text}");
     }
 }
