@@ -17,11 +17,12 @@ use crate::scene::{APPROVE, CALL, ONE, PLAIN, SCENES, Scene};
 use crate::size;
 
 /// How often each scene is played: so often that the log of the database is written back meanwhile.
-const ROUNDS: usize = 2;
-/// Of so many operations one is tried in the sample.
-const ONE_OF: usize = 47;
-/// Of so many operations one is tried in the sample, if it is a sync.
-const SYNC_OF: usize = 3;
+const ROUNDS: usize = 3;
+/// At so many operations, spread evenly, the power fails in the sample: how many there are depends on how many commits
+/// were written together.
+const OPERATIONS: usize = 120;
+/// At so many syncs, spread evenly, it fails in the sample.
+const SYNCS: usize = 100;
 /// After so many power losses a worker goes on where the last one left off, in a long run and in a sample.
 const GOES_ON: [usize; 2] = [200, 60];
 
@@ -39,22 +40,21 @@ fn recorder() -> Option<Recorder> {
     Recorder::new().inspect_err(|reason| not_run("adjutant-durability", reason)).ok()
 }
 
-/// Returns moments with what is left of the unsynced there: all of them, or a sample.
+/// Returns moments with what is left of the unsynced there, in their order: all of them, or a sample.
 fn moments(operations: &[Operation], all: bool) -> Vec<(usize, Left)> {
-    let mut moments = Vec::new();
-    for at in 0..=operations.len() {
-        // Until the next sync nothing more is kept for certain, but more may have been said.
-        let is_sync = matches!(operations.get(at), Some(Operation::Sync { .. } | Operation::SyncFolder));
-        if at == operations.len() || is_sync && (all || at.is_multiple_of(SYNC_OF)) {
-            moments.push((at, Left::Nothing));
-        }
-        if all || at.is_multiple_of(ONE_OF) {
-            moments.extend([(at, Left::Everything), (at, Left::Sectors(at as u64))]);
-            if matches!(operations.get(at.wrapping_sub(1)), Some(Operation::Write { .. })) {
-                moments.extend([(at, Left::FirstHalf), (at, Left::LastHalf)]);
-            }
+    let is_sync = |at: &usize| matches!(operations[*at], Operation::Sync { .. } | Operation::SyncFolder);
+    let syncs: Vec<usize> = (0..operations.len()).filter(is_sync).collect();
+    let step = |number: usize, wanted: usize| if all { 1 } else { (number / wanted).max(1) };
+    // Until the next sync nothing more is kept for certain, but more may have been said.
+    let before_sync = syncs.iter().step_by(step(syncs.len(), SYNCS)).copied().chain([operations.len()]);
+    let mut moments: Vec<_> = before_sync.map(|at| (at, Left::Nothing)).collect();
+    for at in (0..=operations.len()).step_by(step(operations.len(), OPERATIONS)) {
+        moments.extend([(at, Left::Everything), (at, Left::Sectors(at as u64))]);
+        if matches!(operations.get(at.wrapping_sub(1)), Some(Operation::Write { .. })) {
+            moments.extend([(at, Left::FirstHalf), (at, Left::LastHalf)]);
         }
     }
+    moments.sort_by_key(|(at, _)| *at);
     moments
 }
 
@@ -82,7 +82,7 @@ fn a_power_loss_takes_nothing_that_was_told() {
     assert_eq!(recording.errors, []);
     covers_everything(&recording.operations);
     let moments = moments(&recording.operations, size::is_long());
-    assert!(moments.len() > size::cases(8000, 400), "the power failed only {} times", moments.len());
+    assert!(moments.len() > size::cases(8000, 300), "the power failed only {} times", moments.len());
     let faults = recording.fail_at(&moments, Some(size::cases(GOES_ON[0], GOES_ON[1])));
     assert!(faults.is_empty(), "{} of {}:\n{}", faults.len(), moments.len(), faults.join("\n"));
 }
