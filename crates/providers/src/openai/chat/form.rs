@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::wire::{Call, Choice, Function, Loose, Message, Reply};
+use super::wire::{Call, Choice, Choices, Function, Loose, Message, Reply};
 use crate::json::string_length;
 
 /// The place of the text that differs from one piece to the next.
@@ -43,16 +43,15 @@ impl Form {
         let Reply { model: _, choices, usage: None, x_groq: None, error: None, obfuscation } = reply else {
             return None;
         };
-        let [
-            Choice {
-                index: _,
-                delta: Some(delta),
-                message: None,
-                finish_reason: None,
-                usage: None,
-                error: None,
-            },
-        ] = choices.as_deref()?
+        let Choices { first, count: 1 } = choices.as_ref()? else { return None };
+        let Some(Choice {
+            index: _,
+            delta: Some(delta),
+            message: None,
+            finish_reason: None,
+            usage: None,
+            error: None,
+        }) = first
         else {
             return None;
         };

@@ -85,7 +85,8 @@ pub(super) fn encode(
     front.extend_from_slice(b",\"messages\":[");
     // They may be long, and are moved rather than copied.
     let mut body = messages;
-    body.splice(0..0, front);
+    body.extend_from_slice(&front);
+    body.rotate_right(front.len());
     body.extend_from_slice(b"]}");
     Ok(common.encoded(body))
 }

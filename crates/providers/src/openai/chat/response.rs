@@ -115,10 +115,7 @@ impl Reading {
         for usage in reply.usage.as_deref().into_iter().chain(groq.and_then(|groq| groq.get("usage"))) {
             self.counts.add(usage);
         }
-        // One answer is asked for; a second choice would be somebody else's idea.
-        let is_first =
-            |choice: &wire::Choice<'_>| choice.index.as_ref().and_then(Loose::as_u64).unwrap_or(0) == 0;
-        let Some(choice) = choices.into_iter().find(is_first) else { return Ok(()) };
+        let Some(choice) = choices.first else { return Ok(()) };
         self.answered = true;
         if let Some(usage) = &choice.usage {
             self.counts.add(usage);

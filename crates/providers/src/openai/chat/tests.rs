@@ -347,6 +347,18 @@ fn thinking_comes_in_many_forms() {
     );
 }
 
+/// One answer is asked for: pieces of another are left out, also those that differ from the piece before in one word only.
+#[test]
+fn another_choice_says_nothing() {
+    let piece = |index: u32, text: &str| {
+        format!(r#"{{"choices":[{{"index":{index},"delta":{{"content":"{text}"}},"finish_reason":null}}]}}"#)
+    };
+    let end = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#.to_owned();
+    let events = [piece(0, "a"), piece(1, "x"), piece(1, "y"), piece(1, "z"), piece(0, "b"), end];
+    let events: Vec<&str> = events.iter().map(String::as_str).collect();
+    expect![[r#"Stop: "ab""#]].assert_eq(&line(&streamed("openai-compatible", &events)));
+}
+
 /// The assistant message a recorded message becomes when it goes back.
 fn back(row: &str, events: &[Value]) -> Value {
     let events: Vec<String> = events

@@ -165,13 +165,50 @@ pub(super) struct Reply<'a> {
     #[serde(borrow)]
     pub(super) model: Option<Loose<'a>>,
     #[serde(borrow)]
-    pub(super) choices: Option<Vec<Choice<'a>>>,
+    pub(super) choices: Option<Choices<'a>>,
     pub(super) usage: Option<Box<Value>>,
     pub(super) x_groq: Option<Box<Value>>,
     pub(super) error: Option<Box<Value>>,
     /// Random letters that hide how long a piece is (OpenAI).
     #[serde(borrow)]
     pub(super) obfuscation: Option<Loose<'a>>,
+}
+
+/// The choices of an answer, of which one is asked for; another would be somebody else's idea.
+#[derive(Debug)]
+pub(super) struct Choices<'a> {
+    /// The first whose number is 0, or which has none.
+    pub(super) first: Option<Choice<'a>>,
+    /// Number of choices.
+    pub(super) count: usize,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ChoicesVisitor)
+    }
+}
+
+struct ChoicesVisitor;
+
+impl<'de> Visitor<'de> for ChoicesVisitor {
+    type Value = Choices<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list of choices")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut choices = Choices { first: None, count: 0 };
+        while let Some(choice) = list.next_element::<Choice<'de>>()? {
+            choices.count += 1;
+            let number = choice.index.as_ref().and_then(Loose::as_u64).unwrap_or(0);
+            if choices.first.is_none() && number == 0 {
+                choices.first = Some(choice);
+            }
+        }
+        Ok(choices)
+    }
 }
 
 #[derive(Debug, Deserialize)]
