@@ -21,9 +21,9 @@ use adjutant_core::port::{
     Turns, Worker, Writer,
 };
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, DecisionFilter, DecisionRecord, Event, IdempotencyKey, Input,
-    InputBody, InputId, LogContent, Recorded, StepId, StoreId, Task, TaskChange, TaskChanged, TaskFilter,
-    TaskId, ToolInvocationRecord, TurnId, UserId, port, title,
+    AgentName, BoxFuture, ConversationId, ConversationKey, DecisionFilter, DecisionRecord, Event,
+    IdempotencyKey, Input, InputBody, InputId, LogContent, Recorded, StepId, StoreId, Task, TaskChange,
+    TaskChanged, TaskFilter, TaskId, ToolInvocationRecord, TurnId, UserId, port, title,
 };
 use jiff::Timestamp;
 
@@ -36,6 +36,9 @@ use origin::Origin;
 const CONVERSATIONS_MAX: usize = 1024;
 /// Number of conversations that make room at once, so that it is long until the next time.
 const FORGOTTEN_AT_ONCE: usize = 64;
+
+/// If too few can make room, it is looked for again when there are more by this part of them.
+const ROOM_AGAIN_PART: usize = 16;
 
 /// Tasks, conversations, journal and logs in memory.
 #[derive(Debug)]
@@ -60,6 +63,10 @@ impl Default for InMemory {
 #[derive(Debug, Default)]
 struct State {
     conversations: HashMap<ConversationKey, Conversation>,
+    /// The branches that begin in each conversation that has some.
+    branches: HashMap<ConversationKey, Vec<ConversationId>>,
+    /// Number of conversations from which on room is made again.
+    room_from: usize,
     users: HashMap<UserId, Tasks>,
     ledger: Ledger,
     /// Until when those live that give signs of life. `None`: for longer than the clock can count.
@@ -359,21 +366,28 @@ impl InMemory {
 
 impl State {
     fn make_room(&mut self) {
-        if self.conversations.len() < CONVERSATIONS_MAX {
+        if self.conversations.len() < CONVERSATIONS_MAX.max(self.room_from) {
             return;
         }
-        let mut idle: Vec<(u64, ConversationKey)> = self
+        let mut idle: Vec<(u64, &ConversationKey)> = self
             .conversations
             .iter()
             .filter(|(_, conversation)| {
                 conversation.is_settled() && !conversation.is_parked() && !conversation.is_claimed()
             })
-            .map(|(key, conversation)| (conversation.touched, key.clone()))
+            .map(|(key, conversation)| (conversation.touched, key))
             .collect();
-        idle.sort_unstable_by_key(|(touched, _)| *touched);
-        for (_, key) in idle.into_iter().take(FORGOTTEN_AT_ONCE) {
-            self.remove(&key);
+        if idle.len() > FORGOTTEN_AT_ONCE {
+            idle.select_nth_unstable_by_key(FORGOTTEN_AT_ONCE, |(touched, _)| *touched);
+            idle.truncate(FORGOTTEN_AT_ONCE);
         }
+        let forgotten: Vec<ConversationKey> = idle.into_iter().map(|(_, key)| key.clone()).collect();
+        for key in &forgotten {
+            self.remove(key);
+        }
+        // Those that cannot be forgotten are not looked at again with each new one.
+        let left = self.conversations.len();
+        self.room_from = left + left / ROOM_AGAIN_PART;
     }
 }
 

@@ -382,8 +382,8 @@ impl<'a> Steps<'a> {
         interrupted: &[(String, Arguments)],
     ) -> Result<Vec<(CallId, CallEnd)>, RunError> {
         let said = self.said_before_others().await;
-        let mut verdicts = Vec::new();
-        let mut intents = Vec::new();
+        let mut verdicts = Vec::with_capacity(group.len());
+        let mut intents = Vec::with_capacity(2 * group.len());
         for call in group {
             let (verdict, begun) = match self.recorded_verdict(&call.id).await {
                 Some(verdict) => (verdict, false),

@@ -60,21 +60,29 @@ impl State {
             ..Conversation::new(at)
         };
         self.make_room();
+        self.branches.entry(sibling(from, point.conversation)).or_default().push(id);
         self.conversations.insert(key, branch);
         Ok(Branched::At(point))
     }
 
     /// Returns the branches that begin in a conversation, those that begin first in front.
     fn branches(&self, key: &ConversationKey) -> Vec<(ConversationId, Origin)> {
-        let mut branches: Vec<(ConversationId, Origin)> = self
-            .conversations
-            .iter()
-            .filter(|(other, _)| other.agent == key.agent && other.user == key.user)
-            .filter_map(|(other, conversation)| Some((other.conversation, conversation.origin?)))
-            .filter(|(_, origin)| origin.conversation == key.conversation)
-            .collect();
+        let origin = |branch: &ConversationId| self.conversations.get(&sibling(key, *branch))?.origin;
+        let known = self.branches.get(key).into_iter().flatten();
+        let mut branches: Vec<(ConversationId, Origin)> =
+            known.filter_map(|branch| Some((*branch, origin(branch)?))).collect();
         branches.sort_by_key(|(_, origin)| (origin.seq, origin.number));
         branches
+    }
+
+    /// Forgets that a branch begins in a conversation.
+    fn forget_branch(&mut self, key: &ConversationKey, branch: ConversationId) {
+        if let Some(branches) = self.branches.get_mut(key) {
+            branches.retain(|other| *other != branch);
+            if branches.is_empty() {
+                self.branches.remove(key);
+            }
+        }
     }
 
     /// Lists the places at which others go on differently.
@@ -111,8 +119,12 @@ impl State {
     /// Removes a conversation. The branch that begins latest gets the logs of what they have in common, and the others begin in
     /// that one from now on.
     pub(super) fn remove(&mut self, key: &ConversationKey) -> Option<Conversation> {
-        let branches = self.branches(key);
         let mut gone = self.conversations.remove(key)?;
+        if let Some(origin) = gone.origin {
+            self.forget_branch(&sibling(key, origin.conversation), key.conversation);
+        }
+        let branches = self.branches(key);
+        self.branches.remove(key);
         let latest = branches.iter().map(|(_, origin)| origin.seq).max();
         let heir = branches.iter().find(|(_, origin)| Some(origin.seq) == latest);
         let Some((heir, Origin { seq, .. })) = heir.copied() else { return Some(gone) };
@@ -134,6 +146,9 @@ impl State {
                 ..origin
             });
         }
+        if let Some(origin) = gone.origin {
+            self.branches.entry(sibling(key, origin.conversation)).or_default().push(heir);
+        }
         for (branch, _) in branches {
             if branch != heir
                 && let Some(origin) = self
@@ -142,6 +157,7 @@ impl State {
                     .and_then(|branch| branch.origin.as_mut())
             {
                 origin.conversation = heir;
+                self.branches.entry(sibling(key, heir)).or_default().push(branch);
             }
         }
         Some(gone)
