@@ -29,7 +29,7 @@ impl Steps<'_> {
                 return self.run_answered(turn, pending).await;
             }
             // Time is up for what runs, not for what waits for a person.
-            if self.must_stop() == Some(StopReason::Cancelled) {
+            if self.early_end.reason() == Some(StopReason::Cancelled) {
                 return Ok(Answered::Stopped(StopReason::Cancelled, Vec::new()));
             }
             let now = self.inner.now();
@@ -125,7 +125,7 @@ impl Steps<'_> {
             ends.extend(end.map(|end| (shown.call_id.clone(), end)));
         }
         set_aside.settle_tools(&mut *self.log.lock().await, millis(began));
-        match self.must_stop() {
+        match self.early_end.reason() {
             Some(reason) => Ok(Answered::Stopped(reason, ends)),
             None => Ok(Answered::Ends(ends)),
         }
@@ -154,7 +154,7 @@ impl Steps<'_> {
         arguments: &Arguments,
         seen: u32,
     ) -> Result<Option<CallEnd>, RunError> {
-        if self.must_stop().is_some() && !self.is_under_way(&shown.call_id).await {
+        if self.early_end.reason().is_some() && !self.is_under_way(&shown.call_id).await {
             return Ok(None);
         }
         let call = Call { id: &shown.call_id, tool: &shown.tool, arguments };

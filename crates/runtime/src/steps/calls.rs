@@ -102,7 +102,7 @@ impl Steps<'_> {
                 Outcome::BrokeOff(error) => (error, false),
             };
             // The receiver of a keyed call absorbs a repeat, so trying once more is how its end is learnt.
-            let again = lost && attempt == first && self.must_stop().is_none();
+            let again = lost && attempt == first && self.early_end.reason().is_none();
             if effect == Effect::Keyed && again {
                 self.append(self.intent(call.id, call.tool, call.arguments).into_iter().collect()).await?;
             } else {

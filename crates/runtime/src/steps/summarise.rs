@@ -1,6 +1,5 @@
 //! Making room in a turn: the request is fitted, and old turns are put into few words before it is full.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use adjutant_core::turn::{StopReason, Summarise, ToolStyle, Turn, fit};
@@ -99,11 +98,11 @@ impl Steps<'_> {
                 let began = tokio::time::Instant::now();
                 let written = tokio::select! {
                     biased;
-                    () = self.cancelled.cancelled() => None,
+                    () = self.early_end.cancelled().cancelled() => None,
                     written = self.inner.write_summary(plan, request) => Some(written),
                 };
                 let ms = millis(began);
-                self.not_counted_ms.fetch_add(ms, Ordering::Relaxed);
+                self.early_end.do_not_count(ms);
                 let Some(written) = written else {
                     set_aside.settle_dropped(&mut *self.log.lock().await, ms);
                     return Ok(Some(StopReason::Cancelled));
