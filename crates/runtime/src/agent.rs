@@ -4,26 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::conversation::Conversation;
-use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
 use adjutant_core::{
-    AgentName, AgentResponse, Answer, CancellationToken, ConversationId, ConversationKey, Event,
-    GenerationConfig, Input, InputBody, InputId, LanguageModel, Message, Notice, OutputSchema, PendingCall,
-    Permission, Recorded, ToolDefinition, ToolRegistry, TurnId, TurnLimits, UserId, check_history,
-    conversation, schema_of,
+    AgentName, AgentResponse, Answer, CancellationToken, ConversationId, ConversationKey, GenerationConfig,
+    InputBody, InputId, LanguageModel, OutputSchema, Permission, ToolDefinition, ToolRegistry, TurnLimits,
+    UserId, schema_of,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde_json::Value;
-use uuid::Uuid;
 
-use crate::dispatch::{Dispatch, seen_to_elsewhere};
-use crate::event::{Emitter, RunEvent, RunStream};
-use crate::held::Arrival;
+use crate::dispatch::Dispatch;
+use crate::event::{Emitter, RunStream};
 use crate::inner::Inner;
 use crate::output::usable_output;
 use crate::recent::Remembered;
-use crate::run::{advance, opening, turn_of};
+use crate::respond::respond;
+use crate::run::{advance, opening};
 use crate::{BuildError, RunContext, RunError, Warning};
 
 /// An LLM agent: a model, an instruction, tools, and the bounds it keeps. Cheap to clone, safe to share.
@@ -344,8 +341,9 @@ impl Agent {
         body: InputBody,
     ) -> Result<AgentResponse, RunError> {
         let (agent, own) = (self.clone(), context.clone());
-        let run =
-            |emitter, cancelled| async move { respond(&agent, own, (id, body), &emitter, &cancelled).await };
+        let run = |emitter, cancelled| async move {
+            respond(&agent.inner, agent.dispatch(), own, (id, body), (&emitter, &cancelled)).await
+        };
         let (response, after) = RunStream::unheard(&context.cancelled, run).await?;
         context.history = after.history;
         context.pending = after.pending;
@@ -355,181 +353,7 @@ impl Agent {
     fn start(&self, context: &RunContext, id: Option<InputId>, body: InputBody) -> RunStream {
         let (agent, own) = (self.clone(), context.clone());
         RunStream::start(&context.cancelled, |emitter, cancelled| async move {
-            respond(&agent, own, (id, body), &emitter, &cancelled).await
+            respond(&agent.inner, agent.dispatch(), own, (id, body), (&emitter, &cancelled)).await
         })
     }
-}
-
-/// Accepts an input, runs the conversation, and reads what became of the input.
-async fn respond(
-    Agent { inner, dispatch, .. }: &Agent,
-    mut context: RunContext,
-    (id, body): (Option<InputId>, InputBody),
-    emitter: &Emitter,
-    cancelled: &CancellationToken,
-) -> Result<(AgentResponse, RunContext), RunError> {
-    if let InputBody::Message { text, .. } = &body {
-        match text.len() {
-            bytes if bytes > MESSAGE_BYTES_MAX => {
-                return Err(RunError::MessageTooLarge { bytes, max: MESSAGE_BYTES_MAX });
-            }
-            _ if text.trim().is_empty() => return Err(RunError::EmptyMessage),
-            _ => {}
-        }
-    }
-    check_history(&context.history)?;
-    let key = context.key(&inner.name);
-    let id = id.unwrap_or_else(|| InputId::from(Uuid::now_v7()));
-    let (request_id, fingerprint) = (context.request_id.clone(), context.fingerprint.clone());
-    let input = Input { id, at: inner.now(), request_id, fingerprint, after: 0, body };
-    crate::faults::boundary("before the input is accepted");
-    let seen_to = match dispatch.as_deref().filter(|_| context.history.is_empty()) {
-        Some(dispatch) => {
-            inner.journal.submit(&key, &input).await?;
-            seen_to_elsewhere(inner, dispatch, &key, &input.id, cancelled).await
-        }
-        None => false,
-    };
-    let answered = if seen_to {
-        None
-    } else {
-        let started = turn_of(inner, &input);
-        let messages = context.history.clone();
-        let first = (!messages.is_empty()).then_some(Event::HistorySet { messages });
-        let arrival =
-            Arrival { input: &input, turn: started.as_ref().map(|(_, event)| event), first: first.as_ref() };
-        let known = context.history.len();
-        let read = |conversation: &Conversation| Answered::read(&key, conversation, &input, known);
-        advance(inner, &key, Some(arrival), (emitter, cancelled), read).await?.flatten()
-    };
-    let answered = match answered {
-        Some(answered) => answered,
-        // It was answered elsewhere, or before, or something else was done in the conversation since.
-        None => Answered::search(inner, &key, &input)
-            .await?
-            .ok_or_else(|| RunError::CannotContinue("nothing was waiting for this answer".to_owned()))?,
-    };
-    let Answered { mut response, notices, pending, messages } = answered;
-    context.pending = pending;
-    match messages {
-        NewMessages::Last(messages) => context.history = messages,
-        NewMessages::Behind(more) => context.history.extend(more),
-    }
-    for notice in notices {
-        response.content = format!("{}\n{}", notice.text, response.content);
-        emitter.emit(|| RunEvent::Noticed(notice.clone())).await;
-        response.notices.push(notice);
-    }
-    emitter.emit(|| RunEvent::Finished(Box::new(response.clone()))).await;
-    Ok((response, context))
-}
-
-/// The outcome of an input that is not among the last turns read is searched for among so many times as many.
-const MORE_TURNS: u32 = 4;
-
-/// The outcome of an input.
-struct Answered {
-    response: AgentResponse,
-    notices: Vec<Notice>,
-    pending: Vec<PendingCall>,
-    messages: NewMessages,
-}
-
-/// The messages of a conversation that a context does not know.
-enum NewMessages {
-    /// Those that the next request begins with, in the place of what the context has.
-    Last(Vec<Message>),
-    /// Those behind what it has.
-    Behind(Vec<Message>),
-}
-
-impl Answered {
-    /// Reads it from the turn that the conversation is at, for a context with so many messages. `None`: that turn is another.
-    fn read(key: &ConversationKey, conversation: &Conversation, input: &Input, known: usize) -> Option<Self> {
-        let (response, notices) = Self::response(key, conversation.recent(), input)?;
-        // The messages of the turn are the last of the history, and those before it come behind what there was.
-        let said = conversation.recent().iter().find_map(|recorded| match &*recorded.event {
-            Event::TurnFinished { end, .. } => Some(end.messages.clone()),
-            _ => None,
-        });
-        let said = said.unwrap_or_default();
-        let before = conversation.messages() - said.len();
-        // A context that does not know the past of its conversation is not told of it.
-        let messages = match known == 0 || known == before {
-            true => NewMessages::Behind(said),
-            false => NewMessages::Last(conversation.kept_messages().to_vec()),
-        };
-        Some(Self { response, notices, pending: conversation.pending().to_vec(), messages })
-    }
-
-    /// Searches the past for it.
-    async fn search(inner: &Inner, key: &ConversationKey, input: &Input) -> Result<Option<Self>, StoreError> {
-        let found = match Self::of_its_turn(inner, key, input).await? {
-            Some(found) => Some(found),
-            None => Self::backwards(inner, key, input).await?,
-        };
-        let (Some((response, notices)), Some(known)) = (found, inner.current(key).await?) else {
-            return Ok(None);
-        };
-        let conversation = known.conversation();
-        let messages = NewMessages::Last(conversation.kept_messages().to_vec());
-        Ok(Some(Self { response, notices, pending: conversation.pending().to_vec(), messages }))
-    }
-
-    /// Reads the turn that took the input, wherever it is.
-    async fn of_its_turn(
-        inner: &Inner,
-        key: &ConversationKey,
-        input: &Input,
-    ) -> Result<Option<(AgentResponse, Vec<Notice>)>, StoreError> {
-        let found = inner.journal.find_input(key, &input.id).await?;
-        let Some(place) = found.and_then(|found| found.taken_at) else { return Ok(None) };
-        let read = inner.journal.load_turns(key, Some(place + 1), 1).await?;
-        let Some(turn) = read.and_then(|read| read.events.last()?.event.turn()) else { return Ok(None) };
-        let read = inner.journal.load_turn(key, turn).await?;
-        Ok(read.and_then(|read| Self::response(key, &read.events, input)))
-    }
-
-    /// Reads turns from the newest backwards: an answer may amount to what another one led to, and a branch may have taken the
-    /// input where it comes from.
-    async fn backwards(
-        inner: &Inner,
-        key: &ConversationKey,
-        input: &Input,
-    ) -> Result<Option<(AgentResponse, Vec<Notice>)>, StoreError> {
-        let mut turns = 1_u32;
-        loop {
-            let Some(read) = inner.journal.load_turns(key, None, turns).await? else { return Ok(None) };
-            if let Some(found) = Self::response(key, &read.events, input) {
-                return Ok(Some(found));
-            }
-            if read.after == 0 {
-                return Ok(None);
-            }
-            turns = turns.saturating_mul(MORE_TURNS);
-        }
-    }
-
-    fn response(
-        key: &ConversationKey,
-        events: &[Recorded],
-        input: &Input,
-    ) -> Option<(AgentResponse, Vec<Notice>)> {
-        let turn = conversation::turn_of_input(events, &input.id)
-            .or_else(|| turn_of_answers(events, &input.body))?;
-        let response = conversation::response(key.conversation, events, turn)?;
-        Some((response, conversation::notices_of(events, input)))
-    }
-}
-
-/// The turn whose calls an answer was for, if somebody else or the clock answered them first: what became of it is
-/// what the answer amounts to.
-fn turn_of_answers(events: &[Recorded], body: &InputBody) -> Option<TurnId> {
-    let InputBody::Answers { answers } = body else { return None };
-    events.iter().rev().find_map(|recorded| match &*recorded.event {
-        Event::CallAnswered { turn, call, .. } | Event::DoubtResolved { turn, call, .. } => {
-            answers.iter().any(|answer| answer.call_id == *call).then_some(*turn)
-        }
-        _ => None,
-    })
 }

@@ -6,6 +6,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent; // what a developer runs
+mod answered; // what became of an input
 mod branch; // another way to go on
 mod builder; // and builds
 mod call; // a tool without a model
@@ -28,6 +29,7 @@ mod output; // the schema of its answers
 mod prices; // what a model call costs
 mod purse;
 mod recent; // the conversations that were worked on last
+mod respond; // one input, and its answer
 mod run; // the driver
 mod spending; // what it may spend
 mod steps;
