@@ -3,6 +3,7 @@
 use crate::confirmation::PendingCall;
 use crate::event::{Event, Recorded};
 use crate::id::{InputId, TurnId};
+use jiff::Timestamp;
 
 /// The part of a conversation's state that says what there is to do: the open turn, and what waits for a human.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -63,6 +64,25 @@ impl Status {
         if self.waiting.is_empty() {
             self.parked_seq = None;
         }
+    }
+
+    /// Returns whether a turn is open and waits for a human.
+    #[must_use]
+    pub fn is_parked(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Returns whether something that waits for a human has expired.
+    #[must_use]
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.waiting.iter().any(|call| call.expires_at <= now)
+    }
+
+    /// Returns whether an input that was accepted and not taken waits for nothing but to be taken: it does not wait for the end
+    /// of the open turn.
+    #[must_use]
+    pub fn is_free(&self, input: &InputId) -> bool {
+        !self.queued.contains(input)
     }
 
     /// Returns whether a turn is open and can go on without a human.

@@ -4,24 +4,9 @@ use adjutant_core::conversation::Status;
 use adjutant_core::port::{Alternatives, BranchPoint, Branched, Branching, StoreError};
 use adjutant_core::{ConversationId, ConversationKey, DecisionRecord, Event, Recorded, TurnId};
 
+use super::conversation::Conversation;
 use super::origin::Origin;
-use super::{Conversation, State};
-
-impl Conversation {
-    /// Returns the place of the last event that is not its own.
-    pub(super) fn origin_seq(&self) -> u64 {
-        self.origin.map_or(0, |origin| origin.seq)
-    }
-
-    fn last_seq(&self) -> u64 {
-        self.events.last().map_or(0, |recorded| recorded.seq)
-    }
-
-    /// Returns whether something was said behind the place at which it branches off.
-    fn has_begun(&self) -> bool {
-        self.last_seq() > self.origin_seq() || self.has_work_in_inbox()
-    }
-}
+use super::state::State;
 
 fn sibling(key: &ConversationKey, conversation: ConversationId) -> ConversationKey {
     ConversationKey { conversation, ..key.clone() }

@@ -5,7 +5,8 @@ use std::time::Instant;
 use adjutant_core::ConversationKey;
 use adjutant_core::port::{Beat, Due, Running, Take, Taken, WorkPlace};
 
-use super::{Conversation, State, is_of, is_over};
+use super::conversation::Conversation;
+use super::state::{State, is_of};
 
 impl State {
     /// Claims conversations with something to do.
@@ -60,7 +61,7 @@ impl Conversation {
     fn is_due(&self, due: Due) -> bool {
         match due {
             Due::Unsettled => !self.is_settled(),
-            Due::Expired(at) => is_over(&self.status, at),
+            Due::Expired(at) => self.status.has_expired(at),
         }
     }
 

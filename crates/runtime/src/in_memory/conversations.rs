@@ -1,0 +1,81 @@
+//! The lists of conversations.
+
+use adjutant_core::port::{
+    Alternatives, Branched, Branching, ConversationFilter, ConversationStore, ConversationSummary, Deleted,
+    StoreError,
+};
+use adjutant_core::{AgentName, BoxFuture, ConversationKey, UserId};
+
+use super::conversation::Conversation;
+use super::state::{is_behind, is_of};
+use super::{InMemory, ready};
+
+impl ConversationStore for InMemory {
+    fn list<'a>(
+        &'a self,
+        agent: &'a AgentName,
+        user: &'a UserId,
+        filter: &'a ConversationFilter,
+    ) -> BoxFuture<'a, Result<Vec<ConversationSummary>, StoreError>> {
+        let state = self.state();
+        let mut list: Vec<ConversationSummary> = state
+            .conversations
+            .iter()
+            .filter(|(key, conversation)| is_of(key, agent, Some(user)) && filter.takes(&conversation.title))
+            .filter(|(key, _)| !key.conversation.is_of_a_request())
+            .map(|(key, conversation)| conversation.summary(key))
+            .filter(|summary| is_behind(filter.after, summary.cursor()))
+            .collect();
+        list.sort_by_key(|summary| std::cmp::Reverse((summary.updated_at, summary.id)));
+        list.truncate(usize::try_from(filter.limit).unwrap_or(usize::MAX));
+        ready(Ok(list))
+    }
+
+    fn summary<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Option<ConversationSummary>, StoreError>> {
+        ready(Ok(self.state().conversations.get(key).map(|conversation| conversation.summary(key))))
+    }
+
+    fn rename<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        title: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let renamed = self
+            .state()
+            .conversations
+            .get_mut(key)
+            .map(|conversation| title.clone_into(&mut conversation.title))
+            .is_some();
+        ready(Ok(renamed))
+    }
+
+    fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Deleted, StoreError>> {
+        let mut state = self.state();
+        if state.conversations.get(key).is_some_and(Conversation::is_claimed) {
+            return ready(Ok(Deleted::Running));
+        }
+        if state.remove(key).is_none() {
+            return ready(Ok(Deleted::NoSuchConversation));
+        }
+        // What its calls changed once begins with its id; it cannot be repeated any more.
+        let prefix = format!("{}/", key.conversation);
+        if let Some(tasks) = state.users.get_mut(&key.user) {
+            tasks.applied.retain(|key, _| !key.as_str().starts_with(&prefix));
+        }
+        ready(Ok(Deleted::Yes))
+    }
+
+    fn branch<'a>(&'a self, branching: Branching<'a>) -> BoxFuture<'a, Result<Branched, StoreError>> {
+        ready(self.state().branch(branching))
+    }
+
+    fn alternatives<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+    ) -> BoxFuture<'a, Result<Vec<Alternatives>, StoreError>> {
+        ready(Ok(self.state().alternatives(key)))
+    }
+}
