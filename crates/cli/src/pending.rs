@@ -102,10 +102,10 @@ async fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<Exit, 
     let now = Timestamp::now();
     for Waiting { key, call } in &waiting {
         let age = rough(now.as_second() - call.requested_at.as_second());
-        let expiry = if call.expires_at > now {
-            format!("expires in {}", rough(call.expires_at.as_second() - now.as_second()))
-        } else {
+        let expiry = if call.has_expired(now) {
             "expired".to_owned()
+        } else {
+            format!("expires in {}", rough(call.expires_at.as_second() - now.as_second()))
         };
         let state = match &call.doubt {
             None => format!("asked {age} ago, {expiry}"),

@@ -46,6 +46,12 @@ pub struct Doubt {
 }
 
 impl PendingCall {
+    /// Returns whether the time for an answer is over.
+    #[must_use]
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires_at <= now
+    }
+
     /// An answer to it as it was shown.
     #[must_use]
     pub fn answer(&self, verdict: Verdict) -> Answer {

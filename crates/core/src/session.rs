@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::conversation;
-use crate::conversation::recalled;
+use crate::conversation::{Status, recalled};
 use crate::event::{Event, Recorded};
 use crate::port::{ConversationSummary, Loaded};
 use crate::turn::{estimate_tokens, message_tokens, replay};
@@ -98,8 +98,7 @@ pub fn session(known: &Loaded, now: Timestamp, summarize_from: Option<u32>) -> S
     let turns = events.iter().filter(|recorded| matches!(*recorded.event, Event::TurnStarted { .. })).count();
     let ended = events.last().is_some_and(|last| matches!(*last.event, Event::SessionEnded {}));
     // What was accepted and not begun, or has begun and neither ended nor waits, is not over however long it takes.
-    let runs = !inbox.is_empty()
-        || (conversation::open_turn(events).is_some() && conversation::pending(events).is_empty());
+    let runs = !inbox.is_empty() || Status::of(events).runs();
     let state = match last_activity {
         None => SessionState::Empty,
         Some(_) if runs => SessionState::Active,

@@ -1,6 +1,7 @@
 //! A person leaves a conversation.
 
-use adjutant_core::{ConversationKey, Event, Recorded, conversation};
+use adjutant_core::conversation::Status;
+use adjutant_core::{ConversationKey, Event, Recorded};
 use std::time::Duration;
 
 use super::now;
@@ -28,8 +29,7 @@ pub(crate) async fn end(store: &dyn Store, key: &ConversationKey) -> Result<(), 
 async fn append(store: &dyn Store, key: &ConversationKey) -> Result<(), CliError> {
     let known = store.load(key).await?;
     let Some(last) = known.events.last() else { return Ok(()) };
-    let runs =
-        conversation::open_turn(&known.events).is_some() && conversation::pending(&known.events).is_empty();
+    let runs = Status::of(&known.events).runs();
     if matches!(*last.event, Event::SessionEnded {}) || !known.inbox.is_empty() || runs {
         return Ok(());
     }

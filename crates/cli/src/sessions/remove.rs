@@ -96,8 +96,7 @@ async fn look(store: &dyn Store, user: &UserId, summary: &ConversationSummary) -
             removal.waiting =
                 conversation::pending(&known.events).iter().map(|call| clip(&call.preview, 200)).collect();
             removal.unanswered = known.inbox.len();
-            removal.unfinished =
-                conversation::open_turn(&known.events).is_some() && removal.waiting.is_empty();
+            removal.unfinished = conversation::Status::of(&known.events).runs();
         }
         // What is damaged can be removed all the same.
         Err(StoreError::Unreadable { .. }) => {}

@@ -260,7 +260,7 @@ impl Conversation {
     /// Returns whether an input waits for the end of the open turn.
     #[must_use]
     pub fn is_queued(&self, input: &InputId) -> bool {
-        self.status.queued.contains(input)
+        !self.status.is_free(input)
     }
 
     /// Returns the tokens of all finished turns: in a branch, with those that it comes from.

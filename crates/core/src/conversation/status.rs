@@ -75,7 +75,7 @@ impl Status {
     /// Returns whether something that waits for a human has expired.
     #[must_use]
     pub fn has_expired(&self, now: Timestamp) -> bool {
-        self.waiting.iter().any(|call| call.expires_at <= now)
+        self.waiting.iter().any(|call| call.has_expired(now))
     }
 
     /// Returns whether an input that was accepted and not taken waits for nothing but to be taken: it does not wait for the end

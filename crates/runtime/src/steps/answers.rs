@@ -35,7 +35,7 @@ impl Steps<'_> {
             let now = self.inner.now();
             let late: Vec<Event> = waiting
                 .iter()
-                .filter(|call| call.expires_at <= now)
+                .filter(|call| call.has_expired(now))
                 .flat_map(|call| match &call.doubt {
                     None => vec![self.answered(call, None, None, None)],
                     Some(_) => self.settled(call, ResolvedBy::Expiry, None, Verdict::Leave),

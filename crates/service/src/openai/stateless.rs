@@ -70,7 +70,7 @@ pub(super) async fn belongs(agent: &Agent, user: &UserId, said: &[Said]) -> Resu
         if !asked_at(key.conversation, content, &places, said) {
             continue;
         }
-        if pending.iter().any(|call| call.expires_at > agent.now()) {
+        if !pending.iter().all(|call| call.has_expired(agent.now())) {
             return Ok(Belongs::Waiting(key.clone(), pending.clone()));
         }
         // Its time ran out and nobody looked since.

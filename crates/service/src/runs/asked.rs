@@ -58,7 +58,7 @@ pub(crate) fn is_about_earlier(input: &RunAgentInput, events: &[Recorded]) -> bo
 pub(crate) fn read(input: &RunAgentInput, events: &[Recorded], now: Timestamp) -> Result<Asked, Refused> {
     // What nobody answered in time is no answer any more, and stands in nobody's way.
     let (open, late): (Vec<PendingCall>, Vec<PendingCall>) =
-        conversation::pending(events).into_iter().partition(|call| call.expires_at > now);
+        conversation::pending(events).into_iter().partition(|call| !call.has_expired(now));
     let mut notices = left_out(input);
     if input.resume.is_empty() {
         if !open.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use adjutant_core::conversation::Conversation;
+use adjutant_core::conversation::{self, Conversation};
 use adjutant_core::{ConversationKey, Event, Recorded, TurnId, UserId};
 
 use super::{Backend, Connection, Failure, count, memory_ledger, past, snapshot, task, values};
@@ -161,10 +161,11 @@ async fn inbox<C: Connection>(
     }
     past::whole_bodies(rows, inputs.iter_mut().map(|(input, _)| (number, &mut input.body)).collect()).await?;
     let mut untaken = 0;
+    let status = conversation::Status::of(events);
     for (input, taken_seq) in inputs {
         let id = input.id.clone();
         let is_queued = match input.read(key) {
-            Ok(input) => adjutant_core::conversation::is_queued(events, &input.id),
+            Ok(input) => !status.is_free(&input.id),
             Err(error) => {
                 problems.push(error.to_string());
                 false
