@@ -157,7 +157,7 @@ impl Steps<'_> {
         if self.early_end.reason().is_some() && !self.is_under_way(&shown.call_id).await {
             return Ok(None);
         }
-        let call = Call { id: &shown.call_id, tool: &shown.tool, arguments };
+        let call = Call { id: &shown.call_id, tool: &shown.tool, arguments, is_followed: false };
         match self.end_with_changed_tool(shown, call).await? {
             Some(end) => Ok(Some(end)),
             None => self.run(turn, call, seen, false).await.map(Some),
@@ -304,7 +304,8 @@ impl Steps<'_> {
         verdict: Verdict,
     ) -> Vec<Event> {
         let attempt = shown.doubt.as_ref().map_or(1, |doubt| doubt.attempt);
-        let call = Call { id: &shown.call_id, tool: &shown.tool, arguments: &shown.arguments };
+        let call =
+            Call { id: &shown.call_id, tool: &shown.tool, arguments: &shown.arguments, is_followed: false };
         let mut events = vec![self.resolved(call.id, attempt, by, input.map(|input| &input.id), verdict)];
         match verdict {
             Verdict::Retry => {}

@@ -239,6 +239,8 @@ impl Steps<'_> {
         // What changed nothing is done again after a crash; it need not be written now.
         match self.look(|turn| turn.effect(call.id)).await.flatten() {
             Some(Effect::None) => self.record(ended).await,
+            // A repeat is absorbed until the next call's intent is written, and this with it.
+            Some(Effect::Keyed) if call.is_followed => self.record(ended).await,
             Some(Effect::Keyed | Effect::Once) | None => self.append(vec![ended]).await?,
         }
         self.emit_finished(call, &result, summary.as_deref(), ms).await;

@@ -46,13 +46,15 @@ impl Steps<'_> {
             };
             let (group, after) = rest.split_at(together.max(1).min(rest.len()));
             rest = after;
+            // A call that runs beside others may wait for them long after its end.
+            let is_followed = group.len() == 1 && !rest.is_empty();
             // What was begun before a crash has an end, which has to be known.
             if let Some(reason) = self.early_end.reason()
                 && self.recorded_verdict(&first.id).await.is_none()
             {
                 return Ok(Step::Stopped(reason, ends));
             }
-            let ended = self.call_group(turn, group, &interrupted).await?;
+            let ended = self.call_group(turn, group, &interrupted, is_followed).await?;
             let begun = |(call, (_, end)): (&ToolCall, &(CallId, CallEnd))| {
                 end.interrupted().map(|arguments| (call.name.clone(), arguments.clone()))
             };
@@ -69,12 +71,14 @@ impl Steps<'_> {
     }
 
     /// Gate for all of a group, one commit for all intents, then the executions side by side.
-    /// `interrupted`: what may have been carried out before them in this turn.
+    /// `interrupted`: what may have been carried out before them in this turn. `is_followed`: the group is one call, and another
+    /// comes after it.
     async fn call_group(
         &self,
         turn: &Turn,
         group: &[ToolCall],
         interrupted: &[(String, Arguments)],
+        is_followed: bool,
     ) -> Result<Vec<(CallId, CallEnd)>, RunError> {
         let said = self.said_before_others().await;
         let mut verdicts = Vec::with_capacity(group.len());
@@ -120,7 +124,7 @@ impl Steps<'_> {
         let runs = verdicts.into_iter().map(|(call, verdict, begun)| async move {
             let end = match verdict {
                 GateVerdict::Run { arguments } => {
-                    let call = Call { id: &call.id, tool: &call.name, arguments: &arguments };
+                    let call = Call { id: &call.id, tool: &call.name, arguments: &arguments, is_followed };
                     self.run(turn, call, 0, begun).await?
                 }
                 GateVerdict::Confirm { pending } => CallEnd::Waiting(pending),

@@ -293,6 +293,9 @@ async fn costs(store: Arc<InMemory>, turns: usize, replies: &[Reply]) -> Vec<Cou
         .tools([
             Arc::new(counting("change", Annotations::default(), &ran)) as Arc<dyn Tool>,
             Arc::new(counting("look", Annotations { read_only: true, ..Annotations::default() }, &ran)),
+            Arc::new(counting("beside", Annotations { parallel: true, ..Annotations::default() }, &ran)),
+            Arc::new(counting("set", Annotations { idempotent: true, ..Annotations::default() }, &ran)),
+            Arc::new(counting("book", Annotations { keyed: true, ..Annotations::default() }, &ran)),
         ])
         .tools(task_tools(store.clone()))
         .dyn_journal(journal, store.clone(), store, "test")
@@ -328,6 +331,29 @@ async fn a_turn_asks_the_same_of_the_journal_however_long_its_conversation_is() 
         for (number, cost) in costs.iter().enumerate() {
             assert_eq!(cost, &usual, "turn {number}");
         }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_with_several_calls_is_written_as_often_as_their_repetition_would_matter() {
+    for (tools, appends) in [
+        // The intents of neighbouring harmless calls are written together, and what only read has no end to be written.
+        (["look", "look", "look"], 1),
+        // Each end is written at once; a call beside others may have to wait for them.
+        (["beside", "beside", "beside"], 4),
+        // An intent and an end of each: what must not be repeated is over before anything else is asked of a tool.
+        (["change", "change", "change"], 6),
+        // The end of a call whose repeat is absorbed is written with the next intent.
+        (["set", "set", "set"], 4),
+        (["book", "book", "book"], 4),
+        (["book", "change", "set"], 5),
+        (["change", "book", "look"], 4),
+        (["book", "look", "change"], 4),
+    ] {
+        let reply = tools.iter().fold(Reply::default(), |reply, tool| reply.and_call(*tool, json!({})));
+        let costs = costs(Arc::new(InMemory::new()), 1, &[reply, text("Done.")]).await;
+        let expected = [vec!["begin"], vec!["append"; appends], vec!["finish"]].concat();
+        assert_eq!(costs[0].asked, expected, "{tools:?}");
     }
 }
 

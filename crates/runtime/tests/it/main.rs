@@ -19,6 +19,7 @@ mod others;
 mod output;
 mod prefix;
 mod resume;
+mod round;
 mod stream;
 mod summary;
 mod taken_up;
