@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-use crate::Setup;
+/// How long an answer is waited for, unless said otherwise: longer than any test goes on.
+const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// What the other process is told, as one line of JSON; it answers with one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +44,8 @@ pub fn tool_name(effect: Effect, careful: bool) -> String {
 }
 
 /// A tool that works elsewhere.
-pub(crate) struct Remote {
+#[derive(Debug)]
+pub struct Remote {
     definition: ToolDefinition,
     effect: Effect,
     server: SocketAddr,
@@ -53,7 +55,11 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    pub(crate) fn new(effect: Effect, careful: bool, setup: &Setup) -> Result<Self, InvalidTool> {
+    /// Makes the tool with this effect, `careful` if it asks first. `server`: where the work is done.
+    ///
+    /// # Errors
+    /// Never: its schema is one.
+    pub fn new(effect: Effect, careful: bool, server: SocketAddr) -> Result<Self, InvalidTool> {
         let parameters =
             json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
         let definition = ToolDefinition::new(&tool_name(effect, careful), "Works.", parameters)?;
@@ -66,7 +72,14 @@ impl Remote {
             closed_world: true,
         };
         let definition = definition.annotated(annotations);
-        Ok(Self { definition, effect, server: setup.tools, probe: setup.probe, patience: setup.patience })
+        Ok(Self { definition, effect, server, probe: false, patience: PATIENCE })
+    }
+
+    /// Returns the same tool, which waits so long for an answer and can be asked, if `probe`, what became of a call. Unless said
+    /// otherwise it waits an hour, and cannot be asked.
+    #[must_use]
+    pub fn that_waits(self, patience: Duration, probe: bool) -> Self {
+        Self { patience, probe, ..self }
     }
 
     fn called(&self, context: &ToolContext, arguments: &Arguments, probe: bool) -> Called {

@@ -61,7 +61,8 @@ fn agent<J: Journal + LogStore + ConversationStore + TaskStore>(
         .journal(store, setup.name.clone().unwrap_or_else(|| worker_id().to_owned()));
     for effect in EFFECTS {
         for careful in [false, true] {
-            builder = builder.tool(Remote::new(effect, careful, setup).map_err(|error| error.to_string())?);
+            let tool = Remote::new(effect, careful, setup.tools).map_err(|error| error.to_string())?;
+            builder = builder.tool(tool.that_waits(setup.patience, setup.probe));
         }
     }
     builder.build().map_err(|error| error.to_string())

@@ -41,7 +41,7 @@ const ALLOWED: &[Allowed] = &[
     Allowed {
         package: "adjutant-restate",
         normal: &["adjutant-core", "adjutant-runtime"],
-        dev: &["adjutant-providers", "adjutant-service", "adjutant-store"],
+        dev: &["adjutant-durability", "adjutant-providers", "adjutant-service", "adjutant-store"],
     },
     Allowed {
         package: "adjutant",

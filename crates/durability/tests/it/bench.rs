@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use adjutant_core::port::{Begin, Journal, Loaded, TaskStore};
 use adjutant_core::{AgentName, CallId, ConversationKey, Effect, Event, Input, Task, TaskFilter, UserId};
-use adjutant_durability::{Setup, tool_name};
+use adjutant_durability::{Called, Setup, tool_name};
 use adjutant_store::{postgres, sqlite};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+use crate::journal;
 use crate::scene::{Scene, Talk};
 use crate::server::Server;
 use crate::worker::{Gone, Harm, Worker};
@@ -183,12 +184,8 @@ impl Played {
     /// How often each call reached its tool, and with which keys.
     pub(crate) fn calls(&self, effect: Effect) -> Vec<(CallId, usize, usize)> {
         let mut ids: Vec<&CallId> = Vec::new();
-        let of_effect = || {
-            self.seen.iter().filter_map(move |seen| match seen {
-                Seen::Tool(called) if called.effect == effect => Some(called),
-                Seen::Tool(_) | Seen::Model => None,
-            })
-        };
+        let called = self.called();
+        let of_effect = || called.iter().filter(move |called| called.effect == effect);
         for called in of_effect() {
             if !ids.contains(&&called.call) {
                 ids.push(&called.call);
@@ -202,17 +199,22 @@ impl Played {
         ids.into_iter().map(count).collect()
     }
 
+    /// What reached the tools, in order.
+    pub(crate) fn called(&self) -> Vec<Called> {
+        let called = self.seen.iter().filter_map(|seen| match seen {
+            Seen::Tool(called) => Some(called.clone()),
+            Seen::Model => None,
+        });
+        called.collect()
+    }
+
     pub(crate) fn model_calls(&self) -> usize {
         self.seen.iter().filter(|seen| **seen == Seen::Model).count()
     }
 
     /// Calls of the journal whose fate was unknown.
     pub(crate) fn in_doubt(&self) -> BTreeSet<CallId> {
-        let doubts = self.loaded.events.iter().filter_map(|recorded| match &*recorded.event {
-            Event::CallInDoubt { call, .. } => Some(call.clone()),
-            _ => None,
-        });
-        doubts.collect()
+        journal::in_doubt(&self.loaded)
     }
 
     /// Whether a call of the journal was of a tool with this effect.

@@ -25,9 +25,7 @@ fn played(bench: &Bench, talk: Talk) -> Played {
 
 /// What holds after everything here, where nobody was killed.
 fn check(played: &Played, about: &str) {
-    invariants::every_input_has_its_end(played, about);
-    invariants::no_effect_is_repeated(played, 0, about);
-    invariants::every_call_has_one_result(played, about);
+    invariants::basics(played, 0, about);
 }
 
 /// No answer after the call was sent: only the receiver knows whether it was done.
@@ -47,10 +45,8 @@ fn silent(kind: Kind, manner: Manner, patience: Duration) {
         bench.world.set(talk.key.conversation, Manner::Prompt);
         let played = played(&bench, talk);
         assert_eq!(played.in_doubt().len(), usize::from(effect != Effect::None), "{about}");
-        invariants::every_input_has_its_end(&played, &about);
-        invariants::every_call_has_one_result(&played, &about);
         // What takes a key was tried once more with the same one before anybody was asked.
-        invariants::no_effect_is_repeated(&played, 1, &about);
+        invariants::basics(&played, 1, &about);
     }
 }
 

@@ -1,21 +1,15 @@
-//! What must hold after every run, whatever was done to it (`durability.md` 4, part 5).
+//! What must hold after every run, whatever was done to it.
 
-use std::collections::BTreeMap;
-
-use adjutant_core::{
-    CallId, Content, ConversationKey, Effect, Event, Message, ResolvedBy, TurnId, Verdict, conversation,
-};
-use adjutant_durability::EFFECTS;
+use adjutant_core::{ConversationKey, Effect, Event, TurnId, conversation};
 
 use crate::bench::Played;
+use crate::journal;
 
 /// All of it. `golden`: the same scene without harm.
 pub(crate) fn check(played: &Played, golden: &Played) {
     let about = format!("{:?}, {:?}", played.talk.effect, played.kills);
-    every_input_has_its_end(played, &about);
-    no_effect_is_repeated(played, played.kills.len(), &about);
+    basics(played, played.kills.len(), &about);
     only_what_was_open_is_in_doubt(played, &about);
-    every_call_has_one_result(played, &about);
     assert_eq!(summaries(played), summaries(golden), "{about}: what was summarised");
     let model_calls = played.model_calls();
     assert!(model_calls <= golden.model_calls() + played.kills.len(), "{about}: {model_calls} model calls");
@@ -25,53 +19,12 @@ pub(crate) fn check(played: &Played, golden: &Played) {
     }
 }
 
-/// Accepted inputs were taken, each message started at most one turn, and each turn ended once.
-pub(crate) fn every_input_has_its_end(played: &Played, about: &str) {
-    assert!(played.loaded.inbox.is_empty(), "{about}: {:?}", played.loaded.inbox);
-    let events = || played.loaded.events.iter().map(|recorded| &*recorded.event);
-    let mut taken_before = 0;
-    for input in played.talk.inputs() {
-        let takers: Vec<&Event> = events().filter(|event| event.takes_input() == Some(&input)).collect();
-        let at = events().position(|event| event.takes_input() == Some(&input)).unwrap_or_default();
-        assert!(at >= taken_before, "{about}: {input} was taken before the one that came before it");
-        taken_before = at;
-        let turns: Vec<_> = takers.iter().map(|event| event.turn()).collect();
-        assert!(!takers.is_empty(), "{about}: nobody took {input}");
-        assert!(turns.iter().all(|turn| turn == &turns[0]), "{about}: {input} was taken twice: {takers:?}");
-    }
-    let mut ends: BTreeMap<String, usize> = BTreeMap::new();
-    for event in events() {
-        match event {
-            Event::TurnStarted { turn, .. } => drop(ends.insert(turn.to_string(), 0)),
-            Event::TurnFinished { turn, .. } => *ends.get_mut(&turn.to_string()).unwrap() += 1,
-            _ => {}
-        }
-    }
-    assert!(ends.values().all(|ends| *ends == 1), "{about}: {ends:?}");
-    let seqs: Vec<u64> = played.loaded.events.iter().map(|recorded| recorded.seq).collect();
-    assert!(seqs.iter().copied().eq(1..=seqs.len() as u64), "{about}: {seqs:?}");
-}
-
-/// Once is once, unless a person says to try again; keyed has one key; and what is read is read again only after a kill.
-pub(crate) fn no_effect_is_repeated(played: &Played, kills: usize, about: &str) {
-    for effect in EFFECTS {
-        for (call, times, keys) in played.calls(effect) {
-            assert_eq!(keys, 1, "{about}: {call} has {keys} keys");
-            let allowed = 1 + if effect == Effect::Once { wished(played, &call) } else { kills };
-            assert!(times <= allowed, "{about}: {effect:?} {call} was called {times} times");
-        }
-    }
-}
-
-/// How often a person said to try a call again.
-fn wished(played: &Played, wanted: &CallId) -> usize {
-    let wishes = played.loaded.events.iter().filter(|recorded| {
-        matches!(
-            &*recorded.event,
-            Event::DoubtResolved { call, by: ResolvedBy::Person, verdict: Verdict::Retry, .. } if call == wanted
-        )
-    });
-    wishes.count()
+/// What holds whatever was played: inputs have their ends, calls one result, and no effect is repeated, but for what may be
+/// after so many kills.
+pub(crate) fn basics(played: &Played, kills: usize, about: &str) {
+    journal::every_input_has_its_end(&played.loaded, &played.talk.inputs(), about);
+    journal::no_effect_is_repeated(&played.loaded, &played.called(), kills, about);
+    journal::every_call_has_one_result(&played.loaded, about);
 }
 
 /// A doubt comes only from a kill between the start of a call and its end; and there, of a call that must not be repeated
@@ -94,19 +47,6 @@ pub(crate) fn summaries(played: &Played) -> Vec<usize> {
         _ => None,
     });
     made.collect()
-}
-
-/// In the history, and so for the model of the next turn.
-pub(crate) fn every_call_has_one_result(played: &Played, about: &str) {
-    let history = conversation::history(&played.loaded.events);
-    let parts = || history.iter().flat_map(Message::parts);
-    for part in parts() {
-        let Content::ToolCall(call) = &part.content else { continue };
-        let results = parts().filter(
-            |part| matches!(&part.content, Content::ToolResult { call_id, .. } if *call_id == call.id),
-        );
-        assert_eq!(results.count(), 1, "{about}: results of {}", call.id);
-    }
 }
 
 /// The history in words that are the same in every conversation.

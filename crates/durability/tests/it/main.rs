@@ -12,6 +12,7 @@ mod budgets; // budgets of the day, of several agents
 mod dice; // chance that repeats itself
 mod edges; // silence, repeats, lateness, cancellation, a full disk
 mod invariants; // what must hold after every run
+mod journal; // what must hold of a conversation
 mod kills; // SIGKILL at every boundary, and at every pair of them
 mod lost; // the answer to a commit is lost
 mod model; // what the model answers

@@ -26,8 +26,7 @@ fn killed_at_every_boundary(kind: Kind) {
     for boundary in 1.. {
         let played = bench.play(Talk::new(&TASK, Effect::None), &[boundary]);
         let about = format!("{kind:?}, {:?}", played.kills);
-        invariants::every_input_has_its_end(&played, &about);
-        invariants::every_call_has_one_result(&played, &about);
+        invariants::basics(&played, played.kills.len(), &about);
         assert!(played.open.is_empty(), "{about}: an intent was written without its end");
         assert_eq!(call_events(&played), ["call_checked", "call_started", "call_finished"], "{about}");
         assert_eq!(bench.tasks(&played.talk.key.user).len(), 1, "{about}");

@@ -138,9 +138,7 @@ fn storm(kind: Kind, victim: Victim) {
         let about = format!("{} after {kills} kills", talk.key.conversation);
         assert!(talk.pending().is_empty(), "{about}: {:?} still waits", talk.pending());
         let played = bench.played(talk, Vec::new(), Default::default());
-        invariants::every_input_has_its_end(&played, &about);
-        invariants::no_effect_is_repeated(&played, interruptions, &about);
-        invariants::every_call_has_one_result(&played, &about);
+        invariants::basics(&played, interruptions, &about);
         assert!(
             played.in_doubt().iter().all(|call| played.has_effect(call, Effect::Once)),
             "{about}: what can be repeated is in doubt"

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::bench::Bench;
 use crate::invariants;
+use crate::journal;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -68,7 +69,7 @@ impl Bench {
             kills: kills.len(),
             outcome: response.outcome,
             content: response.content,
-            doubts: invariants::in_doubt(&loaded).len(),
+            doubts: journal::in_doubt(&loaded).len(),
         }
     }
 }

@@ -1,6 +1,5 @@
-//! A real Restate server and a real PostgreSQL server, workers that are killed, and what must hold afterwards
-//! (`durability.md` 4). The model's words are a script; the tools' work is done in this process, which is never killed and
-//! logs every call.
+//! A real Restate server and a real PostgreSQL server, workers that are killed, and what must hold afterwards. The model's
+//! words are a script; the tools' work is done in this process, which is never killed and logs every call.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,6 +9,8 @@
 
 mod bench; // servers, tools and workers to try things on
 mod invariants; // what must hold after every run
+#[path = "../../../durability/tests/it/journal.rs"]
+mod journal; // what must hold of a conversation
 mod kills; // a worker killed at every boundary; Restate alone has it gone on with
 mod restate; // Restate's server
 #[path = "../../../store/tests/it/server.rs"]

@@ -3,77 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use adjutant_core::{
-    Annotations, Arguments, BoxFuture, CallId, ConversationId, Effect, Tool, ToolContext, ToolDefinition,
-    ToolError,
-};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use adjutant_core::ConversationId;
+use adjutant_durability::Called;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-
-/// A call as it reaches the world.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Called {
-    pub(crate) conversation: ConversationId,
-    pub(crate) call: CallId,
-    pub(crate) key: String,
-    pub(crate) effect: Effect,
-}
-
-pub(crate) const EFFECTS: [Effect; 3] = [Effect::None, Effect::Keyed, Effect::Once];
-
-/// The name of the tool with this effect, `careful` if it asks first.
-pub(crate) fn tool_name(effect: Effect, careful: bool) -> String {
-    format!("{}_{}", if careful { "careful" } else { "work" }, format!("{effect:?}").to_lowercase())
-}
-
-/// In the worker: a tool that works elsewhere.
-pub(crate) struct Remote {
-    definition: ToolDefinition,
-    effect: Effect,
-    world: SocketAddr,
-}
-
-impl Remote {
-    pub(crate) fn new(effect: Effect, careful: bool, world: SocketAddr) -> Self {
-        let parameters = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
-        let annotations = Annotations {
-            read_only: effect == Effect::None,
-            destructive: careful,
-            keyed: effect == Effect::Keyed,
-            parallel: true,
-            ..Annotations::default()
-        };
-        let definition = ToolDefinition::new(&tool_name(effect, careful), "Works.", parameters).unwrap();
-        Self { definition: definition.annotated(annotations), effect, world }
-    }
-}
-
-impl Tool for Remote {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
-    }
-
-    fn call<'a>(&'a self, context: &'a ToolContext, _: Arguments) -> BoxFuture<'a, Result<Value, ToolError>> {
-        Box::pin(async move {
-            let called = Called {
-                conversation: context.conversation,
-                call: context.call.clone(),
-                key: context.key.to_string(),
-                effect: self.effect,
-            };
-            let unknown = |error: std::io::Error| ToolError::Unknown { message: error.to_string() };
-            let mut connection = TcpStream::connect(self.world).await.map_err(unknown)?;
-            let line = serde_json::to_string(&called).unwrap() + "\n";
-            connection.write_all(line.as_bytes()).await.map_err(unknown)?;
-            let mut answer = String::new();
-            BufReader::new(connection).read_line(&mut answer).await.map_err(unknown)?;
-            serde_json::from_str(&answer).map_err(|error| unknown(error.into()))
-        })
-    }
-}
 
 /// In the test: where the work is done, and logged before it is answered.
 pub(crate) struct World {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::{CancellationToken, TurnLimits};
+use adjutant_durability::{EFFECTS, Remote, tool_name};
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_restate::Worker as Called;
 use adjutant_runtime::Agent;
@@ -15,8 +16,6 @@ use adjutant_store::postgres::Store;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::oneshot;
-
-use crate::tools::{EFFECTS, Remote, tool_name};
 
 /// Tells a process that it is the worker, and what to be.
 const SETUP: &str = "ADJUTANT_RESTATE_TEST_WORKER";
@@ -112,7 +111,7 @@ pub(crate) async fn agent(setup: &Setup) -> Agent {
         .journal(store, &setup.name);
     for effect in EFFECTS {
         for careful in [false, true] {
-            builder = builder.tool(Remote::new(effect, careful, setup.world));
+            builder = builder.tool(Remote::new(effect, careful, setup.world).unwrap());
         }
     }
     builder.build().unwrap()

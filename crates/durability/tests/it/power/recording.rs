@@ -273,9 +273,7 @@ fn everything_was_recorded(operations: &[Operation], folder: &TempDir) {
 /// What holds of a conversation that was interrupted so often.
 fn is_done_once(talk: Talk, loaded: Loaded, seen: Vec<Seen>, interruptions: usize, about: &str) {
     let played = Played { talk, probed: false, kills: Vec::new(), open: BTreeSet::new(), loaded, seen };
-    invariants::every_input_has_its_end(&played, about);
-    invariants::no_effect_is_repeated(&played, interruptions, about);
-    invariants::every_call_has_one_result(&played, about);
+    invariants::basics(&played, interruptions, about);
 }
 
 async fn load(store: &sqlite::Store, talks: &[(Scene, Talk)]) -> Vec<Loaded> {
