@@ -16,7 +16,7 @@ use adjutant_core::{
 };
 use serde::{Deserialize, Serialize};
 
-pub use tool::{Called, Remote, tool_name};
+pub use tool::{Called, Remote, Style, tool_name};
 pub use worker::{history, work};
 
 /// What a worker is.

@@ -32,15 +32,36 @@ pub struct Called {
     pub probe: bool,
 }
 
-/// The name of the tool with this effect, `careful` if it asks first.
+/// How a tool is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// At once, beside others.
+    Beside,
+    /// At once, and nothing else meanwhile.
+    InOrder,
+    /// Beside others, once somebody said yes.
+    Careful,
+}
+
+impl Style {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Beside, Self::InOrder, Self::Careful];
+}
+
+/// Returns the name of the tool with this effect that is called so.
 #[must_use]
-pub fn tool_name(effect: Effect, careful: bool) -> String {
+pub fn tool_name(effect: Effect, style: Style) -> String {
     let effect = match effect {
         Effect::None => "none",
         Effect::Keyed => "keyed",
         Effect::Once => "once",
     };
-    format!("{}_{effect}", if careful { "careful" } else { "work" })
+    let style = match style {
+        Style::Beside => "work",
+        Style::InOrder => "ordered",
+        Style::Careful => "careful",
+    };
+    format!("{style}_{effect}")
 }
 
 /// A tool that works elsewhere.
@@ -55,20 +76,20 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Makes the tool with this effect, `careful` if it asks first. `server`: where the work is done.
+    /// Makes the tool with this effect that is called so. `server`: where the work is done.
     ///
     /// # Errors
     /// Never: its schema is one.
-    pub fn new(effect: Effect, careful: bool, server: SocketAddr) -> Result<Self, InvalidTool> {
+    pub fn new(effect: Effect, style: Style, server: SocketAddr) -> Result<Self, InvalidTool> {
         let parameters =
             json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
-        let definition = ToolDefinition::new(&tool_name(effect, careful), "Works.", parameters)?;
+        let definition = ToolDefinition::new(&tool_name(effect, style), "Works.", parameters)?;
         let annotations = Annotations {
             read_only: effect == Effect::None,
-            destructive: careful,
+            destructive: style == Style::Careful,
             idempotent: false,
             keyed: effect == Effect::Keyed,
-            parallel: true,
+            parallel: style != Style::InOrder,
             closed_world: true,
         };
         let definition = definition.annotated(annotations);

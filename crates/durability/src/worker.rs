@@ -14,7 +14,7 @@ use adjutant_tools::task_tools;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::tool::Remote;
+use crate::tool::{Remote, Style};
 use crate::{EFFECTS, Heard, Reply, Request, Setup};
 
 /// Connections to PostgreSQL.
@@ -60,8 +60,8 @@ fn agent<J: Journal + LogStore + ConversationStore + TaskStore>(
         .tools(task_tools(store.clone()))
         .journal(store, setup.name.clone().unwrap_or_else(|| worker_id().to_owned()));
     for effect in EFFECTS {
-        for careful in [false, true] {
-            let tool = Remote::new(effect, careful, setup.tools).map_err(|error| error.to_string())?;
+        for style in Style::ALL {
+            let tool = Remote::new(effect, style, setup.tools).map_err(|error| error.to_string())?;
             builder = builder.tool(tool.that_waits(setup.patience, setup.probe));
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adjutant_core::port::{Begin, Journal, Loaded, TaskStore};
 use adjutant_core::{AgentName, CallId, ConversationKey, Effect, Event, Input, Task, TaskFilter, UserId};
-use adjutant_durability::{Called, Setup, tool_name};
+use adjutant_durability::{Called, Setup, Style, tool_name};
 use adjutant_store::{postgres, sqlite};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -219,7 +219,7 @@ impl Played {
 
     /// Whether a call of the journal was of a tool with this effect.
     pub(crate) fn has_effect(&self, wanted: &CallId, effect: Effect) -> bool {
-        let names = [tool_name(effect, false), tool_name(effect, true)];
+        let names = Style::ALL.map(|style| tool_name(effect, style));
         self.loaded.events.iter().any(|recorded| {
             matches!(&*recorded.event, Event::CallStarted { call, tool, .. } if call == wanted && names.contains(tool))
         })

@@ -1,7 +1,7 @@
 //! What the model answers: a function of the conversation, so that every worker gets the same.
 
 use adjutant_core::{ConversationId, Effect};
-use adjutant_durability::{EFFECTS, tool_name};
+use adjutant_durability::{EFFECTS, Style, tool_name};
 use serde_json::{Value, json};
 
 /// The answer, if it is asked to put old turns into few words.
@@ -43,12 +43,14 @@ impl Asked {
 
     /// The answer as server-sent events.
     pub(crate) fn answer(&self) -> String {
-        let work = |n: i64| (tool_name(self.effect, false), json!({"n": n}));
+        let work = |n: i64| (tool_name(self.effect, Style::Beside), json!({"n": n}));
+        let in_order = |n: i64| (tool_name(self.effect, Style::InOrder), json!({"n": n}));
         match (self.scene.as_str(), self.results) {
             ("one", 0) => calls(&[work(1)]),
             ("two", 0) => calls(&[work(1), work(2)]),
+            ("order", 0) => calls(&[in_order(1), in_order(2), in_order(3)]),
             ("chain", done @ (0 | 1)) => calls(&[work(i64::try_from(done).unwrap() + 1)]),
-            ("careful", 0) => calls(&[(tool_name(self.effect, true), json!({"n": 1}))]),
+            ("careful", 0) => calls(&[(tool_name(self.effect, Style::Careful), json!({"n": 1}))]),
             ("task", 0) => calls(&[("add_task".to_owned(), json!({"description": "buy milk"}))]),
             ("ask", _) => calls(&[("ask_user".to_owned(), json!({"question": "Which one?"}))]),
             (scene, _) => text(&format!("That was {scene}.")),

@@ -6,7 +6,7 @@ use adjutant_core::{
     AgentName, ConversationId, ConversationKey, Effect, InputBody, InputId, OutcomeCategory, PendingCall,
     RequestedCall, UserId, Verdict,
 };
-use adjutant_durability::{EFFECTS, Heard, Request, tool_name};
+use adjutant_durability::{EFFECTS, Heard, Request, Style, tool_name};
 use uuid::Uuid;
 
 /// One thing somebody says.
@@ -52,6 +52,8 @@ const fn without_tools(says: &'static [Say]) -> Scene {
 pub(crate) const PLAIN: Scene = without_tools(&[Say::Play("plain")]);
 pub(crate) const ONE: Scene = scene(&[Say::Play("one")]);
 pub(crate) const TWO: Scene = scene(&[Say::Play("two")]);
+/// Three calls of one answer that wait for each other.
+pub(crate) const ORDER: Scene = scene(&[Say::Play("order")]);
 pub(crate) const CHAIN: Scene = scene(&[Say::Play("chain")]);
 pub(crate) const APPROVE: Scene = scene(&[Say::Play("careful"), Say::Approve]);
 pub(crate) const DENY: Scene = scene(&[Say::Play("careful"), Say::Words("no")]);
@@ -65,8 +67,8 @@ pub(crate) const LIMITED: Scene = without_tools(&[Say::Play("limited")]);
 pub(crate) const LONG: Scene = Scene { long: true, ..without_tools(&[Say::Play("plain")]) };
 
 /// All of them.
-pub(crate) const SCENES: [Scene; 11] =
-    [PLAIN, ONE, TWO, CHAIN, APPROVE, DENY, CALL, CALL_APPROVED, CLARIFY, LIMITED, LONG];
+pub(crate) const SCENES: [Scene; 12] =
+    [PLAIN, ONE, TWO, ORDER, CHAIN, APPROVE, DENY, CALL, CALL_APPROVED, CLARIFY, LIMITED, LONG];
 
 impl Scene {
     /// The classes of effect that make a difference to it.
@@ -171,7 +173,7 @@ impl Talk {
             }
             Say::Words(words) => InputBody::message(words),
             Say::Call { careful } => InputBody::Call(RequestedCall {
-                tool: tool_name(self.effect, careful),
+                tool: tool_name(self.effect, if careful { Style::Careful } else { Style::Beside }),
                 arguments: [("n".to_owned(), 1.into())].into_iter().collect(),
             }),
             Say::Approve => InputBody::Answers {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::{CancellationToken, TurnLimits};
-use adjutant_durability::{EFFECTS, Remote, tool_name};
+use adjutant_durability::{EFFECTS, Remote, Style, tool_name};
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_restate::Worker as Called;
 use adjutant_runtime::Agent;
@@ -110,8 +110,8 @@ pub(crate) async fn agent(setup: &Setup) -> Agent {
         .limits(limits)
         .journal(store, &setup.name);
     for effect in EFFECTS {
-        for careful in [false, true] {
-            builder = builder.tool(Remote::new(effect, careful, setup.world).unwrap());
+        for style in [Style::Beside, Style::Careful] {
+            builder = builder.tool(Remote::new(effect, style, setup.world).unwrap());
         }
     }
     builder.build().unwrap()
@@ -122,9 +122,9 @@ fn script() -> String {
     let mut lines =
         vec![json!({"match": "success", "text": "Worked."}), json!({"match": "hello", "text": "Hi."})];
     for effect in EFFECTS {
-        let call = |careful, n| json!({"name": tool_name(effect, careful), "args": {"n": n}});
-        lines.push(json!({"match": format!("two {effect:?}"), "calls": [call(false, 1), call(false, 2)]}));
-        lines.push(json!({"match": format!("careful {effect:?}"), "calls": [call(true, 1)]}));
+        let call = |style, n| json!({"name": tool_name(effect, style), "args": {"n": n}});
+        lines.push(json!({"match": format!("two {effect:?}"), "calls": [call(Style::Beside, 1), call(Style::Beside, 2)]}));
+        lines.push(json!({"match": format!("careful {effect:?}"), "calls": [call(Style::Careful, 1)]}));
     }
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
