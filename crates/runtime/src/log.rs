@@ -114,7 +114,9 @@ impl Log {
         self.spent.gather();
         events.into_iter().for_each(|event| self.record(at, event));
         let seq = self.conversation().next_seq();
-        let ended = move |changed: &TaskChanged| Recorded { seq, at, event: ended(changed).into() };
+        // It is over when its change is made, not when it is asked for.
+        let clock = inner.clock.clone();
+        let ended = move |changed: &TaskChanged| Recorded { seq, at: clock(), event: ended(changed).into() };
         let change = JournaledChange { change, key: call, ended: Arc::new(ended) };
         let writer = self.writer(inner);
         let ended = inner.journal.append_with_change(key, writer, self.unwritten(), change).await?;

@@ -357,6 +357,26 @@ async fn an_answer_with_several_calls_is_written_as_often_as_their_repetition_wo
     }
 }
 
+/// Whoever shows the call reckons from its end how long it took.
+#[tokio::test]
+async fn a_change_in_the_store_of_the_journal_ends_later_than_it_begins() {
+    let store = Arc::new(InMemory::new());
+    let looks = Arc::new(AtomicUsize::new(0));
+    let clock = move || Timestamp::from_second(looks.fetch_add(1, Ordering::Relaxed) as i64).unwrap();
+    let agent =
+        builder(ScriptedModel::new([call("add_task", json!({"description": "buy milk"})), text("Added.")]))
+            .tools(task_tools(store.clone()))
+            .journal(store.clone(), "test")
+            .clock(clock)
+            .build()
+            .unwrap();
+    let mut context = RunContext::default();
+    agent.run_in(&mut context, "Buy milk").await.unwrap();
+    let loaded = store.load(&agent.key(&context)).await.unwrap();
+    let at = |kind: &str| loaded.events.iter().find(|recorded| recorded.event.kind() == kind).unwrap().at;
+    assert!(at("call_started") < at("call_finished"), "{:?}", loaded.events);
+}
+
 #[tokio::test]
 async fn tasks_that_are_kept_elsewhere_are_changed_after_the_intent() {
     let (store, elsewhere) = (Arc::new(InMemory::new()), Arc::new(InMemory::new()));
