@@ -14,8 +14,8 @@ use super::tasks::Tasks;
 /// Number of conversations that are kept. Those that were left alone longest and have no work to do make room; whoever holds
 /// the [`crate::RunContext`] of one still has its history.
 const CONVERSATIONS_MAX: usize = 1024;
-/// Number of conversations that make room at once, so that it is long until the next time.
-const FORGOTTEN_AT_ONCE: usize = 64;
+/// Number of conversations for which room is made at once, so that it is long until the next time.
+const ROOM: usize = 64;
 /// If too few can make room, it is looked for again when there are more by this part of them.
 const ROOM_AGAIN_PART: usize = 16;
 
@@ -48,9 +48,10 @@ impl State {
             })
             .map(|(key, conversation)| (conversation.touched, key))
             .collect();
-        if idle.len() > FORGOTTEN_AT_ONCE {
-            idle.select_nth_unstable_by_key(FORGOTTEN_AT_ONCE, |(touched, _)| *touched);
-            idle.truncate(FORGOTTEN_AT_ONCE);
+        let too_many = self.conversations.len() + ROOM - CONVERSATIONS_MAX;
+        if idle.len() > too_many {
+            idle.select_nth_unstable_by_key(too_many, |(touched, _)| *touched);
+            idle.truncate(too_many);
         }
         let forgotten: Vec<ConversationKey> = idle.into_iter().map(|(_, key)| key.clone()).collect();
         for key in &forgotten {
