@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-/// How long an answer is waited for, unless said otherwise: longer than any test goes on.
+/// The wait for an answer, unless said otherwise: longer than any test goes on.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// What the other process is told, as one line of JSON; it answers with one line of JSON.
@@ -32,7 +32,7 @@ pub struct Called {
     pub probe: bool,
 }
 
-/// How a tool is called.
+/// The way a tool is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// At once, beside others.

@@ -1,4 +1,4 @@
-//! What became of an input, read from the state of its conversation or searched for in its past.
+//! Reads the outcome of an input from the state of its conversation, or searches for it in the past.
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::port::StoreError;

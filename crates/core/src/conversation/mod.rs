@@ -260,7 +260,7 @@ impl Conversation {
     /// Returns whether an input waits for the end of the open turn.
     #[must_use]
     pub fn is_queued(&self, input: &InputId) -> bool {
-        !self.status.is_free(input)
+        self.status.is_queued(input)
     }
 
     /// Returns the tokens of all finished turns: in a branch, with those that it comes from.

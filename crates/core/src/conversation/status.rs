@@ -1,9 +1,10 @@
 //! Finds out what there is to do in a conversation.
 
+use jiff::Timestamp;
+
 use crate::confirmation::PendingCall;
 use crate::event::{Event, Recorded};
 use crate::id::{InputId, TurnId};
-use jiff::Timestamp;
 
 /// The part of a conversation's state that says what there is to do: the open turn, and what waits for a human.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -78,11 +79,10 @@ impl Status {
         self.waiting.iter().any(|call| call.has_expired(now))
     }
 
-    /// Returns whether an input that was accepted and not taken waits for nothing but to be taken: it does not wait for the end
-    /// of the open turn.
+    /// Returns whether an input waits for the end of the open turn.
     #[must_use]
-    pub fn is_free(&self, input: &InputId) -> bool {
-        !self.queued.contains(input)
+    pub fn is_queued(&self, input: &InputId) -> bool {
+        self.queued.contains(input)
     }
 
     /// Returns whether a turn is open and can go on without a human.

@@ -116,7 +116,7 @@ pub fn times_taken_up(events: &[Recorded]) -> u32 {
 /// Returns whether an input waits for the end of the turn that is open.
 #[must_use]
 pub fn is_queued(events: &[Recorded], input: &InputId) -> bool {
-    !Status::of(events).is_free(input)
+    Status::of(events).is_queued(input)
 }
 
 /// Returns the response of a turn: its end, or, if it waits for a human, the question. `None` while it runs.

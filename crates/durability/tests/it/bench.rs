@@ -199,7 +199,7 @@ impl Played {
         ids.into_iter().map(count).collect()
     }
 
-    /// What reached the tools, in order.
+    /// Returns the calls that reached the tools, in order.
     pub(crate) fn called(&self) -> Vec<Called> {
         let called = self.seen.iter().filter_map(|seen| match seen {
             Seen::Tool(called) => Some(called.clone()),

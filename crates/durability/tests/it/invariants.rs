@@ -1,4 +1,4 @@
-//! What must hold after every run, whatever was done to it.
+//! Checks that hold after every run, whatever was done to it.
 
 use adjutant_core::{ConversationKey, Effect, Event, TurnId, conversation};
 
@@ -19,7 +19,7 @@ pub(crate) fn check(played: &Played, golden: &Played) {
     }
 }
 
-/// What holds whatever was played: inputs have their ends, calls one result, and no effect is repeated, but for what may be
+/// Checks what holds whatever was played: inputs have their ends, calls one result, and no effect is repeated, but for what may be
 /// after so many kills.
 pub(crate) fn basics(played: &Played, kills: usize, about: &str) {
     journal::every_input_has_its_end(&played.loaded, &played.talk.inputs(), about);

@@ -1,4 +1,4 @@
-//! What must hold of a conversation after every run, whatever was done to it and whoever has it go on.
+//! Checks of a conversation that hold after every run, whatever was done to it and whoever has it go on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ pub(crate) fn no_effect_is_repeated(loaded: &Loaded, seen: &[Called], kills: usi
     }
 }
 
-/// How often a person said to try a call again.
+/// Returns how often a person said to try a call again.
 fn wished(loaded: &Loaded, wanted: &CallId) -> usize {
     let wishes = loaded.events.iter().filter(|recorded| {
         matches!(

@@ -1,4 +1,4 @@
-//! What must hold after every run, whatever was done to it.
+//! Checks that hold after every run, whatever was done to it.
 
 use std::collections::BTreeSet;
 

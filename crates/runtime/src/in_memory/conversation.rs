@@ -97,7 +97,7 @@ impl Conversation {
 
     /// Returns whether an input came that waits for nothing but to be taken.
     pub(super) fn has_work_in_inbox(&self) -> bool {
-        self.inbox.waiting().iter().any(|input| self.status.is_free(&input.id))
+        self.inbox.waiting().iter().any(|input| !self.status.is_queued(&input.id))
     }
 
     pub(super) fn is_settled(&self) -> bool {

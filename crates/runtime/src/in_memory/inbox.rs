@@ -14,7 +14,7 @@ pub(super) struct Inbox {
     waiting: Vec<Input>,
 }
 
-/// What is known of an input, also after it was taken.
+/// An accepted input, as it is remembered also after it was taken.
 #[derive(Debug)]
 struct Known {
     fingerprint: Option<String>,

@@ -1,4 +1,4 @@
-//! What ends a turn before its work is done: its time is up, or nobody wants it any more.
+//! Ends a turn before its work is done: its time is up, or nobody wants it any more.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ pub(super) struct EarlyEnd {
     stopped_by: OnceLock<InputId>,
     /// `None`: the turn takes the time it takes.
     deadline: Option<Instant>,
-    /// How much longer that is, in milliseconds: for what is no part of the turn's time.
+    /// Milliseconds that are added to it, for what is no part of the turn's time.
     not_counted_ms: AtomicU64,
 }
 

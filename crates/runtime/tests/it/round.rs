@@ -73,7 +73,7 @@ impl Tool for Looks {
     }
 }
 
-/// What was durable at each preparation and at each beginning, as (started, finished).
+/// Started and finished calls that were durable at each preparation, and at each beginning.
 type Seen = (Vec<(usize, usize)>, Vec<(usize, usize)>);
 
 /// Runs one answer that calls tools with these annotations in this order.

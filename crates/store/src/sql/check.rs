@@ -165,7 +165,7 @@ async fn inbox<C: Connection>(
     for (input, taken_seq) in inputs {
         let id = input.id.clone();
         let is_queued = match input.read(key) {
-            Ok(input) => !status.is_free(&input.id),
+            Ok(input) => status.is_queued(&input.id),
             Err(error) => {
                 problems.push(error.to_string());
                 false
