@@ -79,7 +79,7 @@ impl Remote {
     /// Makes the tool with this effect that is called so. `server`: where the work is done.
     ///
     /// # Errors
-    /// Never: its schema is one.
+    /// [`InvalidTool`] if its name or its schema is none, which no combination leads to.
     pub fn new(effect: Effect, style: Style, server: SocketAddr) -> Result<Self, InvalidTool> {
         let parameters =
             json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});

@@ -10,6 +10,8 @@ use crate::journal;
 
 /// All of it, after so many kills.
 pub(crate) fn check(loaded: &Loaded, inputs: &[InputId], seen: &[Called], kills: usize, about: &str) {
+    let starts = |event: &Event| matches!(event, Event::TurnStarted { .. });
+    assert!(loaded.events.iter().any(|recorded| starts(&recorded.event)), "{about}: no turn was started");
     journal::every_input_has_its_end(loaded, inputs, about);
     journal::no_effect_is_repeated(loaded, seen, kills, about);
     journal::every_call_has_one_result(loaded, about);
