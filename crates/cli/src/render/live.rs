@@ -90,7 +90,7 @@ impl LiveLine {
         };
         let bar = ProgressBar::with_draw_target(
             None,
-            ProgressDrawTarget::term_like_with_hz(Box::new(Drawn::default()), FRAMES),
+            ProgressDrawTarget::term_like_with_hz(Box::new(Drawn::on_stderr()), FRAMES),
         );
         // The template is fixed; a test draws it.
         if let Ok(style) = ProgressStyle::with_template("{msg}{spinner} {line}") {
