@@ -8,6 +8,7 @@ use adjutant_core::port::{Begin, Journal, Loaded, TaskStore};
 use adjutant_core::{AgentName, CallId, ConversationKey, Effect, Event, Input, Task, TaskFilter, UserId};
 use adjutant_durability::{Called, Setup, Style, tool_name};
 use adjutant_store::{postgres, sqlite};
+use sqlx::{Connection as _, PgConnection};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -147,12 +148,20 @@ impl Bench {
                     let words = worker.last_words();
                     assert!(words.starts_with("killed at boundary"), "after {killed:?}: {words}");
                     killed.push(words);
-                    open.extend(open_calls(&self.load(&talk.key)));
+                    open.extend(self.left_open(&worker, &talk.key));
                     worker = start();
                 }
             }
         }
         self.played(talk, killed, open)
+    }
+
+    /// Returns the calls of a conversation that a killed worker had begun and not ended.
+    pub(crate) fn left_open(&self, killed: &Worker, key: &ConversationKey) -> BTreeSet<CallId> {
+        if let Some(sessions) = killed.sessions() {
+            self.runtime.block_on(end_of(sessions, &self.setup.database));
+        }
+        open_calls(&self.load(key))
     }
 
     pub(crate) fn played(&self, talk: Talk, kills: Vec<String>, open: BTreeSet<CallId>) -> Played {
@@ -164,6 +173,19 @@ impl Bench {
     /// The same without a kill.
     pub(crate) fn golden(&self, scene: &Scene, effect: Effect) -> Played {
         self.play(Talk::new(scene, effect), &[])
+    }
+}
+
+/// Waits until PostgreSQL has ended the sessions of this name. A server does not see that a client is gone before it has carried
+/// out what came from it: one of two calls that run side by side may have sent its commit when the other reached the place to die at.
+async fn end_of(sessions: &str, database: &str) {
+    let mut connection = PgConnection::connect(database).await.unwrap();
+    loop {
+        let open = sqlx::query_scalar("SELECT count(*) FROM pg_stat_activity WHERE application_name = $1");
+        let open: i64 = open.bind(sessions).fetch_one(&mut connection).await.unwrap();
+        if open == 0 {
+            return connection.close().await.unwrap();
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use adjutant_core::{AgentName, CallId, Effect};
 use adjutant_durability::Setup;
 
-use crate::bench::{Bench, Kind, open_calls};
+use crate::bench::{Bench, Kind};
 use crate::invariants;
 use crate::scene::{APPROVE, ONE, Scene, Talk};
 use crate::size;
@@ -67,7 +67,7 @@ fn work_and_die(sides: &mut [Side; 2], bench: &Bench, kill_at: [u32; 2]) {
                     alive[side] = false;
                     let this = &mut sides[side];
                     this.kills.push(words);
-                    this.open.extend(open_calls(&bench.load(&this.talk.key)));
+                    this.open.extend(bench.left_open(&workers[side], &this.talk.key));
                     if let Some(name) = &this.setup.name {
                         bench.release(&this.talk.key, name);
                     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use adjutant_durability::{Heard, Reply, Request, Setup};
+use uuid::Uuid;
 
 use crate::world::PATIENCE;
 
@@ -39,6 +40,8 @@ pub(crate) struct Worker {
     waiting: Waiting,
     next: Mutex<u64>,
     words: Mutex<Receiver<String>>,
+    /// The name of its sessions at PostgreSQL, where it has any.
+    sessions: Option<String>,
 }
 
 impl Worker {
@@ -54,8 +57,14 @@ impl Worker {
             command = Command::new("sh");
             command.args(["-c", &format!("trap '' XFSZ; ulimit -f {kib}; exec \"$0\" \"$1\""), program]);
         }
+        let mut setup = setup.clone();
+        let sessions =
+            setup.database.starts_with("postgres://").then(|| format!("worker-{}", Uuid::now_v7()));
+        if let Some(name) = &sessions {
+            setup.database.push_str(&format!("&application_name={name}"));
+        }
         // Nothing here speaks TLS, and to read the system's certificates is a quarter of a start.
-        command.env("SSL_CERT_FILE", "/dev/null").arg(serde_json::to_string(setup).unwrap());
+        command.env("SSL_CERT_FILE", "/dev/null").arg(serde_json::to_string(&setup).unwrap());
         command.envs(variables);
         for (name, value) in [
             ("ADJUTANT_KILL_AT", harm.kill_at),
@@ -87,7 +96,13 @@ impl Worker {
         let lines = BufReader::new(process.stderr.take().unwrap()).lines().map_while(Result::ok);
         std::thread::spawn(move || lines.for_each(|line| drop(say.send(line))));
         let stdin = Mutex::new(process.stdin.take());
-        Self { process: Mutex::new(process), stdin, waiting, next: Mutex::new(0), words: Mutex::new(words) }
+        let (process, next, words) = (Mutex::new(process), Mutex::new(0), Mutex::new(words));
+        Self { process, stdin, waiting, next, words, sessions }
+    }
+
+    /// Returns the name of its sessions at PostgreSQL, where it has any.
+    pub(crate) fn sessions(&self) -> Option<&str> {
+        self.sessions.as_deref()
     }
 
     /// Says something; the answer comes in its time.

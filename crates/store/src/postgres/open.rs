@@ -54,8 +54,13 @@ pub(super) fn options(url: &str) -> Result<(Place, PgConnectOptions), StoreError
     // Nothing that outlives a transaction, so that each may run on another connection of a pooler: no statement with a name,
     // and no setting of the session that a pooler does not know. Doubles come in binary, so digits do not matter.
     let options = options.statement_cache_capacity(0).extra_float_digits(None);
+    // Whoever looks after the server sees whose sessions they are; the address may say it more exactly.
+    let options = match options.get_application_name() {
+        Some(_) => options,
+        None => options.application_name("adjutant"),
+    };
     // Values are part of a statement, and nobody's words belong into this program's log.
-    Ok((place, options.application_name("adjutant").disable_statement_logging()))
+    Ok((place, options.disable_statement_logging()))
 }
 
 /// Connects once, so that what is wrong is found now; updates the schema.
