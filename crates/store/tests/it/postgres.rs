@@ -91,6 +91,25 @@ async fn a_lost_connection_is_told_and_passes() {
 }
 
 #[tokio::test]
+async fn its_sessions_have_the_name_that_the_address_gives() {
+    use sqlx::Connection as _;
+
+    let server = Server::start();
+    let url = server.create_database("named").await;
+    let mut other = sqlx::PgConnection::connect(&url).await.unwrap();
+    for (address, name) in [(url.clone(), "adjutant"), (format!("{url}&application_name=team"), "team")] {
+        let store = Store::connect(&address, 1).await.unwrap();
+        TaskStore::list(&store, &UserId::local(), TaskFilter::All).await.unwrap();
+        let named = sqlx::query_scalar(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = 'named' AND application_name = $1",
+        );
+        let sessions: i64 = named.bind(name).fetch_one(&mut other).await.unwrap();
+        assert!(sessions > 0, "no session is called {name}");
+    }
+    other.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn what_cannot_be_used_says_why() {
     let server = Server::start();
     let refused = async |url: String| match Store::connect(&url, 1).await.unwrap_err() {
