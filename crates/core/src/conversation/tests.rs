@@ -311,9 +311,13 @@ proptest! {
         other in proptest::option::of(1..8_usize),
         cut in 0..200_usize,
     ) {
-        let events = journal(&happenings, max);
+        let mut events = journal(&happenings, max);
+        // An open turn is not part of the past.
+        if Conversation::of(max, events.iter().cloned()).open_turn().is_some() {
+            let start = events.iter().rposition(|recorded| matches!(*recorded.event, Event::TurnStarted { .. }));
+            events.truncate(start.unwrap());
+        }
         let conversation = Conversation::of(max, events.iter().cloned());
-        prop_assume!(conversation.open_turn().is_none());
         let mut all = recalled_by_definition(&events, other);
         all.summary = conversation.summary().cloned();
         prop_assert_eq!(&conversation.recalled_within(other, &events), &all);

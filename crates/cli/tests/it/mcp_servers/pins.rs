@@ -123,11 +123,15 @@ fn a_server_whose_tools_are_known_is_not_waited_for() {
     home.run(&["tools"]).succeeds();
     let server = include_str!("server.sh");
     let pipe = home.path("pipe");
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let make_pipe = || assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    make_pipe();
     home.file("server.sh", server.replacen("say()", &format!("read -r go < '{}'\nsay()", pipe.display()), 1));
     let hello = home.script(&[r#"{"text": "Hello."}"#]);
     let run = home.run(&["ask", "-m", &hello, "hello"]).succeeds();
     assert!(!run.stderr.contains("MCP server"), "{run:?}");
+    // The server of that run may still be dying, and must not get what the next one waits for.
+    std::fs::remove_file(&pipe).unwrap();
+    make_pipe();
     // A call of its tool waits until it is there.
     let looks = home.script(&[&calls("shell__look", &json!({})), r#"{"text": "{{result}}"}"#]);
     let opening = std::thread::spawn(move || std::fs::write(pipe, "go\n"));
