@@ -148,7 +148,7 @@ impl From<StoreError> for CliError {
                 Self::failed(message).or_try("try again; another adjutant may be busy with the same data")
             }
             StoreError::QueueFull { limit } => Self::failed(format!(
-                "this conversation has {limit} messages waiting; this one was not taken"
+                "as many messages wait in this conversation as may ({limit}); this one was not taken"
             ))
             .or_try("wait until some are answered, or stop the turn that runs")
             .or_try("more may wait: adjutant config set serve.messages_queued NUMBER"),

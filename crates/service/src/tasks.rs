@@ -29,7 +29,7 @@ struct ListQuery {
     #[param(value_type = Option<u32>, minimum = 1, maximum = 200)]
     limit: Option<Limit>,
     /// Go on with the tasks before the last page: its `next_cursor`.
-    #[param(value_type = Option<String>, pattern = "^[1-9][0-9]*$")]
+    #[param(value_type = Option<String>, pattern = "^[1-9][0-9]{0,17}$")]
     cursor: Option<TaskId>,
 }
 

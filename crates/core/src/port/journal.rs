@@ -29,7 +29,7 @@ pub enum StoreError {
     Reused,
     /// As many messages wait in the conversation as may, and this one was not accepted: send it again once some are answered.
     #[error(
-        "this conversation has {limit} messages waiting; wait until some are answered, or stop the turn that runs"
+        "as many messages wait in this conversation as may ({limit}); wait until some are answered, or stop the turn that runs"
     )]
     QueueFull {
         /// Messages that may wait in one conversation.
