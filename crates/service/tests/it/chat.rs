@@ -370,7 +370,7 @@ async fn a_conversation_in_which_as_many_messages_wait_as_may_takes_no_more() {
         assert_eq!((refused.status, &refused.body["code"]), (429, &json!("limit_reached")), "{refused:?}");
         assert!(refused.head.contains("\r\nretry-after: "), "{}", refused.head);
         let detail = refused.body["detail"].as_str().unwrap();
-        assert!(detail.contains("1 message") && detail.contains("stop the turn"), "{detail}");
+        assert!(detail.contains("as may (1)") && detail.contains("stop the turn"), "{detail}");
     }
     // What waited is answered, and there is room again.
     let next = service.chat(&anna, &say).await;
