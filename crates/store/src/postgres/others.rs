@@ -8,7 +8,7 @@ use std::time::Duration;
 use adjutant_core::ConversationKey;
 use adjutant_core::port::{Change, Heard};
 use ring::rand::{SecureRandom as _, SystemRandom};
-use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -28,6 +28,9 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// How long a notification to ourselves may take to be heard.
 const PROBE: Duration = Duration::from_secs(2);
+
+/// Times that each of two connections is asked twice which session it has.
+const SESSION_LOOKS: usize = 4;
 
 /// How often whoever hears looks whether anybody still waits.
 const LISTENED: Duration = Duration::from_secs(30);
@@ -157,8 +160,11 @@ impl Others {
     /// Listens to the channel. `None`: what is told there does not arrive here, as behind a pooler that gives every transaction
     /// another connection.
     pub(super) async fn listen(&self) -> Option<PgListener> {
-        let pool = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
+        let pool = PgPoolOptions::new().max_connections(2).max_lifetime(None).idle_timeout(None);
         let pool = pool.connect_with(self.hearing.clone()).await.ok()?;
+        if !has_sessions(&pool).await.ok()? {
+            return None;
+        }
         let mut listener = PgListener::connect_with(&pool).await.ok()?;
         let (all, own) = (relay_channel(None), relay_channel(Some(self.name())));
         listener.listen_all([CHANNEL, &all, &own]).await.ok()?;
@@ -184,6 +190,25 @@ impl Others {
         // Nothing is half done while it is locked.
         self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns whether a connection is a session of the server. It is not behind a pooler that gives every transaction another
+/// session: there, `LISTEN` would stay with a session of the pooler, which would tell it to whoever gets that session next, and
+/// a client that has not asked for it takes that for a broken connection.
+async fn has_sessions(pool: &PgPool) -> Result<bool, sqlx::Error> {
+    let mut connections = [pool.acquire().await?, pool.acquire().await?];
+    let mut sessions = [None; 2];
+    // A pooler that happens to give both their own session would have to do so every time, whoever comes first.
+    for turn in [0, 1, 1, 0].repeat(SESSION_LOOKS) {
+        let session: i32 =
+            sqlx::query_scalar("select pg_backend_pid()").persistent(false).fetch_one(&mut *connections[turn]).await?;
+        if *sessions[turn].get_or_insert(session) != session || sessions[1 - turn] == Some(session) {
+            return Ok(false);
+        }
+    }
+    let [_, second] = connections;
+    second.close().await?;
+    Ok(true)
 }
 
 /// Hears what other processes tell, as long as somebody listens to the news and the store is there. Where nothing can be

@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 
 use adjutant_core::LogContent;
 use adjutant_store::{Maintenance as _, contract, postgres::Store};
-use sqlx::postgres::PgConnectOptions;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use crate::leaving::errors_beside_leavers;
 use crate::not_run::not_run;
@@ -57,6 +57,22 @@ impl<'a> Pooler<'a> {
         // Its words are read on, so that it never waits for a reader.
         std::thread::spawn(move || words.for_each(drop));
         Some(Self { server, process })
+    }
+
+    /// Counts the channels that each of the two sessions of the pooler listens to. What is told there reaches any client.
+    async fn listening_sessions(&self, database: &str) -> [i64; 2] {
+        let url = format!("{}&port={PORT}", self.server.url(database));
+        let options: PgConnectOptions = url.parse().unwrap();
+        let options = options.statement_cache_capacity(0).extra_float_digits(None);
+        let pool = PgPoolOptions::new().max_connections(2).connect_with(options).await.unwrap();
+        // Both at once, so that each has its own.
+        let (mut one, mut two) = (pool.begin().await.unwrap(), pool.begin().await.unwrap());
+        let mut counts = [0; 2];
+        for (transaction, count) in [&mut one, &mut two].into_iter().zip(&mut counts) {
+            let channels = sqlx::query_scalar("select count(*) from pg_listening_channels()").persistent(false);
+            *count = channels.fetch_one(&mut **transaction).await.unwrap();
+        }
+        counts
     }
 
     /// An empty database; its address through the pooler.
@@ -118,6 +134,7 @@ async fn what_another_process_writes_is_seen_where_it_cannot_be_heard() {
     let url = pooler.create_database("told").await;
     let (one, two) = (Store::connect(&url, 2).await.unwrap(), Store::connect(&url, 2).await.unwrap());
     assert!(!one.hears_others().await);
+    assert_eq!(pooler.listening_sessions("told").await, [0, 0]);
     contract::changes_are_told_to_other_processes(&one, &two).await;
     let direct = Store::connect_and_listen(&url, &server.url("told"), 2).await.unwrap();
     assert!(direct.hears_others().await);
