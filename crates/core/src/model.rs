@@ -259,7 +259,7 @@ impl GenerateResponse {
 }
 
 /// Progress of a model that reads a prompt, in tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptProgress {
     /// Tokens read so far, those from a cache included.
     pub done: u32,

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::{BoxFuture, ConversationKey, InputId};
-use adjutant_runtime::{Dispatch, NotDispatched, Sent};
+use adjutant_core::{BoxFuture, ConversationKey};
+use adjutant_runtime::{Dispatch, DispatchCall, NotDispatched, Sent};
 use hyper::StatusCode;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use url::Url;
 
 use crate::http::{self, Answer};
-use crate::object::{ADVANCE, CONVERSATION, object_key};
+use crate::object::{ADVANCE, CONVERSATION, REPLY_TO, object_key};
 
 /// Restate takes a call in milliseconds; one that takes longer than this is not taken.
 const TAKEN_WITHIN: Duration = Duration::from_secs(5);
@@ -24,9 +24,17 @@ pub(crate) struct Ingress {
 }
 
 impl Ingress {
-    async fn post(&self, key: &ConversationKey, way: &[&str], name: &str) -> Result<Answer, NotDispatched> {
+    async fn post(
+        &self,
+        key: &ConversationKey,
+        way: &[&str],
+        name: &str,
+        reply_to: Option<&str>,
+    ) -> Result<Answer, NotDispatched> {
         let path = path(key, way).ok_or_else(|| NotDispatched("its name is no address".to_owned()))?;
-        let answer = http::post(&self.authority, &path, Some(name), None).await.map_err(NotDispatched)?;
+        let headers = [Some(("idempotency-key", name)), reply_to.map(|name| (REPLY_TO, name))];
+        let headers: Vec<_> = headers.into_iter().flatten().collect();
+        let answer = http::post(&self.authority, &path, &headers, None).await.map_err(NotDispatched)?;
         if answer.status == StatusCode::NOT_FOUND {
             self.unknown.notify_one();
         }
@@ -39,19 +47,17 @@ impl Ingress {
 }
 
 impl Dispatch for Ingress {
-    fn call<'a>(
-        &'a self,
-        key: &'a ConversationKey,
-        input: &'a InputId,
-    ) -> BoxFuture<'a, Result<(), NotDispatched>> {
-        Box::pin(async move { self.post(key, &[ADVANCE], input.as_str()).await.map(drop) })
+    fn call<'a>(&'a self, call: DispatchCall<'a>) -> BoxFuture<'a, Result<(), NotDispatched>> {
+        let DispatchCall { key, input, reply_to, .. } = call;
+        Box::pin(async move { self.post(key, &[ADVANCE], input.as_str(), reply_to).await.map(drop) })
     }
 
     fn send<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Sent, NotDispatched>> {
         Box::pin(async move {
             // At most one call a minute for each conversation, however many processes ask; a later minute may ask again.
             let name = format!("again-{}", now().as_second() / 60);
-            let answer = tokio::time::timeout(TAKEN_WITHIN, self.post(key, &[ADVANCE, "send"], &name)).await;
+            let answer =
+                tokio::time::timeout(TAKEN_WITHIN, self.post(key, &[ADVANCE, "send"], &name, None)).await;
             let answer = answer.map_err(|_| NotDispatched("Restate did not answer".to_owned()))??;
             let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
             Ok(if body["status"] == "PreviouslyAccepted" { Sent::Before } else { Sent::Now })

@@ -23,12 +23,12 @@ pub(crate) struct Answer {
 pub(crate) async fn post(
     authority: &str,
     path: &str,
-    idempotency_key: Option<&str>,
+    headers: &[(&str, &str)],
     json: Option<String>,
 ) -> Result<Answer, String> {
     let mut request = Request::builder().method(Method::POST).uri(path).header(HOST, authority);
-    if let Some(key) = idempotency_key {
-        request = request.header("idempotency-key", key);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
     }
     if json.is_some() {
         request = request.header(CONTENT_TYPE, "application/json");

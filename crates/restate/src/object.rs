@@ -17,6 +17,9 @@ pub(crate) const CONVERSATION: &str = "Conversation";
 /// The name of its handler.
 pub(crate) const ADVANCE: &str = "advance";
 
+/// The header with the name of the listener who is told what happens.
+pub(crate) const REPLY_TO: &str = "adjutant-reply-to";
+
 /// A turn may be silent for longer than Restate lets a handler be by default (a minute): a local model takes ten.
 const SILENCE: Duration = Duration::from_secs(15 * 60);
 /// How long a call that was made with the name of an input stays the same call. Later, the journal knows the input.
@@ -42,8 +45,9 @@ impl Conversation {
         let Some(key) = conversation_key(ctx.key()) else {
             return Err(TerminalError::new_with_code(400, "its key is CONVERSATION:AGENT:USER").into());
         };
+        let reply_to = ctx.headers().get(REPLY_TO).cloned();
         // One unit for Restate: nothing in there is repeated by it, nor has to be the same twice.
-        let left = ctx.run(|| self.settle(key)).name(ADVANCE).await?.into_inner();
+        let left = ctx.run(|| self.settle(key, reply_to)).name(ADVANCE).await?.into_inner();
         if let Some(ms) = left {
             // Not before it has expired, or it would wait again.
             let after = Duration::from_millis(ms.saturating_add(1));
@@ -68,10 +72,14 @@ impl Conversation {
     }
 
     /// Milliseconds until what waits expires.
-    async fn settle(&self, key: ConversationKey) -> HandlerResult<Json<Option<u64>>> {
+    async fn settle(
+        &self,
+        key: ConversationKey,
+        reply_to: Option<String>,
+    ) -> HandlerResult<Json<Option<u64>>> {
         let agent = self.agent.clone();
         // A task of its own: Restate going away stops no tool in the middle. Called again, it waits for the first.
-        let advance = tokio::spawn(async move { agent.advance(&key).await });
+        let advance = tokio::spawn(async move { agent.advance_telling(&key, reply_to.as_deref()).await });
         match advance.await? {
             Ok(left) => Ok(Json(left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)))),
             Err(error) => {

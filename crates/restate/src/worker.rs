@@ -91,6 +91,7 @@ impl Worker {
         report: impl Fn(&WorkerError) + Send + Sync + 'static,
     ) {
         let report: Arc<dyn Fn(&WorkerError) + Send + Sync> = Arc::new(report);
+        agent.hear_others();
         let of_run = Arc::clone(&report);
         let object =
             Conversation { agent, report: Arc::new(move |error| of_run(&WorkerError::Run(error.clone()))) };
@@ -161,7 +162,7 @@ async fn stay_registered(
 async fn register(admin: &str, url: &str) -> Result<(), String> {
     // The same place again is the same worker: the handler it has does not change with our versions.
     let body = json!({ "uri": url, "force": true }).to_string();
-    let answer = http::post(admin, "/deployments", None, Some(body)).await?;
+    let answer = http::post(admin, "/deployments", &[], Some(body)).await?;
     if answer.status.is_success() {
         return Ok(());
     }

@@ -14,7 +14,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::dispatch::Dispatch;
+use crate::audience::Telling;
+use crate::dispatch::{Dispatch, Dispatcher};
 use crate::event::{Emitter, RunStream};
 use crate::inner::Inner;
 use crate::output::usable_output;
@@ -30,7 +31,7 @@ pub struct Agent {
     /// What answers to inputs of this handle must look like, if that is not what all answers must.
     output: Option<OutputSchema>,
     /// Who has this handle's conversations go on, if not this process.
-    dispatch: Option<Arc<dyn Dispatch>>,
+    dispatcher: Option<Arc<Dispatcher>>,
 }
 
 impl std::fmt::Debug for Agent {
@@ -45,7 +46,7 @@ impl std::fmt::Debug for Agent {
 
 impl From<Inner> for Agent {
     fn from(inner: Inner) -> Self {
-        Self { inner: Arc::new(inner), output: None, dispatch: None }
+        Self { inner: Arc::new(inner), output: None, dispatcher: None }
     }
 }
 
@@ -171,10 +172,25 @@ impl Agent {
     }
 
     /// The same agent whose conversations are seen to by whoever `dispatch` finds, which ends in [`Agent::advance`]
-    /// somewhere; events of the way there stay where it is done. A history that only the caller knows is gone on with here.
+    /// or [`Agent::advance_telling`] somewhere. What happens there is told as if it happened here, where it can be heard: see
+    /// [`Relay`](adjutant_core::port::Relay). What nobody has begun within a second is done here, and after several such failures
+    /// `dispatch` is not asked for a while, which [`Agent::on_warning`] tells. A history that only the caller knows is gone on with here.
     #[must_use]
     pub fn dispatched_by(&self, dispatch: Arc<dyn Dispatch>) -> Self {
-        Self { dispatch: Some(dispatch), ..self.clone() }
+        Self { dispatcher: Some(Arc::new(Dispatcher::new(dispatch))), ..self.clone() }
+    }
+
+    /// Returns whether whoever has conversations go on is left alone at the moment, because they did not. This process does the work
+    /// meanwhile. `None`: nobody is asked.
+    #[must_use]
+    pub fn is_dispatch_left_alone(&self) -> Option<bool> {
+        self.dispatcher.as_ref().map(|dispatcher| dispatcher.is_left_alone())
+    }
+
+    /// Begins to hear other processes that share the store, so that what they tell of turns arrives, and what is told to them is
+    /// sent, from the first turn on. Without it that begins with the first turn that is dispatched.
+    pub fn hear_others(&self) {
+        self.inner.audience.hear(&self.inner.journal.relay());
     }
 
     /// Runs one conversation until nothing is left to do in it or it waits for a human. Whoever calls this at least once
@@ -184,9 +200,22 @@ impl Agent {
     /// # Errors
     /// [`RunError`] if it could not go on; nothing that was accepted is lost.
     pub async fn advance(&self, key: &ConversationKey) -> Result<Option<Duration>, RunError> {
+        self.advance_telling(key, None).await
+    }
+
+    /// Runs one conversation as [`Agent::advance`] does, and tells a listener in another process what happens:
+    /// [`DispatchCall::reply_to`](crate::DispatchCall::reply_to).
+    ///
+    /// # Errors
+    /// As [`Agent::advance`].
+    pub async fn advance_telling(
+        &self,
+        key: &ConversationKey,
+        reply_to: Option<&str>,
+    ) -> Result<Option<Duration>, RunError> {
         let first =
             |conversation: &Conversation| conversation.pending().iter().map(|call| call.expires_at).min();
-        let first = self.advance_with(key, first).await?.flatten();
+        let first = self.advance_with(key, reply_to, first).await?.flatten();
         let left =
             |at: Timestamp| Duration::try_from(self.inner.now().duration_until(at)).unwrap_or_default();
         Ok(first.map(left))
@@ -197,10 +226,12 @@ impl Agent {
     async fn advance_with<T>(
         &self,
         key: &ConversationKey,
+        reply_to: Option<&str>,
         read: impl FnOnce(&Conversation) -> T,
     ) -> Result<Option<T>, RunError> {
-        let quiet = (&Emitter::default(), &CancellationToken::new());
-        advance(&self.inner, key, None, quiet, read).await
+        let telling = Telling::new(&self.inner.audience, &self.inner.journal.relay(), key, reply_to);
+        let around = (&Emitter::Audience(telling), &CancellationToken::new());
+        advance(&self.inner, key, None, around, read).await
     }
 
     /// Has the model begin to read what all requests of this agent begin with: instruction, tools and examples. For
@@ -216,8 +247,8 @@ impl Agent {
         &self.inner
     }
 
-    pub(crate) fn dispatch(&self) -> Option<&Arc<dyn Dispatch>> {
-        self.dispatch.as_ref()
+    pub(crate) fn dispatcher(&self) -> Option<&Dispatcher> {
+        self.dispatcher.as_deref()
     }
 
     /// Calls `report` with each [`Warning`] of this agent's turns, whichever handle runs them, once what it is about is in the
@@ -342,7 +373,7 @@ impl Agent {
     ) -> Result<AgentResponse, RunError> {
         let (agent, own) = (self.clone(), context.clone());
         let run = |emitter, cancelled| async move {
-            respond(&agent.inner, agent.dispatch(), own, (id, body), (&emitter, &cancelled)).await
+            respond(&agent.inner, agent.dispatcher(), own, (id, body), (&emitter, &cancelled)).await
         };
         let (response, after) = RunStream::unheard(&context.cancelled, run).await?;
         context.history = after.history;
@@ -353,7 +384,7 @@ impl Agent {
     fn start(&self, context: &RunContext, id: Option<InputId>, body: InputBody) -> RunStream {
         let (agent, own) = (self.clone(), context.clone());
         RunStream::start(&context.cancelled, |emitter, cancelled| async move {
-            respond(&agent.inner, agent.dispatch(), own, (id, body), (&emitter, &cancelled)).await
+            respond(&agent.inner, agent.dispatcher(), own, (id, body), (&emitter, &cancelled)).await
         })
     }
 }

@@ -26,6 +26,7 @@ use crate::prices::{Prices, shared_builtin};
 use crate::purse::Purse;
 use crate::recent::Recent;
 use crate::spending::{SpendingLimits, most_it_costs};
+use crate::waiting::Waiting;
 
 /// The bytes of memory that conversations take which are kept for their next turn, if nothing else is said.
 const CACHE_BYTES: usize = 32 * 1024 * 1024;
@@ -322,8 +323,8 @@ impl AgentBuilder {
             return Err(BuildError::UnknownPrice { model: model.id().clone() });
         }
         let purse = Purse::new(&self.budgets, self.budget_store, lease(LEASE));
-        let (journal, worker, waiting) = (self.journal.clone(), self.worker, Arc::default());
-        let heart = Arc::new(Heart::new(journal, name.clone(), worker, waiting, purse.clone()));
+        let (journal, worker, waiting) = (self.journal.clone(), self.worker, Arc::<Waiting>::default());
+        let heart = Arc::new(Heart::new(journal, name.clone(), worker, waiting.clone(), purse.clone()));
         Ok(Agent::from(Inner {
             display_name: self.display_name.unwrap_or_else(|| name.to_string()),
             name,
@@ -349,6 +350,8 @@ impl AgentBuilder {
             suspects: tokio::sync::Mutex::default(),
             recent: Arc::new(Recent::new(self.cache_bytes)),
             heart,
+            waiting,
+            audience: Arc::default(),
         }))
     }
 }

@@ -153,7 +153,7 @@ pub(crate) async fn compact(
     key: &ConversationKey,
     focus: Option<&str>,
 ) -> Result<Compaction, RunError> {
-    let Some(Opened { held, mut log, .. }) = open(inner, key, None).await? else {
+    let Some(Opened { held, mut log, .. }) = open(inner, key, None, None).await? else {
         return Ok(Compaction::NothingToDo);
     };
     held.run(async {

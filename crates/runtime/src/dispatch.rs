@@ -1,37 +1,59 @@
 //! Who has a conversation go on, if it is not the process that accepted the input.
 
+mod breaker; // leaving it alone that does not answer
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::limits::TURN_DEADLINE;
-use adjutant_core::port::Turns;
-use adjutant_core::{BoxFuture, CancellationToken, ConversationKey, InputId, conversation};
-use tokio::time::Instant;
+use adjutant_core::conversation::Conversation;
+use adjutant_core::port::Change;
+use adjutant_core::{BoxFuture, CancellationToken, ConversationKey, Input, InputId};
+use futures::FutureExt as _;
+use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::audience::{Listening, Told};
+use crate::event::Emitter;
+use crate::held::{Arrival, Waits, open};
 use crate::inner::Inner;
+use crate::run::go_on;
+use crate::{RunError, Warning};
+use breaker::{Breaker, Leave};
 
-/// How often we look into the journal while somebody else is asked to go on with a conversation.
-const LOOK: Duration = Duration::from_secs(2);
+/// Time after which this process does the work itself, if nobody has begun with it.
+const BEGINS_WITHIN: Duration = Duration::from_secs(1);
+
+/// Time for which the last events of another process are waited for once its work is done.
+const LAST_EVENTS: Duration = Duration::from_millis(500);
 
 /// Has [`Agent::advance`](crate::Agent::advance) called for a conversation, by whichever process, one at a time for each
 /// conversation. Nothing that matters rests on it: what was accepted is in the journal, and what nobody sees to goes on in
 /// the process that accepted it, or with the next [`Agent::resume`](crate::Agent::resume).
 pub trait Dispatch: Send + Sync + 'static {
-    /// Has the conversation go on because of this input, and returns when it has ended or waits for a human. The same
-    /// input again is the same call.
+    /// Has the conversation go on because of an input, and returns when it has ended or waits for a human. The same input again is the
+    /// same call. Whoever asks stops waiting after a second in which nobody has begun.
     ///
     /// # Errors
     /// [`NotDispatched`].
-    fn call<'a>(
-        &'a self,
-        key: &'a ConversationKey,
-        input: &'a InputId,
-    ) -> BoxFuture<'a, Result<(), NotDispatched>>;
+    fn call<'a>(&'a self, call: DispatchCall<'a>) -> BoxFuture<'a, Result<(), NotDispatched>>;
 
-    /// Asks for the conversation to go on, and does not wait for it.
+    /// Asks for the conversation to go on, and does not wait for it. Answers within a second.
     ///
     /// # Errors
     /// [`NotDispatched`].
     fn send<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Sent, NotDispatched>>;
+}
+
+/// What has a conversation go on.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct DispatchCall<'a> {
+    /// The conversation.
+    pub key: &'a ConversationKey,
+    /// The input that was accepted.
+    pub input: &'a InputId,
+    /// The name of a listener who wants to be told what happens, for [`Agent::advance_telling`](crate::Agent::advance_telling).
+    /// `None`: nobody does, or no other process can be heard.
+    pub reply_to: Option<&'a str>,
 }
 
 /// Whether asking was news.
@@ -48,39 +70,145 @@ pub enum Sent {
 #[error("the conversation was not handed over: {0}")]
 pub struct NotDispatched(pub String);
 
-/// Has somebody else see to an input. `false`: nobody has, so it is for this process to do. That is no danger even if
-/// somebody is at it: they hold the claim, and the journal refuses a second writer.
-pub(crate) async fn seen_to_elsewhere(
-    inner: &Inner,
-    dispatch: &dyn Dispatch,
-    key: &ConversationKey,
-    input: &InputId,
-    cancelled: &CancellationToken,
-) -> bool {
-    let until = Instant::now() + inner.limits.turn_deadline.unwrap_or(TURN_DEADLINE);
-    let mut call = dispatch.call(key, input);
-    loop {
-        let called = tokio::select! {
-            called = &mut call => Some(called),
-            // A call that hangs must not keep an answer back that is in the journal already.
-            () = tokio::time::sleep(LOOK) => None,
-            () = cancelled.cancelled() => return false,
-            () = tokio::time::sleep_until(until) => return false,
+/// Whoever dispatches, and whether they are asked at the moment.
+pub(crate) struct Dispatcher {
+    dispatch: Arc<dyn Dispatch>,
+    breaker: Breaker,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(dispatch: Arc<dyn Dispatch>) -> Self {
+        Self { dispatch, breaker: Breaker::default() }
+    }
+
+    /// Returns leave to ask, unless it is left alone at the moment.
+    pub(crate) fn leave(&self) -> Option<Leave<'_>> {
+        self.breaker.leave()
+    }
+
+    /// Returns whether it is left alone at the moment, because it did not do what it was asked for.
+    pub(crate) fn is_left_alone(&self) -> bool {
+        self.breaker.is_open()
+    }
+
+    /// Asks for a conversation to go on. `false`: nobody takes it, or somebody took it a moment ago and nothing came of it.
+    pub(crate) async fn send(&self, inner: &Inner, key: &ConversationKey) -> bool {
+        let Some(leave) = self.breaker.leave() else { return false };
+        match timeout(BEGINS_WITHIN, self.dispatch.send(key)).await {
+            Ok(Ok(sent)) => {
+                succeeded(inner, leave);
+                sent == Sent::Now
+            }
+            Ok(Err(NotDispatched(why))) => {
+                failed(inner, leave, why);
+                false
+            }
+            Err(_) => {
+                failed(inner, leave, "it did not answer within a second".to_owned());
+                false
+            }
+        }
+    }
+
+    /// Has an input seen to that was accepted, and tells what happens meanwhile. Where nobody begins with it, it is done here: that is
+    /// no danger even if somebody is at it, since they hold the claim, and the journal refuses a second writer. Returns what `read`
+    /// makes of the conversation if it went on here. `None`: what became of it is in the journal.
+    ///
+    /// # Errors
+    /// As [`open`] and [`go_on`].
+    pub(crate) async fn see_to<T>(
+        &self,
+        inner: &Inner,
+        leave: Leave<'_>,
+        key: &ConversationKey,
+        input: &Input,
+        (emitter, cancelled): (&Emitter, &CancellationToken),
+        read: impl FnOnce(&Conversation) -> T,
+    ) -> Result<Option<T>, RunError> {
+        let mut listening = inner.audience.listen(key);
+        let relay = inner.journal.relay();
+        let reply_to = if emitter.is_nobody() { None } else { listening.reply_to(&*relay) };
+        let call = DispatchCall { key, input: &input.id, reply_to: reply_to.as_deref() };
+        let mut call = self.dispatch.call(call).fuse();
+        // Somebody has begun with it.
+        let mut begun = false;
+        let why = {
+            let begins_by = Instant::now() + BEGINS_WITHIN;
+            loop {
+                tokio::select! {
+                    called = &mut call => match called {
+                        Ok(()) => {
+                            succeeded(inner, leave);
+                            last_events(listening, emitter, reply_to.is_some()).await;
+                            return Ok(None);
+                        }
+                        Err(NotDispatched(why)) => break Some(why),
+                    },
+                    told = listening.next() => if let Told::Event(event) = told {
+                        begun = true;
+                        emitter.emit(|| event).await;
+                    },
+                    () = cancelled.cancelled() => break None,
+                    () = sleep_until(begins_by) => break None,
+                }
+            }
         };
-        // An open turn is the last one.
-        let seen_to = match inner.journal.load_turns(key, None, 1).await {
-            Ok(last) => last.is_none_or(|last| is_seen_to(key, &last, input)),
-            Err(_) => false,
-        };
-        if seen_to || called.is_some() {
-            return seen_to;
+        let mut leave = Some(leave);
+        let is_refused = why.is_some();
+        if let Some(why) = why.filter(|_| !begun) {
+            leave.take().into_iter().for_each(|leave| failed(inner, leave, why.clone()));
+        }
+        let mut here = Box::pin(async {
+            let arrival = Arrival { input, turn: None, first: None };
+            let waits = Waits { cancelled, input: &input.id };
+            let Some(opened) = open(inner, key, Some(arrival), Some(waits)).await? else { return Ok(None) };
+            if let Some(leave) = leave {
+                match opened.log.has_work() && !cancelled.is_cancelled() {
+                    true => failed(inner, leave, "nobody had begun with a turn after a second".to_owned()),
+                    false => succeeded(inner, leave),
+                }
+            }
+            go_on(inner, key, opened, None, (emitter, cancelled), read).await.map(Some)
+        });
+        let mut is_called = is_refused;
+        loop {
+            tokio::select! {
+                ended = &mut here => return ended,
+                _ = &mut call, if !is_called => {
+                    is_called = true;
+                    // Whoever has it may have let go of it.
+                    inner.waiting.hear(&Change::Free(key.clone()));
+                }
+                told = listening.next() => if let Told::Event(event) = told {
+                    emitter.emit(|| event).await;
+                },
+            }
         }
     }
 }
 
-/// Whether an input was taken, and nothing is left to do but for a human.
-fn is_seen_to(key: &ConversationKey, last: &Turns, input: &InputId) -> bool {
-    let answered = |turn| conversation::response(key.conversation, &last.events, turn).is_some();
-    last.inbox.iter().all(|waiting| waiting.id != *input)
-        && conversation::open_turn(&last.events).is_none_or(answered)
+/// Passes on the events that are still on their way.
+async fn last_events(mut listening: Listening, emitter: &Emitter, is_told: bool) {
+    let rest = async {
+        while let Told::Event(event) = listening.next().await {
+            emitter.emit(|| event).await;
+        }
+    };
+    match is_told {
+        true => drop(timeout(LAST_EVENTS, rest).await),
+        // In this process everything was told before.
+        false => drop(rest.now_or_never()),
+    }
+}
+
+fn succeeded(inner: &Inner, leave: Leave<'_>) {
+    if leave.succeeded() {
+        inner.warn(&Warning::DispatchedAgain);
+    }
+}
+
+fn failed(inner: &Inner, leave: Leave<'_>, why: String) {
+    if leave.failed() {
+        inner.warn(&Warning::NotDispatched { why });
+    }
 }

@@ -9,17 +9,20 @@ use adjutant_core::{
     ToolCall, ToolResult, TurnId, Usage,
 };
 use futures::Stream;
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::DropGuard;
 
+use crate::audience::Telling;
 use crate::{RunContext, RunError};
 
 /// How many events wait for a slow listener before the turn waits with them.
 const QUEUE: usize = 256;
 
-/// Something that happened in a running turn. The terminal, AG-UI, OpenAI chunks and NDJSON are encoders of this.
-#[derive(Debug, Clone, PartialEq)]
+/// Something that happened in a running turn. The terminal, AG-UI, OpenAI chunks and NDJSON are encoders of this. As JSON it goes from
+/// one process to another of the same version, and is kept nowhere.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum RunEvent {
     /// A turn started, or goes on after an answer or a crash.
@@ -124,16 +127,31 @@ pub enum RunEvent {
 }
 
 /// Sends events to whoever listens, if anybody does.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Emitter(Option<mpsc::Sender<RunEvent>>);
+#[derive(Default)]
+pub(crate) enum Emitter {
+    /// Nobody does.
+    #[default]
+    Nobody,
+    /// The one who began the run.
+    One(mpsc::Sender<RunEvent>),
+    /// Those who wait for it elsewhere.
+    Audience(Telling),
+}
 
 impl Emitter {
     /// Sends an event, which is made only if somebody listens.
     pub(crate) async fn emit(&self, event: impl FnOnce() -> RunEvent) {
-        if let Some(sender) = &self.0 {
+        match self {
+            Self::Nobody => {}
             // A listener that has gone away stops nothing by that alone; dropping the stream cancels.
-            let _ = sender.send(event()).await;
+            Self::One(sender) => drop(sender.send(event()).await),
+            Self::Audience(telling) => telling.tell(event).await,
         }
+    }
+
+    /// Returns whether nobody listens.
+    pub(crate) fn is_nobody(&self) -> bool {
+        matches!(self, Self::Nobody)
     }
 }
 
@@ -156,7 +174,7 @@ impl RunStream {
     {
         let (sender, events) = mpsc::channel(QUEUE);
         let stop = cancelled.child_token();
-        let task = tokio::spawn(run(Emitter(Some(sender)), stop.clone()));
+        let task = tokio::spawn(run(Emitter::One(sender), stop.clone()));
         Self { events, task, stop_on_drop: Some(stop.drop_guard()) }
     }
 

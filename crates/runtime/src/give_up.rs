@@ -21,7 +21,7 @@ impl Agent {
         if !inner.journal.claim(key, &inner.worker, LEASE).await?.is_held() {
             return Err(RunError::Busy);
         }
-        let Some(Opened { held, mut log, .. }) = open(inner, key, None).await? else { return Ok(None) };
+        let Some(Opened { held, mut log, .. }) = open(inner, key, None, None).await? else { return Ok(None) };
         held.run(async {
             let open = log.conversation().open_turn();
             if let Some(turn) = open {

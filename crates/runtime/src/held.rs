@@ -1,12 +1,16 @@
 //! Holding a conversation: the claim in the store, the place in this process, and the state that comes with them.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::port::{Begin, Begun, Claim, Journal, Newer, StoreError, Taken};
-use adjutant_core::{ConversationKey, Event, Input, Loading};
+use adjutant_core::{
+    CancellationToken, ConversationKey, Event, Input, InputBody, InputId, Loading, conversation,
+};
 use tokio::sync::OwnedMutexGuard;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
+use uuid::Uuid;
 
 use crate::RunError;
 use crate::clock::millis;
@@ -21,6 +25,9 @@ use crate::recent::{Recent, Remembered};
 /// be gone.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// The same where other processes can be heard, and only their sudden end cannot.
+const LOOK_BESIDE: Duration = Duration::from_secs(3);
+
 /// An input that is not accepted yet, with the events of the turn that may begin with it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrival<'a> {
@@ -29,6 +36,14 @@ pub(crate) struct Arrival<'a> {
     pub(crate) turn: Option<&'a Event>,
     /// An event that is recorded in front of it in a new conversation.
     pub(crate) first: Option<&'a Event>,
+}
+
+/// One who waits for a conversation that somebody else has, and may stop what they wait for.
+#[derive(Clone, Copy)]
+pub(crate) struct Waits<'a> {
+    pub(crate) cancelled: &'a CancellationToken,
+    /// The input whose turn is stopped.
+    pub(crate) input: &'a InputId,
 }
 
 /// A conversation that nobody else works on.
@@ -62,6 +77,40 @@ pub(crate) async fn open(
     inner: &Inner,
     key: &ConversationKey,
     arrival: Option<Arrival<'_>>,
+    waits: Option<Waits<'_>>,
+) -> Result<Option<Opened>, RunError> {
+    tokio::select! {
+        biased;
+        opened = hold(inner, key, arrival) => opened,
+        never = stop(inner, key, waits) => match never {},
+    }
+}
+
+/// Stops the turn of an input, wherever it runs, once its sender says so.
+async fn stop(inner: &Inner, key: &ConversationKey, waits: Option<Waits<'_>>) -> Infallible {
+    let Some(Waits { cancelled, input }) = waits else { return std::future::pending().await };
+    cancelled.cancelled().await;
+    loop {
+        // A look that fails is repeated.
+        if let Ok(Some(last)) = inner.journal.load_turns(key, None, 1).await
+            && conversation::open_turn(&last.events).is_some()
+            && conversation::open_turn(&last.events) == conversation::turn_of_input(&last.events, input)
+        {
+            let id = InputId::from(Uuid::now_v7());
+            let body = InputBody::Cancel;
+            let stop = Input { id, at: inner.now(), request_id: None, fingerprint: None, after: 0, body };
+            if inner.journal.submit(key, &stop).await.is_ok() {
+                return std::future::pending().await;
+            }
+        }
+        sleep(LOOK).await;
+    }
+}
+
+async fn hold(
+    inner: &Inner,
+    key: &ConversationKey,
+    arrival: Option<Arrival<'_>>,
 ) -> Result<Option<Opened>, RunError> {
     if key.agent != inner.name {
         // Another agent's conversation is not there.
@@ -83,6 +132,7 @@ pub(crate) async fn open(
     // Made before the first claim: whoever is cancelled in the middle of one may have it.
     let mut held = Held::new(inner, inner.heart.hold(key), guard);
     let until = inner.limits.turn_deadline.map(|time| Instant::now() + time);
+    let relay = inner.journal.relay();
     loop {
         held.live_on(&inner.heart);
         let asked = Instant::now();
@@ -108,7 +158,8 @@ pub(crate) async fn open(
                     return Err(RunError::Busy);
                 }
                 // Heard or not: what it led to is read.
-                let _ = timeout(LOOK, held.hold.waiter.free()).await;
+                let look = if relay.name().is_some() { LOOK_BESIDE } else { LOOK };
+                let _ = timeout(look, held.hold.waiter.free()).await;
                 continue;
             }
         };
@@ -140,7 +191,7 @@ impl Claimed {
         let inner = &*self.inner;
         let Some(mut guard) = inner.recent.unused_since(&key, self.mark) else {
             // Somebody in this process, under the same name, is at it or has been, and may have given the claim back.
-            return open(inner, &key, None).await;
+            return open(inner, &key, None, None).await;
         };
         let remembered = guard.take();
         let held = Held::new(inner, hold, guard);

@@ -15,11 +15,13 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use crate::Warning;
+use crate::audience::Audience;
 use crate::fresh::{FreshInstruction, TurnInstruction};
 use crate::heart::Heart;
 use crate::prices::Prices;
 use crate::recent::{Recent, Remembered};
 use crate::spending::SpendingLimits;
+use crate::waiting::Waiting;
 use crate::warning::WarningReport;
 
 /// How long a turn waits for it. A disk that does not answer must not hold up a conversation.
@@ -55,6 +57,10 @@ pub(crate) struct Inner {
     pub(crate) recent: Arc<Recent>,
     /// What of them this process runs.
     pub(crate) heart: Arc<Heart>,
+    /// What is heard of conversations.
+    pub(crate) waiting: Arc<Waiting>,
+    /// Those who wait for what is run elsewhere.
+    pub(crate) audience: Arc<Audience>,
 }
 
 impl Inner {

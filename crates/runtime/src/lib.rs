@@ -7,6 +7,7 @@
 
 mod agent; // what a developer runs
 mod answered; // what became of an input
+mod audience; // those who wait for a turn that runs elsewhere
 mod branch; // another way to go on
 mod builder; // and builds
 mod call; // a tool without a model
@@ -45,7 +46,7 @@ pub use builder::AgentBuilder;
 pub use call::CallOutcome;
 pub use compact::Compaction;
 pub use context::RunContext;
-pub use dispatch::{Dispatch, NotDispatched, Sent};
+pub use dispatch::{Dispatch, DispatchCall, NotDispatched, Sent};
 pub use error::{BuildError, RunError};
 pub use event::{RunEvent, RunStream};
 pub use fresh::{FreshInstruction, TurnInstruction};

@@ -59,6 +59,12 @@ impl Log {
         &self.inbox
     }
 
+    /// Returns whether there is anything to do in the conversation but for a human.
+    pub(crate) fn has_work(&self) -> bool {
+        let conversation = self.conversation();
+        !self.inbox.is_empty() || conversation.open_turn().is_some() && conversation.pending().is_empty()
+    }
+
     /// Returns whether the claim on the conversation was given back.
     pub(crate) fn is_released(&self) -> bool {
         self.released

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
-use adjutant_core::{AgentResponse, CancellationToken, Event, Input, InputBody, InputId, check_history};
+use adjutant_core::{
+    AgentResponse, CancellationToken, ConversationKey, Event, Input, InputBody, InputId, Message,
+    check_history,
+};
 use uuid::Uuid;
 
 use crate::answered::{Answered, NewMessages};
-use crate::dispatch::{Dispatch, seen_to_elsewhere};
+use crate::dispatch::Dispatcher;
 use crate::event::{Emitter, RunEvent};
 use crate::held::Arrival;
 use crate::inner::Inner;
@@ -18,7 +21,7 @@ use crate::{RunContext, RunError};
 /// Accepts an input, runs the conversation, and reads what became of the input.
 pub(crate) async fn respond(
     inner: &Arc<Inner>,
-    dispatch: Option<&Arc<dyn Dispatch>>,
+    dispatcher: Option<&Dispatcher>,
     mut context: RunContext,
     (id, body): (Option<InputId>, InputBody),
     (emitter, cancelled): (&Emitter, &CancellationToken),
@@ -38,31 +41,29 @@ pub(crate) async fn respond(
     let (request_id, fingerprint) = (context.request_id.clone(), context.fingerprint.clone());
     let input = Input { id, at: inner.now(), request_id, fingerprint, after: 0, body };
     crate::faults::boundary("before the input is accepted");
-    let seen_to = match dispatch.filter(|_| context.history.is_empty()) {
-        Some(dispatch) => {
+    let known = context.history.len();
+    let read = |conversation: &Conversation| Answered::read(&key, conversation, &input, known);
+    // A history that only the caller knows is gone on with here.
+    let dispatched = dispatcher.filter(|_| known == 0).and_then(|it| Some((it, it.leave()?)));
+    let answered = match dispatched {
+        Some((dispatcher, leave)) => {
             inner.journal.submit(&key, &input).await?;
-            seen_to_elsewhere(inner, dispatch.as_ref(), &key, &input.id, cancelled).await
+            let around = (emitter, cancelled);
+            match dispatcher.see_to(inner, leave, &key, &input, around, read).await? {
+                Some(answered) => answered,
+                None => inner.current(&key).await?.and_then(|known| read(known.conversation())),
+            }
         }
-        None => false,
+        None => here(inner, &key, &input, &context.history, (emitter, cancelled), read).await?,
     };
-    let answered = if seen_to {
-        None
-    } else {
-        let started = turn_of(inner, &input);
-        let messages = context.history.clone();
-        let first = (!messages.is_empty()).then_some(Event::HistorySet { messages });
-        let arrival =
-            Arrival { input: &input, turn: started.as_ref().map(|(_, event)| event), first: first.as_ref() };
-        let known = context.history.len();
-        let read = |conversation: &Conversation| Answered::read(&key, conversation, &input, known);
-        advance(inner, &key, Some(arrival), (emitter, cancelled), read).await?.flatten()
+    let answered = match answered {
+        Some(answered) => Some(answered),
+        // It was answered before, or something else was done in the conversation since.
+        None => Answered::search(inner, &key, &input).await?,
     };
     let answered = match answered {
         Some(answered) => answered,
-        // It was answered elsewhere, or before, or something else was done in the conversation since.
-        None => Answered::search(inner, &key, &input)
-            .await?
-            .ok_or_else(|| RunError::CannotContinue("nothing was waiting for this answer".to_owned()))?,
+        None => return Err(RunError::CannotContinue("nothing was waiting for this answer".to_owned())),
     };
     let Answered { mut response, notices, pending, messages } = answered;
     context.pending = pending;
@@ -77,4 +78,19 @@ pub(crate) async fn respond(
     }
     emitter.emit(|| RunEvent::Finished(Box::new(response.clone()))).await;
     Ok((response, context))
+}
+
+/// Accepts the input and runs the conversation in this process.
+async fn here(
+    inner: &Inner,
+    key: &ConversationKey,
+    input: &Input,
+    history: &[Message],
+    around: (&Emitter, &CancellationToken),
+    read: impl FnOnce(&Conversation) -> Option<Answered>,
+) -> Result<Option<Answered>, RunError> {
+    let started = turn_of(inner, input);
+    let first = (!history.is_empty()).then(|| Event::HistorySet { messages: history.to_vec() });
+    let arrival = Arrival { input, turn: started.as_ref().map(|(_, event)| event), first: first.as_ref() };
+    Ok(advance(inner, key, Some(arrival), around, read).await?.flatten())
 }

@@ -6,7 +6,7 @@ use adjutant_core::{AgentResponse, CancellationToken, ConversationKey, OutcomeCa
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 
-use crate::dispatch::{Dispatch, Sent};
+use crate::dispatch::Dispatcher;
 use crate::event::Emitter;
 use crate::faults::lease;
 use crate::heart::LEASE;
@@ -72,8 +72,8 @@ impl Agent {
     /// [`RunError::Store`] if the store does not say what there is to do. What stops one conversation does not stop the
     /// others: see [`Swept::left`].
     pub async fn sweep(&self, user: Option<&UserId>, stop: &CancellationToken) -> Result<Swept, RunError> {
-        match self.dispatch() {
-            Some(dispatch) => self.sweep_with(&**dispatch, user, stop).await,
+        match self.dispatcher() {
+            Some(dispatcher) => self.sweep_with(dispatcher, user, stop).await,
             None => self.sweep_here(user, stop).await,
         }
     }
@@ -172,7 +172,7 @@ impl Agent {
     /// The same by whoever dispatches; what they do not take is done here. Nothing is claimed before it is known who does it.
     async fn sweep_with(
         &self,
-        dispatch: &dyn Dispatch,
+        dispatcher: &Dispatcher,
         user: Option<&UserId>,
         stop: &CancellationToken,
     ) -> Result<Swept, RunError> {
@@ -186,7 +186,7 @@ impl Agent {
         let ends = futures::stream::iter(open.into_iter().enumerate())
             .take_while(|_| std::future::ready(!stop.is_cancelled()))
             .map(|(number, key)| async move {
-                let end = self.hand_over(dispatch, &key).await;
+                let end = self.hand_over(dispatcher, &key).await;
                 (number, key, end)
             })
             .buffer_unordered(AT_ONCE);
@@ -195,13 +195,13 @@ impl Agent {
 
     async fn hand_over(
         &self,
-        dispatch: &dyn Dispatch,
+        dispatcher: &Dispatcher,
         key: &ConversationKey,
     ) -> Result<Option<AgentResponse>, RunError> {
-        if dispatch.send(key).await == Ok(Sent::Now) {
+        if dispatcher.send(self.inner(), key).await {
             return Ok(None);
         }
-        let Some(opened) = open(self.inner(), key, None).await? else { return Ok(None) };
+        let Some(opened) = open(self.inner(), key, None, None).await? else { return Ok(None) };
         let quiet = (&Emitter::default(), &CancellationToken::new());
         go_on(self.inner(), key, opened, None, quiet, |conversation| response(key, conversation)).await
     }

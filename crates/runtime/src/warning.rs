@@ -5,6 +5,9 @@ use adjutant_core::{ConversationId, TurnId, UserId};
 /// Characters of a tool's name that are repeated: a model wrote it.
 const NAME_MAX: usize = 64;
 
+/// Characters of a reason that are repeated: a server wrote it.
+const WHY_MAX: usize = 300;
+
 /// Something that an operator should know of and that is no error: the turn went on. See
 /// [`Agent::on_warning`](crate::Agent::on_warning).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +25,13 @@ pub enum Warning {
         /// The name as the model wrote it, of any length.
         tool: String,
     },
+    /// Whoever has conversations go on did not do so several times, and is left alone for a while. This process does the work itself.
+    NotDispatched {
+        /// The reason of the last time.
+        why: String,
+    },
+    /// Whoever has conversations go on does so again.
+    DispatchedAgain,
 }
 
 /// Whoever takes the warnings of an agent.
@@ -39,6 +49,14 @@ impl std::fmt::Display for Warning {
                      conversation {conversation}"
                 )
             }
+            Self::NotDispatched { why } => {
+                let why: String = why.chars().take(WHY_MAX).flat_map(char::escape_debug).collect();
+                write!(
+                    f,
+                    "turns are not dispatched for now, and this process does the work itself: {why}; it is tried again from time to time"
+                )
+            }
+            Self::DispatchedAgain => write!(f, "turns are dispatched again"),
         }
     }
 }

@@ -30,7 +30,7 @@ pub use journal::{
 pub use journaled_change::JournaledChange;
 pub use language_model::{DeltaStream, LanguageModel};
 pub use memory_ledger::MemoryLedger;
-pub use relay::{Alone, Heard, Hearing, Relay, To};
+pub use relay::{Alone, Heard, Hearing, Relay, To, pieces};
 pub use task::TaskStore;
 pub use token::{TokenRecord, TokenStore};
 pub use work::{Due, Take, Taken, WorkPlace};

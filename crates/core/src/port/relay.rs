@@ -36,6 +36,10 @@ pub trait Relay: Send + Sync {
     /// begins, if somebody wants to hear, and [`Heard::Missed`] tells when it is time to say it again.
     fn say(&self, to: To<'_>, words: &str) -> bool;
 
+    /// Returns the name by which other processes answer this one, see [`Heard::Words`]. `None`: nothing is heard here yet; then hearing
+    /// begins, if somebody wants to hear.
+    fn name(&self) -> Option<Arc<str>>;
+
     /// Returns how many bytes can be said at once.
     fn bytes_max(&self) -> usize;
 
@@ -58,6 +62,10 @@ impl Relay for Alone {
         false
     }
 
+    fn name(&self) -> Option<Arc<str>> {
+        None
+    }
+
     fn bytes_max(&self) -> usize {
         0
     }
@@ -65,4 +73,20 @@ impl Relay for Alone {
     fn hear(&self) -> Option<Box<dyn Hearing>> {
         None
     }
+}
+
+/// Cuts a text into pieces of at most so many bytes, but 4 at least, between characters.
+///
+/// ```
+/// assert_eq!(adjutant_core::port::pieces("abcdäf", 5), ["abcd", "äf"]);
+/// ```
+#[must_use]
+pub fn pieces(text: &str, bytes_max: usize) -> Vec<&str> {
+    let (mut pieces, mut rest) = (Vec::new(), text);
+    while !rest.is_empty() {
+        let (piece, behind) = rest.split_at(rest.floor_char_boundary(bytes_max.max(4)));
+        pieces.push(piece);
+        rest = behind;
+    }
+    pieces
 }

@@ -17,5 +17,6 @@ mod restate; // Restate's server
 mod server; // PostgreSQL
 mod service; // the whole service, and both killed
 mod storm; // killed again and again, under load
+mod streams; // what happens in a worker, told where it was asked
 mod tools; // what a turn does to the world
 mod worker; // the process under test

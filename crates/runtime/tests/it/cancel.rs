@@ -19,7 +19,7 @@ fn process(name: &str, store: &Arc<sqlite::Store>, tools: Vec<Arc<dyn Tool>>, re
 }
 
 /// A tool that says when it was begun, and ends when it is told that nobody waits any more.
-fn slow(begun: &watch::Sender<usize>) -> Arc<dyn Tool> {
+pub(crate) fn slow(begun: &watch::Sender<usize>) -> Arc<dyn Tool> {
     let begun = begun.clone();
     let tool = FunctionTool::new("send", "Sends.", json!({"type": "object"}), move |context, _| {
         let begun = begun.clone();

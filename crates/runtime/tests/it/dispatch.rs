@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use adjutant_core::port::Journal as _;
 use adjutant_providers::scripted::{call, text};
-use adjutant_runtime::{Dispatch, NotDispatched, RunContext, Sent};
+use adjutant_runtime::{Dispatch, DispatchCall, NotDispatched, RunContext, Sent};
+use adjutant_store::sqlite;
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use super::*;
 
 /// Somebody who is asked.
 struct Other {
     agent: Agent,
-    does: Does,
+    does: Mutex<Does>,
     asked: Mutex<Vec<String>>,
 }
 
@@ -23,25 +25,25 @@ struct Other {
 enum Does {
     Advance,
     AdvanceAndHang,
+    Hang,
     Refuse,
     Hear(Sent),
 }
 
 impl Dispatch for Other {
-    fn call<'a>(
-        &'a self,
-        key: &'a ConversationKey,
-        input: &'a InputId,
-    ) -> BoxFuture<'a, Result<(), NotDispatched>> {
+    fn call<'a>(&'a self, call: DispatchCall<'a>) -> BoxFuture<'a, Result<(), NotDispatched>> {
+        let DispatchCall { key, input, .. } = call;
         Box::pin(async move {
             self.asked.lock().unwrap().push(format!("call {input}"));
-            match self.does {
+            let does = *self.does.lock().unwrap();
+            match does {
                 Does::Refuse | Does::Hear(_) => return Err(NotDispatched("not now".to_owned())),
                 Does::Advance => drop(self.agent.advance(key).await.unwrap()),
                 Does::AdvanceAndHang => {
                     self.agent.advance(key).await.unwrap();
                     std::future::pending::<()>().await;
                 }
+                Does::Hang => std::future::pending().await,
             }
             Ok(())
         })
@@ -50,7 +52,8 @@ impl Dispatch for Other {
     fn send<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Sent, NotDispatched>> {
         Box::pin(async move {
             self.asked.lock().unwrap().push(format!("send {}", key.user));
-            match self.does {
+            let does = *self.does.lock().unwrap();
+            match does {
                 Does::Hear(sent) => Ok(sent),
                 _ => Err(NotDispatched("not now".to_owned())),
             }
@@ -61,12 +64,12 @@ impl Dispatch for Other {
 /// Two agents on one store, the first of which asks the second; their models, to see who worked.
 fn pair(does: Does) -> (Agent, Arc<Other>, [ScriptedModel; 2], Arc<InMemory>) {
     let store = Arc::new(InMemory::new());
-    let models = [(); 2].map(|()| ScriptedModel::new([text("hello")]));
+    let models = [(); 2].map(|()| ScriptedModel::new([text("hello").forever()]));
     let agent = |number: usize| {
         let agent = builder(models[number].clone()).journal(store.clone(), format!("worker {number}"));
         agent.build().unwrap()
     };
-    let other = Arc::new(Other { agent: agent(1), does, asked: Mutex::default() });
+    let other = Arc::new(Other { agent: agent(1), does: Mutex::new(does), asked: Mutex::default() });
     (agent(0).dispatched_by(other.clone()), other, models, store)
 }
 
@@ -129,4 +132,110 @@ async fn who_goes_on_says_when_to_come_back() {
     let left = agent.advance(&context.key(&AgentName::adjutant())).await.unwrap().unwrap();
     assert!(left > Duration::from_secs(3500) && left <= Duration::from_secs(3600), "{left:?}");
     assert_eq!(count.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_begins_with_is_done_here_after_a_second() {
+    let asked = tokio::time::Instant::now();
+    assert_eq!(answered_by(Does::Hang).await, [1, 0]);
+    assert_eq!(asked.elapsed().as_secs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_begins_with_nothing_is_left_alone_for_a_while_and_then_asked_again() {
+    let (agent, other, _, _) = pair(Does::Hang);
+    let told = Arc::<Mutex<Vec<String>>>::default();
+    let hears = told.clone();
+    agent.on_warning(move |warning| hears.lock().unwrap().push(warning.to_string()));
+    let answers = async |seconds: &[u64]| {
+        for seconds in seconds {
+            let asked = tokio::time::Instant::now();
+            assert_eq!(agent.run("hi").await.unwrap().content, "hello");
+            assert_eq!(asked.elapsed().as_secs(), *seconds);
+        }
+        other.asked.lock().unwrap().drain(..).count()
+    };
+    assert_eq!(answers(&[1, 1, 1]).await, 3);
+    assert_eq!(agent.is_dispatch_left_alone(), Some(true));
+    assert_eq!(answers(&[0, 0, 0]).await, 0);
+    tokio::time::advance(Duration::from_secs(5)).await;
+    assert_eq!(answers(&[1, 0]).await, 1);
+    *other.does.lock().unwrap() = Does::Advance;
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert_eq!(answers(&[0, 0]).await, 2);
+    assert_eq!(agent.is_dispatch_left_alone(), Some(false));
+    let told = told.lock().unwrap();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("nobody had begun with a turn after a second"), "{told:?}");
+    assert!(told[1].contains("again"), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_turn_that_another_process_runs_is_stopped_there() {
+    let store = Arc::new(sqlite::Store::in_memory().await.unwrap());
+    let (begun, mut has_begun) = watch::channel(0);
+    let models = [vec![], vec![call("send", json!({})), text("never said")]].map(ScriptedModel::new);
+    let agent = |at: usize, name| {
+        let slow = cancel::slow(&begun);
+        builder(models[at].clone()).tools([slow]).journal(store.clone(), name).build().unwrap()
+    };
+    let does = Mutex::new(Does::AdvanceAndHang);
+    let other = Arc::new(Other { agent: agent(1, "two"), does, asked: Mutex::default() });
+    let context = RunContext::default();
+    let stream = agent(0, "one").dispatched_by(other).stream(&context, "hello");
+    has_begun.wait_for(|times| *times == 1).await.unwrap();
+    context.cancelled.cancel();
+    let (response, _) = stream.finish().await.unwrap();
+    assert_eq!(response.outcome, OutcomeCategory::Cancelled);
+    assert_eq!(models.each_ref().map(ScriptedModel::calls_made), [0, 1]);
+    assert!(store.unsettled(&AgentName::adjutant(), None).await.unwrap().is_empty());
+}
+
+/// Has the same agent do the work, in another task.
+struct Itself(std::sync::OnceLock<Agent>);
+
+impl Dispatch for Itself {
+    fn call<'a>(&'a self, call: DispatchCall<'a>) -> BoxFuture<'a, Result<(), NotDispatched>> {
+        let (agent, key) = (self.0.get().unwrap().clone(), call.key.clone());
+        Box::pin(async move {
+            tokio::spawn(async move { agent.advance(&key).await.map(drop) }).await.unwrap().unwrap();
+            Ok(())
+        })
+    }
+
+    fn send<'a>(&'a self, _key: &'a ConversationKey) -> BoxFuture<'a, Result<Sent, NotDispatched>> {
+        Box::pin(async { Ok(Sent::Now) })
+    }
+}
+
+#[tokio::test]
+async fn the_same_is_told_on_the_way_as_without() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let agent = || {
+        let script = [call("count", json!({})), text("It was counted once more.").in_pieces(3)];
+        let counts = counting("count", Annotations::default(), &count);
+        let store = Arc::new(InMemory::new());
+        builder(ScriptedModel::new(script)).tool(counts).journal(store, "test").build().unwrap()
+    };
+    let told = async |agent: &Agent| {
+        let mut stream = agent.stream(&RunContext::default(), "count");
+        let mut told = Vec::new();
+        while let Some(event) = stream.next().await {
+            let json = serde_json::to_value(&event).unwrap();
+            let kind = json.as_object().unwrap().keys().next().unwrap().clone();
+            let words = json.get("Text").and_then(Value::as_str).unwrap_or_default();
+            told.push(format!("{kind} {words}"));
+        }
+        (told, stream.finish().await.unwrap().0.content)
+    };
+    let without = told(&agent()).await;
+    let itself = Arc::new(Itself(std::sync::OnceLock::new()));
+    let (works, accepts) = {
+        let agent = agent();
+        (agent.clone(), agent.dispatched_by(itself.clone()))
+    };
+    itself.0.set(works).unwrap();
+    assert_eq!(told(&accepts).await, without);
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+    assert!(without.0.len() > 10, "{without:?}");
 }

@@ -45,6 +45,10 @@ impl Relay for Process {
         true
     }
 
+    fn name(&self) -> Option<Arc<str>> {
+        Some(self.0.into())
+    }
+
     fn bytes_max(&self) -> usize {
         400
     }

@@ -1,5 +1,6 @@
 //! The messages between processes: a line of JSON, and the events of the run behind it.
 
+use adjutant_core::port;
 use adjutant_core::{AgentName, ConversationId, ConversationKey, UserId};
 use serde::{Deserialize, Serialize};
 
@@ -101,16 +102,9 @@ pub(super) fn take_frames(text: &mut String) -> Option<Vec<Frame>> {
     text.drain(..whole).collect::<String>().lines().map(read).collect()
 }
 
-/// Cuts a text into pieces that can be said at once, between characters.
+/// Cuts a text into pieces that can be said at once, with a line in front of each.
 pub(super) fn pieces(text: &str, bytes_max: usize) -> Vec<&str> {
-    let most = bytes_max.saturating_sub(LINE_BYTES).max(4);
-    let (mut pieces, mut rest) = (Vec::new(), text);
-    while !rest.is_empty() {
-        let (piece, behind) = rest.split_at(rest.floor_char_boundary(most));
-        pieces.push(piece);
-        rest = behind;
-    }
-    pieces
+    port::pieces(text, bytes_max.saturating_sub(LINE_BYTES))
 }
 
 #[cfg(test)]

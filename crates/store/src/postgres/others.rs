@@ -200,8 +200,10 @@ async fn has_sessions(pool: &PgPool) -> Result<bool, sqlx::Error> {
     let mut sessions = [None; 2];
     // A pooler that happens to give both their own session would have to do so every time, whoever comes first.
     for turn in [0, 1, 1, 0].repeat(SESSION_LOOKS) {
-        let session: i32 =
-            sqlx::query_scalar("select pg_backend_pid()").persistent(false).fetch_one(&mut *connections[turn]).await?;
+        let session: i32 = sqlx::query_scalar("select pg_backend_pid()")
+            .persistent(false)
+            .fetch_one(&mut *connections[turn])
+            .await?;
         if *sessions[turn].get_or_insert(session) != session || sessions[1 - turn] == Some(session) {
             return Ok(false);
         }

@@ -29,6 +29,15 @@ impl<D: Watched> Relay for Wire<D> {
         others.notifier().say(channel.into(), format!("{} {words}", others.name()))
     }
 
+    fn name(&self) -> Option<Arc<str>> {
+        let others = self.0.others();
+        if !others.hears() {
+            others.hurry();
+            return None;
+        }
+        Some(others.name().into())
+    }
+
     fn bytes_max(&self) -> usize {
         BYTES_MAX - NAME_BYTES
     }

@@ -69,7 +69,8 @@ impl<'a> Pooler<'a> {
         let (mut one, mut two) = (pool.begin().await.unwrap(), pool.begin().await.unwrap());
         let mut counts = [0; 2];
         for (transaction, count) in [&mut one, &mut two].into_iter().zip(&mut counts) {
-            let channels = sqlx::query_scalar("select count(*) from pg_listening_channels()").persistent(false);
+            let channels =
+                sqlx::query_scalar("select count(*) from pg_listening_channels()").persistent(false);
             *count = channels.fetch_one(&mut **transaction).await.unwrap();
         }
         counts
