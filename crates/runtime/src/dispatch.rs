@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::audience::{Listening, Told};
 use crate::event::Emitter;
-use crate::held::{Arrival, Waits, open};
+use crate::held::{Arrival, LOOK, LOOK_BESIDE, Waits, open};
 use crate::inner::Inner;
 use crate::run::go_on;
 use crate::{RunError, Warning};
@@ -160,7 +160,9 @@ impl Dispatcher {
         }
         let mut here = Box::pin(async {
             let arrival = Arrival { input, turn: None, first: None };
-            let waits = Waits { cancelled, input: &input.id };
+            // Where others can be heard, whoever has it is heard when they let go of it.
+            let look = if relay.name().is_some() { LOOK_BESIDE } else { LOOK };
+            let waits = Waits { cancelled, input: &input.id, look };
             let Some(opened) = open(inner, key, Some(arrival), Some(waits)).await? else { return Ok(None) };
             if let Some(leave) = leave {
                 match opened.log.has_work() && !cancelled.is_cancelled() {

@@ -23,10 +23,10 @@ use crate::recent::{Recent, Remembered};
 
 /// Time after which it is looked whether another process has let go of the conversation, if nothing was heard of it: it may
 /// be gone.
-const LOOK: Duration = Duration::from_secs(1);
+pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
-/// The same where other processes can be heard, and only their sudden end cannot.
-const LOOK_BESIDE: Duration = Duration::from_secs(3);
+/// The same for who waits beside a dispatcher, which goes on with the work of a process that is gone.
+pub(crate) const LOOK_BESIDE: Duration = Duration::from_secs(3);
 
 /// An input that is not accepted yet, with the events of the turn that may begin with it.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +44,8 @@ pub(crate) struct Waits<'a> {
     pub(crate) cancelled: &'a CancellationToken,
     /// The input whose turn is stopped.
     pub(crate) input: &'a InputId,
+    /// Time after which it is looked whether the conversation is free, if nothing was heard of it.
+    pub(crate) look: Duration,
 }
 
 /// A conversation that nobody else works on.
@@ -81,14 +83,14 @@ pub(crate) async fn open(
 ) -> Result<Option<Opened>, RunError> {
     tokio::select! {
         biased;
-        opened = hold(inner, key, arrival) => opened,
+        opened = hold(inner, key, arrival, waits.map_or(LOOK, |waits| waits.look)) => opened,
         never = stop(inner, key, waits) => match never {},
     }
 }
 
 /// Stops the turn of an input, wherever it runs, once its sender says so.
 async fn stop(inner: &Inner, key: &ConversationKey, waits: Option<Waits<'_>>) -> Infallible {
-    let Some(Waits { cancelled, input }) = waits else { return std::future::pending().await };
+    let Some(Waits { cancelled, input, .. }) = waits else { return std::future::pending().await };
     cancelled.cancelled().await;
     loop {
         // A look that fails is repeated.
@@ -111,6 +113,7 @@ async fn hold(
     inner: &Inner,
     key: &ConversationKey,
     arrival: Option<Arrival<'_>>,
+    look: Duration,
 ) -> Result<Option<Opened>, RunError> {
     if key.agent != inner.name {
         // Another agent's conversation is not there.
@@ -132,7 +135,6 @@ async fn hold(
     // Made before the first claim: whoever is cancelled in the middle of one may have it.
     let mut held = Held::new(inner, inner.heart.hold(key), guard);
     let until = inner.limits.turn_deadline.map(|time| Instant::now() + time);
-    let relay = inner.journal.relay();
     loop {
         held.live_on(&inner.heart);
         let asked = Instant::now();
@@ -158,7 +160,6 @@ async fn hold(
                     return Err(RunError::Busy);
                 }
                 // Heard or not: what it led to is read.
-                let look = if relay.name().is_some() { LOOK_BESIDE } else { LOOK };
                 let _ = timeout(look, held.hold.waiter.free()).await;
                 continue;
             }

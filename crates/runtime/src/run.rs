@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::RunError;
 use crate::event::{Emitter, RunEvent};
 use crate::heart::Hold;
-use crate::held::{Arrival, Opened, Waits, open};
+use crate::held::{Arrival, LOOK, Opened, Waits, open};
 use crate::inner::Inner;
 use crate::log::Log;
 use crate::steps::{Answered, Replied, Step, Steps};
@@ -33,7 +33,7 @@ pub(crate) async fn advance<T>(
     (emitter, cancelled): (&Emitter, &CancellationToken),
     read: impl FnOnce(&Conversation) -> T,
 ) -> Result<Option<T>, RunError> {
-    let waits = arrival.map(|arrival| Waits { cancelled, input: &arrival.input.id });
+    let waits = arrival.map(|arrival| Waits { cancelled, input: &arrival.input.id, look: LOOK });
     let Some(opened) = open(inner, key, arrival, waits).await? else { return Ok(None) };
     let first = arrival.and_then(|arrival| arrival.first);
     go_on(inner, key, opened, first, (emitter, cancelled), read).await.map(Some)

@@ -45,9 +45,13 @@ impl Writes for PostgresDatabase {
         let arrival = arrival.as_ref();
         let mut blobs = arrival.map(|arrival| arrival.row.blobs.clone()).unwrap_or_default();
         first.iter().for_each(|(row, _)| blobs.extend(&row.blobs));
+        self.note_worker(&worker);
         let call =
-            beginning(&key, arrival, Some((&worker, Some(epoch), lease))).rows(first.iter().map(event));
-        let answer = self.begun(&key, call, (&blobs, &turn), Some(&change)).await?;
+            || beginning(&key, arrival, Some((&worker, Some(epoch), lease))).rows(first.iter().map(event));
+        let mut answer = self.begun(&key, call(), (&blobs, &turn), Some(&change)).await?;
+        if matches!(answer.outcome, Outcome::Elsewhere) && self.end_claims_of_the_gone().await? {
+            answer = self.begun(&key, call(), (&blobs, &turn), Some(&change)).await?;
+        }
         let claim = match answer.outcome {
             Outcome::Nothing => return Ok(BegunRows::Nothing),
             Outcome::Elsewhere => return Ok(BegunRows::Elsewhere),

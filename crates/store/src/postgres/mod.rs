@@ -14,6 +14,7 @@ mod others;
 mod place;
 mod pool;
 mod relay;
+mod sessions;
 mod transaction;
 
 use std::future::Future;
@@ -32,6 +33,7 @@ use others::{Others, Watched};
 use place::Place;
 use pool::{Pool, Session};
 use relay::Wire;
+use sessions::{ServerSession, Sessions};
 use transaction::Transaction;
 
 /// Connections of one process, if nothing else is said.
@@ -49,6 +51,7 @@ pub struct PostgresDatabase {
     open: OpenTurns,
     news: News,
     others: Arc<Others>,
+    sessions: Arc<Sessions>,
 }
 
 impl Store {
@@ -82,7 +85,8 @@ impl Store {
         match open::pool(options, connections_max).await {
             Ok(pool) => {
                 let (calls, open, news) = (Arc::default(), OpenTurns::default(), News::default());
-                let database = PostgresDatabase { place, pool, calls, open, news, others };
+                let sessions = Arc::default();
+                let database = PostgresDatabase { place, pool, calls, open, news, others, sessions };
                 Ok(Self(Arc::new(database), StoreOptions::default()))
             }
             Err(failure) => Err(error::at(failure, &place)),
@@ -141,6 +145,10 @@ impl PostgresDatabase {
 impl Watched for PostgresDatabase {
     fn others(&self) -> &Arc<Others> {
         &self.others
+    }
+
+    async fn hears_by(&self, session: Option<ServerSession>) {
+        self.note_session(session).await;
     }
 }
 
@@ -202,6 +210,14 @@ impl Backend for PostgresDatabase {
 
     fn relay(self: &Arc<Self>) -> Arc<dyn Relay> {
         Arc::new(Wire(self.clone()))
+    }
+
+    fn note_worker(&self, worker: &str) {
+        self.note_session_of(worker);
+    }
+
+    async fn end_claims_of_the_gone(&self) -> Result<bool, Failure> {
+        Ok(self.execute(sessions::END_CLAIMS, &[]).await? > 0)
     }
 
     async fn hears_others(&self) -> bool {

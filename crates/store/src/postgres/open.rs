@@ -23,7 +23,10 @@ const MIGRATIONS: Migrations = Migrations {
     ],
     prefix: (7, "agent", include_str!("migrations/0007_agent.sql")),
     schema: include_str!("migrations/schema.sql"),
-    since: &[(8, "functions", include_str!("migrations/0008_functions.sql"))],
+    since: &[
+        (8, "functions", include_str!("migrations/0008_functions.sql")),
+        (9, "session", include_str!("migrations/0009_session.sql")),
+    ],
 };
 
 const DIALECT: Dialect = Dialect {

@@ -8,11 +8,13 @@ use std::time::Duration;
 use adjutant_core::ConversationKey;
 use adjutant_core::port::{Change, Heard};
 use ring::rand::{SecureRandom as _, SystemRandom};
+use sqlx::Executor as _;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::notify::Notifier;
+use super::sessions::{ServerSession, session_of};
 use crate::row;
 use crate::sql::{Backend, work};
 
@@ -61,6 +63,9 @@ pub(super) struct Others {
 
 /// A database that other processes may write into.
 pub(super) trait Watched: Backend {
+    /// Says by which session of the server this process hears from now on; `None`: by none.
+    fn hears_by(&self, session: Option<ServerSession>) -> impl Future<Output = ()> + Send;
+
     fn others(&self) -> &Arc<Others>;
 }
 
@@ -225,6 +230,9 @@ pub(super) async fn watch(database: Weak<impl Watched>) {
             others.hears.store(true, Ordering::SeqCst);
             hear(&database, &others, &mut listener).await;
             others.hears.store(false, Ordering::SeqCst);
+            if let Some(database) = database.upgrade() {
+                database.hears_by(None).await;
+            }
         }
         let until = Instant::now() + AGAIN;
         while Instant::now() < until {
@@ -242,6 +250,8 @@ async fn hear(database: &Weak<impl Watched>, others: &Others, listener: &mut PgL
     let mut may_have_missed = true;
     while let Some(store) = wanted(database) {
         if std::mem::take(&mut may_have_missed) {
+            let session = session_of(listener).await;
+            store.hears_by(session).await;
             store.news().pass_on(|| Heard::Missed);
             look(&*store).await;
         }
@@ -264,7 +274,8 @@ async fn hear(database: &Weak<impl Watched>, others: &Others, listener: &mut PgL
             // The connection was lost, and there is another one.
             Ok(Ok(None)) => may_have_missed = true,
             Ok(Err(_)) => return,
-            Err(_) => {}
+            // Who hears nothing may have lost the connection, and does not know it.
+            Err(_) => may_have_missed = listener.execute("SELECT 1").await.is_err(),
         }
     }
 }

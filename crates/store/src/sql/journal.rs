@@ -331,6 +331,8 @@ impl<B: Writes> Journal for SqlStore<B> {
 
     fn take<'a>(&'a self, taken: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>> {
         self.run(async move {
+            self.0.note_worker(taken.worker.id);
+            self.0.end_claims_of_the_gone().await?;
             self.0.write(Taking::from(taken), |rows, taking| Box::pin(take(rows, taking))).await
         })
     }
@@ -341,6 +343,7 @@ impl<B: Writes> Journal for SqlStore<B> {
         user: Option<&'a UserId>,
     ) -> BoxFuture<'a, Result<Vec<ConversationKey>, StoreError>> {
         self.run(async move {
+            self.0.end_claims_of_the_gone().await?;
             self.0
                 .read((agent.clone(), user.cloned()), |rows, (agent, user)| {
                     Box::pin(async move {

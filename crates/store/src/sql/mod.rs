@@ -401,6 +401,14 @@ pub trait Backend: Send + Sync + 'static {
         std::sync::Arc::new(Alone)
     }
 
+    /// Notes that a worker of this process makes claims, so that others learn of its end. Nothing waits for it.
+    fn note_worker(&self, _worker: &str) {}
+
+    /// Ends the claims of workers that are known to be gone, where [`Connection::is_gone`] cannot say it. Returns whether there were any.
+    fn end_claims_of_the_gone(&self) -> impl Future<Output = Result<bool, Failure>> + Send {
+        async { Ok(false) }
+    }
+
     /// Returns whether what other processes do is told here at once, not seen by looking.
     fn hears_others(&self) -> impl Future<Output = bool> + Send;
 

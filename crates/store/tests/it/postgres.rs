@@ -1,13 +1,18 @@
 //! The store in PostgreSQL, against a real server.
 
 use std::cell::Cell;
+use std::time::Duration;
 
-use adjutant_core::port::{ConversationFilter, ConversationStore, Journal as _, StoreError, TaskStore};
+use adjutant_core::port::{
+    Begin, Begun, Claim, ConversationFilter, ConversationStore, Journal as _, StoreError, TaskStore, Worker,
+};
 use adjutant_core::{
     AgentName, ConversationKey, Input, InputBody, InputId, LogContent, TaskChange, TaskDescription,
     TaskFilter, UserId,
 };
 use adjutant_store::{Maintenance as _, contract, postgres::Store};
+use sqlx::ConnectOptions as _;
+use sqlx::postgres::PgConnectOptions;
 
 use crate::server::Server;
 
@@ -150,4 +155,52 @@ async fn what_another_process_writes_is_told() {
     assert!(one.hears_others().await);
     contract::changes_are_told_to_other_processes(&one, &two).await;
     contract::words_reach_other_processes(&one, &two).await;
+}
+
+/// Claims a conversation for an hour, under this name, with something to do in it.
+async fn begin(store: &Store, worker: &str, id: &str) -> Begun {
+    let conversation = format!("00000000-0000-7000-8000-{id:0>12}").parse().unwrap();
+    let begin = Begin {
+        input: Some(&input(1)),
+        turn: &[],
+        first: None,
+        worker: Worker { id: worker, epoch: 1 },
+        lease: Duration::from_secs(3600),
+        known: None,
+        at: jiff::Timestamp::UNIX_EPOCH,
+    };
+    store.begin(&ConversationKey { conversation, ..key() }, begin).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_a_process_had_that_is_gone_is_free_at_once() {
+    let server = Server::start();
+    let url = server.create_database("gone").await;
+    let [one, silent, other] = [(); 3].map(|()| Store::connect(&url, 2));
+    let (one, silent, other) = (one.await.unwrap(), silent.await.unwrap(), other.await.unwrap());
+    let changes = one.changes();
+    while one.relay().name().is_none() {
+        tokio::task::yield_now().await;
+    }
+    let mut hand = url.parse::<PgConnectOptions>().unwrap().connect().await.unwrap();
+    assert!(matches!(begin(&one, "one", "1").await, Begun::Claimed { claim: Claim::Granted, .. }));
+    assert!(matches!(begin(&silent, "silent", "2").await, Begun::Claimed { claim: Claim::Granted, .. }));
+    // It is noted beside the work.
+    let noted = "SELECT count(*) FROM adjutant_worker_session WHERE worker = 'one'";
+    while sqlx::query_scalar::<_, i64>(noted).fetch_one(&mut hand).await.unwrap() == 0 {
+        tokio::task::yield_now().await;
+    }
+    for conversation in ["1", "2"] {
+        assert!(matches!(begin(&other, "other", conversation).await, Begun::Elsewhere));
+    }
+    drop((changes, one, silent));
+    let taken = loop {
+        match begin(&other, "other", "1").await {
+            Begun::Elsewhere => tokio::task::yield_now().await,
+            taken => break taken,
+        }
+    };
+    assert!(matches!(taken, Begun::Claimed { claim: Claim::TakenOver, .. }), "{taken:?}");
+    // Of one that nobody could hear nothing is known before its time is over.
+    assert!(matches!(begin(&other, "other", "2").await, Begun::Elsewhere));
 }

@@ -1,0 +1,118 @@
+//! The sessions by which workers are known to live: one ends with its process, however that ends.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sqlx::Row as _;
+use sqlx::postgres::PgListener;
+
+use super::PostgresDatabase;
+use super::literal::fill;
+use super::pool::Pool;
+use crate::sql::{Backend as _, values};
+
+/// Says by which session a worker hears.
+const NOTE: &str =
+    "INSERT INTO adjutant_worker_session (worker, pid, started) VALUES ($1, $2, CAST($3 AS TIMESTAMPTZ))
+    ON CONFLICT (worker) DO UPDATE SET pid = excluded.pid, started = excluded.started";
+
+/// Takes back that it does.
+const FORGET: &str =
+    "DELETE FROM adjutant_worker_session WHERE pid = $1 AND started = CAST($2 AS TIMESTAMPTZ)";
+
+/// Ends the claims of workers whose sessions have ended, as those of a process do with it. After a restart of the server all have, and nothing is known of any; nor is of
+/// a session that may not be looked at.
+pub(super) const END_CLAIMS: &str = "WITH gone AS (
+        DELETE FROM adjutant_worker_session AS known WHERE NOT EXISTS (
+            SELECT FROM pg_stat_get_activity(known.pid) AS session
+            WHERE session.backend_start = known.started OR session.backend_start IS NULL)
+        RETURNING worker, started >= pg_postmaster_start_time() AS is_known
+    ), dead AS (
+        UPDATE adjutant_worker SET seen_until = adjutant_moment_1(0) WHERE id IN (SELECT worker FROM gone WHERE is_known)
+    )
+    UPDATE adjutant_conversation SET lease_until = adjutant_moment_1(0)
+    WHERE unsettled = 1 AND lease_by IN (SELECT worker FROM gone WHERE is_known)";
+
+/// A session, as the server tells it from every other.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ServerSession {
+    pid: i32,
+    started: String,
+}
+
+/// The workers of this process, and the session by which it hears.
+#[derive(Debug, Default)]
+pub(super) struct Sessions(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    hears_by: Option<ServerSession>,
+    /// What the server was told of each.
+    workers: BTreeMap<String, Option<ServerSession>>,
+}
+
+impl Sessions {
+    /// Takes in a worker. Returns the session that the server has to be told.
+    fn works(&self, worker: &str) -> Option<ServerSession> {
+        let mut state = self.state();
+        let hears_by = state.hears_by.clone();
+        match state.workers.get_mut(worker) {
+            Some(told) if *told == hears_by => return None,
+            Some(told) => told.clone_from(&hears_by),
+            None => drop(state.workers.insert(worker.to_owned(), hears_by.clone())),
+        }
+        hears_by
+    }
+
+    fn workers(&self) -> Vec<String> {
+        self.state().workers.keys().cloned().collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing is half done while it is locked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads by which session a listener hears. `None`: the server does not say.
+pub(super) async fn session_of(listener: &mut PgListener) -> Option<ServerSession> {
+    let asked = sqlx::query(
+        "SELECT pg_backend_pid(), CAST(backend_start AS TEXT) FROM pg_stat_get_activity(pg_backend_pid())",
+    );
+    let row = asked.persistent(false).fetch_one(listener).await.ok()?;
+    Some(ServerSession { pid: row.try_get(0).ok()?, started: row.try_get(1).ok()? })
+}
+
+impl PostgresDatabase {
+    /// Says by which session this process hears from now on; `None`: by none.
+    pub(super) async fn note_session(&self, session: Option<ServerSession>) {
+        let before = std::mem::replace(&mut self.sessions.state().hears_by, session);
+        if let Some(ServerSession { pid, started }) = before {
+            // It has ended, and this process has not.
+            let _ = self.execute(FORGET, values![i64::from(pid), &started]).await;
+        }
+        for worker in self.sessions.workers() {
+            self.note_session_of(&worker);
+        }
+    }
+
+    /// Has the server know by which session a worker of this process hears, in the background. Nothing waits for it: until then the
+    /// worker is one without.
+    pub(super) fn note_session_of(&self, worker: &str) {
+        let Some(ServerSession { pid, started }) = self.sessions.works(worker) else { return };
+        let statement = fill(NOTE, values![worker, i64::from(pid), &started]);
+        let (pool, sessions, worker) = (self.pool.clone(), self.sessions.clone(), worker.to_owned());
+        tokio::spawn(async move {
+            if tell(&pool, statement).await.is_err() {
+                // The next time it is told again.
+                sessions.state().workers.insert(worker, None);
+            }
+        });
+    }
+}
+
+async fn tell(pool: &Arc<Pool>, statement: String) -> Result<(), sqlx::Error> {
+    let mut session = pool.open(pool.turn().await?).await?;
+    let told = session.tell(statement).await;
+    session.ended(told).map(drop)
+}
