@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde_json::Value;
 
 use crate::audience::Telling;
-use crate::dispatch::{Dispatch, Dispatcher};
+use crate::dispatch::{Dispatch, DispatchFigures, Dispatcher};
 use crate::event::{Emitter, RunStream};
 use crate::inner::Inner;
 use crate::output::usable_output;
@@ -180,8 +180,15 @@ impl Agent {
         Self { dispatcher: Some(Arc::new(Dispatcher::new(dispatch))), ..self.clone() }
     }
 
-    /// Returns whether whoever has conversations go on is left alone at the moment, because they did not. This process does the work
-    /// meanwhile. `None`: nobody is asked.
+    /// Returns what came of asking whoever has conversations go on, see [`Agent::dispatched_by`]. Each time to begin is returned once.
+    /// `None`: nobody is asked.
+    #[must_use]
+    pub fn dispatch_figures(&self) -> Option<DispatchFigures> {
+        self.dispatcher.as_ref().map(|dispatcher| dispatcher.take_figures())
+    }
+
+    /// Returns whether nobody is asked at the moment, because asking failed several times: this process does the work itself. `None`:
+    /// nobody is asked at all.
     #[must_use]
     pub fn is_dispatch_left_alone(&self) -> Option<bool> {
         self.dispatcher.as_ref().map(|dispatcher| dispatcher.is_left_alone())

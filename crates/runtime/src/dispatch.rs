@@ -2,7 +2,7 @@
 
 mod breaker; // leaving it alone that does not answer
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use adjutant_core::conversation::Conversation;
@@ -70,41 +70,117 @@ pub enum Sent {
 #[error("the conversation was not handed over: {0}")]
 pub struct NotDispatched(pub String);
 
+/// What came of asking, since the start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DispatchFigures {
+    /// Whether nobody is asked at the moment, because asking failed several times.
+    pub left_alone: bool,
+    /// Calls and requests that were taken.
+    pub taken: u64,
+    /// Those that were refused.
+    pub refused: u64,
+    /// Those that nobody had begun with after a second, or that were not answered in that time.
+    pub late: u64,
+    /// Those that were not made, because nobody was asked.
+    pub skipped: u64,
+    /// Times from the call to the beginning of its turn, of the last turns since this was last asked for.
+    pub begun_after: Vec<Duration>,
+}
+
+/// Times that are kept until they are asked for.
+const TIMES_MAX: usize = 1024;
+
 /// Whoever dispatches, and whether they are asked at the moment.
 pub(crate) struct Dispatcher {
     dispatch: Arc<dyn Dispatch>,
     breaker: Breaker,
+    figures: Mutex<DispatchFigures>,
+}
+
+/// Why a call failed.
+enum Failed {
+    Refused(String),
+    Late(&'static str),
 }
 
 impl Dispatcher {
     pub(crate) fn new(dispatch: Arc<dyn Dispatch>) -> Self {
-        Self { dispatch, breaker: Breaker::default() }
+        Self { dispatch, breaker: Breaker::default(), figures: Mutex::default() }
     }
 
     /// Returns leave to ask, unless it is left alone at the moment.
     pub(crate) fn leave(&self) -> Option<Leave<'_>> {
-        self.breaker.leave()
+        let leave = self.breaker.leave();
+        if leave.is_none() {
+            self.figures().skipped += 1;
+        }
+        leave
     }
 
-    /// Returns whether it is left alone at the moment, because it did not do what it was asked for.
+    /// Returns whether nobody is asked at the moment.
     pub(crate) fn is_left_alone(&self) -> bool {
         self.breaker.is_open()
     }
 
+    /// Returns what came of asking. Each time to begin is returned once.
+    pub(crate) fn take_figures(&self) -> DispatchFigures {
+        let left_alone = self.breaker.is_open();
+        let mut figures = self.figures();
+        let begun_after = std::mem::take(&mut figures.begun_after);
+        DispatchFigures { left_alone, begun_after, ..figures.clone() }
+    }
+
+    /// Notes how long it took until a turn began.
+    pub(crate) fn began_after(&self, time: Duration) {
+        let mut figures = self.figures();
+        if figures.begun_after.len() < TIMES_MAX {
+            figures.begun_after.push(time);
+        }
+    }
+
+    fn succeeded(&self, inner: &Inner, leave: Leave<'_>) {
+        self.figures().taken += 1;
+        if leave.succeeded() {
+            inner.warn(&Warning::DispatchedAgain);
+        }
+    }
+
+    fn failed(&self, inner: &Inner, leave: Leave<'_>, failed: Failed) {
+        let why = match failed {
+            Failed::Refused(why) => {
+                self.figures().refused += 1;
+                why
+            }
+            Failed::Late(why) => {
+                self.figures().late += 1;
+                why.to_owned()
+            }
+        };
+        if leave.failed() {
+            inner.warn(&Warning::NotDispatched { why });
+        }
+    }
+
+    fn figures(&self) -> MutexGuard<'_, DispatchFigures> {
+        // Nothing is half done while it is locked.
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Asks for a conversation to go on. `false`: nobody takes it, or somebody took it a moment ago and nothing came of it.
     pub(crate) async fn send(&self, inner: &Inner, key: &ConversationKey) -> bool {
-        let Some(leave) = self.breaker.leave() else { return false };
+        let Some(leave) = self.leave() else { return false };
         match timeout(BEGINS_WITHIN, self.dispatch.send(key)).await {
             Ok(Ok(sent)) => {
-                succeeded(inner, leave);
+                self.succeeded(inner, leave);
                 sent == Sent::Now
             }
             Ok(Err(NotDispatched(why))) => {
-                failed(inner, leave, why);
+                self.failed(inner, leave, Failed::Refused(why));
                 false
             }
             Err(_) => {
-                failed(inner, leave, "it did not answer within a second".to_owned());
+                self.failed(inner, leave, Failed::Late("there was no answer within a second"));
                 false
             }
         }
@@ -138,7 +214,7 @@ impl Dispatcher {
                 tokio::select! {
                     called = &mut call => match called {
                         Ok(()) => {
-                            succeeded(inner, leave);
+                            self.succeeded(inner, leave);
                             last_events(listening, emitter, reply_to.is_some()).await;
                             return Ok(None);
                         }
@@ -156,7 +232,10 @@ impl Dispatcher {
         let mut leave = Some(leave);
         let is_refused = why.is_some();
         if let Some(why) = why.filter(|_| !begun) {
-            leave.take().into_iter().for_each(|leave| failed(inner, leave, why.clone()));
+            leave
+                .take()
+                .into_iter()
+                .for_each(|leave| self.failed(inner, leave, Failed::Refused(why.clone())));
         }
         let mut here = Box::pin(async {
             let arrival = Arrival { input, turn: None, first: None };
@@ -166,8 +245,10 @@ impl Dispatcher {
             let Some(opened) = open(inner, key, Some(arrival), Some(waits)).await? else { return Ok(None) };
             if let Some(leave) = leave {
                 match opened.log.has_work() && !cancelled.is_cancelled() {
-                    true => failed(inner, leave, "nobody had begun with a turn after a second".to_owned()),
-                    false => succeeded(inner, leave),
+                    true => {
+                        self.failed(inner, leave, Failed::Late("nobody had begun with a turn after a second"))
+                    }
+                    false => self.succeeded(inner, leave),
                 }
             }
             go_on(inner, key, opened, None, (emitter, cancelled), read).await.map(Some)
@@ -200,17 +281,5 @@ async fn last_events(mut listening: Listening, emitter: &Emitter, is_told: bool)
         true => drop(timeout(LAST_EVENTS, rest).await),
         // In this process everything was told before.
         false => drop(rest.now_or_never()),
-    }
-}
-
-fn succeeded(inner: &Inner, leave: Leave<'_>) {
-    if leave.succeeded() {
-        inner.warn(&Warning::DispatchedAgain);
-    }
-}
-
-fn failed(inner: &Inner, leave: Leave<'_>, why: String) {
-    if leave.failed() {
-        inner.warn(&Warning::NotDispatched { why });
     }
 }

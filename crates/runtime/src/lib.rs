@@ -46,7 +46,7 @@ pub use builder::AgentBuilder;
 pub use call::CallOutcome;
 pub use compact::Compaction;
 pub use context::RunContext;
-pub use dispatch::{Dispatch, DispatchCall, NotDispatched, Sent};
+pub use dispatch::{Dispatch, DispatchCall, DispatchFigures, NotDispatched, Sent};
 pub use error::{BuildError, RunError};
 pub use event::{RunEvent, RunStream};
 pub use fresh::{FreshInstruction, TurnInstruction};

@@ -1,6 +1,7 @@
 //! One input: accepted, its conversation run, and what became of it read.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
@@ -51,7 +52,12 @@ pub(crate) async fn respond(
             let around = (emitter, cancelled);
             match dispatcher.see_to(inner, leave, &key, &input, around, read).await? {
                 Some(answered) => answered,
-                None => inner.current(&key).await?.and_then(|known| read(known.conversation())),
+                None => inner.current(&key).await?.and_then(|known| {
+                    began(known.conversation(), &input)
+                        .into_iter()
+                        .for_each(|time| dispatcher.began_after(time));
+                    read(known.conversation())
+                }),
             }
         }
         None => here(inner, &key, &input, &context.history, (emitter, cancelled), read).await?,
@@ -78,6 +84,16 @@ pub(crate) async fn respond(
     }
     emitter.emit(|| RunEvent::Finished(Box::new(response.clone()))).await;
     Ok((response, context))
+}
+
+/// Returns the time from an input to the beginning of its turn, by the clocks of whoever wrote them, if that is the last turn.
+fn began(conversation: &Conversation, input: &Input) -> Option<Duration> {
+    let started = conversation.recent().first()?;
+    if !started.event.takes_input().is_some_and(|taken| *taken == input.id) {
+        return None;
+    }
+    // Clocks differ.
+    Some(Duration::try_from(input.at.duration_until(started.at)).unwrap_or_default())
 }
 
 /// Accepts the input and runs the conversation in this process.

@@ -29,6 +29,10 @@ struct Readiness {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     reasons: Vec<&'static str>,
+    /// What it can do without, and lacks at the moment.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    notes: Vec<&'static str>,
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
@@ -69,11 +73,15 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
     }
     reasons.extend(app.readiness.get().and_then(|readiness| readiness()));
     if reasons.is_empty() {
-        return (StatusCode::OK, Json(Readiness { status: "ready", reasons }));
+        let left_alone = app.agent.is_dispatch_left_alone().unwrap_or_default();
+        let notes =
+            left_alone.then_some("turns are not dispatched for now: this process does the work itself");
+        let notes = notes.into_iter().collect();
+        return (StatusCode::OK, Json(Readiness { status: "ready", reasons, notes }));
     }
     not("not ready", reasons)
 }
 
 fn not(status: &'static str, reasons: Vec<&'static str>) -> (StatusCode, Json<Readiness>) {
-    (StatusCode::SERVICE_UNAVAILABLE, Json(Readiness { status, reasons }))
+    (StatusCode::SERVICE_UNAVAILABLE, Json(Readiness { status, reasons, notes: Vec::new() }))
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use adjutant_core::{AgentResponse, ToolResult};
+use adjutant_runtime::DispatchFigures;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
@@ -17,6 +18,9 @@ const TOKENS: &str = "adjutant_tokens_total";
 const CONNECTIONS: &str = "adjutant_connections";
 const CONNECTIONS_CLOSED: &str = "adjutant_connections_closed_total";
 const TOOL_CALLS: &str = "adjutant_tool_calls_total";
+const DISPATCHES: &str = "adjutant_dispatches_total";
+const DISPATCH_TIME: &str = "adjutant_dispatch_begin_seconds";
+const DISPATCH_LEFT_ALONE: &str = "adjutant_dispatch_left_alone";
 
 /// Who reads the figures where they are beside the rest. They say how much everybody does together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,9 +45,10 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn new() -> Self {
         let builder = PrometheusBuilder::new();
-        let recorder = [REQUEST_TIME, TURN_TIME].into_iter().try_fold(builder, |builder, name| {
-            builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), &SECONDS)
-        });
+        let recorder =
+            [REQUEST_TIME, TURN_TIME, DISPATCH_TIME].into_iter().try_fold(builder, |builder, name| {
+                builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), &SECONDS)
+            });
         // It fails only without buckets.
         let recorder = recorder.unwrap_or_default().build_recorder();
         metrics::with_local_recorder(&recorder, describe);
@@ -109,6 +114,24 @@ impl Metrics {
         });
     }
 
+    /// Takes over what came of asking whoever dispatches.
+    pub(crate) fn dispatched(&self, figures: &DispatchFigures) {
+        metrics::with_local_recorder(&self.recorder, || {
+            for (result, count) in [
+                ("taken", figures.taken),
+                ("refused", figures.refused),
+                ("late", figures.late),
+                ("skipped", figures.skipped),
+            ] {
+                counter!(DISPATCHES, "result" => result).absolute(count);
+            }
+            gauge!(DISPATCH_LEFT_ALONE).set(f64::from(u8::from(figures.left_alone)));
+            for time in &figures.begun_after {
+                histogram!(DISPATCH_TIME).record(time.as_secs_f64());
+            }
+        });
+    }
+
     /// Puts what came since into the histograms, so that it does not pile up between two looks.
     pub(crate) fn keep_up(&self) {
         self.handle.run_upkeep();
@@ -137,6 +160,16 @@ fn describe() {
     describe_counter!(
         CONNECTIONS_CLOSED,
         "Connections that were closed for taking too long, or for want of room, by reason."
+    );
+    describe_counter!(DISPATCHES, "Turns that somebody else was asked to go on with, by what came of it.");
+    describe_histogram!(
+        DISPATCH_TIME,
+        Unit::Seconds,
+        "Time from accepting a message to the beginning of its turn."
+    );
+    describe_gauge!(
+        DISPATCH_LEFT_ALONE,
+        "Whether nobody else is asked at the moment (1), because that failed."
     );
     gauge!(TURNS_RUNNING).set(0);
     gauge!(CONNECTIONS).set(0);

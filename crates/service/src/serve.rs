@@ -301,7 +301,7 @@ async fn sweep(state: Shared) {
         }
         state.limits.forget_old();
         state.runs.forget_old();
-        state.metrics.keep_up();
+        state.keep_figures_up();
         tokio::select! {
             () = tokio::time::sleep(SWEEP) => {}
             () = state.draining.cancelled() => {}

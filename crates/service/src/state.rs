@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use adjutant_core::port::{StoreError, TaskStore};
 use adjutant_core::{CancellationToken, UserId};
 use adjutant_runtime::{Agent, RunError};
+use axum::response::Response;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
@@ -82,6 +83,20 @@ impl App {
             return Err(Problem::stopping());
         }
         self.limits.turn(user, &self.metrics)
+    }
+
+    /// Puts what came since into the figures, so that it does not pile up between two looks.
+    pub(crate) fn keep_figures_up(&self) {
+        if let Some(figures) = self.agent.dispatch_figures() {
+            self.metrics.dispatched(&figures);
+        }
+        self.metrics.keep_up();
+    }
+
+    /// Returns the figures as Prometheus reads them.
+    pub(crate) fn rendered_figures(&self) -> Response {
+        self.keep_figures_up();
+        self.metrics.render()
     }
 
     /// Returns whether the figures are beside the rest.

@@ -156,14 +156,17 @@ async fn who_begins_with_nothing_is_left_alone_for_a_while_and_then_asked_again(
         other.asked.lock().unwrap().drain(..).count()
     };
     assert_eq!(answers(&[1, 1, 1]).await, 3);
-    assert_eq!(agent.is_dispatch_left_alone(), Some(true));
+    assert!(agent.dispatch_figures().unwrap().left_alone);
     assert_eq!(answers(&[0, 0, 0]).await, 0);
     tokio::time::advance(Duration::from_secs(5)).await;
     assert_eq!(answers(&[1, 0]).await, 1);
     *other.does.lock().unwrap() = Does::Advance;
     tokio::time::advance(Duration::from_secs(10)).await;
     assert_eq!(answers(&[0, 0]).await, 2);
-    assert_eq!(agent.is_dispatch_left_alone(), Some(false));
+    let figures = agent.dispatch_figures().unwrap();
+    assert_eq!((figures.left_alone, figures.taken, figures.refused), (false, 2, 0));
+    assert_eq!((figures.late, figures.skipped, figures.begun_after.len()), (4, 4, 2));
+    assert!(agent.dispatch_figures().unwrap().begun_after.is_empty());
     let told = told.lock().unwrap();
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].contains("nobody had begun with a turn after a second"), "{told:?}");
