@@ -318,7 +318,7 @@ pub(crate) struct Serve {
     /// Without the page: the interfaces for programs only
     #[arg(long)]
     pub(crate) no_ui: bool,
-    /// Who has conversations go on, if not this process: a Restate server (docs/restate.md)
+    /// Who has conversations go on, if not this process: a Restate server (docs/restate.md) [default: serve.dispatch]
     #[arg(long, value_name = "restate://HOST:PORT")]
     pub(crate) dispatch: Option<String>,
     /// How long it still answers after SIGTERM, so that a load balancer notices; such as 30s [default: serve.drain_delay, 10s]

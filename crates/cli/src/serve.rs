@@ -80,8 +80,17 @@ pub(crate) async fn run(
     config.metrics_bind = settings.serve.metrics_bind;
     config.page = !options.no_ui;
     config.tell_requests = screen.verbose();
-    let worker = match &options.dispatch {
-        Some(address) => Some(Worker::bind(address).await?),
+    let worker = match options.dispatch.as_ref().or(settings.serve.dispatch.as_ref()) {
+        Some(address) => {
+            let worker = Worker::bind(address).await?;
+            if let Database::Sqlite(_) = settings.database {
+                let why = "what is in a file cannot go on in another process";
+                return Err(CliError::configuration(format!("--dispatch needs PostgreSQL: {why}"))
+                    .or_try("--database postgres://HOST/DATABASE")
+                    .or_try("without --dispatch, and without serve.dispatch"));
+            }
+            Some(worker)
+        }
         None => None,
     };
     let accepting = worker.as_ref().map_or_else(|| agent.clone(), |worker| worker.dispatching(&agent));

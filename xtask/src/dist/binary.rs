@@ -12,6 +12,9 @@ const PACKAGES: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
 /// Cargo's profile.
 const PROFILE: &str = "dist";
 
+/// What the packages have beside the default features: whoever takes a package or an image cannot build it in.
+pub(super) const FEATURES: &str = "restate";
+
 /// Builds the program for a machine with glibc, and returns its path.
 ///
 /// # Errors
@@ -29,6 +32,7 @@ pub(super) fn build_for(triple: &str, linked: &str) -> Result<PathBuf, Failure> 
     let tools = tools()?;
     let mut zigbuild = Command::new(tools.join("bin/cargo-zigbuild"));
     zigbuild.args(["zigbuild", "--locked", "--package", "adjutant-cli", "--profile", PROFILE]);
+    zigbuild.args(["--features", FEATURES]);
     zigbuild.args(["--target", linked]).current_dir(root());
     zigbuild.env("CARGO_ZIGBUILD_ZIG_PATH", zig_folder(&tools).join("zig"));
     let caches = target_folder().join("xtask/zig-cache");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::binary::FEATURES;
 use crate::steps::{Failure, cargo, output, root};
 
 /// Beginnings of the names of files that have to go with a crate, in lower case.
@@ -33,6 +34,8 @@ pub(super) fn notice(triple: &str) -> Result<String, Failure> {
         "--locked",
         "--package",
         "adjutant-cli",
+        "--features",
+        FEATURES,
         "--edges",
         "normal,no-proc-macro",
         "--target",

@@ -42,6 +42,8 @@ pub(crate) struct Serve {
     pub(crate) metrics_bind: Option<SocketAddr>,
     /// Time between SIGTERM and the end of taking requests.
     pub(crate) drain_delay: Duration,
+    /// The address of a Restate server that has conversations go on.
+    pub(crate) dispatch: Option<String>,
 }
 
 /// `serve.jwt_…`: what signed tokens have to be.
@@ -141,6 +143,7 @@ pub(super) fn keys() -> Vec<Key> {
                 Kind::Duration { min: Duration::ZERO, max: Duration::from_secs(3_600) },
             )
         },
+        Key { unset: "this process and its replicas", ..key("serve.dispatch", Kind::Text) },
         Key {
             variable: Some("DATABASE_URL"),
             unset: "the file of store.path",
@@ -194,5 +197,6 @@ pub(super) fn serve(values: &Values) -> Serve {
         metrics: readers.unwrap_or(MetricsAccess::Operator),
         metrics_bind: address("serve.metrics_bind"),
         drain_delay: time("serve.drain_delay", DRAIN_DELAY),
+        dispatch: values.text("serve.dispatch"),
     }
 }

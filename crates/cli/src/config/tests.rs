@@ -295,6 +295,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "serve.messages_queued" | "serve.connections" | "serve.connections_per_address" => ("7", "7"),
         "serve.metrics" => ("off", "\"off\""),
         "serve.auth" => ("none", "\"none\""),
+        "serve.dispatch" => ("restate://queue:8080", "\"restate://queue:8080\""),
         "serve.hosts" => ("tasks.example,team.example", "[\"tasks.example\", \"team.example\"]"),
         "database.pool_max" => ("7", "7"),
         "database.listen_url" => ("postgres://db:5432/team", "\"postgres://db:5432/team\""),

@@ -55,3 +55,14 @@ fn an_address_that_is_none_is_refused() {
     let refused = home.run(&["serve", "-m", "demo", "--dispatch", "restate://h?colour=red"]).ends_with(3);
     assert!(refused.stderr.contains("colour="), "{refused:?}");
 }
+
+#[test]
+fn a_file_is_not_dispatched() {
+    let home = Home::new();
+    let dispatch = "restate://127.0.0.1:8080?admin=none&listen=127.0.0.1:0";
+    let refused = home.run(&["serve", "-m", "demo", "--dispatch", dispatch]).ends_with(3);
+    assert!(refused.stderr.contains("needs PostgreSQL"), "{refused:?}");
+    home.config(&format!("[serve]\ndispatch = \"{dispatch}\"\n"));
+    let refused = home.run(&["serve", "-m", "demo"]).ends_with(3);
+    assert!(refused.stderr.contains("needs PostgreSQL"), "{refused:?}");
+}
