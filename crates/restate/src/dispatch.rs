@@ -5,28 +5,31 @@ use adjutant_core::{BoxFuture, ConversationKey, InputId};
 use adjutant_runtime::{Dispatch, NotDispatched, Sent};
 use hyper::StatusCode;
 use jiff::Timestamp;
+use reqwest::Method;
 use serde_json::Value;
 use tokio::sync::Notify;
 use url::Url;
 
-use crate::http::{self, Answer};
+use crate::client::{Answer, Client, answer};
 use crate::object::{ADVANCE, CONVERSATION, object_key};
 
 /// Restate takes a call in milliseconds; one that takes longer than this is not taken.
-const TAKEN_WITHIN: Duration = Duration::from_secs(5);
+const TAKEN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Asks Restate's ingress.
 pub(crate) struct Ingress {
-    /// `HOST:PORT`.
-    pub(crate) authority: String,
+    pub(crate) client: Client,
+    pub(crate) url: Url,
     /// Told when Restate does not know us.
     pub(crate) unknown: Arc<Notify>,
 }
 
 impl Ingress {
     async fn post(&self, key: &ConversationKey, way: &[&str], name: &str) -> Result<Answer, NotDispatched> {
-        let path = path(key, way).ok_or_else(|| NotDispatched("its name is no address".to_owned()))?;
-        let answer = http::post(&self.authority, &path, Some(name), None).await.map_err(NotDispatched)?;
+        let url = path(key, way).and_then(|path| self.url.join(&path).ok());
+        let url = url.ok_or_else(|| NotDispatched("its name is no address".to_owned()))?;
+        let request = self.client.request(Method::POST, url).header("idempotency-key", name);
+        let answer = answer(request).await.map_err(NotDispatched)?;
         if answer.status == StatusCode::NOT_FOUND {
             self.unknown.notify_one();
         }
