@@ -28,8 +28,9 @@ const STREAMS_MAX: u32 = 1024;
 const REQUEST_MAX: usize = 8 * 1024 * 1024;
 /// Bytes that all requests of one connection hold together.
 const REQUESTS_MAX: usize = 16 * 1024 * 1024;
-/// What holding a piece costs beside its bytes: a request in pieces of one byte must not cost many times its length.
-const PIECE_COST: usize = 64;
+/// Bytes that a piece counts for beside its own: whoever keeps a message until it is whole goes through all its pieces with
+/// each that comes, and a piece of one byte takes many.
+const PIECE_COST: usize = 1024;
 /// Bytes under way that nobody has read yet, of one request and of a connection; frames and headers are held whole.
 const STREAM_WINDOW: u32 = 64 * 1024;
 const CONNECTION_WINDOW: u32 = 256 * 1024;
@@ -205,3 +206,6 @@ impl Drop for Bounded {
         self.held.fetch_sub(self.taken, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests;
