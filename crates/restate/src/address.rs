@@ -1,8 +1,9 @@
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::str::FromStr;
 
-use url::Url;
+use url::{Host, Url};
 
 /// Restate's own default ports, and the one its SDKs listen on. Source: docs.restate.dev, "Networking" (checked 2026-11-22).
 const INGRESS_PORT: u16 = 8080;
@@ -10,13 +11,16 @@ const ADMIN_PORT: u16 = 9070;
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9080);
 
 /// Where Restate is, and where it finds this process: `restate://HOST[:PORT]`, the address of its ingress, then what differs
-/// from the defaults, such as `?admin=HOST:9070&listen=0.0.0.0:9080&advertise=http://worker-1:9080`.
+/// from the defaults, such as `?admin=HOST:9070&listen=0.0.0.0:9080&advertise=http://worker-1:9080`. With `restates://` it is
+/// asked over TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestateAddress {
-    /// `HOST:PORT`.
-    pub(crate) ingress: String,
-    /// `HOST:PORT`; `None`: somebody else registers the workers.
-    pub(crate) admin: Option<String>,
+    /// Nothing but scheme, host and port.
+    pub(crate) ingress: Url,
+    /// The same of the admin API; `None`: somebody else registers the workers.
+    pub(crate) admin: Option<Url>,
+    /// Holds the bearer token that both are asked with. The token itself is never here.
+    pub(crate) token_file: Option<PathBuf>,
     /// Where Restate's calls arrive.
     pub(crate) listen: SocketAddr,
     /// What Restate calls that place; `None`: as it is listened on.
@@ -25,7 +29,9 @@ pub struct RestateAddress {
 
 /// It is no address of a Restate server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not an address of Restate: {0}; it looks like restate://HOST:8080")]
+#[error(
+    "not an address of Restate: {0}; it looks like restate://HOST:8080, or restates://HOST:8080 with TLS"
+)]
 pub struct InvalidAddress(String);
 
 impl FromStr for RestateAddress {
@@ -34,26 +40,39 @@ impl FromStr for RestateAddress {
     fn from_str(text: &str) -> Result<Self, InvalidAddress> {
         let wrong = |why: &str| InvalidAddress(why.to_owned());
         let url: Url = text.parse().map_err(|error| InvalidAddress(format!("{error}")))?;
-        if url.scheme() != "restate" {
-            return Err(wrong("it does not begin with restate://"));
-        }
+        let scheme = match url.scheme() {
+            "restate" => "http",
+            "restates" => "https",
+            _ => return Err(wrong("it does not begin with restate:// or restates://")),
+        };
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("there is no host"))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong("it takes no user and no password"));
+            return Err(wrong("it takes no user and no password; token_file= takes a file with a token"));
         }
         if !matches!(url.path(), "" | "/") || url.fragment().is_some() {
-            return Err(wrong("nothing but ?admin=, listen= and advertise= comes after the port"));
+            return Err(wrong(
+                "nothing but ?admin=, token_file=, listen= and advertise= comes after the port",
+            ));
         }
+        let at = |port: u16| {
+            let url = format!("{scheme}://{host}:{port}");
+            url.parse().map_err(|error| InvalidAddress(format!("{host:?}: {error}")))
+        };
         let mut address = Self {
-            ingress: format!("{host}:{}", url.port().unwrap_or(INGRESS_PORT)),
-            admin: Some(format!("{host}:{ADMIN_PORT}")),
+            ingress: at(url.port().unwrap_or(INGRESS_PORT))?,
+            admin: Some(at(ADMIN_PORT)?),
+            token_file: None,
             listen: LISTEN,
             advertise: None,
         };
         for (name, value) in url.query_pairs() {
             match name.as_ref() {
                 "admin" if value == "none" => address.admin = None,
-                "admin" => address.admin = Some(authority(&value)?),
+                "admin" => address.admin = Some(place(&value, scheme)?),
+                "token_file" if value.is_empty() => {
+                    return Err(wrong("token_file= takes the path of a file"));
+                }
+                "token_file" => address.token_file = Some(PathBuf::from(value.as_ref())),
                 "listen" => {
                     address.listen =
                         value.parse().map_err(|_| wrong("listen= takes an address and a port"))?;
@@ -63,7 +82,10 @@ impl FromStr for RestateAddress {
                         value.parse().ok().filter(|url: &Url| matches!(url.scheme(), "http" | "https"));
                     address.advertise = Some(place.ok_or_else(|| wrong("advertise= takes an http address"))?);
                 }
-                other => return Err(InvalidAddress(format!("{other}= is none of admin, listen, advertise"))),
+                other => {
+                    let known = "admin, token_file, listen, advertise";
+                    return Err(InvalidAddress(format!("{other}= is none of {known}")));
+                }
             }
         }
         if address.listen.ip().is_unspecified() && address.advertise.is_none() {
@@ -71,27 +93,53 @@ impl FromStr for RestateAddress {
                 "whoever listens everywhere also says where Restate finds it, with advertise=",
             ));
         }
+        let readable = |url: &Url| url.scheme() == "http" && !is_loopback(url);
+        if let (Some(_), Some(url)) = (&address.token_file, address.places().find(|url| readable(url))) {
+            return Err(InvalidAddress(format!(
+                "a token would go to {url} where anybody on the way can read it; use restates://, and https:// in admin="
+            )));
+        }
         Ok(address)
     }
 }
 
-/// `HOST:PORT` as it was given, if it is one.
-fn authority(text: &str) -> Result<String, InvalidAddress> {
-    let url: Option<Url> = format!("http://{text}").parse().ok();
-    let plain = url.is_some_and(|url| {
-        url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty()
-    });
-    let ported = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    if plain && ported {
-        Ok(text.to_owned())
+impl RestateAddress {
+    /// Returns what is asked: ingress and admin API.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &Url> {
+        std::iter::once(&self.ingress).chain(&self.admin)
+    }
+}
+
+/// Reads `HOST:PORT`, which is asked as the ingress is, or a URL that says itself how.
+fn place(text: &str, scheme: &str) -> Result<Url, InvalidAddress> {
+    let wrong = || InvalidAddress("admin= takes HOST:PORT, or http(s)://HOST:PORT".to_owned());
+    let (whole, ported) = if text.starts_with("http://") || text.starts_with("https://") {
+        (text.to_owned(), true)
     } else {
-        Err(InvalidAddress(format!("{text:?} is no HOST:PORT")))
+        let ported = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        (format!("{scheme}://{text}"), ported)
+    };
+    let url: Url = whole.parse().map_err(|_| wrong())?;
+    let nobody = url.username().is_empty() && url.password().is_none();
+    let plain = nobody && url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    if plain && ported { Ok(url) } else { Err(wrong()) }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
     }
 }
 
 impl fmt::Display for RestateAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "restate://{}", self.ingress)
+        let scheme = if self.ingress.scheme() == "https" { "restates" } else { "restate" };
+        let host = self.ingress.host_str().unwrap_or_default();
+        // A port that is the scheme's own is not kept.
+        write!(f, "{scheme}://{host}:{}", self.ingress.port_or_known_default().unwrap_or(INGRESS_PORT))
     }
 }
 
@@ -103,14 +151,19 @@ mod tests {
         text.parse().unwrap()
     }
 
+    fn admin(text: &str) -> String {
+        parsed(text).admin.unwrap().to_string()
+    }
+
     #[test]
     fn what_is_not_said_is_restates_default() {
         let address = parsed("restate://restate.internal");
-        assert_eq!(address.ingress, "restate.internal:8080");
-        assert_eq!(address.admin.as_deref(), Some("restate.internal:9070"));
-        assert_eq!((address.listen, address.advertise), (LISTEN, None));
-        assert_eq!(parsed("restate://[::1]:1/").ingress, "[::1]:1");
+        assert_eq!(address.ingress.as_str(), "http://restate.internal:8080/");
+        assert_eq!(address.admin.unwrap().as_str(), "http://restate.internal:9070/");
+        assert_eq!((address.listen, address.advertise, address.token_file), (LISTEN, None, None));
+        assert_eq!(parsed("restate://[::1]:1/").ingress.as_str(), "http://[::1]:1/");
         assert_eq!(parsed("restate://[::1]:1").to_string(), "restate://[::1]:1");
+        assert_eq!(parsed("restate://h:80").to_string(), "restate://h:80");
     }
 
     #[test]
@@ -118,11 +171,48 @@ mod tests {
         let address = parsed(
             "restate://127.0.0.1:18080?admin=10.0.0.1:1&listen=0.0.0.0:9080&advertise=http://worker:9080",
         );
-        assert_eq!(address.ingress, "127.0.0.1:18080");
-        assert_eq!(address.admin.as_deref(), Some("10.0.0.1:1"));
+        assert_eq!(address.ingress.as_str(), "http://127.0.0.1:18080/");
+        assert_eq!(address.admin.unwrap().as_str(), "http://10.0.0.1:1/");
         assert_eq!(address.listen.to_string(), "0.0.0.0:9080");
         assert_eq!(address.advertise.unwrap().as_str(), "http://worker:9080/");
         assert_eq!(parsed("restate://h?admin=none").admin, None);
+    }
+
+    #[test]
+    fn tls_is_for_both_unless_the_admin_says_otherwise() {
+        let address = parsed("restates://x.env.restate.cloud");
+        assert_eq!(address.ingress.as_str(), "https://x.env.restate.cloud:8080/");
+        assert_eq!(address.to_string(), "restates://x.env.restate.cloud:8080");
+        assert_eq!(parsed("restates://h:443").to_string(), "restates://h:443");
+        assert_eq!(address.admin.unwrap().as_str(), "https://x.env.restate.cloud:9070/");
+        assert_eq!(admin("restates://h?admin=i:1"), "https://i:1/");
+        assert_eq!(admin("restates://h?admin=http://127.0.0.1:1"), "http://127.0.0.1:1/");
+        assert_eq!(admin("restate://h?admin=https://i:9070/"), "https://i:9070/");
+    }
+
+    #[test]
+    fn a_token_goes_nowhere_in_the_clear_but_to_this_machine() {
+        for text in [
+            "restates://h?token_file=/run/token",
+            "restates://h?token_file=/run/token&admin=http://127.0.0.1:1",
+            "restate://localhost?token_file=/run/token",
+            "restate://[::1]?token_file=/run/token",
+            "restate://127.0.0.2?token_file=/run/token&admin=https://h:9070",
+            "restate://127.0.0.1?token_file=/run/token&admin=none",
+        ] {
+            assert_eq!(parsed(text).token_file, Some(PathBuf::from("/run/token")), "{text}");
+            assert!(!parsed(text).to_string().contains("token"), "{text}");
+        }
+        for text in [
+            "restate://h?token_file=/run/token",
+            "restate://10.0.0.1?token_file=/run/token",
+            "restate://127.0.0.1.example.org?token_file=/run/token",
+            "restates://h?token_file=/run/token&admin=http://h:9070",
+            "restate://localhost?token_file=/run/token&admin=h:9070",
+        ] {
+            let error = text.parse::<RestateAddress>().unwrap_err().to_string();
+            assert!(error.contains("use restates://"), "{text}: {error}");
+        }
     }
 
     #[test]
@@ -134,6 +224,10 @@ mod tests {
             ("restate://h/path", "after the port"),
             ("restate://h?admin=h", "HOST:PORT"),
             ("restate://h?admin=h:1/x", "HOST:PORT"),
+            ("restate://h?admin=https://h:1/x", "HOST:PORT"),
+            ("restate://h?admin=https://me:secret@h:1", "HOST:PORT"),
+            ("restate://h?admin=ftp://h:1", "HOST:PORT"),
+            ("restate://h?token_file=", "token_file="),
             ("restate://h?listen=9080", "listen="),
             ("restate://h?listen=0.0.0.0:9080", "advertise="),
             ("restate://h?advertise=worker:9080", "advertise="),

@@ -5,20 +5,21 @@ use adjutant_core::{BoxFuture, ConversationKey};
 use adjutant_runtime::{Dispatch, DispatchCall, NotDispatched, Sent};
 use hyper::StatusCode;
 use jiff::Timestamp;
+use reqwest::Method;
 use serde_json::Value;
 use tokio::sync::Notify;
 use url::Url;
 
-use crate::http::{self, Answer};
+use crate::client::{Answer, Client, answer};
 use crate::object::{ADVANCE, CONVERSATION, REPLY_TO, object_key};
 
 /// Restate takes a call in milliseconds; one that takes longer than this is not taken.
-const TAKEN_WITHIN: Duration = Duration::from_secs(5);
+const TAKEN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Asks Restate's ingress.
 pub(crate) struct Ingress {
-    /// `HOST:PORT`.
-    pub(crate) authority: String,
+    pub(crate) client: Client,
+    pub(crate) url: Url,
     /// Told when Restate does not know us.
     pub(crate) unknown: Arc<Notify>,
 }
@@ -31,10 +32,13 @@ impl Ingress {
         name: &str,
         reply_to: Option<&str>,
     ) -> Result<Answer, NotDispatched> {
-        let path = path(key, way).ok_or_else(|| NotDispatched("its name is no address".to_owned()))?;
-        let headers = [Some(("idempotency-key", name)), reply_to.map(|name| (REPLY_TO, name))];
-        let headers: Vec<_> = headers.into_iter().flatten().collect();
-        let answer = http::post(&self.authority, &path, &headers, None).await.map_err(NotDispatched)?;
+        let url = path(key, way).and_then(|path| self.url.join(&path).ok());
+        let url = url.ok_or_else(|| NotDispatched("its name is no address".to_owned()))?;
+        let mut request = self.client.request(Method::POST, url).header("idempotency-key", name);
+        if let Some(name) = reply_to {
+            request = request.header(REPLY_TO, name);
+        }
+        let answer = answer(request).await.map_err(NotDispatched)?;
         if answer.status == StatusCode::NOT_FOUND {
             self.unknown.notify_one();
         }

@@ -7,9 +7,10 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod address; // where it is, and where it finds us
+mod client; // over connections that are kept
 mod dispatch; // asking it
-mod http; // over one connection each
 mod object; // what it calls
+mod port; // where its calls arrive
 mod worker; // from a socket to an orderly end
 
 pub use address::{InvalidAddress, RestateAddress};

@@ -1,28 +1,29 @@
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::CancellationToken;
 use adjutant_runtime::{Agent, Dispatch, RunError};
-use hyper::server::conn::http2;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::graceful::GracefulShutdown;
+use reqwest::Method;
+use reqwest::header::CONTENT_TYPE;
 use restate_sdk::endpoint::Endpoint;
-use restate_sdk::hyper::HyperEndpoint;
 use restate_sdk::service::IntoServiceDefinition as _;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
+use url::Url;
 
 use crate::address::RestateAddress;
+use crate::client::{self, Client, Of, answer};
 use crate::dispatch::Ingress;
-use crate::http;
 use crate::object::Conversation;
+use crate::port::Port;
 
-/// How long what runs may take to end when the worker is stopped. What does not is in the journal.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two attempts to register, or to take connections after the system had none.
+/// Between two attempts to register.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Restate asks the worker what it has before it answers a registration.
+const REGISTERED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Why Restate does not call this process.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +37,17 @@ pub enum WorkerError {
         /// What the system says.
         reason: String,
     },
+    /// There is no token to ask Restate with.
+    #[error("cannot read the token for Restate from {path}: {reason}")]
+    Token {
+        /// What `token_file=` says.
+        path: PathBuf,
+        /// What the system says, or what is wrong with it.
+        reason: String,
+    },
+    /// Restate cannot be asked at all.
+    #[error("cannot ask Restate: {0}")]
+    Client(String),
     /// Restate does not know of us yet; it is tried again and again, and until then the work is done without it.
     #[error("Restate does not know this worker yet: {0}")]
     NotRegistered(String),
@@ -52,22 +64,28 @@ pub enum WorkerError {
 pub struct Worker {
     listener: TcpListener,
     restate: RestateAddress,
+    client: Client,
     url: String,
     unknown: Arc<Notify>,
 }
 
 impl Worker {
-    /// Listens.
+    /// Listens, and reads the token that Restate is asked with.
     ///
     /// # Errors
-    /// [`WorkerError::Bind`].
+    /// [`WorkerError::Bind`], [`WorkerError::Token`] and [`WorkerError::Client`].
     pub async fn bind(restate: RestateAddress) -> Result<Self, WorkerError> {
+        let token = restate.token_file.as_deref().map(|path| {
+            client::bearer(path).map_err(|reason| WorkerError::Token { path: path.to_owned(), reason })
+        });
+        let tls = restate.places().any(|url| url.scheme() == "https");
+        let client = Client::new(Of::Restate(token.transpose()?), tls).map_err(WorkerError::Client)?;
         let listen = restate.listen;
         let failed = |error: std::io::Error| WorkerError::Bind { listen, reason: error.to_string() };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let here = listener.local_addr().map_err(failed)?;
         let url = restate.advertise.as_ref().map_or_else(|| format!("http://{here}"), ToString::to_string);
-        Ok(Self { listener, restate, url, unknown: Arc::default() })
+        Ok(Self { listener, restate, client, url, unknown: Arc::default() })
     }
 
     /// Where Restate finds it.
@@ -79,7 +97,8 @@ impl Worker {
     /// What has conversations go on by way of Restate; for [`Agent::dispatched_by`].
     #[must_use]
     pub fn dispatch(&self) -> Arc<dyn Dispatch> {
-        Arc::new(Ingress { authority: self.restate.ingress.clone(), unknown: Arc::clone(&self.unknown) })
+        let (client, url) = (self.client.clone(), self.restate.ingress.clone());
+        Arc::new(Ingress { client, url, unknown: Arc::clone(&self.unknown) })
     }
 
     /// Registers with Restate and answers its calls with this agent until `stop` fires; then it takes nothing new and lets
@@ -99,45 +118,16 @@ impl Worker {
             .bind(object.into_service_definition().options(Conversation::settings()))
             .build();
         tokio::select! {
-            () = serve(self.listener, endpoint, stop, report.as_ref()) => {}
+            () = Port::new(endpoint).serve(self.listener, stop, report.as_ref()) => {}
             // Never ends by itself.
-            () = stay_registered(&self.restate, &self.url, &self.unknown, report.as_ref()) => {}
+            () = stay_registered(&self.client, &self.restate, &self.url, &self.unknown, report.as_ref()) => {}
         }
     }
-}
-
-async fn serve(
-    listener: TcpListener,
-    endpoint: Endpoint,
-    stop: CancellationToken,
-    report: &(dyn Fn(&WorkerError) + Send + Sync),
-) {
-    let endpoint = HyperEndpoint::new(endpoint);
-    let graceful = GracefulShutdown::new();
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = stop.cancelled() => break,
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                let connection = http2::Builder::new(TokioExecutor::new())
-                    .serve_connection(TokioIo::new(stream), endpoint.clone());
-                // One that breaks is Restate's to make again.
-                tokio::spawn(graceful.watch(connection));
-            }
-            Err(error) => {
-                report(&WorkerError::Accept(error.to_string()));
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-    }
-    drop(listener);
-    let _ = tokio::time::timeout(PATIENCE, graceful.shutdown()).await;
 }
 
 /// Registers, and again whenever Restate turns out not to know us (its data may be new).
 async fn stay_registered(
+    client: &Client,
     restate: &RestateAddress,
     url: &str,
     unknown: &Notify,
@@ -146,7 +136,7 @@ async fn stay_registered(
     let Some(admin) = &restate.admin else { return std::future::pending().await };
     loop {
         let mut last = None;
-        while let Err(why) = register(admin, url).await {
+        while let Err(why) = register(client, admin, url).await {
             let error = WorkerError::NotRegistered(why);
             // Said once.
             if last.as_ref() != Some(&error) {
@@ -159,10 +149,12 @@ async fn stay_registered(
     }
 }
 
-async fn register(admin: &str, url: &str) -> Result<(), String> {
+async fn register(client: &Client, admin: &Url, url: &str) -> Result<(), String> {
     // The same place again is the same worker: the handler it has does not change with our versions.
     let body = json!({ "uri": url, "force": true }).to_string();
-    let answer = http::post(admin, "/deployments", &[], Some(body)).await?;
+    let place = admin.join("/deployments").map_err(|error| error.to_string())?;
+    let request = client.request(Method::POST, place).header(CONTENT_TYPE, "application/json").body(body);
+    let answer = answer(request.timeout(REGISTERED_WITHIN)).await?;
     if answer.status.is_success() {
         return Ok(());
     }
