@@ -74,7 +74,7 @@ class Model:
                 text = b"".join(map(frame, events)) + b"data: [DONE]\n\n"
                 writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n" % len(text) + text)
                 await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             writer.close()
 
 
@@ -106,7 +106,7 @@ class Proxy:
                     await self.passes.wait()
                     sink.write(data)
                     await sink.drain()
-            except ConnectionError:
+            except (ConnectionError, asyncio.CancelledError):
                 pass
             finally:
                 sink.close()
