@@ -42,7 +42,8 @@ struct Served {
 async fn serve(age: Duration) -> Served {
     let (arrived, go_on): (Arc<Notify>, Arc<Notify>) = Default::default();
     let object = Waiting { arrived: arrived.clone(), go_on: go_on.clone() };
-    let port = Port { age, ..Port::new(Endpoint::builder().bind(object).build()) };
+    let port =
+        Port { age, ..Port::new(Endpoint::builder().bind(object).build(), HeaderValue::from_static("us")) };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let place = listener.local_addr().unwrap();
     let (stop, (tell, said)) = (CancellationToken::new(), mpsc::unbounded_channel());
