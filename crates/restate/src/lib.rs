@@ -11,6 +11,7 @@ mod client; // over connections that are kept
 mod dispatch; // asking it
 mod object; // what it calls
 mod port; // where its calls arrive
+mod registration; // having it call us
 mod worker; // from a socket to an orderly end
 
 pub use address::{InvalidAddress, RestateAddress};

@@ -1,29 +1,25 @@
+use std::hash::{BuildHasher as _, DefaultHasher, Hasher as _, RandomState};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use adjutant_core::CancellationToken;
 use adjutant_runtime::{Agent, Dispatch, RunError};
-use reqwest::Method;
-use reqwest::header::CONTENT_TYPE;
+use http_body_util::{BodyExt as _, Collected, Empty};
+use hyper::body::Bytes;
+use hyper::header::{ACCEPT, HeaderValue};
 use restate_sdk::endpoint::Endpoint;
 use restate_sdk::service::IntoServiceDefinition as _;
-use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use url::Url;
 
 use crate::address::RestateAddress;
-use crate::client::{self, Client, Of, answer};
+use crate::client::{self, Client, Of};
 use crate::dispatch::Ingress;
 use crate::object::Conversation;
 use crate::port::Port;
-
-/// Between two attempts to register.
-const PAUSE: Duration = Duration::from_secs(1);
-/// Restate asks the worker what it has before it answers a registration.
-const REGISTERED_WITHIN: Duration = Duration::from_secs(10);
+use crate::registration::{MANIFEST, Registration};
 
 /// Why Restate does not call this process.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +47,17 @@ pub enum WorkerError {
     /// Restate does not know of us yet; it is tried again and again, and until then the work is done without it.
     #[error("Restate does not know this worker yet: {0}")]
     NotRegistered(String),
+    /// Two workers run without a common address. This one takes over when the other is gone.
+    #[error(
+        "Restate calls the worker at {called}, and this one is at {here}: give both the same advertise= (a name that spreads \
+         connections), or only one of them gets work"
+    )]
+    Elsewhere {
+        /// The address that Restate calls.
+        called: String,
+        /// The address of this worker.
+        here: String,
+    },
     /// A connection could not be taken; the next ones are.
     #[error("Restate could not connect: {0}")]
     Accept(String),
@@ -65,7 +72,9 @@ pub struct Worker {
     listener: TcpListener,
     restate: RestateAddress,
     client: Client,
-    url: String,
+    /// Asks other workers.
+    asking: Client,
+    url: Url,
     unknown: Arc<Notify>,
 }
 
@@ -80,18 +89,26 @@ impl Worker {
         });
         let tls = restate.places().any(|url| url.scheme() == "https");
         let client = Client::new(Of::Restate(token.transpose()?), tls).map_err(WorkerError::Client)?;
+        // Others may have TLS though we have none; where there are no certificates, only those without can be asked.
+        let asking = Client::new(Of::Worker, true).or_else(|_| Client::new(Of::Worker, false));
+        let asking = asking.map_err(WorkerError::Client)?;
         let listen = restate.listen;
         let failed = |error: std::io::Error| WorkerError::Bind { listen, reason: error.to_string() };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let here = listener.local_addr().map_err(failed)?;
-        let url = restate.advertise.as_ref().map_or_else(|| format!("http://{here}"), ToString::to_string);
-        Ok(Self { listener, restate, client, url, unknown: Arc::default() })
+        let url = match &restate.advertise {
+            Some(url) => url.clone(),
+            None => {
+                Url::parse(&format!("http://{here}")).map_err(|error| failed(std::io::Error::other(error)))?
+            }
+        };
+        Ok(Self { listener, restate, client, asking, url, unknown: Arc::default() })
     }
 
     /// Where Restate finds it.
     #[must_use]
     pub fn url(&self) -> &str {
-        &self.url
+        self.url.as_str()
     }
 
     /// What has conversations go on by way of Restate; for [`Agent::dispatched_by`].
@@ -117,47 +134,42 @@ impl Worker {
         let endpoint = Endpoint::builder()
             .bind(object.into_service_definition().options(Conversation::settings()))
             .build();
-        tokio::select! {
-            () = Port::new(endpoint).serve(self.listener, stop, report.as_ref()) => {}
-            // Never ends by itself.
-            () = stay_registered(&self.client, &self.restate, &self.url, &self.unknown, report.as_ref()) => {}
-        }
-    }
-}
-
-/// Registers, and again whenever Restate turns out not to know us (its data may be new).
-async fn stay_registered(
-    client: &Client,
-    restate: &RestateAddress,
-    url: &str,
-    unknown: &Notify,
-    report: &(dyn Fn(&WorkerError) + Send + Sync),
-) {
-    let Some(admin) = &restate.admin else { return std::future::pending().await };
-    loop {
-        let mut last = None;
-        while let Err(why) = register(client, admin, url).await {
-            let error = WorkerError::NotRegistered(why);
-            // Said once.
-            if last.as_ref() != Some(&error) {
-                report(&error);
+        let me = worker_name();
+        let definition = definition(&endpoint).await;
+        let admin = self.restate.admin.clone();
+        let registration = admin.map(|admin| {
+            let clients = (self.client.clone(), self.asking.clone());
+            Registration::new(clients, (admin, self.url.clone()), me.clone(), definition)
+        });
+        let registered = async {
+            if let Some(registration) = registration {
+                tokio::select! {
+                    () = registration.keep(&self.unknown, report.as_ref()) => {}
+                    // Another worker may take over while this one lets what runs end.
+                    () = stop.cancelled() => {}
+                }
             }
-            last = Some(error);
-            tokio::time::sleep(PAUSE).await;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = Port::new(endpoint, me).serve(self.listener, stop.clone(), report.as_ref()) => {}
+            () = registered => {}
         }
-        unknown.notified().await;
     }
 }
 
-async fn register(client: &Client, admin: &Url, url: &str) -> Result<(), String> {
-    // The same place again is the same worker: the handler it has does not change with our versions.
-    let body = json!({ "uri": url, "force": true }).to_string();
-    let place = admin.join("/deployments").map_err(|error| error.to_string())?;
-    let request = client.request(Method::POST, place).header(CONTENT_TYPE, "application/json").body(body);
-    let answer = answer(request.timeout(REGISTERED_WITHIN)).await?;
-    if answer.status.is_success() {
-        return Ok(());
-    }
-    let body = String::from_utf8_lossy(&answer.body);
-    Err(format!("it answered {}: {body}", answer.status))
+/// Returns what tells this process from other workers. Nobody is kept from guessing it: it is no secret.
+fn worker_name() -> HeaderValue {
+    HeaderValue::from(RandomState::new().build_hasher().finish())
+}
+
+/// Returns what tells this version of the object from others, as Restate is told of it.
+async fn definition(endpoint: &Endpoint) -> String {
+    let mut request = hyper::Request::new(Empty::<Bytes>::new());
+    *request.uri_mut() = hyper::Uri::from_static("/discover");
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(MANIFEST));
+    let manifest = endpoint.handle(request).into_body().collect().await;
+    let mut hash = DefaultHasher::new();
+    hash.write(&manifest.map(Collected::to_bytes).unwrap_or_default());
+    format!("{:016x}", hash.finish())
 }

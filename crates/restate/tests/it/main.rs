@@ -12,6 +12,7 @@ mod invariants; // what must hold after every run
 #[path = "../../../durability/tests/it/journal.rs"]
 mod journal; // what must hold of a conversation
 mod kills; // a worker killed at every boundary; Restate alone has it gone on with
+mod registration; // which worker it calls
 mod restate; // Restate's server
 #[path = "../../../store/tests/it/server.rs"]
 mod server; // PostgreSQL

@@ -112,7 +112,7 @@ impl Restate {
         rows.map(|row| row["status"].as_str().unwrap().to_owned()).collect()
     }
 
-    fn ask(&self, what: &str, body: &str) -> (u16, String) {
+    pub(crate) fn ask(&self, what: &str, body: &str) -> (u16, String) {
         let mut connection = TcpStream::connect(("127.0.0.1", self.admin)).unwrap();
         let length = body.len();
         let head = "Host: restate\r\nAccept: application/json\r\nContent-Type: application/json";

@@ -1,0 +1,275 @@
+//! Whom Restate calls: one address, ours if nobody else is at work.
+
+use std::time::Duration;
+
+use hyper::StatusCode;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use reqwest::{Method, RequestBuilder};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use tokio::sync::Notify;
+use url::Url;
+
+use crate::client::{Answer, Client, answer};
+use crate::object::CONVERSATION;
+use crate::port::WORKER;
+use crate::worker::WorkerError;
+
+/// Restate asks the worker what it has before it answers a registration.
+const REGISTERED_WITHIN: Duration = Duration::from_secs(10);
+const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
+/// Between two looks at whom Restate calls, while it is us.
+const WATCH: Duration = Duration::from_secs(5);
+/// Between two looks while it is nobody, or somebody else, whose place is taken when they are gone.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How a worker is asked what it has. Its retry policy needs this version. Source: restate-sdk, `discovery` (checked 2026-11-26).
+pub(crate) const MANIFEST: &str = "application/vnd.restate.endpointmanifest.v4+json";
+/// Under which name a deployment has [`Registration::definition`].
+const DEFINITION: &str = "adjutant-definition";
+
+/// What is registered, and where.
+pub(crate) struct Registration {
+    pub(crate) client: Client,
+    /// Asks other workers, as Restate does.
+    pub(crate) asking: Client,
+    pub(crate) admin: Url,
+    /// Where Restate finds this process, or all of them.
+    pub(crate) url: Url,
+    /// What this process's answers have in the header [`WORKER`].
+    pub(crate) worker: HeaderValue,
+    /// Tells this version of the object from others: Restate does not look at a worker again whose address it knows.
+    pub(crate) definition: String,
+    /// Our deployment's id; `None`: not registered by this process yet.
+    id: Option<String>,
+    /// Addresses are left that may go when nobody is there and nothing runs there any more.
+    has_leftovers: bool,
+}
+
+/// Whom Restate calls.
+enum Called {
+    Us,
+    /// Another worker, which is at work.
+    Other(Url),
+}
+
+/// Who is at an address.
+#[derive(PartialEq)]
+enum Found {
+    Nobody,
+    Us,
+    Other,
+}
+
+#[derive(Deserialize)]
+struct Service {
+    deployment_id: String,
+}
+
+#[derive(Deserialize)]
+struct Deployments {
+    deployments: Vec<Deployment>,
+}
+
+#[derive(Deserialize)]
+struct Deployment {
+    id: String,
+    /// Functions in a cloud have none.
+    uri: Option<Url>,
+    services: Vec<Named>,
+    #[serde(default)]
+    metadata: serde_json::Map<String, serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+impl Registration {
+    pub(crate) fn new(
+        (client, asking): (Client, Client),
+        (admin, url): (Url, Url),
+        worker: HeaderValue,
+        definition: String,
+    ) -> Self {
+        Self { client, asking, admin, url, worker, definition, id: None, has_leftovers: false }
+    }
+
+    /// Registers, watches, and registers again where Restate turns out not to know us (its data may be new), or whoever it
+    /// called is gone. Never ends.
+    pub(crate) async fn keep(mut self, unknown: &Notify, report: &(dyn Fn(&WorkerError) + Send + Sync)) {
+        let mut last: Option<WorkerError> = None;
+        loop {
+            let (wrong, pause) = match self.check().await {
+                Ok(Called::Us) => (None, WATCH),
+                Ok(Called::Other(called)) => {
+                    let (called, here) = (called.to_string(), self.url.to_string());
+                    (Some(WorkerError::Elsewhere { called, here }), PAUSE)
+                }
+                Err(why) => (Some(WorkerError::NotRegistered(why)), PAUSE),
+            };
+            // Said once.
+            if let Some(error) = wrong.as_ref().filter(|error| last.as_ref() != Some(error)) {
+                report(error);
+            }
+            last = wrong;
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                // While nothing helps, asking is not made quicker.
+                () = unknown.notified(), if last.is_none() => {}
+            }
+        }
+    }
+
+    async fn check(&mut self) -> Result<Called, String> {
+        let latest: Option<Service> = self.get(&format!("/services/{CONVERSATION}")).await?;
+        let latest = latest.map(|service| service.deployment_id);
+        if latest.is_some() && latest == self.id && !self.has_leftovers {
+            return Ok(Called::Us);
+        }
+        let known: Option<Deployments> = self.get("/deployments").await?;
+        let known = known.map(|known| known.deployments).unwrap_or_default();
+        let theirs = known.iter().find(|deployment| Some(&deployment.id) == latest.as_ref());
+        if let Some(uri) = theirs.and_then(|deployment| deployment.uri.as_ref())
+            && *uri != self.url
+            && self.at(uri).await == Found::Other
+        {
+            self.id = None;
+            return Ok(Called::Other(uri.clone()));
+        }
+        let ours = known.iter().find(|deployment| deployment.uri.as_ref() == Some(&self.url));
+        let id = match ours {
+            // Behind a common address others may have another version: whoever starts last says what there is.
+            Some(ours)
+                if Some(&ours.id) == latest.as_ref()
+                    && (self.id.is_some()
+                        || ours.metadata.get(DEFINITION) == Some(&json!(self.definition))) =>
+            {
+                ours.id.clone()
+            }
+            // Without force Restate leaves a known address as it is.
+            Some(_) => self.register(true).await?,
+            None => self.register(false).await?,
+        };
+        let others = known.into_iter().filter(|deployment| deployment.id != id).collect();
+        self.id = Some(id);
+        // Nothing depends on it, and it is tried again.
+        self.has_leftovers = self.tidy(others).await.unwrap_or(true);
+        Ok(Called::Us)
+    }
+
+    /// Registers this worker and returns the id of its deployment, the one that new calls go to.
+    async fn register(&self, force: bool) -> Result<String, String> {
+        let body = json!({
+            "uri": self.url,
+            "force": force,
+            "metadata": { DEFINITION: self.definition },
+        });
+        let answer = answer(self.post("/deployments", &body)?.timeout(REGISTERED_WITHIN)).await?;
+        if answer.status == StatusCode::CONFLICT && !force {
+            return Box::pin(self.register(true)).await;
+        }
+        let registered: Registered = read(&answer)?;
+        Ok(registered.id)
+    }
+
+    /// Removes the addresses of workers that are gone, of which none is called any more; whether any are left.
+    async fn tidy(&self, others: Vec<Deployment>) -> Result<bool, String> {
+        let mut gone = Vec::new();
+        let mut are_left = false;
+        for deployment in others {
+            let is_only = deployment.services.iter().all(|service| service.name == CONVERSATION);
+            let Some(uri) = deployment.uri.filter(|_| is_only && !deployment.services.is_empty()) else {
+                continue;
+            };
+            if self.at(&uri).await == Found::Other {
+                are_left = true;
+            } else {
+                gone.push(deployment.id);
+            }
+        }
+        if gone.is_empty() {
+            return Ok(are_left);
+        }
+        let query = "select distinct pinned_deployment_id as id from sys_invocation \
+                     where pinned_deployment_id is not null and status <> 'completed'";
+        let request = self.post("/query", &json!({ "query": query }))?.header(ACCEPT, "application/json");
+        let pinned: Rows = read(&ask(request).await?)?;
+        for id in gone {
+            if pinned.rows.iter().any(|row| row.id == id) {
+                // It may come back and go on; Restate gives up by itself if not.
+                are_left = true;
+                continue;
+            }
+            let mut place = self.place(&format!("/deployments/{id}"))?;
+            place.set_query(Some("force=true"));
+            let answer = ask(self.client.request(Method::DELETE, place)).await?;
+            are_left |= !(answer.status.is_success() || answer.status == StatusCode::NOT_FOUND);
+        }
+        Ok(are_left)
+    }
+
+    /// Asks whoever is at an address what it has.
+    async fn at(&self, uri: &Url) -> Found {
+        let Ok(place) = Url::parse(&format!("{}/discover", uri.as_str().trim_end_matches('/'))) else {
+            return Found::Nobody;
+        };
+        let request = self.asking.request(Method::GET, place).header(ACCEPT, MANIFEST);
+        let Ok(answer) = ask(request).await else { return Found::Nobody };
+        if answer.headers.get(WORKER) == Some(&self.worker) {
+            return Found::Us;
+        }
+        let manifest: Result<Manifest, String> = read(&answer);
+        let has_it = manifest
+            .is_ok_and(|manifest| manifest.services.iter().any(|service| service.name == CONVERSATION));
+        if has_it { Found::Other } else { Found::Nobody }
+    }
+
+    /// What is at a path of the admin API; `None`: nothing.
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, String> {
+        let answer = ask(self.client.request(Method::GET, self.place(path)?)).await?;
+        if answer.status == StatusCode::NOT_FOUND { Ok(None) } else { read(&answer).map(Some) }
+    }
+
+    fn post(&self, path: &str, body: &serde_json::Value) -> Result<RequestBuilder, String> {
+        let request = self.client.request(Method::POST, self.place(path)?);
+        Ok(request.header(CONTENT_TYPE, "application/json").body(body.to_string()))
+    }
+
+    fn place(&self, path: &str) -> Result<Url, String> {
+        self.admin.join(path).map_err(|error| error.to_string())
+    }
+}
+
+#[derive(Deserialize)]
+struct Registered {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Manifest {
+    services: Vec<Named>,
+}
+
+#[derive(Deserialize)]
+struct Rows {
+    rows: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    id: String,
+}
+
+async fn ask(request: RequestBuilder) -> Result<Answer, String> {
+    answer(request.timeout(ANSWERED_WITHIN)).await
+}
+
+fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, String> {
+    if !answer.status.is_success() {
+        return Err(format!("it answered {}: {}", answer.status, String::from_utf8_lossy(&answer.body)));
+    }
+    serde_json::from_slice(&answer.body).map_err(|error| format!("it gave an answer we cannot read: {error}"))
+}

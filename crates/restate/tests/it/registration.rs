@@ -1,0 +1,168 @@
+//! Which worker Restate calls, when there are several, one after the other or at once.
+
+use std::time::Duration;
+
+use adjutant_core::{CancellationToken, ConversationId, Effect, InputId, UserId};
+use adjutant_providers::scripted::ScriptedModel;
+use adjutant_restate::{Worker, WorkerError};
+use adjutant_runtime::{Agent, RunContext};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use crate::bench::Bench;
+use crate::restate::{Restate, free_port};
+
+/// Between two looks at what happens by itself.
+const LOOK: Duration = Duration::from_millis(20);
+/// What has not happened by itself by then does not.
+const NEVER: Duration = Duration::from_secs(300);
+
+/// Whom Restate knows: the addresses, and which revision of the object is the latest, where.
+#[derive(Debug, Clone, PartialEq)]
+struct Known {
+    addresses: Vec<String>,
+    latest: String,
+    revision: u64,
+}
+
+impl Restate {
+    fn known(&self) -> Option<Known> {
+        let (status, service) = self.ask("GET /services/Conversation", "");
+        if status != 200 {
+            return None;
+        }
+        let service: Value = serde_json::from_str(&service).unwrap();
+        let deployments: Value = serde_json::from_str(&self.ask("GET /deployments", "").1).unwrap();
+        let deployments = deployments["deployments"].as_array().unwrap();
+        let address = |deployment: &Value| deployment["uri"].as_str().unwrap().to_owned();
+        let latest = deployments.iter().find(|deployment| deployment["id"] == service["deployment_id"])?;
+        let mut addresses: Vec<String> = deployments.iter().map(address).collect();
+        addresses.sort();
+        Some(Known { addresses, latest: address(latest), revision: service["revision"].as_u64().unwrap() })
+    }
+
+    /// Waits until it knows that.
+    async fn until(&self, is_so: impl Fn(&Known) -> bool) -> Known {
+        let looking = async {
+            loop {
+                if let Some(known) = self.known().filter(|known| is_so(known)) {
+                    return known;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::time::timeout(NEVER, looking).await.unwrap_or_else(|_| panic!("it knows {:?}", self.known()))
+    }
+}
+
+/// A worker in this process.
+struct Here {
+    url: String,
+    stop: CancellationToken,
+    said: mpsc::UnboundedReceiver<WorkerError>,
+    running: JoinHandle<()>,
+}
+
+impl Here {
+    async fn start(address: &str) -> Self {
+        let worker = Worker::bind(address.parse().unwrap()).await.unwrap();
+        let url = worker.url().to_owned();
+        let line = json!({"match": "hello", "text": "Hi."}).to_string();
+        let model = ScriptedModel::from_jsonl(&line).unwrap();
+        let agent = Agent::builder("worker").model(model).instruction("Work.").build().unwrap();
+        let (stop, (tell, said)) = (CancellationToken::new(), mpsc::unbounded_channel());
+        let running = worker.run(agent, stop.clone(), move |error| tell.send(error.clone()).unwrap());
+        Self { url, stop, said, running: tokio::spawn(running) }
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        self.running.await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_starts_again_changes_nothing() {
+    let restate = Restate::start();
+    let address = restate.address(free_port());
+    let worker = Here::start(&address).await;
+    let first = restate.until(|_| true).await;
+    assert_eq!((&first.latest, first.addresses.len()), (&worker.url, 1));
+    worker.stop().await;
+    let _again = Here::start(&address).await;
+    // That it has looked is seen by nothing; another that looks later says so.
+    let mut other = Here::start(&restate.address(free_port())).await;
+    other.said.recv().await.unwrap();
+    assert_eq!(restate.known().unwrap(), first);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_address_of_a_worker_that_is_gone_goes() {
+    let restate = Restate::start();
+    let first = Here::start(&restate.address(free_port())).await;
+    restate.until(|known| known.latest == first.url).await;
+    first.stop().await;
+    let second = Here::start(&restate.address(free_port())).await;
+    restate.until(|known| known.addresses == [second.url.clone()] && known.latest == second.url).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_worker_by_two_names_is_one_worker() {
+    let restate = Restate::start();
+    let port = free_port();
+    let first = Here::start(&restate.address(port)).await;
+    restate.until(|known| known.latest == first.url).await;
+    first.stop().await;
+    let url = format!("http://localhost:{port}/");
+    let mut second = Here::start(&format!("{}&advertise={url}", restate.address(port))).await;
+    restate.until(|known| known.addresses == [url.clone()] && known.latest == url).await;
+    assert!(second.said.try_recv().is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_worker_says_that_it_gets_no_work_until_the_first_is_gone() {
+    let restate = Restate::start();
+    let mut first = Here::start(&restate.address(free_port())).await;
+    let known = restate.until(|known| known.latest == first.url).await;
+    let mut second = Here::start(&restate.address(free_port())).await;
+    let said = second.said.recv().await.unwrap();
+    let expected = WorkerError::Elsewhere { called: first.url.clone(), here: second.url.clone() };
+    assert_eq!(said, expected);
+    assert!(said.to_string().contains("advertise="), "{said}");
+    assert_eq!(restate.known().unwrap(), known);
+
+    assert!(first.said.try_recv().is_err());
+    first.stop().await;
+    restate.until(|known| known.addresses == [second.url.clone()] && known.latest == second.url).await;
+    // Said once.
+    assert!(second.said.try_recv().is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_stays_as_long_as_a_call_runs_there() {
+    let bench = Bench::new(Duration::from_secs(3600)).await;
+    let first = bench.restate.until(|_| true).await.latest;
+    let worker = bench.start(None);
+    let mut context =
+        RunContext { conversation: ConversationId(Uuid::now_v7()), ..RunContext::new(UserId::local()) };
+    bench.world.hold();
+    let body = adjutant_core::InputBody::message(format!("two {:?}", Effect::Keyed));
+    let asked = bench.front.run_input(&mut context, Some(InputId::new("once").unwrap()), body);
+    let killed = async {
+        bench.world.arrivals.acquire_many(2).await.unwrap().forget();
+        drop(worker);
+        let second = Here::start(&bench.restate.address(free_port())).await;
+        let known = bench.restate.until(|known| known.latest == second.url).await;
+        assert!(known.addresses.contains(&first), "{known:?}");
+        // The call goes on where it began.
+        bench.world.release();
+        (bench.start(None), second)
+    };
+    let (response, (worker, second)) = tokio::join!(asked, killed);
+    assert_eq!(response.unwrap().content, "Worked.");
+    assert_eq!(bench.restate.calls(), ["completed"]);
+    drop(worker);
+    bench.restate.until(|known| known.addresses == [second.url.clone()]).await;
+}
