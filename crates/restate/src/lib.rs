@@ -7,6 +7,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod address; // where it is, and where it finds us
+mod admin; // asking Restate about its calls
 mod client; // over connections that are kept
 mod dispatch; // asking it
 mod object; // what it calls

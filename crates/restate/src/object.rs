@@ -1,13 +1,19 @@
 //! What Restate calls.
 
+use std::future::ready;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::port::StoreError;
-use adjutant_core::{AgentName, ConversationKey, UserId};
+use adjutant_core::{AgentName, CancellationToken, ConversationKey, UserId};
 use adjutant_runtime::{Agent, RunError};
+use jiff::Timestamp;
 use restate_sdk::endpoint::ServiceOptions;
 use restate_sdk::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::admin::Admin;
 
 /// Prefix of keys that name an agent.
 const FORMAT: &str = "2";
@@ -20,8 +26,17 @@ pub(crate) const ADVANCE: &str = "advance";
 /// The header with the name of the listener who is told what happens.
 pub(crate) const REPLY_TO: &str = "adjutant-reply-to";
 
-/// A turn may be silent for longer than Restate lets a handler be by default (a minute): a local model takes ten.
-const SILENCE: Duration = Duration::from_secs(15 * 60);
+/// A turn may be silent as long as it takes; by default Restate takes a minute of silence for its end. Who is gone is known by the
+/// connection.
+const SILENCE: Duration = Duration::from_secs(24 * 60 * 60);
+/// The name under which a conversation's object keeps its [`Timer`].
+const TIMER: &str = "timer";
+/// The name of the step that decides on the next timer.
+const DECIDE: &str = "expires";
+/// Two times of expiry that are no further apart are the same one, in milliseconds: it is computed anew each time.
+const SAME_TIME_MS: i64 = 1000;
+/// Time until Restate is asked about a call whose connection ended: whether it was killed.
+const KILLED_BY: Duration = Duration::from_millis(100);
 /// How long a call that was made with the name of an input stays the same call. Later, the journal knows the input.
 const SAME_CALL: Duration = Duration::from_secs(60 * 60);
 /// Attempts, with at most [`BETWEEN_ATTEMPTS`] between two: some two minutes. A call that is given up keeps nobody waiting; the
@@ -35,25 +50,114 @@ pub(crate) struct Conversation {
     pub(crate) agent: Agent,
     /// Told what failed here.
     pub(crate) report: Arc<dyn Fn(&RunError) + Send + Sync>,
+    /// Says whether a call was killed. `None`: nobody does.
+    pub(crate) admin: Option<Admin>,
+}
+
+/// The call that comes when what a conversation asks expires.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Timer {
+    /// Its id, by which it is taken back once all is answered.
+    call: String,
+    /// Milliseconds since 1970.
+    at: i64,
 }
 
 #[restate_sdk::object(client_visibility = "pub(crate)")]
 impl Conversation {
-    /// Goes on until the conversation is settled or waits for a person, and has itself called when what waits expires.
+    /// Goes on until the conversation is settled or waits for a person, and has itself called when what waits expires. Whoever cancels
+    /// or kills the call stops the turn.
     #[handler]
     async fn advance(&self, ctx: ObjectContext<'_>) -> Result<(), HandlerError> {
         let Some(key) = conversation_key(ctx.key()) else {
             return Err(TerminalError::new_with_code(400, "its key is CONVERSATION:AGENT:USER").into());
         };
-        let reply_to = ctx.headers().get(REPLY_TO).cloned();
-        // One unit for Restate: nothing in there is repeated by it, nor has to be the same twice.
-        let left = ctx.run(|| self.settle(key, reply_to)).name(ADVANCE).await?.into_inner();
-        if let Some(ms) = left {
-            // Not before it has expired, or it would wait again.
-            let after = Duration::from_millis(ms.saturating_add(1));
-            ctx.object_client::<ConversationClient>(ctx.key()).advance().send_after(after);
+        let timer: Option<Timer> = ctx.get::<Json<_>>(TIMER).await?.map(Json::into_inner);
+        let stop = CancellationToken::new();
+        let watch = Watch {
+            call: ctx.invocation_id().to_owned(),
+            admin: self.admin.clone(),
+            stop: stop.clone(),
+            ended: false,
+        };
+        let left = {
+            let reply_to = ctx.headers().get(REPLY_TO).cloned();
+            let mut settled = pin!(self.settle(key, reply_to, stop.clone()));
+            // Nobody fulfils it: it ends when this call is cancelled.
+            let (_, cancelled) = ctx.awakeable::<()>();
+            tokio::select! {
+                left = &mut settled => left?,
+                cancelled = cancelled => {
+                    stop.cancel();
+                    let left = settled.await?;
+                    cancelled?;
+                    left
+                }
+            }
+        };
+        watch.end();
+        // Not before it has expired, or it would wait again.
+        let due = left.map(|left| left + Duration::from_millis(1)).map(|left| (left, in_time(left)));
+        // Kept, so that what follows is the same if the call is made again from here.
+        let due = ctx.run(|| ready(Ok(Json(due)))).name(DECIDE).await?.into_inner();
+        // The timer that is this call has done its work.
+        let timer = timer.filter(|timer| timer.call != ctx.invocation_id());
+        if let (Some(timer), Some((_, at))) = (&timer, &due)
+            && timer.at.abs_diff(*at) <= SAME_TIME_MS.unsigned_abs()
+        {
+            return Ok(());
+        }
+        if let Some(timer) = timer {
+            ctx.invocation_handle(timer.call).cancel();
+        }
+        match due {
+            Some((left, at)) => {
+                let sent = ctx.object_client::<ConversationClient>(ctx.key()).advance().send_after(left);
+                let call = sent.await?.invocation_id().to_owned();
+                ctx.set(TIMER, Json(Timer { call, at }));
+            }
+            None => ctx.clear(TIMER),
         }
         Ok(())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "tells one timer from another; nothing is decided by it")]
+fn in_time(left: Duration) -> i64 {
+    let left = i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::now().as_millisecond().saturating_add(left)
+}
+
+/// Stops a turn whose call was killed. A call that only lost its connection goes on: Restate makes it again, and nobody wanted it
+/// to end.
+struct Watch {
+    call: String,
+    admin: Option<Admin>,
+    stop: CancellationToken,
+    ended: bool,
+}
+
+impl Watch {
+    /// Watches no longer.
+    fn end(mut self) {
+        self.ended = true;
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let Some(admin) = self.admin.take() else { return };
+        let (call, stop) = (std::mem::take(&mut self.call), self.stop.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(KILLED_BY).await;
+            // Where Restate does not answer, it was not killed by anybody there.
+            if admin.has_ended(&call).await.unwrap_or_default() {
+                stop.cancel();
+            }
+        });
     }
 }
 
@@ -71,28 +175,27 @@ impl Conversation {
             .retry_policy_kill_on_max_attempts()
     }
 
-    /// Milliseconds until what waits expires.
+    /// Returns how long it is until what waits expires.
     async fn settle(
         &self,
         key: ConversationKey,
         reply_to: Option<String>,
-    ) -> HandlerResult<Json<Option<u64>>> {
+        stop: CancellationToken,
+    ) -> HandlerResult<Option<Duration>> {
         let agent = self.agent.clone();
         // A task of its own: Restate going away stops no tool in the middle. Called again, it waits for the first.
-        let advance = tokio::spawn(async move { agent.advance_telling(&key, reply_to.as_deref()).await });
-        match advance.await? {
-            Ok(left) => Ok(Json(left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)))),
-            Err(error) => {
-                (self.report)(&error);
-                Err(match &error {
-                    // The same again would end the same.
-                    RunError::CannotContinue(_) | RunError::Store(StoreError::Unreadable { .. }) => {
-                        TerminalError::new(error.to_string()).into()
-                    }
-                    _ => error.into(),
-                })
+        let advance =
+            tokio::spawn(async move { agent.advance_telling(&key, reply_to.as_deref(), &stop).await });
+        advance.await?.map_err(|error| {
+            (self.report)(&error);
+            match &error {
+                // The same again would end the same.
+                RunError::CannotContinue(_) | RunError::Store(StoreError::Unreadable { .. }) => {
+                    TerminalError::new(error.to_string()).into()
+                }
+                _ => error.into(),
             }
-        }
+        })
     }
 }
 

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use url::Url;
 
 use crate::address::RestateAddress;
+use crate::admin::Admin;
 use crate::client::{self, Client, Of};
 use crate::dispatch::Ingress;
 use crate::object::Conversation;
@@ -129,8 +130,9 @@ impl Worker {
         let report: Arc<dyn Fn(&WorkerError) + Send + Sync> = Arc::new(report);
         agent.hear_others();
         let of_run = Arc::clone(&report);
-        let object =
-            Conversation { agent, report: Arc::new(move |error| of_run(&WorkerError::Run(error.clone()))) };
+        let admin = self.restate.admin.clone().map(|url| Admin { client: self.client.clone(), url });
+        let report_run = Arc::new(move |error: &RunError| of_run(&WorkerError::Run(error.clone())));
+        let object = Conversation { agent, report: report_run, admin };
         let endpoint = Endpoint::builder()
             .bind(object.into_service_definition().options(Conversation::settings()))
             .build();

@@ -207,11 +207,11 @@ impl Agent {
     /// # Errors
     /// [`RunError`] if it could not go on; nothing that was accepted is lost.
     pub async fn advance(&self, key: &ConversationKey) -> Result<Option<Duration>, RunError> {
-        self.advance_telling(key, None).await
+        self.advance_telling(key, None, &CancellationToken::new()).await
     }
 
     /// Runs one conversation as [`Agent::advance`] does, and tells a listener in another process what happens:
-    /// [`DispatchCall::reply_to`](crate::DispatchCall::reply_to).
+    /// [`DispatchCall::reply_to`](crate::DispatchCall::reply_to). `cancelled` stops the turn that runs.
     ///
     /// # Errors
     /// As [`Agent::advance`].
@@ -219,10 +219,11 @@ impl Agent {
         &self,
         key: &ConversationKey,
         reply_to: Option<&str>,
+        cancelled: &CancellationToken,
     ) -> Result<Option<Duration>, RunError> {
         let first =
             |conversation: &Conversation| conversation.pending().iter().map(|call| call.expires_at).min();
-        let first = self.advance_with(key, reply_to, first).await?.flatten();
+        let first = self.advance_with(key, (reply_to, cancelled), first).await?.flatten();
         let left =
             |at: Timestamp| Duration::try_from(self.inner.now().duration_until(at)).unwrap_or_default();
         Ok(first.map(left))
@@ -233,11 +234,11 @@ impl Agent {
     async fn advance_with<T>(
         &self,
         key: &ConversationKey,
-        reply_to: Option<&str>,
+        (reply_to, cancelled): (Option<&str>, &CancellationToken),
         read: impl FnOnce(&Conversation) -> T,
     ) -> Result<Option<T>, RunError> {
         let telling = Telling::new(&self.inner.audience, &self.inner.journal.relay(), key, reply_to);
-        let around = (&Emitter::Audience(telling), &CancellationToken::new());
+        let around = (&Emitter::Audience(telling), cancelled);
         advance(&self.inner, key, None, around, read).await
     }
 

@@ -8,6 +8,7 @@
 )]
 
 mod bench; // servers, tools and workers to try things on
+mod handles; // Restate's own handles on a call
 mod invariants; // what must hold after every run
 #[path = "../../../durability/tests/it/journal.rs"]
 mod journal; // what must hold of a conversation
