@@ -1,5 +1,6 @@
 //! Which worker Restate calls, when there are several, one after the other or at once.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use adjutant_core::{CancellationToken, ConversationId, Effect, InputId, UserId};
@@ -7,6 +8,8 @@ use adjutant_providers::scripted::ScriptedModel;
 use adjutant_restate::{Worker, WorkerError};
 use adjutant_runtime::{Agent, RunContext};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -83,6 +86,46 @@ impl Here {
     }
 }
 
+/// Stands before the admin port; what is asked there.
+struct Asked {
+    place: SocketAddr,
+    asked: mpsc::UnboundedReceiver<Vec<u8>>,
+    so_far: String,
+}
+
+impl Asked {
+    async fn before(admin: String) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let place = listener.local_addr().unwrap();
+        let (tell, asked) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (mut from, mut back) = stream.into_split();
+                let (mut answers, mut to) = TcpStream::connect(&admin).await.unwrap().into_split();
+                tokio::spawn(async move { tokio::io::copy(&mut answers, &mut back).await });
+                let tell = tell.clone();
+                tokio::spawn(async move {
+                    let mut piece = vec![0; 4096];
+                    while let Ok(length @ 1..) = from.read(&mut piece).await {
+                        to.write_all(&piece[..length]).await.unwrap();
+                        // Nobody may be listening any more.
+                        let _ = tell.send(piece[..length].to_vec());
+                    }
+                });
+            }
+        });
+        Self { place, asked, so_far: String::new() }
+    }
+
+    /// Waits until this was asked so many times.
+    async fn until(&mut self, what: &str, times: usize) {
+        while self.so_far.matches(what).count() < times {
+            let asked = tokio::time::timeout(NEVER, self.asked.recv()).await;
+            self.so_far += std::str::from_utf8(&asked.expect("it is not asked").unwrap()).unwrap();
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_starts_again_changes_nothing() {
     let restate = Restate::start();
@@ -91,10 +134,14 @@ async fn a_worker_that_starts_again_changes_nothing() {
     let first = restate.until(|_| true).await;
     assert_eq!((&first.latest, first.addresses.len()), (&worker.url, 1));
     worker.stop().await;
-    let _again = Here::start(&address).await;
-    // That it has looked is seen by nothing; another that looks later says so.
-    let mut other = Here::start(&restate.address(free_port())).await;
-    other.said.recv().await.unwrap();
+
+    let (ingress, rest) = address.split_once("admin=").unwrap();
+    let (admin, rest) = rest.split_once('&').unwrap();
+    let mut asked = Asked::before(admin.to_owned()).await;
+    let _again = Here::start(&format!("{ingress}admin={}&{rest}", asked.place)).await;
+    // The second look comes after all that followed from the first.
+    asked.until("GET /services/Conversation ", 2).await;
+    assert!(!asked.so_far.contains("POST") && !asked.so_far.contains("DELETE"), "{}", asked.so_far);
     assert_eq!(restate.known().unwrap(), first);
 }
 
