@@ -156,7 +156,7 @@ impl Registration {
         let others = known.into_iter().filter(|deployment| deployment.id != id).collect();
         self.id = Some(id);
         // Nothing depends on it, and it is tried again.
-        self.has_leftovers = self.tidy(others).await.unwrap_or(true);
+        self.has_leftovers = self.tidy(others, latest).await.unwrap_or(true);
         Ok(Called::Us)
     }
 
@@ -175,8 +175,9 @@ impl Registration {
         Ok(registered.id)
     }
 
-    /// Removes the addresses of workers that are gone, of which none is called any more; whether any are left.
-    async fn tidy(&self, others: Vec<Deployment>) -> Result<bool, String> {
+    /// Removes the addresses of workers that are gone, of which none is called any more; whether any are left. Of one it is
+    /// known already.
+    async fn tidy(&self, others: Vec<Deployment>, known_gone: Option<String>) -> Result<bool, String> {
         let mut gone = Vec::new();
         let mut are_left = false;
         for deployment in others {
@@ -184,7 +185,7 @@ impl Registration {
             let Some(uri) = deployment.uri.filter(|_| is_only && !deployment.services.is_empty()) else {
                 continue;
             };
-            if self.at(&uri).await == Found::Other {
+            if known_gone.as_ref() != Some(&deployment.id) && self.at(&uri).await == Found::Other {
                 are_left = true;
             } else {
                 gone.push(deployment.id);
@@ -211,20 +212,23 @@ impl Registration {
         Ok(are_left)
     }
 
-    /// Asks whoever is at an address what it has.
+    /// Asks whoever is at an address what it has; where nobody answers us, by way of Restate, which may be in another network.
     async fn at(&self, uri: &Url) -> Found {
-        let Ok(place) = Url::parse(&format!("{}/discover", uri.as_str().trim_end_matches('/'))) else {
-            return Found::Nobody;
-        };
-        let request = self.asking.request(Method::GET, place).header(ACCEPT, MANIFEST);
-        let Ok(answer) = ask(request).await else { return Found::Nobody };
-        if answer.headers.get(WORKER) == Some(&self.worker) {
-            return Found::Us;
+        let place = Url::parse(&format!("{}/discover", uri.as_str().trim_end_matches('/')));
+        if let Ok(place) = place
+            && let Ok(answer) = ask(self.asking.request(Method::GET, place).header(ACCEPT, MANIFEST)).await
+        {
+            if answer.headers.get(WORKER) == Some(&self.worker) {
+                return Found::Us;
+            }
+            if has_conversations(&answer) {
+                return Found::Other;
+            }
         }
-        let manifest: Result<Manifest, String> = read(&answer);
-        let has_it = manifest
-            .is_ok_and(|manifest| manifest.services.iter().any(|service| service.name == CONVERSATION));
-        if has_it { Found::Other } else { Found::Nobody }
+        let body = json!({ "uri": uri, "force": true, "dry_run": true });
+        let Ok(request) = self.post("/deployments", &body) else { return Found::Nobody };
+        let asked = ask(request).await;
+        if asked.is_ok_and(|answer| has_conversations(&answer)) { Found::Other } else { Found::Nobody }
     }
 
     /// What is at a path of the admin API; `None`: nothing.
@@ -248,6 +252,7 @@ struct Registered {
     id: String,
 }
 
+/// What a worker says of itself, and what Restate says of a worker.
 #[derive(Deserialize)]
 struct Manifest {
     services: Vec<Named>,
@@ -263,6 +268,11 @@ struct Row {
     id: String,
 }
 
+fn has_conversations(answer: &Answer) -> bool {
+    let manifest: Result<Manifest, String> = read(answer);
+    manifest.is_ok_and(|manifest| manifest.services.iter().any(|service| service.name == CONVERSATION))
+}
+
 async fn ask(request: RequestBuilder) -> Result<Answer, String> {
     answer(request.timeout(ANSWERED_WITHIN)).await
 }
@@ -272,4 +282,52 @@ fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, String> {
         return Err(format!("it answered {}: {}", answer.status, String::from_utf8_lossy(&answer.body)));
     }
     serde_json::from_slice(&answer.body).map_err(|error| format!("it gave an answer we cannot read: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::client::Of;
+
+    /// An admin API that knows one worker, which it alone can reach.
+    async fn admin() -> Url {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let place = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut piece = vec![0; 4096];
+            while let Ok(length @ 1..) = stream.read(&mut piece).await {
+                let asked = String::from_utf8_lossy(&piece[..length]);
+                let services = json!([{ "name": CONVERSATION, "revision": 1 }]);
+                let answer = match asked.split_whitespace().take(2).collect::<Vec<_>>()[..] {
+                    ["GET", "/services/Conversation"] => json!({ "deployment_id": "dp_1" }),
+                    ["GET", "/deployments"] => {
+                        json!({ "deployments": [{ "id": "dp_1", "uri": "http://127.0.0.1:1/", "services": services }] })
+                    }
+                    ["POST", "/deployments"] if asked.contains("\"dry_run\":true") => {
+                        json!({ "id": "dp_1", "services": services })
+                    }
+                    _ => panic!("{asked}"),
+                };
+                let (answer, head) = (answer.to_string(), "HTTP/1.1 200 OK\r\ncontent-length:");
+                let answer = format!("{head} {}\r\n\r\n{answer}", answer.len());
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        format!("http://{place}").parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_restate_alone_can_reach_is_at_work() {
+        let clients =
+            (Client::new(Of::Restate(None), false).unwrap(), Client::new(Of::Worker, false).unwrap());
+        let url = "http://127.0.0.1:2/".parse().unwrap();
+        let worker = HeaderValue::from_static("us");
+        let mut registration = Registration::new(clients, (admin().await, url), worker, String::new());
+        let called = registration.check().await.unwrap();
+        assert!(matches!(called, Called::Other(url) if url.as_str() == "http://127.0.0.1:1/"));
+    }
 }
