@@ -129,39 +129,43 @@ impl Registration {
         if latest.is_some() && latest == self.id && !self.has_leftovers {
             return Ok(Called::Us);
         }
-        let known: Option<Deployments> = self.get("/deployments").await?;
-        let known = known.map(|known| known.deployments).unwrap_or_default();
-        let theirs = known.iter().find(|deployment| Some(&deployment.id) == latest.as_ref());
-        if let Some(uri) = theirs.and_then(|deployment| deployment.uri.as_ref())
-            && *uri != self.url
-            && self.at(uri).await == Found::Other
-        {
-            self.id = None;
-            return Ok(Called::Other(uri.clone()));
-        }
-        let ours = known.iter().find(|deployment| deployment.uri.as_ref() == Some(&self.url));
-        let id = match ours {
-            // Behind a common address others may have another version: whoever starts last says what there is.
-            Some(ours)
-                if Some(&ours.id) == latest.as_ref()
-                    && (self.id.is_some()
-                        || ours.metadata.get(DEFINITION) == Some(&json!(self.definition))) =>
-            {
-                ours.id.clone()
-            }
-            // Without force Restate leaves a known address as it is.
-            Some(_) => self.register(true).await?,
-            None => self.register(false).await?,
+        let latest: Option<Deployment> = match &latest {
+            Some(id) => self.get(&format!("/deployments/{id}")).await?,
+            None => None,
         };
-        let others = known.into_iter().filter(|deployment| deployment.id != id).collect();
+        let (id, gone) = match latest {
+            Some(latest) if latest.uri.as_ref().is_some_and(|uri| is_same(uri, &self.url)) => {
+                // Behind a common address others may have another version: whoever starts last says what there is.
+                let is_current = latest.metadata.get(DEFINITION) == Some(&json!(self.definition));
+                let is_registered = self.id.as_ref() == Some(&latest.id) || is_current;
+                // Without force Restate leaves a known address as it is.
+                (if is_registered { latest.id } else { self.register(true).await?.id }, None)
+            }
+            latest => {
+                self.id = None;
+                if let Some(uri) = latest.as_ref().and_then(|latest| latest.uri.as_ref())
+                    && self.at(uri).await == Found::Other
+                {
+                    return Ok(Called::Other(uri.clone()));
+                }
+                (self.take_place().await?, latest.map(|latest| latest.id))
+            }
+        };
         self.id = Some(id);
         // Nothing depends on it, and it is tried again.
-        self.has_leftovers = self.tidy(others, latest).await.unwrap_or(true);
+        self.has_leftovers = self.tidy(gone).await.unwrap_or(true);
         Ok(Called::Us)
     }
 
-    /// Registers this worker and returns the id of its deployment, the one that new calls go to.
-    async fn register(&self, force: bool) -> Result<String, String> {
+    /// Registers this worker as the one that new calls go to, and returns the id of its deployment.
+    async fn take_place(&self) -> Result<String, String> {
+        let registered = self.register(false).await?;
+        // Restate knew the address, and left it as it was: not the latest.
+        let registered = if registered.is_new { registered } else { self.register(true).await? };
+        Ok(registered.id)
+    }
+
+    async fn register(&self, force: bool) -> Result<Registered, String> {
         let body = json!({
             "uri": self.url,
             "force": force,
@@ -171,24 +175,28 @@ impl Registration {
         if answer.status == StatusCode::CONFLICT && !force {
             return Box::pin(self.register(true)).await;
         }
-        let registered: Registered = read(&answer)?;
-        Ok(registered.id)
+        let Id { id } = read(&answer)?;
+        Ok(Registered { id, is_new: force || answer.status == StatusCode::CREATED })
     }
 
     /// Removes the addresses of workers that are gone, of which none is called any more; whether any are left. Of one it is
     /// known already.
-    async fn tidy(&self, others: Vec<Deployment>, known_gone: Option<String>) -> Result<bool, String> {
-        let mut gone = Vec::new();
-        let mut are_left = false;
-        for deployment in others {
-            let is_only = deployment.services.iter().all(|service| service.name == CONVERSATION);
-            let Some(uri) = deployment.uri.filter(|_| is_only && !deployment.services.is_empty()) else {
-                continue;
-            };
-            if known_gone.as_ref() != Some(&deployment.id) && self.at(&uri).await == Found::Other {
+    async fn tidy(&self, known_gone: Option<String>) -> Result<bool, String> {
+        let known: Option<Deployments> = self.get("/deployments").await?;
+        let known = known.map(|known| known.deployments).unwrap_or_default();
+        let is_only_ours = |deployment: &Deployment| {
+            let mut services = deployment.services.iter();
+            !deployment.services.is_empty() && services.all(|service| service.name == CONVERSATION)
+        };
+        let others =
+            known.into_iter().filter(|other| Some(&other.id) != self.id.as_ref() && is_only_ours(other));
+        let (mut gone, mut are_left) = (Vec::new(), false);
+        for other in others {
+            let Some(uri) = &other.uri else { continue };
+            if known_gone.as_ref() != Some(&other.id) && self.at(uri).await == Found::Other {
                 are_left = true;
             } else {
-                gone.push(deployment.id);
+                gone.push(other.id);
             }
         }
         if gone.is_empty() {
@@ -247,8 +255,15 @@ impl Registration {
     }
 }
 
-#[derive(Deserialize)]
+/// What came of a registration.
 struct Registered {
+    id: String,
+    /// Restate asked this worker what it has, and calls it from now on.
+    is_new: bool,
+}
+
+#[derive(Deserialize)]
+struct Id {
     id: String,
 }
 
@@ -260,12 +275,12 @@ struct Manifest {
 
 #[derive(Deserialize)]
 struct Rows {
-    rows: Vec<Row>,
+    rows: Vec<Id>,
 }
 
-#[derive(Deserialize)]
-struct Row {
-    id: String,
+/// Whether both are one address; what comes behind a slash at the end is the same.
+fn is_same(one: &Url, other: &Url) -> bool {
+    one.as_str().trim_end_matches('/') == other.as_str().trim_end_matches('/')
 }
 
 fn has_conversations(answer: &Answer) -> bool {
@@ -304,8 +319,8 @@ mod tests {
                 let services = json!([{ "name": CONVERSATION, "revision": 1 }]);
                 let answer = match asked.split_whitespace().take(2).collect::<Vec<_>>()[..] {
                     ["GET", "/services/Conversation"] => json!({ "deployment_id": "dp_1" }),
-                    ["GET", "/deployments"] => {
-                        json!({ "deployments": [{ "id": "dp_1", "uri": "http://127.0.0.1:1/", "services": services }] })
+                    ["GET", "/deployments/dp_1"] => {
+                        json!({ "id": "dp_1", "uri": "http://127.0.0.1:1/", "services": services })
                     }
                     ["POST", "/deployments"] if asked.contains("\"dry_run\":true") => {
                         json!({ "id": "dp_1", "services": services })
