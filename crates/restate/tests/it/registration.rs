@@ -64,6 +64,7 @@ impl Restate {
 struct Here {
     url: String,
     stop: CancellationToken,
+    /// That another is called.
     said: mpsc::UnboundedReceiver<WorkerError>,
     running: JoinHandle<()>,
 }
@@ -76,7 +77,12 @@ impl Here {
         let model = ScriptedModel::from_jsonl(&line).unwrap();
         let agent = Agent::builder("worker").model(model).instruction("Work.").build().unwrap();
         let (stop, (tell, said)) = (CancellationToken::new(), mpsc::unbounded_channel());
-        let running = worker.run(agent, stop.clone(), move |error| tell.send(error.clone()).unwrap());
+        let running = worker.run(agent, stop.clone(), move |error| {
+            // A Restate that is not ready for a moment is not what is tested here.
+            if matches!(error, WorkerError::Elsewhere { .. }) {
+                tell.send(error.clone()).unwrap();
+            }
+        });
         Self { url, stop, said, running: tokio::spawn(running) }
     }
 
@@ -143,6 +149,30 @@ async fn a_worker_that_starts_again_changes_nothing() {
     asked.until("GET /services/Conversation ", 2).await;
     assert!(!asked.so_far.contains("POST") && !asked.so_far.contains("DELETE"), "{}", asked.so_far);
     assert_eq!(restate.known().unwrap(), first);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_registered_as_something_else_is_registered_anew() {
+    let restate = Restate::start();
+    let address = restate.address(free_port());
+    let worker = Here::start(&address).await;
+    restate.until(|known| known.revision == 1).await;
+    // As an older version of it, or somebody by hand, would have.
+    let by_hand = json!({ "uri": worker.url, "force": true }).to_string();
+    assert_eq!(restate.ask("POST /deployments", &by_hand).0, 200);
+    worker.stop().await;
+    let worker = Here::start(&address).await;
+    let known = restate.until(|known| known.revision == 3).await;
+    assert_eq!((&known.latest, known.addresses.len()), (&worker.url, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_frozen_is_replaced() {
+    let bench = Bench::new(Duration::from_secs(3600)).await;
+    let frozen = bench.start(None);
+    frozen.freeze();
+    let second = Here::start(&bench.restate.address(free_port())).await;
+    bench.restate.until(|known| known.latest == second.url).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
