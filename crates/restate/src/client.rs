@@ -19,7 +19,7 @@ const ANSWER_MAX: usize = 1024 * 1024;
 
 /// Whom a client is for.
 pub(crate) enum Of {
-    /// Restate's ingress and admin API, with the token they want.
+    /// Restate's ingress and admin API, with the token they want. HTTP/1.1.
     Restate(Option<HeaderValue>),
     /// A worker, as Restate asks it: HTTP/2 without asking whether it can. It gets no token.
     Worker,
@@ -53,8 +53,9 @@ impl Client {
             config.with_root_certificates(RootCertStore::empty())
         };
         let mut config = config.with_no_client_auth();
-        // A preconfigured TLS gets no ALPN from the client; without it HTTP/2 is silently never used.
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        // A call lasts as long as a turn: over HTTP/2 those beyond what one connection may have would wait for others to end.
+        let is_http2 = matches!(of, Of::Worker);
+        config.alpn_protocols = vec![if is_http2 { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
         let mut builder = reqwest::Client::builder()
             .tls_backend_preconfigured(config)
             .no_proxy()
@@ -62,9 +63,9 @@ impl Client {
             .connect_timeout(CONNECTED_WITHIN)
             .pool_max_idle_per_host(IDLE_MAX);
         match of {
-            Of::Restate(None) => {}
-            Of::Restate(Some(token)) => {
-                builder = builder.default_headers(HeaderMap::from_iter([(AUTHORIZATION, token)]));
+            Of::Restate(token) => {
+                let headers = token.map(|token| (AUTHORIZATION, token));
+                builder = builder.http1_only().default_headers(headers.into_iter().collect());
             }
             Of::Worker => builder = builder.http2_prior_knowledge(),
         }

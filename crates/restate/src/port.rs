@@ -89,7 +89,9 @@ impl Port {
             let Ok(permit) = Arc::clone(&self.connections).try_acquire_owned() else {
                 // Said once, until there is room again.
                 if !std::mem::replace(&mut is_full, true) {
-                    let words = format!("{CONNECTIONS_MAX} connections are open, and no more are taken");
+                    let words = format!(
+                        "{CONNECTIONS_MAX} connections are open, and no more are taken until one ends"
+                    );
                     report(&WorkerError::Accept(words));
                 }
                 continue;

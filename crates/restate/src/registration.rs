@@ -129,39 +129,43 @@ impl Registration {
         if latest.is_some() && latest == self.id && !self.has_leftovers {
             return Ok(Called::Us);
         }
-        let known: Option<Deployments> = self.get("/deployments").await?;
-        let known = known.map(|known| known.deployments).unwrap_or_default();
-        let theirs = known.iter().find(|deployment| Some(&deployment.id) == latest.as_ref());
-        if let Some(uri) = theirs.and_then(|deployment| deployment.uri.as_ref())
-            && *uri != self.url
-            && self.at(uri).await == Found::Other
-        {
-            self.id = None;
-            return Ok(Called::Other(uri.clone()));
-        }
-        let ours = known.iter().find(|deployment| deployment.uri.as_ref() == Some(&self.url));
-        let id = match ours {
-            // Behind a common address others may have another version: whoever starts last says what there is.
-            Some(ours)
-                if Some(&ours.id) == latest.as_ref()
-                    && (self.id.is_some()
-                        || ours.metadata.get(DEFINITION) == Some(&json!(self.definition))) =>
-            {
-                ours.id.clone()
-            }
-            // Without force Restate leaves a known address as it is.
-            Some(_) => self.register(true).await?,
-            None => self.register(false).await?,
+        let latest: Option<Deployment> = match &latest {
+            Some(id) => self.get(&format!("/deployments/{id}")).await?,
+            None => None,
         };
-        let others = known.into_iter().filter(|deployment| deployment.id != id).collect();
+        let (id, gone) = match latest {
+            Some(latest) if latest.uri.as_ref().is_some_and(|uri| is_same(uri, &self.url)) => {
+                // Behind a common address others may have another version: whoever starts last says what there is.
+                let is_current = latest.metadata.get(DEFINITION) == Some(&json!(self.definition));
+                let is_registered = self.id.as_ref() == Some(&latest.id) || is_current;
+                // Without force Restate leaves a known address as it is.
+                (if is_registered { latest.id } else { self.register(true).await?.id }, None)
+            }
+            latest => {
+                self.id = None;
+                if let Some(uri) = latest.as_ref().and_then(|latest| latest.uri.as_ref())
+                    && self.at(uri).await == Found::Other
+                {
+                    return Ok(Called::Other(uri.clone()));
+                }
+                (self.take_place().await?, latest.map(|latest| latest.id))
+            }
+        };
         self.id = Some(id);
         // Nothing depends on it, and it is tried again.
-        self.has_leftovers = self.tidy(others).await.unwrap_or(true);
+        self.has_leftovers = self.tidy(gone).await.unwrap_or(true);
         Ok(Called::Us)
     }
 
-    /// Registers this worker and returns the id of its deployment, the one that new calls go to.
-    async fn register(&self, force: bool) -> Result<String, String> {
+    /// Registers this worker as the one that new calls go to, and returns the id of its deployment.
+    async fn take_place(&self) -> Result<String, String> {
+        let registered = self.register(false).await?;
+        // Restate knew the address, and left it as it was: not the latest.
+        let registered = if registered.is_new { registered } else { self.register(true).await? };
+        Ok(registered.id)
+    }
+
+    async fn register(&self, force: bool) -> Result<Registered, String> {
         let body = json!({
             "uri": self.url,
             "force": force,
@@ -171,23 +175,28 @@ impl Registration {
         if answer.status == StatusCode::CONFLICT && !force {
             return Box::pin(self.register(true)).await;
         }
-        let registered: Registered = read(&answer)?;
-        Ok(registered.id)
+        let Id { id } = read(&answer)?;
+        Ok(Registered { id, is_new: force || answer.status == StatusCode::CREATED })
     }
 
-    /// Removes the addresses of workers that are gone, of which none is called any more; whether any are left.
-    async fn tidy(&self, others: Vec<Deployment>) -> Result<bool, String> {
-        let mut gone = Vec::new();
-        let mut are_left = false;
-        for deployment in others {
-            let is_only = deployment.services.iter().all(|service| service.name == CONVERSATION);
-            let Some(uri) = deployment.uri.filter(|_| is_only && !deployment.services.is_empty()) else {
-                continue;
-            };
-            if self.at(&uri).await == Found::Other {
+    /// Removes the addresses of workers that are gone, of which none is called any more; whether any are left. Of one it is
+    /// known already.
+    async fn tidy(&self, known_gone: Option<String>) -> Result<bool, String> {
+        let known: Option<Deployments> = self.get("/deployments").await?;
+        let known = known.map(|known| known.deployments).unwrap_or_default();
+        let is_only_ours = |deployment: &Deployment| {
+            let mut services = deployment.services.iter();
+            !deployment.services.is_empty() && services.all(|service| service.name == CONVERSATION)
+        };
+        let others =
+            known.into_iter().filter(|other| Some(&other.id) != self.id.as_ref() && is_only_ours(other));
+        let (mut gone, mut are_left) = (Vec::new(), false);
+        for other in others {
+            let Some(uri) = &other.uri else { continue };
+            if known_gone.as_ref() != Some(&other.id) && self.at(uri).await == Found::Other {
                 are_left = true;
             } else {
-                gone.push(deployment.id);
+                gone.push(other.id);
             }
         }
         if gone.is_empty() {
@@ -211,20 +220,23 @@ impl Registration {
         Ok(are_left)
     }
 
-    /// Asks whoever is at an address what it has.
+    /// Asks whoever is at an address what it has; where nobody answers us, by way of Restate, which may be in another network.
     async fn at(&self, uri: &Url) -> Found {
-        let Ok(place) = Url::parse(&format!("{}/discover", uri.as_str().trim_end_matches('/'))) else {
-            return Found::Nobody;
-        };
-        let request = self.asking.request(Method::GET, place).header(ACCEPT, MANIFEST);
-        let Ok(answer) = ask(request).await else { return Found::Nobody };
-        if answer.headers.get(WORKER) == Some(&self.worker) {
-            return Found::Us;
+        let place = Url::parse(&format!("{}/discover", uri.as_str().trim_end_matches('/')));
+        if let Ok(place) = place
+            && let Ok(answer) = ask(self.asking.request(Method::GET, place).header(ACCEPT, MANIFEST)).await
+        {
+            if answer.headers.get(WORKER) == Some(&self.worker) {
+                return Found::Us;
+            }
+            if has_conversations(&answer) {
+                return Found::Other;
+            }
         }
-        let manifest: Result<Manifest, String> = read(&answer);
-        let has_it = manifest
-            .is_ok_and(|manifest| manifest.services.iter().any(|service| service.name == CONVERSATION));
-        if has_it { Found::Other } else { Found::Nobody }
+        let body = json!({ "uri": uri, "force": true, "dry_run": true });
+        let Ok(request) = self.post("/deployments", &body) else { return Found::Nobody };
+        let asked = ask(request).await;
+        if asked.is_ok_and(|answer| has_conversations(&answer)) { Found::Other } else { Found::Nobody }
     }
 
     /// What is at a path of the admin API; `None`: nothing.
@@ -243,11 +255,19 @@ impl Registration {
     }
 }
 
-#[derive(Deserialize)]
+/// What came of a registration.
 struct Registered {
+    id: String,
+    /// Restate asked this worker what it has, and calls it from now on.
+    is_new: bool,
+}
+
+#[derive(Deserialize)]
+struct Id {
     id: String,
 }
 
+/// What a worker says of itself, and what Restate says of a worker.
 #[derive(Deserialize)]
 struct Manifest {
     services: Vec<Named>,
@@ -255,12 +275,17 @@ struct Manifest {
 
 #[derive(Deserialize)]
 struct Rows {
-    rows: Vec<Row>,
+    rows: Vec<Id>,
 }
 
-#[derive(Deserialize)]
-struct Row {
-    id: String,
+/// Whether both are one address; what comes behind a slash at the end is the same.
+fn is_same(one: &Url, other: &Url) -> bool {
+    one.as_str().trim_end_matches('/') == other.as_str().trim_end_matches('/')
+}
+
+fn has_conversations(answer: &Answer) -> bool {
+    let manifest: Result<Manifest, String> = read(answer);
+    manifest.is_ok_and(|manifest| manifest.services.iter().any(|service| service.name == CONVERSATION))
 }
 
 async fn ask(request: RequestBuilder) -> Result<Answer, String> {
@@ -272,4 +297,52 @@ fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, String> {
         return Err(format!("it answered {}: {}", answer.status, String::from_utf8_lossy(&answer.body)));
     }
     serde_json::from_slice(&answer.body).map_err(|error| format!("it gave an answer we cannot read: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::client::Of;
+
+    /// An admin API that knows one worker, which it alone can reach.
+    async fn admin() -> Url {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let place = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut piece = vec![0; 4096];
+            while let Ok(length @ 1..) = stream.read(&mut piece).await {
+                let asked = String::from_utf8_lossy(&piece[..length]);
+                let services = json!([{ "name": CONVERSATION, "revision": 1 }]);
+                let answer = match asked.split_whitespace().take(2).collect::<Vec<_>>()[..] {
+                    ["GET", "/services/Conversation"] => json!({ "deployment_id": "dp_1" }),
+                    ["GET", "/deployments/dp_1"] => {
+                        json!({ "id": "dp_1", "uri": "http://127.0.0.1:1/", "services": services })
+                    }
+                    ["POST", "/deployments"] if asked.contains("\"dry_run\":true") => {
+                        json!({ "id": "dp_1", "services": services })
+                    }
+                    _ => panic!("{asked}"),
+                };
+                let (answer, head) = (answer.to_string(), "HTTP/1.1 200 OK\r\ncontent-length:");
+                let answer = format!("{head} {}\r\n\r\n{answer}", answer.len());
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        format!("http://{place}").parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_restate_alone_can_reach_is_at_work() {
+        let clients =
+            (Client::new(Of::Restate(None), false).unwrap(), Client::new(Of::Worker, false).unwrap());
+        let url = "http://127.0.0.1:2/".parse().unwrap();
+        let worker = HeaderValue::from_static("us");
+        let mut registration = Registration::new(clients, (admin().await, url), worker, String::new());
+        let called = registration.check().await.unwrap();
+        assert!(matches!(called, Called::Other(url) if url.as_str() == "http://127.0.0.1:1/"));
+    }
 }

@@ -175,3 +175,44 @@ async fn definition(endpoint: &Endpoint) -> String {
     hash.write(&manifest.map(Collected::to_bytes).unwrap_or_default());
     format!("{:016x}", hash.finish())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use adjutant_core::{AgentName, ConversationId, ConversationKey, UserId};
+
+    use super::*;
+
+    async fn bind(text: String) -> Result<Worker, WorkerError> {
+        Worker::bind(text.parse().unwrap()).await
+    }
+
+    #[tokio::test]
+    async fn a_token_is_read_before_anything_is_asked_and_never_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let address = format!("restate://127.0.0.1:1?listen=127.0.0.1:0&token_file={}", path.display());
+        for content in [None, Some(" \n"), Some("secret\u{7}")] {
+            if let Some(content) = content {
+                fs::write(&path, content).unwrap();
+            }
+            let error = bind(address.clone()).await.unwrap_err().to_string();
+            assert!(error.contains(path.to_str().unwrap()) && !error.contains("secret"), "{error}");
+        }
+        fs::write(&path, "secret\n").unwrap();
+        let worker = bind(address).await.unwrap();
+        assert!(!format!("{worker:?}").contains("secret"));
+    }
+
+    #[tokio::test]
+    async fn a_restate_that_takes_connections_and_says_nothing_has_not_taken_the_call() {
+        // The system takes them; nobody ever reads.
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = silent.local_addr().unwrap();
+        let worker = bind(format!("restate://{place}?admin=none&listen=127.0.0.1:0")).await.unwrap();
+        let conversation: ConversationId = "00000000-0000-7000-8000-000000000001".parse().unwrap();
+        let key = ConversationKey { agent: AgentName::adjutant(), user: UserId::local(), conversation };
+        assert_eq!(worker.dispatch().send(&key).await.unwrap_err().0, "Restate did not answer");
+    }
+}

@@ -244,6 +244,15 @@ async fn more_connections_than_there_may_be_are_closed_and_said_once() {
     tokio::time::timeout(NEVER, taken).await.unwrap();
 }
 
+#[tokio::test]
+async fn who_connects_and_says_nothing_is_not_kept() {
+    let served = serve(Duration::from_millis(10)).await;
+    let mut stream = TcpStream::connect(served.place).await.unwrap();
+    let mut said = Vec::new();
+    let ended = tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut said);
+    tokio::time::timeout(NEVER, ended).await.unwrap().unwrap();
+}
+
 #[test]
 fn connections_made_together_end_apart() {
     let ages: Vec<Duration> = (0..64).map(|number| spread(AGE, number)).collect();

@@ -1,5 +1,6 @@
 //! Which worker Restate calls, when there are several, one after the other or at once.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use adjutant_core::{CancellationToken, ConversationId, Effect, InputId, UserId};
@@ -7,6 +8,8 @@ use adjutant_providers::scripted::ScriptedModel;
 use adjutant_restate::{Worker, WorkerError};
 use adjutant_runtime::{Agent, RunContext};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -61,6 +64,7 @@ impl Restate {
 struct Here {
     url: String,
     stop: CancellationToken,
+    /// That another is called.
     said: mpsc::UnboundedReceiver<WorkerError>,
     running: JoinHandle<()>,
 }
@@ -73,13 +77,58 @@ impl Here {
         let model = ScriptedModel::from_jsonl(&line).unwrap();
         let agent = Agent::builder("worker").model(model).instruction("Work.").build().unwrap();
         let (stop, (tell, said)) = (CancellationToken::new(), mpsc::unbounded_channel());
-        let running = worker.run(agent, stop.clone(), move |error| tell.send(error.clone()).unwrap());
+        let running = worker.run(agent, stop.clone(), move |error| {
+            // A Restate that is not ready for a moment is not what is tested here.
+            if matches!(error, WorkerError::Elsewhere { .. }) {
+                tell.send(error.clone()).unwrap();
+            }
+        });
         Self { url, stop, said, running: tokio::spawn(running) }
     }
 
     async fn stop(self) {
         self.stop.cancel();
         self.running.await.unwrap();
+    }
+}
+
+/// Stands before the admin port; what is asked there.
+struct Asked {
+    place: SocketAddr,
+    asked: mpsc::UnboundedReceiver<Vec<u8>>,
+    so_far: String,
+}
+
+impl Asked {
+    async fn before(admin: String) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let place = listener.local_addr().unwrap();
+        let (tell, asked) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (mut from, mut back) = stream.into_split();
+                let (mut answers, mut to) = TcpStream::connect(&admin).await.unwrap().into_split();
+                tokio::spawn(async move { tokio::io::copy(&mut answers, &mut back).await });
+                let tell = tell.clone();
+                tokio::spawn(async move {
+                    let mut piece = vec![0; 4096];
+                    while let Ok(length @ 1..) = from.read(&mut piece).await {
+                        to.write_all(&piece[..length]).await.unwrap();
+                        // Nobody may be listening any more.
+                        let _ = tell.send(piece[..length].to_vec());
+                    }
+                });
+            }
+        });
+        Self { place, asked, so_far: String::new() }
+    }
+
+    /// Waits until this was asked so many times.
+    async fn until(&mut self, what: &str, times: usize) {
+        while self.so_far.matches(what).count() < times {
+            let asked = tokio::time::timeout(NEVER, self.asked.recv()).await;
+            self.so_far += std::str::from_utf8(&asked.expect("it is not asked").unwrap()).unwrap();
+        }
     }
 }
 
@@ -91,11 +140,39 @@ async fn a_worker_that_starts_again_changes_nothing() {
     let first = restate.until(|_| true).await;
     assert_eq!((&first.latest, first.addresses.len()), (&worker.url, 1));
     worker.stop().await;
-    let _again = Here::start(&address).await;
-    // That it has looked is seen by nothing; another that looks later says so.
-    let mut other = Here::start(&restate.address(free_port())).await;
-    other.said.recv().await.unwrap();
+
+    let (ingress, rest) = address.split_once("admin=").unwrap();
+    let (admin, rest) = rest.split_once('&').unwrap();
+    let mut asked = Asked::before(admin.to_owned()).await;
+    let _again = Here::start(&format!("{ingress}admin={}&{rest}", asked.place)).await;
+    // The second look comes after all that followed from the first.
+    asked.until("GET /services/Conversation ", 2).await;
+    assert!(!asked.so_far.contains("POST") && !asked.so_far.contains("DELETE"), "{}", asked.so_far);
     assert_eq!(restate.known().unwrap(), first);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_registered_as_something_else_is_registered_anew() {
+    let restate = Restate::start();
+    let address = restate.address(free_port());
+    let worker = Here::start(&address).await;
+    restate.until(|known| known.revision == 1).await;
+    // As an older version of it, or somebody by hand, would have.
+    let by_hand = json!({ "uri": worker.url, "force": true }).to_string();
+    assert_eq!(restate.ask("POST /deployments", &by_hand).0, 200);
+    worker.stop().await;
+    let worker = Here::start(&address).await;
+    let known = restate.until(|known| known.revision == 3).await;
+    assert_eq!((&known.latest, known.addresses.len()), (&worker.url, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_is_frozen_is_replaced() {
+    let bench = Bench::new(Duration::from_secs(3600)).await;
+    let frozen = bench.start(None);
+    frozen.freeze();
+    let second = Here::start(&bench.restate.address(free_port())).await;
+    bench.restate.until(|known| known.latest == second.url).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

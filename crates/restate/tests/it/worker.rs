@@ -65,6 +65,12 @@ impl Worker {
         worker
     }
 
+    /// SIGSTOP: its connections stay, and nothing answers.
+    pub(crate) fn freeze(&self) {
+        let status = Command::new("kill").args(["-STOP", &self.process.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+
     /// What it said on standard error, once it is gone.
     pub(crate) fn last_words(&mut self) -> String {
         let mut words = String::new();
