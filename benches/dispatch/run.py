@@ -343,6 +343,7 @@ async def cost(bench, clients):
     cpu = lambda: [sum(service.cpu() for service in bench.services), bench.database.cpu(), bench.restate.cpu() if bench.restate else 0]
     for _ in range(2):
         # The first time is for warming up.
+        bench.database.ask("select pg_stat_statements_reset()")
         bench.answers.clear()
         before = (time.monotonic(), statements(), cpu())
         ends = time.monotonic() + bench.options.seconds
@@ -356,6 +357,8 @@ async def cost(bench, clients):
         f"{(after[1] - before[1]) / turns:.1f} | {spent[0]:.1f} | {spent[1]:.1f} | {spent[2]:.1f} |",
         flush=True,
     )
+    if bench.options.statements:
+        print(bench.database.ask(f"select round(calls / {turns}.0, 2), left(regexp_replace(query, '\\s+', ' ', 'g'), 150) from pg_stat_statements where calls > {turns} / 20 order by 1 desc"))
 
 
 async def with_bench(options, dispatched, use):
@@ -374,6 +377,7 @@ async def main():
     parser.add_argument("--restate", type=os.path.abspath)
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--cost", nargs="*", type=int, help="print the cost of turns at so many at once, without faults")
+    parser.add_argument("--statements", action="store_true", help="with --cost: print what the statements were")
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--delay-ms", type=int, default=200)

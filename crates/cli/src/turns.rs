@@ -1,6 +1,6 @@
 //! `adjutant turns`: turns of any user that are open, for whoever runs the service, and ending one that cannot go on.
 
-use adjutant_core::port::Loaded;
+use adjutant_core::port::{Loaded, StoreError};
 use adjutant_core::{ConversationKey, Event, Recorded, TurnId, UserId, conversation};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -17,6 +17,18 @@ use crate::store::{self, Store};
 use crate::wiring;
 
 const TURN: Kind = Kind { one: "open turn", many: "open turns", list: "adjutant turns list" };
+
+/// A conversation that cannot be read, and so cannot go on.
+#[derive(Serialize)]
+struct Stuck {
+    turn: Option<TurnId>,
+    conversation: String,
+    user: UserId,
+    /// `unreadable`.
+    state: &'static str,
+    /// What is wrong with it.
+    problem: String,
+}
 
 /// An open turn.
 #[derive(Serialize)]
@@ -48,10 +60,13 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let store = store::open(settings).await?;
     match command {
-        Turns::List => list(screen, &open(&*store).await?, json),
-        Turns::Show { id } => show(screen, &find(open(&*store).await?, &id)?, json),
+        Turns::List => {
+            let (open, stuck) = open(&*store).await?;
+            list(screen, &open, &stuck, json);
+        }
+        Turns::Show { id } => show(screen, &find(open(&*store).await?.0, &id)?, json),
         Turns::Drop { id } => {
-            let turn = find(open(&*store).await?, &id)?;
+            let turn = find(open(&*store).await?.0, &id)?;
             if yes.is_empty() {
                 let question = format!("End turn {} of {}", turn.turn, clean_line(turn.user.as_str()));
                 if !screen.asks() {
@@ -77,8 +92,8 @@ fn find(all: Vec<Open>, id: &str) -> Result<Open, CliError> {
     the_one(all, id, |open| open.turn.to_string(), &TURN)
 }
 
-/// What waits for a person, and what nobody alive works on.
-async fn open(store: &dyn Store) -> Result<Vec<Open>, CliError> {
+/// What waits for a person, and what nobody alive works on; and conversations of which that cannot be said.
+async fn open(store: &dyn Store) -> Result<(Vec<Open>, Vec<Stuck>), CliError> {
     let agent = store::agent_name();
     let mut keys = store.unsettled(&agent, None).await?;
     for (key, _) in store.parked(&agent, None).await? {
@@ -86,9 +101,22 @@ async fn open(store: &dyn Store) -> Result<Vec<Open>, CliError> {
             keys.push(key);
         }
     }
-    let mut all = Vec::new();
+    let (mut all, mut stuck) = (Vec::new(), Vec::new());
     for key in keys {
-        let Loaded { events, .. } = store.load(&key).await?;
+        let Loaded { events, .. } = match store.load(&key).await {
+            Ok(loaded) => loaded,
+            Err(StoreError::Unreadable { message }) => {
+                stuck.push(Stuck {
+                    turn: None,
+                    conversation: key.conversation.to_string(),
+                    user: key.user,
+                    state: "unreadable",
+                    problem: message,
+                });
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         let Some(turn) = conversation::open_turn(&events) else { continue };
         let started = events.iter().find(
             |recorded| matches!(&*recorded.event, Event::TurnStarted { turn: started, .. } if *started == turn),
@@ -106,14 +134,15 @@ async fn open(store: &dyn Store) -> Result<Vec<Open>, CliError> {
         });
     }
     all.sort_by_key(|open| open.started_at);
-    Ok(all)
+    Ok((all, stuck))
 }
 
-fn list(screen: &Screen, all: &[Open], json: bool) {
+fn list(screen: &Screen, all: &[Open], stuck: &[Stuck], json: bool) {
     if json {
-        return screen.answer_line(&json_line(&all));
+        let all = all.iter().map(|open| json!(open)).chain(stuck.iter().map(|stuck| json!(stuck)));
+        return screen.answer_line(&json_line(&all.collect::<Vec<_>>()));
     }
-    if all.is_empty() {
+    if all.is_empty() && stuck.is_empty() {
         return screen.answer_line("No turn is open that waits or that nobody works on.");
     }
     #[expect(clippy::disallowed_methods, reason = "a list that says how long ago is the clock's own edge")]
@@ -126,6 +155,10 @@ fn list(screen: &Screen, all: &[Open], json: bool) {
         };
         let user = clean_line(open.user.as_str());
         screen.answer_line(&format!("{}  {user}  {}, begun {age} ago{taken_up}", open.turn, open.state));
+    }
+    for Stuck { conversation, user, state, problem, .. } in stuck {
+        let (user, problem) = (clean_line(user.as_str()), clean_line(problem));
+        screen.answer_line(&format!("conversation {conversation}  {user}  {state}: {problem}"));
     }
 }
 

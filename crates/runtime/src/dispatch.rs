@@ -2,6 +2,7 @@
 
 mod breaker; // leaving it alone that does not answer
 
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -96,7 +97,20 @@ pub(crate) struct Dispatcher {
     dispatch: Arc<dyn Dispatch>,
     breaker: Breaker,
     figures: Mutex<DispatchFigures>,
+    /// What was asked for by the sweep, and is still to be done.
+    asked: Mutex<HashMap<ConversationKey, Asked>>,
 }
+
+/// When the sweep asks again.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    again: Instant,
+    pause: Duration,
+}
+
+/// Pause before the sweep asks again for the same conversation. It doubles each time: what cannot go on costs ever less.
+const ASKS_AGAIN: Duration = Duration::from_secs(5);
+const ASKS_AGAIN_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// Why a call failed.
 enum Failed {
@@ -106,7 +120,7 @@ enum Failed {
 
 impl Dispatcher {
     pub(crate) fn new(dispatch: Arc<dyn Dispatch>) -> Self {
-        Self { dispatch, breaker: Breaker::default(), figures: Mutex::default() }
+        Self { dispatch, breaker: Breaker::default(), figures: Mutex::default(), asked: Mutex::default() }
     }
 
     /// Returns leave to ask, unless it is left alone at the moment.
@@ -165,6 +179,28 @@ impl Dispatcher {
     fn figures(&self) -> MutexGuard<'_, DispatchFigures> {
         // Nothing is half done while it is locked.
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns those of the conversations with something to do that it is time to ask for.
+    pub(crate) fn due(&self, mut open: Vec<ConversationKey>) -> Vec<ConversationKey> {
+        let now = Instant::now();
+        // Nothing is half done while it is locked.
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let still: HashSet<&ConversationKey> = open.iter().collect();
+        asked.retain(|key, _| still.contains(key));
+        open.retain(|key| match asked.get_mut(key) {
+            Some(asked) if now < asked.again => false,
+            Some(asked) => {
+                let pause = (asked.pause * 2).min(ASKS_AGAIN_MAX);
+                *asked = Asked { again: now + pause, pause };
+                true
+            }
+            None => {
+                asked.insert(key.clone(), Asked { again: now + ASKS_AGAIN, pause: ASKS_AGAIN });
+                true
+            }
+        });
+        open
     }
 
     /// Asks for a conversation to go on. `false`: nobody takes it, or somebody took it a moment ago and nothing came of it.

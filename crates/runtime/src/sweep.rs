@@ -183,6 +183,7 @@ impl Agent {
                 open.push(key);
             }
         }
+        let open = dispatcher.due(open);
         let ends = futures::stream::iter(open.into_iter().enumerate())
             .take_while(|_| std::future::ready(!stop.is_cancelled()))
             .map(|(number, key)| async move {

@@ -4,6 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 use serde_json::json;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
 
 use crate::harness::{Home, arg};
 use crate::service::{Serving, chat};
@@ -34,6 +36,36 @@ fn an_open_turn_is_listed_shown_and_ended() {
     assert_eq!(home.tasks(), ["buy milk"]);
     // The conversation goes on.
     assert_eq!(home.run(&["-m", &model, "-c", "hello"]).succeeds().stdout, "Hello.\n");
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_listed_beside_the_rest() {
+    let home = Home::new();
+    let model = home.script(DROP);
+    home.add_task("buy milk");
+    for _ in 0..2 {
+        home.run(&["-m", &model, "drop the milk"]).ends_with(4);
+    }
+    // As a newer version would write it.
+    let file = home.path("data/adjutant/adjutant.db");
+    let mut hand = SqliteConnectOptions::new().filename(file).connect().await.unwrap();
+    let newer =
+        "UPDATE adjutant_event SET v = 99 WHERE conversation = (SELECT max(key) FROM adjutant_conversation)";
+    sqlx::raw_sql(newer).execute(&mut hand).await.unwrap();
+    hand.close().await.unwrap();
+    let listed = home.run(&["turns", "list"]).succeeds().stdout;
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    assert!(
+        listed.lines().any(|line| line.starts_with("conversation ") && line.contains("unreadable: ")),
+        "{listed}"
+    );
+    let (_, listed) = home.json(&["turns", "list"]);
+    assert_eq!(
+        (&listed[0]["state"], &listed[1]["state"]),
+        (&json!("waiting"), &json!("unreadable")),
+        "{listed}"
+    );
+    assert_eq!(listed[1]["turn"], json!(null));
 }
 
 /// The tool's server kills whoever calls it, so no process that runs the turn sees its end.

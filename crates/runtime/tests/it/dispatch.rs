@@ -114,6 +114,29 @@ async fn what_is_left_is_asked_for_and_done_here_only_if_nothing_came_of_asking(
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_does_not_go_on_is_asked_for_ever_more_rarely() {
+    let (agent, other, _, store) = pair(Does::Hear(Sent::Now));
+    let (id, body) = message("i1");
+    let input = Input::new(id.unwrap(), Timestamp::UNIX_EPOCH, body);
+    let key = RunContext::default().key(&AgentName::adjutant());
+    store.submit(&key, &input).await.unwrap();
+    // A look every five seconds, for an hour.
+    for _ in 0..720 {
+        agent.resume(None).await.unwrap();
+        tokio::time::advance(Duration::from_secs(5)).await;
+    }
+    let asked = other.asked.lock().unwrap().drain(..).count();
+    assert!((8..=16).contains(&asked), "{asked}");
+    // What went on in between is asked for at once.
+    other.agent.advance(&key).await.unwrap();
+    agent.resume(None).await.unwrap();
+    let input = Input { id: InputId::new("i2").unwrap(), ..input };
+    store.submit(&key, &input).await.unwrap();
+    agent.resume(None).await.unwrap();
+    assert_eq!(other.asked.lock().unwrap().len(), 1);
+}
+
 #[tokio::test]
 async fn who_goes_on_says_when_to_come_back() {
     let store = Arc::new(InMemory::new());
