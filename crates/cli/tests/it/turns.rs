@@ -49,8 +49,8 @@ async fn what_cannot_be_read_is_listed_beside_the_rest() {
     // As a newer version would write it.
     let file = home.path("data/adjutant/adjutant.db");
     let mut hand = SqliteConnectOptions::new().filename(file).connect().await.unwrap();
-    let newer =
-        "UPDATE adjutant_event SET v = 99 WHERE conversation = (SELECT max(key) FROM adjutant_conversation)";
+    let newer = "UPDATE adjutant_event SET v = 99 WHERE kind = 'turn_started'
+                 AND conversation = (SELECT max(key) FROM adjutant_conversation)";
     sqlx::raw_sql(newer).execute(&mut hand).await.unwrap();
     hand.close().await.unwrap();
     let listed = home.run(&["turns", "list"]).succeeds().stdout;

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use adjutant_core::{ConversationId, OutcomeCategory};
 use adjutant_runtime::{RunContext, RunEvent};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::bench::Bench;
+use crate::restate::Restate;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -15,6 +17,18 @@ const LOOK: Duration = Duration::from_millis(10);
 
 fn context() -> RunContext {
     RunContext { conversation: ConversationId(Uuid::now_v7()), ..RunContext::default() }
+}
+
+impl Restate {
+    /// The ids of its calls of which this is so.
+    pub(crate) fn ids(&self, condition: &str) -> Vec<String> {
+        let query = format!("select id from sys_invocation where {condition}");
+        let (status, answer) = self.ask("POST /query", &json!({ "query": query }).to_string());
+        assert_eq!(status, 200, "{answer}");
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let rows = answer["rows"].as_array().unwrap().iter();
+        rows.map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+    }
 }
 
 /// Ends a call in the middle of its tools by one of Restate's handles; the turn has to end with it.

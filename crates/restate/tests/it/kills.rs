@@ -32,7 +32,7 @@ impl Bench {
         self.front.journal().submit(&key, &input).await.unwrap();
         let user_name = user.as_str().replace('/', "%2F").replace(' ', "%20");
         let call = format!("POST /Conversation/2:{conversation}:worker:{user_name}/advance/send");
-        let (status, answer) = http(&self.restate.ingress(), &call, "", "").await;
+        let (status, answer) = http(&format!("127.0.0.1:{}", self.restate.ingress), &call, "", "").await;
         assert!((200..300).contains(&status), "{status} {answer}");
         let response = |events: &[Recorded]| {
             let turn = events.last()?.event.turn()?;

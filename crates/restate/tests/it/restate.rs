@@ -21,7 +21,8 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) struct Restate {
     program: PathBuf,
     folder: TempDir,
-    ingress: u16,
+    /// The port where calls are made.
+    pub(crate) ingress: u16,
     admin: u16,
     process: Option<Child>,
 }
@@ -86,11 +87,6 @@ impl Restate {
         process.wait().unwrap();
     }
 
-    /// Where calls are made.
-    pub(crate) fn ingress(&self) -> String {
-        format!("127.0.0.1:{}", self.ingress)
-    }
-
     /// Its address for a worker that listens on this port.
     pub(crate) fn address(&self, worker: u16) -> String {
         format!(
@@ -104,16 +100,6 @@ impl Restate {
         while self.ask("GET /services/Conversation", "").0 != 200 {
             std::thread::sleep(LOOK);
         }
-    }
-
-    /// The ids of its calls of which this is so.
-    pub(crate) fn ids(&self, condition: &str) -> Vec<String> {
-        let query = format!("select id from sys_invocation where {condition}");
-        let (status, answer) = self.ask("POST /query", &json!({ "query": query }).to_string());
-        assert_eq!(status, 200, "{answer}");
-        let answer: Value = serde_json::from_str(&answer).unwrap();
-        let rows = answer["rows"].as_array().unwrap().iter();
-        rows.map(|row| row["id"].as_str().unwrap().to_owned()).collect()
     }
 
     /// How far the calls are that were made in the name of an input, those that ended included.
