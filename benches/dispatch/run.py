@@ -240,6 +240,10 @@ class Bench:
     async def phases(self, ports, fault, mend):
         """Loads the services before, with and after a fault; the second time a fault begins that lasts is told by `fault`."""
         seconds = self.options.seconds
+        # The first turns of a process make connections.
+        warm = time.monotonic() + 2
+        await asyncio.gather(*(self.client(self.ports_of, lambda: warm) for _ in range(4)))
+        self.answers.clear()
         begin = time.monotonic()
         ends = begin + 3 * seconds
         clients = [asyncio.create_task(self.client(ports, lambda: ends)) for _ in range(self.options.clients)]
