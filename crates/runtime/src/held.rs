@@ -26,7 +26,7 @@ use crate::recent::{Recent, Remembered};
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
 /// The same for who waits beside a dispatcher, which goes on with the work of a process that is gone.
-pub(crate) const LOOK_BESIDE: Duration = Duration::from_secs(3);
+pub(crate) const LOOK_BESIDE: Duration = Duration::from_secs(2);
 
 /// An input that is not accepted yet, with the events of the turn that may begin with it.
 #[derive(Debug, Clone, Copy)]
