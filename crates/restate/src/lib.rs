@@ -10,10 +10,12 @@ mod address; // where it is, and where it finds us
 mod admin; // asking Restate about its calls
 mod client; // over connections that are kept
 mod dispatch; // asking it
+mod error; // why it is not called
 mod object; // what it calls
 mod port; // where its calls arrive
 mod registration; // having it call us
 mod worker; // from a socket to an orderly end
 
 pub use address::{InvalidAddress, RestateAddress};
-pub use worker::{Worker, WorkerError};
+pub use error::WorkerError;
+pub use worker::Worker;

@@ -18,7 +18,7 @@ use restate_sdk::endpoint::{Endpoint, HandleOptions, ProtocolMode, ResponseBody}
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use crate::worker::WorkerError;
+use crate::error::WorkerError;
 
 /// Connections at once. Restate keeps about one for each of its partitions; whoever comes beyond is closed at once rather than
 /// made to wait, so that a balancer or Restate tries elsewhere.

@@ -12,9 +12,9 @@ use tokio::sync::Notify;
 use url::Url;
 
 use crate::client::{Answer, Client, answer};
+use crate::error::WorkerError;
 use crate::object::CONVERSATION;
 use crate::port::WORKER;
-use crate::worker::WorkerError;
 
 /// Restate asks the worker what it has before it answers a registration.
 const REGISTERED_WITHIN: Duration = Duration::from_secs(10);

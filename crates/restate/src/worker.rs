@@ -1,6 +1,4 @@
 use std::hash::{BuildHasher as _, DefaultHasher, Hasher as _, RandomState};
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use adjutant_core::CancellationToken;
@@ -18,54 +16,10 @@ use crate::address::RestateAddress;
 use crate::admin::Admin;
 use crate::client::{self, Client, Of};
 use crate::dispatch::Ingress;
+use crate::error::WorkerError;
 use crate::object::Conversation;
 use crate::port::Port;
 use crate::registration::{MANIFEST, Registration};
-
-/// Why Restate does not call this process.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WorkerError {
-    /// The address cannot be listened on.
-    #[error("cannot listen on {listen} for Restate: {reason}")]
-    Bind {
-        /// The address.
-        listen: SocketAddr,
-        /// What the system says.
-        reason: String,
-    },
-    /// There is no token to ask Restate with.
-    #[error("cannot read the token for Restate from {path}: {reason}")]
-    Token {
-        /// What `token_file=` says.
-        path: PathBuf,
-        /// What the system says, or what is wrong with it.
-        reason: String,
-    },
-    /// Restate cannot be asked at all.
-    #[error("cannot ask Restate: {0}")]
-    Client(String),
-    /// Restate does not know of us yet; it is tried again and again, and until then the work is done without it.
-    #[error("Restate does not know this worker yet: {0}")]
-    NotRegistered(String),
-    /// Two workers run without a common address. This one takes over when the other is gone.
-    #[error(
-        "Restate calls the worker at {called}, and this one is at {here}: give both the same advertise= (a name that spreads \
-         connections), or only one of them gets work"
-    )]
-    Elsewhere {
-        /// The address that Restate calls.
-        called: String,
-        /// The address of this worker.
-        here: String,
-    },
-    /// A connection could not be taken; the next ones are.
-    #[error("Restate could not connect: {0}")]
-    Accept(String),
-    /// A conversation could not go on; Restate tries again if that can help.
-    #[error(transparent)]
-    Run(#[from] RunError),
-}
 
 /// What Restate calls: a process that listens, and does not answer yet.
 #[derive(Debug)]

@@ -16,12 +16,12 @@ use serde_json::Value;
 
 use crate::audience::Telling;
 use crate::dispatch::{Dispatch, DispatchFigures, Dispatcher};
-use crate::event::{Emitter, RunStream};
 use crate::inner::Inner;
 use crate::output::usable_output;
 use crate::recent::Remembered;
 use crate::respond::respond;
 use crate::run::{advance, opening};
+use crate::stream::{Emitter, RunStream};
 use crate::{BuildError, RunContext, RunError, Warning};
 
 /// An LLM agent: a model, an instruction, tools, and the bounds it keeps. Cheap to clone, safe to share.

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::DropGuard;
 use uuid::Uuid;
 
-use crate::RunEvent;
+use crate::event::RunEvent;
 
 /// Events that wait for a slow listener. A turn of this process waits with them; of what another process tells, the rest is lost.
 const QUEUE: usize = 1024;

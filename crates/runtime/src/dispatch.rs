@@ -13,10 +13,10 @@ use futures::FutureExt as _;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::audience::{Listening, Told};
-use crate::event::Emitter;
 use crate::held::{Arrival, LOOK, LOOK_BESIDE, Waits, open};
 use crate::inner::Inner;
 use crate::run::go_on;
+use crate::stream::Emitter;
 use crate::{RunError, Warning};
 use breaker::{Breaker, Leave};
 

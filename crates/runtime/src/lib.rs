@@ -34,6 +34,7 @@ mod respond; // one input, and its answer
 mod run; // the driver
 mod spending; // what it may spend
 mod steps;
+mod stream; // the way to an answer
 mod sweep; // what nobody works on
 mod trace; // where the time of a turn went
 mod waiting; // what happens in a conversation meanwhile
@@ -48,10 +49,11 @@ pub use compact::Compaction;
 pub use context::RunContext;
 pub use dispatch::{Dispatch, DispatchCall, DispatchFigures, NotDispatched, Sent};
 pub use error::{BuildError, RunError};
-pub use event::{RunEvent, RunStream};
+pub use event::RunEvent;
 pub use fresh::{FreshInstruction, TurnInstruction};
 pub use in_memory::InMemory;
 pub use prices::Prices;
+pub use stream::RunStream;
 pub use sweep::Swept;
 pub use trace::read_trace;
 pub use warning::Warning;

@@ -13,10 +13,11 @@ use uuid::Uuid;
 
 use crate::answered::{Answered, NewMessages};
 use crate::dispatch::Dispatcher;
-use crate::event::{Emitter, RunEvent};
+use crate::event::RunEvent;
 use crate::held::Arrival;
 use crate::inner::Inner;
 use crate::run::{advance, turn_of};
+use crate::stream::Emitter;
 use crate::{RunContext, RunError};
 
 /// Accepts an input, runs the conversation, and reads what became of the input.
@@ -89,7 +90,7 @@ pub(crate) async fn respond(
 /// Returns the time from an input to the beginning of its turn, by the clocks of whoever wrote them, if that is the last turn.
 fn began(conversation: &Conversation, input: &Input) -> Option<Duration> {
     let started = conversation.recent().first()?;
-    if !started.event.takes_input().is_some_and(|taken| *taken == input.id) {
+    if started.event.takes_input().is_none_or(|taken| *taken != input.id) {
         return None;
     }
     // Clocks differ.

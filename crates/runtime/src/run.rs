@@ -12,12 +12,13 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::RunError;
-use crate::event::{Emitter, RunEvent};
+use crate::event::RunEvent;
 use crate::heart::Hold;
 use crate::held::{Arrival, LOOK, Opened, Waits, open};
 use crate::inner::Inner;
 use crate::log::Log;
 use crate::steps::{Answered, Replied, Step, Steps};
+use crate::stream::Emitter;
 
 /// The instruction of turns that are words and nothing else.
 const WORDS_ONLY: &str = include_str!("../../../prompts/words_only.md");

@@ -25,11 +25,12 @@ use adjutant_core::{
 use tokio::sync::Mutex;
 
 use crate::RunError;
-use crate::event::{Emitter, RunEvent};
+use crate::event::RunEvent;
 use crate::faults::boundary;
 use crate::heart::Hold;
 use crate::inner::Inner;
 use crate::log::Log;
+use crate::stream::Emitter;
 use early_end::EarlyEnd;
 
 /// Time after which a look that failed is repeated.

@@ -7,11 +7,11 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 
 use crate::dispatch::Dispatcher;
-use crate::event::Emitter;
 use crate::faults::lease;
 use crate::heart::LEASE;
 use crate::held::{Claimed, open};
 use crate::run::go_on;
+use crate::stream::Emitter;
 use crate::{Agent, RunError};
 
 /// Conversations that a process takes up at once, at most.

@@ -148,7 +148,7 @@ impl Watched for PostgresDatabase {
     }
 
     async fn hears_by(&self, session: Option<ServerSession>) {
-        self.note_session(session).await;
+        sessions::note_session(&self.sessions, &self.pool, session).await;
     }
 }
 
@@ -213,7 +213,7 @@ impl Backend for PostgresDatabase {
     }
 
     fn note_worker(&self, worker: &str) {
-        self.note_session_of(worker);
+        sessions::note_worker(&self.sessions, &self.pool, worker);
     }
 
     async fn end_claims_of_the_gone(&self) -> Result<bool, Failure> {

@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sqlx::Row as _;
 use sqlx::postgres::PgListener;
 
-use super::PostgresDatabase;
 use super::literal::fill;
 use super::pool::Pool;
-use crate::sql::{Backend as _, values};
+use crate::sql::values;
 
 /// Says by which session a worker hears.
 const NOTE: &str =
@@ -83,32 +82,30 @@ pub(super) async fn session_of(listener: &mut PgListener) -> Option<ServerSessio
     Some(ServerSession { pid: row.try_get(0).ok()?, started: row.try_get(1).ok()? })
 }
 
-impl PostgresDatabase {
-    /// Says by which session this process hears from now on; `None`: by none.
-    pub(super) async fn note_session(&self, session: Option<ServerSession>) {
-        let before = std::mem::replace(&mut self.sessions.state().hears_by, session);
-        if let Some(ServerSession { pid, started }) = before {
-            // It has ended, and this process has not.
-            let _ = self.execute(FORGET, values![i64::from(pid), &started]).await;
-        }
-        for worker in self.sessions.workers() {
-            self.note_session_of(&worker);
-        }
+/// Has the server know by which session this process hears from now on; `None`: by none.
+pub(super) async fn note_session(sessions: &Arc<Sessions>, pool: &Arc<Pool>, session: Option<ServerSession>) {
+    let before = std::mem::replace(&mut sessions.state().hears_by, session);
+    if let Some(ServerSession { pid, started }) = before {
+        // It has ended, and this process has not.
+        let _ = tell(pool, fill(FORGET, values![i64::from(pid), &started])).await;
     }
+    for worker in sessions.workers() {
+        note_worker(sessions, pool, &worker);
+    }
+}
 
-    /// Has the server know by which session a worker of this process hears, in the background. Nothing waits for it: until then the
-    /// worker is one without.
-    pub(super) fn note_session_of(&self, worker: &str) {
-        let Some(ServerSession { pid, started }) = self.sessions.works(worker) else { return };
-        let statement = fill(NOTE, values![worker, i64::from(pid), &started]);
-        let (pool, sessions, worker) = (self.pool.clone(), self.sessions.clone(), worker.to_owned());
-        tokio::spawn(async move {
-            if tell(&pool, statement).await.is_err() {
-                // The next time it is told again.
-                sessions.state().workers.insert(worker, None);
-            }
-        });
-    }
+/// Has the server know by which session a worker of this process hears, in the background. Nothing waits for it: until then the
+/// worker is one without.
+pub(super) fn note_worker(sessions: &Arc<Sessions>, pool: &Arc<Pool>, worker: &str) {
+    let Some(ServerSession { pid, started }) = sessions.works(worker) else { return };
+    let statement = fill(NOTE, values![worker, i64::from(pid), &started]);
+    let (pool, sessions, worker) = (pool.clone(), sessions.clone(), worker.to_owned());
+    tokio::spawn(async move {
+        if tell(&pool, statement).await.is_err() {
+            // The next time it is told again.
+            sessions.state().workers.insert(worker, None);
+        }
+    });
 }
 
 async fn tell(pool: &Arc<Pool>, statement: String) -> Result<(), sqlx::Error> {
