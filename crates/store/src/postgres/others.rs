@@ -8,8 +8,7 @@ use std::time::Duration;
 use adjutant_core::ConversationKey;
 use adjutant_core::port::{Change, Heard};
 use ring::rand::{SecureRandom as _, SystemRandom};
-use sqlx::Executor as _;
-use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -30,9 +29,6 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// How long a notification to ourselves may take to be heard.
 const PROBE: Duration = Duration::from_secs(2);
-
-/// Times that each of two connections is asked twice which session it has.
-const SESSION_LOOKS: usize = 4;
 
 /// How often whoever hears looks whether anybody still waits.
 const LISTENED: Duration = Duration::from_secs(30);
@@ -162,14 +158,12 @@ impl Others {
         awaited.insert(key.clone());
     }
 
-    /// Listens to the channel. `None`: what is told there does not arrive here, as behind a pooler that gives every transaction
-    /// another connection.
-    pub(super) async fn listen(&self) -> Option<PgListener> {
-        let pool = PgPoolOptions::new().max_connections(2).max_lifetime(None).idle_timeout(None);
+    /// Listens to the channel, in this session of the server. `None`: what is told there does not arrive here, as behind a pooler that
+    /// gives every transaction another connection.
+    pub(super) async fn listen(&self) -> Option<(PgListener, ServerSession)> {
+        let pool = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
         let pool = pool.connect_with(self.hearing.clone()).await.ok()?;
-        if !has_sessions(&pool).await.ok()? {
-            return None;
-        }
+        let session = session_of(&pool, &self.hearing).await.ok()??;
         let mut listener = PgListener::connect_with(&pool).await.ok()?;
         let (all, own) = (relay_channel(None), relay_channel(Some(self.name())));
         listener.listen_all([CHANNEL, &all, &own]).await.ok()?;
@@ -183,7 +177,7 @@ impl Others {
             }
         };
         timeout(PROBE, heard).await.ok()??;
-        Some(listener)
+        Some((listener, session))
     }
 
     /// Closes the connection that tells.
@@ -197,27 +191,6 @@ impl Others {
     }
 }
 
-/// Returns whether a connection is a session of the server. It is not behind a pooler that gives every transaction another
-/// session: there, `LISTEN` would stay with a session of the pooler, which would tell it to whoever gets that session next, and
-/// a client that has not asked for it takes that for a broken connection.
-async fn has_sessions(pool: &PgPool) -> Result<bool, sqlx::Error> {
-    let mut connections = [pool.acquire().await?, pool.acquire().await?];
-    let mut sessions = [None; 2];
-    // A pooler that happens to give both their own session would have to do so every time, whoever comes first.
-    for turn in [0, 1, 1, 0].repeat(SESSION_LOOKS) {
-        let session: i32 = sqlx::query_scalar("select pg_backend_pid()")
-            .persistent(false)
-            .fetch_one(&mut *connections[turn])
-            .await?;
-        if *sessions[turn].get_or_insert(session) != session || sessions[1 - turn] == Some(session) {
-            return Ok(false);
-        }
-    }
-    let [_, second] = connections;
-    second.close().await?;
-    Ok(true)
-}
-
 /// Hears what other processes tell, as long as somebody listens to the news and the store is there. Where nothing can be
 /// heard, it looks instead.
 pub(super) async fn watch(database: Weak<impl Watched>) {
@@ -226,13 +199,18 @@ pub(super) async fn watch(database: Weak<impl Watched>) {
     }
     loop {
         let Some(others) = wanted(&database).map(|database| database.others().clone()) else { return };
-        if let Some(mut listener) = others.listen().await {
+        if let Some((mut listener, session)) = others.listen().await {
+            if let Some(database) = database.upgrade() {
+                database.hears_by(Some(session)).await;
+            }
             others.hears.store(true, Ordering::SeqCst);
             hear(&database, &others, &mut listener).await;
             others.hears.store(false, Ordering::SeqCst);
             if let Some(database) = database.upgrade() {
                 database.hears_by(None).await;
             }
+            // A connection that was lost can usually be made again.
+            continue;
         }
         let until = Instant::now() + AGAIN;
         while Instant::now() < until {
@@ -247,15 +225,11 @@ pub(super) async fn watch(database: Weak<impl Watched>) {
 /// Hears until the connection is lost, nobody listens to the news, or the store is gone.
 async fn hear(database: &Weak<impl Watched>, others: &Others, listener: &mut PgListener) {
     // What was told before may have been missed.
-    let mut may_have_missed = true;
-    while let Some(store) = wanted(database) {
-        if std::mem::take(&mut may_have_missed) {
-            let session = session_of(listener).await;
-            store.hears_by(session).await;
-            store.news().pass_on(|| Heard::Missed);
-            look(&*store).await;
-        }
-        drop(store);
+    if let Some(store) = wanted(database) {
+        store.news().pass_on(|| Heard::Missed);
+        look(&*store).await;
+    }
+    while wanted(database).is_some() {
         match timeout(LISTENED, listener.try_recv()).await {
             Ok(Ok(Some(heard))) if heard.channel() != CHANNEL => {
                 if let Some(words) = words(heard.payload(), others.name())
@@ -271,11 +245,9 @@ async fn hear(database: &Weak<impl Watched>, others: &Others, listener: &mut PgL
                     database.news().tell(|| change);
                 }
             }
-            // The connection was lost, and there is another one.
-            Ok(Ok(None)) => may_have_missed = true,
-            Ok(Err(_)) => return,
-            // Who hears nothing may have lost the connection, and does not know it.
-            Err(_) => may_have_missed = listener.execute("SELECT 1").await.is_err(),
+            // There may be another connection already, in a session of which nothing was noted.
+            Ok(Ok(None) | Err(_)) => return,
+            Err(_) => {}
         }
     }
 }

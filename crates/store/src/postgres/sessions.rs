@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sqlx::Row as _;
-use sqlx::postgres::PgListener;
+use sqlx::postgres::{PgConnectOptions, PgPool};
+use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
 use super::literal::fill;
 use super::pool::Pool;
@@ -31,6 +31,9 @@ pub(super) const END_CLAIMS: &str = "WITH gone AS (
     )
     UPDATE adjutant_conversation SET lease_until = adjutant_moment_1(0)
     WHERE unsettled = 1 AND lease_by IN (SELECT worker FROM gone WHERE is_known)";
+
+/// Times that each of two connections is asked twice which session it has.
+const SESSION_LOOKS: usize = 4;
 
 /// A session, as the server tells it from every other.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,13 +76,30 @@ impl Sessions {
     }
 }
 
-/// Reads by which session a listener hears. `None`: the server does not say.
-pub(super) async fn session_of(listener: &mut PgListener) -> Option<ServerSession> {
-    let asked = sqlx::query(
-        "SELECT pg_backend_pid(), CAST(backend_start AS TEXT) FROM pg_stat_get_activity(pg_backend_pid())",
-    );
-    let row = asked.persistent(false).fetch_one(listener).await.ok()?;
-    Some(ServerSession { pid: row.try_get(0).ok()?, started: row.try_get(1).ok()? })
+/// Reads in which session of the server the connection of a pool of one is. `None`: behind a pooler that gives every transaction
+/// another session. There, `LISTEN` would stay with a session of the pooler, which would tell it to whoever gets that session next, and
+/// a client that has not asked for it takes that for a broken connection.
+pub(super) async fn session_of(
+    pool: &PgPool,
+    options: &PgConnectOptions,
+) -> Result<Option<ServerSession>, sqlx::Error> {
+    let mut one = pool.acquire().await?;
+    let mut other = options.connect().await?;
+    let mut sessions = [None; 2];
+    // A pooler that happens to give both their own session would have to do so every time, whoever comes first.
+    for turn in [0, 1, 1, 0].repeat(SESSION_LOOKS) {
+        let connection = if turn == 0 { &mut *one } else { &mut other };
+        let pid: i32 =
+            sqlx::query_scalar("SELECT pg_backend_pid()").persistent(false).fetch_one(connection).await?;
+        if *sessions[turn].get_or_insert(pid) != pid || sessions[1 - turn] == Some(pid) {
+            return Ok(None);
+        }
+    }
+    other.close().await?;
+    let started =
+        "SELECT pg_backend_pid(), CAST(backend_start AS TEXT) FROM pg_stat_get_activity(pg_backend_pid())";
+    let row = sqlx::query(started).persistent(false).fetch_one(&mut *one).await?;
+    Ok(Some(ServerSession { pid: row.try_get(0)?, started: row.try_get(1)? }))
 }
 
 /// Has the server know by which session this process hears from now on; `None`: by none.

@@ -332,8 +332,13 @@ impl<B: Writes> Journal for SqlStore<B> {
     fn take<'a>(&'a self, taken: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>> {
         self.run(async move {
             self.0.note_worker(taken.worker.id);
-            self.0.end_claims_of_the_gone().await?;
-            self.0.write(Taking::from(taken), |rows, taking| Box::pin(take(rows, taking))).await
+            let take = || self.0.write(Taking::from(taken), |rows, taking| Box::pin(take(rows, taking)));
+            let found = take().await?;
+            // What nobody has comes first.
+            match found.is_empty() && self.0.end_claims_of_the_gone().await? {
+                true => take().await,
+                false => Ok(found),
+            }
         })
     }
 
