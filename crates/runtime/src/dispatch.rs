@@ -277,7 +277,7 @@ impl Dispatcher {
             let arrival = Arrival { input, turn: None, first: None };
             // Where others can be heard, whoever has it is heard when they let go of it.
             let look = if relay.name().is_some() { LOOK_BESIDE } else { LOOK };
-            let waits = Waits { cancelled, input: &input.id, look };
+            let waits = Waits { cancelled, input: &input.id, emitter: None, look };
             let Some(opened) = open(inner, key, Some(arrival), Some(waits)).await? else { return Ok(None) };
             if let Some(leave) = leave {
                 match opened.log.has_work() && !cancelled.is_cancelled() {

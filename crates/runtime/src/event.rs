@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum RunEvent {
+    /// The input is in the journal: whatever becomes of this process, it has an end. The first event, if there is one of an input.
+    Accepted,
     /// A turn started, or goes on after an answer or a crash.
     TurnStarted {
         /// The turn.

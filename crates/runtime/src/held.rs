@@ -14,12 +14,14 @@ use uuid::Uuid;
 
 use crate::RunError;
 use crate::clock::millis;
+use crate::event::RunEvent;
 use crate::faults::{boundary, lease};
 use crate::heart::{Heart, Hold, LEASE, Taking};
 use crate::inner::Inner;
 use crate::log::Log;
 use crate::purse::Spent;
 use crate::recent::{Recent, Remembered};
+use crate::stream::Emitter;
 
 /// Time after which it is looked whether another process has let go of the conversation, if nothing was heard of it: it may
 /// be gone.
@@ -44,6 +46,8 @@ pub(crate) struct Waits<'a> {
     pub(crate) cancelled: &'a CancellationToken,
     /// The input whose turn is stopped.
     pub(crate) input: &'a InputId,
+    /// Whoever is told that it is accepted, unless they know.
+    pub(crate) emitter: Option<&'a Emitter>,
     /// Time after which it is looked whether the conversation is free, if nothing was heard of it.
     pub(crate) look: Duration,
 }
@@ -83,7 +87,7 @@ pub(crate) async fn open(
 ) -> Result<Option<Opened>, RunError> {
     tokio::select! {
         biased;
-        opened = hold(inner, key, arrival, waits.map_or(LOOK, |waits| waits.look)) => opened,
+        opened = hold(inner, key, arrival, waits) => opened,
         never = stop(inner, key, waits) => match never {},
     }
 }
@@ -113,8 +117,10 @@ async fn hold(
     inner: &Inner,
     key: &ConversationKey,
     arrival: Option<Arrival<'_>>,
-    look: Duration,
+    waits: Option<Waits<'_>>,
 ) -> Result<Option<Opened>, RunError> {
+    let look = waits.map_or(LOOK, |waits| waits.look);
+    let mut unknown = waits.and_then(|waits| waits.emitter);
     if key.agent != inner.name {
         // Another agent's conversation is not there.
         return Ok(None);
@@ -127,6 +133,7 @@ async fn hold(
             // It is accepted now, whatever runs in front of it.
             if let Some(Arrival { input, .. }) = arrival.take() {
                 inner.journal.submit(key, input).await?;
+                tell_accepted(&mut unknown).await;
             }
             slot.lock_owned().await
         }
@@ -147,7 +154,9 @@ async fn hold(
             known: remembered.as_ref().map(Remembered::known),
             at: inner.now(),
         };
-        let (newer, taken_over) = match inner.journal.begin(key, begin).await? {
+        let begun = inner.journal.begin(key, begin).await?;
+        tell_accepted(&mut unknown).await;
+        let (newer, taken_over) = match begun {
             Begun::Started(newer) => (newer, false),
             Begun::Claimed { claim, newer } => (newer, claim == Claim::TakenOver),
             Begun::Nothing => {
@@ -166,6 +175,13 @@ async fn hold(
         };
         held.hold.was_claimed(asked);
         return Opened::of(inner, (held, asked), (remembered, newer), taken_over).await.map(Some);
+    }
+}
+
+/// Tells whoever does not know it yet.
+async fn tell_accepted(unknown: &mut Option<&Emitter>) {
+    if let Some(emitter) = unknown.take() {
+        emitter.emit(|| RunEvent::Accepted).await;
     }
 }
 

@@ -50,6 +50,7 @@ pub(crate) async fn respond(
     let answered = match dispatched {
         Some((dispatcher, leave)) => {
             inner.journal.submit(&key, &input).await?;
+            emitter.emit(|| RunEvent::Accepted).await;
             let around = (emitter, cancelled);
             match dispatcher.see_to(inner, leave, &key, &input, around, read).await? {
                 Some(answered) => answered,

@@ -34,7 +34,12 @@ pub(crate) async fn advance<T>(
     (emitter, cancelled): (&Emitter, &CancellationToken),
     read: impl FnOnce(&Conversation) -> T,
 ) -> Result<Option<T>, RunError> {
-    let waits = arrival.map(|arrival| Waits { cancelled, input: &arrival.input.id, look: LOOK });
+    let waits = arrival.map(|arrival| Waits {
+        cancelled,
+        input: &arrival.input.id,
+        emitter: Some(emitter),
+        look: LOOK,
+    });
     let Some(opened) = open(inner, key, arrival, waits).await? else { return Ok(None) };
     let first = arrival.and_then(|arrival| arrival.first);
     go_on(inner, key, opened, first, (emitter, cancelled), read).await.map(Some)

@@ -47,6 +47,8 @@ pub(crate) struct Run {
     /// Fires with every event. Never touched while `told` is held: whoever waits may look there.
     news: watch::Sender<()>,
     end: OnceLock<Result<AgentResponse, RunError>>,
+    /// Fires once its end is certain, whatever becomes of this process.
+    accepted: CancellationToken,
 }
 
 #[derive(Debug, Default)]
@@ -76,6 +78,11 @@ impl Runs {
         let run = Arc::new(Run { began_with, ..Run::new(key, name) });
         known.push_back(run.clone());
         (run, true)
+    }
+
+    /// Forgets a run.
+    pub(crate) fn remove(&self, run: &Arc<Run>) {
+        self.known().retain(|known| !Arc::ptr_eq(known, run));
     }
 
     /// The user's run of that name in that conversation.
@@ -151,6 +158,7 @@ impl Run {
             told: Mutex::default(),
             news: watch::Sender::new(()),
             end: OnceLock::new(),
+            accepted: CancellationToken::new(),
         }
     }
 
@@ -216,6 +224,20 @@ impl Run {
     /// Says what came of it, before the last event is told.
     pub(crate) fn ended(&self, end: Result<AgentResponse, RunError>) {
         let _ = self.end.set(end);
+    }
+
+    /// Says that what was asked for is in the journal.
+    pub(crate) fn is_accepted(&self) {
+        self.accepted.cancel();
+    }
+
+    /// Waits until what was asked for is in the journal. Returns the reason if it never will be.
+    pub(crate) async fn accepted(&self) -> Option<&RunError> {
+        tokio::select! {
+            biased;
+            () = self.accepted.cancelled() => None,
+            end = self.end() => end.and_then(|end| end.as_ref().err()),
+        }
     }
 
     /// What came of it, once its last event was told.

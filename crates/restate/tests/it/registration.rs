@@ -239,7 +239,10 @@ async fn an_address_stays_as_long_as_a_call_runs_there() {
     };
     let (response, (worker, second)) = tokio::join!(asked, killed);
     assert_eq!(response.unwrap().content, "Worked.");
-    assert_eq!(bench.restate.calls(), ["completed"]);
+    // Whoever waited for the answer may have it from elsewhere by now.
+    while bench.restate.calls() != ["completed"] {
+        tokio::time::sleep(LOOK).await;
+    }
     drop(worker);
     bench.restate.until(|known| known.addresses == [second.url.clone()]).await;
 }

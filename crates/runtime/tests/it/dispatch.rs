@@ -248,7 +248,8 @@ async fn the_same_is_told_on_the_way_as_without() {
         let mut told = Vec::new();
         while let Some(event) = stream.next().await {
             let json = serde_json::to_value(&event).unwrap();
-            let kind = json.as_object().unwrap().keys().next().unwrap().clone();
+            let kind =
+                json.as_object().map_or(json.to_string(), |event| event.keys().next().unwrap().clone());
             let words = json.get("Text").and_then(Value::as_str).unwrap_or_default();
             told.push(format!("{kind} {words}"));
         }

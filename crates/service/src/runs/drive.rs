@@ -107,6 +107,7 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
                     run.is_of(*turn);
                 }
             }
+            RunEvent::Accepted => run.is_accepted(),
             RunEvent::Finished(ended) => {
                 response = Some((**ended).clone());
                 continue;

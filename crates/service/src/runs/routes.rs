@@ -88,23 +88,16 @@ pub(crate) async fn start(
                 return Err(Problem::unknown("pending call: nothing of that name was asked here"));
             }
             let running = app.begin_turn(&key.user)?;
-            if let Some(body) = asked.body.clone() {
-                // Whoever is told that the run has begun can rely on its end, also if this process does not live to see it.
-                let input = Input {
-                    id: id.clone(),
-                    at: app.agent.now(),
-                    request_id: request_id.clone(),
-                    fingerprint: None,
-                    after: 0,
-                    body,
-                };
-                let accepted = app.agent.journal().submit(&key, &input).await;
-                accepted.map_err(|error| Problem::store(&error))?;
-            }
             let (run, is_new) = app.runs.begin(key, id.as_str().to_owned(), input.has());
+            let asks = asked.body.is_some();
             if is_new {
                 let beginning = Beginning { id, input: input.clone(), asked, place, request_id, running };
                 app.turns.spawn(drive(app.clone(), run.clone(), beginning));
+            }
+            // Whoever is told that the run has begun can rely on its end, also if this process does not live to see it.
+            if asks && let Some(error) = run.accepted().await {
+                app.runs.remove(&run);
+                return Err(Problem::run(error));
             }
             run
         }

@@ -279,7 +279,7 @@ async fn a_run_costs_the_same_in_a_short_conversation_and_in_a_long_one() {
     }
     assert_eq!(costs[0], costs[1]);
     let read: usize = costs[1].1.iter().map(|(_, events)| events).sum();
-    assert_eq!(read, 6, "the last turn, and the one that ended: {:?}", costs[1].1);
+    assert_eq!(read, 7, "the last turn, the beginning of this one, and this one: {:?}", costs[1].1);
     service.stop().await;
 }
 
