@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -132,9 +133,19 @@ impl Drop for Restate {
     }
 }
 
-/// A port nobody listens on. Nobody else on this machine is given it soon: the system goes round.
+/// A port nobody listens on, and below those that the system gives to connections, so that none takes it before a server does.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    const PORTS: std::ops::Range<u32> = 20_000..32_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Each process of the tests begins somewhere else.
+    let begin = std::process::id().wrapping_mul(97);
+    loop {
+        let number = begin.wrapping_add(NEXT.fetch_add(1, Ordering::SeqCst));
+        let port = u16::try_from(PORTS.start + number % (PORTS.end - PORTS.start)).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// The server's program, from its npm package, kept in the target folder.
