@@ -29,7 +29,7 @@ pub(crate) enum Of {
 #[derive(Debug, Clone)]
 pub(crate) struct Client(reqwest::Client);
 
-/// What was answered.
+/// The answer to a request.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,

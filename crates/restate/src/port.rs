@@ -1,4 +1,4 @@
-//! Where Restate's calls arrive: HTTP/2, bounded in everything that whoever connects could have grow.
+//! The port for Restate's calls: HTTP/2, bounded in everything that whoever connects could have grow.
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -39,7 +39,7 @@ const HEADERS_MAX: u32 = 16 * 1024;
 /// Whoever is asked after so much silence and does not answer in time is gone.
 const PING_AFTER: Duration = Duration::from_secs(20);
 const PING_ANSWERED_WITHIN: Duration = Duration::from_secs(10);
-/// How old a connection gets, and up to a fifth more: a balancer that spreads connections, not calls, then spreads anew.
+/// The age of a connection at its end, and up to a fifth more: a balancer that spreads connections, not calls, then spreads anew.
 const AGE: Duration = Duration::from_secs(5 * 60);
 
 /// How long what runs may take to end when the worker is stopped. What does not is in the journal.
@@ -53,7 +53,7 @@ pub(crate) const WORKER: HeaderName = HeaderName::from_static("x-adjutant-worker
 /// Answers calls.
 pub(crate) struct Port {
     endpoint: Endpoint,
-    /// What is in [`WORKER`].
+    /// The value of [`WORKER`].
     worker: HeaderValue,
     /// At which a connection takes no new calls; those that run end on it.
     age: Duration,

@@ -24,20 +24,20 @@ const WATCH: Duration = Duration::from_secs(5);
 /// Between two looks while it is nobody, or somebody else, whose place is taken when they are gone.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How a worker is asked what it has. Its retry policy needs this version. Source: restate-sdk, `discovery` (checked 2026-11-26).
+/// The media type by which a worker describes its services. Its retry policy needs this version. Source: restate-sdk, `discovery` (checked 2026-11-26).
 pub(crate) const MANIFEST: &str = "application/vnd.restate.endpointmanifest.v4+json";
 /// Under which name a deployment has [`Registration::definition`].
 const DEFINITION: &str = "adjutant-definition";
 
-/// What is registered, and where.
+/// The registration of this process with Restate.
 pub(crate) struct Registration {
     pub(crate) client: Client,
     /// Asks other workers, as Restate does.
     pub(crate) asking: Client,
     pub(crate) admin: Url,
-    /// Where Restate finds this process, or all of them.
+    /// The address at which Restate finds this process, or all of them.
     pub(crate) url: Url,
-    /// What this process's answers have in the header [`WORKER`].
+    /// The value of the header [`WORKER`] in the answers of this process.
     pub(crate) worker: HeaderValue,
     /// Tells this version of the object from others: Restate does not look at a worker again whose address it knows.
     pub(crate) definition: String,
@@ -54,7 +54,7 @@ enum Called {
     Other(Url),
 }
 
-/// Who is at an address.
+/// The worker found at an address.
 #[derive(PartialEq)]
 enum Found {
     Nobody,
@@ -239,7 +239,7 @@ impl Registration {
         if asked.is_ok_and(|answer| has_conversations(&answer)) { Found::Other } else { Found::Nobody }
     }
 
-    /// What is at a path of the admin API; `None`: nothing.
+    /// Returns the resource at a path of the admin API; `None`: there is none.
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, String> {
         let answer = ask(self.client.request(Method::GET, self.place(path)?)).await?;
         if answer.status == StatusCode::NOT_FOUND { Ok(None) } else { read(&answer).map(Some) }
@@ -255,7 +255,7 @@ impl Registration {
     }
 }
 
-/// What came of a registration.
+/// The result of a registration.
 struct Registered {
     id: String,
     /// Restate asked this worker what it has, and calls it from now on.
@@ -267,7 +267,7 @@ struct Id {
     id: String,
 }
 
-/// What a worker says of itself, and what Restate says of a worker.
+/// The description of a worker, by itself or by Restate.
 #[derive(Deserialize)]
 struct Manifest {
     services: Vec<Named>,
@@ -278,7 +278,7 @@ struct Rows {
     rows: Vec<Id>,
 }
 
-/// Whether both are one address; what comes behind a slash at the end is the same.
+/// Returns whether both are one address; what comes behind a slash at the end is the same.
 fn is_same(one: &Url, other: &Url) -> bool {
     one.as_str().trim_end_matches('/') == other.as_str().trim_end_matches('/')
 }

@@ -20,7 +20,7 @@ use crate::event::RunEvent;
 /// Events that wait for a slow listener. A turn of this process waits with them; of what another process tells, the rest is lost.
 const QUEUE: usize = 1024;
 
-/// What stands in front of everything that is said here, so that it is told from what others say through the same relay.
+/// The first word of every message, which tells it from others in the same relay.
 const MARK: &str = "adjutant-turn-1";
 
 /// The most bytes in front of a piece.
@@ -32,7 +32,7 @@ const AGAIN: Duration = Duration::from_millis(25);
 /// Time for which it is said again.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a listener is told.
+/// A message to a listener.
 #[derive(Debug)]
 pub(crate) enum Told {
     /// Something happened.
@@ -53,11 +53,11 @@ pub(crate) struct Audience {
 #[derive(Default)]
 struct State {
     listeners: HashMap<ConversationKey, Vec<(String, mpsc::Sender<Told>)>>,
-    /// What other processes tell, by the name of the session.
+    /// The sessions in which other processes tell listeners something, by name.
     sessions: HashMap<String, Session>,
 }
 
-/// What another process tells a listener.
+/// The messages of another process to one listener.
 struct Session {
     listener: mpsc::Sender<Told>,
     /// The number of the next piece. `None`: one was lost.
@@ -280,7 +280,7 @@ impl Saying {
     }
 }
 
-/// What ends with a piece.
+/// The end that a piece marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ends {
     /// Nothing: the event goes on in the next one.

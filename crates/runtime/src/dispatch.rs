@@ -44,7 +44,7 @@ pub trait Dispatch: Send + Sync + 'static {
     fn send<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Sent, NotDispatched>>;
 }
 
-/// What has a conversation go on.
+/// A request to have a conversation go on.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct DispatchCall<'a> {
@@ -71,11 +71,11 @@ pub enum Sent {
 #[error("the conversation was not handed over: {0}")]
 pub struct NotDispatched(pub String);
 
-/// What came of asking, since the start.
+/// Counts of calls by their result, since the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DispatchFigures {
-    /// Whether nobody is asked at the moment, because asking failed several times.
+    /// True while nobody is asked, because asking failed several times.
     pub left_alone: bool,
     /// Calls and requests that were taken.
     pub taken: u64,
@@ -97,11 +97,11 @@ pub(crate) struct Dispatcher {
     dispatch: Arc<dyn Dispatch>,
     breaker: Breaker,
     figures: Mutex<DispatchFigures>,
-    /// What was asked for by the sweep, and is still to be done.
+    /// The conversations that the sweep asked for and that are still to be done.
     asked: Mutex<HashMap<ConversationKey, Asked>>,
 }
 
-/// When the sweep asks again.
+/// The time at which the sweep asks again.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     again: Instant,
@@ -112,7 +112,7 @@ struct Asked {
 const ASKS_AGAIN: Duration = Duration::from_secs(5);
 const ASKS_AGAIN_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// Why a call failed.
+/// The reason why a call failed.
 enum Failed {
     Refused(String),
     Late(&'static str),

@@ -57,7 +57,7 @@ pub(crate) struct Inner {
     pub(crate) recent: Arc<Recent>,
     /// What of them this process runs.
     pub(crate) heart: Arc<Heart>,
-    /// What is heard of conversations.
+    /// The news of conversations.
     pub(crate) waiting: Arc<Waiting>,
     /// Those who wait for what is run elsewhere.
     pub(crate) audience: Arc<Audience>,

@@ -29,7 +29,7 @@ struct Readiness {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     reasons: Vec<&'static str>,
-    /// What it can do without, and lacks at the moment.
+    /// Things that it can do without, and lacks at the moment.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     notes: Vec<&'static str>,

@@ -12,7 +12,7 @@ const PACKAGES: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
 /// Cargo's profile.
 const PROFILE: &str = "dist";
 
-/// What the packages have beside the default features: whoever takes a package or an image cannot build it in.
+/// The features of the packages beside the default ones: whoever takes a package or an image cannot build it in.
 pub(super) const FEATURES: &str = "restate";
 
 /// Builds the program for a machine with glibc, and returns its path.

@@ -1,4 +1,4 @@
-//! What happens in a worker, told where it was asked; and stopped from there.
+//! Turns in a worker, told where they were asked for, and stopped from there.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn context() -> RunContext {
     RunContext { conversation: ConversationId(Uuid::now_v7()), ..RunContext::default() }
 }
 
-/// What is told of a turn, without what differs between two of them, and the answer.
+/// Returns the events of a turn, without what differs between two of them, and the answer.
 async fn events(agent: &Agent, words: &str) -> (Vec<String>, String) {
     let mut stream = agent.stream(&context(), words);
     let mut told = Vec::new();

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What a failure counts. A success makes up for one part of it: one failure in twenty calls is borne.
+/// The weight of a failure. A success makes up for one part of it: one failure in twenty calls is borne.
 const FAILURE: u32 = 20;
-/// What has to be counted until nobody is asked any more.
+/// The count at which nobody is asked any more.
 const LIMIT: u32 = 3 * FAILURE;
 /// Time until somebody is asked again, for the first time. It doubles while that fails.
 const PAUSE: Duration = Duration::from_secs(5);

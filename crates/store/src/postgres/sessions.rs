@@ -49,7 +49,7 @@ pub(super) struct Sessions(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     hears_by: Option<ServerSession>,
-    /// What the server was told of each.
+    /// The session that the server was told for each.
     workers: BTreeMap<String, Option<ServerSession>>,
 }
 
