@@ -216,6 +216,22 @@ pub trait Journal: Send + Sync + 'static {
         input: &'a Input,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
+    /// Accepts an input as [`Journal::submit`] does. A store that can do so in the same commit also starts its turn with the event
+    /// `turn`, if nobody has the conversation and nothing else is to be done in it: whoever claims it next goes on with that turn. By
+    /// default no turn is started.
+    ///
+    /// # Errors
+    /// As [`Journal::submit`].
+    fn submit_with_turn<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        input: &'a Input,
+        turn: &'a Event,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let _ = turn;
+        self.submit(key, input)
+    }
+
     /// Everything known of a conversation; empty if the user has no such conversation with this agent.
     ///
     /// # Errors
