@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use adjutant_core::port::{self, Claim, Known, StoreError};
+use adjutant_core::port::{self, Claim, Holder, Known, StoreError};
 use adjutant_core::{ConversationKey, EVENT_VERSION};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -132,6 +132,19 @@ impl Writes for PostgresDatabase {
             Outcome::Claimed(claim) => Ok(claim),
             outcome => Err(outcome.refusal(None)),
         }
+    }
+
+    async fn holder(&self, key: ConversationKey) -> Result<Option<Holder>, Failure> {
+        let found = self
+            .fetch_first(
+                "SELECT lease_by, epoch FROM adjutant_conversation
+                 WHERE agent = $1 AND user_id = $2 AND id = $3
+                   AND EXISTS (SELECT FROM adjutant_worker_session WHERE worker = lease_by)",
+                key_values![key],
+            )
+            .await?;
+        let Some(mut found) = found else { return Ok(None) };
+        Ok(Some(Holder { worker: found.text()?, epoch: found.int()? }))
     }
 
     async fn renew(

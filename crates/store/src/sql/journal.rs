@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    self, AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, JournaledChange, Known,
-    Loaded, Newer, Relay, Running, StoreError, Take, Taken, Turns, Worker, Writer,
+    self, AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Holder, Journal, JournaledChange,
+    Known, Loaded, Newer, Relay, Running, StoreError, Take, Taken, Turns, Worker, Writer,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, Event, Input, InputBody, InputId, LogContent, Recorded, StoreId,
@@ -109,6 +109,11 @@ pub trait Writes: Backend {
         data: (ConversationKey, String, Duration),
     ) -> impl Future<Output = Result<Claim, Failure>> + Send {
         self.write(data, |rows, (key, worker, ttl)| Box::pin(claim(rows, key, worker, *ttl)))
+    }
+
+    /// Returns the worker that has the conversation, if it hears other processes.
+    fn holder(&self, _key: ConversationKey) -> impl Future<Output = Result<Option<Holder>, Failure>> + Send {
+        std::future::ready(Ok(None))
     }
 
     /// Extends the claim that a worker made in its epoch; `false` if it has none.
@@ -349,6 +354,32 @@ impl<B: Writes> Journal for SqlStore<B> {
                 .await?;
             self.tell(port::Change::Free, key);
             Ok(())
+        })
+    }
+
+    fn holder<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Option<Holder>, StoreError>> {
+        self.run(async move { self.0.holder(key.clone()).await })
+    }
+
+    fn end_claim<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: Worker<'a>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.run(async move {
+            // Another name: the lease of a worker holds as long as the worker of that name lives.
+            let ended = self
+                .0
+                .execute(
+                    "UPDATE adjutant_conversation SET lease_by = lease_by || ' (ended)', lease_until = created_at
+                     WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4 AND epoch = $5",
+                    key_values![key, worker.id, worker.epoch],
+                )
+                .await?;
+            if ended > 0 {
+                self.tell(port::Change::Free, key);
+            }
+            Ok(ended > 0)
         })
     }
 
