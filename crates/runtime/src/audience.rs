@@ -169,9 +169,9 @@ impl Audience {
         self.state().listeners.get(key).cloned().unwrap_or_default()
     }
 
-    /// Returns whether a worker of another process was heard of since.
-    pub(crate) fn heard_since(&self, worker: &str, since: Instant) -> bool {
-        self.workers().get(worker).and_then(|seen| seen.heard).is_some_and(|heard| heard >= since)
+    /// Returns the time at which a worker of another process was heard last.
+    pub(crate) fn heard_at(&self, worker: &str) -> Option<Instant> {
+        self.workers().get(worker)?.heard
     }
 
     /// Asks a worker of another process whether it is there.

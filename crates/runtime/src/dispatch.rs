@@ -21,10 +21,7 @@ use crate::run::go_on;
 use crate::stream::Emitter;
 use crate::{RunError, Warning};
 use breaker::{Breaker, Leave};
-use watch::Watch;
-
-/// Time after which this process does the work itself, if nobody has begun with it.
-const BEGINS_WITHIN: Duration = Duration::from_secs(1);
+use watch::{BEGINS_WITHIN, Watch};
 
 /// Time for which the last words of another process are waited for once its work is done.
 const LAST_WORDS: Duration = Duration::from_millis(500);

@@ -6,10 +6,12 @@ use adjutant_core::ConversationKey;
 use adjutant_core::port::{Change, Holder};
 use tokio::time::Instant;
 
-use super::BEGINS_WITHIN;
 use crate::audience::Told;
 use crate::event::RunEvent;
 use crate::inner::Inner;
+
+/// Time after which this process does the work itself, if nobody has begun with it.
+pub(super) const BEGINS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Time without a word of another process after which it is asked whether it is there, and in which it answers.
 const SILENCE: Duration = Duration::from_millis(800);
@@ -28,8 +30,8 @@ enum Seen {
     Nobody,
     /// One of this process, which stands still when this does.
     Here,
-    /// One of another process.
-    Away(Holder),
+    /// One of another process, with the time at which it was heard last.
+    Away(Holder, Instant),
     /// One of another process that was asked whether it is there, at that time.
     Asked(Holder, Instant),
     /// One that was asked again, after the store answered: it is not the store that stands still.
@@ -68,13 +70,13 @@ impl Watch {
         let now = Instant::now();
         let was_nobody = self.sees_nobody();
         let (seen, wait) = match (std::mem::replace(&mut self.seen, Seen::Nobody), told) {
-            (_, Told::Begun(holder)) => (Seen::Away(holder.clone()), SILENCE),
+            (_, Told::Begun(holder)) => (Seen::Away(holder.clone(), now), SILENCE),
             (Seen::Nobody, Told::Event(RunEvent::TurnStarted { .. })) => (Seen::Here, LOOKS_HERE),
             (Seen::Nobody, _) => return false,
             (_, Told::End) => (Seen::Nobody, BEGINS_WITHIN),
             (Seen::Here, _) => (Seen::Here, LOOKS_HERE),
-            (Seen::Away(holder) | Seen::Asked(holder, _) | Seen::AskedAgain(holder, _), _) => {
-                (Seen::Away(holder), SILENCE)
+            (Seen::Away(holder, _) | Seen::Asked(holder, _) | Seen::AskedAgain(holder, _), _) => {
+                (Seen::Away(holder, now), SILENCE)
             }
         };
         (self.seen, self.until) = (seen, now + wait);
@@ -84,47 +86,53 @@ impl Watch {
     /// Decides after a time without a word. Returns whether the conversation is to be waited for in the store, to be gone on with here.
     pub(super) async fn looks(&mut self, inner: &Inner, key: &ConversationKey) -> bool {
         let now = Instant::now();
-        let heard = |holder: &Holder, since| inner.audience.heard_since(&holder.worker, since);
+        let heard = |holder: &Holder, since| {
+            let heard = inner.audience.heard_at(&holder.worker)?;
+            (heard > since).then_some(heard)
+        };
         let ask = |holder: &Holder| inner.audience.ask(&*inner.journal.relay(), &holder.worker);
-        let (seen, wait) = match std::mem::replace(&mut self.seen, Seen::Nobody) {
-            Seen::Here => (Seen::Here, LOOKS_HERE),
-            Seen::Nobody if !self.waits => (Seen::Nobody, LOOKS),
+        let (seen, until) = match std::mem::replace(&mut self.seen, Seen::Nobody) {
+            Seen::Here => (Seen::Here, now + LOOKS_HERE),
+            Seen::Nobody if !self.waits => (Seen::Nobody, now + LOOKS),
             Seen::Nobody => match inner.journal.holder(key).await {
                 Ok(Some(holder)) if holder.worker != inner.heart.worker() => {
                     ask(&holder);
-                    (Seen::AskedAgain(holder, Instant::now()), SILENCE)
+                    let asked = Instant::now();
+                    (Seen::AskedAgain(holder, asked), asked + SILENCE)
                 }
                 // It is gone on with here.
-                Ok(Some(_)) => (Seen::Here, LOOKS_HERE),
-                Ok(None) | Err(_) => (Seen::Nobody, LOOKS_AGAIN),
+                Ok(Some(_)) => (Seen::Here, now + LOOKS_HERE),
+                Ok(None) | Err(_) => (Seen::Nobody, now + LOOKS_AGAIN),
             },
-            Seen::Away(holder) if heard(&holder, now - SILENCE) => (Seen::Away(holder), SILENCE),
-            Seen::Away(holder) => {
-                ask(&holder);
-                (Seen::Asked(holder, now), SILENCE)
+            Seen::Away(holder, since) | Seen::Asked(holder, since) | Seen::AskedAgain(holder, since)
+                if let Some(heard) = heard(&holder, since) =>
+            {
+                (Seen::Away(holder, heard), heard + SILENCE)
             }
-            Seen::Asked(holder, at) | Seen::AskedAgain(holder, at) if heard(&holder, at) => {
-                (Seen::Away(holder), SILENCE)
+            Seen::Away(holder, _) => {
+                ask(&holder);
+                (Seen::Asked(holder, now), now + SILENCE)
             }
             // Where the store stands still too, nothing could be heard.
             Seen::Asked(holder, _) => match inner.journal.holder(key).await {
                 Ok(Some(known)) if known == holder => {
                     ask(&holder);
-                    (Seen::AskedAgain(holder, Instant::now()), SILENCE)
+                    let asked = Instant::now();
+                    (Seen::AskedAgain(holder, asked), asked + SILENCE)
                 }
-                Ok(_) => (Seen::Nobody, LOOKS),
-                Err(_) => (Seen::Away(holder), SILENCE),
+                Ok(_) => (Seen::Nobody, now + LOOKS),
+                Err(_) => (Seen::Away(holder, now), now + SILENCE),
             },
             Seen::AskedAgain(holder, _) => {
                 // If that fails, it is looked again.
                 if inner.journal.end_claim(key, holder.worker()).await.unwrap_or_default() {
                     inner.waiting.hear(&Change::Free(key.clone()));
                 }
-                (Seen::Nobody, LOOKS_AGAIN)
+                (Seen::Nobody, Instant::now() + LOOKS_AGAIN)
             }
         };
         let starts = !self.waits && matches!(seen, Seen::Nobody | Seen::Here);
-        (self.seen, self.until) = (seen, Instant::now() + wait);
+        (self.seen, self.until) = (seen, until);
         starts
     }
 }

@@ -246,11 +246,14 @@ struct NewerJson {
     said: Vec<EventJson>,
     after: i64,
     events: Vec<EventJson>,
-    inbox: Vec<(String, i64, String, String, Option<String>, Option<String>, Option<i64>)>,
+    inbox: Vec<InputJson>,
 }
 
 /// Place, version, kind, turn, step, body and time of an event.
 type EventJson = (i64, i64, String, Option<String>, Option<String>, String, String);
+
+/// Id, version, body, time, request and fingerprint of an input, and the event behind which it came.
+type InputJson = (String, i64, String, String, Option<String>, Option<String>, Option<i64>);
 
 /// Reads what is newer in a conversation. `None`: a long value lies elsewhere, or the snapshot is not usable.
 fn read_newer(

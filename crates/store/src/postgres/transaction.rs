@@ -11,9 +11,9 @@ use super::pool::{Pool, Session};
 use crate::row;
 use crate::sql::{Columns, Connection, Failure, Value};
 
-/// Begins a transaction that the server ends if nothing comes for two seconds: a process that stands still, or a machine that is gone,
+/// Begins a transaction that the server ends if nothing comes for a second: a process that stands still, or a machine that is gone,
 /// would keep every other from the rows it has locked. It holds for this transaction alone, so also behind a pooler.
-pub(super) const BEGIN: &str = "BEGIN;SET LOCAL idle_in_transaction_session_timeout = 2000";
+pub(super) const BEGIN: &str = "BEGIN;SET LOCAL idle_in_transaction_session_timeout = 1000";
 
 /// A connection inside a transaction.
 pub struct Transaction {

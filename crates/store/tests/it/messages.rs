@@ -97,8 +97,11 @@ fn forward(
                     let still = stands_still_at.get().is_some_and(|text| query.contains(text));
                     asked.fetch_add(1, Ordering::SeqCst);
                     queries.lock().unwrap().push(query.into_owned());
-                    while still {
-                        std::thread::park();
+                    if still {
+                        // As long as the test runs.
+                        loop {
+                            std::thread::park();
+                        }
                     }
                 }
                 b'S' => drop(asked.fetch_add(1, Ordering::SeqCst)),
