@@ -43,6 +43,9 @@ pub enum WorkerError {
     /// A connection could not be taken; the next ones are.
     #[error("Restate could not connect: {0}")]
     Accept(String),
+    /// A call did not bear Restate's signature, and was not taken.
+    #[error("a call to this worker was turned away: {0}; key= in --dispatch says whose are taken")]
+    Refused(String),
     /// A conversation could not go on; Restate tries again if that can help.
     #[error(transparent)]
     Run(#[from] RunError),

@@ -11,6 +11,7 @@ mod admin; // asking Restate about its calls
 mod client; // over connections that are kept
 mod dispatch; // asking it
 mod error; // why it is not called
+mod identity; // that it is Restate who calls
 mod object; // what it calls
 mod port; // where its calls arrive
 mod registration; // having it call us

@@ -18,7 +18,7 @@ use crate::client::{self, Client, Of};
 use crate::dispatch::Ingress;
 use crate::error::WorkerError;
 use crate::object::Conversation;
-use crate::port::Port;
+use crate::port::{Port, Report};
 use crate::registration::{MANIFEST, Registration};
 
 /// What Restate calls: a process that listens, and does not answer yet.
@@ -81,7 +81,7 @@ impl Worker {
         stop: CancellationToken,
         report: impl Fn(&WorkerError) + Send + Sync + 'static,
     ) {
-        let report: Arc<dyn Fn(&WorkerError) + Send + Sync> = Arc::new(report);
+        let report: Report = Arc::new(report);
         agent.hear_others();
         let of_run = Arc::clone(&report);
         let admin = self.restate.admin.clone().map(|url| Admin { client: self.client.clone(), url });
@@ -107,8 +107,9 @@ impl Worker {
             }
             std::future::pending::<()>().await;
         };
+        let port = Port::new(endpoint, me, self.restate.keys.clone(), Arc::clone(&report));
         tokio::select! {
-            () = Port::new(endpoint, me).serve(self.listener, stop.clone(), report.as_ref()) => {}
+            () = port.serve(self.listener, stop.clone()) => {}
             () = registered => {}
         }
     }

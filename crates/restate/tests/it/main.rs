@@ -18,6 +18,7 @@ mod restate; // Restate's server
 #[path = "../../../store/tests/it/server.rs"]
 mod server; // PostgreSQL
 mod service; // the whole service, and both killed
+mod signed; // Restate signs its calls
 mod storm; // killed again and again, under load
 mod streams; // what happens in a worker, told where it was asked
 mod tools; // what a turn does to the world

@@ -24,14 +24,14 @@ const NEVER: Duration = Duration::from_secs(300);
 
 /// Whom Restate knows: the addresses, and which revision of the object is the latest, where.
 #[derive(Debug, Clone, PartialEq)]
-struct Known {
+pub(crate) struct Known {
     addresses: Vec<String>,
-    latest: String,
+    pub(crate) latest: String,
     revision: u64,
 }
 
 impl Restate {
-    fn known(&self) -> Option<Known> {
+    pub(crate) fn known(&self) -> Option<Known> {
         let (status, service) = self.ask("GET /services/Conversation", "");
         if status != 200 {
             return None;
@@ -47,7 +47,7 @@ impl Restate {
     }
 
     /// Waits until it knows that.
-    async fn until(&self, is_so: impl Fn(&Known) -> bool) -> Known {
+    pub(crate) async fn until(&self, is_so: impl Fn(&Known) -> bool) -> Known {
         let looking = async {
             loop {
                 if let Some(known) = self.known().filter(|known| is_so(known)) {
@@ -61,16 +61,16 @@ impl Restate {
 }
 
 /// A worker in this process.
-struct Here {
-    url: String,
+pub(crate) struct Here {
+    pub(crate) url: String,
     stop: CancellationToken,
-    /// That another is called.
-    said: mpsc::UnboundedReceiver<WorkerError>,
+    /// That another is called, or that a call was turned away.
+    pub(crate) said: mpsc::UnboundedReceiver<WorkerError>,
     running: JoinHandle<()>,
 }
 
 impl Here {
-    async fn start(address: &str) -> Self {
+    pub(crate) async fn start(address: &str) -> Self {
         let worker = Worker::bind(address.parse().unwrap()).await.unwrap();
         let url = worker.url().to_owned();
         let line = json!({"match": "hello", "text": "Hi."}).to_string();
@@ -79,7 +79,7 @@ impl Here {
         let (stop, (tell, said)) = (CancellationToken::new(), mpsc::unbounded_channel());
         let running = worker.run(agent, stop.clone(), move |error| {
             // A Restate that is not ready for a moment is not what is tested here.
-            if matches!(error, WorkerError::Elsewhere { .. }) {
+            if matches!(error, WorkerError::Elsewhere { .. } | WorkerError::Refused(_)) {
                 tell.send(error.clone()).unwrap();
             }
         });
