@@ -40,6 +40,19 @@ pub enum WorkerError {
         /// The address of this worker.
         here: String,
     },
+    /// A worker of another version has started and is called from now on. This one takes over when that one is gone.
+    #[error(
+        "Restate calls the worker at {called}, which started later and is another version, {version}: what began at {here} ends \
+         there, and it is called again when the other one is gone"
+    )]
+    Replaced {
+        /// The address that Restate calls.
+        called: String,
+        /// The version that is there.
+        version: String,
+        /// The address of this worker.
+        here: String,
+    },
     /// A connection could not be taken; the next ones are.
     #[error("Restate could not connect: {0}")]
     Accept(String),

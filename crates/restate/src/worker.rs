@@ -31,6 +31,7 @@ pub struct Worker {
     asking: Client,
     url: Url,
     unknown: Arc<Notify>,
+    version: String,
 }
 
 impl Worker {
@@ -57,13 +58,22 @@ impl Worker {
                 Url::parse(&format!("http://{here}")).map_err(|error| failed(std::io::Error::other(error)))?
             }
         };
-        Ok(Self { listener, restate, client, asking, url, unknown: Arc::default() })
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Ok(Self { listener, restate, client, asking, url, unknown: Arc::default(), version })
     }
 
     /// Where Restate finds it.
     #[must_use]
     pub fn url(&self) -> &str {
         self.url.as_str()
+    }
+
+    /// Has Restate know it as another version than this library's, such as that of the program. Where a version starts beside
+    /// another one, at another address, Restate calls the one that started last; what began at the other ends there.
+    #[must_use]
+    pub fn with_version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
     }
 
     /// What has conversations go on by way of Restate; for [`Agent::dispatched_by`].
@@ -91,7 +101,7 @@ impl Worker {
             .bind(object.into_service_definition().options(Conversation::settings()))
             .build();
         let me = worker_name();
-        let definition = definition(&endpoint).await;
+        let definition = definition(&endpoint, &self.version).await;
         let admin = self.restate.admin.clone();
         let registration = admin.map(|admin| {
             let clients = (self.client.clone(), self.asking.clone());
@@ -120,15 +130,15 @@ fn worker_name() -> HeaderValue {
     HeaderValue::from(RandomState::new().build_hasher().finish())
 }
 
-/// Returns what tells this version of the object from others, as Restate is told of it.
-async fn definition(endpoint: &Endpoint) -> String {
+/// Returns what tells this version from others: its number, and a hash of the object as Restate is told of it.
+async fn definition(endpoint: &Endpoint, version: &str) -> String {
     let mut request = hyper::Request::new(Empty::<Bytes>::new());
     *request.uri_mut() = hyper::Uri::from_static("/discover");
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static(MANIFEST));
     let manifest = endpoint.handle(request).into_body().collect().await;
     let mut hash = DefaultHasher::new();
     hash.write(&manifest.map(Collected::to_bytes).unwrap_or_default());
-    format!("{:016x}", hash.finish())
+    format!("{version}-{:016x}", hash.finish())
 }
 
 #[cfg(test)]

@@ -22,4 +22,5 @@ mod signed; // Restate signs its calls
 mod storm; // killed again and again, under load
 mod streams; // what happens in a worker, told where it was asked
 mod tools; // what a turn does to the world
+mod versions; // one beside another, or in its place
 mod worker; // the process under test

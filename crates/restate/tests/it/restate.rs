@@ -8,8 +8,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -35,17 +33,8 @@ impl Restate {
         Self::start_with("", |_| {})
     }
 
-    /// Signs its calls with a key pair made of this seed.
-    pub(crate) fn start_signing(seed: [u8; 32]) -> Self {
-        // Before the seed, in DER: a private key of version 1 and of algorithm 1.3.101.112. Source: RFC 8410, section 7.
-        let begin = *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
-        let key = BASE64_STANDARD.encode([&begin[..], &seed].concat());
-        let pem = format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n");
-        let setting = "[worker.invoker]\nrequest-identity-private-key-pem-file = \"key.pem\"";
-        Self::start_with(setting, |folder| fs::write(folder.join("key.pem"), pem).unwrap())
-    }
-
-    fn start_with(setting: &str, prepare: impl FnOnce(&Path)) -> Self {
+    /// The same with another setting and what it needs in the server's folder.
+    pub(crate) fn start_with(setting: &str, prepare: impl FnOnce(&Path)) -> Self {
         let (ingress, admin, node) = (free_port(), free_port(), free_port());
         let folder = TempDir::new().unwrap();
         prepare(folder.path());

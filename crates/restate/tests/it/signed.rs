@@ -1,10 +1,13 @@
 //! A Restate that signs its calls, and workers that take no others.
 
+use std::fs;
 use std::time::Duration;
 
 use adjutant_core::{ConversationId, InputBody, InputId, UserId};
 use adjutant_restate::WorkerError;
 use adjutant_runtime::RunContext;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use uuid::Uuid;
 
@@ -13,6 +16,18 @@ use crate::registration::Here;
 use crate::restate::{Restate, free_port};
 
 const SEED: [u8; 32] = [7; 32];
+
+impl Restate {
+    /// Signs its calls with a key pair made of this seed.
+    pub(crate) fn start_signing(seed: [u8; 32]) -> Self {
+        // Before the seed, in DER: a private key of version 1 and of algorithm 1.3.101.112. Source: RFC 8410, section 7.
+        let begin = *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
+        let key = BASE64_STANDARD.encode([&begin[..], &seed].concat());
+        let pem = format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n");
+        let setting = "[worker.invoker]\nrequest-identity-private-key-pem-file = \"key.pem\"";
+        Self::start_with(setting, |folder| fs::write(folder.join("key.pem"), pem).unwrap())
+    }
+}
 
 /// What an address says of the key made of a seed.
 fn key_of(seed: [u8; 32]) -> String {
