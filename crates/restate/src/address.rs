@@ -113,6 +113,27 @@ impl FromStr for RestateAddress {
 }
 
 impl RestateAddress {
+    /// Returns the address of the ingress.
+    #[must_use]
+    pub fn ingress(&self) -> &str {
+        self.ingress.as_str()
+    }
+
+    /// Returns the address of the admin API. `None`: `admin=none`.
+    #[must_use]
+    pub fn admin(&self) -> Option<&str> {
+        self.admin.as_ref().map(Url::as_str)
+    }
+
+    /// Returns where Restate calls a worker that listens as this says. `None`: the system chooses its port.
+    pub(crate) fn url(&self) -> Option<Url> {
+        match &self.advertise {
+            Some(url) => Some(url.clone()),
+            None if self.listen.port() == 0 => None,
+            None => Url::parse(&format!("http://{}", self.listen)).ok(),
+        }
+    }
+
     /// Returns what is asked: ingress and admin API.
     pub(crate) fn places(&self) -> impl Iterator<Item = &Url> {
         std::iter::once(&self.ingress).chain(&self.admin)

@@ -1,7 +1,30 @@
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use adjutant_runtime::RunError;
+
+/// What happens at a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WorkerEvent {
+    /// Something is wrong. It is mended by itself, or said what else.
+    Failed(WorkerError),
+    /// Restate calls this worker, and did not before.
+    Registered {
+        /// The address at which it does.
+        here: String,
+    },
+}
+
+impl fmt::Display for WorkerEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(error) => fmt::Display::fmt(error, f),
+            Self::Registered { here } => write!(f, "Restate knows this worker now, and calls it at {here}"),
+        }
+    }
+}
 
 /// Why Restate does not call this process.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::error::WorkerError;
+use crate::error::{WorkerError, WorkerEvent};
 use crate::identity::{self, PublicKey, Refused};
 
 /// Connections at once. Restate keeps about one for each of its partitions; whoever comes beyond is closed at once rather than
@@ -55,8 +55,8 @@ const REFUSED_SAID_EVERY: Duration = Duration::from_secs(60);
 /// The header that says which process answered: two addresses may lead to the same.
 pub(crate) const WORKER: HeaderName = HeaderName::from_static("x-adjutant-worker");
 
-/// Told what goes wrong.
-pub(crate) type Report = Arc<dyn Fn(&WorkerError) + Send + Sync>;
+/// Told what happens.
+pub(crate) type Report = Arc<dyn Fn(&WorkerEvent) + Send + Sync>;
 
 /// Answers calls.
 pub(crate) struct Port {
@@ -97,7 +97,7 @@ impl Port {
             let stream = match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    report(&WorkerError::Accept(error.to_string()));
+                    report(&WorkerEvent::Failed(WorkerError::Accept(error.to_string())));
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }
@@ -108,7 +108,7 @@ impl Port {
                     let words = format!(
                         "{CONNECTIONS_MAX} connections are open, and no more are taken until one ends"
                     );
-                    report(&WorkerError::Accept(words));
+                    report(&WorkerEvent::Failed(WorkerError::Accept(words)));
                 }
                 continue;
             };
@@ -197,7 +197,7 @@ impl Called {
         let mut said = self.refused_said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.is_none_or(|said| said.elapsed() >= REFUSED_SAID_EVERY) {
             *said = Some(Instant::now());
-            (self.report)(&WorkerError::Refused(refused.to_string()));
+            (self.report)(&WorkerEvent::Failed(WorkerError::Refused(refused.to_string())));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Whom Restate calls: one address, ours if nobody else is at work.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hyper::StatusCode;
@@ -8,17 +9,17 @@ use reqwest::{Method, RequestBuilder};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
 use url::Url;
 
-use crate::client::{Answer, Client, answer};
-use crate::error::WorkerError;
+use crate::admin::ANSWERED_WITHIN;
+use crate::client::{Answer, Client, answer, read};
+use crate::dispatch::Standing;
+use crate::error::{WorkerError, WorkerEvent};
 use crate::object::CONVERSATION;
-use crate::port::WORKER;
+use crate::port::{Report, WORKER};
 
 /// Restate asks the worker what it has before it answers a registration.
 const REGISTERED_WITHIN: Duration = Duration::from_secs(10);
-const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 /// Between two looks at whom Restate calls, while it is us.
 const WATCH: Duration = Duration::from_secs(5);
 /// Between two looks while it is nobody, or somebody else, whose place is taken when they are gone.
@@ -66,33 +67,33 @@ enum Found {
 }
 
 #[derive(Deserialize)]
-struct Service {
-    deployment_id: String,
+pub(crate) struct Service {
+    pub(crate) deployment_id: String,
 }
 
 #[derive(Deserialize)]
-struct Deployments {
-    deployments: Vec<Deployment>,
+pub(crate) struct Deployments {
+    pub(crate) deployments: Vec<Deployment>,
 }
 
 #[derive(Deserialize)]
-struct Deployment {
-    id: String,
+pub(crate) struct Deployment {
+    pub(crate) id: String,
     /// Functions in a cloud have none.
-    uri: Option<Url>,
-    services: Vec<Named>,
+    pub(crate) uri: Option<Url>,
+    pub(crate) services: Vec<Named>,
     #[serde(default)]
     metadata: serde_json::Map<String, Value>,
 }
 
 #[derive(Deserialize)]
-struct Named {
-    name: String,
+pub(crate) struct Named {
+    pub(crate) name: String,
 }
 
 impl Deployment {
     /// Returns the version that registered it; `None`: somebody else did.
-    fn version(&self) -> Option<&String> {
+    pub(crate) fn version(&self) -> Option<&String> {
         match self.metadata.get(DEFINITION)? {
             Value::String(version) => Some(version),
             _ => None,
@@ -112,7 +113,7 @@ impl Registration {
 
     /// Registers, watches, and registers again where Restate turns out not to know us (its data may be new), or whoever it
     /// called is gone. Never ends.
-    pub(crate) async fn keep(mut self, unknown: &Notify, report: &(dyn Fn(&WorkerError) + Send + Sync)) {
+    pub(crate) async fn keep(mut self, standing: &Standing, report: &Report) {
         let mut last: Option<WorkerError> = None;
         loop {
             let (wrong, pause) = match self.check().await {
@@ -127,15 +128,18 @@ impl Registration {
                 }
                 Err(why) => (Some(WorkerError::NotRegistered(why)), PAUSE),
             };
+            standing.is_registered.store(wrong.is_none(), Ordering::Relaxed);
             // Said once.
-            if let Some(error) = wrong.as_ref().filter(|error| last.as_ref() != Some(error)) {
-                report(error);
+            match &wrong {
+                Some(error) if last.as_ref() != Some(error) => report(&WorkerEvent::Failed(error.clone())),
+                None if last.is_some() => report(&WorkerEvent::Registered { here: self.url.to_string() }),
+                _ => {}
             }
             last = wrong;
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 // While nothing helps, asking is not made quicker.
-                () = unknown.notified(), if last.is_none() => {}
+                () = standing.unknown.notified(), if last.is_none() => {}
             }
         }
     }
@@ -315,24 +319,17 @@ struct Used {
 }
 
 /// Returns whether both are one address; what comes behind a slash at the end is the same.
-fn is_same(one: &Url, other: &Url) -> bool {
+pub(crate) fn is_same(one: &Url, other: &Url) -> bool {
     one.as_str().trim_end_matches('/') == other.as_str().trim_end_matches('/')
 }
 
-fn has_conversations(answer: &Answer) -> bool {
+pub(crate) fn has_conversations(answer: &Answer) -> bool {
     let manifest: Result<Manifest, String> = read(answer);
     manifest.is_ok_and(|manifest| manifest.services.iter().any(|service| service.name == CONVERSATION))
 }
 
 async fn ask(request: RequestBuilder) -> Result<Answer, String> {
     answer(request.timeout(ANSWERED_WITHIN)).await
-}
-
-fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, String> {
-    if !answer.status.is_success() {
-        return Err(format!("it answered {}: {}", answer.status, String::from_utf8_lossy(&answer.body)));
-    }
-    serde_json::from_slice(&answer.body).map_err(|error| format!("it gave an answer we cannot read: {error}"))
 }
 
 #[cfg(test)]

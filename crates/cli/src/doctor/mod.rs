@@ -4,6 +4,8 @@
 
 mod configuration; // files and variables
 mod database; // where everything is kept
+#[cfg(feature = "restate")]
+mod dispatch; // who has conversations go on, if not the service
 mod folders; // places on the disk
 mod machine; // terminal, clock, network
 mod model; // who answers
@@ -114,8 +116,13 @@ impl Findings {
 ///
 /// # Errors
 /// None of its own: what is wrong is a finding.
-pub(crate) async fn run(sources: &Sources, screen: &Screen, json: bool) -> Result<Exit, CliError> {
-    let findings = look(sources).await;
+pub(crate) async fn run(
+    sources: &Sources,
+    screen: &Screen,
+    dispatch: Option<&str>,
+    json: bool,
+) -> Result<Exit, CliError> {
+    let findings = look(sources, dispatch).await;
     if json {
         let all = serde_json::json!({ "ok": findings.ready(), "checks": findings.checks });
         screen.answer_line(&json_line(&all));
@@ -125,8 +132,8 @@ pub(crate) async fn run(sources: &Sources, screen: &Screen, json: bool) -> Resul
     Ok(if findings.ready() { Exit::Ok } else { Exit::Configuration })
 }
 
-/// Looks at everything.
-pub(crate) async fn look(sources: &Sources) -> Findings {
+/// Looks at everything. With an address of Restate, at that; else at the one of the settings, if there is one.
+pub(crate) async fn look(sources: &Sources, dispatch: Option<&str>) -> Findings {
     let mut findings = Findings { checks: configuration::files(sources), left_out: false };
     findings.checks.extend(machine::look(sources));
     if !findings.ready() {
@@ -134,7 +141,7 @@ pub(crate) async fn look(sources: &Sources) -> Findings {
         return findings;
     }
     match sources.load() {
-        Ok(settings) => findings.checks.extend(settled(sources, &settings).await),
+        Ok(settings) => findings.checks.extend(settled(sources, &settings, dispatch).await),
         Err(error) => {
             findings.left_out = true;
             findings.checks.push(Check::of_error(
@@ -151,11 +158,11 @@ pub(crate) async fn look(sources: &Sources) -> Findings {
 }
 
 /// The groups in the order they are told.
-const GROUPS: [&str; 8] =
-    ["configuration", "model", "data", "memory", "tools", "service", "machine", "network"];
+const GROUPS: [&str; 9] =
+    ["configuration", "model", "data", "memory", "tools", "service", "dispatch", "machine", "network"];
 
 /// What can be looked at when the settings are known.
-async fn settled(sources: &Sources, settings: &Settings) -> Vec<Check> {
+async fn settled(sources: &Sources, settings: &Settings, dispatch: Option<&str>) -> Vec<Check> {
     let mut checks = vec![configuration::sensible(settings)];
     checks.extend(folders::look(settings));
     let (database, store) = database::look(settings).await;
@@ -165,7 +172,24 @@ async fn settled(sources: &Sources, settings: &Settings) -> Vec<Check> {
     checks.append(&mut more);
     checks.extend(vault::look(settings).await);
     checks.extend(service::look(sources, settings, store.as_deref()).await);
+    if let Some(address) = dispatch.or(settings.serve.dispatch.as_deref()) {
+        checks.extend(dispatch::look(address, settings, store.as_deref()).await);
+    }
     checks
+}
+
+#[cfg(not(feature = "restate"))]
+mod dispatch {
+    use super::Check;
+    use crate::config::Settings;
+    use crate::store::Store;
+
+    pub(super) async fn look(_address: &str, _settings: &Settings, _store: Option<&dyn Store>) -> Vec<Check> {
+        let check = Check::fail("dispatch", "serve.dispatch", "this adjutant was built without Restate");
+        vec![check.mend(
+            "cargo build --release --features restate    (or take serve.dispatch out: adjutant config edit)",
+        )]
+    }
 }
 
 fn tell(findings: &Findings, screen: &Screen) {

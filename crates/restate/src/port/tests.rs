@@ -47,7 +47,10 @@ async fn serve_signed(age: Duration, keys: Vec<PublicKey>) -> Served {
     let (arrived, go_on): (Arc<Notify>, Arc<Notify>) = Default::default();
     let object = Waiting { arrived: arrived.clone(), go_on: go_on.clone() };
     let (tell, said) = mpsc::unbounded_channel();
-    let report = Arc::new(move |error: &WorkerError| tell.send(error.clone()).unwrap());
+    let report = Arc::new(move |event: &WorkerEvent| {
+        let WorkerEvent::Failed(error) = event else { panic!("{event}") };
+        tell.send(error.clone()).unwrap();
+    });
     let endpoint = Endpoint::builder().bind(object).build();
     let port = Port { age, ..Port::new(endpoint, HeaderValue::from_static("us"), keys, report) };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

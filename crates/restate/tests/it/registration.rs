@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adjutant_core::CancellationToken;
 use adjutant_providers::scripted::ScriptedModel;
-use adjutant_restate::{Worker, WorkerError};
+use adjutant_restate::{Worker, WorkerError, WorkerEvent};
 use adjutant_runtime::Agent;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -76,9 +76,11 @@ impl Here {
     pub(crate) fn with(worker: Worker, agent: Agent) -> Self {
         let url = worker.url().to_owned();
         let (stop, (tell, said)) = (CancellationToken::new(), mpsc::unbounded_channel());
-        let running = worker.run(agent, stop.clone(), move |error| {
+        let running = worker.run(agent, stop.clone(), move |event| {
             // A Restate that is not ready for a moment is not what is tested here.
-            if !matches!(error, WorkerError::NotRegistered(_)) {
+            if let WorkerEvent::Failed(error) = event
+                && !matches!(error, WorkerError::NotRegistered(_))
+            {
                 tell.send(error.clone()).unwrap();
             }
         });
@@ -227,4 +229,35 @@ async fn a_second_worker_says_that_it_gets_no_work_until_the_first_is_gone() {
     restate.until(|known| known.addresses == [second.url.clone()] && known.latest == second.url).await;
     // Said once.
     assert!(second.said.try_recv().is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_was_not_known_says_when_it_is() {
+    let port = free_port();
+    let mut restate = Restate::start();
+    let address = restate.address(port);
+    restate.crash();
+    let worker = Worker::bind(address.parse().unwrap()).await.unwrap();
+    let (here, dispatch) = (worker.url().to_owned(), worker.dispatch());
+    let (tell, mut said) = mpsc::unbounded_channel();
+    let stop = CancellationToken::new();
+    let running = worker.run(agent_without_journal(), stop.clone(), move |event| {
+        tell.send(event.clone()).unwrap();
+    });
+    let running = tokio::spawn(running);
+    let first = said.recv().await.unwrap();
+    assert!(matches!(first, WorkerEvent::Failed(WorkerError::NotRegistered(_))), "{first}");
+    assert_eq!(dispatch.is_registered(), Some(false));
+    restate.run();
+    // In between it may be said what else was wrong while Restate started.
+    while let WorkerEvent::Failed(error) = said.recv().await.unwrap() {
+        assert!(matches!(error, WorkerError::NotRegistered(_)), "{error}");
+    }
+    assert_eq!(dispatch.is_registered(), Some(true));
+    assert_eq!(restate.known().unwrap().latest, here);
+    stop.cancel();
+    running.await.unwrap();
+    // Nobody looks there.
+    let alone = "restate://127.0.0.1:1?admin=none&listen=127.0.0.1:0".parse().unwrap();
+    assert_eq!(Worker::bind(alone).await.unwrap().dispatch().is_registered(), None);
 }
