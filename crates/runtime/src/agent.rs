@@ -197,7 +197,7 @@ impl Agent {
     /// Begins to hear other processes that share the store, so that what they tell of turns arrives, and what is told to them is
     /// sent, from the first turn on. Without it that begins with the first turn that is dispatched.
     pub fn hear_others(&self) {
-        self.inner.audience.hear(&self.inner.journal.relay());
+        self.inner.audience.hear(&self.inner.journal.relay(), self.inner.heart.worker());
     }
 
     /// Runs one conversation until nothing is left to do in it or it waits for a human. Whoever calls this at least once

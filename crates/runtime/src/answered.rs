@@ -36,20 +36,30 @@ impl Answered {
         input: &Input,
         known: usize,
     ) -> Option<Self> {
-        let (response, notices) = Self::response(key, conversation.recent(), input)?;
+        let mut answered = Self::of(key, (conversation.recent(), conversation.pending()), input)?;
+        let NewMessages::Behind(said) = &answered.messages else { return Some(answered) };
         // The messages of the turn are the last of the history, and those before it come behind what there was.
-        let said = conversation.recent().iter().find_map(|recorded| match &*recorded.event {
+        let before = conversation.messages() - said.len();
+        // A context that does not know the past of its conversation is not told of it.
+        if known != 0 && known != before {
+            answered.messages = NewMessages::Last(conversation.kept_messages().to_vec());
+        }
+        Some(answered)
+    }
+
+    /// Reads it from a turn, for a context that knows no messages. `None`: it is that of another turn.
+    pub(crate) fn of(
+        key: &ConversationKey,
+        (events, pending): (&[Recorded], &[PendingCall]),
+        input: &Input,
+    ) -> Option<Self> {
+        let (response, notices) = Self::response(key, events, input)?;
+        let said = events.iter().find_map(|recorded| match &*recorded.event {
             Event::TurnFinished { end, .. } => Some(end.messages.clone()),
             _ => None,
         });
-        let said = said.unwrap_or_default();
-        let before = conversation.messages() - said.len();
-        // A context that does not know the past of its conversation is not told of it.
-        let messages = match known == 0 || known == before {
-            true => NewMessages::Behind(said),
-            false => NewMessages::Last(conversation.kept_messages().to_vec()),
-        };
-        Some(Self { response, notices, pending: conversation.pending().to_vec(), messages })
+        let messages = NewMessages::Behind(said.unwrap_or_default());
+        Some(Self { response, notices, pending: pending.to_vec(), messages })
     }
 
     /// Searches the past for it.

@@ -1,6 +1,7 @@
 //! Who has a conversation go on, if it is not the process that accepted the input.
 
 mod breaker; // leaving it alone that does not answer
+mod watch; // signs of life of whoever is at a conversation
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,23 +9,28 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::port::Change;
-use adjutant_core::{BoxFuture, CancellationToken, ConversationKey, Input, InputId};
-use futures::FutureExt as _;
+use adjutant_core::{BoxFuture, CancellationToken, ConversationKey, Input, InputId, Recorded};
+use futures::future::{FusedFuture as _, FutureExt as _, OptionFuture};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::audience::{Listening, Told};
+use crate::answered::Answered;
+use crate::audience::{Listening, Told, TurnState};
 use crate::held::{Arrival, LOOK, LOOK_BESIDE, Waits, open};
 use crate::inner::Inner;
 use crate::run::go_on;
 use crate::stream::Emitter;
 use crate::{RunError, Warning};
 use breaker::{Breaker, Leave};
+use watch::Watch;
 
 /// Time after which this process does the work itself, if nobody has begun with it.
 const BEGINS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Time for which the last events of another process are waited for once its work is done.
-const LAST_EVENTS: Duration = Duration::from_millis(500);
+/// Time for which the last words of another process are waited for once its work is done.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Time in which a call ends whose turn has ended.
+const CALL_ENDS: Duration = Duration::from_secs(5);
 
 /// Has [`Agent::advance`](crate::Agent::advance) called for a conversation, by whichever process, one at a time for each
 /// conversation. Nothing that matters rests on it: what was accepted is in the journal, and what nobody sees to goes on in
@@ -92,7 +98,7 @@ pub struct DispatchFigures {
     pub late: u64,
     /// Those that were not made, because nobody was asked.
     pub skipped: u64,
-    /// Times from the call to the beginning of its turn, of the last turns since this was last asked for.
+    /// Times from the call to the first sign of a turn, of the last turns since this was last asked for whose beginning was heard.
     pub begun_after: Vec<Duration>,
 }
 
@@ -229,100 +235,151 @@ impl Dispatcher {
         }
     }
 
-    /// Has an input seen to that was accepted, and tells what happens meanwhile. Where nobody begins with it, it is done here: that is
-    /// no danger even if somebody is at it, since they hold the claim, and the journal refuses a second writer. Returns what `read`
-    /// makes of the conversation if it went on here. `None`: what became of it is in the journal.
+    /// Has an input seen to that was accepted, and tells what happens meanwhile. Where nobody begins with it, or whoever did shows no
+    /// sign of life any more, it is done here: that is no danger even if somebody is at it, since they hold the claim, and the journal
+    /// refuses a second writer. `None`: what became of it is in the journal.
     ///
     /// # Errors
     /// As [`open`] and [`go_on`].
-    pub(crate) async fn see_to<T>(
-        &self,
+    pub(crate) async fn see_to<'d>(
+        &'d self,
         inner: &Inner,
-        leave: Leave<'_>,
+        leave: Leave<'d>,
         key: &ConversationKey,
         input: &Input,
         (emitter, cancelled): (&Emitter, &CancellationToken),
-        read: impl FnOnce(&Conversation) -> T,
-    ) -> Result<Option<T>, RunError> {
-        let mut listening = inner.audience.listen(key);
-        let relay = inner.journal.relay();
-        let reply_to = if emitter.is_nobody() { None } else { listening.reply_to(&*relay) };
-        let call = DispatchCall { key, input: &input.id, reply_to: reply_to.as_deref() };
-        let mut call = self.dispatch.call(call).fuse();
-        // Somebody has begun with it.
-        let mut begun = false;
-        let why = {
-            let begins_by = Instant::now() + BEGINS_WITHIN;
-            loop {
-                tokio::select! {
-                    called = &mut call => match called {
-                        Ok(()) => {
-                            self.succeeded(inner, leave);
-                            last_events(listening, emitter, reply_to.is_some()).await;
-                            return Ok(None);
-                        }
-                        Err(NotDispatched(why)) => break Some(why),
-                    },
-                    told = listening.next() => if let Told::Event(event) = told {
-                        begun = true;
-                        emitter.emit(|| event).await;
-                    },
-                    () = cancelled.cancelled() => break None,
-                    () = sleep_until(begins_by) => break None,
-                }
-            }
-        };
+        read: impl FnOnce(&Conversation) -> Option<Answered>,
+    ) -> Result<Option<Answered>, RunError> {
+        let asked = Instant::now();
+        let mut listening = inner.audience.listen(key, emitter.is_nobody());
+        let reply_to = listening.reply_to(&*inner.journal.relay());
+        let mut call = self.called(key, &input.id, reply_to.as_deref()).fuse();
         let mut leave = Some(leave);
-        let is_refused = why.is_some();
-        if let Some(why) = why.filter(|_| !begun) {
-            leave
-                .take()
-                .into_iter()
-                .for_each(|leave| self.failed(inner, leave, Failed::Refused(why.clone())));
-        }
-        let mut here = Box::pin(async {
-            let arrival = Arrival { input, turn: None, first: None };
-            // Where others can be heard, whoever has it is heard when they let go of it.
-            let look = if relay.name().is_some() { LOOK_BESIDE } else { LOOK };
-            let waits = Waits { cancelled, input: &input.id, emitter: None, look };
-            let Some(opened) = open(inner, key, Some(arrival), Some(waits)).await? else { return Ok(None) };
-            if let Some(leave) = leave {
-                match opened.log.has_work() && !cancelled.is_cancelled() {
-                    true => {
-                        self.failed(inner, leave, Failed::Late("nobody had begun with a turn after a second"))
-                    }
-                    false => self.succeeded(inner, leave),
-                }
-            }
-            go_on(inner, key, opened, None, (emitter, cancelled), read).await.map(Some)
-        });
-        let mut is_called = is_refused;
+        let mut watch = Watch::new(asked);
+        let mut go_on_here =
+            Some(|leave: Option<Leave<'d>>| self.here(inner, leave, key, input, (emitter, cancelled), read));
+        let mut here = OptionFuture::from(None);
         loop {
-            tokio::select! {
-                ended = &mut here => return ended,
-                _ = &mut call, if !is_called => {
-                    is_called = true;
-                    // Whoever has it may have let go of it.
-                    inner.waiting.hear(&Change::Free(key.clone()));
-                }
-                told = listening.next() => if let Told::Event(event) = told {
-                    emitter.emit(|| event).await;
+            let starts = tokio::select! {
+                Some(ended) = &mut here, if go_on_here.is_none() => return ended,
+                called = &mut call, if !call.is_terminated() => match called {
+                    Ok(()) if go_on_here.is_some() => {
+                        leave.take().into_iter().for_each(|leave| self.succeeded(inner, leave));
+                        return Ok(last_words(key, input, listening, (emitter, reply_to.is_some())).await);
+                    }
+                    Ok(()) => {
+                        // Whoever had it may have let go of it.
+                        inner.waiting.hear(&Change::Free(key.clone()));
+                        false
+                    }
+                    Err(NotDispatched(why)) => {
+                        if let Some(leave) = leave.take_if(|_| watch.sees_nobody()) {
+                            self.failed(inner, leave, Failed::Refused(why));
+                        }
+                        true
+                    }
                 },
+                told = listening.next() => {
+                    if watch.heard(&told) {
+                        self.began_after(asked.elapsed());
+                    }
+                    match told {
+                        Told::Event(event) => emitter.emit(|| event).await,
+                        Told::Turn(turn) => if let Some(answered) = answered(key, &turn, input) {
+                            leave.take().into_iter().for_each(|leave| self.succeeded(inner, leave));
+                            if !call.is_terminated() {
+                                // Its end is on the way, and a connection that waits for one is used again.
+                                tokio::spawn(timeout(CALL_ENDS, call));
+                            }
+                            return Ok(Some(answered));
+                        },
+                        Told::Begun(_) | Told::End => {}
+                    }
+                    false
+                }
+                () = cancelled.cancelled(), if go_on_here.is_some() => true,
+                () = sleep_until(watch.until) => watch.looks(inner, key).await,
+            };
+            if starts && let Some(go_on_here) = go_on_here.take() {
+                watch.waits();
+                here = OptionFuture::from(Some(Box::pin(go_on_here(leave.take()))));
             }
         }
     }
+
+    /// Makes the call, which needs nothing that ends before it does.
+    fn called(
+        &self,
+        key: &ConversationKey,
+        input: &InputId,
+        reply_to: Option<&str>,
+    ) -> BoxFuture<'static, Result<(), NotDispatched>> {
+        let dispatch = self.dispatch.clone();
+        let (key, input, reply_to) = (key.clone(), input.clone(), reply_to.map(str::to_owned));
+        Box::pin(async move {
+            let reply_to = reply_to.as_deref();
+            dispatch.call(DispatchCall { key: &key, input: &input, reply_to }).await
+        })
+    }
+
+    /// Waits for the conversation to be ours, and does what there is to do.
+    async fn here(
+        &self,
+        inner: &Inner,
+        leave: Option<Leave<'_>>,
+        key: &ConversationKey,
+        input: &Input,
+        (emitter, cancelled): (&Emitter, &CancellationToken),
+        read: impl FnOnce(&Conversation) -> Option<Answered>,
+    ) -> Result<Option<Answered>, RunError> {
+        let arrival = Arrival { input, turn: None, first: None };
+        // Where others can be heard, whoever has it is heard when they let go of it.
+        let look = if inner.journal.relay().name().is_some() { LOOK_BESIDE } else { LOOK };
+        let waits = Waits { cancelled, input: &input.id, emitter: None, look };
+        let Some(opened) = open(inner, key, Some(arrival), Some(waits)).await? else { return Ok(None) };
+        if let Some(leave) = leave {
+            match opened.log.has_work() && !cancelled.is_cancelled() {
+                true => {
+                    self.failed(inner, leave, Failed::Late("nobody had begun with a turn after a second"))
+                }
+                false => self.succeeded(inner, leave),
+            }
+        }
+        go_on(inner, key, opened, None, (emitter, cancelled), read).await
+    }
 }
 
-/// Passes on the events that are still on their way.
-async fn last_events(mut listening: Listening, emitter: &Emitter, is_told: bool) {
+/// Reads the outcome of an input from a turn that was told. `None`: the turn did not take it.
+fn answered(key: &ConversationKey, turn: &TurnState, input: &Input) -> Option<Answered> {
+    let took = |recorded: &Recorded| recorded.event.takes_input() == Some(&input.id);
+    let of_turn = || Answered::of(key, (&turn.events, &turn.pending), input);
+    turn.events.iter().any(took).then(of_turn).flatten()
+}
+
+/// Passes on what is still on its way, up to the end of the turn. `None`: that was not told.
+async fn last_words(
+    key: &ConversationKey,
+    input: &Input,
+    mut listening: Listening,
+    (emitter, is_told): (&Emitter, bool),
+) -> Option<Answered> {
     let rest = async {
-        while let Told::Event(event) = listening.next().await {
-            emitter.emit(|| event).await;
+        loop {
+            match listening.next().await {
+                Told::Event(event) => emitter.emit(|| event).await,
+                Told::Turn(turn) => {
+                    if let Some(answered) = answered(key, &turn, input) {
+                        return Some(answered);
+                    }
+                }
+                Told::Begun(_) => {}
+                Told::End => return None,
+            }
         }
     };
     match is_told {
-        true => drop(timeout(LAST_EVENTS, rest).await),
+        true => timeout(LAST_WORDS, rest).await.ok().flatten(),
         // In this process everything was told before.
-        false => drop(rest.now_or_never()),
+        false => rest.now_or_never().flatten(),
     }
 }

@@ -1,7 +1,6 @@
 //! One input: accepted, its conversation run, and what became of it read.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
@@ -49,17 +48,15 @@ pub(crate) async fn respond(
     let dispatched = dispatcher.filter(|_| known == 0).and_then(|it| Some((it, it.leave()?)));
     let answered = match dispatched {
         Some((dispatcher, leave)) => {
-            inner.journal.submit(&key, &input).await?;
+            match turn_of(inner, &input) {
+                Some((_, started)) => inner.journal.submit_with_turn(&key, &input, &started).await?,
+                None => inner.journal.submit(&key, &input).await?,
+            }
             emitter.emit(|| RunEvent::Accepted).await;
             let around = (emitter, cancelled);
             match dispatcher.see_to(inner, leave, &key, &input, around, read).await? {
-                Some(answered) => answered,
-                None => inner.current(&key).await?.and_then(|known| {
-                    began(known.conversation(), &input)
-                        .into_iter()
-                        .for_each(|time| dispatcher.began_after(time));
-                    read(known.conversation())
-                }),
+                Some(answered) => Some(answered),
+                None => inner.current(&key).await?.and_then(|known| read(known.conversation())),
             }
         }
         None => here(inner, &key, &input, &context.history, (emitter, cancelled), read).await?,
@@ -86,16 +83,6 @@ pub(crate) async fn respond(
     }
     emitter.emit(|| RunEvent::Finished(Box::new(response.clone()))).await;
     Ok((response, context))
-}
-
-/// Returns the time from an input to the beginning of its turn, by the clocks of whoever wrote them, if that is the last turn.
-fn began(conversation: &Conversation, input: &Input) -> Option<Duration> {
-    let started = conversation.recent().first()?;
-    if started.event.takes_input().is_none_or(|taken| *taken != input.id) {
-        return None;
-    }
-    // Clocks differ.
-    Some(Duration::try_from(input.at.duration_until(started.at)).unwrap_or_default())
 }
 
 /// Accepts the input and runs the conversation in this process.

@@ -83,7 +83,10 @@ async fn settle(
         let turn = match log.conversation().open_turn() {
             Some(turn) if std::mem::take(&mut taken_over) => match take_up(inner, key, turn, &mut log).await?
             {
-                TakenUp::GivenUp => continue,
+                TakenUp::GivenUp => {
+                    around.0.emit_turn(log.conversation()).await;
+                    continue;
+                }
                 TakenUp::GoesOn => turn,
                 TakenUp::Suspect => {
                     // One at a time: if this process is lost too, it is known which of them did it.
@@ -100,6 +103,7 @@ async fn settle(
             },
         };
         log = drive(inner, key, turn, log, around).await?;
+        around.0.emit_turn(log.conversation()).await;
         drop(alone);
         if log.is_released() {
             return Ok(log);
@@ -243,7 +247,8 @@ async fn drive(
     if let Some(input) = stop {
         steps.stop(input);
     }
-    emitter.emit(|| RunEvent::TurnStarted { turn: id, input, model: inner.model.id().clone() }).await;
+    let started = || RunEvent::TurnStarted { turn: id, input, model: inner.model.id().clone() };
+    emitter.emit_begun(hold.worker(), started).await;
     tokio::select! {
         result = follow(&steps, turn) => result?,
         never = steps.watch() => match never {},

@@ -3,6 +3,8 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use adjutant_core::conversation::Conversation;
+use adjutant_core::port::Worker;
 use adjutant_core::{AgentResponse, CancellationToken};
 use futures::Stream;
 use tokio::sync::mpsc;
@@ -36,6 +38,21 @@ impl Emitter {
             // A listener that has gone away stops nothing by that alone; dropping the stream cancels.
             Self::One(sender) => drop(sender.send(event()).await),
             Self::Audience(telling) => telling.tell(event).await,
+        }
+    }
+
+    /// Says that a worker begins with a turn or goes on with it, also to those who want to know the end only.
+    pub(crate) async fn emit_begun(&self, worker: Worker<'_>, event: impl FnOnce() -> RunEvent) {
+        match self {
+            Self::Audience(telling) => telling.tell_begun(worker, event).await,
+            Self::Nobody | Self::One(_) => self.emit(event).await,
+        }
+    }
+
+    /// Tells those who wait elsewhere how a turn ended, or that it waits for a person.
+    pub(crate) async fn emit_turn(&self, conversation: &Conversation) {
+        if let Self::Audience(telling) = self {
+            telling.tell_turn(conversation).await;
         }
     }
 

@@ -77,6 +77,7 @@ pub async fn journal<J: Journal + LogStore + ConversationStore>(make: impl Async
     of_many_writers_one_wins(&make().await).await;
     a_turn_begins_and_ends_with_its_claim(&make().await).await;
     what_is_known_is_not_read_again(&make().await).await;
+    a_turn_may_begin_before_anybody_has_it(&make().await).await;
     a_turn_begins_only_where_nothing_else_is_to_do(&make().await).await;
     a_turn_that_waits_is_given_back_unless_an_answer_came(&make().await).await;
     turns_are_read_from_the_end(&make().await).await;

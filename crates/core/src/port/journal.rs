@@ -9,7 +9,7 @@ use super::claim::Claim;
 use super::journaled_change::JournaledChange;
 use super::relay::Relay;
 use super::work::{Take, Taken};
-use super::worker::{Beat, Running, Worker, Writer};
+use super::worker::{Beat, Holder, Running, Worker, Writer};
 use crate::BoxFuture;
 use crate::conversation::Snapshot;
 use crate::event::{Event, Input, Recorded};
@@ -215,6 +215,47 @@ pub trait Journal: Send + Sync + 'static {
         key: &'a ConversationKey,
         input: &'a Input,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Accepts an input as [`Journal::submit`] does. A store that can do so in the same commit also starts its turn with the event
+    /// `turn`, if nobody has the conversation and nothing else is to be done in it: whoever claims it next goes on with that turn. By
+    /// default no turn is started.
+    ///
+    /// # Errors
+    /// As [`Journal::submit`].
+    fn submit_with_turn<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        input: &'a Input,
+        turn: &'a Event,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let _ = turn;
+        self.submit(key, input)
+    }
+
+    /// Returns the worker that has a conversation, if it is one that hears other processes: see [`Relay`]. One that hears and does not
+    /// answer stands still. By default `None`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn holder<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Option<Holder>, StoreError>> {
+        let _ = key;
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Ends the claim of a worker that is seen not to go on, though its lease has not run out: whoever begins next takes the
+    /// conversation over, and what that worker still writes is refused. Returns whether it had the conversation. By default nothing
+    /// is ended before the lease.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn end_claim<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: Worker<'a>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let _ = (key, worker);
+        Box::pin(std::future::ready(Ok(false)))
+    }
 
     /// Everything known of a conversation; empty if the user has no such conversation with this agent.
     ///

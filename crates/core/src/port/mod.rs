@@ -34,4 +34,4 @@ pub use relay::{Alone, Heard, Hearing, Relay, To, pieces};
 pub use task::TaskStore;
 pub use token::{TokenRecord, TokenStore};
 pub use work::{Due, Take, Taken, WorkPlace};
-pub use worker::{Beat, Running, Worker, Writer};
+pub use worker::{Beat, Holder, Running, Worker, Writer};

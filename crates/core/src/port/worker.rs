@@ -66,3 +66,20 @@ pub struct Running {
     /// Whether inputs wait that nobody has taken.
     pub has_inputs: bool,
 }
+
+/// The worker that has a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// [`Worker::id`].
+    pub worker: String,
+    /// [`Worker::epoch`].
+    pub epoch: i64,
+}
+
+impl Holder {
+    /// Returns the worker.
+    #[must_use]
+    pub fn worker(&self) -> Worker<'_> {
+        Worker { id: &self.worker, epoch: self.epoch }
+    }
+}

@@ -20,7 +20,7 @@ use crate::worker::{Setup, Worker, agent};
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What has not happened by itself by then does not.
-const NEVER: Duration = Duration::from_secs(300);
+pub(crate) const NEVER: Duration = Duration::from_secs(300);
 
 pub(crate) struct Bench {
     pub(crate) world: World,
@@ -50,6 +50,7 @@ impl Bench {
             world: world.address,
             service: None,
             confirmation_expiry,
+            lease_ms: None,
         };
         let store = Store::connect(&setup.database, 2).await.unwrap();
         let front = Setup { name: "front".to_owned(), world: elsewhere.address, ..setup.clone() };

@@ -33,6 +33,8 @@ pub(crate) struct Setup {
     /// Where the service listens; without it Restate alone reaches the worker.
     pub(crate) service: Option<SocketAddr>,
     pub(crate) confirmation_expiry: Duration,
+    /// Milliseconds for which its claims hold without a sign of life; `None`: as usual.
+    pub(crate) lease_ms: Option<u32>,
 }
 
 /// A running worker.
@@ -48,6 +50,9 @@ impl Worker {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", TEST, "--nocapture"]);
         command.env(SETUP, serde_json::to_string(setup).unwrap());
+        if let Some(lease) = setup.lease_ms {
+            command.env("ADJUTANT_LEASE_MS", lease.to_string());
+        }
         if let Some(boundary) = kill_at {
             command.env("ADJUTANT_KILL_AT", boundary.to_string());
         }
@@ -67,7 +72,16 @@ impl Worker {
 
     /// SIGSTOP: its connections stay, and nothing answers.
     pub(crate) fn freeze(&self) {
-        let status = Command::new("kill").args(["-STOP", &self.process.id().to_string()]).status().unwrap();
+        self.signal("-STOP");
+    }
+
+    /// SIGCONT: it goes on where it stood still.
+    pub(crate) fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let status = Command::new("kill").args([signal, &self.process.id().to_string()]).status().unwrap();
         assert!(status.success());
     }
 

@@ -98,6 +98,52 @@ pub async fn what_is_known_is_not_read_again(
     assert_eq!((new.after, new.events), (0, recorded(1, at(1), &[started(9, "i9")])));
 }
 
+/// An input that is accepted with its turn waits for whoever claims the conversation next: with the turn begun, or in the inbox. Either
+/// way it is done once, and a turn is begun for nobody who has to wait.
+pub async fn a_turn_may_begin_before_anybody_has_it(store: &(impl Journal + LogStore)) {
+    let key = conversation("anna", 1);
+    let (i1, i2) = (message("i1", 0, "one"), message("i2", 1, "two"));
+    for _ in 0..2 {
+        store.submit_with_turn(&key, &i1, &started(1, "i1")).await.unwrap();
+    }
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), std::slice::from_ref(&key));
+    // Beside what waits, nothing is begun.
+    store.submit_with_turn(&key, &i2, &started(2, "i2")).await.unwrap();
+    let begun = store.begin(&key, begin(None, &[], "b")).await.unwrap();
+    let Begun::Claimed { claim: Claim::Granted, newer } = begun else { panic!("{begun:?}") };
+    assert_eq!(store.load_newer(&key, None).await.unwrap().unwrap(), newer, "it is read with the claim");
+    let waiting: Vec<&str> = newer.inbox.iter().map(|input| input.id.as_str()).collect();
+    let mut next = newer.after + 1 + newer.events.len() as u64;
+    if newer.events.is_empty() {
+        assert_eq!(waiting, ["i1", "i2"]);
+        store.append_held(&key, "b".into(), &recorded(1, at(1), &[started(1, "i1")])).await.unwrap();
+        next += 1;
+    } else {
+        assert_eq!((newer.events, waiting), (recorded(1, at(0), &[started(1, "i1")]), vec!["i2"]));
+    }
+    let end = recorded(next, at(2), &[replied(1, 1), finished(1, "SUCCESS:RESPONSE_GIVEN")]);
+    let kept = store.finish(&key, "b".into(), &end, None).await.unwrap();
+    let Finished::Kept(inbox) = kept else { panic!("{kept:?}") };
+    assert_eq!(inbox.iter().map(|input| input.id.as_str()).collect::<Vec<_>>(), ["i2"]);
+    let decision = store.decision(&key.user, turn(1)).await.unwrap().unwrap();
+    assert_eq!(
+        decision.outcome.map(|outcome| outcome.to_string()).as_deref(),
+        Some("SUCCESS:RESPONSE_GIVEN")
+    );
+    // What another worker has is only accepted.
+    let rest = recorded(next + 2, at(3), &[started(2, "i2"), finished(2, "SUCCESS:RESPONSE_GIVEN")]);
+    store.append_held(&key, "b".into(), &rest).await.unwrap();
+    store.submit_with_turn(&key, &message("i3", 4, "three"), &started(3, "i3")).await.unwrap();
+    let new = self::newer(store, &key).await;
+    assert_eq!((new.events.len(), new.inbox.len()), (5, 1));
+    store.append_held(&key, "b".into(), &recorded(6, at(5), &[started(3, "i3")])).await.unwrap();
+    // What was answered before leads to nothing new.
+    let end = recorded(7, at(6), &[finished(3, "SUCCESS:RESPONSE_GIVEN")]);
+    assert_eq!(store.finish(&key, "b".into(), &end, None).await.unwrap(), Finished::Released);
+    store.submit_with_turn(&key, &i1, &started(4, "i1")).await.unwrap();
+    assert_eq!(store.unsettled(&agent(), None).await.unwrap(), []);
+}
+
 /// A turn is not begun beside an open one, nor before inputs that came first, nor for an input that came before.
 pub async fn a_turn_begins_only_where_nothing_else_is_to_do(store: &impl Journal) {
     let (open, busy, again) = (conversation("anna", 1), conversation("anna", 2), conversation("anna", 3));

@@ -1,23 +1,26 @@
-//! What is new in a conversation, written by one call of one function (`migrations/0008_functions.sql`).
+//! What is new in a conversation, written by one call of one function (`migrations/0008_functions.sql`,
+//! `migrations/0010_begin.sql`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use adjutant_core::port::{self, Claim, StoreError};
+use adjutant_core::port::{self, Claim, Holder, Known, StoreError};
 use adjutant_core::{ConversationKey, EVENT_VERSION};
+use jiff::Timestamp;
+use serde::Deserialize;
 
 use super::PostgresDatabase;
 use super::literal::Call;
 use super::transaction::Transaction;
-use crate::blob::Blobs;
-use crate::row::{self, DecisionRow, EventRow, InvocationRow};
+use crate::blob::{Blobs, references};
+use crate::row::{self, DecisionRow, EventRow, InputRow, InvocationRow};
 use crate::sql::append::{Change, NewEvent};
 use crate::sql::appending::Appending;
 use crate::sql::budget::BookingRow;
-use crate::sql::journal::{Arrival, Beginning, BegunRows, NewerRows, Writes, newer};
+use crate::sql::journal::{Arrival, Beginning, BegunRows, NewerRows, Start, Writes, newer};
 use crate::sql::open_turns::{Open, OpenTurns};
-use crate::sql::snapshot::SnapshotRow;
+use crate::sql::snapshot::{RestorableRows, SnapshotRow};
 use crate::sql::{Backend as _, Columns, Failure, key_values};
 
 /// Texts of a decision that is new.
@@ -31,9 +34,12 @@ impl Writes for PostgresDatabase {
         self.others.tell(change);
     }
 
-    async fn submit(&self, (key, arrival): (ConversationKey, Arrival)) -> Result<bool, Failure> {
+    async fn submit(&self, data: (ConversationKey, Arrival, Option<Start>)) -> Result<bool, Failure> {
+        let (key, arrival, start) = data;
+        let (turn, change) = start.as_ref().map(|start| (&*start.turn, &start.change)).unzip();
         let call = beginning(&key, Some(&arrival), None).rows([]);
-        match self.begun(&key, call, (&arrival.row.blobs, &[]), None).await?.outcome {
+        let around = (&arrival.row.blobs, turn.unwrap_or_default());
+        match self.begun(&key, call, around, (change, None)).await?.outcome {
             Outcome::Elsewhere => Ok(true),
             Outcome::Accepted => Ok(false),
             outcome => Err(outcome.refusal(Some(&arrival))),
@@ -41,16 +47,18 @@ impl Writes for PostgresDatabase {
     }
 
     async fn begin(&self, data: Beginning) -> Result<BegunRows, Failure> {
-        let Beginning { key, arrival, turn, change, first, worker, epoch, lease, known } = data;
+        let Beginning { key, arrival, start, first, worker, epoch, lease, known } = data;
+        let Start { turn, change } = start;
         let arrival = arrival.as_ref();
         let mut blobs = arrival.map(|arrival| arrival.row.blobs.clone()).unwrap_or_default();
         first.iter().for_each(|(row, _)| blobs.extend(&row.blobs));
         self.note_worker(&worker);
         let call =
             || beginning(&key, arrival, Some((&worker, Some(epoch), lease))).rows(first.iter().map(event));
-        let mut answer = self.begun(&key, call(), (&blobs, &turn), Some(&change)).await?;
+        let begun = async || self.begun(&key, call(), (&blobs, &turn), (Some(&change), known)).await;
+        let mut answer = begun().await?;
         if matches!(answer.outcome, Outcome::Elsewhere) && self.end_claims_of_the_gone().await? {
-            answer = self.begun(&key, call(), (&blobs, &turn), Some(&change)).await?;
+            answer = begun().await?;
         }
         let claim = match answer.outcome {
             Outcome::Nothing => return Ok(BegunRows::Nothing),
@@ -77,11 +85,26 @@ impl Writes for PostgresDatabase {
         let read = known.filter(|known| known.created_at == created_at).map_or(0, |known| known.seq);
         let after = answer.next_seq - 1;
         let newer = if i64::try_from(read) == Ok(after) && !answer.waits {
-            NewerRows { created_at, restorable: None, after, events, inbox: Vec::new() }
+            NewerRows {
+                conversation: answer.conversation,
+                created_at,
+                restorable: None,
+                after,
+                events,
+                inbox: Vec::new(),
+            }
         } else {
-            // The claim is held, so that nobody else goes on with it meanwhile.
-            let found = self.read((key, known), |rows, (key, known)| Box::pin(newer(rows, key, *known)));
-            found.await?.ok_or(StoreError::Conflict)?
+            let begun =
+                answer.newer.as_deref().map(|newer| read_newer(newer, (answer.conversation, created_at)));
+            match begun.transpose()?.flatten() {
+                Some(newer) => newer,
+                // The claim is held, so that nobody else goes on with it meanwhile.
+                None => {
+                    let read =
+                        self.read((key, known), |rows, (key, known)| Box::pin(newer(rows, key, *known)));
+                    read.await?.ok_or(StoreError::Conflict)?
+                }
+            }
         };
         Ok(match (claim, open) {
             (None, Some(open)) => BegunRows::Started(newer, open),
@@ -104,11 +127,24 @@ impl Writes for PostgresDatabase {
 
     async fn claim(&self, (key, worker, ttl): (ConversationKey, String, Duration)) -> Result<Claim, Failure> {
         let call = beginning(&key, None, Some((&worker, None, ttl))).rows([]);
-        match self.begun(&key, call, (&Blobs::default(), &[]), None).await?.outcome {
+        match self.begun(&key, call, (&Blobs::default(), &[]), (None, None)).await?.outcome {
             Outcome::Nothing | Outcome::Elsewhere => Ok(Claim::Refused),
             Outcome::Claimed(claim) => Ok(claim),
             outcome => Err(outcome.refusal(None)),
         }
+    }
+
+    async fn holder(&self, key: ConversationKey) -> Result<Option<Holder>, Failure> {
+        let found = self
+            .fetch_first(
+                "SELECT lease_by, epoch FROM adjutant_conversation
+                 WHERE agent = $1 AND user_id = $2 AND id = $3
+                   AND EXISTS (SELECT FROM adjutant_worker_session WHERE worker = lease_by)",
+                key_values![key],
+            )
+            .await?;
+        let Some(mut found) = found else { return Ok(None) };
+        Ok(Some(Holder { worker: found.text()?, epoch: found.int()? }))
     }
 
     async fn renew(
@@ -132,9 +168,12 @@ impl PostgresDatabase {
         key: &ConversationKey,
         call: Call,
         (blobs, events): (&Blobs, &[NewEvent]),
-        change: Option<&Change>,
+        (change, known): (Option<&Change>, Option<Known>),
     ) -> Result<Answer, Failure> {
-        let call = with_change(call, blobs, events, change)?.open();
+        let known_created = known.map(|known| row::time_text(known.created_at));
+        let known_seq = known.and_then(|known| i64::try_from(known.seq).ok());
+        let call =
+            with_change(call, blobs, events, change)?.value(known_created.as_deref()).value(known_seq).open();
         let mut found = self.calls.call(&self.pool, key, call).await?;
         let outcome = Outcome::of(found.int()?)?;
         Ok(Answer {
@@ -143,11 +182,12 @@ impl PostgresDatabase {
             created_at: found.maybe_text()?.unwrap_or_default(),
             next_seq: found.maybe_int()?.unwrap_or_default(),
             waits: found.maybe_int()? == Some(1),
+            newer: found.maybe_text()?,
         })
     }
 }
 
-/// What became of a call of `adjutant_begin_1`.
+/// What became of a call of `adjutant_begin_2`.
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
     Nothing,
@@ -195,15 +235,79 @@ struct Answer {
     next_seq: i64,
     /// Whether inputs wait, or a turn was open.
     waits: bool,
+    /// [`NewerJson`], if the conversation was claimed, has something newer, and is no branch.
+    newer: Option<String>,
 }
 
-/// The first parameters of `adjutant_begin_1`.
+/// The answer of `adjutant_newer_1`.
+#[derive(Deserialize)]
+struct NewerJson {
+    snapshot: Option<(i64, i64, i64, String, String)>,
+    said: Vec<EventJson>,
+    after: i64,
+    events: Vec<EventJson>,
+    inbox: Vec<(String, i64, String, String, Option<String>, Option<String>, Option<i64>)>,
+}
+
+/// Place, version, kind, turn, step, body and time of an event.
+type EventJson = (i64, i64, String, Option<String>, Option<String>, String, String);
+
+/// Reads what is newer in a conversation. `None`: a long value lies elsewhere, or the snapshot is not usable.
+fn read_newer(
+    json: &str,
+    (conversation, created_at): (i64, Timestamp),
+) -> Result<Option<NewerRows>, StoreError> {
+    let newer: NewerJson =
+        serde_json::from_str(json).map_err(|error| row::unreadable("an answer of the database", error))?;
+    let event = |(seq, v, kind, turn, step, body, at)| EventRow {
+        seq,
+        v,
+        kind,
+        turn,
+        step,
+        body,
+        blobs: Blobs::default(),
+        at,
+    };
+    let input = |(id, v, body, at, request_id, fingerprint, after)| InputRow {
+        id,
+        v,
+        body,
+        at,
+        request_id,
+        fingerprint,
+        after,
+        blobs: Blobs::default(),
+    };
+    let said: Vec<EventRow> = newer.said.into_iter().map(event).collect();
+    let events: Vec<EventRow> = newer.events.into_iter().map(event).collect();
+    let inbox: Vec<InputRow> = newer.inbox.into_iter().map(input).collect();
+    let bodies = said.iter().chain(&events).map(|row| &row.body).chain(inbox.iter().map(|row| &row.body));
+    if bodies.into_iter().any(|body| references(body).next().is_some()) {
+        return Ok(None);
+    }
+    let snapshot = newer.snapshot.map(|(seq, messages_from, v, digest, body)| SnapshotRow {
+        seq,
+        messages_from,
+        v,
+        digest,
+        body,
+    });
+    if snapshot.as_ref().is_some_and(|snapshot| !snapshot.is_usable()) {
+        return Ok(None);
+    }
+    let restorable = snapshot.map(|snapshot| RestorableRows { snapshot, said });
+    let after = newer.after;
+    Ok(Some(NewerRows { conversation, created_at, restorable, after, events, inbox }))
+}
+
+/// The first parameters of `adjutant_begin_2`.
 fn beginning(
     key: &ConversationKey,
     arrival: Option<&Arrival>,
     claim: Option<(&str, Option<i64>, Duration)>,
 ) -> Call {
-    let call = Call::of("adjutant_begin_1", key);
+    let call = Call::of("adjutant_begin_2", key);
     let call = match arrival {
         Some(Arrival { input, row, .. }) => call.texts(&[
             Some(row.id.as_str().into()),

@@ -46,16 +46,15 @@ pub(crate) struct Change {
 impl Change {
     /// Computes the change. The first event goes to the place `seq`; `status` is what it was before, and `decisions` are those
     /// of [`log::changed_turns`] that there are.
-    pub(crate) fn of(
+    pub(crate) fn of<'e>(
         key: &ConversationKey,
         seq: i64,
-        mut status: Status,
-        decisions: Vec<DecisionRecord>,
-        events: &[NewEvent],
+        (mut status, decisions): (Status, Vec<DecisionRecord>),
+        events: impl Iterator<Item = &'e Recorded> + Clone,
         content: LogContent,
     ) -> Result<Self, StoreError> {
         let (mut turns, mut queued, mut counts_again) = (0, 0, false);
-        for (seq, (_, Recorded { event, .. })) in (seq..).zip(events) {
+        for (seq, Recorded { event, .. }) in (seq..).zip(events.clone()) {
             match &**event {
                 Event::TurnStarted { .. } => turns += 1,
                 // While the turn waits, there is nothing to do with it.
@@ -65,7 +64,7 @@ impl Change {
             }
             status.follow(seq, event);
         }
-        let logs = log::follow(key, decisions, events.iter().map(|(_, recorded)| recorded), content)?;
+        let logs = log::follow(key, decisions, events, content)?;
         Ok(Self { turns, queued, counts_again, status, logs })
     }
 }

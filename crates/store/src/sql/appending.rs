@@ -62,7 +62,8 @@ impl Added {
         content: LogContent,
     ) -> Result<(Self, Open), StoreError> {
         let Open { conversation, next_seq: seq, status, decisions } = open;
-        let change = Change::of(key, seq, status, decisions, &events, content)?;
+        let recorded = events.iter().map(|(_, recorded)| recorded);
+        let change = Change::of(key, seq, (status, decisions), recorded, content)?;
         let next_seq = events.last().map_or(seq, |(last, _)| last.seq + 1);
         let (status, decisions) = (change.status.clone(), change.logs.known.clone());
         let after = Open { conversation, next_seq, status, decisions };

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    self, AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Journal, JournaledChange, Known,
-    Loaded, Newer, Relay, Running, StoreError, Take, Taken, Turns, Worker, Writer,
+    self, AcceptedInput, Beat, Begin, Begun, Changes, Claim, Finished, Holder, Journal, JournaledChange,
+    Known, Loaded, Newer, Relay, Running, StoreError, Take, Taken, Turns, Worker, Writer,
 };
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, Recorded, StoreId, TurnId, UserId,
+    AgentName, BoxFuture, ConversationKey, Event, Input, InputBody, InputId, LogContent, Recorded, StoreId,
+    TurnId, UserId,
 };
 use jiff::Timestamp;
 
@@ -71,9 +72,13 @@ pub trait Writes: Backend {
     /// written, nothing is to be done.
     fn tell_others(&self, _change: &port::Change) {}
 
-    /// Accepts an input. Returns whether a worker may have the conversation.
-    fn submit(&self, data: (ConversationKey, Arrival)) -> impl Future<Output = Result<bool, Failure>> + Send {
-        self.write(data, |rows, (key, arrival)| Box::pin(submit(rows, key, arrival)))
+    /// Accepts an input. Returns whether a worker may have the conversation. Where it can be done in the same statement, its turn is
+    /// started if nobody has the conversation and there is nothing else to do in it.
+    fn submit(
+        &self,
+        data: (ConversationKey, Arrival, Option<Start>),
+    ) -> impl Future<Output = Result<bool, Failure>> + Send {
+        self.write(data, |rows, (key, arrival, _)| Box::pin(submit(rows, key, arrival)))
     }
 
     /// Returns the state of conversations with open turns, as it was written last.
@@ -106,6 +111,11 @@ pub trait Writes: Backend {
         self.write(data, |rows, (key, worker, ttl)| Box::pin(claim(rows, key, worker, *ttl)))
     }
 
+    /// Returns the worker that has the conversation, if it hears other processes.
+    fn holder(&self, _key: ConversationKey) -> impl Future<Output = Result<Option<Holder>, Failure>> + Send {
+        std::future::ready(Ok(None))
+    }
+
     /// Extends the claim that a worker made in its epoch; `false` if it has none.
     fn renew(
         &self,
@@ -123,7 +133,23 @@ impl<B: Writes> Journal for SqlStore<B> {
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         self.run(async move {
             let arrival = Arrival::of(input, self.1.messages_queued_max)?;
-            if self.0.submit((key.clone(), arrival)).await? {
+            if self.0.submit((key.clone(), arrival, None)).await? {
+                self.tell(port::Change::Input, key);
+            }
+            Ok(())
+        })
+    }
+
+    fn submit_with_turn<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        input: &'a Input,
+        turn: &'a Event,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.run(async move {
+            let arrival = Arrival::of(input, self.1.messages_queued_max)?;
+            let start = Start::of(key, vec![new_event(input.at, turn)?], self.1.log_content)?;
+            if self.0.submit((key.clone(), arrival, Some(start))).await? {
                 self.tell(port::Change::Input, key);
             }
             Ok(())
@@ -191,13 +217,10 @@ impl<B: Writes> Journal for SqlStore<B> {
             let arrival = begin.input.map(|input| Arrival::of(input, self.1.messages_queued_max));
             let turn: Vec<NewEvent> =
                 begin.turn.iter().map(|event| new_event(begin.at, event)).collect::<Result<_, _>>()?;
-            // A turn is begun only where none is open; places are counted from its first event.
-            let change = Change::of(key, 0, Status::default(), Vec::new(), &turn, self.1.log_content)?;
             let data = Beginning {
                 key: key.clone(),
                 arrival: arrival.transpose()?,
-                turn,
-                change,
+                start: Start::of(key, turn, self.1.log_content)?,
                 first: begin.first.map(|event| new_event(begin.at, event)).transpose()?,
                 worker: begin.worker.id.to_owned(),
                 epoch: begin.worker.epoch,
@@ -211,7 +234,12 @@ impl<B: Writes> Journal for SqlStore<B> {
                     self.tell(port::Change::Input, key);
                     Begun::Elsewhere
                 }
-                BegunRows::Claimed(claim, newer) => Begun::Claimed { claim, newer: newer.read(key)? },
+                BegunRows::Claimed(claim, newer) => {
+                    let conversation = newer.conversation;
+                    let newer = newer.read(key)?;
+                    self.keep_open(key, conversation, &newer)?;
+                    Begun::Claimed { claim, newer }
+                }
                 BegunRows::Started(newer, open) => {
                     self.0.open_turns().keep(key.clone(), open);
                     Begun::Started(newer.read(key)?)
@@ -329,6 +357,32 @@ impl<B: Writes> Journal for SqlStore<B> {
         })
     }
 
+    fn holder<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Option<Holder>, StoreError>> {
+        self.run(async move { self.0.holder(key.clone()).await })
+    }
+
+    fn end_claim<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        worker: Worker<'a>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.run(async move {
+            // Another name: the lease of a worker holds as long as the worker of that name lives.
+            let ended = self
+                .0
+                .execute(
+                    "UPDATE adjutant_conversation SET lease_by = lease_by || ' (ended)', lease_until = created_at
+                     WHERE agent = $1 AND user_id = $2 AND id = $3 AND lease_by = $4 AND epoch = $5",
+                    key_values![key, worker.id, worker.epoch],
+                )
+                .await?;
+            if ended > 0 {
+                self.tell(port::Change::Free, key);
+            }
+            Ok(ended > 0)
+        })
+    }
+
     fn take<'a>(&'a self, taken: Take<'a>) -> BoxFuture<'a, Result<Vec<Taken>, StoreError>> {
         self.run(async move {
             self.0.note_worker(taken.worker.id);
@@ -439,6 +493,22 @@ impl<B: Writes> SqlStore<B> {
             self.0.open_turns().keep(key.clone(), after);
         }
         Ok(written)
+    }
+
+    /// Keeps the state of the open turn, if all of its events are among those that were just read: then nothing is read when the
+    /// next one is written.
+    fn keep_open(&self, key: &ConversationKey, conversation: i64, newer: &Newer) -> Result<(), StoreError> {
+        let started = |recorded: &Recorded| matches!(*recorded.event, Event::TurnStarted { .. });
+        let at = newer.events.iter().rposition(started).unwrap_or(newer.events.len());
+        let turn = newer.events.iter().skip(at);
+        let (Some(first), Some(last)) = (turn.clone().next(), newer.events.last()) else { return Ok(()) };
+        let place = |event: &Recorded| i64::try_from(event.seq).map_err(|_| StoreError::Conflict);
+        let (first, next_seq) = (place(first)?, place(last)? + 1);
+        let before = (Status::default(), Vec::new());
+        let change = Change::of(key, first, before, turn, self.1.log_content)?;
+        let (status, decisions) = (change.status, change.logs.known);
+        self.0.open_turns().keep(key.clone(), Open { conversation, next_seq, status, decisions });
+        Ok(())
     }
 
     /// Returns what events add to a conversation, and the state behind them. `None`: there are no events.
@@ -590,14 +660,29 @@ async fn has_room<C: Connection>(
     Ok(queued <= room)
 }
 
+/// The first events of a turn, as they are stored; none: no turn is started.
+#[derive(Debug)]
+pub struct Start {
+    pub(crate) turn: Vec<NewEvent>,
+    /// The change that follows from them, if the first of them has the place 0.
+    pub(crate) change: Change,
+}
+
+impl Start {
+    fn of(key: &ConversationKey, turn: Vec<NewEvent>, content: LogContent) -> Result<Self, StoreError> {
+        // A turn is begun only where none is open; places are counted from its first event.
+        let events = turn.iter().map(|(_, recorded)| recorded);
+        let change = Change::of(key, 0, (Status::default(), Vec::new()), events, content)?;
+        Ok(Self { turn, change })
+    }
+}
+
 /// A request to go on with a conversation, as it is stored.
 #[derive(Debug)]
 pub struct Beginning {
     pub(crate) key: ConversationKey,
     pub(crate) arrival: Option<Arrival>,
-    pub(crate) turn: Vec<NewEvent>,
-    /// The change that follows from the turn's events, if the first of them has the place 0.
-    pub(crate) change: Change,
+    pub(crate) start: Start,
     pub(crate) first: Option<NewEvent>,
     pub(crate) worker: String,
     pub(crate) epoch: i64,
@@ -625,7 +710,7 @@ async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Result<BegunRo
     let claim = conversation.claim::<C>((&begin.worker, Some(begin.epoch)), begin.lease, now);
     let is_idle = conversation.untaken == 0 && conversation.status.turn.is_none();
     let first = begin.first.as_ref().filter(|_| conversation.next_seq == 1);
-    let mut starts = claim.is_held() && is_idle && !begin.turn.is_empty();
+    let mut starts = claim.is_held() && is_idle && !begin.start.turn.is_empty();
     let start = conversation.next_seq + i64::from(first.is_some());
     if let Some(arrival) = &begin.arrival {
         let taken = starts.then_some(start);
@@ -638,7 +723,7 @@ async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Result<BegunRo
     }
     let mut open = None;
     if starts {
-        let Beginning { key, change, turn, .. } = begin;
+        let Beginning { key, start: Start { turn, change }, .. } = begin;
         if let Some(first) = first {
             write_events(rows, conversation.key, conversation.next_seq, std::slice::from_ref(first)).await?;
         }
@@ -672,6 +757,8 @@ async fn start<C: Connection>(rows: &mut C, begin: &Beginning) -> Result<BegunRo
 /// The rows behind a known place.
 #[derive(Debug)]
 pub struct NewerRows {
+    /// The row of the conversation.
+    pub(crate) conversation: i64,
     pub(crate) created_at: Timestamp,
     pub(crate) restorable: Option<RestorableRows>,
     pub(crate) after: i64,
@@ -723,7 +810,8 @@ async fn newer_rows<C: Connection>(
     // Those that wait for the end of the open turn are not counted.
     let waits = conversation.untaken > 0 || conversation.status.turn.is_some();
     let inbox = if waits { inbox(rows, conversation.key).await? } else { Vec::new() };
-    Ok(NewerRows { created_at: conversation.created_at, restorable, after, events, inbox })
+    let (conversation, created_at) = (conversation.key, conversation.created_at);
+    Ok(NewerRows { conversation, created_at, restorable, after, events, inbox })
 }
 
 /// Fails with [`StoreError::Reused`] if the input of this id was made from another request.

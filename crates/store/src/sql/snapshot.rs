@@ -48,6 +48,11 @@ impl SnapshotRow {
         self.digest == self.expected()
     }
 
+    /// Returns whether this program can read it.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.is_known() && self.is_whole() && self.seq >= 1
+    }
+
     pub(super) fn read(&self) -> Option<Snapshot> {
         Some(Snapshot {
             seq: u64::try_from(self.seq).ok()?,
@@ -145,8 +150,7 @@ pub(super) async fn restorable<C: Connection>(
     (conversation, branched_from_seq): (i64, Option<i64>),
     next_seq: i64,
 ) -> Result<Option<RestorableRows>, Failure> {
-    let is_usable =
-        |found: &SnapshotRow| found.is_known() && found.is_whole() && (1..next_seq).contains(&found.seq);
+    let is_usable = |found: &SnapshotRow| found.is_usable() && found.seq < next_seq;
     let Some(snapshot) = stored(rows, conversation).await?.filter(is_usable) else { return Ok(None) };
     let statement = match branched_from_seq {
         Some(from) if snapshot.messages_from <= from => SAID_OF_BRANCH,

@@ -202,6 +202,34 @@ async fn take_a_turn(store: &Store, key: &ConversationKey, number: usize, known:
     Known { seq: seq + 5, created_at: newer.created_at }
 }
 
+/// A turn that one process accepts and another one takes costs one message more, whatever was before it.
+#[tokio::test]
+async fn a_turn_of_two_processes_is_five_messages() {
+    let server = Server::start();
+    let counter = Counter::start(&server);
+    let url = format!("{}&port={PORT}", server.create_database("turns").await);
+    let (front, back) = (Store::connect(&url, 2).await.unwrap(), Store::connect(&url, 2).await.unwrap());
+    front.release(&key(1), "b".into()).await.unwrap();
+    back.release(&key(1), "a".into()).await.unwrap();
+    counter.since();
+    for number in 1..10 {
+        front.submit_with_turn(&key(1), &input(number), &started(number)).await.unwrap();
+        let begun = back.begin(&key(1), begin(None, &[], None)).await.unwrap();
+        let Begun::Claimed { claim: Claim::Granted, newer } = begun else { panic!("{begun:?}") };
+        let Some(Recorded { seq, .. }) = newer.events.last() else { panic!("{newer:?}") };
+        let write = async |after: u64, events: &[Event]| {
+            back.append(&key(1), &Recorded::sequence(seq + after, at(2), events)).await.unwrap();
+        };
+        write(1, &[replied(number, 1), call_started(number)]).await;
+        write(3, &[call_finished(number)]).await;
+        let end = Recorded::sequence(seq + 4, at(3), &[replied(number, 2), finished(number)]);
+        assert_eq!(back.finish(&key(1), "a".into(), &end, None).await.unwrap(), Finished::Released);
+        let (asked, queries) = counter.since();
+        assert_eq!((asked, queries.len()), (5, 5), "{queries:#?}");
+    }
+    assert_eq!(back.check().await.unwrap(), []);
+}
+
 #[tokio::test]
 async fn a_turn_is_four_messages() {
     let server = Server::start();
@@ -213,7 +241,7 @@ async fn a_turn_is_four_messages() {
     counter.since();
     let known = take_a_turn(&store, &key(1), 1, None).await;
     let (asked, queries) = counter.since();
-    let functions = ["adjutant_begin_1", "adjutant_append_1", "adjutant_append_1", "adjutant_append_1"];
+    let functions = ["adjutant_begin_2", "adjutant_append_1", "adjutant_append_1", "adjutant_append_1"];
     assert_eq!((asked, queries.len()), (4, 4), "{queries:#?}");
     assert!(functions.iter().zip(&queries).all(|(name, query)| query.contains(name)), "{queries:#?}");
     // It does not depend on what came before.
@@ -302,7 +330,7 @@ async fn what_waits_together_is_one_message_and_who_fails_fails_alone() {
 
     let (answers, queries) = calls_that_wait(&store, &counter, &mut other, None).await;
     assert_eq!(queries.len(), 3, "{queries:#?}");
-    assert_eq!(queries[2].matches("adjutant_begin_1").count(), 21);
+    assert_eq!(queries[2].matches("adjutant_begin_2").count(), 21);
     assert!(answers[..20].iter().all(Result::is_ok), "{answers:?}");
     assert_eq!(answers[20..], [Err(StoreError::Reused)]);
 

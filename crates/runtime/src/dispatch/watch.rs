@@ -1,0 +1,130 @@
+//! Signs of life of whoever is at a conversation, for those who wait for it.
+
+use std::time::Duration;
+
+use adjutant_core::ConversationKey;
+use adjutant_core::port::{Change, Holder};
+use tokio::time::Instant;
+
+use super::BEGINS_WITHIN;
+use crate::audience::Told;
+use crate::event::RunEvent;
+use crate::inner::Inner;
+
+/// Time without a word of another process after which it is asked whether it is there, and in which it answers.
+const SILENCE: Duration = Duration::from_millis(800);
+
+/// Time after which it is looked who has a conversation that nobody was heard to begin with.
+const LOOKS: Duration = Duration::from_millis(300);
+
+/// Time after which it is looked again where nobody can be asked.
+const LOOKS_AGAIN: Duration = Duration::from_secs(2);
+
+/// Time after which it is looked at a conversation that a task of this process is at.
+const LOOKS_HERE: Duration = Duration::from_secs(15);
+
+/// The worker that is at a conversation, as far as it is known.
+enum Seen {
+    Nobody,
+    /// One of this process, which stands still when this does.
+    Here,
+    /// One of another process.
+    Away(Holder),
+    /// One of another process that was asked whether it is there, at that time.
+    Asked(Holder, Instant),
+    /// One that was asked again, after the store answered: it is not the store that stands still.
+    AskedAgain(Holder, Instant),
+}
+
+/// Waits for signs of life of whoever is at a conversation.
+pub(super) struct Watch {
+    /// The time until which nothing is done but waiting.
+    pub(super) until: Instant,
+    seen: Seen,
+    /// Whether the conversation is waited for in the store too.
+    waits: bool,
+}
+
+impl Watch {
+    pub(super) fn new(asked: Instant) -> Self {
+        Self { until: asked + BEGINS_WITHIN, seen: Seen::Nobody, waits: false }
+    }
+
+    /// Returns whether nobody is known to be at it.
+    pub(super) fn sees_nobody(&self) -> bool {
+        matches!(self.seen, Seen::Nobody)
+    }
+
+    /// Takes in that the conversation is waited for in the store.
+    pub(super) fn waits(&mut self) {
+        self.waits = true;
+        if self.sees_nobody() {
+            self.until = Instant::now() + LOOKS;
+        }
+    }
+
+    /// Takes in what was heard. Returns whether that is the first sign that somebody has begun.
+    pub(super) fn heard(&mut self, told: &Told) -> bool {
+        let now = Instant::now();
+        let was_nobody = self.sees_nobody();
+        let (seen, wait) = match (std::mem::replace(&mut self.seen, Seen::Nobody), told) {
+            (_, Told::Begun(holder)) => (Seen::Away(holder.clone()), SILENCE),
+            (Seen::Nobody, Told::Event(RunEvent::TurnStarted { .. })) => (Seen::Here, LOOKS_HERE),
+            (Seen::Nobody, _) => return false,
+            (_, Told::End) => (Seen::Nobody, BEGINS_WITHIN),
+            (Seen::Here, _) => (Seen::Here, LOOKS_HERE),
+            (Seen::Away(holder) | Seen::Asked(holder, _) | Seen::AskedAgain(holder, _), _) => {
+                (Seen::Away(holder), SILENCE)
+            }
+        };
+        (self.seen, self.until) = (seen, now + wait);
+        was_nobody && !self.sees_nobody()
+    }
+
+    /// Decides after a time without a word. Returns whether the conversation is to be waited for in the store, to be gone on with here.
+    pub(super) async fn looks(&mut self, inner: &Inner, key: &ConversationKey) -> bool {
+        let now = Instant::now();
+        let heard = |holder: &Holder, since| inner.audience.heard_since(&holder.worker, since);
+        let ask = |holder: &Holder| inner.audience.ask(&*inner.journal.relay(), &holder.worker);
+        let (seen, wait) = match std::mem::replace(&mut self.seen, Seen::Nobody) {
+            Seen::Here => (Seen::Here, LOOKS_HERE),
+            Seen::Nobody if !self.waits => (Seen::Nobody, LOOKS),
+            Seen::Nobody => match inner.journal.holder(key).await {
+                Ok(Some(holder)) if holder.worker != inner.heart.worker() => {
+                    ask(&holder);
+                    (Seen::AskedAgain(holder, Instant::now()), SILENCE)
+                }
+                // It is gone on with here.
+                Ok(Some(_)) => (Seen::Here, LOOKS_HERE),
+                Ok(None) | Err(_) => (Seen::Nobody, LOOKS_AGAIN),
+            },
+            Seen::Away(holder) if heard(&holder, now - SILENCE) => (Seen::Away(holder), SILENCE),
+            Seen::Away(holder) => {
+                ask(&holder);
+                (Seen::Asked(holder, now), SILENCE)
+            }
+            Seen::Asked(holder, at) | Seen::AskedAgain(holder, at) if heard(&holder, at) => {
+                (Seen::Away(holder), SILENCE)
+            }
+            // Where the store stands still too, nothing could be heard.
+            Seen::Asked(holder, _) => match inner.journal.holder(key).await {
+                Ok(Some(known)) if known == holder => {
+                    ask(&holder);
+                    (Seen::AskedAgain(holder, Instant::now()), SILENCE)
+                }
+                Ok(_) => (Seen::Nobody, LOOKS),
+                Err(_) => (Seen::Away(holder), SILENCE),
+            },
+            Seen::AskedAgain(holder, _) => {
+                // If that fails, it is looked again.
+                if inner.journal.end_claim(key, holder.worker()).await.unwrap_or_default() {
+                    inner.waiting.hear(&Change::Free(key.clone()));
+                }
+                (Seen::Nobody, LOOKS_AGAIN)
+            }
+        };
+        let starts = !self.waits && matches!(seen, Seen::Nobody | Seen::Here);
+        (self.seen, self.until) = (seen, Instant::now() + wait);
+        starts
+    }
+}
