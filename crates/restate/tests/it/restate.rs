@@ -111,6 +111,18 @@ impl Restate {
         }
     }
 
+    /// Waits until so many calls were made in the name of an input, and all have ended. An answer is there before Restate knows that.
+    pub(crate) fn wait_for_ends(&self, calls: usize) {
+        loop {
+            let found = self.calls();
+            assert!(found.len() <= calls, "{found:?}");
+            if found.len() == calls && found.iter().all(|status| status == "completed") {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
     /// How far the calls are that were made in the name of an input, those that ended included.
     pub(crate) fn calls(&self) -> Vec<String> {
         let query = "select status from sys_invocation where idempotency_key is not null and \

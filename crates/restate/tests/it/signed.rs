@@ -47,9 +47,7 @@ async fn what_restate_signs_is_taken() {
         bench.front.run_input(&mut context, Some(InputId::new("once").unwrap()), InputBody::message("hello"));
     assert_eq!(asked.await.unwrap().content, "Hi.");
     // By Restate, not by whoever asked.
-    while bench.restate.calls() != ["completed"] {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    bench.restate.wait_for_ends(1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

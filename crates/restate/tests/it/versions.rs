@@ -19,9 +19,6 @@ use crate::worker::{Setup, agent};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Between two looks at what happens by itself.
-const LOOK: Duration = Duration::from_millis(20);
-
 fn context() -> RunContext {
     RunContext { conversation: ConversationId(Uuid::now_v7()), ..RunContext::default() }
 }
@@ -92,7 +89,7 @@ async fn what_began_at_a_version_ends_there_and_what_comes_goes_to_the_next() {
     }
     old.running.await.unwrap();
     bench.restate.until(|known| known.addresses == [new.url.clone()]).await;
-    assert_eq!(bench.restate.calls(), ["completed", "completed"]);
+    bench.restate.wait_for_ends(2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -146,9 +143,7 @@ async fn a_call_whose_turn_runs_can_go_on_in_a_version_with_other_steps() {
     tokio::spawn(HttpServer::new(other).serve(TcpListener::bind(place).await.unwrap()));
     bench.world.release();
     assert_eq!(answer.await.unwrap().unwrap().content, "Worked.");
-    while bench.restate.calls() != ["completed"] {
-        tokio::time::sleep(LOOK).await;
-    }
+    bench.restate.wait_for_ends(1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,7 +159,5 @@ async fn what_began_at_a_worker_that_is_gone_goes_on_at_the_one_that_takes_over(
     bench.restate.until(|known| known.addresses == [second.url.clone()]).await;
     bench.world.release();
     assert_eq!(answer.await.unwrap().unwrap().content, "Worked.");
-    while bench.restate.calls() != ["completed"] {
-        tokio::time::sleep(LOOK).await;
-    }
+    bench.restate.wait_for_ends(1);
 }
