@@ -160,7 +160,7 @@ impl Backend for PostgresDatabase {
         D: Send + Sync + 'static,
         T: Send + 'static,
     {
-        self.in_transaction("BEGIN", data, work).await
+        self.in_transaction(transaction::BEGIN, data, work).await
     }
 
     async fn read<D, T>(&self, data: D, work: Work<Transaction, D, T>) -> Result<T, Failure>

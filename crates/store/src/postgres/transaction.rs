@@ -11,6 +11,10 @@ use super::pool::{Pool, Session};
 use crate::row;
 use crate::sql::{Columns, Connection, Failure, Value};
 
+/// Begins a transaction that the server ends if nothing comes for two seconds: a process that stands still, or a machine that is gone,
+/// would keep every other from the rows it has locked. It holds for this transaction alone, so also behind a pooler.
+pub(super) const BEGIN: &str = "BEGIN;SET LOCAL idle_in_transaction_session_timeout = 2000";
+
 /// A connection inside a transaction.
 pub struct Transaction {
     session: Session,
@@ -107,6 +111,10 @@ impl Connection for Transaction {
         let micros = self.fetch_first(statement, &[]).await?.map(|mut columns| columns.int()).transpose()?;
         Ok(Timestamp::from_microsecond(micros.unwrap_or_default())
             .map_err(|error| row::unreadable("the server's clock", error))?)
+    }
+
+    async fn may_wait(&mut self) -> Result<(), Failure> {
+        self.execute("SET LOCAL idle_in_transaction_session_timeout = 0", &[]).await.map(drop)
     }
 
     fn undo(&mut self) {

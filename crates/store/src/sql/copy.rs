@@ -156,6 +156,7 @@ async fn write_all<C: Connection>(rows: &mut C, target: &Target) -> Result<Optio
         let message = "the copy was undone, and cannot be gone on with; begin it again".to_owned();
         return Err(StoreError::Unavailable { message }.into());
     };
+    rows.may_wait().await?;
     for (table, statements) in TABLES.iter().zip(STATEMENTS.iter()) {
         if counted(rows, &statements.count).await? > 0 {
             let message = format!(

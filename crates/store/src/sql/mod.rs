@@ -304,6 +304,11 @@ pub trait Connection: Send {
     /// Carries out several statements that have no parameters.
     fn script(&mut self, statements: &'static str) -> impl Future<Output = Result<(), Failure>> + Send;
 
+    /// Says that the transaction waits for something else between its statements, as long as it takes.
+    fn may_wait(&mut self) -> impl Future<Output = Result<(), Failure>> + Send {
+        std::future::ready(Ok(()))
+    }
+
     /// What time it is for whoever shares this database.
     fn now(&mut self) -> impl Future<Output = Result<Timestamp, Failure>> + Send;
 

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use adjutant_core::port::{
     Begin, Begun, Change, Claim, Finished, Journal, Known, LogStore, StoreError, TaskStore,
@@ -31,14 +31,18 @@ struct Counter {
     asked: Arc<AtomicU64>,
     /// The texts of the queries.
     queries: Arc<Mutex<Vec<String>>>,
+    /// The query before which a client stands still, with its connection open.
+    stands_still_at: Arc<OnceLock<&'static str>>,
 }
 
 impl Counter {
     fn start(server: &Server) -> Self {
         let folder = folder(server);
-        let counter = Self { asked: Arc::default(), queries: Arc::default() };
+        let counter =
+            Self { asked: Arc::default(), queries: Arc::default(), stands_still_at: Arc::default() };
         let listener = UnixListener::bind(folder.join(format!(".s.PGSQL.{PORT}"))).unwrap();
         let (asked, queries) = (counter.asked.clone(), counter.queries.clone());
+        let still = counter.stands_still_at.clone();
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let (client, server) =
@@ -50,9 +54,9 @@ impl Counter {
                     let _ = std::io::copy(&mut from_server, &mut to_client);
                     let _ = to_client.shutdown(std::net::Shutdown::Both);
                 });
-                let (asked, queries) = (asked.clone(), queries.clone());
+                let (asked, queries, still) = (asked.clone(), queries.clone(), still.clone());
                 std::thread::spawn(move || {
-                    let _ = forward(client, &server, &asked, &queries);
+                    let _ = forward(client, &server, &asked, &queries, &still);
                     let _ = server.shutdown(std::net::Shutdown::Both);
                 });
             }
@@ -74,6 +78,7 @@ fn forward(
     mut server: &UnixStream,
     asked: &AtomicU64,
     queries: &Mutex<Vec<String>>,
+    stands_still_at: &OnceLock<&str>,
 ) -> std::io::Result<()> {
     let mut is_started = false;
     loop {
@@ -88,8 +93,13 @@ fn forward(
         if is_started {
             match kind[0] {
                 b'Q' => {
+                    let query = String::from_utf8_lossy(&body);
+                    let still = stands_still_at.get().is_some_and(|text| query.contains(text));
                     asked.fetch_add(1, Ordering::SeqCst);
-                    queries.lock().unwrap().push(String::from_utf8_lossy(&body).into_owned());
+                    queries.lock().unwrap().push(query.into_owned());
+                    while still {
+                        std::thread::park();
+                    }
                 }
                 b'S' => drop(asked.fetch_add(1, Ordering::SeqCst)),
                 _ => {}
@@ -200,6 +210,28 @@ async fn take_a_turn(store: &Store, key: &ConversationKey, number: usize, known:
     let end = Recorded::sequence(seq + 4, at(3), &[replied(number, 2), finished(number)]);
     assert_eq!(store.finish(key, "a".into(), &end, None).await.unwrap(), Finished::Released);
     Known { seq: seq + 5, created_at: newer.created_at }
+}
+
+/// A process that stands still in the middle of a transaction keeps nobody for long from the rows that it has changed.
+#[tokio::test]
+async fn who_stands_still_in_a_transaction_loses_it() {
+    let server = Server::start();
+    let counter = Counter::start(&server);
+    let url = server.create_database("turns").await;
+    let still = Store::connect(&format!("{url}&port={PORT}"), 1).await.unwrap();
+    let other = Store::connect(&url, 1).await.unwrap();
+    counter.stands_still_at.set("COMMIT").unwrap();
+    let add = |words: &str| TaskChange::Add { description: TaskDescription::new(words).unwrap() };
+    let (user, first, second) = (UserId::local(), add("first"), add("second"));
+    let owner = user.clone();
+    let standing = tokio::spawn(async move { still.apply(&owner, &first, None).await });
+    while !counter.queries.lock().unwrap().iter().any(|query| query.contains("COMMIT")) {
+        yield_now().await;
+    }
+    other.apply(&user, &second, None).await.unwrap();
+    let there = TaskStore::list(&other, &user, TaskFilter::All).await.unwrap();
+    assert_eq!(there.len(), 1, "{there:?}");
+    standing.abort();
 }
 
 /// A turn that one process accepts and another one takes costs one message more, whatever was before it.
