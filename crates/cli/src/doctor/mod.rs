@@ -2,6 +2,7 @@
 //!
 //! It changes nothing but what every start does: a database is brought up to date.
 
+mod check; // one thing that was looked at
 mod configuration; // files and variables
 mod database; // where everything is kept
 #[cfg(feature = "restate")]
@@ -15,7 +16,7 @@ mod servers; // other people's tools
 mod service; // the assistant over HTTP
 mod vault; // notes and memory
 
-use serde::Serialize;
+pub(crate) use check::{Check, Status};
 
 use crate::config::{Settings, Sources};
 use crate::display::{clean_line, json_line};
@@ -28,74 +29,6 @@ const RED: &str = "\x1b[31m";
 const BOLD: &str = "\x1b[1m";
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
-
-/// How something is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Status {
-    Ok,
-    /// It works, and may surprise.
-    Warn,
-    /// It has to be mended.
-    Fail,
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Check {
-    pub(crate) name: String,
-    pub(crate) group: &'static str,
-    pub(crate) status: Status,
-    /// What was found.
-    pub(crate) message: String,
-    /// Why, if it is not well.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cause: Option<String>,
-    /// What to do: a command, or a line to set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) remedy: Option<String>,
-}
-
-impl Check {
-    pub(crate) fn new(
-        group: &'static str,
-        name: impl Into<String>,
-        status: Status,
-        message: impl Into<String>,
-    ) -> Self {
-        Self { name: name.into(), group, status, message: message.into(), cause: None, remedy: None }
-    }
-
-    fn ok(group: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(group, name, Status::Ok, message)
-    }
-
-    fn warn(group: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(group, name, Status::Warn, message)
-    }
-
-    fn fail(group: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(group, name, Status::Fail, message)
-    }
-
-    fn because(mut self, cause: impl Into<String>) -> Self {
-        self.cause = Some(cause.into());
-        self
-    }
-
-    fn mend(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
-        self
-    }
-
-    /// What an error says, with its first way out, or this one if it names none.
-    fn of_error(group: &'static str, name: impl Into<String>, error: &CliError, remedy: &str) -> Self {
-        let mut check = Self::fail(group, name, error.message.clone());
-        check.cause.clone_from(&error.cause);
-        let first = error.tries.first().map_or(remedy, String::as_str);
-        check.mend(first)
-    }
-}
 
 /// What was looked at, and what could not be because of it.
 #[derive(Debug, Default)]
