@@ -28,6 +28,8 @@ import tempfile
 import time
 
 TICKS = os.sysconf("SC_CLK_TCK")
+# Seconds until it is given up: a port may be taken all the same, or a program may not run here.
+STARTS_WITHIN = 180
 # Below those that the system gives to connections, so that none takes a port before a server does.
 PORTS = itertools.cycle(range(20_000 + os.getpid() * 97 % 10_000, 32_000))
 
@@ -129,7 +131,7 @@ class Proxy:
 
 class Process:
     def __init__(self, command, env=None, out=None, cwd=None, user=None):
-        self.process = subprocess.Popen(command, env=env, stdout=out or subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=cwd, user=user)
+        self.process = subprocess.Popen(command, env=env, stdout=out or subprocess.DEVNULL, stderr=out or subprocess.DEVNULL, cwd=cwd, user=user)
 
     def send(self, number):
         self.process.send_signal(number)
@@ -175,6 +177,7 @@ class Bench:
         self.options, self.folder, self.dispatched = options, folder, dispatched
         self.count, self.node_count = services, nodes
         self.answers, self.asked, self.number = [], collections.OrderedDict(), 0
+        self.database, self.nodes, self.services = None, [], []
 
     async def start(self):
         self.model = Model(self.options.delay_ms / 1000)
@@ -182,7 +185,6 @@ class Bench:
         self.database = Database(self.folder)
         self.database.ask("create database team")
         self.database.ask("create extension pg_stat_statements")
-        self.nodes, self.services = [], []
         self.workers = [free_port() for _ in range(self.count)]
         if self.dispatched:
             self.ports = [{name: free_port() for name in ("ingress", "admin", "node")} for _ in range(self.node_count)]
@@ -322,7 +324,7 @@ class Bench:
         )
 
     def end(self):
-        for process in [*self.services, *self.nodes, self.database]:
+        for process in [*self.services, *self.nodes, *filter(None, [self.database])]:
             process.end()
 
 
@@ -448,7 +450,11 @@ async def with_bench(options, dispatched, use, **sizes):
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options, pathlib.Path(folder), dispatched, **sizes)
         try:
-            await bench.start()
+            try:
+                await asyncio.wait_for(bench.start(), STARTS_WITHIN)
+            except asyncio.TimeoutError:
+                logs = sorted(bench.folder.glob("service*.log"))
+                sys.exit("what is to be tested did not start: " + " ".join(log.read_text()[-2000:] for log in logs))
             return await use(bench)
         finally:
             bench.end()

@@ -31,8 +31,8 @@ pub struct Diagnosis {
     pub from_here: Option<Result<(), NotReached>>,
     /// That a worker answers at [`Self::url`], if Restate asks it.
     pub from_restate: Option<Result<(), NotReached>>,
-    /// Calls that have not ended.
-    pub calls: Option<Calls>,
+    /// Calls that have not ended. A server that has just started does not know for a moment.
+    pub calls: Option<Result<Calls, NotReached>>,
 }
 
 /// A worker that Restate knows.
@@ -82,8 +82,8 @@ pub async fn diagnose(restate: &RestateAddress) -> Result<Diagnosis, WorkerError
                 let (known, calls, reached) =
                     tokio::join!(known, admin.calls(), admin.reaches(here.as_ref()));
                 match known {
-                    Ok(known) => (Some(Ok(version)), known, calls.ok(), reached),
-                    Err(wrong) => (Some(Err(wrong)), Vec::new(), calls.ok(), reached),
+                    Ok(known) => (Some(Ok(version)), known, Some(calls), reached),
+                    Err(wrong) => (Some(Err(wrong)), Vec::new(), Some(calls), reached),
                 }
             }
         }

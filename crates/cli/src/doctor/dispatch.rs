@@ -173,7 +173,15 @@ fn worker(found: &Diagnosis) -> Option<Check> {
     })
 }
 
-fn calls(calls: &Calls) -> Check {
+fn calls(calls: &Result<Calls, NotReached>) -> Check {
+    let calls = match calls {
+        Ok(calls) => calls,
+        Err(wrong) => {
+            return Check::warn(GROUP, "calls", "Restate does not say how many there are")
+                .because(wrong.to_string())
+                .mend("again in some seconds, if Restate has just started; else its log");
+        }
+    };
     let counted = format!(
         "running {}, waiting {}, timers {}, stuck {}",
         calls.running, calls.waiting, calls.scheduled, calls.stuck
