@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
-"""Runs two services on one PostgreSQL, with and without Restate, under load and faults, and prints what users noticed of it.
+"""Runs services on one PostgreSQL, with and without Restate, under load and faults, and prints what users noticed of it.
 
-    python3 benches/dispatch/run.py --adjutant target/release/adjutant [--restate PATH/restate-server] [--only NAME ...] [--seconds 8]
+    python3 benches/dispatch/run.py --adjutant target/release/adjutant [--restate PATH/restate-server] [--only NAME ...] [--seconds 8] [--check]
 
 Only Python's own library is needed, PostgreSQL's programs and, for the rows with Restate, `restate-server` (npm install
 @restatedev/restate-server). A turn is a model call with one tool call, a second model call, and two writes: each model call takes
 --delay-ms. Each fault has a time before it (the same run without the fault), a time with it, and a time behind it. `share` is the
 throughput with the fault by that without, `slowest` the longest turn in milliseconds, `lost` counts messages that were accepted and have no
-answer at the end when they are sent again under the same key, `doubled` those whose task was added more than once.
+answer at the end when they are sent again under the same key, `doubled` those whose task was added more than once. With --check it ends with 1, and says why, if one was lost or doubled, if a request
+failed, or if a row had no turns; times and shares are figures, and never checked.
 """
 
 import argparse
 import asyncio
 import collections
+import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -20,17 +23,25 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
-SERVICES = 2
 TICKS = os.sysconf("SC_CLK_TCK")
+# Seconds until it is given up: a port may be taken all the same, or a program may not run here.
+STARTS_WITHIN = 180
+# Below those that the system gives to connections, so that none takes a port before a server does.
+PORTS = itertools.cycle(range(20_000 + os.getpid() * 97 % 10_000, 32_000))
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    for port in PORTS:
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 async def read_request(reader):
@@ -111,12 +122,16 @@ class Proxy:
             finally:
                 sink.close()
 
-        await asyncio.gather(copy(reader, there[1]), copy(there[0], writer))
+        try:
+            await asyncio.gather(copy(reader, there[1]), copy(there[0], writer))
+        except asyncio.CancelledError:
+            # The run is over.
+            pass
 
 
 class Process:
     def __init__(self, command, env=None, out=None, cwd=None, user=None):
-        self.process = subprocess.Popen(command, env=env, stdout=out or subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=cwd, user=user)
+        self.process = subprocess.Popen(command, env=env, stdout=out or subprocess.DEVNULL, stderr=out or subprocess.DEVNULL, cwd=cwd, user=user)
 
     def send(self, number):
         self.process.send_signal(number)
@@ -158,9 +173,11 @@ class Database(Process):
 
 
 class Bench:
-    def __init__(self, options, folder, dispatched):
+    def __init__(self, options, folder, dispatched, services=2, nodes=1):
         self.options, self.folder, self.dispatched = options, folder, dispatched
+        self.count, self.node_count = services, nodes
         self.answers, self.asked, self.number = [], collections.OrderedDict(), 0
+        self.database, self.nodes, self.services = None, [], []
 
     async def start(self):
         self.model = Model(self.options.delay_ms / 1000)
@@ -168,43 +185,58 @@ class Bench:
         self.database = Database(self.folder)
         self.database.ask("create database team")
         self.database.ask("create extension pg_stat_statements")
-        self.restate, self.services = None, []
-        self.workers = [free_port() for _ in range(SERVICES)]
+        self.workers = [free_port() for _ in range(self.count)]
         if self.dispatched:
-            self.start_restate()
-            self.ingress, self.balancer = Proxy([self.ports["ingress"]]), Proxy(self.workers)
+            self.ports = [{name: free_port() for name in ("ingress", "admin", "node")} for _ in range(self.node_count)]
+            self.nodes = [self.start_node(number) for number in range(self.node_count)]
+            self.ingress, self.balancer = Proxy([ports["ingress"] for ports in self.ports]), Proxy(self.workers)
             await self.ingress.start()
             await self.balancer.start()
-        self.ports_of = [free_port() for _ in range(SERVICES)]
-        self.services = [self.start_service(number) for number in range(SERVICES)]
-        for port in self.ports_of:
-            while (await self.request(port, "GET", "/readyz"))[0] != 200:
-                await asyncio.sleep(0.05)
+        self.ports_of = [free_port() for _ in range(self.count)]
+        self.services = [self.start_service(number) for number in range(self.count)]
+        for number in range(self.count):
+            await self.until_ready(number)
         if self.dispatched:
-            while (await self.request(self.ports["admin"], "GET", "/services/Conversation"))[0] != 200:
+            while (await self.request(self.ports[0]["admin"], "GET", "/services/Conversation"))[0] != 200:
                 await asyncio.sleep(0.1)
+            for ports in self.ports:
+                await self.until_called(ports["ingress"])
 
-    def start_restate(self):
-        if not hasattr(self, "ports"):
-            self.ports = {name: free_port() for name in ("ingress", "admin", "node")}
-        place = lambda name: f"127.0.0.1:{self.ports[name]}"
-        config = self.folder / "restate.toml"
+    async def until_called(self, ingress):
+        """Waits until a node of Restate's calls workers: several need some seconds for that. Nothing is to be done in what is asked for."""
+        path = "/Conversation/2:00000000-0000-7000-8000-000000000000:adjutant:nobody/advance"
+        while True:
+            with contextlib.suppress(asyncio.TimeoutError):
+                if (await asyncio.wait_for(self.request(ingress, "POST", path), 1))[0] == 200:
+                    return
+            await asyncio.sleep(0.1)
+
+    async def until_ready(self, number):
+        while (await self.request(self.ports_of[number], "GET", "/readyz"))[0] != 200:
+            await asyncio.sleep(0.05)
+
+    def start_node(self, number):
+        """Starts a node of Restate's. The first one makes the cluster, of which two nodes keep everything."""
+        place = lambda name: f"127.0.0.1:{self.ports[number][name]}"
+        config = self.folder / f"restate{number}.toml"
+        nodes = ", ".join(f'"http://127.0.0.1:{ports["node"]}/"' for ports in self.ports)
         config.write_text(
-            f'node-name = "bench"\nbind-address = "{place("node")}"\nadvertised-address = "http://{place("node")}/"\nlisten-mode = "tcp"\n'
-            f'disable-telemetry = true\n[ingress]\nbind-address = "{place("ingress")}"\n'
-            f'[admin]\nbind-address = "{place("admin")}"\ndisable-web-ui = true\n'
+            f'cluster-name = "bench"\nnode-name = "n{number}"\nauto-provision = {"false" if number else "true"}\n'
+            f'default-replication = {min(self.node_count, 2)}\nbind-address = "{place("node")}"\nadvertised-address = "http://{place("node")}/"\n'
+            f'listen-mode = "tcp"\ndisable-telemetry = true\n[metadata-client]\naddresses = [{nodes}]\n'
+            f'[ingress]\nbind-address = "{place("ingress")}"\n[admin]\nbind-address = "{place("admin")}"\ndisable-web-ui = true\n'
         )
-        self.restate = Process([self.options.restate, "--config-file", str(config), "--base-dir", str(self.folder / "restate"), "--no-logo"], cwd=self.folder)
+        return Process([self.options.restate, "--config-file", str(config), "--base-dir", str(self.folder / "restate"), "--no-logo"], cwd=self.folder)
 
     def start_service(self, number):
         home = self.folder / f"home{number}"
         home.mkdir(exist_ok=True)
         env = {"HOME": str(home), "PATH": os.environ["PATH"], "OPENAI_COMPATIBLE_BASE_URL": self.model.address}
         env |= {"ADJUTANT_SERVE_REQUESTS_PER_MINUTE": "1000000", "ADJUTANT_SERVE_TURNS_AT_ONCE": "10000"}
-        command = [self.options.adjutant, "serve", "--auth", "none", "--no-ui", "--bind", f"127.0.0.1:{self.ports_of[number]}"]
+        command = [self.options.adjutant, "serve", "--auth", "none", "--no-ui", "--drain-delay", "1s", "--bind", f"127.0.0.1:{self.ports_of[number]}"]
         command += ["-m", "openai-compatible/mock", "--database", self.database.url("team")]
         if self.dispatched:
-            place = f"restate://127.0.0.1:{self.ingress.port}?admin=127.0.0.1:{self.ports['admin']}"
+            place = f"restate://127.0.0.1:{self.ingress.port}?admin=127.0.0.1:{self.ports[0]['admin']}"
             command += ["--dispatch", f"{place}&listen=127.0.0.1:{self.workers[number]}&advertise=http://127.0.0.1:{self.balancer.port}"]
         log = open(self.folder / f"service{number}.log", "ab")
         return Process(command, env=env, out=log, cwd=home)
@@ -214,7 +246,9 @@ class Bench:
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             data = json.dumps(body).encode() if body is not None else b""
-            head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {len(data)}\r\n"
+            head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {len(data)}\r\n"
+            if data:
+                head += "content-type: application/json\r\n"
             if key:
                 head += f"idempotency-key: {key}\r\n"
             writer.write(head.encode() + b"\r\n" + data)
@@ -261,7 +295,7 @@ class Bench:
         lost = 0
         for number, body in list(self.asked.items()):
             for attempt in range(40):
-                status, _ = await self.request(self.ports_of[attempt % SERVICES], "POST", "/v1/chat", body, f"k{number}")
+                status, _ = await self.request(self.ports_of[attempt % self.count], "POST", "/v1/chat", body, f"k{number}")
                 if status == 200:
                     break
                 await asyncio.sleep(0.5)
@@ -279,6 +313,10 @@ class Bench:
         slowest = max((took for at, took, status in self.answers if at + took >= faulty and status == 200), default=0)
         errors = sum(status != 200 for _, _, status in self.answers)
         lost, doubled = result
+        wrong = {"lost": lost, "doubled": doubled, "not answered at first": errors}
+        self.wrong = [f"{count} turns were {what}" for what, count in wrong.items() if count]
+        if not before or not during:
+            self.wrong.append("no turn ended")
         print(
             f"| {name} | {'with' if self.dispatched else 'without'} | {len(self.answers)} | {rate(before, faulty - begin - seconds / 4):.0f} | {share:.2f} | "
             f"{max(before, default=0) * 1000:.0f} | {slowest * 1000:.0f} | {errors} | {lost} | {doubled} |",
@@ -286,65 +324,108 @@ class Bench:
         )
 
     def end(self):
-        for process in [*self.services, self.restate, self.database]:
-            if process:
-                process.end()
+        for process in [*self.services, *self.nodes, *filter(None, [self.database])]:
+            process.end()
 
 
 async def nothing():
     pass
 
 
-def faults(bench):
-    """What breaks, by name: who is asked, how it breaks, how it is mended, and whether it needs Restate."""
-    both, one = bench.ports_of, bench.ports_of[:1]
+class Fault:
+    """What breaks: who is asked meanwhile (all services, or all but the last), how it breaks, and how it is mended."""
 
-    async def sends(process, number):
-        process().send(number)
+    def __init__(self, breaks=None, mends=None, spares_last=False, needs_restate=False, services=2, nodes=1):
+        self.breaks, self.mends = breaks or nothing, mends or nothing
+        self.spares_last, self.needs_restate, self.services, self.nodes = spares_last, needs_restate, services, nodes
 
-    async def kills(number):
-        bench.services[number].end()
 
-    async def again(number):
-        bench.services[number] = bench.start_service(number)
+async def nothing(bench):
+    pass
 
-    async def end_restate():
-        bench.restate.end()
 
-    async def restate_again():
-        bench.start_restate()
+def service(number):
+    """The last service is told something by a signal."""
 
-    async def hole():
-        bench.ingress.passes.clear()
+    async def send(bench):
+        bench.services[-1].send(number)
 
-    async def no_hole():
-        bench.ingress.passes.set()
+    return send
 
-    async def balancer_dies():
-        bench.balancer.targets = [1]
-        bench.balancer.passes.clear()
 
-    async def balancer_lives():
-        bench.balancer.targets = bench.workers
-        bench.balancer.passes.set()
+def node(number):
+    """The last node of Restate's is told something by a signal."""
 
-    restate, second = lambda: bench.restate, lambda: bench.services[1]
-    stop, go = signal.SIGSTOP, signal.SIGCONT
-    return {
-        "none": (both, nothing, nothing, False),
-        "the other service stopped": (one, lambda: sends(second, stop), lambda: sends(second, go), False),
-        "the other service killed": (one, lambda: kills(1), lambda: again(1), False),
-        "Restate stopped": (both, lambda: sends(restate, stop), lambda: sends(restate, go), True),
-        "Restate killed": (both, end_restate, restate_again, True),
-        "a black hole before Restate": (both, hole, no_hole, True),
-        "a dead balancer before the workers": (both, balancer_dies, balancer_lives, True),
-    }
+    async def send(bench):
+        bench.nodes[-1].send(number)
+
+    return send
+
+
+async def kill_service(bench):
+    bench.services[-1].end()
+
+
+async def start_service(bench):
+    bench.services[-1] = bench.start_service(bench.count - 1)
+
+
+async def restart_service(bench):
+    """As a new version comes: it is told to end, lets what runs end, and another takes its place."""
+    bench.services[-1].send(signal.SIGTERM)
+    while bench.services[-1].process.poll() is None:
+        await asyncio.sleep(0.05)
+    await start_service(bench)
+    await bench.until_ready(bench.count - 1)
+
+
+async def kill_node(bench):
+    bench.nodes[-1].end()
+
+
+async def start_node(bench):
+    bench.nodes[-1] = bench.start_node(bench.node_count - 1)
+
+
+async def hole(bench):
+    bench.ingress.passes.clear()
+
+
+async def no_hole(bench):
+    bench.ingress.passes.set()
+
+
+async def end_balancer(bench):
+    bench.balancer.targets = [1]
+    bench.balancer.passes.clear()
+
+
+async def start_balancer(bench):
+    bench.balancer.targets = bench.workers
+    bench.balancer.passes.set()
+
+
+STOP, GO = signal.SIGSTOP, signal.SIGCONT
+FAULTS = {
+    "none": Fault(),
+    "the other service stopped": Fault(service(STOP), service(GO), spares_last=True),
+    "the other service killed": Fault(kill_service, start_service, spares_last=True),
+    "the other service restarted": Fault(restart_service, spares_last=True),
+    "one of three services killed": Fault(kill_service, start_service, spares_last=True, services=3),
+    "Restate stopped": Fault(node(STOP), node(GO), needs_restate=True),
+    "Restate killed": Fault(kill_node, start_node, needs_restate=True),
+    "a black hole before Restate": Fault(hole, no_hole, needs_restate=True),
+    "a dead balancer before the workers": Fault(end_balancer, start_balancer, needs_restate=True),
+    "none, two nodes of Restate": Fault(needs_restate=True, nodes=2),
+    "one of two nodes of Restate killed": Fault(kill_node, start_node, needs_restate=True, nodes=2),
+    "one of three nodes of Restate killed": Fault(kill_node, start_node, needs_restate=True, nodes=3),
+}
 
 
 async def cost(bench, clients):
     """Prints what turns cost when nothing breaks."""
     statements = lambda: int(bench.database.ask("select coalesce(sum(calls), 0) from pg_stat_statements where dbid = (select oid from pg_database where datname = 'team')"))
-    cpu = lambda: [sum(service.cpu() for service in bench.services), bench.database.cpu(), bench.restate.cpu() if bench.restate else 0]
+    cpu = lambda: [sum(service.cpu() for service in bench.services), bench.database.cpu(), sum(node.cpu() for node in bench.nodes)]
     for _ in range(2):
         # The first time is for warming up.
         bench.database.ask("select pg_stat_statements_reset()")
@@ -365,49 +446,66 @@ async def cost(bench, clients):
         print(bench.database.ask(f"select round(calls / {turns}.0, 2), left(regexp_replace(query, '\\s+', ' ', 'g'), 150) from pg_stat_statements where calls > {turns} / 20 order by 1 desc"))
 
 
-async def with_bench(options, dispatched, use):
+async def with_bench(options, dispatched, use, **sizes):
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(options, pathlib.Path(folder), dispatched)
+        bench = Bench(options, pathlib.Path(folder), dispatched, **sizes)
         try:
-            await bench.start()
-            await use(bench)
+            try:
+                await asyncio.wait_for(bench.start(), STARTS_WITHIN)
+            except asyncio.TimeoutError:
+                logs = sorted(bench.folder.glob("service*.log"))
+                sys.exit("what is to be tested did not start: " + " ".join(log.read_text()[-2000:] for log in logs))
+            return await use(bench)
         finally:
             bench.end()
+
+
+async def suffer(options, dispatched, name):
+    """Prints the row of a fault, and returns what may not be in it."""
+    fault = FAULTS[name]
+
+    async def use(bench):
+        ports = bench.ports_of[:-1] if fault.spares_last else bench.ports_of
+        phases = await bench.phases(ports, lambda: fault.breaks(bench), lambda: fault.mends(bench))
+        bench.row(name, *phases, await bench.settle())
+        if os.environ.get("BENCH_LOGS"):
+            for number in range(bench.count):
+                print((bench.folder / f"service{number}.log").read_text())
+        return [f"{name}, {'with' if dispatched else 'without'} Restate: {wrong}" for wrong in bench.wrong]
+
+    return await with_bench(options, dispatched, use, services=fault.services, nodes=fault.nodes)
 
 
 async def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--adjutant", required=True, type=os.path.abspath)
     parser.add_argument("--restate", type=os.path.abspath)
-    parser.add_argument("--only", nargs="*")
+    parser.add_argument("--only", nargs="*", choices=FAULTS, metavar="FAULT", help=", ".join(FAULTS))
+    parser.add_argument("--only-with", action="store_true", help="no rows without Restate")
+    parser.add_argument("--check", action="store_true", help="end with 1 if a turn was lost, doubled or not answered")
     parser.add_argument("--cost", nargs="*", type=int, help="print the cost of turns at so many at once, without faults")
     parser.add_argument("--statements", action="store_true", help="with --cost: print what the statements were")
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--delay-ms", type=int, default=200)
     options = parser.parse_args()
-    ways = [False, True] if options.restate else [False]
+    ways = [way for way in (False, True) if (options.restate if way else not options.only_with)]
     if options.cost:
         print("| at once | Restate | turns/s | p50 ms | p99 ms | statements a turn | CPU ms: services | PostgreSQL | Restate |\n|---|---|---|---|---|---|---|---|---|")
         for clients in options.cost:
             for dispatched in ways:
                 await with_bench(options, dispatched, lambda bench: cost(bench, clients))
-        return
+        return 0
     print("| fault | Restate | turns | turns/s before | share | slowest before | slowest | errors | lost | doubled |\n|---|---|---|---|---|---|---|---|---|---|")
-    for name in options.only or ["none", "the other service stopped", "the other service killed", "Restate stopped", "Restate killed", "a black hole before Restate", "a dead balancer before the workers"]:
+    wrong = []
+    for name in options.only or FAULTS:
         for dispatched in ways:
-
-            async def use(bench):
-                ports, fault, mend, needs_restate = faults(bench)[name]
-                if needs_restate and not dispatched:
-                    return
-                phases = await bench.phases(ports, fault, mend)
-                bench.row(name, *phases, await bench.settle())
-                if os.environ.get("BENCH_LOGS"):
-                    for number in range(SERVICES):
-                        print((bench.folder / f"service{number}.log").read_text())
-
-            await with_bench(options, dispatched, use)
+            if dispatched or not FAULTS[name].needs_restate:
+                wrong += await suffer(options, dispatched, name)
+    for words in wrong:
+        print(words)
+    return 1 if options.check and wrong else 0
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

@@ -9,6 +9,7 @@
 mod check; // rules of the house
 mod clients; // official clients and a browser against the running binary
 mod dist; // what a person installs without building
+mod faults; // services under load while something breaks
 mod instructions; // what a turn takes
 mod measure; // how heavy library and binary are
 mod metadata; // what cargo knows of the workspace

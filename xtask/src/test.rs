@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use crate::check::{self, budget};
+use crate::faults;
 use crate::metadata::{self, Package};
 use crate::not_run;
 use crate::steps::{Failure, Steps, cargo, output, root, run as run_command, target};
@@ -207,6 +208,7 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
         let shipped = scope.spawn(|| release(steps));
         usual(steps, runner, workspace);
         steps.step("tests with Restate", || runner.run(&RESTATE));
+        steps.step("faults under load", || faults::under_load(&built, runner.size == Size::Long));
         steps.step("soak of attacks", || runner.soak(runner.size.soak_seconds()));
         let ended = "a thread ended without its result";
         match (fetched.join(), shipped.join()) {

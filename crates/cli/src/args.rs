@@ -270,7 +270,12 @@ pub(crate) enum Command {
     #[command(
         after_help = "Exit codes: 0 ready · 3 something has to be mended\n\nExamples:\n  adjutant doctor\n  adjutant doctor --json | jq '.checks[] | select(.status == \"fail\")'\n"
     )]
-    Doctor,
+    Doctor {
+        /// Also look at this Restate server, whom it calls and whether it gets there, as serve --dispatch would have it
+        /// [default: serve.dispatch]
+        #[arg(long, value_name = "restate://HOST:PORT")]
+        dispatch: Option<String>,
+    },
     /// Keys of language models: keep, list or forget them
     #[command(subcommand)]
     Keys(crate::keys::Keys),
@@ -318,7 +323,8 @@ pub(crate) struct Serve {
     /// Without the page: the interfaces for programs only
     #[arg(long)]
     pub(crate) no_ui: bool,
-    /// Who has conversations go on, if not this process: a Restate server (docs/restate.md) [default: serve.dispatch]
+    /// Who has conversations go on, if not this process: a Restate server, over TLS with restates://. Behind `?` stand admin=,
+    /// token_file=, listen=, advertise= and key= where they differ (docs/restate.md) [default: serve.dispatch]
     #[arg(long, value_name = "restate://HOST:PORT")]
     pub(crate) dispatch: Option<String>,
     /// How long it still answers after SIGTERM, so that a load balancer notices; such as 30s [default: serve.drain_delay, 10s]
@@ -640,7 +646,7 @@ impl Cli {
                 | Command::Tools { .. }
                 | Command::Db(_)
                 | Command::Turns(_)
-                | Command::Doctor
+                | Command::Doctor { .. }
                 | Command::Init(_)
                 | Command::Completions { .. }
                 | Command::Man { .. }

@@ -117,7 +117,7 @@ pub(crate) async fn run(
     }
     write(sources, screen, draft, plan, ask)?;
     screen.note("Looking whether it works:");
-    let exit = doctor::run(&bare, screen, false).await?;
+    let exit = doctor::run(&bare, screen, None, false).await?;
     if exit == Exit::Ok {
         screen.note("adjutant    begins to talk");
     }

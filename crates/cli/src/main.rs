@@ -193,7 +193,9 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
             return Ok(Exit::Ok);
         }
         Some(Command::Man { dir }) => return man::run(screen, dir.as_deref(), json).map(|()| Exit::Ok),
-        Some(Command::Doctor) => return doctor::run(&sources, screen, json).await,
+        Some(Command::Doctor { dispatch }) => {
+            return doctor::run(&sources, screen, dispatch.as_deref(), json).await;
+        }
         Some(Command::Keys(command)) => return keys::run(&sources, screen, command, json),
         Some(Command::Config(command)) => return settings::run(&sources, screen, command, json).await,
         Some(Command::Ask { prompt, schema: file }) => {

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use url::{Host, Url};
 
+use crate::identity::{InvalidKey, PublicKey};
+
 /// Restate's own default ports, and the one its SDKs listen on. Source: docs.restate.dev, "Networking" (checked 2026-11-22).
 const INGRESS_PORT: u16 = 8080;
 const ADMIN_PORT: u16 = 9070;
@@ -25,6 +27,8 @@ pub struct RestateAddress {
     pub(crate) listen: SocketAddr,
     /// What Restate calls that place; `None`: as it is listened on.
     pub(crate) advertise: Option<Url>,
+    /// With one of these Restate signs its calls; none: they are not signed, and anybody's are taken.
+    pub(crate) keys: Vec<PublicKey>,
 }
 
 /// It is no address of a Restate server.
@@ -51,7 +55,7 @@ impl FromStr for RestateAddress {
         }
         if !matches!(url.path(), "" | "/") || url.fragment().is_some() {
             return Err(wrong(
-                "nothing but ?admin=, token_file=, listen= and advertise= comes after the port",
+                "nothing but ?admin=, token_file=, listen=, advertise= and key= comes after the port",
             ));
         }
         let at = |port: u16| {
@@ -64,6 +68,7 @@ impl FromStr for RestateAddress {
             token_file: None,
             listen: LISTEN,
             advertise: None,
+            keys: Vec::new(),
         };
         for (name, value) in url.query_pairs() {
             match name.as_ref() {
@@ -82,8 +87,12 @@ impl FromStr for RestateAddress {
                         value.parse().ok().filter(|url: &Url| matches!(url.scheme(), "http" | "https"));
                     address.advertise = Some(place.ok_or_else(|| wrong("advertise= takes an http address"))?);
                 }
+                "key" => {
+                    let key = value.parse().map_err(|error: InvalidKey| InvalidAddress(error.to_string()))?;
+                    address.keys.push(key);
+                }
                 other => {
-                    let known = "admin, token_file, listen, advertise";
+                    let known = "admin, token_file, listen, advertise, key";
                     return Err(InvalidAddress(format!("{other}= is none of {known}")));
                 }
             }
@@ -104,6 +113,27 @@ impl FromStr for RestateAddress {
 }
 
 impl RestateAddress {
+    /// Returns the address of the ingress.
+    #[must_use]
+    pub fn ingress(&self) -> &str {
+        self.ingress.as_str()
+    }
+
+    /// Returns the address of the admin API. `None`: `admin=none`.
+    #[must_use]
+    pub fn admin(&self) -> Option<&str> {
+        self.admin.as_ref().map(Url::as_str)
+    }
+
+    /// Returns where Restate calls a worker that listens as this says. `None`: the system chooses its port.
+    pub(crate) fn url(&self) -> Option<Url> {
+        match &self.advertise {
+            Some(url) => Some(url.clone()),
+            None if self.listen.port() == 0 => None,
+            None => Url::parse(&format!("http://{}", self.listen)).ok(),
+        }
+    }
+
     /// Returns what is asked: ingress and admin API.
     pub(crate) fn places(&self) -> impl Iterator<Item = &Url> {
         std::iter::once(&self.ingress).chain(&self.admin)
@@ -176,6 +206,12 @@ mod tests {
         assert_eq!(address.listen.to_string(), "0.0.0.0:9080");
         assert_eq!(address.advertise.unwrap().as_str(), "http://worker:9080/");
         assert_eq!(parsed("restate://h?admin=none").admin, None);
+        let keys = [
+            "publickeyv1_ChjENKeMvCtRnqG2mrBK1HmPKufgFUc98K8B3ononQvp",
+            "publickeyv1_AfQwmwfgEZhrWpvv8N52SHpRtZqGGaFr4AZN6qtYWSiY",
+        ];
+        let address = parsed(&format!("restate://h?key={}&key={}", keys[0], keys[1]));
+        assert_eq!(address.keys, keys.map(|key| key.parse().unwrap()));
     }
 
     #[test]
@@ -231,6 +267,8 @@ mod tests {
             ("restate://h?listen=9080", "listen="),
             ("restate://h?listen=0.0.0.0:9080", "advertise="),
             ("restate://h?advertise=worker:9080", "advertise="),
+            ("restate://h?key=", "publickeyv1_"),
+            ("restate://h?key=ChjENKeMvCtRnqG2mrBK1HmPKufgFUc98K8B3ononQvp", "publickeyv1_"),
             ("restate://h?colour=red", "colour="),
         ] {
             let error = text.parse::<RestateAddress>().unwrap_err().to_string();

@@ -8,6 +8,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder};
 use rustls::RootCertStore;
 use rustls_platform_verifier::BuilderVerifierExt as _;
+use serde::de::DeserializeOwned;
 use url::Url;
 
 /// Whoever does not take a connection within this time is not there.
@@ -93,6 +94,17 @@ pub(crate) async fn answer(request: RequestBuilder) -> Result<Answer, String> {
         body.extend_from_slice(&piece);
     }
     Ok(Answer { status, headers, body })
+}
+
+/// Reads the content of an answer.
+///
+/// # Errors
+/// In words: it is none, or another.
+pub(crate) fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, String> {
+    if !answer.status.is_success() {
+        return Err(format!("it answered {}: {}", answer.status, String::from_utf8_lossy(&answer.body)));
+    }
+    serde_json::from_slice(&answer.body).map_err(|error| format!("it gave an answer we cannot read: {error}"))
 }
 
 /// Reads a bearer token and returns the header that carries it, which shows itself nowhere.

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use adjutant_core::{BoxFuture, ConversationKey};
@@ -20,8 +21,17 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(1);
 pub(crate) struct Ingress {
     pub(crate) client: Client,
     pub(crate) url: Url,
+    pub(crate) standing: Arc<Standing>,
+}
+
+/// The standing of this process with Restate. `admin=none`: nobody looks.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
     /// Told when Restate does not know us.
-    pub(crate) unknown: Arc<Notify>,
+    pub(crate) unknown: Notify,
+    /// That it calls us, when somebody last looked.
+    pub(crate) is_registered: AtomicBool,
+    pub(crate) is_watched: bool,
 }
 
 impl Ingress {
@@ -40,7 +50,7 @@ impl Ingress {
         }
         let answer = answer(request).await.map_err(NotDispatched)?;
         if answer.status == StatusCode::NOT_FOUND {
-            self.unknown.notify_one();
+            self.standing.unknown.notify_one();
         }
         if answer.status.is_success() {
             Ok(answer)
@@ -66,6 +76,10 @@ impl Dispatch for Ingress {
             let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
             Ok(if body["status"] == "PreviouslyAccepted" { Sent::Before } else { Sent::Now })
         })
+    }
+
+    fn is_registered(&self) -> Option<bool> {
+        self.standing.is_watched.then(|| self.standing.is_registered.load(Ordering::Relaxed))
     }
 }
 

@@ -1,4 +1,16 @@
 //! What Restate calls.
+//!
+//! # Versions
+//!
+//! A call that began in one version may go on in another: behind a common address whoever is reached goes on with it. Restate
+//! then has the handler repeat its steps, and gives the call up, after all of its attempts, if they are not those of before.
+//! So **a handler takes its first step when the turn has ended**: as long as the work lasts, the journal of a call holds its
+//! input alone, and every version can go on with the call of any other. (Nor is it bound to the address where it began: where
+//! that is gone, Restate makes it again at the latest one.)
+//!
+//! The steps at the end take milliseconds, and nothing but the timer rests on them. Whoever changes them changes them for calls
+//! that are between two of them at that moment: such a call is given up after two minutes, in which whoever accepts an input of
+//! that conversation does the work, and the sweep sees to what expires.
 
 use std::future::ready;
 use std::pin::pin;
@@ -72,7 +84,6 @@ impl Conversation {
         let Some(key) = conversation_key(ctx.key()) else {
             return Err(TerminalError::new_with_code(400, "its key is CONVERSATION:AGENT:USER").into());
         };
-        let timer: Option<Timer> = ctx.get::<Json<_>>(TIMER).await?.map(Json::into_inner);
         let stop = CancellationToken::new();
         let watch = Watch {
             call: ctx.invocation_id().to_owned(),
@@ -96,6 +107,8 @@ impl Conversation {
             }
         };
         watch.end();
+        // The first step: see above.
+        let timer: Option<Timer> = ctx.get::<Json<_>>(TIMER).await?.map(Json::into_inner);
         // Not before it has expired, or it would wait again.
         let due = left.map(|left| left + Duration::from_millis(1)).map(|left| (left, in_time(left)));
         // Kept, so that what follows is the same if the call is made again from here.

@@ -2,23 +2,26 @@
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use adjutant_core::CancellationToken;
+use http_body_util::{Either, Empty};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use restate_sdk::endpoint::{Endpoint, HandleOptions, ProtocolMode, ResponseBody};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
-use crate::error::WorkerError;
+use crate::error::{WorkerError, WorkerEvent};
+use crate::identity::{self, PublicKey, Refused};
 
 /// Connections at once. Restate keeps about one for each of its partitions; whoever comes beyond is closed at once rather than
 /// made to wait, so that a balancer or Restate tries elsewhere.
@@ -46,32 +49,45 @@ const AGE: Duration = Duration::from_secs(5 * 60);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Before connections are taken again after the system had none.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Time between two words about calls that are turned away.
+const REFUSED_SAID_EVERY: Duration = Duration::from_secs(60);
 
 /// The header that says which process answered: two addresses may lead to the same.
 pub(crate) const WORKER: HeaderName = HeaderName::from_static("x-adjutant-worker");
 
+/// Told what happens.
+pub(crate) type Report = Arc<dyn Fn(&WorkerEvent) + Send + Sync>;
+
 /// Answers calls.
 pub(crate) struct Port {
-    endpoint: Endpoint,
-    /// The value of [`WORKER`].
-    worker: HeaderValue,
+    called: Arc<Called>,
     /// At which a connection takes no new calls; those that run end on it.
     age: Duration,
     connections: Arc<Semaphore>,
 }
 
+/// What all connections lead to.
+struct Called {
+    endpoint: Endpoint,
+    /// The value of [`WORKER`].
+    worker: HeaderValue,
+    /// Whose calls are taken; none: anybody's.
+    keys: Vec<PublicKey>,
+    report: Report,
+    /// The time at which it was last said that a call was turned away.
+    refused_said: Mutex<Option<Instant>>,
+}
+
 impl Port {
-    pub(crate) fn new(endpoint: Endpoint, worker: HeaderValue) -> Self {
-        Self { endpoint, worker, age: AGE, connections: Arc::new(Semaphore::new(CONNECTIONS_MAX as usize)) }
+    pub(crate) fn new(endpoint: Endpoint, worker: HeaderValue, keys: Vec<PublicKey>, report: Report) -> Self {
+        let called = Called { endpoint, worker, keys, report, refused_said: Mutex::default() };
+        let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
+        Self { called: Arc::new(called), age: AGE, connections }
     }
 
     /// Takes connections until `stop` fires; then lets what runs end, for half a minute at most.
-    pub(crate) async fn serve(
-        self,
-        listener: TcpListener,
-        stop: CancellationToken,
-        report: &(dyn Fn(&WorkerError) + Send + Sync),
-    ) {
+    pub(crate) async fn serve(self, listener: TcpListener, stop: CancellationToken) {
+        let report = &self.called.report;
         let mut is_full = false;
         for number in 0_u32.. {
             let accepted = tokio::select! {
@@ -81,7 +97,7 @@ impl Port {
             let stream = match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    report(&WorkerError::Accept(error.to_string()));
+                    report(&WorkerEvent::Failed(WorkerError::Accept(error.to_string())));
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }
@@ -92,13 +108,13 @@ impl Port {
                     let words = format!(
                         "{CONNECTIONS_MAX} connections are open, and no more are taken until one ends"
                     );
-                    report(&WorkerError::Accept(words));
+                    report(&WorkerEvent::Failed(WorkerError::Accept(words)));
                 }
                 continue;
             };
             is_full = false;
-            let who = (self.endpoint.clone(), self.worker.clone());
-            let connection = connection(stream, who, spread(self.age, number), stop.clone());
+            let called = Arc::clone(&self.called);
+            let connection = connection(stream, called, spread(self.age, number), stop.clone());
             tokio::spawn(async move {
                 connection.await;
                 drop(permit);
@@ -118,12 +134,7 @@ fn spread(age: Duration, number: u32) -> Duration {
 }
 
 /// Answers the calls of one connection. One that breaks is Restate's to make again.
-async fn connection(
-    stream: TcpStream,
-    (endpoint, worker): (Endpoint, HeaderValue),
-    age: Duration,
-    stop: CancellationToken,
-) {
+async fn connection(stream: TcpStream, called: Arc<Called>, age: Duration, stop: CancellationToken) {
     // Small frames answer one another here: held back until the last was acknowledged, each costs 40 ms. Where it cannot be
     // set, it is only slower.
     let _ = stream.set_nodelay(true);
@@ -131,9 +142,7 @@ async fn connection(
     let is_used = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
         is_used.store(true, Ordering::Relaxed);
-        let mut response = answer(&endpoint, request, &held);
-        response.headers_mut().insert(WORKER, worker.clone());
-        std::future::ready(Ok::<_, Infallible>(response))
+        std::future::ready(Ok::<_, Infallible>(called.answer(request, &held)))
     });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -158,14 +167,39 @@ async fn connection(
     }
 }
 
-fn answer(
-    endpoint: &Endpoint,
-    request: Request<Incoming>,
-    held: &Arc<AtomicUsize>,
-) -> Response<ResponseBody> {
-    let request = request.map(|body| Bounded { body, taken: 0, held: Arc::clone(held), is_over: false });
-    let options = HandleOptions { protocol_mode: ProtocolMode::BidiStream };
-    endpoint.handle_with_options(request, options)
+impl Called {
+    /// Answers a call. One that is turned away is not read.
+    fn answer(
+        &self,
+        request: Request<Incoming>,
+        held: &Arc<AtomicUsize>,
+    ) -> Response<Either<ResponseBody, Empty<Bytes>>> {
+        let mut response = match identity::check(&self.keys, request.uri().path(), request.headers()) {
+            Ok(()) => {
+                let request =
+                    request.map(|body| Bounded { body, taken: 0, held: Arc::clone(held), is_over: false });
+                let options = HandleOptions { protocol_mode: ProtocolMode::BidiStream };
+                self.endpoint.handle_with_options(request, options).map(Either::Left)
+            }
+            Err(refused) => {
+                self.tell(refused);
+                let mut response = Response::new(Either::Right(Empty::new()));
+                *response.status_mut() = StatusCode::UNAUTHORIZED;
+                response
+            }
+        };
+        response.headers_mut().insert(WORKER, self.worker.clone());
+        response
+    }
+
+    /// Says that a call was turned away. Whoever makes such calls decides neither when nor how often that is said.
+    fn tell(&self, refused: Refused) {
+        let mut said = self.refused_said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.is_none_or(|said| said.elapsed() >= REFUSED_SAID_EVERY) {
+            *said = Some(Instant::now());
+            (self.report)(&WorkerEvent::Failed(WorkerError::Refused(refused.to_string())));
+        }
+    }
 }
 
 /// The body of a request, which fails when more comes than may be held: whoever reads it keeps a message until it is whole,

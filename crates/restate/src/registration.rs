@@ -1,5 +1,6 @@
 //! Whom Restate calls: one address, ours if nobody else is at work.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hyper::StatusCode;
@@ -7,18 +8,18 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, RequestBuilder};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
-use tokio::sync::Notify;
+use serde_json::{Value, json};
 use url::Url;
 
-use crate::client::{Answer, Client, answer};
-use crate::error::WorkerError;
+use crate::admin::ANSWERED_WITHIN;
+use crate::client::{Answer, Client, answer, read};
+use crate::dispatch::Standing;
+use crate::error::{WorkerError, WorkerEvent};
 use crate::object::CONVERSATION;
-use crate::port::WORKER;
+use crate::port::{Report, WORKER};
 
 /// Restate asks the worker what it has before it answers a registration.
 const REGISTERED_WITHIN: Duration = Duration::from_secs(10);
-const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 /// Between two looks at whom Restate calls, while it is us.
 const WATCH: Duration = Duration::from_secs(5);
 /// Between two looks while it is nobody, or somebody else, whose place is taken when they are gone.
@@ -39,10 +40,13 @@ pub(crate) struct Registration {
     pub(crate) url: Url,
     /// The value of the header [`WORKER`] in the answers of this process.
     pub(crate) worker: HeaderValue,
-    /// Tells this version of the object from others: Restate does not look at a worker again whose address it knows.
+    /// Tells this version from others: Restate does not look at a worker again whose address it knows.
     pub(crate) definition: String,
     /// Our deployment's id; `None`: not registered by this process yet.
     id: Option<String>,
+    /// Nobody has been looked for yet. A worker that starts takes the place of another version's, which goes on with what it has
+    /// begun; later only of one that is gone, or two that run would take it from each other for ever.
+    is_new: bool,
     /// Addresses are left that may go when nobody is there and nothing runs there any more.
     has_leftovers: bool,
 }
@@ -50,8 +54,8 @@ pub(crate) struct Registration {
 /// Whom Restate calls.
 enum Called {
     Us,
-    /// Another worker, which is at work.
-    Other(Url),
+    /// Another worker, which is at work, and its version if that is not ours.
+    Other(Url, Option<String>),
 }
 
 /// The worker found at an address.
@@ -63,28 +67,38 @@ enum Found {
 }
 
 #[derive(Deserialize)]
-struct Service {
-    deployment_id: String,
+pub(crate) struct Service {
+    pub(crate) deployment_id: String,
 }
 
 #[derive(Deserialize)]
-struct Deployments {
-    deployments: Vec<Deployment>,
+pub(crate) struct Deployments {
+    pub(crate) deployments: Vec<Deployment>,
 }
 
 #[derive(Deserialize)]
-struct Deployment {
-    id: String,
+pub(crate) struct Deployment {
+    pub(crate) id: String,
     /// Functions in a cloud have none.
-    uri: Option<Url>,
-    services: Vec<Named>,
+    pub(crate) uri: Option<Url>,
+    pub(crate) services: Vec<Named>,
     #[serde(default)]
-    metadata: serde_json::Map<String, serde_json::Value>,
+    metadata: serde_json::Map<String, Value>,
 }
 
 #[derive(Deserialize)]
-struct Named {
-    name: String,
+pub(crate) struct Named {
+    pub(crate) name: String,
+}
+
+impl Deployment {
+    /// Returns the version that registered it; `None`: somebody else did.
+    pub(crate) fn version(&self) -> Option<&String> {
+        match self.metadata.get(DEFINITION)? {
+            Value::String(version) => Some(version),
+            _ => None,
+        }
+    }
 }
 
 impl Registration {
@@ -94,36 +108,49 @@ impl Registration {
         worker: HeaderValue,
         definition: String,
     ) -> Self {
-        Self { client, asking, admin, url, worker, definition, id: None, has_leftovers: false }
+        Self { client, asking, admin, url, worker, definition, id: None, is_new: true, has_leftovers: false }
     }
 
     /// Registers, watches, and registers again where Restate turns out not to know us (its data may be new), or whoever it
     /// called is gone. Never ends.
-    pub(crate) async fn keep(mut self, unknown: &Notify, report: &(dyn Fn(&WorkerError) + Send + Sync)) {
+    pub(crate) async fn keep(mut self, standing: &Standing, report: &Report) {
         let mut last: Option<WorkerError> = None;
         loop {
             let (wrong, pause) = match self.check().await {
                 Ok(Called::Us) => (None, WATCH),
-                Ok(Called::Other(called)) => {
+                Ok(Called::Other(called, version)) => {
                     let (called, here) = (called.to_string(), self.url.to_string());
-                    (Some(WorkerError::Elsewhere { called, here }), PAUSE)
+                    let error = match version {
+                        Some(version) => WorkerError::Replaced { called, version, here },
+                        None => WorkerError::Elsewhere { called, here },
+                    };
+                    (Some(error), PAUSE)
                 }
                 Err(why) => (Some(WorkerError::NotRegistered(why)), PAUSE),
             };
+            standing.is_registered.store(wrong.is_none(), Ordering::Relaxed);
             // Said once.
-            if let Some(error) = wrong.as_ref().filter(|error| last.as_ref() != Some(error)) {
-                report(error);
+            match &wrong {
+                Some(error) if last.as_ref() != Some(error) => report(&WorkerEvent::Failed(error.clone())),
+                None if last.is_some() => report(&WorkerEvent::Registered { here: self.url.to_string() }),
+                _ => {}
             }
             last = wrong;
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 // While nothing helps, asking is not made quicker.
-                () = unknown.notified(), if last.is_none() => {}
+                () = standing.unknown.notified(), if last.is_none() => {}
             }
         }
     }
 
     async fn check(&mut self) -> Result<Called, String> {
+        let called = self.look().await?;
+        self.is_new = false;
+        Ok(called)
+    }
+
+    async fn look(&mut self) -> Result<Called, String> {
         let latest: Option<Service> = self.get(&format!("/services/{CONVERSATION}")).await?;
         let latest = latest.map(|service| service.deployment_id);
         if latest.is_some() && latest == self.id && !self.has_leftovers {
@@ -135,20 +162,27 @@ impl Registration {
         };
         let (id, gone) = match latest {
             Some(latest) if latest.uri.as_ref().is_some_and(|uri| is_same(uri, &self.url)) => {
-                // Behind a common address others may have another version: whoever starts last says what there is.
-                let is_current = latest.metadata.get(DEFINITION) == Some(&json!(self.definition));
+                // Behind a common address others may have another version: whoever starts last says what there is. Calls that
+                // began in one go on in the other.
+                let is_current = latest.version() == Some(&self.definition);
                 let is_registered = self.id.as_ref() == Some(&latest.id) || is_current;
                 // Without force Restate leaves a known address as it is.
                 (if is_registered { latest.id } else { self.register(true).await?.id }, None)
             }
             latest => {
                 self.id = None;
-                if let Some(uri) = latest.as_ref().and_then(|latest| latest.uri.as_ref())
-                    && self.at(uri).await == Found::Other
-                {
-                    return Ok(Called::Other(uri.clone()));
+                let at_work = match latest.as_ref().and_then(|latest| latest.uri.as_ref()) {
+                    Some(uri) if self.at(uri).await == Found::Other => Some(uri.clone()),
+                    _ => None,
+                };
+                let version = latest.as_ref().and_then(Deployment::version);
+                let version = version.filter(|version| **version != self.definition).cloned();
+                match at_work {
+                    Some(uri) if !self.is_new || version.is_none() => return Ok(Called::Other(uri, version)),
+                    // What it has begun it goes on with.
+                    Some(_) => (self.take_place().await?, None),
+                    None => (self.take_place().await?, latest.map(|latest| latest.id)),
                 }
-                (self.take_place().await?, latest.map(|latest| latest.id))
             }
         };
         self.id = Some(id);
@@ -202,12 +236,13 @@ impl Registration {
         if gone.is_empty() {
             return Ok(are_left);
         }
-        let query = "select distinct pinned_deployment_id as id from sys_invocation \
-                     where pinned_deployment_id is not null and status <> 'completed'";
+        // A call is bound to an address by its first step; before, it is where it runs.
+        let query = "select distinct coalesce(pinned_deployment_id, last_attempt_deployment_id) as id from sys_invocation \
+                     where pinned_deployment_id is not null and status <> 'completed' or status = 'running'";
         let request = self.post("/query", &json!({ "query": query }))?.header(ACCEPT, "application/json");
-        let pinned: Rows = read(&ask(request).await?)?;
+        let used: Rows = read(&ask(request).await?)?;
         for id in gone {
-            if pinned.rows.iter().any(|row| row.id == id) {
+            if used.rows.iter().any(|row| row.id.as_ref() == Some(&id)) {
                 // It may come back and go on; Restate gives up by itself if not.
                 are_left = true;
                 continue;
@@ -245,7 +280,7 @@ impl Registration {
         if answer.status == StatusCode::NOT_FOUND { Ok(None) } else { read(&answer).map(Some) }
     }
 
-    fn post(&self, path: &str, body: &serde_json::Value) -> Result<RequestBuilder, String> {
+    fn post(&self, path: &str, body: &Value) -> Result<RequestBuilder, String> {
         let request = self.client.request(Method::POST, self.place(path)?);
         Ok(request.header(CONTENT_TYPE, "application/json").body(body.to_string()))
     }
@@ -275,28 +310,26 @@ struct Manifest {
 
 #[derive(Deserialize)]
 struct Rows {
-    rows: Vec<Id>,
+    rows: Vec<Used>,
+}
+
+#[derive(Deserialize)]
+struct Used {
+    id: Option<String>,
 }
 
 /// Returns whether both are one address; what comes behind a slash at the end is the same.
-fn is_same(one: &Url, other: &Url) -> bool {
+pub(crate) fn is_same(one: &Url, other: &Url) -> bool {
     one.as_str().trim_end_matches('/') == other.as_str().trim_end_matches('/')
 }
 
-fn has_conversations(answer: &Answer) -> bool {
+pub(crate) fn has_conversations(answer: &Answer) -> bool {
     let manifest: Result<Manifest, String> = read(answer);
     manifest.is_ok_and(|manifest| manifest.services.iter().any(|service| service.name == CONVERSATION))
 }
 
 async fn ask(request: RequestBuilder) -> Result<Answer, String> {
     answer(request.timeout(ANSWERED_WITHIN)).await
-}
-
-fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, String> {
-    if !answer.status.is_success() {
-        return Err(format!("it answered {}: {}", answer.status, String::from_utf8_lossy(&answer.body)));
-    }
-    serde_json::from_slice(&answer.body).map_err(|error| format!("it gave an answer we cannot read: {error}"))
 }
 
 #[cfg(test)]
@@ -343,6 +376,6 @@ mod tests {
         let worker = HeaderValue::from_static("us");
         let mut registration = Registration::new(clients, (admin().await, url), worker, String::new());
         let called = registration.check().await.unwrap();
-        assert!(matches!(called, Called::Other(url) if url.as_str() == "http://127.0.0.1:1/"));
+        assert!(matches!(called, Called::Other(url, None) if url.as_str() == "http://127.0.0.1:1/"));
     }
 }

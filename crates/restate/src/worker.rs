@@ -9,16 +9,15 @@ use hyper::header::{ACCEPT, HeaderValue};
 use restate_sdk::endpoint::Endpoint;
 use restate_sdk::service::IntoServiceDefinition as _;
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
 use url::Url;
 
 use crate::address::RestateAddress;
 use crate::admin::Admin;
 use crate::client::{self, Client, Of};
-use crate::dispatch::Ingress;
-use crate::error::WorkerError;
+use crate::dispatch::{Ingress, Standing};
+use crate::error::{WorkerError, WorkerEvent};
 use crate::object::Conversation;
-use crate::port::Port;
+use crate::port::{Port, Report};
 use crate::registration::{MANIFEST, Registration};
 
 /// What Restate calls: a process that listens, and does not answer yet.
@@ -30,7 +29,8 @@ pub struct Worker {
     /// Asks other workers.
     asking: Client,
     url: Url,
-    unknown: Arc<Notify>,
+    standing: Arc<Standing>,
+    version: String,
 }
 
 impl Worker {
@@ -39,14 +39,7 @@ impl Worker {
     /// # Errors
     /// [`WorkerError::Bind`], [`WorkerError::Token`] and [`WorkerError::Client`].
     pub async fn bind(restate: RestateAddress) -> Result<Self, WorkerError> {
-        let token = restate.token_file.as_deref().map(|path| {
-            client::bearer(path).map_err(|reason| WorkerError::Token { path: path.to_owned(), reason })
-        });
-        let tls = restate.places().any(|url| url.scheme() == "https");
-        let client = Client::new(Of::Restate(token.transpose()?), tls).map_err(WorkerError::Client)?;
-        // Others may have TLS though we have none; where there are no certificates, only those without can be asked.
-        let asking = Client::new(Of::Worker, true).or_else(|_| Client::new(Of::Worker, false));
-        let asking = asking.map_err(WorkerError::Client)?;
+        let (client, asking) = clients(&restate)?;
         let listen = restate.listen;
         let failed = |error: std::io::Error| WorkerError::Bind { listen, reason: error.to_string() };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
@@ -57,7 +50,10 @@ impl Worker {
                 Url::parse(&format!("http://{here}")).map_err(|error| failed(std::io::Error::other(error)))?
             }
         };
-        Ok(Self { listener, restate, client, asking, url, unknown: Arc::default() })
+        let standing = Standing { is_watched: restate.admin.is_some(), ..Standing::default() };
+        let standing = Arc::new(standing);
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Ok(Self { listener, restate, client, asking, url, standing, version })
     }
 
     /// Where Restate finds it.
@@ -66,32 +62,42 @@ impl Worker {
         self.url.as_str()
     }
 
+    /// Has Restate know it as another version than this library's, such as that of the program. Where a version starts beside
+    /// another one, at another address, Restate calls the one that started last; what began at the other ends there.
+    #[must_use]
+    pub fn with_version(mut self, version: impl Into<String>) -> Self {
+        self.version = version.into();
+        self
+    }
+
     /// What has conversations go on by way of Restate; for [`Agent::dispatched_by`].
     #[must_use]
     pub fn dispatch(&self) -> Arc<dyn Dispatch> {
         let (client, url) = (self.client.clone(), self.restate.ingress.clone());
-        Arc::new(Ingress { client, url, unknown: Arc::clone(&self.unknown) })
+        Arc::new(Ingress { client, url, standing: Arc::clone(&self.standing) })
     }
 
     /// Registers with Restate and answers its calls with this agent until `stop` fires; then it takes nothing new and lets
-    /// what runs end, for half a minute at most. What goes wrong meanwhile is reported, and mended by itself.
+    /// what runs end, for half a minute at most. What happens meanwhile is reported; what goes wrong
+    /// is mended by itself.
     pub async fn run(
         self,
         agent: Agent,
         stop: CancellationToken,
-        report: impl Fn(&WorkerError) + Send + Sync + 'static,
+        report: impl Fn(&WorkerEvent) + Send + Sync + 'static,
     ) {
-        let report: Arc<dyn Fn(&WorkerError) + Send + Sync> = Arc::new(report);
+        let report: Report = Arc::new(report);
         agent.hear_others();
         let of_run = Arc::clone(&report);
         let admin = self.restate.admin.clone().map(|url| Admin { client: self.client.clone(), url });
-        let report_run = Arc::new(move |error: &RunError| of_run(&WorkerError::Run(error.clone())));
+        let report_run =
+            Arc::new(move |error: &RunError| of_run(&WorkerEvent::Failed(WorkerError::Run(error.clone()))));
         let object = Conversation { agent, report: report_run, admin };
         let endpoint = Endpoint::builder()
             .bind(object.into_service_definition().options(Conversation::settings()))
             .build();
         let me = worker_name();
-        let definition = definition(&endpoint).await;
+        let definition = definition(&endpoint, &self.version).await;
         let admin = self.restate.admin.clone();
         let registration = admin.map(|admin| {
             let clients = (self.client.clone(), self.asking.clone());
@@ -100,18 +106,34 @@ impl Worker {
         let registered = async {
             if let Some(registration) = registration {
                 tokio::select! {
-                    () = registration.keep(&self.unknown, report.as_ref()) => {}
+                    () = registration.keep(&self.standing, &report) => {}
                     // Another worker may take over while this one lets what runs end.
                     () = stop.cancelled() => {}
                 }
             }
             std::future::pending::<()>().await;
         };
+        let port = Port::new(endpoint, me, self.restate.keys.clone(), Arc::clone(&report));
         tokio::select! {
-            () = Port::new(endpoint, me).serve(self.listener, stop.clone(), report.as_ref()) => {}
+            () = port.serve(self.listener, stop.clone()) => {}
             () = registered => {}
         }
     }
+}
+
+/// Returns who asks Restate, and who asks other workers.
+///
+/// # Errors
+/// [`WorkerError::Token`] and [`WorkerError::Client`].
+pub(crate) fn clients(restate: &RestateAddress) -> Result<(Client, Client), WorkerError> {
+    let token = restate.token_file.as_deref().map(|path| {
+        client::bearer(path).map_err(|reason| WorkerError::Token { path: path.to_owned(), reason })
+    });
+    let tls = restate.places().any(|url| url.scheme() == "https");
+    let client = Client::new(Of::Restate(token.transpose()?), tls).map_err(WorkerError::Client)?;
+    // Others may have TLS though we have none; where there are no certificates, only those without can be asked.
+    let asking = Client::new(Of::Worker, true).or_else(|_| Client::new(Of::Worker, false));
+    Ok((client, asking.map_err(WorkerError::Client)?))
 }
 
 /// Returns what tells this process from other workers. Nobody is kept from guessing it: it is no secret.
@@ -119,15 +141,15 @@ fn worker_name() -> HeaderValue {
     HeaderValue::from(RandomState::new().build_hasher().finish())
 }
 
-/// Returns what tells this version of the object from others, as Restate is told of it.
-async fn definition(endpoint: &Endpoint) -> String {
+/// Returns what tells this version from others: its number, and a hash of the object as Restate is told of it.
+async fn definition(endpoint: &Endpoint, version: &str) -> String {
     let mut request = hyper::Request::new(Empty::<Bytes>::new());
     *request.uri_mut() = hyper::Uri::from_static("/discover");
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static(MANIFEST));
     let manifest = endpoint.handle(request).into_body().collect().await;
     let mut hash = DefaultHasher::new();
     hash.write(&manifest.map(Collected::to_bytes).unwrap_or_default());
-    format!("{:016x}", hash.finish())
+    format!("{version}-{:016x}", hash.finish())
 }
 
 #[cfg(test)]

@@ -45,6 +45,11 @@ pub trait Dispatch: Send + Sync + 'static {
     /// # Errors
     /// [`NotDispatched`].
     fn send<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Sent, NotDispatched>>;
+
+    /// Returns whether this process is one of those that are called. `None`: that is not known.
+    fn is_registered(&self) -> Option<bool> {
+        None
+    }
 }
 
 /// A request to have a conversation go on.
@@ -80,6 +85,8 @@ pub struct NotDispatched(pub String);
 pub struct DispatchFigures {
     /// True while nobody is asked, because asking failed several times.
     pub left_alone: bool,
+    /// [`Dispatch::is_registered`].
+    pub registered: Option<bool>,
     /// Calls and requests that were taken.
     pub taken: u64,
     /// Those that were refused.
@@ -142,10 +149,10 @@ impl Dispatcher {
 
     /// Returns what came of asking. Each time to begin is returned once.
     pub(crate) fn take_figures(&self) -> DispatchFigures {
-        let left_alone = self.breaker.is_open();
+        let (left_alone, registered) = (self.breaker.is_open(), self.dispatch.is_registered());
         let mut figures = self.figures();
         let begun_after = std::mem::take(&mut figures.begun_after);
-        DispatchFigures { left_alone, begun_after, ..figures.clone() }
+        DispatchFigures { left_alone, registered, begun_after, ..figures.clone() }
     }
 
     /// Notes how long it took until a turn began.

@@ -21,6 +21,7 @@ const TOOL_CALLS: &str = "adjutant_tool_calls_total";
 const DISPATCHES: &str = "adjutant_dispatches_total";
 const DISPATCH_TIME: &str = "adjutant_dispatch_begin_seconds";
 const DISPATCH_LEFT_ALONE: &str = "adjutant_dispatch_left_alone";
+const DISPATCH_REGISTERED: &str = "adjutant_dispatch_registered";
 
 /// Who reads the figures where they are beside the rest. They say how much everybody does together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,6 +127,9 @@ impl Metrics {
                 counter!(DISPATCHES, "result" => result).absolute(count);
             }
             gauge!(DISPATCH_LEFT_ALONE).set(f64::from(u8::from(figures.left_alone)));
+            if let Some(registered) = figures.registered {
+                gauge!(DISPATCH_REGISTERED).set(f64::from(u8::from(registered)));
+            }
             for time in &figures.begun_after {
                 histogram!(DISPATCH_TIME).record(time.as_secs_f64());
             }
@@ -170,6 +174,10 @@ fn describe() {
     describe_gauge!(
         DISPATCH_LEFT_ALONE,
         "Whether nobody else is asked at the moment (1), because that failed."
+    );
+    describe_gauge!(
+        DISPATCH_REGISTERED,
+        "Whether turns are dispatched to this process (1), when last looked."
     );
     gauge!(TURNS_RUNNING).set(0);
     gauge!(CONNECTIONS).set(0);

@@ -70,7 +70,7 @@ impl Chat<'_> {
             }
             Action::Doctor => {
                 // What has to be mended is told; the conversation goes on either way.
-                doctor::run(self.sources, screen, false).await?;
+                doctor::run(self.sources, screen, None, false).await?;
             }
         }
         Ok(Next::Prompt)

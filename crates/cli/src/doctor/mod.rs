@@ -2,8 +2,11 @@
 //!
 //! It changes nothing but what every start does: a database is brought up to date.
 
+mod check; // one thing that was looked at
 mod configuration; // files and variables
 mod database; // where everything is kept
+#[cfg(feature = "restate")]
+mod dispatch; // who has conversations go on, if not the service
 mod folders; // places on the disk
 mod machine; // terminal, clock, network
 mod model; // who answers
@@ -13,7 +16,7 @@ mod servers; // other people's tools
 mod service; // the assistant over HTTP
 mod vault; // notes and memory
 
-use serde::Serialize;
+pub(crate) use check::{Check, Status};
 
 use crate::config::{Settings, Sources};
 use crate::display::{clean_line, json_line};
@@ -26,74 +29,6 @@ const RED: &str = "\x1b[31m";
 const BOLD: &str = "\x1b[1m";
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
-
-/// How something is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Status {
-    Ok,
-    /// It works, and may surprise.
-    Warn,
-    /// It has to be mended.
-    Fail,
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Check {
-    pub(crate) name: String,
-    pub(crate) group: &'static str,
-    pub(crate) status: Status,
-    /// What was found.
-    pub(crate) message: String,
-    /// Why, if it is not well.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cause: Option<String>,
-    /// What to do: a command, or a line to set.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) remedy: Option<String>,
-}
-
-impl Check {
-    pub(crate) fn new(
-        group: &'static str,
-        name: impl Into<String>,
-        status: Status,
-        message: impl Into<String>,
-    ) -> Self {
-        Self { name: name.into(), group, status, message: message.into(), cause: None, remedy: None }
-    }
-
-    fn ok(group: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(group, name, Status::Ok, message)
-    }
-
-    fn warn(group: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(group, name, Status::Warn, message)
-    }
-
-    fn fail(group: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::new(group, name, Status::Fail, message)
-    }
-
-    fn because(mut self, cause: impl Into<String>) -> Self {
-        self.cause = Some(cause.into());
-        self
-    }
-
-    fn mend(mut self, remedy: impl Into<String>) -> Self {
-        self.remedy = Some(remedy.into());
-        self
-    }
-
-    /// What an error says, with its first way out, or this one if it names none.
-    fn of_error(group: &'static str, name: impl Into<String>, error: &CliError, remedy: &str) -> Self {
-        let mut check = Self::fail(group, name, error.message.clone());
-        check.cause.clone_from(&error.cause);
-        let first = error.tries.first().map_or(remedy, String::as_str);
-        check.mend(first)
-    }
-}
 
 /// What was looked at, and what could not be because of it.
 #[derive(Debug, Default)]
@@ -114,8 +49,13 @@ impl Findings {
 ///
 /// # Errors
 /// None of its own: what is wrong is a finding.
-pub(crate) async fn run(sources: &Sources, screen: &Screen, json: bool) -> Result<Exit, CliError> {
-    let findings = look(sources).await;
+pub(crate) async fn run(
+    sources: &Sources,
+    screen: &Screen,
+    dispatch: Option<&str>,
+    json: bool,
+) -> Result<Exit, CliError> {
+    let findings = look(sources, dispatch).await;
     if json {
         let all = serde_json::json!({ "ok": findings.ready(), "checks": findings.checks });
         screen.answer_line(&json_line(&all));
@@ -125,8 +65,8 @@ pub(crate) async fn run(sources: &Sources, screen: &Screen, json: bool) -> Resul
     Ok(if findings.ready() { Exit::Ok } else { Exit::Configuration })
 }
 
-/// Looks at everything.
-pub(crate) async fn look(sources: &Sources) -> Findings {
+/// Looks at everything. With an address of Restate, at that; else at the one of the settings, if there is one.
+pub(crate) async fn look(sources: &Sources, dispatch: Option<&str>) -> Findings {
     let mut findings = Findings { checks: configuration::files(sources), left_out: false };
     findings.checks.extend(machine::look(sources));
     if !findings.ready() {
@@ -134,7 +74,7 @@ pub(crate) async fn look(sources: &Sources) -> Findings {
         return findings;
     }
     match sources.load() {
-        Ok(settings) => findings.checks.extend(settled(sources, &settings).await),
+        Ok(settings) => findings.checks.extend(settled(sources, &settings, dispatch).await),
         Err(error) => {
             findings.left_out = true;
             findings.checks.push(Check::of_error(
@@ -151,11 +91,11 @@ pub(crate) async fn look(sources: &Sources) -> Findings {
 }
 
 /// The groups in the order they are told.
-const GROUPS: [&str; 8] =
-    ["configuration", "model", "data", "memory", "tools", "service", "machine", "network"];
+const GROUPS: [&str; 9] =
+    ["configuration", "model", "data", "memory", "tools", "service", "dispatch", "machine", "network"];
 
 /// What can be looked at when the settings are known.
-async fn settled(sources: &Sources, settings: &Settings) -> Vec<Check> {
+async fn settled(sources: &Sources, settings: &Settings, dispatch: Option<&str>) -> Vec<Check> {
     let mut checks = vec![configuration::sensible(settings)];
     checks.extend(folders::look(settings));
     let (database, store) = database::look(settings).await;
@@ -165,7 +105,24 @@ async fn settled(sources: &Sources, settings: &Settings) -> Vec<Check> {
     checks.append(&mut more);
     checks.extend(vault::look(settings).await);
     checks.extend(service::look(sources, settings, store.as_deref()).await);
+    if let Some(address) = dispatch.or(settings.serve.dispatch.as_deref()) {
+        checks.extend(dispatch::look(address, settings, store.as_deref()).await);
+    }
     checks
+}
+
+#[cfg(not(feature = "restate"))]
+mod dispatch {
+    use super::Check;
+    use crate::config::Settings;
+    use crate::store::Store;
+
+    pub(super) async fn look(_address: &str, _settings: &Settings, _store: Option<&dyn Store>) -> Vec<Check> {
+        let check = Check::fail("dispatch", "serve.dispatch", "this adjutant was built without Restate");
+        vec![check.mend(
+            "cargo build --release --features restate    (or take serve.dispatch out: adjutant config edit)",
+        )]
+    }
 }
 
 fn tell(findings: &Findings, screen: &Screen) {

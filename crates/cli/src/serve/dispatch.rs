@@ -37,7 +37,7 @@ mod without {
 #[cfg(feature = "restate")]
 mod with {
     use adjutant_core::CancellationToken;
-    use adjutant_restate::RestateAddress;
+    use adjutant_restate::{RestateAddress, WorkerError};
     use adjutant_runtime::Agent;
     use tokio::sync::mpsc;
 
@@ -47,17 +47,28 @@ mod with {
     /// What Restate calls.
     pub(in crate::serve) struct Worker(adjutant_restate::Worker);
 
+    /// The error with what to do about it.
+    pub(in crate::serve) fn not_bound(error: &WorkerError) -> CliError {
+        let said = CliError::configuration(error.to_string());
+        match error {
+            WorkerError::Bind { .. } => said.or_try(
+                "another port: --dispatch 'restate://HOST:PORT?listen=127.0.0.1:9081'; port 0 takes a free one",
+            ),
+            WorkerError::Token { path, .. } => said
+                .or_try(format!("write the token into {}, one line, readable for this user", path.display()))
+                .or_try("no token_file= in --dispatch, if nothing asks for a token"),
+            WorkerError::Client(_) => said.or_try("install the certificates of authorities (ca-certificates)"),
+            _ => said,
+        }
+    }
+
     impl Worker {
         /// Listens for it.
         pub(in crate::serve) async fn bind(address: &str) -> Result<Self, CliError> {
             let address: RestateAddress = address.parse().map_err(|error| {
                 CliError::configuration(format!("--dispatch: {error}")).or_try("docs/restate.md")
             })?;
-            let worker = adjutant_restate::Worker::bind(address).await.map_err(|error| {
-                CliError::configuration(error.to_string()).or_try(
-                    "another port: --dispatch 'restate://HOST:PORT?listen=127.0.0.1:9081'; port 0 takes a free one",
-                )
-            })?;
+            let worker = adjutant_restate::Worker::bind(address).await.map_err(|error| not_bound(&error))?;
             Ok(Self(worker))
         }
 
@@ -73,13 +84,13 @@ mod with {
         /// Answers its calls until it is told to stop.
         pub(in crate::serve) async fn run(self, agent: Agent, stop: CancellationToken, screen: &Screen) {
             let (tell, mut told) = mpsc::unbounded_channel();
-            let working = self.0.run(agent, stop, move |error| {
+            let working = self.0.run(agent, stop, move |event| {
                 // Nobody listens any more only when it is over.
-                let _ = tell.send(error.to_string());
+                let _ = tell.send(event.to_string());
             });
             let showing = async {
-                while let Some(error) = told.recv().await {
-                    screen.note(&error);
+                while let Some(event) = told.recv().await {
+                    screen.note(&event);
                 }
                 std::future::pending::<()>().await;
             };

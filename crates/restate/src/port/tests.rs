@@ -40,17 +40,23 @@ struct Served {
 }
 
 async fn serve(age: Duration) -> Served {
+    serve_signed(age, Vec::new()).await
+}
+
+async fn serve_signed(age: Duration, keys: Vec<PublicKey>) -> Served {
     let (arrived, go_on): (Arc<Notify>, Arc<Notify>) = Default::default();
     let object = Waiting { arrived: arrived.clone(), go_on: go_on.clone() };
-    let port =
-        Port { age, ..Port::new(Endpoint::builder().bind(object).build(), HeaderValue::from_static("us")) };
+    let (tell, said) = mpsc::unbounded_channel();
+    let report = Arc::new(move |event: &WorkerEvent| {
+        let WorkerEvent::Failed(error) = event else { panic!("{event}") };
+        tell.send(error.clone()).unwrap();
+    });
+    let endpoint = Endpoint::builder().bind(object).build();
+    let port = Port { age, ..Port::new(endpoint, HeaderValue::from_static("us"), keys, report) };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let place = listener.local_addr().unwrap();
-    let (stop, (tell, said)) = (CancellationToken::new(), mpsc::unbounded_channel());
-    let stopped = stop.clone();
-    let serving = tokio::spawn(async move {
-        port.serve(listener, stopped, &move |error| tell.send(error.clone()).unwrap()).await;
-    });
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(port.serve(listener, stop.clone()));
     Served { place, arrived, go_on, stop, said, serving }
 }
 
@@ -259,4 +265,23 @@ fn connections_made_together_end_apart() {
     assert!(ages.iter().all(|age| (AGE..=AGE + AGE / 5).contains(age)));
     let span = *ages.iter().max().unwrap() - *ages.iter().min().unwrap();
     assert!(span > AGE / 10, "{span:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_signed_is_turned_away_before_it_is_read() {
+    let key = "publickeyv1_ChjENKeMvCtRnqG2mrBK1HmPKufgFUc98K8B3ononQvp".parse().unwrap();
+    let mut served = serve_signed(AGE, vec![key]).await;
+    let mut sender = connect(served.place).await;
+    assert_eq!(discover(&mut sender).await.unwrap(), StatusCode::UNAUTHORIZED);
+    // A body that never ends is not waited for.
+    let (_end, ends) = mpsc::channel(1);
+    let body = Sent { end: Some(ends), ..Sent::nothing() };
+    let response = sender.send_request(invoke(body)).await.unwrap();
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+    assert_eq!(response.headers()[WORKER], "us");
+    let health = Request::get("/health").body(Sent::nothing()).unwrap();
+    assert_eq!(sender.send_request(health).await.unwrap().status(), StatusCode::OK);
+    // Said once for both.
+    let said = served.said.recv().await.unwrap();
+    assert_eq!(said, WorkerError::Refused("it is not signed".to_owned()));
 }

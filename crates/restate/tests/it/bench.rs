@@ -36,13 +36,17 @@ pub(crate) struct Bench {
 impl Bench {
     /// With a worker that Restate knows, but that does not run.
     pub(crate) async fn new(confirmation_expiry: Duration) -> Self {
+        Self::of(Restate::start(), "", confirmation_expiry).await
+    }
+
+    /// The same with this Restate, of which the address says more.
+    pub(crate) async fn of(restate: Restate, more: &str, confirmation_expiry: Duration) -> Self {
         let server = Server::start();
-        let restate = Restate::start();
         let (world, elsewhere) = (World::new().await, World::new().await);
         let setup = Setup {
             name: "replica".to_owned(),
             database: server.create_database("restate").await,
-            restate: restate.address(free_port()),
+            restate: restate.address(free_port()) + more,
             world: world.address,
             service: None,
             confirmation_expiry,

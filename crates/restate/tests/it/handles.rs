@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use adjutant_core::{ConversationId, OutcomeCategory};
 use adjutant_runtime::{RunContext, RunEvent};
-use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::bench::Bench;
@@ -22,12 +21,7 @@ fn context() -> RunContext {
 impl Restate {
     /// The ids of its calls of which this is so.
     pub(crate) fn ids(&self, condition: &str) -> Vec<String> {
-        let query = format!("select id from sys_invocation where {condition}");
-        let (status, answer) = self.ask("POST /query", &json!({ "query": query }).to_string());
-        assert_eq!(status, 200, "{answer}");
-        let answer: Value = serde_json::from_str(&answer).unwrap();
-        let rows = answer["rows"].as_array().unwrap().iter();
-        rows.map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+        self.rows("id", &format!("select id from sys_invocation where {condition}"))
     }
 }
 

@@ -18,7 +18,9 @@ mod restate; // Restate's server
 #[path = "../../../store/tests/it/server.rs"]
 mod server; // PostgreSQL
 mod service; // the whole service, and both killed
+mod signed; // Restate signs its calls
 mod storm; // killed again and again, under load
 mod streams; // what happens in a worker, told where it was asked
 mod tools; // what a turn does to the world
+mod versions; // one beside another, or in its place
 mod worker; // the process under test

@@ -3,16 +3,15 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use adjutant_core::{CancellationToken, ConversationId, Effect, InputId, UserId};
+use adjutant_core::CancellationToken;
 use adjutant_providers::scripted::ScriptedModel;
-use adjutant_restate::{Worker, WorkerError};
-use adjutant_runtime::{Agent, RunContext};
+use adjutant_restate::{Worker, WorkerError, WorkerEvent};
+use adjutant_runtime::Agent;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use uuid::Uuid;
 
 use crate::bench::Bench;
 use crate::restate::{Restate, free_port};
@@ -24,14 +23,14 @@ const NEVER: Duration = Duration::from_secs(300);
 
 /// Whom Restate knows: the addresses, and which revision of the object is the latest, where.
 #[derive(Debug, Clone, PartialEq)]
-struct Known {
-    addresses: Vec<String>,
-    latest: String,
+pub(crate) struct Known {
+    pub(crate) addresses: Vec<String>,
+    pub(crate) latest: String,
     revision: u64,
 }
 
 impl Restate {
-    fn known(&self) -> Option<Known> {
+    pub(crate) fn known(&self) -> Option<Known> {
         let (status, service) = self.ask("GET /services/Conversation", "");
         if status != 200 {
             return None;
@@ -47,7 +46,7 @@ impl Restate {
     }
 
     /// Waits until it knows that.
-    async fn until(&self, is_so: impl Fn(&Known) -> bool) -> Known {
+    pub(crate) async fn until(&self, is_so: impl Fn(&Known) -> bool) -> Known {
         let looking = async {
             loop {
                 if let Some(known) = self.known().filter(|known| is_so(known)) {
@@ -61,39 +60,47 @@ impl Restate {
 }
 
 /// A worker in this process.
-struct Here {
-    url: String,
-    stop: CancellationToken,
-    /// That another is called.
-    said: mpsc::UnboundedReceiver<WorkerError>,
-    running: JoinHandle<()>,
+pub(crate) struct Here {
+    pub(crate) url: String,
+    pub(crate) stop: CancellationToken,
+    /// Everything but that Restate does not know it yet.
+    pub(crate) said: mpsc::UnboundedReceiver<WorkerError>,
+    pub(crate) running: JoinHandle<()>,
 }
 
 impl Here {
-    async fn start(address: &str) -> Self {
-        let worker = Worker::bind(address.parse().unwrap()).await.unwrap();
+    pub(crate) async fn start(address: &str) -> Self {
+        Self::with(Worker::bind(address.parse().unwrap()).await.unwrap(), agent_without_journal())
+    }
+
+    pub(crate) fn with(worker: Worker, agent: Agent) -> Self {
         let url = worker.url().to_owned();
-        let line = json!({"match": "hello", "text": "Hi."}).to_string();
-        let model = ScriptedModel::from_jsonl(&line).unwrap();
-        let agent = Agent::builder("worker").model(model).instruction("Work.").build().unwrap();
         let (stop, (tell, said)) = (CancellationToken::new(), mpsc::unbounded_channel());
-        let running = worker.run(agent, stop.clone(), move |error| {
+        let running = worker.run(agent, stop.clone(), move |event| {
             // A Restate that is not ready for a moment is not what is tested here.
-            if matches!(error, WorkerError::Elsewhere { .. }) {
+            if let WorkerEvent::Failed(error) = event
+                && !matches!(error, WorkerError::NotRegistered(_))
+            {
                 tell.send(error.clone()).unwrap();
             }
         });
         Self { url, stop, said, running: tokio::spawn(running) }
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.stop.cancel();
         self.running.await.unwrap();
     }
 }
 
+pub(crate) fn agent_without_journal() -> Agent {
+    let line = json!({"match": "hello", "text": "Hi."}).to_string();
+    let model = ScriptedModel::from_jsonl(&line).unwrap();
+    Agent::builder("worker").model(model).instruction("Work.").build().unwrap()
+}
+
 /// Stands before the admin port; what is asked there.
-struct Asked {
+pub(crate) struct Asked {
     place: SocketAddr,
     asked: mpsc::UnboundedReceiver<Vec<u8>>,
     so_far: String,
@@ -123,8 +130,17 @@ impl Asked {
         Self { place, asked, so_far: String::new() }
     }
 
+    /// Stands before the admin port in an address, which leads here then.
+    pub(crate) async fn at(address: &str) -> (Self, String) {
+        let (ingress, rest) = address.split_once("admin=").unwrap();
+        let (admin, rest) = rest.split_once('&').unwrap();
+        let asked = Self::before(admin.to_owned()).await;
+        let address = format!("{ingress}admin={}&{rest}", asked.place);
+        (asked, address)
+    }
+
     /// Waits until this was asked so many times.
-    async fn until(&mut self, what: &str, times: usize) {
+    pub(crate) async fn until(&mut self, what: &str, times: usize) {
         while self.so_far.matches(what).count() < times {
             let asked = tokio::time::timeout(NEVER, self.asked.recv()).await;
             self.so_far += std::str::from_utf8(&asked.expect("it is not asked").unwrap()).unwrap();
@@ -141,10 +157,8 @@ async fn a_worker_that_starts_again_changes_nothing() {
     assert_eq!((&first.latest, first.addresses.len()), (&worker.url, 1));
     worker.stop().await;
 
-    let (ingress, rest) = address.split_once("admin=").unwrap();
-    let (admin, rest) = rest.split_once('&').unwrap();
-    let mut asked = Asked::before(admin.to_owned()).await;
-    let _again = Here::start(&format!("{ingress}admin={}&{rest}", asked.place)).await;
+    let (mut asked, address) = Asked::at(&address).await;
+    let _again = Here::start(&address).await;
     // The second look comes after all that followed from the first.
     asked.until("GET /services/Conversation ", 2).await;
     assert!(!asked.so_far.contains("POST") && !asked.so_far.contains("DELETE"), "{}", asked.so_far);
@@ -218,31 +232,32 @@ async fn a_second_worker_says_that_it_gets_no_work_until_the_first_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_stays_as_long_as_a_call_runs_there() {
-    let bench = Bench::new(Duration::from_secs(3600)).await;
-    let first = bench.restate.until(|_| true).await.latest;
-    let worker = bench.start(None);
-    let mut context =
-        RunContext { conversation: ConversationId(Uuid::now_v7()), ..RunContext::new(UserId::local()) };
-    bench.world.hold();
-    let body = adjutant_core::InputBody::message(format!("two {:?}", Effect::Keyed));
-    let asked = bench.front.run_input(&mut context, Some(InputId::new("once").unwrap()), body);
-    let killed = async {
-        bench.world.arrivals.acquire_many(2).await.unwrap().forget();
-        drop(worker);
-        let second = Here::start(&bench.restate.address(free_port())).await;
-        let known = bench.restate.until(|known| known.latest == second.url).await;
-        assert!(known.addresses.contains(&first), "{known:?}");
-        // The call goes on where it began.
-        bench.world.release();
-        (bench.start(None), second)
-    };
-    let (response, (worker, second)) = tokio::join!(asked, killed);
-    assert_eq!(response.unwrap().content, "Worked.");
-    // Whoever waited for the answer may have it from elsewhere by now.
-    while bench.restate.calls() != ["completed"] {
-        tokio::time::sleep(LOOK).await;
+async fn whoever_was_not_known_says_when_it_is() {
+    let port = free_port();
+    let mut restate = Restate::start();
+    let address = restate.address(port);
+    restate.crash();
+    let worker = Worker::bind(address.parse().unwrap()).await.unwrap();
+    let (here, dispatch) = (worker.url().to_owned(), worker.dispatch());
+    let (tell, mut said) = mpsc::unbounded_channel();
+    let stop = CancellationToken::new();
+    let running = worker.run(agent_without_journal(), stop.clone(), move |event| {
+        tell.send(event.clone()).unwrap();
+    });
+    let running = tokio::spawn(running);
+    let first = said.recv().await.unwrap();
+    assert!(matches!(first, WorkerEvent::Failed(WorkerError::NotRegistered(_))), "{first}");
+    assert_eq!(dispatch.is_registered(), Some(false));
+    restate.run();
+    // In between it may be said what else was wrong while Restate started.
+    while let WorkerEvent::Failed(error) = said.recv().await.unwrap() {
+        assert!(matches!(error, WorkerError::NotRegistered(_)), "{error}");
     }
-    drop(worker);
-    bench.restate.until(|known| known.addresses == [second.url.clone()]).await;
+    assert_eq!(dispatch.is_registered(), Some(true));
+    assert_eq!(restate.known().unwrap().latest, here);
+    stop.cancel();
+    running.await.unwrap();
+    // Nobody looks there.
+    let alone = "restate://127.0.0.1:1?admin=none&listen=127.0.0.1:0".parse().unwrap();
+    assert_eq!(Worker::bind(alone).await.unwrap().dispatch().is_registered(), None);
 }

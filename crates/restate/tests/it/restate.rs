@@ -30,8 +30,14 @@ pub(crate) struct Restate {
 
 impl Restate {
     pub(crate) fn start() -> Self {
+        Self::start_with("", |_| {})
+    }
+
+    /// The same with another setting and what it needs in the server's folder.
+    pub(crate) fn start_with(setting: &str, prepare: impl FnOnce(&Path)) -> Self {
         let (ingress, admin, node) = (free_port(), free_port(), free_port());
         let folder = TempDir::new().unwrap();
+        prepare(folder.path());
         let config = format!(
             r#"
             node-name = "test"
@@ -48,6 +54,7 @@ impl Restate {
             [admin]
             bind-address = "127.0.0.1:{admin}"
             disable-web-ui = true
+            {setting}
             "#
         );
         fs::write(folder.path().join("restate.toml"), config).unwrap();
@@ -64,6 +71,7 @@ impl Restate {
             .arg("--base-dir")
             .arg(self.folder.path().join("data"))
             .arg("--no-logo")
+            .current_dir(self.folder.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -99,6 +107,18 @@ impl Restate {
     /// Waits until it knows a worker.
     pub(crate) fn wait_for_worker(&self) {
         while self.ask("GET /services/Conversation", "").0 != 200 {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Waits until so many calls were made in the name of an input, and all have ended. An answer is there before Restate knows that.
+    pub(crate) fn wait_for_ends(&self, calls: usize) {
+        loop {
+            let found = self.calls();
+            assert!(found.len() <= calls, "{found:?}");
+            if found.len() == calls && found.iter().all(|status| status == "completed") {
+                return;
+            }
             std::thread::sleep(LOOK);
         }
     }

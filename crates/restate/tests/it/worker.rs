@@ -110,7 +110,7 @@ pub(crate) async fn work_if_told() {
     let called = Called::bind(setup.restate.parse().unwrap()).await.unwrap();
     let dispatched = agent.dispatched_by(called.dispatch());
     let stop = CancellationToken::new();
-    let working = tokio::spawn(called.run(agent, stop.clone(), |error| eprintln!("{error}")));
+    let working = tokio::spawn(called.run(agent, stop.clone(), |event| eprintln!("{event}")));
     if let Some(bind) = setup.service {
         let service = Service::bind(dispatched, ServiceConfig::new(bind, Auth::None)).await.unwrap();
         tokio::spawn(service.run(stop, |error| eprintln!("{error}")));

@@ -1,0 +1,78 @@
+//! One thing that was looked at, with its cause and what to do about it.
+
+use serde::Serialize;
+
+use crate::error::CliError;
+
+/// How something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Status {
+    Ok,
+    /// It works, and may surprise.
+    Warn,
+    /// It has to be mended.
+    Fail,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Check {
+    pub(crate) name: String,
+    pub(crate) group: &'static str,
+    pub(crate) status: Status,
+    /// What was found.
+    pub(crate) message: String,
+    /// Why, if it is not well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cause: Option<String>,
+    /// What to do: a command, or a line to set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) remedy: Option<String>,
+}
+
+impl Check {
+    pub(crate) fn new(
+        group: &'static str,
+        name: impl Into<String>,
+        status: Status,
+        message: impl Into<String>,
+    ) -> Self {
+        Self { name: name.into(), group, status, message: message.into(), cause: None, remedy: None }
+    }
+
+    pub(super) fn ok(group: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(group, name, Status::Ok, message)
+    }
+
+    pub(super) fn warn(group: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(group, name, Status::Warn, message)
+    }
+
+    pub(super) fn fail(group: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(group, name, Status::Fail, message)
+    }
+
+    pub(super) fn because(mut self, cause: impl Into<String>) -> Self {
+        self.cause = Some(cause.into());
+        self
+    }
+
+    pub(super) fn mend(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// What an error says, with its first way out, or this one if it names none.
+    pub(super) fn of_error(
+        group: &'static str,
+        name: impl Into<String>,
+        error: &CliError,
+        remedy: &str,
+    ) -> Self {
+        let mut check = Self::fail(group, name, error.message.clone());
+        check.cause.clone_from(&error.cause);
+        let first = error.tries.first().map_or(remedy, String::as_str);
+        check.mend(first)
+    }
+}

@@ -1,0 +1,207 @@
+//! What is well between Restate and the workers, and what is not: for a person who wants to know, or mend it.
+
+use hyper::StatusCode;
+use hyper::header::ACCEPT;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::json;
+use url::Url;
+
+use crate::address::RestateAddress;
+use crate::admin::{ANSWERED_WITHIN, Admin, NotReached, ask, join};
+use crate::client::{Client, answer};
+use crate::error::WorkerError;
+use crate::object::CONVERSATION;
+use crate::registration::{Deployments, MANIFEST, Service, has_conversations, is_same};
+use crate::worker::clients;
+
+/// What was found.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Diagnosis {
+    /// Whether calls can be made, and with this token.
+    pub ingress: Result<(), NotReached>,
+    /// The version of the server, by its admin API. `None`: `admin=none`.
+    pub admin: Option<Result<String, NotReached>>,
+    /// Where this process would be called. `None`: at a port that the system chooses.
+    pub url: Option<String>,
+    /// Workers that Restate knows.
+    pub deployed: Vec<Deployed>,
+    /// That a worker answers at [`Self::url`], if it is asked from here.
+    pub from_here: Option<Result<(), NotReached>>,
+    /// That a worker answers at [`Self::url`], if Restate asks it.
+    pub from_restate: Option<Result<(), NotReached>>,
+    /// Calls that have not ended. A server that has just started does not know for a moment.
+    pub calls: Option<Result<Calls, NotReached>>,
+}
+
+/// A worker that Restate knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Deployed {
+    /// Its address.
+    pub url: String,
+    /// Its version, if it registered itself.
+    pub version: Option<String>,
+    /// New calls go to it.
+    pub is_latest: bool,
+    /// It has the address of this process.
+    pub is_here: bool,
+}
+
+/// Numbers of calls that have not ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Calls {
+    /// Those whose turn runs.
+    pub running: u64,
+    /// Those that wait for another call of their conversation, or for their turn.
+    pub waiting: u64,
+    /// Timers of conversations that wait for a person.
+    pub scheduled: u64,
+    /// Those that failed and are made again, or that somebody has to have made again.
+    pub stuck: u64,
+    /// The reason of one that failed.
+    pub why: Option<String>,
+}
+
+/// Asks Restate, and who is at the address of this process, and changes nothing.
+///
+/// # Errors
+/// [`WorkerError::Token`] and [`WorkerError::Client`]: nobody can be asked.
+pub async fn diagnose(restate: &RestateAddress) -> Result<Diagnosis, WorkerError> {
+    let (client, asking) = clients(restate)?;
+    let here = restate.url();
+    let at_admin = async {
+        let Some(url) = restate.admin.clone() else { return Default::default() };
+        let admin = Admin { client: client.clone(), url };
+        match admin.version().await {
+            Err(wrong) => (Some(Err(wrong)), Vec::new(), None, None),
+            Ok(version) => {
+                let known = admin.deployed(here.as_ref());
+                let (known, calls, reached) =
+                    tokio::join!(known, admin.calls(), admin.reaches(here.as_ref()));
+                match known {
+                    Ok(known) => (Some(Ok(version)), known, Some(calls), reached),
+                    Err(wrong) => (Some(Err(wrong)), Vec::new(), Some(calls), reached),
+                }
+            }
+        }
+    };
+    let (ingress, from_here, (admin, deployed, calls, from_restate)) =
+        tokio::join!(ingress(&client, &restate.ingress), from_here(&asking, here.as_ref()), at_admin);
+    let url = here.map(|url| url.to_string());
+    Ok(Diagnosis { ingress, admin, url, deployed, from_here, from_restate, calls })
+}
+
+/// Asks for a service that there is not: nothing happens, and whoever wants a token says so.
+async fn ingress(client: &Client, ingress: &Url) -> Result<(), NotReached> {
+    let asked = ask(client.request(Method::POST, join(ingress, "/adjutant-doctor/none")?)).await?;
+    // So says every Restate; another server has no such header.
+    match asked.status == StatusCode::NOT_FOUND && asked.headers.contains_key("x-restate-error-source") {
+        true => Ok(()),
+        false => {
+            Err(NotReached::Failed(format!("it answered {}, as no ingress of Restate does", asked.status)))
+        }
+    }
+}
+
+async fn from_here(asking: &Client, url: Option<&Url>) -> Option<Result<(), NotReached>> {
+    let place = Url::parse(&format!("{}/discover", url?.as_str().trim_end_matches('/'))).ok()?;
+    let asked = ask(asking.request(Method::GET, place).header(ACCEPT, MANIFEST)).await;
+    Some(asked.and_then(|answer| match has_conversations(&answer) {
+        true => Ok(()),
+        false => Err(NotReached::Failed(format!("it answered {}, as no worker does", answer.status))),
+    }))
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: String,
+}
+
+#[derive(Deserialize)]
+struct Counted {
+    status: String,
+    n: u64,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    last_failure: Option<String>,
+}
+
+impl Admin {
+    async fn version(&self) -> Result<String, NotReached> {
+        let Version { version } = self.get("/version").await?;
+        Ok(version)
+    }
+
+    async fn deployed(&self, here: Option<&Url>) -> Result<Vec<Deployed>, NotReached> {
+        let known: Deployments = self.get("/deployments").await?;
+        // Without any there is no such service.
+        let latest: Option<Service> = self.get(&format!("/services/{CONVERSATION}")).await.ok();
+        let of_ours = known
+            .deployments
+            .into_iter()
+            .filter(|known| known.services.iter().any(|service| service.name == CONVERSATION));
+        let mut deployed: Vec<Deployed> = of_ours
+            .filter_map(|known| {
+                let url = known.uri.as_ref()?;
+                Some(Deployed {
+                    url: url.to_string(),
+                    version: known.version().cloned(),
+                    is_latest: latest.as_ref().is_some_and(|latest| latest.deployment_id == known.id),
+                    is_here: here.is_some_and(|here| is_same(here, url)),
+                })
+            })
+            .collect();
+        deployed.sort_by_key(|known| !known.is_latest);
+        Ok(deployed)
+    }
+
+    /// Has Restate ask the worker what it has, as if to register it.
+    async fn reaches(&self, url: Option<&Url>) -> Option<Result<(), NotReached>> {
+        let body = json!({ "uri": url?, "force": true, "dry_run": true });
+        let asked = async {
+            let answer = answer(self.post("/deployments", &body)?.timeout(ANSWERED_WITHIN))
+                .await
+                .map_err(NotReached::Failed)?;
+            if has_conversations(&answer) {
+                return Ok(());
+            }
+            let words: Message = serde_json::from_slice(&answer.body).unwrap_or_default();
+            Err(NotReached::Failed(words.message.unwrap_or_else(|| format!("it answered {}", answer.status))))
+        };
+        Some(asked.await)
+    }
+
+    async fn calls(&self) -> Result<Calls, NotReached> {
+        let of_ours = format!("from sys_invocation where target_service_name = '{CONVERSATION}'");
+        let counted: Vec<Counted> =
+            self.query(&format!("select status, count(*) as n {of_ours} group by status")).await?;
+        let mut calls = Calls::default();
+        for Counted { status, n } in counted {
+            match status.as_str() {
+                "running" => calls.running += n,
+                "scheduled" => calls.scheduled += n,
+                "backing-off" | "paused" => calls.stuck += n,
+                "completed" => {}
+                _ => calls.waiting += n,
+            }
+        }
+        if calls.stuck > 0 {
+            let failed =
+                format!("select last_failure {of_ours} and status in ('backing-off', 'paused') limit 1");
+            let failed: Vec<Failure> = self.query(&failed).await?;
+            calls.why = failed.into_iter().next().and_then(|failed| failed.last_failure);
+        }
+        Ok(calls)
+    }
+}
+
+/// What the admin API says when it cannot do something.
+#[derive(Default, Deserialize)]
+struct Message {
+    message: Option<String>,
+}
