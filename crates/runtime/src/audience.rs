@@ -139,8 +139,9 @@ impl Audience {
 async fn hear(audience: Weak<Audience>, mut hearing: Box<dyn Hearing>, stop: CancellationToken) {
     loop {
         let heard = tokio::select! {
-            heard = hearing.next() => heard,
+            biased;
             () = stop.cancelled() => return,
+            heard = hearing.next() => heard,
         };
         match (heard, audience.upgrade()) {
             (Some(Heard::Words { words, .. }), Some(audience)) => audience.on(&words),

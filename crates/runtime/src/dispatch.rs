@@ -248,6 +248,7 @@ impl Dispatcher {
             let begins_by = Instant::now() + BEGINS_WITHIN;
             loop {
                 tokio::select! {
+                    biased;
                     called = &mut call => match called {
                         Ok(()) => {
                             self.succeeded(inner, leave);
@@ -256,12 +257,12 @@ impl Dispatcher {
                         }
                         Err(NotDispatched(why)) => break Some(why),
                     },
+                    () = cancelled.cancelled() => break None,
+                    () = sleep_until(begins_by) => break None,
                     told = listening.next() => if let Told::Event(event) = told {
                         begun = true;
                         emitter.emit(|| event).await;
                     },
-                    () = cancelled.cancelled() => break None,
-                    () = sleep_until(begins_by) => break None,
                 }
             }
         };
@@ -292,15 +293,17 @@ impl Dispatcher {
         let mut is_called = is_refused;
         loop {
             tokio::select! {
-                ended = &mut here => return ended,
+                // In this order: what was told before the end is passed on before it.
+                biased;
+                told = listening.next() => if let Told::Event(event) = told {
+                    emitter.emit(|| event).await;
+                },
                 _ = &mut call, if !is_called => {
                     is_called = true;
                     // Whoever has it may have let go of it.
                     inner.waiting.hear(&Change::Free(key.clone()));
                 }
-                told = listening.next() => if let Told::Event(event) = told {
-                    emitter.emit(|| event).await;
-                },
+                ended = &mut here => return ended,
             }
         }
     }

@@ -292,8 +292,10 @@ impl Held {
         work: impl Future<Output = Result<(T, Log), RunError>>,
     ) -> Result<T, RunError> {
         let result = tokio::select! {
-            result = work => result,
+            // In this order: what is lost is not worked on any further.
+            biased;
             () = self.hold.lost() => Err(StoreError::Conflict.into()),
+            result = work => result,
         };
         match result {
             Ok((value, log)) => {

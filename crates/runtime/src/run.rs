@@ -245,6 +245,7 @@ async fn drive(
     }
     emitter.emit(|| RunEvent::TurnStarted { turn: id, input, model: inner.model.id().clone() }).await;
     tokio::select! {
+        biased;
         result = follow(&steps, turn) => result?,
         never = steps.watch() => match never {},
     }

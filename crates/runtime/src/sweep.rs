@@ -90,6 +90,7 @@ impl Agent {
                 let mut taking = std::pin::pin!(self.take(user, due, after, limit));
                 let taken = loop {
                     tokio::select! {
+                        biased;
                         taken = &mut taking => break taken,
                         Some(end) = running.next() => ends.push(end),
                     }
