@@ -6,17 +6,18 @@ mod fold; // of its state
 use std::collections::BTreeMap;
 
 use adjutant_core::port::{AcceptedInput, Journal as _};
-use adjutant_core::{Effect, Event, TurnId, UserId};
+use adjutant_core::{Effect, Event, UserId};
 use jiff::SignedDuration;
 
 use crate::people::{Mail, Message};
 use crate::store::at_once;
 use crate::world::World;
+use conversation::Turns;
 
 /// Checks everything. Returns the first thing that does not hold.
 pub(crate) fn check(world: &World, mail: &Mail) -> Result<(), String> {
     looked_on(world, mail)?;
-    let mut turns = BTreeMap::new();
+    let mut turns = Turns::default();
     for key in &world.keys {
         let loaded = world.store().load(key);
         let name = world.name(key);
@@ -44,17 +45,16 @@ pub(crate) fn looked_on(world: &World, mail: &Mail) -> Result<(), String> {
 }
 
 /// Checks that an accepted message was taken, and that its sender was told of the turn it began.
-fn answered(world: &World, message: &Message, turns: &BTreeMap<String, TurnId>) -> Result<(), String> {
+fn answered(world: &World, message: &Message, turns: &Turns) -> Result<(), String> {
     let Message { key, id, turn } = message;
     let found = at_once(world.store().rows().find_input(key, id)).unwrap_or_default();
     match (found, turn) {
         (Some(AcceptedInput { taken_at: None }), _) => Err(format!("{id} was accepted and never taken")),
         (None, Some(_)) => Err(format!("{id} was answered and never accepted")),
-        (Some(_), Some(turn)) => match turns.get(id.as_str()) {
-            Some(began) if began != turn => Err(format!("{id} was told of another turn than the one it began")),
-            Some(_) | None => Ok(()),
-        },
-        (Some(_), None) | (None, None) => Ok(()),
+        (Some(_), Some(turn)) if !turns.is_of(id, *turn) => {
+            Err(format!("{id} was told of another turn than its own"))
+        }
+        (Some(_), Some(_)) | (Some(_), None) | (None, None) => Ok(()),
     }
 }
 

@@ -1,8 +1,11 @@
 //! A process that can be killed or stopped at every place where it meets the world.
 
 use std::fmt;
+use std::sync::Mutex;
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
+
+use crate::world::lock;
 
 /// What a process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,35 +27,46 @@ pub(crate) struct Process {
     pub(crate) life: u32,
     /// The name of the worker, which no other life has.
     pub(crate) name: String,
-    state: watch::Sender<State>,
+    state: Mutex<State>,
+    /// It wakes all who wait in the order in which they came; a `watch` channel does so in an order of its own.
+    changed: Notify,
 }
 
 impl Process {
     pub(crate) fn new(seed: u64, worker: usize, life: u32) -> Self {
         let name = format!("seed-{seed}-worker-{worker}-life-{life}");
-        Self { worker, life, name, state: watch::Sender::new(State::Runs) }
+        Self { worker, life, name, state: Mutex::new(State::Runs), changed: Notify::new() }
     }
 
     pub(crate) fn state(&self) -> State {
-        *self.state.borrow()
+        *lock(&self.state)
     }
 
     pub(crate) fn set(&self, state: State) {
-        self.state.send_replace(state);
+        *lock(&self.state) = state;
+        self.changed.notify_waiters();
+    }
+
+    async fn is(&self, wanted: State) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if self.state() == wanted {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Waits until the process runs: of one that was killed, for ever. Every step out of the process goes through here, so that
     /// a process can be killed or stopped between any two of them.
     pub(crate) async fn runs(&self) {
-        let mut state = self.state.subscribe();
-        // The sender lives as long as the process.
-        let _ = state.wait_for(|state| *state == State::Runs).await;
+        self.is(State::Runs).await;
     }
 
     /// Waits until the process is killed.
     pub(crate) async fn dies(&self) {
-        let mut state = self.state.subscribe();
-        let _ = state.wait_for(|state| *state == State::Dead).await;
+        self.is(State::Dead).await;
     }
 }
 

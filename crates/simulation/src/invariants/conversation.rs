@@ -3,10 +3,35 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use adjutant_core::port::Loaded;
-use adjutant_core::{CallId, Event, TurnId};
+use adjutant_core::{CallId, Event, InputId, TurnId};
 
-/// Checks that the events are a legal order, and notes which turn each message began.
-pub(super) fn check(loaded: &Loaded, turns: &mut BTreeMap<String, TurnId>) -> Result<(), String> {
+/// The turns that inputs have to do with.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    began: BTreeMap<InputId, TurnId>,
+    /// Those that took an input, or at whose end it waited.
+    told: BTreeSet<(InputId, TurnId)>,
+}
+
+impl Turns {
+    /// Returns whether a turn is one that the sender of an input may be told of.
+    pub(super) fn is_of(&self, input: &InputId, turn: TurnId) -> bool {
+        self.told.contains(&(input.clone(), turn))
+    }
+
+    fn note(&mut self, event: &Event) {
+        let input = match event {
+            Event::InputQueued { input, .. } => Some(input),
+            event => event.takes_input(),
+        };
+        if let (Some(input), Some(turn)) = (input, event.turn()) {
+            self.told.insert((input.clone(), turn));
+        }
+    }
+}
+
+/// Checks that the events are a legal order, and notes the turns of the inputs.
+pub(super) fn check(loaded: &Loaded, turns: &mut Turns) -> Result<(), String> {
     if let Some(input) = loaded.inbox.first() {
         return Err(format!("input {} was never taken", input.id));
     }
@@ -18,12 +43,13 @@ pub(super) fn check(loaded: &Loaded, turns: &mut BTreeMap<String, TurnId>) -> Re
         if recorded.seq != place {
             return Err(format!("place {} stands where {place} should", recorded.seq));
         }
+        turns.note(event);
         match event {
             Event::TurnStarted { turn, input, .. } => {
                 if open.is_some() {
                     return Err(format!("a turn begins at {place} while another is open"));
                 }
-                if turns.insert(input.to_string(), *turn).is_some() {
+                if turns.began.insert(input.clone(), *turn).is_some() {
                     return Err(format!("input {input} began two turns"));
                 }
                 (open, started, finished) = (Some(*turn), BTreeSet::new(), BTreeSet::new());

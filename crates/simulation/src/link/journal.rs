@@ -18,9 +18,13 @@ use crate::store::{Store, at_once};
 
 /// The kinds of events, for the trace.
 fn kinds<'a>(events: impl IntoIterator<Item = &'a Recorded>) -> String {
-    let kinds: Vec<String> =
-        events.into_iter().map(|recorded| format!("{}:{}", recorded.seq, recorded.event.kind())).collect();
-    kinds.join(" ")
+    let kinds = events.into_iter().map(|recorded| {
+        let Recorded { seq, event, .. } = recorded;
+        // The ids that the engine makes are different in every run.
+        let input = event.takes_input().map(InputId::as_str).filter(|id| id.len() < 32);
+        format!("{seq}:{}{}", event.kind(), input.map(|id| format!("({id})")).unwrap_or_default())
+    });
+    kinds.collect::<Vec<_>>().join(" ")
 }
 
 fn found(newer: &Newer) -> String {
