@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::audience::{Listening, Told};
 use crate::held::{Arrival, LOOK, LOOK_BESIDE, Waits, open};
 use crate::inner::Inner;
-use crate::run::go_on;
+use crate::run::{Caller, go_on};
 use crate::stream::Emitter;
 use crate::{RunError, Warning};
 use breaker::{Breaker, Leave};
@@ -288,7 +288,8 @@ impl Dispatcher {
                     false => self.succeeded(inner, leave),
                 }
             }
-            go_on(inner, key, opened, None, (emitter, cancelled), read).await.map(Some)
+            let caller = Caller { emitter, cancelled, input: Some(&input.id) };
+            go_on(inner, key, opened, None, caller, read).await.map(Some)
         });
         let mut is_called = is_refused;
         loop {
