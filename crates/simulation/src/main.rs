@@ -10,8 +10,8 @@ const HELP: &str = "\
 simulation [--seeds N] [--seed S] [--workers N] [--plant epoch]
     --seeds N       make the runs of the seeds from 0 to N - 1 (200)
     --seed S        make the run of one seed, and print everything that happens in it
-    --workers N     processes in a run (2 to 4, as the seed says)
-    --plant epoch   the store compares no claim of whoever writes: a bug that is to be found
+    --workers N     processes in a run (1 to 4, as the seed says)
+    --plant epoch   the store does not compare the epochs of claims: a bug that is to be found
 ";
 
 /// Time between two words about how far it is.

@@ -1,6 +1,6 @@
 //! People: those who send messages, again where no answer came, and one who answers what waits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ pub(crate) struct Mail {
     pub(crate) messages: Vec<Message>,
     /// Senders who still wait.
     pub(crate) waiting: usize,
+    /// Messages whose senders had their turns stopped.
+    pub(crate) stopped: BTreeSet<InputId>,
     /// Something that no sender should be told.
     pub(crate) foul: Option<String>,
 }
@@ -102,8 +104,10 @@ impl People {
         let mut context = RunContext { conversation: key.conversation, ..RunContext::new(key.user.clone()) };
         if is_cancelled {
             let (wait, cancelled) = (self.world.chance().ms(10..20_000), context.cancelled.clone());
+            let (mail, id) = (self.mail.clone(), id.clone());
             tokio::spawn(async move {
                 sleep(wait).await;
+                lock(&mail).stopped.insert(id);
                 cancelled.cancel();
             });
         }
@@ -120,7 +124,14 @@ impl People {
         let answer = tokio::select! {
             biased;
             () = life.process.dies() => return None,
-            answer = timeout(patience, answer) => answer.ok()?,
+            answer = timeout(patience, answer) => answer,
+        };
+        let Ok(answer) = answer else {
+            // Who hangs up stops the turn, unless it is a stream that goes on by itself.
+            if !is_streamed {
+                lock(&self.mail).stopped.insert(id.clone());
+            }
+            return None;
         };
         match answer {
             Ok(response) => {

@@ -10,7 +10,7 @@ use crate::chance::Chance;
 /// A bug that is put into the simulated store on purpose, to see that it is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plant {
-    /// A write is accepted whatever claim its writer has: neither the worker nor its epoch is compared.
+    /// A claim is a worker's whatever its epoch: who stood still for too long writes under the claim of its next life.
     Epoch,
 }
 
@@ -90,7 +90,7 @@ impl Plan {
             false => Budgets::default(),
         };
         Self {
-            workers: options.workers.unwrap_or_else(|| 2 + chance.below(3)),
+            workers: options.workers.unwrap_or_else(|| 1 + chance.below(4)),
             conversations: 1 + chance.below(4),
             inputs: 1 + chance.below(4),
             faults: chance.ms(20_000..150_000),

@@ -157,7 +157,7 @@ impl Store {
         }
         if finished == Finished::Released {
             self.claims.end(key);
-            self.referee.released(key);
+            self.referee.released(key, writer.worker);
         }
         Ok(finished)
     }
@@ -178,10 +178,18 @@ impl Store {
         Ok(claim)
     }
 
+    pub(crate) fn renew(&mut self, key: &ConversationKey, worker: port::Worker<'_>, ttl: Duration) -> bool {
+        let is_own = self.claims.renew(key, worker, ttl);
+        if is_own {
+            self.referee.confirmed(key, worker);
+        }
+        is_own
+    }
+
     pub(crate) fn release(&mut self, key: &ConversationKey, worker: port::Worker<'_>) {
         if self.claims.check(key, worker).is_ok() {
             self.claims.end(key);
-            self.referee.released(key);
+            self.referee.released(key, worker);
         }
     }
 

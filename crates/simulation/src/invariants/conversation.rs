@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use adjutant_core::port::Loaded;
-use adjutant_core::{CallId, Event, InputId, TurnId};
+use adjutant_core::{CallId, Event, InputId, OutcomeCategory, TurnId};
 
 /// The turns that inputs have to do with.
 #[derive(Debug, Default)]
@@ -78,4 +78,21 @@ pub(super) fn check(loaded: &Loaded, turns: &mut Turns) -> Result<(), String> {
         Some(_) => Err("its last turn has no end".to_owned()),
         None => Ok(()),
     }
+}
+
+/// Checks that a turn was stopped only by a sender of something that it took.
+pub(super) fn nobody_stops_anothers(loaded: &Loaded, stopped: &BTreeSet<InputId>) -> Result<(), String> {
+    let mut taken: Vec<&InputId> = Vec::new();
+    for recorded in &loaded.events {
+        if let Event::TurnStarted { .. } = &*recorded.event {
+            taken.clear();
+        }
+        taken.extend(recorded.event.takes_input());
+        let Event::TurnFinished { end, .. } = &*recorded.event else { continue };
+        if end.outcome == OutcomeCategory::Cancelled && !taken.iter().any(|input| stopped.contains(input)) {
+            let of = taken.first().map_or("nobody", |input| input.as_str());
+            return Err(format!("the turn of {of} was stopped, and not by who sent it"));
+        }
+    }
+    Ok(())
 }

@@ -206,8 +206,7 @@ impl Journal for Link {
         ttl: Duration,
     ) -> BoxFuture<'a, Answer<bool>> {
         let (of, id, epoch) = (key.clone(), worker.id.to_owned(), worker.epoch);
-        let operation =
-            move |store: &mut Store| Ok(store.claims.renew(&of, Worker { id: &id, epoch }, ttl));
+        let operation = move |store: &mut Store| Ok(store.renew(&of, Worker { id: &id, epoch }, ttl));
         self.ask(self.request("renew", key), operation, bool::to_string)
     }
 

@@ -36,7 +36,7 @@ impl Claims {
     /// Returns an error unless the worker has claimed the conversation in its epoch, and nobody else has since.
     pub(super) fn check(&self, key: &ConversationKey, worker: Worker<'_>) -> Result<(), StoreError> {
         let is_own = |claim: &Claim| {
-            self.plant == Some(Plant::Epoch) || (claim.worker == worker.id && claim.epoch == worker.epoch)
+            claim.worker == worker.id && (claim.epoch == worker.epoch || self.plant == Some(Plant::Epoch))
         };
         match self.claims.get(&key.conversation).is_some_and(is_own) {
             true => Ok(()),
@@ -86,7 +86,7 @@ impl Claims {
     }
 
     /// Extends the claim that a worker made in its epoch. Returns `false` if it has none.
-    pub(crate) fn renew(&mut self, key: &ConversationKey, worker: Worker<'_>, lease: Duration) -> bool {
+    pub(super) fn renew(&mut self, key: &ConversationKey, worker: Worker<'_>, lease: Duration) -> bool {
         let is_own = self.check(key, worker).is_ok();
         if let Some(claim) = self.claims.get_mut(&key.conversation).filter(|_| is_own) {
             claim.until = Instant::now() + lease;

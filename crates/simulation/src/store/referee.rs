@@ -18,22 +18,36 @@ impl Referee {
         self.holders.insert(key.conversation, (worker.id.to_owned(), worker.epoch));
     }
 
-    pub(super) fn released(&mut self, key: &ConversationKey) {
+    /// Notes a claim that was given back.
+    pub(super) fn released(&mut self, key: &ConversationKey, worker: Worker<'_>) {
+        self.has(key, worker, "gave back the claim");
         self.holders.remove(&key.conversation);
+    }
+
+    /// Notes a claim that was confirmed.
+    pub(super) fn confirmed(&mut self, key: &ConversationKey, worker: Worker<'_>) {
+        self.has(key, worker, "confirmed the claim");
     }
 
     /// Notes a write that was accepted.
     pub(super) fn wrote(&mut self, key: &ConversationKey, worker: Worker<'_>, events: &[Recorded]) {
+        self.has(key, worker, "wrote events");
+        self.appended(key, worker, events);
+    }
+
+    /// Checks that a worker did something in the epoch in which it has the conversation.
+    fn has(&mut self, key: &ConversationKey, worker: Worker<'_>, did: &str) {
         let holder = self.holders.get(&key.conversation);
         if holder.is_none_or(|(id, epoch)| *id != worker.id || *epoch != worker.epoch) {
-            let has_it = holder.map_or("nobody", |(id, _)| id.as_str());
-            let foul = match holder.is_some_and(|(id, _)| *id == worker.id) {
-                true => format!("{} wrote in an epoch in which it does not have the conversation", worker.id),
-                false => format!("{} wrote to a conversation that {has_it} has", worker.id),
+            let foul = match holder {
+                Some((id, _)) if *id == worker.id => {
+                    format!("{id} {did} in an epoch in which it does not have the conversation")
+                }
+                Some((id, _)) => format!("{} {did} of a conversation that {id} has", worker.id),
+                None => format!("{} {did} of a conversation that nobody has", worker.id),
             };
             self.foul.get_or_insert(foul);
         }
-        self.appended(key, worker, events);
     }
 
     /// Notes the events of a turn that began, among others that were there before.
