@@ -21,10 +21,6 @@ impl Chance {
         self.0.usize(0..end.max(1))
     }
 
-    pub(crate) fn bits(&mut self) -> u128 {
-        self.0.u128(..)
-    }
-
     /// Returns a time within a range of milliseconds.
     pub(crate) fn ms(&mut self, range: Range<u64>) -> Duration {
         Duration::from_millis(self.0.u64(range))

@@ -36,6 +36,7 @@ pub(crate) async fn reign(world: Arc<World>, workers: Workers) {
 
 fn kill(world: &Arc<World>, workers: &Workers, worker: usize) {
     workers.kill(worker);
+    world.count("kill");
     let (wait, workers) = (world.chance().ms(0..25_000), workers.clone());
     tokio::spawn(async move {
         sleep(wait).await;
@@ -47,6 +48,7 @@ fn kill(world: &Arc<World>, workers: &Workers, worker: usize) {
 fn stop(world: &Arc<World>, workers: &Workers, worker: usize) {
     let Some(life) = workers.life(worker).filter(|life| life.process.state() == State::Runs) else { return };
     life.process.set(State::Stopped);
+    world.count("stop");
     let time = world.chance().ms(100..60_000);
     world.note(&life.process, format_args!("STOPPED for {} ms", time.as_millis()));
     let world = world.clone();
@@ -61,6 +63,7 @@ fn stop(world: &Arc<World>, workers: &Workers, worker: usize) {
 
 fn cut_off(world: &Arc<World>) {
     world.set_store_away(true);
+    world.count("outage");
     world.note(&"chaos", format_args!("THE STORE IS AWAY"));
     let (time, world) = (world.chance().ms(50..30_000), world.clone());
     tokio::spawn(async move {
@@ -73,6 +76,7 @@ fn cut_off(world: &Arc<World>) {
 /// Ends the connection by which a process is known to live, though it lives.
 fn break_connection(world: &Arc<World>, workers: &Workers, worker: usize) {
     if let Some(life) = workers.life(worker) {
+        world.count("taken for gone");
         world.note(&life.process, format_args!("TAKEN FOR GONE"));
         world.store().claims.is_gone(&life.process.name);
     }

@@ -60,6 +60,12 @@ impl Dispatch for SimulatedDispatch {
                 true => self.world.chance().below(4),
                 false => 0,
             };
+            self.world.count(match how {
+                1 => "dispatch refused",
+                2 => "dispatch lost",
+                3 => "dispatched twice",
+                _ => "dispatched",
+            });
             let ended = match how {
                 1 => return Err(NotDispatched("refused".to_owned())),
                 // It is lost, or was never answered.

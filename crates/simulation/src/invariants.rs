@@ -23,7 +23,7 @@ pub(crate) fn check(world: &World, mail: &Mail) -> Result<(), String> {
         let name = world.name(key);
         conversation::check(&loaded, &mut turns).map_err(|why| format!("{name}: {why}"))?;
         conversation::nobody_stops_anothers(&loaded, &mail.stopped).map_err(|why| format!("{name}: {why}"))?;
-        fold::check(world, key, &loaded.events).map_err(|why| format!("{name}: {why}"))?;
+        fold::check(world, &loaded.events).map_err(|why| format!("{name}: {why}"))?;
     }
     for message in &mail.messages {
         answered(world, message, &turns)?;

@@ -68,6 +68,12 @@ impl Link {
                     Ok(answer) => says(answer),
                     Err(error) => format!("{error}"),
                 };
+                if is_lost {
+                    world.count("answer lost");
+                }
+                if let Err(error) = &answer {
+                    world.count(if *error == StoreError::Conflict { "conflict" } else { "store away" });
+                }
                 let lost = if is_lost { " (answer lost)" } else { "" };
                 world.note(&to_store, format_args!("{what} {about} -> {said}{lost}"));
                 sleep(back).await;

@@ -1,6 +1,7 @@
 //! `simulation [--seeds N] [--seed S] [--workers N] [--plant epoch]`: makes runs, and shows what does not hold.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -74,8 +75,12 @@ fn one(wanted: &Wanted, seed: u64) -> ExitCode {
 fn many(wanted: &Wanted) -> ExitCode {
     let (began, mut said) = (Instant::now(), Instant::now());
     let (mut done, mut lines, mut simulated, mut failed) = (0_u64, 0_u64, Duration::ZERO, Vec::<u64>::new());
+    let mut tally = BTreeMap::new();
     let sweep = Sweep { seeds: 0..wanted.seeds, workers: wanted.workers, plant: wanted.plant };
     sweep.run(|report: Report| {
+        for (what, times) in &report.tally {
+            *tally.entry(*what).or_insert(0_u64) += times;
+        }
         (done, lines, simulated) = (done + 1, lines + report.lines, simulated + report.simulated);
         if report.failure.is_some() {
             failed.push(report.seed);
@@ -86,6 +91,9 @@ fn many(wanted: &Wanted) -> ExitCode {
             println!("{done} of {} seeds, {} failed", wanted.seeds, failed.len());
         }
     });
+    for (what, times) in &tally {
+        println!("{times:9} {what}");
+    }
     println!(
         "{done} seeds in {:.1} s: {lines} things happened in {:.0} simulated hours; {} seeds failed",
         began.elapsed().as_secs_f64(),

@@ -114,6 +114,9 @@ impl Tool for Remote {
             tokio::spawn(async move {
                 sleep(there).await;
                 let refused = fails && how == 0;
+                if fails {
+                    world.count("tool failed");
+                }
                 if !refused {
                     world.outside().request(name, &key, effect);
                 }

@@ -194,6 +194,13 @@ impl People {
                 }
             }
         };
+        self.world.count(match verdict {
+            Verdict::Approved => "approved",
+            Verdict::Denied => "denied",
+            Verdict::Done => "said to be done",
+            Verdict::Retry => "tried again",
+            Verdict::Leave => "left",
+        });
         Some(call.answer(verdict))
     }
 }

@@ -51,9 +51,14 @@ impl Relay for SimulatedRelay {
                 To::All => true,
                 To::One(name) => *name == ear.process.name,
             };
-            if !is_meant || self.world.fails(self.world.plan.lost_words) {
+            if !is_meant {
                 continue;
             }
+            if self.world.fails(self.world.plan.lost_words) {
+                self.world.count("words lost");
+                continue;
+            }
+            self.world.count("words heard");
             let (wait, heard) = (self.world.trip(), ear.heard.clone());
             let words = Heard::Words { from: from.clone(), words: words.clone() };
             tokio::spawn(async move {

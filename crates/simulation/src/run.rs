@@ -1,5 +1,6 @@
 //! One run, from its seed to its report.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,8 +34,8 @@ pub struct Report {
     pub lines: u64,
     /// Simulated time.
     pub simulated: Duration,
-    /// Number of conversations that were left with a snapshot.
-    pub snapshots: usize,
+    /// How often what happened.
+    pub tally: BTreeMap<&'static str, u64>,
     /// What did not hold. `None`: everything did.
     pub failure: Option<Failure>,
     /// The last things that happened; all of them for [`run_traced`].
@@ -83,7 +84,7 @@ fn make(options: Options, trace_all: bool) -> Report {
             digest: 0,
             lines: 0,
             simulated: Duration::ZERO,
-            snapshots: 0,
+            tally: BTreeMap::new(),
             failure: Some(Failure(format!("no runtime: {error}"))),
             trace: Vec::new(),
         },
@@ -104,13 +105,14 @@ async fn simulate(options: Options, trace_all: bool) -> Report {
     if let Err(why) = &held {
         world.note(&"check", format_args!("FAILED: {why}"));
     }
-    let (trace, snapshots) = (world.trace(), world.store().snapshots());
+    let tally = world.tally();
+    let trace = world.trace();
     Report {
         seed: options.seed,
         digest: trace.digest(),
         lines: trace.lines(),
         simulated: world.elapsed(),
-        snapshots,
+        tally,
         failure: held.err().map(Failure),
         trace: trace.last(),
     }

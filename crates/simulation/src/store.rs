@@ -285,9 +285,4 @@ impl Store {
     pub(crate) fn tasks(&self, user: &UserId) -> usize {
         at_once(self.rows.list(user, TaskFilter::All)).map_or(0, |tasks| tasks.len())
     }
-
-    /// Returns the number of snapshots that were kept.
-    pub(crate) fn snapshots(&self) -> usize {
-        self.snapshots.len()
-    }
 }

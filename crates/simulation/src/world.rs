@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use adjutant_core::port::Change;
-use adjutant_core::{AgentName, ConversationId, ConversationKey, UserId};
+use adjutant_core::{AgentName, ConversationId, ConversationKey, Event, UserId};
 use jiff::Timestamp;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::sync::mpsc::UnboundedSender;
@@ -37,6 +37,7 @@ pub(crate) struct World {
     listeners: Mutex<Vec<(Arc<Process>, UnboundedSender<Change>)>>,
     pub(crate) ears: Mutex<Vec<Ear>>,
     turns: Mutex<BTreeMap<ConversationId, Arc<AsyncMutex<()>>>>,
+    tally: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +75,7 @@ impl World {
             listeners: Mutex::default(),
             ears: Mutex::default(),
             turns: Mutex::default(),
+            tally: Mutex::default(),
         }
     }
 
@@ -112,6 +114,25 @@ impl World {
 
     pub(crate) fn note(&self, who: &dyn std::fmt::Display, what: Arguments<'_>) {
         self.trace().line(self.elapsed(), &who.to_string(), what);
+    }
+
+    /// Counts something that happened.
+    pub(crate) fn count(&self, what: &'static str) {
+        *lock(&self.tally).entry(what).or_default() += 1;
+    }
+
+    /// Returns how often what happened, with the events and outcomes of all conversations.
+    pub(crate) fn tally(&self) -> BTreeMap<&'static str, u64> {
+        let mut tally = lock(&self.tally).clone();
+        for key in &self.keys {
+            for recorded in self.store().load(key).events {
+                *tally.entry(recorded.event.kind()).or_default() += 1;
+                if let Event::TurnFinished { end, .. } = &*recorded.event {
+                    *tally.entry(end.outcome.as_str()).or_default() += 1;
+                }
+            }
+        }
+        tally
     }
 
     /// Returns the short name of a conversation.
@@ -166,7 +187,10 @@ impl World {
                 continue;
             }
             let (change, wait) = match self.fails(self.plan.lost_news) {
-                true => (Change::Missed, self.chance().ms(500..3_000)),
+                true => {
+                    self.count("news lost");
+                    (Change::Missed, self.chance().ms(500..3_000))
+                }
                 false => (change.clone(), self.chance().ms(1..400)),
             };
             let listener = listener.clone();

@@ -82,6 +82,12 @@ pub(super) fn check(loaded: &Loaded, turns: &mut Turns) -> Result<(), String> {
 
 /// Checks that a turn was stopped only by a sender of something that it took.
 pub(super) fn nobody_stops_anothers(loaded: &Loaded, stopped: &BTreeSet<InputId>) -> Result<(), String> {
+    // Who answers and stops the turn before it has read the answer has stopped it.
+    let unread = loaded.events.iter().filter_map(|recorded| match &*recorded.event {
+        Event::InputIgnored { input, .. } => Some(input),
+        _ => None,
+    });
+    let unread: Vec<&InputId> = unread.collect();
     let mut taken: Vec<&InputId> = Vec::new();
     for recorded in &loaded.events {
         if let Event::TurnStarted { .. } = &*recorded.event {
@@ -89,7 +95,8 @@ pub(super) fn nobody_stops_anothers(loaded: &Loaded, stopped: &BTreeSet<InputId>
         }
         taken.extend(recorded.event.takes_input());
         let Event::TurnFinished { end, .. } = &*recorded.event else { continue };
-        if end.outcome == OutcomeCategory::Cancelled && !taken.iter().any(|input| stopped.contains(input)) {
+        let mut senders = taken.iter().chain(&unread);
+        if end.outcome == OutcomeCategory::Cancelled && !senders.any(|input| stopped.contains(*input)) {
             let of = taken.first().map_or("nobody", |input| input.as_str());
             return Err(format!("the turn of {of} was stopped, and not by who sent it"));
         }

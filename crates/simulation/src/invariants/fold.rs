@@ -2,12 +2,12 @@
 
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::HISTORY_MESSAGES_MAX;
-use adjutant_core::{ConversationKey, Recorded};
+use adjutant_core::Recorded;
 
 use crate::world::World;
 
 /// Checks that all ways to the state come to the same.
-pub(super) fn check(world: &World, key: &ConversationKey, events: &[Recorded]) -> Result<(), String> {
+pub(super) fn check(world: &World, events: &[Recorded]) -> Result<(), String> {
     let most = Some(HISTORY_MESSAGES_MAX);
     let whole = Conversation::of(most, events.iter().cloned());
     let cut = world.chance().below(events.len() + 1);

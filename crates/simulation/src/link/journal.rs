@@ -111,6 +111,13 @@ impl Journal for Link {
                 Begun::Nothing => "nothing".to_owned(),
             };
             let begun = self.ask(self.request("begin", key), operation, says).await?;
+            self.world.count(match &begun {
+                Begun::Started(_) => "begun",
+                Begun::Claimed { claim: Claim::TakenOver, .. } => "taken over",
+                Begun::Claimed { .. } => "claimed",
+                Begun::Elsewhere => "elsewhere",
+                Begun::Nothing => "nothing",
+            });
             if begun == Begun::Elsewhere {
                 self.tell(&Change::Input(key.clone()));
             }
@@ -219,6 +226,11 @@ impl Journal for Link {
         let says = |claimed: &Option<Vec<Running>>| match claimed {
             Some(claimed) => format!("{} claimed", claimed.len()),
             None => "its epoch is over".to_owned(),
+        };
+        let world = self.world.clone();
+        let says = move |claimed: &Option<Vec<Running>>| {
+            world.count(if claimed.is_some() { "beat" } else { "epoch over" });
+            says(claimed)
         };
         self.ask(Request { what: "beat", about: String::new() }, operation, says)
     }
