@@ -111,6 +111,11 @@ impl Journal for Link {
                 Begun::Nothing => "nothing".to_owned(),
             };
             let begun = self.ask(self.request("begin", key), operation, says).await?;
+            if let Begun::Started(newer) | Begun::Claimed { newer, .. } = &begun
+                && newer.restorable.is_some()
+            {
+                self.world.count("restored");
+            }
             self.world.count(match &begun {
                 Begun::Started(_) => "begun",
                 Begun::Claimed { claim: Claim::TakenOver, .. } => "taken over",
