@@ -1,19 +1,16 @@
 //! Runs of many seeds, of a store with a bug, and of one seed twice.
 
+#[path = "../../../../tests/size.rs"]
+mod size;
+
 use std::collections::BTreeMap;
 
 use adjutant_simulation::{Options, Plant, Sweep, run, run_traced};
 
-/// Returns how many seeds are run: 200, or as many as the variable says that a long run of the tests sets.
-#[expect(clippy::disallowed_methods, reason = "the size of the run, as `cargo xtask test` chooses it")]
-fn seeds() -> u64 {
-    std::env::var("ADJUTANT_SIMULATION_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(200)
-}
-
 #[test]
 fn what_must_hold_holds_for_every_seed() {
     let (mut failed, mut tally) = (Vec::new(), BTreeMap::new());
-    let sweep = Sweep { seeds: 0..seeds(), workers: None, plant: None };
+    let sweep = Sweep { seeds: 0..size::cases(10_000, 200), workers: None, plant: None };
     sweep.run(|report| {
         if report.failure.is_some() {
             failed.push(report.failed(None, None));
