@@ -4,8 +4,8 @@ use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, given_up};
 use adjutant_core::{
-    CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, Input, InputBody,
-    InputId, MaxTokens, ModelId, OutcomeCategory, OutputSchema, Past, Recalled, Recorded, ToolSet, TurnError, TurnId,
+    CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, Input, InputBody, InputId,
+    MaxTokens, ModelId, OutcomeCategory, OutputSchema, Past, Recalled, Recorded, ToolSet, TurnError, TurnId,
     TurnLimits, conversation, words,
 };
 use serde_json::Value;

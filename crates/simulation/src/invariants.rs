@@ -22,7 +22,8 @@ pub(crate) fn check(world: &World, mail: &Mail) -> Result<(), String> {
         let loaded = world.store().load(key);
         let name = world.name(key);
         conversation::check(&loaded, &mut turns).map_err(|why| format!("{name}: {why}"))?;
-        conversation::nobody_stops_anothers(&loaded, &mail.stopped).map_err(|why| format!("{name}: {why}"))?;
+        conversation::nobody_stops_anothers(&loaded, &mail.stopped)
+            .map_err(|why| format!("{name}: {why}"))?;
         fold::check(world, &loaded.events).map_err(|why| format!("{name}: {why}"))?;
     }
     for message in &mail.messages {
@@ -94,8 +95,9 @@ fn tasks(world: &World) -> Result<(), String> {
     let mut added: BTreeMap<UserId, usize> = BTreeMap::new();
     for key in &world.keys {
         let events = world.store().load(key).events;
-        let is_added = |event: &Event| {
-            matches!(event, Event::CallFinished { tool, result, .. } if tool == "add_task" && result.success)
+        let is_added = |event: &Event| match event {
+            Event::CallFinished { tool, result, .. } => tool == "add_task" && result.success,
+            _ => false,
         };
         let count = events.iter().filter(|recorded| is_added(&recorded.event)).count();
         *added.entry(key.user.clone()).or_default() += count;

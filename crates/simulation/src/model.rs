@@ -58,7 +58,12 @@ impl Model {
             match chance.below(3) {
                 0 => Err(ModelError::RateLimited { provider, retry_after: None }),
                 1 => Err(ModelError::Network { provider, message: "the connection broke".to_owned() }),
-                _ => Err(ModelError::Server { provider, status: 500, message: String::new(), retry_after: None }),
+                _ => Err(ModelError::Server {
+                    provider,
+                    status: 500,
+                    message: String::new(),
+                    retry_after: None,
+                }),
             }
         } else {
             let calls = match request.tools.is_empty() || chance.happens(450) {

@@ -120,7 +120,10 @@ impl Tool for Remote {
                 if !refused {
                     world.outside().request(name, &key, effect);
                 }
-                world.note(&process, format_args!("{tool} {about} {}", if refused { "refused" } else { "done" }));
+                world.note(
+                    &process,
+                    format_args!("{tool} {about} {}", if refused { "refused" } else { "done" }),
+                );
                 sleep(back).await;
                 let answer = match (fails, how) {
                     (true, 0) => Err(ToolError::failed("it was refused")),

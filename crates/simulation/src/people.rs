@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use adjutant_core::{
-    Answer, ConversationKey, Event, InputBody, InputId, PendingCall, TurnId, Verdict,
-};
+use adjutant_core::{Answer, ConversationKey, Event, InputBody, InputId, PendingCall, TurnId, Verdict};
 use adjutant_runtime::{RunContext, RunError};
 use tokio::time::{sleep, timeout};
 
@@ -82,18 +80,15 @@ impl People {
             }
             lock(&self.mail).messages.push(Message { key, id, turn });
         }
-        self.world.note(&"people", format_args!("{name} {}", if turn.is_some() { "is answered" } else { "gives up" }));
+        self.world.note(
+            &"people",
+            format_args!("{name} {}", if turn.is_some() { "is answered" } else { "gives up" }),
+        );
         lock(&self.mail).waiting -= 1;
     }
 
     /// Asks one worker. `None`: no answer came.
-    async fn ask(
-        &self,
-        life: &Life,
-        key: &ConversationKey,
-        id: &InputId,
-        body: InputBody,
-    ) -> Option<TurnId> {
+    async fn ask(&self, life: &Life, key: &ConversationKey, id: &InputId, body: InputBody) -> Option<TurnId> {
         let (is_dispatched, is_streamed, is_cancelled, patience) = {
             let (cancels, dispatched) = (self.world.plan.cancels, self.world.plan.dispatched);
             let is_cancelled = self.world.fails(cancels);

@@ -86,7 +86,9 @@ impl Plan {
         let calls = |most: u64| Allowance { model_calls: Some(most), ..Allowance::default() };
         let own = u64::try_from(chance.number(3..30)).unwrap_or(3);
         let budgets = match bounded {
-            true => Budgets { per_day: calls(own), everyone_per_day: calls(own + own / 2), ..Budgets::default() },
+            true => {
+                Budgets { per_day: calls(own), everyone_per_day: calls(own + own / 2), ..Budgets::default() }
+            }
             false => Budgets::default(),
         };
         Self {

@@ -251,8 +251,9 @@ impl Store {
     fn has_inputs(&self, key: &ConversationKey) -> bool {
         let loaded = self.load(key);
         let queued = |input: &Input| {
-            let is_it = |recorded: &Recorded| {
-                matches!(&*recorded.event, Event::InputQueued { input: queued, .. } if *queued == input.id)
+            let is_it = |recorded: &Recorded| match &*recorded.event {
+                Event::InputQueued { input: queued, .. } => *queued == input.id,
+                _ => false,
             };
             loaded.events.iter().any(is_it)
         };

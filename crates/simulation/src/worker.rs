@@ -83,7 +83,9 @@ impl Workers {
 
     /// Starts a worker again that was killed.
     pub(crate) fn start_again(&self, worker: usize) {
-        let Some(before) = self.life(worker).filter(|life| life.process.state() == State::Dead) else { return };
+        let Some(before) = self.life(worker).filter(|life| life.process.state() == State::Dead) else {
+            return;
+        };
         // What was built once can be built again.
         if let Ok(life) = self.live(worker, before.process.life + 1)
             && let Some(place) = lock(&self.lives).get_mut(worker)
@@ -104,7 +106,8 @@ impl Workers {
         };
         let model = ModelId::new("simulated", "model").unwrap_or_else(|_| ModelId::none());
         let tasks: Arc<dyn TaskStore> = world.store().rows().clone();
-        let limits = TurnLimits { confirmation_expiry: world.plan.confirmation_expiry, ..TurnLimits::default() };
+        let limits =
+            TurnLimits { confirmation_expiry: world.plan.confirmation_expiry, ..TurnLimits::default() };
         let clock = world.clone();
         let agent = Agent::builder("adjutant")
             .model(Model::new(model, world, &process))

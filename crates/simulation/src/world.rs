@@ -55,7 +55,8 @@ impl World {
     pub(crate) fn new(options: Options, trace_all: bool) -> Self {
         let mut chance = Chance::of(options.seed);
         let plan = Plan::of(options, &mut chance);
-        let user = |number: usize| UserId::new(format!("user-{}", number % 2)).unwrap_or_else(|_| UserId::local());
+        let user =
+            |number: usize| UserId::new(format!("user-{}", number % 2)).unwrap_or_else(|_| UserId::local());
         let keys = (0..plan.conversations).map(|number| ConversationKey {
             agent: AgentName::adjutant(),
             user: user(number),

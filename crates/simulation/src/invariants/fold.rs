@@ -1,8 +1,8 @@
 //! The state of a conversation: folded in one go, in two, and from a snapshot.
 
+use adjutant_core::Recorded;
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::HISTORY_MESSAGES_MAX;
-use adjutant_core::Recorded;
 
 use crate::world::World;
 

@@ -29,10 +29,7 @@ impl ConversationStore for Link {
         Box::pin(async move { self.rows().list(agent, user, filter).await })
     }
 
-    fn summary<'a>(
-        &'a self,
-        key: &'a ConversationKey,
-    ) -> BoxFuture<'a, Answer<Option<ConversationSummary>>> {
+    fn summary<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Answer<Option<ConversationSummary>>> {
         Box::pin(async move { self.rows().summary(key).await })
     }
 
@@ -66,11 +63,7 @@ impl LogStore for Link {
         Box::pin(async move { self.rows().decisions(user, filter).await })
     }
 
-    fn decision<'a>(
-        &'a self,
-        user: &'a UserId,
-        id: TurnId,
-    ) -> BoxFuture<'a, Answer<Option<DecisionRecord>>> {
+    fn decision<'a>(&'a self, user: &'a UserId, id: TurnId) -> BoxFuture<'a, Answer<Option<DecisionRecord>>> {
         Box::pin(async move { self.rows().decision(user, id).await })
     }
 

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Due, Finished, Journal, JournaledChange, Known,
-    Loaded, Newer, Relay, Running, Take, Taken, Turns, Worker, Writer,
+    AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Due, Finished, Journal, JournaledChange,
+    Known, Loaded, Newer, Relay, Running, Take, Taken, Turns, Worker, Writer,
 };
-use adjutant_core::{AgentName, BoxFuture, ConversationKey, Input, InputId, Recorded, StoreId, TurnId, UserId};
+use adjutant_core::{
+    AgentName, BoxFuture, ConversationKey, Input, InputId, Recorded, StoreId, TurnId, UserId,
+};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 

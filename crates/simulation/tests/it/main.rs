@@ -56,7 +56,10 @@ fn a_store_that_does_not_compare_epochs_is_found() {
     let sweep = Sweep { seeds: 0..200, workers: None, plant: Some(Plant::Epoch) };
     sweep.run(|report| {
         if let Some(failure) = &report.failure {
-            assert!(failure.0.contains("in an epoch in which it does not have the conversation"), "{failure:?}");
+            assert!(
+                failure.0.contains("in an epoch in which it does not have the conversation"),
+                "{failure:?}"
+            );
             found.push(report.seed);
         }
     });
