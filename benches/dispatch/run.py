@@ -410,4 +410,5 @@ async def main():
             await with_bench(options, dispatched, use)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())
