@@ -5,7 +5,7 @@ use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, given_up};
 use adjutant_core::{
     CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, Input, InputBody, InputId,
-    MaxTokens, ModelId, OutcomeCategory, OutputSchema, Past, Recalled, Recorded, ToolSet, TurnError, TurnId,
+    MaxTokens, ModelId, OutcomeCategory, OutputSchema, Past, Recalled, ToolSet, TurnError, TurnId,
     TurnLimits, conversation, words,
 };
 use serde_json::Value;
@@ -270,12 +270,17 @@ async fn drive(
 /// Returns whether the open turn is the caller's: it took their input, or waits for a person and will read it as the answer.
 fn is_of(caller: Caller<'_>, log: &Log) -> bool {
     let Some(input) = caller.input else { return true };
-    let has_taken = |recorded: &Recorded| recorded.event.takes_input() == Some(input);
-    let will_read = || {
-        let waits = !log.conversation().pending().is_empty() && !log.conversation().is_queued(input);
-        waits && log.inbox().iter().any(|waiting| waiting.id == *input)
-    };
-    log.conversation().recent().iter().any(has_taken) || will_read()
+    let (conversation, inbox) = (log.conversation(), log.inbox());
+    if conversation.recent().iter().any(|recorded| recorded.event.takes_input() == Some(input)) {
+        return true;
+    }
+    let parked = conversation.status().parked_seq;
+    inbox.iter().find(|waiting| waiting.id == *input).is_some_and(|waiting| match &waiting.body {
+        InputBody::Answers { .. } | InputBody::Cancel => parked.is_some(),
+        // One from before the question is the next message.
+        InputBody::Message { .. } => parked.is_some_and(|parked| waiting.after >= parked),
+        InputBody::Call(_) => false,
+    })
 }
 
 /// Returns what the open turn is given of the past. For a turn with another bound than its agent's as many turns before it are read as
