@@ -90,17 +90,20 @@ pub(super) fn nobody_stops_anothers(loaded: &Loaded, stopped: &BTreeSet<InputId>
     });
     let unread: Vec<&InputId> = unread.collect();
     let (mut taken, mut before, mut late) = (Vec::<&InputId>::new(), Vec::<&InputId>::new(), 0);
+    let mut waits = false;
     for recorded in &loaded.events {
         if let Event::TurnStarted { .. } = &*recorded.event {
             before.append(&mut taken);
         }
+        let waited = std::mem::replace(&mut waits, matches!(*recorded.event, Event::TurnParked { .. }));
         taken.extend(recorded.event.takes_input());
         let Event::TurnFinished { input: by, end, .. } = &*recorded.event else { continue };
         if end.outcome != OutcomeCategory::Cancelled {
             continue;
         }
         let is_stopped = |input: &&&InputId| stopped.contains(**input);
-        if taken.iter().chain(&unread).any(|input| is_stopped(&input)) {
+        // So has who writes to a turn that waits, and stops before it has read that.
+        if taken.iter().chain(&unread).any(|input| is_stopped(&input)) || (waited && !stopped.is_empty()) {
             continue;
         }
         if by.is_none() || !before.iter().any(|input| is_stopped(&input)) {
