@@ -19,8 +19,6 @@ import sys
 import tempfile
 import time
 
-# Seconds after which sessions that are idle have told the server's counters what they did.
-COUNTED = 12
 # The statements of the services.
 OURS = "dbid = (select oid from pg_database where datname = 'team')"
 HERE = pathlib.Path(__file__).resolve().parent
@@ -68,6 +66,7 @@ class Bench(dispatch.Bench):
         self.database = dispatch.Database(self.folder)
         self.database.ask("create database team")
         self.database.ask("create extension pg_stat_statements")
+        self.database.ask("create extension pg_walinspect")
         self.restate, self.services, self.ports_of, self.workers = None, [], [], []
 
     def ask(self, statement):
@@ -96,29 +95,35 @@ class Bench(dispatch.Bench):
         return dict((row.rsplit(" ", 1)[0], int(row.rsplit(" ", 1)[1])) for row in rows.splitlines())
 
     def counts(self):
-        """Statements, commits, bytes of the write-ahead log. Asked from another database, so that asking is not counted."""
+        """Statements, and the place in the write-ahead log. Asked from another database, so that asking is not counted."""
         statements = self.database.ask(f"select coalesce(sum(calls), 0)::bigint from pg_stat_statements where {OURS}")
-        commits = self.database.ask("select xact_commit from pg_stat_database where datname = 'team'")
-        log = self.database.ask("select (pg_current_wal_insert_lsn() - '0/0')::bigint")
-        return int(statements), int(commits), int(log)
+        return int(statements), self.database.ask("select pg_current_wal_insert_lsn()")
+
+    def since(self, before):
+        """Statements, commits that wrote something, and KiB of the write-ahead log."""
+        statements, place = self.counts()
+        commits = self.database.ask(
+            f"select count(*) from pg_get_wal_records_info('{before[1]}', '{place}') where resource_manager = 'Transaction' and record_type like 'COMMIT%'"
+        )
+        log = self.database.ask(f"select pg_wal_lsn_diff('{place}', '{before[1]}')")
+        return statements - before[0], int(commits), int(log) / 1024
 
     async def rest(self, seconds):
         """Returns what is asked while nobody does anything, per minute, and the statements that take most of the time."""
         self.database.ask("select pg_stat_statements_reset()")
         before, processor = self.counts(), sum(service.cpu() for service in self.services)
         await asyncio.sleep(seconds)
-        after, minutes = self.counts(), seconds / 60
+        (statements, commits, log), minutes = self.since(before), seconds / 60
         processor = sum(service.cpu() for service in self.services) - processor
         rows = self.database.ask(
             "select calls || ' x ' || round(mean_exec_time::numeric, 3) || ' ms, ' || (shared_blks_hit + shared_blks_read) / calls || ' pages: ' || regexp_replace(query, '\\s+', ' ', 'g')"
             f" from pg_stat_statements where {OURS} order by total_exec_time desc limit 10"
         )
-        statements, commits, log = ((more - less) / minutes for more, less in zip(after, before))
-        return {"statements a minute": statements, "commits a minute": commits, "log KiB a minute": log / 1024, "processor s a minute": processor / minutes}, rows.splitlines()
+        each = {"statements": statements, "commits that write": commits, "log KiB": log, "processor s": processor}
+        return {f"{name} a minute": count / minutes for name, count in each.items()}, rows.splitlines()
 
     async def turns(self, count, words, at_once=8):
         """Runs turns, each in a conversation of its own, and gives what one of them cost."""
-        await asyncio.sleep(COUNTED)
         self.database.ask("checkpoint")
         self.database.ask("select pg_stat_statements_reset()")
         size, limit = self.size(), asyncio.Semaphore(at_once)
@@ -133,9 +138,8 @@ class Bench(dispatch.Bench):
 
         await asyncio.gather(*(one(number) for number in range(count)))
         seconds = time.monotonic() - began
-        await asyncio.sleep(COUNTED)
-        statements, commits, log = (more - less for more, less in zip(self.counts(), before))
-        return {"statements": statements / count, "commits": commits / count, "log KiB": log / count / 1024, "stored KiB": (self.size() - size) / count / 1024, "turns/s": count / seconds}
+        statements, commits, log = self.since(before)
+        return {"statements": statements / count, "commits that write": commits / count, "log KiB": log / count, "stored KiB": (self.size() - size) / count / 1024, "turns/s": count / seconds}
 
     def size(self):
         return int(self.database.ask("select pg_database_size('team')"))

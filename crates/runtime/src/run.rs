@@ -275,12 +275,14 @@ fn is_of(caller: Caller<'_>, log: &Log) -> bool {
         return true;
     }
     let parked = conversation.status().parked_seq;
-    inbox.iter().find(|waiting| waiting.id == *input).is_some_and(|waiting| match &waiting.body {
+    // The first that can be an answer is read.
+    let read = inbox.iter().find(|waiting| match &waiting.body {
         InputBody::Answers { .. } | InputBody::Cancel => parked.is_some(),
         // One from before the question is the next message.
         InputBody::Message { .. } => parked.is_some_and(|parked| waiting.after >= parked),
         InputBody::Call(_) => false,
-    })
+    });
+    read.is_some_and(|read| read.id == *input)
 }
 
 /// Returns what the open turn is given of the past. For a turn with another bound than its agent's as many turns before it are read as

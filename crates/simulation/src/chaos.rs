@@ -16,9 +16,10 @@ pub(crate) async fn reign(world: Arc<World>, workers: Workers) {
             (chance.ms(200..12_000), chance.below(workers.len()), chance.below(4))
         };
         sleep(wait).await;
+        let what = if world.plan.long_stops && world.chance().happens(600) { 1 } else { what };
         match what {
             0 if world.plan.kills => kill(&world, &workers, worker),
-            1 if world.plan.pauses => stop(&world, &workers, worker),
+            1 if world.plan.pauses || world.plan.long_stops => stop(&world, &workers, worker),
             2 if world.plan.outages => cut_off(&world),
             3 if world.plan.breaks => break_connection(&world, &workers, worker),
             _ => {}
@@ -49,7 +50,7 @@ fn stop(world: &Arc<World>, workers: &Workers, worker: usize) {
     let Some(life) = workers.life(worker).filter(|life| life.process.state() == State::Runs) else { return };
     life.process.set(State::Stopped);
     world.count("stop");
-    let time = world.chance().ms(100..60_000);
+    let time = world.chance().ms(if world.plan.long_stops { 14_000..40_000 } else { 100..60_000 });
     world.note(&life.process, format_args!("STOPPED for {} ms", time.as_millis()));
     let world = world.clone();
     tokio::spawn(async move {

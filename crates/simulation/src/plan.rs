@@ -51,6 +51,8 @@ pub(crate) struct Plan {
     pub(crate) faults: Duration,
     pub(crate) kills: bool,
     pub(crate) pauses: bool,
+    /// Whether processes stand still often, and longer than their claims hold.
+    pub(crate) long_stops: bool,
     pub(crate) outages: bool,
     /// Whether listening connections break: the store takes a process for gone that is not.
     pub(crate) breaks: bool,
@@ -91,13 +93,16 @@ impl Plan {
             }
             false => Budgets::default(),
         };
+        let long_stops = chance.happens(250);
         Self {
-            workers: options.workers.unwrap_or_else(|| 1 + chance.below(4)),
+            // Who stands still meets itself again where there are few others.
+            workers: options.workers.unwrap_or_else(|| 1 + chance.below(if long_stops { 2 } else { 4 })),
             conversations: 1 + chance.below(4),
             inputs: 1 + chance.below(4),
             faults: chance.ms(20_000..150_000),
             kills: chance.happens(650),
             pauses: chance.happens(650),
+            long_stops,
             outages: chance.happens(400),
             breaks: chance.happens(300),
             sees_gone: chance.happens(500),
