@@ -95,7 +95,12 @@ pub(super) fn nobody_stops_anothers(loaded: &Loaded, stopped: &BTreeSet<InputId>
         if let Event::TurnStarted { .. } = &*recorded.event {
             before.append(&mut taken);
         }
-        let waited = std::mem::replace(&mut waits, matches!(*recorded.event, Event::TurnParked { .. }));
+        let waited = waits;
+        waits = match &*recorded.event {
+            Event::TurnParked { .. } => true,
+            Event::InputQueued { .. } | Event::AnswerUnclear { .. } | Event::AnswerRefused { .. } => waits,
+            _ => false,
+        };
         taken.extend(recorded.event.takes_input());
         let Event::TurnFinished { input: by, end, .. } = &*recorded.event else { continue };
         if end.outcome != OutcomeCategory::Cancelled {
