@@ -16,6 +16,7 @@ mod metadata; // what cargo knows of the workspace
 mod model; // the suite that needs a language model
 mod not_run; // what could not be run here, and why
 mod server; // the adapters against somebody else's server
+mod simulate; // the engine over a simulated store
 mod steps; // running commands, one named step each
 mod test; // the tests, in sizes
 
@@ -33,6 +34,8 @@ cargo xtask dist [archive|rootfs|deb] [--binary FILE]   what a person installs w
 cargo xtask measure   weight of the library with one provider: crates in its tree, CPU seconds of a clean check
 cargo xtask measure binary   weight of the binary, each profile: CPU minutes of a clean build, bytes
 cargo xtask measure turn     instructions of a turn, in memory and on SQLite, counted by valgrind; those at turn 10 and 10,000
+cargo xtask simulate [--seeds N] [--seed S] [--workers N] [--plant epoch]
+    the agents of several processes in one thread, over a simulated store, clock and network: N seeds (200), or one with its trace
 ";
 
 fn main() -> ExitCode {
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         ["measure"] => measure::library(),
         ["measure", "binary"] => measure::binary(),
         ["measure", "turn"] => instructions::measure(),
+        ["simulate", arguments @ ..] => simulate::simulate(arguments),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

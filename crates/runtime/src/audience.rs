@@ -250,8 +250,9 @@ struct Own {
 async fn hear(audience: Weak<Audience>, mut hearing: Box<dyn Hearing>, own: Own, stop: CancellationToken) {
     loop {
         let heard = tokio::select! {
-            heard = hearing.next() => heard,
+            biased;
             () = stop.cancelled() => return,
+            heard = hearing.next() => heard,
         };
         match (heard, audience.upgrade()) {
             (Some(Heard::Words { from, words }), Some(audience)) => audience.on(&from, &words, &own),

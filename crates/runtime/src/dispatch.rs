@@ -17,7 +17,7 @@ use crate::answered::Answered;
 use crate::audience::{Listening, Told, TurnState};
 use crate::held::{Arrival, LOOK, LOOK_BESIDE, Waits, open};
 use crate::inner::Inner;
-use crate::run::go_on;
+use crate::run::{Caller, go_on};
 use crate::stream::Emitter;
 use crate::{RunError, Warning};
 use breaker::{Breaker, Leave};
@@ -258,24 +258,8 @@ impl Dispatcher {
         let mut here = OptionFuture::from(None);
         loop {
             let starts = tokio::select! {
-                Some(ended) = &mut here, if go_on_here.is_none() => return ended,
-                called = &mut call, if !call.is_terminated() => match called {
-                    Ok(()) if go_on_here.is_some() => {
-                        leave.take().into_iter().for_each(|leave| self.succeeded(inner, leave));
-                        return Ok(last_words(key, input, listening, (emitter, reply_to.is_some())).await);
-                    }
-                    Ok(()) => {
-                        // Whoever had it may have let go of it.
-                        inner.waiting.hear(&Change::Free(key.clone()));
-                        false
-                    }
-                    Err(NotDispatched(why)) => {
-                        if let Some(leave) = leave.take_if(|_| watch.sees_nobody()) {
-                            self.failed(inner, leave, Failed::Refused(why));
-                        }
-                        true
-                    }
-                },
+                // In this order: what was told before the end is passed on before it.
+                biased;
                 told = listening.next() => {
                     if watch.heard(&told) {
                         self.began_after(asked.elapsed());
@@ -294,7 +278,25 @@ impl Dispatcher {
                     }
                     false
                 }
+                called = &mut call, if !call.is_terminated() => match called {
+                    Ok(()) if go_on_here.is_some() => {
+                        leave.take().into_iter().for_each(|leave| self.succeeded(inner, leave));
+                        return Ok(last_words(key, input, listening, (emitter, reply_to.is_some())).await);
+                    }
+                    Ok(()) => {
+                        // Whoever had it may have let go of it.
+                        inner.waiting.hear(&Change::Free(key.clone()));
+                        false
+                    }
+                    Err(NotDispatched(why)) => {
+                        if let Some(leave) = leave.take_if(|_| watch.sees_nobody()) {
+                            self.failed(inner, leave, Failed::Refused(why));
+                        }
+                        true
+                    }
+                },
                 () = cancelled.cancelled(), if go_on_here.is_some() => true,
+                Some(ended) = &mut here, if go_on_here.is_none() => return ended,
                 () = sleep_until(watch.until) => watch.looks(inner, key).await,
             };
             if starts && let Some(go_on_here) = go_on_here.take() {
@@ -342,7 +344,8 @@ impl Dispatcher {
                 false => self.succeeded(inner, leave),
             }
         }
-        go_on(inner, key, opened, None, (emitter, cancelled), read).await
+        let caller = Caller { emitter, cancelled, input: Some(&input.id) };
+        go_on(inner, key, opened, None, caller, read).await
     }
 }
 

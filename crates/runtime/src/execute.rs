@@ -40,6 +40,8 @@ pub(crate) async fn execute(
     };
     if effect == Effect::None {
         tokio::select! {
+            // In this order: an answer that is there counts.
+            biased;
             execution = ended => execution,
             () = context.cancelled.cancelled() => {
                 Execution { outcome: Err(ToolError::failed("stopped by the person")), broke_off: false }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use adjutant_core::port::{Begin, Begun, Claim, Journal, Newer, StoreError, Taken};
 use adjutant_core::{
-    CancellationToken, ConversationKey, Event, Input, InputBody, InputId, Loading, conversation,
+    CancellationToken, ConversationKey, Event, Input, InputBody, InputId, Loading, Recorded, conversation,
 };
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, sleep, timeout};
@@ -99,8 +99,7 @@ async fn stop(inner: &Inner, key: &ConversationKey, waits: Option<Waits<'_>>) ->
     loop {
         // A look that fails is repeated.
         if let Ok(Some(last)) = inner.journal.load_turns(key, None, 1).await
-            && conversation::open_turn(&last.events).is_some()
-            && conversation::open_turn(&last.events) == conversation::turn_of_input(&last.events, input)
+            && is_open_turn_of(&last.events, input)
         {
             let id = InputId::from(Uuid::now_v7());
             let body = InputBody::Cancel;
@@ -111,6 +110,13 @@ async fn stop(inner: &Inner, key: &ConversationKey, waits: Option<Waits<'_>>) ->
         }
         sleep(LOOK).await;
     }
+}
+
+/// Returns whether the turn that is open took the input. One at whose end it waits is somebody else's.
+fn is_open_turn_of(events: &[Recorded], input: &InputId) -> bool {
+    let taking = events.iter().rev().find(|recorded| recorded.event.takes_input() == Some(input));
+    let turn = taking.and_then(|recorded| recorded.event.turn());
+    turn.is_some() && turn == conversation::open_turn(events)
 }
 
 async fn hold(
@@ -292,8 +298,10 @@ impl Held {
         work: impl Future<Output = Result<(T, Log), RunError>>,
     ) -> Result<T, RunError> {
         let result = tokio::select! {
-            result = work => result,
+            // In this order: what is lost is not worked on any further.
+            biased;
             () = self.hold.lost() => Err(StoreError::Conflict.into()),
+            result = work => result,
         };
         match result {
             Ok((value, log)) => {
@@ -337,5 +345,38 @@ impl Drop for Held {
                 recent.put_back(hold.key(), guard, None);
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use adjutant_core::{ModelId, TurnId, TurnLimits};
+
+    use super::*;
+
+    #[test]
+    fn who_waits_behind_a_turn_has_no_turn_to_stop() {
+        let (turn, at) = (TurnId(Uuid::nil()), jiff::Timestamp::UNIX_EPOCH);
+        let (first, second) = (InputId::new("first").unwrap(), InputId::new("second").unwrap());
+        let started = Event::TurnStarted {
+            turn,
+            agent: None,
+            version: None,
+            metadata: serde_json::Map::new(),
+            told: Vec::new(),
+            input: first.clone(),
+            accepted_at: None,
+            request_id: None,
+            message: "hello".to_owned(),
+            message_chars: 5,
+            model: ModelId::none(),
+            limits: TurnLimits::default(),
+            output_schema: None,
+            call: None,
+        };
+        let queued = Event::InputQueued { turn, input: second.clone() };
+        let events = Recorded::sequence(1, at, &[started, queued]);
+        assert!(is_open_turn_of(&events, &first));
+        assert!(!is_open_turn_of(&events, &second));
     }
 }

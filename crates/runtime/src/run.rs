@@ -4,7 +4,7 @@ use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, given_up};
 use adjutant_core::{
-    CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, Input, InputBody,
+    CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, Input, InputBody, InputId,
     MaxTokens, ModelId, OutcomeCategory, OutputSchema, Past, Recalled, ToolSet, TurnError, TurnId,
     TurnLimits, conversation, words,
 };
@@ -24,6 +24,17 @@ use crate::stream::Emitter;
 const WORDS_ONLY: &str = include_str!("../../../prompts/words_only.md");
 /// A turn whose worker was lost so often, without a step in between, is not tried again.
 const WORKERS_LOST_MAX: u32 = 3;
+
+/// Whoever has a conversation go on.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    pub(crate) emitter: &'a Emitter,
+    pub(crate) cancelled: &'a CancellationToken,
+    /// The input they wait for: only its turn is stopped by `cancelled`, and not those of others which run on the way. `None`:
+    /// every turn is.
+    pub(crate) input: Option<&'a InputId>,
+}
+
 /// Runs a conversation until nothing is left to do or it waits for a human. Whoever calls this again after a crash
 /// goes on where the journal ends. `arrival`: what is accepted first. Returns what `read` makes of the state it ended in;
 /// `None`: there is no such conversation.
@@ -42,7 +53,8 @@ pub(crate) async fn advance<T>(
     });
     let Some(opened) = open(inner, key, arrival, waits).await? else { return Ok(None) };
     let first = arrival.and_then(|arrival| arrival.first);
-    go_on(inner, key, opened, first, (emitter, cancelled), read).await.map(Some)
+    let caller = Caller { emitter, cancelled, input: arrival.map(|arrival| &arrival.input.id) };
+    go_on(inner, key, opened, first, caller, read).await.map(Some)
 }
 
 /// Runs a conversation that is held until nothing is left to do or it waits for a human. `first`: what is recorded if nothing has
@@ -52,13 +64,13 @@ pub(crate) async fn go_on<T>(
     key: &ConversationKey,
     Opened { held, log, taken_over }: Opened,
     first: Option<&Event>,
-    (emitter, cancelled): (&Emitter, &CancellationToken),
+    caller: Caller<'_>,
     read: impl FnOnce(&Conversation) -> T,
 ) -> Result<T, RunError> {
     // On the heap, once a turn: everything a turn awaits is in it.
     let hold = held.hold();
     let work = Box::pin(async {
-        let log = settle(inner, key, log, (first, taken_over), (emitter, cancelled, &*hold)).await?;
+        let log = settle(inner, key, log, (first, taken_over), (caller, &*hold)).await?;
         Ok((read(log.conversation()), log))
     });
     held.run(work).await
@@ -71,7 +83,7 @@ async fn settle(
     key: &ConversationKey,
     mut log: Log,
     (first, mut taken_over): (Option<&Event>, bool),
-    around: (&Emitter, &CancellationToken, &Hold),
+    around: (Caller<'_>, &Hold),
 ) -> Result<Log, RunError> {
     if log.conversation().seq() == 0
         && let Some(first) = first
@@ -84,7 +96,7 @@ async fn settle(
             Some(turn) if std::mem::take(&mut taken_over) => match take_up(inner, key, turn, &mut log).await?
             {
                 TakenUp::GivenUp => {
-                    around.0.emit_turn(log.conversation()).await;
+                    around.0.emitter.emit_turn(log.conversation()).await;
                     continue;
                 }
                 TakenUp::GoesOn => turn,
@@ -103,7 +115,7 @@ async fn settle(
             },
         };
         log = drive(inner, key, turn, log, around).await?;
-        around.0.emit_turn(log.conversation()).await;
+        around.0.emitter.emit_turn(log.conversation()).await;
         drop(alone);
         if log.is_released() {
             return Ok(log);
@@ -206,8 +218,9 @@ async fn drive(
     key: &ConversationKey,
     id: TurnId,
     mut log: Log,
-    (emitter, cancelled, hold): (&Emitter, &CancellationToken, &Hold),
+    (caller, hold): (Caller<'_>, &Hold),
 ) -> Result<Log, RunError> {
+    let emitter = caller.emitter;
     let loading = log.take_loading();
     let Some(Event::TurnStarted {
         input, model, message, message_chars, limits, output_schema, call, ..
@@ -239,6 +252,8 @@ async fn drive(
         notices.into_iter().for_each(|notice| turn.add_notice(notice));
     }
     let (input, deadline) = (input.clone(), limits.turn_deadline);
+    let never = CancellationToken::new();
+    let cancelled = if is_of(caller, &log) { caller.cancelled } else { &never };
     let runs = log.conversation().pending().is_empty();
     let stop = log.inbox().iter().find(|input| runs && input.body == InputBody::Cancel);
     let stop = stop.map(|input| input.id.clone());
@@ -250,10 +265,29 @@ async fn drive(
     let started = || RunEvent::TurnStarted { turn: id, input, model: inner.model.id().clone() };
     emitter.emit_begun(hold.worker(), started).await;
     tokio::select! {
+        biased;
         result = follow(&steps, turn) => result?,
         never = steps.watch() => match never {},
     }
     Ok(steps.into_log())
+}
+
+/// Returns whether the open turn is the caller's: it took their input, or waits for a person and will read it as the answer.
+fn is_of(caller: Caller<'_>, log: &Log) -> bool {
+    let Some(input) = caller.input else { return true };
+    let (conversation, inbox) = (log.conversation(), log.inbox());
+    if conversation.recent().iter().any(|recorded| recorded.event.takes_input() == Some(input)) {
+        return true;
+    }
+    let parked = conversation.status().parked_seq;
+    // The first that can be an answer is read.
+    let read = inbox.iter().find(|waiting| match &waiting.body {
+        InputBody::Answers { .. } | InputBody::Cancel => parked.is_some(),
+        // One from before the question is the next message.
+        InputBody::Message { .. } => parked.is_some_and(|parked| waiting.after >= parked),
+        InputBody::Call(_) => false,
+    });
+    read.is_some_and(|read| read.id == *input)
 }
 
 /// Returns what the open turn is given of the past. For a turn with another bound than its agent's as many turns before it are read as

@@ -10,7 +10,7 @@ use crate::dispatch::Dispatcher;
 use crate::faults::lease;
 use crate::heart::LEASE;
 use crate::held::{Claimed, open};
-use crate::run::go_on;
+use crate::run::{Caller, go_on};
 use crate::stream::Emitter;
 use crate::{Agent, RunError};
 
@@ -90,6 +90,7 @@ impl Agent {
                 let mut taking = std::pin::pin!(self.take(user, due, after, limit));
                 let taken = loop {
                     tokio::select! {
+                        biased;
                         taken = &mut taking => break taken,
                         Some(end) = running.next() => ends.push(end),
                     }
@@ -165,7 +166,8 @@ impl Agent {
         claimed: Claimed,
     ) -> Result<Option<AgentResponse>, RunError> {
         let Some(opened) = claimed.open().await? else { return Ok(None) };
-        let quiet = (&Emitter::default(), &CancellationToken::new());
+        let (emitter, cancelled) = (&Emitter::default(), &CancellationToken::new());
+        let quiet = Caller { emitter, cancelled, input: None };
         go_on(self.inner(), key, opened, None, quiet, |conversation| response(key, conversation)).await
     }
 
@@ -203,7 +205,8 @@ impl Agent {
             return Ok(None);
         }
         let Some(opened) = open(self.inner(), key, None, None).await? else { return Ok(None) };
-        let quiet = (&Emitter::default(), &CancellationToken::new());
+        let (emitter, cancelled) = (&Emitter::default(), &CancellationToken::new());
+        let quiet = Caller { emitter, cancelled, input: None };
         go_on(self.inner(), key, opened, None, quiet, |conversation| response(key, conversation)).await
     }
 }

@@ -55,11 +55,15 @@ impl Waiting {
         match change {
             Change::Input(key) => of(key).for_each(|signals| signals.input.notify_one()),
             Change::Free(key) => of(key).for_each(|signals| signals.free.notify_one()),
-            // It may have been anything.
-            _ => state.waiters.values().flatten().for_each(|signals| {
-                signals.input.notify_one();
-                signals.free.notify_one();
-            }),
+            // It may have been anything. Told in the same order every time, so that a simulation repeats.
+            _ => {
+                let mut all: Vec<_> = state.waiters.iter().collect();
+                all.sort_unstable_by_key(|(key, _)| key.conversation);
+                all.into_iter().flat_map(|(_, signals)| signals).for_each(|signals| {
+                    signals.input.notify_one();
+                    signals.free.notify_one();
+                });
+            }
         }
     }
 
@@ -105,7 +109,8 @@ async fn listen(waiting: Weak<Waiting>, mut changes: Box<dyn Changes>) {
     let mut until = Instant::now() + LINGERS;
     loop {
         let change = tokio::select! {
-            change = changes.next() => change,
+            // In this order: news that never end do not keep it from seeing that nobody waits.
+            biased;
             () = sleep_until(until) => {
                 until += LINGERS;
                 match waiting.upgrade() {
@@ -113,6 +118,7 @@ async fn listen(waiting: Weak<Waiting>, mut changes: Box<dyn Changes>) {
                     _ => return,
                 }
             }
+            change = changes.next() => change,
         };
         let Some(waiting) = waiting.upgrade() else { return };
         match change {

@@ -86,6 +86,12 @@ const ALLOWED: &[Allowed] = &[
         ],
         dev: &["adjutant-providers"],
     },
+    // The engine over a simulated store.
+    Allowed {
+        package: "adjutant-simulation",
+        normal: &["adjutant-core", "adjutant-runtime", "adjutant-tools"],
+        dev: &[],
+    },
     Allowed { package: "xtask", normal: &[], dev: &[] },
 ];
 

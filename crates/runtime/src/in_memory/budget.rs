@@ -1,10 +1,9 @@
 //! What users spend in a day, in memory.
 
-use std::time::Instant;
-
 use adjutant_core::port::{Booking, BudgetStore, GrantRequest, Granted, StoreError};
 use adjutant_core::{BoxFuture, Scope, Spending, UserId};
 use jiff::civil::Date;
+use tokio::time::Instant;
 
 use super::{InMemory, ready};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adjutant_core::conversation::Status;
 use adjutant_core::port::{self, ConversationSummary, Known, Newer, StoreError, Turns, Worker};
@@ -11,6 +11,7 @@ use adjutant_core::{
     TurnId, title,
 };
 use jiff::Timestamp;
+use tokio::time::Instant;
 
 use super::inbox::Inbox;
 use super::origin::Origin;

@@ -1,7 +1,7 @@
 //! The journal.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
@@ -12,6 +12,7 @@ use adjutant_core::{
     AgentName, BoxFuture, ConversationKey, Input, InputBody, InputId, Recorded, StoreId, TurnId, UserId,
 };
 use jiff::Timestamp;
+use tokio::time::Instant;
 
 use super::conversation::Conversation;
 use super::state::{State, is_of};

@@ -1,11 +1,11 @@
 //! Spending of users in memory, and the blocks that agents hold.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::Instant;
 
 use adjutant_core::port::Booking;
 use adjutant_core::{Spending, UserId};
 use jiff::civil::Date;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 /// How many days are kept. Nobody asks for older ones.

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::time::Instant;
 
 use adjutant_core::port::{Cursor, StoreError};
 use adjutant_core::{AgentName, ConversationId, ConversationKey, Input, UserId};
+use tokio::time::Instant;
 
 use super::conversation::Conversation;
 use super::ledger::Ledger;

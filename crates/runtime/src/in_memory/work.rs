@@ -1,9 +1,8 @@
 //! Taking work.
 
-use std::time::Instant;
-
 use adjutant_core::ConversationKey;
 use adjutant_core::port::{Beat, Due, Running, Take, Taken, WorkPlace};
+use tokio::time::Instant;
 
 use super::conversation::Conversation;
 use super::state::{State, is_of};

@@ -146,3 +146,24 @@ async fn a_cancellation_at_every_place_a_turn_can_die_at() {
         }
     }
 }
+
+/// The process that runs a turn goes on with the messages behind it, whoever sent them.
+#[tokio::test]
+async fn who_stops_their_own_turn_does_not_stop_the_one_behind_it() {
+    let store = store().await;
+    let (begun, mut has_begun) = watch::channel(0);
+    let runs = process("one", &store, vec![slow(&begun)], vec![call("send", json!({})), text("Second.")]);
+    let first = RunContext::default();
+    let stream = runs.stream(&first, "send it");
+    has_begun.wait_for(|times| *times == 1).await.unwrap();
+    // It waits behind the first before that is stopped.
+    let key = runs.key(&first);
+    let second = Input::new(InputId::new("second").unwrap(), runs.now(), InputBody::message("and then?"));
+    store.submit(&key, &second).await.unwrap();
+    first.cancelled.cancel();
+    let (stopped, _) = stream.finish().await.unwrap();
+    assert_eq!(stopped.outcome, OutcomeCategory::Cancelled);
+    let mut other = RunContext { cancelled: CancellationToken::new(), ..first };
+    let answered = runs.run_input(&mut other, Some(second.id.clone()), second.body).await.unwrap();
+    assert_eq!((answered.outcome, answered.content.as_str()), (OutcomeCategory::ResponseGiven, "Second."));
+}

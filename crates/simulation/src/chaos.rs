@@ -1,0 +1,84 @@
+//! Whoever breaks things, until the time for it is over.
+
+use std::sync::Arc;
+
+use tokio::time::sleep;
+
+use crate::process::State;
+use crate::worker::Workers;
+use crate::world::World;
+
+/// Kills, stops and cuts off until the faults end; then everything runs again.
+pub(crate) async fn reign(world: Arc<World>, workers: Workers) {
+    while world.elapsed() < world.plan.faults {
+        let (wait, worker, what) = {
+            let mut chance = world.chance();
+            (chance.ms(200..12_000), chance.below(workers.len()), chance.below(4))
+        };
+        sleep(wait).await;
+        let what = if world.plan.long_stops && world.chance().happens(600) { 1 } else { what };
+        match what {
+            0 if world.plan.kills => kill(&world, &workers, worker),
+            1 if world.plan.pauses || world.plan.long_stops => stop(&world, &workers, worker),
+            2 if world.plan.outages => cut_off(&world),
+            3 if world.plan.breaks => break_connection(&world, &workers, worker),
+            _ => {}
+        }
+    }
+    world.end_faults();
+    world.note(&"chaos", format_args!("THE FAULTS END"));
+    for worker in 0..workers.len() {
+        if let Some(life) = workers.life(worker).filter(|life| life.process.state() == State::Stopped) {
+            life.process.set(State::Runs);
+        }
+        workers.start_again(worker);
+    }
+}
+
+fn kill(world: &Arc<World>, workers: &Workers, worker: usize) {
+    workers.kill(worker);
+    world.count("kill");
+    let (wait, workers) = (world.chance().ms(0..25_000), workers.clone());
+    tokio::spawn(async move {
+        sleep(wait).await;
+        workers.start_again(worker);
+    });
+}
+
+/// Stops a process for a time, shorter or longer than its claims hold.
+fn stop(world: &Arc<World>, workers: &Workers, worker: usize) {
+    let Some(life) = workers.life(worker).filter(|life| life.process.state() == State::Runs) else { return };
+    life.process.set(State::Stopped);
+    world.count("stop");
+    let time = world.chance().ms(if world.plan.long_stops { 14_000..40_000 } else { 100..60_000 });
+    world.note(&life.process, format_args!("STOPPED for {} ms", time.as_millis()));
+    let world = world.clone();
+    tokio::spawn(async move {
+        sleep(time).await;
+        if life.process.state() == State::Stopped {
+            life.process.set(State::Runs);
+            world.note(&life.process, format_args!("GOES ON"));
+        }
+    });
+}
+
+fn cut_off(world: &Arc<World>) {
+    world.set_store_away(true);
+    world.count("outage");
+    world.note(&"chaos", format_args!("THE STORE IS AWAY"));
+    let (time, world) = (world.chance().ms(50..30_000), world.clone());
+    tokio::spawn(async move {
+        sleep(time).await;
+        world.set_store_away(false);
+        world.note(&"chaos", format_args!("THE STORE IS BACK"));
+    });
+}
+
+/// Ends the connection by which a process is known to live, though it lives.
+fn break_connection(world: &Arc<World>, workers: &Workers, worker: usize) {
+    if let Some(life) = workers.life(worker) {
+        world.count("taken for gone");
+        world.note(&life.process, format_args!("TAKEN FOR GONE"));
+        world.store().claims.is_gone(&life.process.name);
+    }
+}

@@ -1,0 +1,104 @@
+//! `simulation [--seeds N] [--seed S] [--workers N] [--plant epoch]`: makes runs, and shows what does not hold.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use adjutant_simulation::{Options, Plant, Report, Sweep, run_traced};
+
+const HELP: &str = "\
+simulation [--seeds N] [--seed S] [--workers N] [--plant epoch]
+    --seeds N       make the runs of the seeds from 0 to N - 1 (200)
+    --seed S        make the run of one seed, and print everything that happens in it
+    --workers N     processes in a run (1 to 4, as the seed says)
+    --plant epoch   the store does not compare the epochs of claims: a bug that is to be found
+";
+
+/// Time between two words about how far it is.
+const WORDS: Duration = Duration::from_secs(5);
+
+/// The arguments.
+struct Wanted {
+    seeds: u64,
+    seed: Option<u64>,
+    workers: Option<usize>,
+    plant: Option<Plant>,
+}
+
+fn main() -> ExitCode {
+    let Some(wanted) = read(std::env::args().skip(1)) else {
+        eprint!("{HELP}");
+        return ExitCode::from(2);
+    };
+    match wanted.seed {
+        Some(seed) => one(&wanted, seed),
+        None => many(&wanted),
+    }
+}
+
+fn read(mut arguments: impl Iterator<Item = String>) -> Option<Wanted> {
+    let mut wanted = Wanted { seeds: 200, seed: None, workers: None, plant: None };
+    while let Some(name) = arguments.next() {
+        let value = arguments.next()?;
+        match name.as_str() {
+            "--seeds" => wanted.seeds = value.parse().ok()?,
+            "--seed" => wanted.seed = Some(value.parse().ok()?),
+            "--workers" => wanted.workers = Some(value.parse().ok().filter(|workers| *workers > 0)?),
+            "--plant" if value == "epoch" => wanted.plant = Some(Plant::Epoch),
+            _ => return None,
+        }
+    }
+    Some(wanted)
+}
+
+/// Makes one run and prints all of it.
+fn one(wanted: &Wanted, seed: u64) -> ExitCode {
+    let report = run_traced(Options { seed, workers: wanted.workers, plant: wanted.plant });
+    report.trace.iter().for_each(|line| println!("{line}"));
+    println!(
+        "seed {seed}: {} lines, digest {:016x}, {:.0} simulated seconds",
+        report.lines,
+        report.digest,
+        report.simulated.as_secs_f64()
+    );
+    match &report.failure {
+        None => ExitCode::SUCCESS,
+        Some(_) => {
+            println!("{}", report.failed(wanted.workers, wanted.plant));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Makes many runs, and prints those that fail.
+fn many(wanted: &Wanted) -> ExitCode {
+    let (began, mut said) = (Instant::now(), Instant::now());
+    let (mut done, mut lines, mut simulated, mut failed) = (0_u64, 0_u64, Duration::ZERO, Vec::<u64>::new());
+    let mut tally = BTreeMap::new();
+    let sweep = Sweep { seeds: 0..wanted.seeds, workers: wanted.workers, plant: wanted.plant };
+    sweep.run(|report: Report| {
+        for (what, times) in &report.tally {
+            *tally.entry(*what).or_insert(0_u64) += times;
+        }
+        (done, lines, simulated) = (done + 1, lines + report.lines, simulated + report.simulated);
+        if report.failure.is_some() {
+            failed.push(report.seed);
+            println!("{}", report.failed(wanted.workers, wanted.plant));
+        }
+        if said.elapsed() >= WORDS {
+            said = Instant::now();
+            println!("{done} of {} seeds, {} failed", wanted.seeds, failed.len());
+        }
+    });
+    for (what, times) in &tally {
+        println!("{times:9} {what}");
+    }
+    println!(
+        "{done} seeds in {:.1} s: {lines} things happened in {:.0} simulated hours; {} seeds failed",
+        began.elapsed().as_secs_f64(),
+        simulated.as_secs_f64() / 3600.0,
+        failed.len()
+    );
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

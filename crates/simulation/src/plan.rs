@@ -1,0 +1,122 @@
+//! The faults of one run. Each seed leaves some of them out, so that what one hides another shows.
+
+use std::fmt;
+use std::time::Duration;
+
+use adjutant_core::{Allowance, Budgets};
+
+use crate::chance::Chance;
+
+/// A bug that is put into the simulated store on purpose, to see that it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plant {
+    /// A claim is a worker's whatever its epoch: who stood still for too long writes under the claim of its next life.
+    Epoch,
+}
+
+impl fmt::Display for Plant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Epoch => f.write_str("epoch"),
+        }
+    }
+}
+
+/// A run to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Decides everything.
+    pub seed: u64,
+    /// Number of processes that share the store. `None`: the seed decides.
+    pub workers: Option<usize>,
+    /// The bug that the store has.
+    pub plant: Option<Plant>,
+}
+
+impl Options {
+    /// Returns a run of a store without bugs.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        Self { seed, workers: None, plant: None }
+    }
+}
+
+/// What happens in a run, and how often: of 1,000 where nothing else is said.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) workers: usize,
+    pub(crate) conversations: usize,
+    pub(crate) inputs: usize,
+    /// Time until the faults end.
+    pub(crate) faults: Duration,
+    pub(crate) kills: bool,
+    pub(crate) pauses: bool,
+    /// Whether processes stand still often, and longer than their claims hold.
+    pub(crate) long_stops: bool,
+    pub(crate) outages: bool,
+    /// Whether listening connections break: the store takes a process for gone that is not.
+    pub(crate) breaks: bool,
+    /// Whether the store sees at once that the connection of a killed process has ended.
+    pub(crate) sees_gone: bool,
+    /// Answers of the store that are lost after it did what was asked.
+    pub(crate) lost_answers: u32,
+    pub(crate) lost_news: u32,
+    pub(crate) lost_words: u32,
+    pub(crate) slow: u32,
+    pub(crate) model_fails: u32,
+    pub(crate) tool_fails: u32,
+    pub(crate) cancels: u32,
+    /// Inputs that are seen to by the dispatcher. 0: there is none.
+    pub(crate) dispatched: u32,
+    /// Calls of the dispatcher that get lost, are late or are made twice.
+    pub(crate) dispatch_fails: u32,
+    pub(crate) budgets: Budgets,
+    pub(crate) confirmation_expiry: Duration,
+}
+
+impl Plan {
+    pub(crate) fn of(options: Options, chance: &mut Chance) -> Self {
+        let mut some = |of_1000: u32, most: i64| match chance.happens(of_1000) {
+            true => u32::try_from(chance.number(1..most + 1)).unwrap_or_default(),
+            false => 0,
+        };
+        let lost_answers = some(600, 60);
+        let (lost_news, lost_words) = (some(600, 400), some(600, 200));
+        let (slow, model_fails, tool_fails) = (some(500, 60), some(500, 150), some(500, 200));
+        let (cancels, dispatched, dispatch_fails) = (some(400, 150), some(500, 1000), some(700, 400));
+        let bounded = chance.happens(400);
+        let calls = |most: u64| Allowance { model_calls: Some(most), ..Allowance::default() };
+        let own = u64::try_from(chance.number(3..30)).unwrap_or(3);
+        let budgets = match bounded {
+            true => {
+                Budgets { per_day: calls(own), everyone_per_day: calls(own + own / 2), ..Budgets::default() }
+            }
+            false => Budgets::default(),
+        };
+        let long_stops = chance.happens(250);
+        Self {
+            // Who stands still meets itself again where there are few others.
+            workers: options.workers.unwrap_or_else(|| 1 + chance.below(if long_stops { 2 } else { 4 })),
+            conversations: 1 + chance.below(4),
+            inputs: 1 + chance.below(4),
+            faults: chance.ms(20_000..150_000),
+            kills: chance.happens(650),
+            pauses: chance.happens(650),
+            long_stops,
+            outages: chance.happens(400),
+            breaks: chance.happens(300),
+            sees_gone: chance.happens(500),
+            lost_answers,
+            lost_news,
+            lost_words,
+            slow,
+            model_fails,
+            tool_fails,
+            cancels,
+            dispatched,
+            dispatch_fails,
+            budgets,
+            confirmation_expiry: chance.ms(30_000..600_000),
+        }
+    }
+}

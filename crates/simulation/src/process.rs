@@ -1,0 +1,77 @@
+//! A process that can be killed or stopped at every place where it meets the world.
+
+use std::fmt;
+use std::sync::Mutex;
+
+use tokio::sync::Notify;
+
+use crate::world::lock;
+
+/// What a process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It runs.
+    Runs,
+    /// It stands still, as after SIGSTOP, while the clocks go on.
+    Stopped,
+    /// It was killed. Nothing of it reaches the world any more.
+    Dead,
+}
+
+/// One life of a worker.
+#[derive(Debug)]
+pub(crate) struct Process {
+    /// The number of the worker, from 0.
+    pub(crate) worker: usize,
+    /// The number of the life, from 1.
+    pub(crate) life: u32,
+    /// The name of the worker, which no other life has.
+    pub(crate) name: String,
+    state: Mutex<State>,
+    /// It wakes all who wait in the order in which they came; a `watch` channel does so in an order of its own.
+    changed: Notify,
+}
+
+impl Process {
+    pub(crate) fn new(seed: u64, worker: usize, life: u32) -> Self {
+        let name = format!("seed-{seed}-worker-{worker}-life-{life}");
+        Self { worker, life, name, state: Mutex::new(State::Runs), changed: Notify::new() }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        *lock(&self.state)
+    }
+
+    pub(crate) fn set(&self, state: State) {
+        *lock(&self.state) = state;
+        self.changed.notify_waiters();
+    }
+
+    async fn is(&self, wanted: State) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if self.state() == wanted {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until the process runs: of one that was killed, for ever. Every step out of the process goes through here, so that
+    /// a process can be killed or stopped between any two of them.
+    pub(crate) async fn runs(&self) {
+        self.is(State::Runs).await;
+    }
+
+    /// Waits until the process is killed.
+    pub(crate) async fn dies(&self) {
+        self.is(State::Dead).await;
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "w{}.{}", self.worker, self.life)
+    }
+}

@@ -1,0 +1,96 @@
+//! Words between processes: some get lost, some are late or overtaken.
+
+use std::sync::Arc;
+
+use adjutant_core::BoxFuture;
+use adjutant_core::port::{Heard, Hearing, Relay, To};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::time::sleep;
+
+use crate::process::{Process, State};
+use crate::world::{World, lock};
+
+/// Bytes that can be said at once: few, so that events come in pieces.
+const BYTES_MAX: usize = 400;
+
+/// A process that hears.
+#[derive(Debug)]
+pub(crate) struct Ear {
+    process: Arc<Process>,
+    heard: UnboundedSender<Heard>,
+}
+
+/// The relay, as one process has it.
+pub(crate) struct SimulatedRelay {
+    world: Arc<World>,
+    process: Arc<Process>,
+}
+
+impl SimulatedRelay {
+    pub(crate) fn new(world: &Arc<World>, process: &Arc<Process>) -> Self {
+        Self { world: world.clone(), process: process.clone() }
+    }
+
+    fn hears(&self) -> bool {
+        lock(&self.world.ears).iter().any(|ear| ear.process.name == self.process.name)
+    }
+}
+
+impl Relay for SimulatedRelay {
+    fn say(&self, to: To<'_>, words: &str) -> bool {
+        // A process that stands still or is dead says nothing.
+        if words.len() > BYTES_MAX || !self.hears() || self.process.state() != State::Runs {
+            return false;
+        }
+        let from: Arc<str> = self.process.name.as_str().into();
+        let words: Arc<str> = words.into();
+        let mut ears = lock(&self.world.ears);
+        ears.retain(|ear| ear.process.state() != State::Dead && !ear.heard.is_closed());
+        for ear in ears.iter().filter(|ear| ear.process.name != self.process.name) {
+            let is_meant = match to {
+                To::All => true,
+                To::One(name) => *name == ear.process.name,
+            };
+            if !is_meant {
+                continue;
+            }
+            if self.world.fails(self.world.plan.lost_words) {
+                self.world.count("words lost");
+                continue;
+            }
+            self.world.count("words heard");
+            let (wait, heard) = (self.world.trip(), ear.heard.clone());
+            let words = Heard::Words { from: from.clone(), words: words.clone() };
+            tokio::spawn(async move {
+                sleep(wait).await;
+                // Whoever heard may have gone.
+                let _ = heard.send(words);
+            });
+        }
+        true
+    }
+
+    fn name(&self) -> Option<Arc<str>> {
+        self.hears().then(|| self.process.name.as_str().into())
+    }
+
+    fn bytes_max(&self) -> usize {
+        BYTES_MAX
+    }
+
+    fn hear(&self) -> Option<Box<dyn Hearing>> {
+        let (heard, words) = mpsc::unbounded_channel();
+        // It begins to hear now, and may have missed what was said before.
+        let _ = heard.send(Heard::Missed);
+        lock(&self.world.ears).push(Ear { process: self.process.clone(), heard });
+        Some(Box::new(Words(words)))
+    }
+}
+
+struct Words(UnboundedReceiver<Heard>);
+
+impl Hearing for Words {
+    fn next(&mut self) -> BoxFuture<'_, Option<Heard>> {
+        Box::pin(self.0.recv())
+    }
+}

@@ -1,0 +1,144 @@
+//! One run, from its seed to its report.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use tokio::time::sleep;
+
+use crate::chaos;
+use crate::invariants;
+use crate::people::People;
+use crate::plan::{Options, Plant};
+use crate::worker::Workers;
+use crate::world::{World, lock};
+
+/// Time after which a run without faults must have come to rest.
+const REST_WITHIN: Duration = Duration::from_secs(2 * 60 * 60);
+/// Time for which it must stay at rest.
+const RESTS: Duration = Duration::from_secs(60);
+/// Lines of the trace that are shown with a failure.
+const SHOWN: usize = 40;
+/// Time between two looks whether it has.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// The outcome of a run.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The seed.
+    pub seed: u64,
+    /// Digest of everything that happened: the same whenever the run is made.
+    pub digest: u64,
+    /// Number of things that happened.
+    pub lines: u64,
+    /// Simulated time.
+    pub simulated: Duration,
+    /// How often what happened.
+    pub tally: BTreeMap<&'static str, u64>,
+    /// What did not hold. `None`: everything did.
+    pub failure: Option<Failure>,
+    /// The last things that happened; all of them for [`run_traced`].
+    pub trace: Vec<String>,
+}
+
+impl Report {
+    /// Returns what a person needs of a run that failed: what did not hold, what happened last, and how to see it again.
+    #[must_use]
+    pub fn failed(&self, workers: Option<usize>, plant: Option<Plant>) -> String {
+        let why = self.failure.as_ref().map_or("nothing", |failure| failure.0.as_str());
+        let last = self.trace.len().saturating_sub(SHOWN);
+        let last = self.trace.get(last..).unwrap_or_default().join("\n");
+        let workers = workers.map(|workers| format!(" --workers {workers}")).unwrap_or_default();
+        let plant = plant.map(|plant| format!(" --plant {plant}")).unwrap_or_default();
+        let seed = self.seed;
+        format!(
+            "SEED {seed} FAILED: {why}\nthe last things that happened:\n{last}\n\
+             again, with all that happened: cargo xtask simulate --seed {seed}{workers}{plant}\n"
+        )
+    }
+}
+
+/// Something that did not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure(pub String);
+
+/// Makes one run.
+#[must_use]
+pub fn run(options: Options) -> Report {
+    make(options, false)
+}
+
+/// Makes one run and keeps its whole trace.
+#[must_use]
+pub fn run_traced(options: Options) -> Report {
+    make(options, true)
+}
+
+fn make(options: Options, trace_all: bool) -> Report {
+    let built = Builder::new_current_thread().enable_time().start_paused(true).build();
+    match built {
+        Ok(runtime) => runtime.block_on(simulate(options, trace_all)),
+        Err(error) => Report {
+            seed: options.seed,
+            digest: 0,
+            lines: 0,
+            simulated: Duration::ZERO,
+            tally: BTreeMap::new(),
+            failure: Some(Failure(format!("no runtime: {error}"))),
+            trace: Vec::new(),
+        },
+    }
+}
+
+async fn simulate(options: Options, trace_all: bool) -> Report {
+    let world = Arc::new(World::new(options, trace_all));
+    let held = match Workers::start(&world, options.seed) {
+        Ok(workers) => {
+            let held = to_the_end(&world, &workers).await;
+            // They hold each other.
+            workers.part();
+            held
+        }
+        Err(error) => Err(format!("no agent: {error}")),
+    };
+    if let Err(why) = &held {
+        world.note(&"check", format_args!("FAILED: {why}"));
+    }
+    let tally = world.tally();
+    let trace = world.trace();
+    Report {
+        seed: options.seed,
+        digest: trace.digest(),
+        lines: trace.lines(),
+        simulated: world.elapsed(),
+        tally,
+        failure: held.err().map(Failure),
+        trace: trace.last(),
+    }
+}
+
+async fn to_the_end(world: &Arc<World>, workers: &Workers) -> Result<(), String> {
+    world.note(&"plan", format_args!("{:?}", world.plan));
+    let people = People::start(world, workers);
+    let mut reign = tokio::spawn(chaos::reign(world.clone(), workers.clone()));
+    while !reign.is_finished() {
+        // What is already wrong is reported near the place where it happened.
+        let _ = tokio::time::timeout(LOOK, &mut reign).await;
+        invariants::looked_on(world, &lock(&people.mail))?;
+    }
+    let mut rested = Duration::ZERO;
+    while rested < RESTS {
+        sleep(LOOK).await;
+        let unrest = invariants::unrest(world, &lock(&people.mail));
+        invariants::looked_on(world, &lock(&people.mail))?;
+        match unrest {
+            None => rested += LOOK,
+            Some(why) if world.elapsed() > world.plan.faults + REST_WITHIN => {
+                return Err(format!("it does not come to rest: {why}"));
+            }
+            Some(_) => rested = Duration::ZERO,
+        }
+    }
+    invariants::check(world, &lock(&people.mail))
+}

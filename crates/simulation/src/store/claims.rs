@@ -1,0 +1,135 @@
+//! Who has which conversation, by the rules of the SQL stores.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use adjutant_core::port::{self, StoreError, Worker};
+use adjutant_core::{ConversationId, ConversationKey};
+use tokio::time::Instant;
+
+use crate::plan::Plant;
+
+/// The claims, and the workers that give signs of life.
+#[derive(Debug)]
+pub(crate) struct Claims {
+    plant: Option<Plant>,
+    claims: BTreeMap<ConversationId, Claim>,
+    /// Until when the epochs of workers live.
+    workers: BTreeMap<(String, i64), Instant>,
+    /// Workers whose connection has ended, and whose claims have not been ended yet.
+    gone: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Claim {
+    worker: String,
+    epoch: i64,
+    /// The end of the claim as it was made; signs of life come on top.
+    until: Instant,
+}
+
+impl Claims {
+    pub(super) fn new(plant: Option<Plant>) -> Self {
+        Self { plant, claims: BTreeMap::new(), workers: BTreeMap::new(), gone: BTreeSet::new() }
+    }
+
+    /// Returns an error unless the worker has claimed the conversation in its epoch, and nobody else has since.
+    pub(super) fn check(&self, key: &ConversationKey, worker: Worker<'_>) -> Result<(), StoreError> {
+        let is_own = |claim: &Claim| {
+            claim.worker == worker.id && (claim.epoch == worker.epoch || self.plant == Some(Plant::Epoch))
+        };
+        match self.claims.get(&key.conversation).is_some_and(is_own) {
+            true => Ok(()),
+            false => Err(StoreError::Conflict),
+        }
+    }
+
+    fn lives(&self, claim: &Claim) -> bool {
+        let seen_until = self.workers.get(&(claim.worker.clone(), claim.epoch));
+        let until = seen_until.map_or(claim.until, |seen| claim.until.max(*seen));
+        Instant::now() < until
+    }
+
+    /// Returns whether nobody alive has it.
+    pub(super) fn is_free(&self, key: &ConversationKey) -> bool {
+        !self.claims.get(&key.conversation).is_some_and(|claim| self.lives(claim))
+    }
+
+    /// Returns whether a worker may claim it: nobody else alive has it.
+    pub(super) fn may_have(&self, key: &ConversationKey, worker: &str) -> bool {
+        let is_anothers = |claim: &Claim| claim.worker != worker && self.lives(claim);
+        !self.claims.get(&key.conversation).is_some_and(is_anothers)
+    }
+
+    pub(super) fn epoch(&self, key: &ConversationKey) -> Option<i64> {
+        self.claims.get(&key.conversation).map(|claim| claim.epoch)
+    }
+
+    /// Claims the conversation, unless another worker alive has it. Without an epoch, the worker's own claim stays in the one it is of.
+    pub(super) fn claim(
+        &mut self,
+        key: &ConversationKey,
+        worker: &str,
+        epoch: Option<i64>,
+        lease: Duration,
+    ) -> port::Claim {
+        if !self.may_have(key, worker) {
+            return port::Claim::Refused;
+        }
+        let before = self.claims.get(&key.conversation);
+        let is_anothers = before.is_some_and(|claim| claim.worker != worker);
+        let own = before.filter(|_| !is_anothers).map_or(0, |claim| claim.epoch);
+        let claim =
+            Claim { worker: worker.to_owned(), epoch: epoch.unwrap_or(own), until: Instant::now() + lease };
+        self.claims.insert(key.conversation, claim);
+        if is_anothers { port::Claim::TakenOver } else { port::Claim::Granted }
+    }
+
+    /// Extends the claim that a worker made in its epoch. Returns `false` if it has none.
+    pub(super) fn renew(&mut self, key: &ConversationKey, worker: Worker<'_>, lease: Duration) -> bool {
+        let is_own = self.check(key, worker).is_ok();
+        if let Some(claim) = self.claims.get_mut(&key.conversation).filter(|_| is_own) {
+            claim.until = Instant::now() + lease;
+        }
+        is_own
+    }
+
+    pub(super) fn end(&mut self, key: &ConversationKey) {
+        self.claims.remove(&key.conversation);
+    }
+
+    /// Takes in a sign of life. Returns `false` if the epoch is over.
+    pub(super) fn live(&mut self, worker: Worker<'_>, lease: Duration, is_first: bool) -> bool {
+        let (now, epoch) = (Instant::now(), (worker.id.to_owned(), worker.epoch));
+        let until = self.workers.get(&epoch).copied();
+        if is_first {
+            self.workers.retain(|known, until| *until > now || *known == epoch);
+        }
+        let lives = until.map_or(is_first, |until| until > now);
+        if lives {
+            self.workers.insert(epoch, now + lease);
+        }
+        lives
+    }
+
+    /// Notes that the connection of a worker has ended, by which it is known to live.
+    pub(crate) fn is_gone(&mut self, worker: &str) {
+        self.gone.insert(worker.to_owned());
+    }
+
+    /// Ends the claims of workers whose connections have ended. Returns whether there were such workers.
+    pub(super) fn end_those_of_the_gone(&mut self) -> bool {
+        let (now, gone) = (Instant::now(), std::mem::take(&mut self.gone));
+        let dead = self.workers.iter_mut().filter(|((worker, _), _)| gone.contains(worker));
+        dead.for_each(|(_, until)| *until = now);
+        let lost = self.claims.values_mut().filter(|claim| gone.contains(&claim.worker));
+        lost.for_each(|claim| claim.until = now);
+        !gone.is_empty()
+    }
+
+    /// Returns the conversations that are claimed by somebody alive.
+    pub(crate) fn alive(&self) -> impl Iterator<Item = (ConversationId, &str)> {
+        let alive = self.claims.iter().filter(|(_, claim)| self.lives(claim));
+        alive.map(|(id, claim)| (*id, claim.worker.as_str()))
+    }
+}

@@ -1,0 +1,144 @@
+//! A worker: a process with an agent, which looks for work; killed, it is started again.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use adjutant_core::port::TaskStore;
+use adjutant_core::{CancellationToken, ModelId, TurnLimits};
+use adjutant_runtime::{Agent, BuildError};
+use adjutant_tools::task_tools;
+use tokio::time::sleep;
+
+use crate::dispatch::SimulatedDispatch;
+use crate::link::Link;
+use crate::model::Model;
+use crate::outside;
+use crate::process::{Process, State};
+use crate::world::{World, lock};
+
+/// Time between two looks for work, as the service has it.
+const SWEEPS: Duration = Duration::from_secs(5);
+
+/// One life of a worker, with its agent.
+#[derive(Clone)]
+pub(crate) struct Life {
+    pub(crate) process: Arc<Process>,
+    pub(crate) agent: Agent,
+    /// The same agent whose conversations the dispatcher sees to.
+    pub(crate) dispatched: Agent,
+}
+
+/// All workers, each in its present life.
+#[derive(Clone)]
+pub(crate) struct Workers {
+    world: Arc<World>,
+    seed: u64,
+    lives: Arc<Mutex<Vec<Life>>>,
+}
+
+impl Workers {
+    /// Starts all of them.
+    pub(crate) fn start(world: &Arc<World>, seed: u64) -> Result<Self, BuildError> {
+        let workers = Self { world: world.clone(), seed, lives: Arc::default() };
+        for worker in 0..world.plan.workers {
+            let life = workers.live(worker, 1)?;
+            lock(&workers.lives).push(life);
+        }
+        Ok(workers)
+    }
+
+    /// Lets go of all of them: each knows the others, so that none would ever be dropped.
+    pub(crate) fn part(&self) {
+        let lives = std::mem::take(&mut *lock(&self.lives));
+        drop(lives);
+    }
+
+    /// Returns how many there are.
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.lives).len()
+    }
+
+    /// Returns the present life of a worker.
+    pub(crate) fn life(&self, worker: usize) -> Option<Life> {
+        lock(&self.lives).get(worker).cloned()
+    }
+
+    /// Returns one that a client or dispatcher reaches: not dead, but it may stand still. `None`: all are dead.
+    pub(crate) fn any(&self) -> Option<Life> {
+        let alive: Vec<Life> =
+            lock(&self.lives).iter().filter(|life| life.process.state() != State::Dead).cloned().collect();
+        let at = self.world.chance().below(alive.len());
+        alive.into_iter().nth(at)
+    }
+
+    /// Kills a worker.
+    pub(crate) fn kill(&self, worker: usize) {
+        let Some(life) = self.life(worker).filter(|life| life.process.state() != State::Dead) else { return };
+        life.process.set(State::Dead);
+        self.world.note(&life.process, format_args!("KILLED"));
+        if self.world.plan.sees_gone {
+            self.world.store().claims.is_gone(&life.process.name);
+        }
+    }
+
+    /// Starts a worker again that was killed.
+    pub(crate) fn start_again(&self, worker: usize) {
+        let Some(before) = self.life(worker).filter(|life| life.process.state() == State::Dead) else {
+            return;
+        };
+        // What was built once can be built again.
+        if let Ok(life) = self.live(worker, before.process.life + 1)
+            && let Some(place) = lock(&self.lives).get_mut(worker)
+        {
+            self.world.note(&life.process, format_args!("STARTED"));
+            *place = life;
+        }
+    }
+
+    fn live(&self, worker: usize, number: u32) -> Result<Life, BuildError> {
+        let world = &self.world;
+        let process = Arc::new(Process::new(self.seed, worker, number));
+        let link = Link::new(world, &process);
+        // Clocks are up to five seconds wrong, and up to a tenth of a per cent too fast or too slow.
+        let wrong = {
+            let mut chance = world.chance();
+            (chance.number(-5_000..5_000), chance.number(-1_000..1_000))
+        };
+        let model = ModelId::new("simulated", "model").unwrap_or_else(|_| ModelId::none());
+        let tasks: Arc<dyn TaskStore> = world.store().rows().clone();
+        let limits =
+            TurnLimits { confirmation_expiry: world.plan.confirmation_expiry, ..TurnLimits::default() };
+        let clock = world.clone();
+        let agent = Agent::builder("adjutant")
+            .model(Model::new(model, world, &process))
+            .instruction("Answer.")
+            .tools(outside::tools(world, &process))
+            .tools(task_tools(tasks).into_iter().filter(|tool| tool.definition().name.as_str() == "add_task"))
+            .limits(limits)
+            .budgets(world.plan.budgets, link.clone())
+            .journal(link, process.name.clone())
+            .clock(move || clock.time(wrong))
+            .build()?;
+        agent.hear_others();
+        let dispatched = agent.dispatched_by(Arc::new(SimulatedDispatch::new(world, self, &process)));
+        let life = Life { process, agent, dispatched };
+        tokio::spawn(sweep(world.clone(), life.clone()));
+        Ok(life)
+    }
+}
+
+/// Looks for work again and again, as the service does.
+async fn sweep(world: Arc<World>, life: Life) {
+    let agent = if world.plan.dispatched > 0 { &life.dispatched } else { &life.agent };
+    let stop = CancellationToken::new();
+    loop {
+        sleep(SWEEPS).await;
+        life.process.runs().await;
+        // A store that is gone is asked again.
+        if let Ok(swept) = agent.sweep(None, &stop).await {
+            for (key, error) in &swept.left {
+                world.note(&life.process, format_args!("left {}: {error}", world.name(key)));
+            }
+        }
+    }
+}
