@@ -236,7 +236,9 @@ class Bench:
         command = [self.options.adjutant, "serve", "--auth", "none", "--no-ui", "--drain-delay", "1s", "--bind", f"127.0.0.1:{self.ports_of[number]}"]
         command += ["-m", "openai-compatible/mock", "--database", self.database.url("team")]
         if self.dispatched:
-            place = f"restate://127.0.0.1:{self.ingress.port}?admin=127.0.0.1:{self.ports[0]['admin']}"
+            # What nothing breaks needs no way around: a process of Python's between them is a cost of its own.
+            ingress = self.ports[0]["ingress"] if self.options.cost else self.ingress.port
+            place = f"restate://127.0.0.1:{ingress}?admin=127.0.0.1:{self.ports[0]['admin']}"
             command += ["--dispatch", f"{place}&listen=127.0.0.1:{self.workers[number]}&advertise=http://127.0.0.1:{self.balancer.port}"]
         log = open(self.folder / f"service{number}.log", "ab")
         return Process(command, env=env, out=log, cwd=home)
