@@ -1,6 +1,7 @@
 //! The signs of life of this process: one for everything that it runs, and none while it runs nothing.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -51,9 +52,14 @@ struct Epoch {
 
 impl Epoch {
     fn new() -> Self {
-        // In the order of time, and with random bits: no other life under the same name has it.
+        static LAST: AtomicI64 = AtomicI64::new(0);
+        // In the order of time, and with random bits: no other life under the same name has it. These bits are the same within a
+        // millisecond, so that it is made larger than the last of this process.
         let (high, _) = Uuid::now_v7().as_u64_pair();
-        Self { number: (high >> 1).cast_signed(), over: CancellationToken::new() }
+        let now = (high >> 1).cast_signed();
+        let next = |last: i64| now.max(last.saturating_add(1));
+        let last = LAST.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |last| Some(next(last)));
+        Self { number: last.map_or(now, next), over: CancellationToken::new() }
     }
 }
 
@@ -294,5 +300,19 @@ impl Drop for Hold {
                 state.running.remove(&self.key);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_epochs_of_a_process_are_the_same() {
+        let mut numbers: Vec<i64> = (0..1000).map(|_| Epoch::new().number).collect();
+        let made = numbers.clone();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers, made, "each is larger than the one before");
     }
 }

@@ -127,7 +127,8 @@ impl Purse {
         let mut reserved = self.open(step);
         let mut fresh = Lack::default();
         loop {
-            let lack = match self.take(worker, step, fresh) {
+            // What was granted counts once: if the rest is lacking, all of it is looked at again.
+            let lack = match self.take(worker, step, std::mem::take(&mut fresh)) {
                 Ok(blocks) => {
                     reserved.has(step.most, blocks);
                     return Ok(Ok(reserved));

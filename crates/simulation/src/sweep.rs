@@ -1,12 +1,19 @@
 //! Many runs, beside each other: each has a thread to itself.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::Duration;
 
 use crate::plan::{Options, Plant};
 use crate::run::{Report, run};
+use crate::world::lock;
+
+/// Time after which a run that has not ended never will.
+const STUCK: Duration = Duration::from_secs(120);
 
 /// The runs of many seeds.
 #[derive(Debug, Clone)]
@@ -21,19 +28,22 @@ pub struct Sweep {
 
 impl Sweep {
     /// Makes all of them, as many at once as there are processors, and hands on each report when it is there.
+    /// If no run ends for a long time, names the seeds that run and ends the process.
     pub fn run(&self, mut report: impl FnMut(Report)) {
         let next = AtomicU64::new(self.seeds.start);
         let threads = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let (sender, reports) = mpsc::channel();
+        let runs = Mutex::<BTreeSet<u64>>::default();
         thread::scope(|scope| {
             for _ in 0..threads {
-                let (sender, next) = (sender.clone(), &next);
+                let (sender, next, runs) = (sender.clone(), &next, &runs);
                 scope.spawn(move || {
                     loop {
                         let seed = next.fetch_add(1, Ordering::Relaxed);
                         if seed >= self.seeds.end {
                             return;
                         }
+                        lock(runs).insert(seed);
                         let made = run(Options { seed, workers: self.workers, plant: self.plant });
                         // It is received until all threads have ended.
                         let _ = sender.send(made);
@@ -41,9 +51,23 @@ impl Sweep {
                 });
             }
             drop(sender);
-            for made in reports {
-                report(made);
+            loop {
+                match reports.recv_timeout(STUCK) {
+                    Ok(made) => {
+                        lock(&runs).remove(&made.seed);
+                        report(made);
+                    }
+                    Err(RecvTimeoutError::Timeout) => stuck(&lock(&runs)),
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
             }
         });
     }
+}
+
+/// Names the seeds that do not end, and ends the process: their threads cannot be ended.
+#[expect(clippy::print_stderr, reason = "nobody else can say it any more")]
+fn stuck(seeds: &BTreeSet<u64>) {
+    eprintln!("no run has ended for {} s, and these seeds run: {seeds:?}", STUCK.as_secs());
+    std::process::exit(1);
 }
