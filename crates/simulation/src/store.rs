@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    self, Begin, Begun, BudgetStore as _, Due, Finished, Journal as _, JournaledChange, Known, Loaded, Newer,
-    Restorable, StoreError, Take, Taken, TaskStore as _, Writer,
+    self, Begin, Begun, BudgetStore as _, Due, Finished, Holder, Journal as _, JournaledChange, Known,
+    Loaded, Newer, Restorable, StoreError, Take, Taken, TaskStore as _, Worker, Writer,
 };
 use adjutant_core::{
     AgentName, BoxFuture, ConversationId, ConversationKey, Event, Input, Recorded, TaskFilter, UserId,
@@ -61,6 +61,42 @@ impl Store {
 
     pub(crate) fn submit(&mut self, key: &ConversationKey, input: &Input) -> Result<(), StoreError> {
         at_once(self.rows.submit(key, input))
+    }
+
+    /// Accepts an input, and starts its turn if nobody has the conversation and there is nothing else to do in it.
+    pub(crate) fn submit_with_turn(
+        &mut self,
+        key: &ConversationKey,
+        input: &Input,
+        turn: &Event,
+    ) -> Result<(), StoreError> {
+        if self.claims.holder(key).is_some() {
+            return self.submit(key, input);
+        }
+        let turn = std::slice::from_ref(turn);
+        let begin = Begin {
+            input: Some(input),
+            turn,
+            first: None,
+            worker: ROWS.into(),
+            lease: EVER,
+            known: None,
+            at: input.at,
+        };
+        let begun = at_once(self.rows.begin(key, begin))?;
+        at_once(self.rows.release(key, ROWS.into()))?;
+        if let Begun::Started(newer) = begun {
+            self.referee.began(key, ROWS.into(), &newer.events);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn holder(&self, key: &ConversationKey) -> Option<Holder> {
+        self.claims.holder(key)
+    }
+
+    pub(crate) fn end_claim(&mut self, key: &ConversationKey, worker: Worker<'_>) -> bool {
+        self.claims.end_claim(key, worker)
     }
 
     pub(crate) fn load(&self, key: &ConversationKey) -> Loaded {

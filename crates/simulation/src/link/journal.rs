@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use adjutant_core::conversation::Snapshot;
 use adjutant_core::port::{
-    AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Due, Finished, Journal, JournaledChange,
-    Known, Loaded, Newer, Relay, Running, Take, Taken, Turns, Worker, Writer,
+    AcceptedInput, Beat, Begin, Begun, Change, Changes, Claim, Due, Finished, Holder, Journal,
+    JournaledChange, Known, Loaded, Newer, Relay, Running, Take, Taken, Turns, Worker, Writer,
 };
 use adjutant_core::{
-    AgentName, BoxFuture, ConversationKey, Input, InputId, Recorded, StoreId, TurnId, UserId,
+    AgentName, BoxFuture, ConversationKey, Event, Input, InputId, Recorded, StoreId, TurnId, UserId,
 };
 use jiff::Timestamp;
 use tokio::sync::mpsc;
@@ -46,6 +46,41 @@ impl Journal for Link {
             self.ask(request, move |store| store.submit(&of, &it), |()| "accepted".to_owned()).await?;
             self.tell(&Change::Input(key.clone()));
             Ok(())
+        })
+    }
+
+    fn submit_with_turn<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        input: &'a Input,
+        turn: &'a Event,
+    ) -> BoxFuture<'a, Answer<()>> {
+        Box::pin(async move {
+            let (of, it, turn) = (key.clone(), input.clone(), turn.clone());
+            let operation = move |store: &mut Store| store.submit_with_turn(&of, &it, &turn);
+            self.ask(self.request("submit_with_turn", key), operation, |()| "accepted".to_owned()).await?;
+            self.tell(&Change::Input(key.clone()));
+            Ok(())
+        })
+    }
+
+    fn holder<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Answer<Option<Holder>>> {
+        let of = key.clone();
+        let says =
+            |holder: &Option<Holder>| holder.as_ref().map_or("nobody".to_owned(), |it| it.worker.clone());
+        self.ask(self.request("holder", key), move |store| Ok(store.holder(&of)), says)
+    }
+
+    fn end_claim<'a>(&'a self, key: &'a ConversationKey, worker: Worker<'a>) -> BoxFuture<'a, Answer<bool>> {
+        Box::pin(async move {
+            let (of, id, epoch) = (key.clone(), worker.id.to_owned(), worker.epoch);
+            let operation = move |store: &mut Store| Ok(store.end_claim(&of, Worker { id: &id, epoch }));
+            let ended = self.ask(self.request("end_claim", key), operation, bool::to_string).await?;
+            if ended {
+                self.world.count("taken from who is silent");
+                self.tell(&Change::Free(key.clone()));
+            }
+            Ok(ended)
         })
     }
 

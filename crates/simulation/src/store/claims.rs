@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use adjutant_core::port::{self, StoreError, Worker};
+use adjutant_core::port::{self, Holder, StoreError, Worker};
 use adjutant_core::{ConversationId, ConversationKey};
 use tokio::time::Instant;
 
@@ -92,6 +92,21 @@ impl Claims {
             claim.until = Instant::now() + lease;
         }
         is_own
+    }
+
+    /// Returns the worker that has the conversation: all of them hear.
+    pub(super) fn holder(&self, key: &ConversationKey) -> Option<Holder> {
+        let claim = self.claims.get(&key.conversation)?;
+        Some(Holder { worker: claim.worker.clone(), epoch: claim.epoch })
+    }
+
+    /// Ends the claim of a worker that does not answer. Returns `false` if it has none.
+    pub(super) fn end_claim(&mut self, key: &ConversationKey, worker: Worker<'_>) -> bool {
+        let is_own = |claim: &&mut Claim| claim.worker == worker.id && claim.epoch == worker.epoch;
+        let Some(claim) = self.claims.get_mut(&key.conversation).filter(is_own) else { return false };
+        // Another name: the lease of a worker holds as long as the worker of that name lives.
+        (claim.worker, claim.until) = (format!("{} (ended)", claim.worker), Instant::now());
+        true
     }
 
     pub(super) fn end(&mut self, key: &ConversationKey) {
