@@ -13,7 +13,7 @@ pub(crate) async fn reign(world: Arc<World>, workers: Workers) {
     while world.elapsed() < world.plan.faults {
         let (wait, worker, what) = {
             let mut chance = world.chance();
-            (chance.ms(200..12_000), chance.below(workers.len()), chance.below(4))
+            (chance.ms(200..12_000), chance.below(workers.lives.len()), chance.below(4))
         };
         sleep(wait).await;
         let what = if world.plan.long_stops && world.chance().happens(600) { 1 } else { what };
@@ -27,8 +27,8 @@ pub(crate) async fn reign(world: Arc<World>, workers: Workers) {
     }
     world.end_faults();
     world.note(&"chaos", format_args!("THE FAULTS END"));
-    for worker in 0..workers.len() {
-        if let Some(life) = workers.life(worker).filter(|life| life.process.state() == State::Stopped) {
+    for worker in 0..workers.lives.len() {
+        if let Some(life) = workers.lives.life(worker).filter(|life| life.process.state() == State::Stopped) {
             life.process.set(State::Runs);
         }
         workers.start_again(worker);
@@ -47,7 +47,9 @@ fn kill(world: &Arc<World>, workers: &Workers, worker: usize) {
 
 /// Stops a process for a time, shorter or longer than its claims hold.
 fn stop(world: &Arc<World>, workers: &Workers, worker: usize) {
-    let Some(life) = workers.life(worker).filter(|life| life.process.state() == State::Runs) else { return };
+    let Some(life) = workers.lives.life(worker).filter(|life| life.process.state() == State::Runs) else {
+        return;
+    };
     life.process.set(State::Stopped);
     world.count("stop");
     let time = world.chance().ms(if world.plan.long_stops { 14_000..40_000 } else { 100..60_000 });
@@ -76,7 +78,7 @@ fn cut_off(world: &Arc<World>) {
 
 /// Ends the connection by which a process is known to live, though it lives.
 fn break_connection(world: &Arc<World>, workers: &Workers, worker: usize) {
-    if let Some(life) = workers.life(worker) {
+    if let Some(life) = workers.lives.life(worker) {
         world.count("taken for gone");
         world.note(&life.process, format_args!("TAKEN FOR GONE"));
         world.store().claims.is_gone(&life.process.name);

@@ -7,27 +7,27 @@ use adjutant_runtime::{Dispatch, DispatchCall, NotDispatched, Sent};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
+use crate::lives::Lives;
 use crate::process::Process;
-use crate::worker::Workers;
 use crate::world::World;
 
 /// The dispatcher, as one process reaches it.
 pub(crate) struct SimulatedDispatch {
     world: Arc<World>,
-    workers: Workers,
+    lives: Lives,
     process: Arc<Process>,
 }
 
 impl SimulatedDispatch {
-    pub(crate) fn new(world: &Arc<World>, workers: &Workers, process: &Arc<Process>) -> Self {
-        let (world, workers) = (world.clone(), workers.clone());
-        Self { world, workers, process: process.clone() }
+    pub(crate) fn new(world: &Arc<World>, lives: &Lives, process: &Arc<Process>) -> Self {
+        let (world, lives) = (world.clone(), lives.clone());
+        Self { world, lives, process: process.clone() }
     }
 
     /// Hands a call to some worker. The receiver hears of its end.
     fn hand_over(&self, key: &ConversationKey, reply_to: Option<&str>) -> oneshot::Receiver<bool> {
         let (sender, ended) = oneshot::channel();
-        let (world, workers) = (self.world.clone(), self.workers.clone());
+        let (world, lives) = (self.world.clone(), self.lives.clone());
         let (key, reply_to) = (key.clone(), reply_to.map(str::to_owned));
         let late = match self.world.fails(self.world.plan.dispatch_fails) {
             true => self.world.chance().ms(200..20_000),
@@ -37,7 +37,7 @@ impl SimulatedDispatch {
         tokio::spawn(async move {
             sleep(late).await;
             let _turn = turn.lock().await;
-            let Some(life) = workers.any() else { return };
+            let Some(life) = lives.any(&world) else { return };
             world.note(&life.process, format_args!("is called for {}", world.name(&key)));
             let never = CancellationToken::new();
             let done = tokio::select! {

@@ -9,8 +9,11 @@
 mod chance; // what the seed decides
 mod chaos; // what breaks
 mod dispatch; // who hands conversations to whom
+mod ear; // who hears
 mod invariants; // what holds
 mod link; // the way to the store
+mod lives; // who works at present
+mod lock; // what is shared
 mod model; // what answers
 mod outside; // what tools did
 mod people; // who asks
@@ -20,6 +23,7 @@ mod relay; // what processes tell each other
 mod run; // one run
 mod store; // what is stored
 mod sweep; // many runs
+mod tools; // what asks the world outside
 mod trace; // what happened
 mod worker; // what works
 mod world; // what all share

@@ -11,8 +11,8 @@ use adjutant_core::{
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::outside::{ERASE, LOOK, PAY, PUT};
 use crate::process::Process;
+use crate::tools::{ERASE, LOOK, PAY, PUT};
 use crate::world::World;
 
 /// The model, as one process reaches it.

@@ -8,8 +8,10 @@ use adjutant_core::{Answer, ConversationKey, Event, InputBody, InputId, PendingC
 use adjutant_runtime::{RunContext, RunError};
 use tokio::time::{sleep, timeout};
 
-use crate::worker::{Life, Workers};
-use crate::world::{World, lock};
+use crate::lives::Life;
+use crate::lock::lock;
+use crate::worker::Workers;
+use crate::world::World;
 
 /// A message that was sent, and what its sender was told.
 #[derive(Debug)]
@@ -66,7 +68,7 @@ impl People {
         let mut turn = None;
         if let Ok(id) = InputId::new(name.clone()) {
             loop {
-                let answered = match self.workers.any() {
+                let answered = match self.workers.lives.any(&self.world) {
                     Some(life) => self.ask(&life, &key, &id, InputBody::message(text.clone())).await,
                     None => None,
                 };
@@ -161,7 +163,9 @@ impl People {
                 }
                 let answers: Vec<Answer> =
                     pending.iter().filter_map(|call| self.verdict(&key, *turn, call)).collect();
-                let Some(life) = self.workers.any().filter(|_| !answers.is_empty()) else { continue };
+                let Some(life) = self.workers.lives.any(&self.world).filter(|_| !answers.is_empty()) else {
+                    continue;
+                };
                 let number = asked.entry((key.conversation, recorded.seq)).or_insert(0_u32);
                 *number += 1;
                 let name = format!("{}-answer-{}-{number}", self.world.name(&key), recorded.seq);

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use tokio::sync::Notify;
 
-use crate::world::lock;
+use crate::lock::lock;
 
 /// What a process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,21 +4,16 @@ use std::sync::Arc;
 
 use adjutant_core::BoxFuture;
 use adjutant_core::port::{Heard, Hearing, Relay, To};
-use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::time::sleep;
 
+use crate::ear::Ear;
+use crate::lock::lock;
 use crate::process::{Process, State};
-use crate::world::{World, lock};
+use crate::world::World;
 
 /// Bytes that can be said at once: few, so that events come in pieces.
 const BYTES_MAX: usize = 400;
-
-/// A process that hears.
-#[derive(Debug)]
-pub(crate) struct Ear {
-    process: Arc<Process>,
-    heard: UnboundedSender<Heard>,
-}
 
 /// The relay, as one process has it.
 pub(crate) struct SimulatedRelay {

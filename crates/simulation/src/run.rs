@@ -9,10 +9,11 @@ use tokio::time::sleep;
 
 use crate::chaos;
 use crate::invariants;
+use crate::lock::lock;
 use crate::people::People;
 use crate::plan::{Options, Plant};
 use crate::worker::Workers;
-use crate::world::{World, lock};
+use crate::world::World;
 
 /// Time after which a run without faults must have come to rest.
 const REST_WITHIN: Duration = Duration::from_secs(2 * 60 * 60);
@@ -97,7 +98,7 @@ async fn simulate(options: Options, trace_all: bool) -> Report {
         Ok(workers) => {
             let held = to_the_end(&world, &workers).await;
             // They hold each other.
-            workers.part();
+            workers.lives.part();
             held
         }
         Err(error) => Err(format!("no agent: {error}")),

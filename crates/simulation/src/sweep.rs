@@ -8,9 +8,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use crate::lock::lock;
 use crate::plan::{Options, Plant};
 use crate::run::{Report, run};
-use crate::world::lock;
 
 /// Time after which a run that has not ended never will.
 const STUCK: Duration = Duration::from_secs(120);

@@ -1,6 +1,6 @@
 //! A worker: a process with an agent, which looks for work; killed, it is started again.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use adjutant_core::port::TaskStore;
@@ -11,69 +11,39 @@ use tokio::time::sleep;
 
 use crate::dispatch::SimulatedDispatch;
 use crate::link::Link;
+use crate::lives::{Life, Lives};
 use crate::model::Model;
-use crate::outside;
 use crate::process::{Process, State};
-use crate::world::{World, lock};
+use crate::tools;
+use crate::world::World;
 
 /// Time between two looks for work, as the service has it.
 const SWEEPS: Duration = Duration::from_secs(5);
-
-/// One life of a worker, with its agent.
-#[derive(Clone)]
-pub(crate) struct Life {
-    pub(crate) process: Arc<Process>,
-    pub(crate) agent: Agent,
-    /// The same agent whose conversations the dispatcher sees to.
-    pub(crate) dispatched: Agent,
-}
 
 /// All workers, each in its present life.
 #[derive(Clone)]
 pub(crate) struct Workers {
     world: Arc<World>,
     seed: u64,
-    lives: Arc<Mutex<Vec<Life>>>,
+    pub(crate) lives: Lives,
 }
 
 impl Workers {
     /// Starts all of them.
     pub(crate) fn start(world: &Arc<World>, seed: u64) -> Result<Self, BuildError> {
-        let workers = Self { world: world.clone(), seed, lives: Arc::default() };
+        let workers = Self { world: world.clone(), seed, lives: Lives::default() };
         for worker in 0..world.plan.workers {
             let life = workers.live(worker, 1)?;
-            lock(&workers.lives).push(life);
+            workers.lives.push(life);
         }
         Ok(workers)
     }
 
-    /// Lets go of all of them: each knows the others, so that none would ever be dropped.
-    pub(crate) fn part(&self) {
-        let lives = std::mem::take(&mut *lock(&self.lives));
-        drop(lives);
-    }
-
-    /// Returns how many there are.
-    pub(crate) fn len(&self) -> usize {
-        lock(&self.lives).len()
-    }
-
-    /// Returns the present life of a worker.
-    pub(crate) fn life(&self, worker: usize) -> Option<Life> {
-        lock(&self.lives).get(worker).cloned()
-    }
-
-    /// Returns one that a client or dispatcher reaches: not dead, but it may stand still. `None`: all are dead.
-    pub(crate) fn any(&self) -> Option<Life> {
-        let alive: Vec<Life> =
-            lock(&self.lives).iter().filter(|life| life.process.state() != State::Dead).cloned().collect();
-        let at = self.world.chance().below(alive.len());
-        alive.into_iter().nth(at)
-    }
-
     /// Kills a worker.
     pub(crate) fn kill(&self, worker: usize) {
-        let Some(life) = self.life(worker).filter(|life| life.process.state() != State::Dead) else { return };
+        let Some(life) = self.lives.life(worker).filter(|life| life.process.state() != State::Dead) else {
+            return;
+        };
         life.process.set(State::Dead);
         self.world.note(&life.process, format_args!("KILLED"));
         if self.world.plan.sees_gone {
@@ -83,15 +53,13 @@ impl Workers {
 
     /// Starts a worker again that was killed.
     pub(crate) fn start_again(&self, worker: usize) {
-        let Some(before) = self.life(worker).filter(|life| life.process.state() == State::Dead) else {
+        let Some(before) = self.lives.life(worker).filter(|life| life.process.state() == State::Dead) else {
             return;
         };
         // What was built once can be built again.
-        if let Ok(life) = self.live(worker, before.process.life + 1)
-            && let Some(place) = lock(&self.lives).get_mut(worker)
-        {
+        if let Ok(life) = self.live(worker, before.process.life + 1) {
             self.world.note(&life.process, format_args!("STARTED"));
-            *place = life;
+            self.lives.replace(worker, life);
         }
     }
 
@@ -112,7 +80,7 @@ impl Workers {
         let agent = Agent::builder("adjutant")
             .model(Model::new(model, world, &process))
             .instruction("Answer.")
-            .tools(outside::tools(world, &process))
+            .tools(tools::tools(world, &process))
             .tools(task_tools(tasks).into_iter().filter(|tool| tool.definition().name.as_str() == "add_task"))
             .limits(limits)
             .budgets(world.plan.budgets, link.clone())
@@ -120,7 +88,7 @@ impl Workers {
             .clock(move || clock.time(wrong))
             .build()?;
         agent.hear_others();
-        let dispatched = agent.dispatched_by(Arc::new(SimulatedDispatch::new(world, self, &process)));
+        let dispatched = agent.dispatched_by(Arc::new(SimulatedDispatch::new(world, &self.lives, &process)));
         let life = Life { process, agent, dispatched };
         tokio::spawn(sweep(world.clone(), life.clone()));
         Ok(life)

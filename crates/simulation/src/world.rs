@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Arguments;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use adjutant_core::port::Change;
@@ -14,10 +14,11 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use crate::chance::Chance;
+use crate::ear::Ear;
+use crate::lock::lock;
 use crate::outside::Outside;
 use crate::plan::{Options, Plan};
 use crate::process::{Process, State};
-use crate::relay::Ear;
 use crate::store::Store;
 use crate::trace::Trace;
 
@@ -44,11 +45,6 @@ pub(crate) struct World {
 struct Faults {
     over_since: Option<Instant>,
     store_is_away: bool,
-}
-
-/// Locks something that is shared. Nothing is half done while it is locked.
-pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl World {
