@@ -16,10 +16,13 @@ mod tasks; // the tasks of one user
 mod work; // taking work
 
 use std::num::NonZeroU32;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adjutant_core::limits::MESSAGES_QUEUED_MAX;
 use adjutant_core::{BoxFuture, LogContent};
+use jiff::Timestamp;
+
+use crate::clock::Clock;
 
 use state::State;
 
@@ -30,6 +33,7 @@ pub struct InMemory {
     log: LogContent,
     messages_queued_max: NonZeroU32,
     news: news::News,
+    clock: Clock,
 }
 
 impl Default for InMemory {
@@ -39,6 +43,7 @@ impl Default for InMemory {
             log: LogContent::default(),
             messages_queued_max: MESSAGES_QUEUED_MAX,
             news: news::News::default(),
+            clock: Clock::default(),
         }
     }
 }
@@ -48,6 +53,13 @@ impl InMemory {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same, with tasks that are created and changed at the times of another clock than the system's.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        self.clock = Clock(Arc::new(clock));
+        self
     }
 
     /// The same, with so much of what is said in its logs. Default: [`LogContent::Full`].

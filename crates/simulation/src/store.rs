@@ -19,7 +19,8 @@ use adjutant_core::{
 };
 use adjutant_runtime::InMemory;
 use futures::FutureExt as _;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
 
 use crate::plan::Plant;
 use claims::Claims;
@@ -46,9 +47,11 @@ pub(crate) fn at_once<T>(answer: BoxFuture<'_, T>) -> T {
 }
 
 impl Store {
-    pub(crate) fn new(plant: Option<Plant>) -> Self {
+    pub(crate) fn new(plant: Option<Plant>, midday: Timestamp) -> Self {
+        let began = Instant::now();
+        let clock = move || midday + SignedDuration::try_from(began.elapsed()).unwrap_or_default();
         Self {
-            rows: Arc::new(InMemory::new()),
+            rows: Arc::new(InMemory::new().with_clock(clock)),
             claims: Claims::new(plant),
             snapshots: BTreeMap::new(),
             referee: Referee::default(),

@@ -58,15 +58,16 @@ impl World {
             user: user(number),
             conversation: ConversationId(Uuid::from_u128(number as u128 + 1)),
         });
+        // A few minutes before a day ends in some runs, so that budgets are of two days.
+        let midday = Timestamp::from_second(1_900_000_800 + chance.number(0..86_400)).unwrap_or_default();
         Self {
             keys: keys.collect(),
             plan,
             began: Instant::now(),
-            // A few minutes before a day ends in some runs, so that budgets are of two days.
-            midday: Timestamp::from_second(1_900_000_800 + chance.number(0..86_400)).unwrap_or_default(),
+            midday,
             chance: Mutex::new(chance),
             trace: Mutex::new(Trace::new(trace_all)),
-            store: Mutex::new(Store::new(options.plant)),
+            store: Mutex::new(Store::new(options.plant, midday)),
             outside: Mutex::default(),
             faults: Mutex::default(),
             listeners: Mutex::default(),

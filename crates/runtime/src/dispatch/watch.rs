@@ -16,6 +16,9 @@ pub(super) const BEGINS_WITHIN: Duration = Duration::from_secs(1);
 /// Time without a word of another process after which it is asked whether it is there, and in which it answers.
 const SILENCE: Duration = Duration::from_millis(800);
 
+/// Time by which a look is late if this process could not do anything.
+const LATE: Duration = Duration::from_millis(300);
+
 /// Time after which it is looked who has a conversation that nobody was heard to begin with.
 const LOOKS: Duration = Duration::from_millis(300);
 
@@ -86,6 +89,11 @@ impl Watch {
     /// Decides after a time without a word. Returns whether the conversation is to be waited for in the store, to be gone on with here.
     pub(super) async fn looks(&mut self, inner: &Inner, key: &ConversationKey) -> bool {
         let now = Instant::now();
+        if now > self.until + LATE && !self.sees_nobody() {
+            // This process stood still itself: what was said meanwhile is still to be heard.
+            self.until = now + SILENCE;
+            return false;
+        }
         let heard = |holder: &Holder, since| {
             let heard = inner.audience.heard_at(&holder.worker)?;
             (heard > since).then_some(heard)

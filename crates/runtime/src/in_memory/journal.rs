@@ -160,7 +160,12 @@ impl Journal for InMemory {
             if events.is_empty() || held.new_steps(events).is_err() {
                 return Err(StoreError::Conflict);
             }
-            let changed = users.entry(key.user.clone()).or_default().apply(&key.user, &change, Some(&call));
+            let changed = users.entry(key.user.clone()).or_default().apply(
+                &key.user,
+                &change,
+                Some(&call),
+                self.clock.now(),
+            );
             let ended = ended(&changed);
             let events: Vec<Recorded> = events.iter().chain([&ended]).cloned().collect();
             held.append(key, &events, self.log)?;

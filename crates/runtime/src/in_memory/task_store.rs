@@ -19,7 +19,7 @@ impl TaskStore for InMemory {
         key: Option<&'a IdempotencyKey>,
     ) -> BoxFuture<'a, Result<TaskChanged, StoreError>> {
         let mut state = self.state();
-        ready(Ok(state.users.entry(user.clone()).or_default().apply(user, change, key)))
+        ready(Ok(state.users.entry(user.clone()).or_default().apply(user, change, key, self.clock.now())))
     }
 
     fn list<'a>(

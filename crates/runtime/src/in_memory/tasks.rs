@@ -5,8 +5,6 @@ use std::collections::HashMap;
 use adjutant_core::{IdempotencyKey, Task, TaskChange, TaskChanged, TaskId, UserId};
 use jiff::Timestamp;
 
-use crate::clock::system_time;
-
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     pub(super) last_id: Option<TaskId>,
@@ -21,11 +19,12 @@ impl Tasks {
         user: &UserId,
         change: &TaskChange,
         key: Option<&IdempotencyKey>,
+        now: Timestamp,
     ) -> TaskChanged {
         if let Some(known) = key.and_then(|key| self.applied.get(key)) {
             return known.clone();
         }
-        let changed = self.change(user, change, system_time());
+        let changed = self.change(user, change, now);
         if let Some(key) = key {
             self.applied.insert(key.clone(), changed.clone());
         }
