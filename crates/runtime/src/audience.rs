@@ -35,7 +35,7 @@ const AGAIN: Duration = Duration::from_millis(25);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Time in which a process is asked once whether it is there, whoever wants to know.
-const ASKED_ONCE: Duration = Duration::from_millis(200);
+pub(crate) const ASKED_ONCE: Duration = Duration::from_millis(200);
 
 /// Workers of other processes of which something is remembered.
 const WORKERS_MAX: usize = 4096;

@@ -265,7 +265,7 @@ impl Dispatcher {
                         self.began_after(asked.elapsed());
                     }
                     match told {
-                        Told::Event(event) => emitter.emit(|| event).await,
+                        Told::Event(event) if watch.listens() => emitter.emit(|| event).await,
                         Told::Turn(turn) => if let Some(answered) = answered(key, &turn, input) {
                             leave.take().into_iter().for_each(|leave| self.succeeded(inner, leave));
                             if !call.is_terminated() {
@@ -274,7 +274,7 @@ impl Dispatcher {
                             }
                             return Ok(Some(answered));
                         },
-                        Told::Begun(_) | Told::End => {}
+                        Told::Event(_) | Told::Begun(_) | Told::End => {}
                     }
                     false
                 }

@@ -6,7 +6,7 @@ use adjutant_core::ConversationKey;
 use adjutant_core::port::{Change, Holder};
 use tokio::time::Instant;
 
-use crate::audience::Told;
+use crate::audience::{ASKED_ONCE, Told};
 use crate::event::RunEvent;
 use crate::inner::Inner;
 
@@ -48,11 +48,18 @@ pub(super) struct Watch {
     seen: Seen,
     /// Whether the conversation is waited for in the store too.
     waits: bool,
+    /// The worker that the conversation was taken from.
+    gave_up: Option<Holder>,
 }
 
 impl Watch {
     pub(super) fn new(asked: Instant) -> Self {
-        Self { until: asked + BEGINS_WITHIN, seen: Seen::Nobody, waits: false }
+        Self { until: asked + BEGINS_WITHIN, seen: Seen::Nobody, waits: false, gave_up: None }
+    }
+
+    /// Returns whether what is told is of a turn that goes on: not of one that was taken from whoever tells it.
+    pub(super) fn listens(&self) -> bool {
+        self.gave_up.is_none()
     }
 
     /// Returns whether nobody is known to be at it.
@@ -71,6 +78,12 @@ impl Watch {
     /// Takes in what was heard. Returns whether that is the first sign that somebody has begun.
     pub(super) fn heard(&mut self, told: &Told) -> bool {
         let now = Instant::now();
+        if let Told::Begun(holder) = told {
+            self.gave_up.take_if(|gave_up| gave_up != holder);
+        }
+        if !self.listens() {
+            return false;
+        }
         let was_nobody = self.sees_nobody();
         let (seen, wait) = match (std::mem::replace(&mut self.seen, Seen::Nobody), told) {
             (_, Told::Begun(holder)) => (Seen::Away(holder.clone(), now), SILENCE),
@@ -98,6 +111,8 @@ impl Watch {
             let heard = inner.audience.heard_at(&holder.worker)?;
             (heard > since).then_some(heard)
         };
+        // Another may have asked a moment before, and then it was not asked once more.
+        let answered = |holder: &Holder, asked: Instant| heard(holder, asked.checked_sub(ASKED_ONCE)?);
         let ask = |holder: &Holder| inner.audience.ask(&*inner.journal.relay(), &holder.worker);
         let (seen, until) = match std::mem::replace(&mut self.seen, Seen::Nobody) {
             Seen::Here => (Seen::Here, now + LOOKS_HERE),
@@ -112,8 +127,11 @@ impl Watch {
                 Ok(Some(_)) => (Seen::Here, now + LOOKS_HERE),
                 Ok(None) | Err(_) => (Seen::Nobody, now + LOOKS_AGAIN),
             },
-            Seen::Away(holder, since) | Seen::Asked(holder, since) | Seen::AskedAgain(holder, since)
-                if let Some(heard) = heard(&holder, since) =>
+            Seen::Away(holder, since) if let Some(heard) = heard(&holder, since) => {
+                (Seen::Away(holder, heard), heard + SILENCE)
+            }
+            Seen::Asked(holder, asked) | Seen::AskedAgain(holder, asked)
+                if let Some(heard) = answered(&holder, asked) =>
             {
                 (Seen::Away(holder, heard), heard + SILENCE)
             }
@@ -135,6 +153,7 @@ impl Watch {
                 // If that fails, it is looked again.
                 if inner.journal.end_claim(key, holder.worker()).await.unwrap_or_default() {
                     inner.waiting.hear(&Change::Free(key.clone()));
+                    self.gave_up = Some(holder);
                 }
                 (Seen::Nobody, Instant::now() + LOOKS_AGAIN)
             }
