@@ -233,7 +233,8 @@ class Bench:
         home.mkdir(exist_ok=True)
         env = {"HOME": str(home), "PATH": os.environ["PATH"], "OPENAI_COMPATIBLE_BASE_URL": self.model.address}
         env |= {"ADJUTANT_SERVE_REQUESTS_PER_MINUTE": "1000000", "ADJUTANT_SERVE_TURNS_AT_ONCE": "10000"}
-        command = [self.options.adjutant, "serve", "--auth", "none", "--no-ui", "--drain-delay", "1s", "--bind", f"127.0.0.1:{self.ports_of[number]}"]
+        command = [self.options.adjutant, "serve", "--auth", "none", "--drain-delay", "1s", "--bind", f"127.0.0.1:{self.ports_of[number]}"]
+        command += [] if self.options.page else ["--no-ui"]
         command += ["-m", "openai-compatible/mock", "--database", self.database.url("team")]
         if self.dispatched:
             # What nothing breaks needs no way around: a process of Python's between them is a cost of its own.
@@ -490,6 +491,7 @@ async def main():
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--delay-ms", type=int, default=200)
+    parser.set_defaults(page=False)
     options = parser.parse_args()
     ways = [way for way in (False, True) if (options.restate if way else not options.only_with)]
     if options.cost:

@@ -9,6 +9,7 @@ import { long } from "./long.mjs";
 import { looks } from "./looks.mjs";
 import { memory } from "./memory.mjs";
 import { modules } from "./modules.mjs";
+import { restate } from "./restate.mjs";
 import { states } from "./states.mjs";
 import { vendored } from "./vendored.mjs";
 
@@ -34,13 +35,16 @@ const groups = {
   memory,
   hostile,
   looks,
+  restate,
 };
+/** What needs more than the binary runs only if it is named. */
+const only = ["restate"];
 
 const chosen = process.argv.slice(2);
 const browser = await launch();
 try {
   for (const [name, run] of Object.entries(groups)) {
-    if (chosen.length === 0 || chosen.includes(name)) await run(browser);
+    if (chosen.length === 0 ? !only.includes(name) : chosen.includes(name)) await run(browser);
   }
 } finally {
   await browser.close();

@@ -25,6 +25,17 @@ pub(crate) fn under_load(adjutant: &Path, all: bool) -> Result<(), Failure> {
     run(&mut rows)
 }
 
+/// Has a browser use the page of a service with Restate before it, and another one that does the work.
+///
+/// # Errors
+/// If something was not as it should be, or without Restate's server.
+pub(crate) fn page(adjutant: &Path) -> Result<(), Failure> {
+    let mut page = Command::new("node");
+    page.current_dir(root().join("tests").join("browser")).args(["run.mjs", "restate"]);
+    page.env("ADJUTANT_BIN", adjutant).env("RESTATE_SERVER", restate()?);
+    run(&mut page)
+}
+
 /// The server that the tests keep in the target folder.
 fn restate() -> Result<PathBuf, Failure> {
     let folders = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());

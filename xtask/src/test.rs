@@ -223,6 +223,9 @@ fn all(steps: &Steps, runner: &Runner, workspace: &[Package]) {
         steps.step("the program with the engine alone", check::program_with_engine);
         steps.step("benches", benches);
     }
+    if clients.iter().any(|folder| folder.ends_with("browser")) {
+        steps.step("the page with Restate", || faults::page(&built));
+    }
     let Some(adjutant) = shipped else { return };
     steps.step("size of the release binary", || budget::size(&adjutant, budget::RELEASE_BYTES));
     steps.may_be_skipped("instructions of a turn", instructions::within_limits);
