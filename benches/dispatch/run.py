@@ -173,6 +173,9 @@ class Database(Process):
 
 
 class Bench:
+    # Nobody looks at the page of a service.
+    without = ["--no-ui"]
+
     def __init__(self, options, folder, dispatched, services=2, nodes=1):
         self.options, self.folder, self.dispatched = options, folder, dispatched
         self.count, self.node_count = services, nodes
@@ -234,7 +237,7 @@ class Bench:
         env = {"HOME": str(home), "PATH": os.environ["PATH"], "OPENAI_COMPATIBLE_BASE_URL": self.model.address}
         env |= {"ADJUTANT_SERVE_REQUESTS_PER_MINUTE": "1000000", "ADJUTANT_SERVE_TURNS_AT_ONCE": "10000"}
         command = [self.options.adjutant, "serve", "--auth", "none", "--drain-delay", "1s", "--bind", f"127.0.0.1:{self.ports_of[number]}"]
-        command += [] if self.options.page else ["--no-ui"]
+        command += self.without
         command += ["-m", "openai-compatible/mock", "--database", self.database.url("team")]
         if self.dispatched:
             # What nothing breaks needs no way around: a process of Python's between them is a cost of its own.
@@ -491,7 +494,6 @@ async def main():
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--delay-ms", type=int, default=200)
-    parser.set_defaults(page=False)
     options = parser.parse_args()
     ways = [way for way in (False, True) if (options.restate if way else not options.only_with)]
     if options.cost:

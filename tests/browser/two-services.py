@@ -72,9 +72,9 @@ async def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--adjutant", required=True)
     parser.add_argument("--restate", required=True)
-    parser.set_defaults(delay_ms=0, cost=None, page=True)
+    parser.set_defaults(delay_ms=0, cost=None)
     options = parser.parse_args()
-    dispatch.Model, dispatch.Proxy = Model, LastOnly
+    dispatch.Model, dispatch.Proxy, dispatch.Bench.without = Model, LastOnly, []
     with tempfile.TemporaryDirectory() as folder:
         bench = dispatch.Bench(options, pathlib.Path(folder), True)
         try:
