@@ -97,7 +97,7 @@ class Bench(dispatch.Bench):
     def counts(self):
         """Statements, and the place in the write-ahead log. Asked from another database, so that asking is not counted."""
         statements = self.database.ask(f"select coalesce(sum(calls), 0)::bigint from pg_stat_statements where {OURS}")
-        return int(statements), self.database.ask("select pg_current_wal_insert_lsn()")
+        return int(statements), self.database.ask("select pg_current_wal_flush_lsn()")
 
     def since(self, before):
         """Statements, commits that wrote something, and KiB of the write-ahead log."""
