@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::steps::{Failure, root, run, target};
 
-/// What is run each time: one kind of fault of each, with several nodes too.
+/// Rows that are run each time: one kind of fault of each, with several nodes too.
 const SAMPLE: &[&str] = &["the other service killed", "Restate killed", "one of two nodes of Restate killed"];
 
 /// Runs the rows of `benches/dispatch` with this binary, which has Restate built in: all of them, or a sample.

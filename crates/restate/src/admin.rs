@@ -13,7 +13,7 @@ use crate::client::{Answer, Client, answer};
 /// Whoever does not answer in this time is asked no more.
 pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Why something does not answer as it should.
+/// The cause for which something does not answer as it should.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotReached {

@@ -1,4 +1,4 @@
-//! What is well between Restate and the workers, and what is not: for a person who wants to know, or mend it.
+//! A diagnosis of Restate and its workers, for a person who wants to know what is wrong, or mend it.
 
 use hyper::StatusCode;
 use hyper::header::ACCEPT;
@@ -15,15 +15,15 @@ use crate::object::CONVERSATION;
 use crate::registration::{Deployments, MANIFEST, Service, has_conversations, is_same};
 use crate::worker::clients;
 
-/// What was found.
+/// The findings about Restate and its workers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Diagnosis {
-    /// Whether calls can be made, and with this token.
+    /// `Ok` if the ingress takes calls, with this token.
     pub ingress: Result<(), NotReached>,
     /// The version of the server, by its admin API. `None`: `admin=none`.
     pub admin: Option<Result<String, NotReached>>,
-    /// Where this process would be called. `None`: at a port that the system chooses.
+    /// The address at which this process would be called. `None`: at a port that the system chooses.
     pub url: Option<String>,
     /// Workers that Restate knows.
     pub deployed: Vec<Deployed>,
@@ -200,7 +200,7 @@ impl Admin {
     }
 }
 
-/// What the admin API says when it cannot do something.
+/// An error of the admin API.
 #[derive(Default, Deserialize)]
 struct Message {
     message: Option<String>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use adjutant_runtime::RunError;
 
-/// What happens at a worker.
+/// An event at a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WorkerEvent {

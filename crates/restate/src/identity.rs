@@ -2,7 +2,7 @@
 //!
 //! A call brings a JSON Web Token of which the audience is its path. Its content is not signed: over a network where
 //! somebody could change it, TLS belongs before the worker. Source: restatedev/restate pull request 1349, and restate-sdk-shared-core,
-//! `request_identity.rs` (checked 2026-11-26).
+//! request identity (checked 2026-11-26).
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ const SCHEME: HeaderName = HeaderName::from_static("x-restate-signature-scheme")
 const SIGNED: &str = "v1";
 /// The header with the token of that scheme.
 const TOKEN: HeaderName = HeaderName::from_static("x-restate-jwt-v1");
-/// What a public key begins with; the rest is base58.
+/// The beginning of a public key; the rest is base58.
 const PREFIX: &str = "publickeyv1_";
 
 /// A public key, as Restate shows it in its log: `publickeyv1_` and 32 bytes in base58.

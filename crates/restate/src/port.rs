@@ -66,7 +66,7 @@ pub(crate) struct Port {
     connections: Arc<Semaphore>,
 }
 
-/// What all connections lead to.
+/// The worker to which all connections lead.
 struct Called {
     endpoint: Endpoint,
     /// The value of [`WORKER`].

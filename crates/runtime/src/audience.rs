@@ -43,7 +43,7 @@ const WORKERS_MAX: usize = 4096;
 /// The most bytes of a turn that are told to another process: a longer one is read from the journal.
 const TURN_BYTES_MAX: usize = 64 * 1024;
 
-/// What ends the name of a listener who wants to know the end of the turn, and not what happens on the way.
+/// The end of the name of a listener who wants to know the end of the turn, and not what happens on the way.
 const QUIET: &str = ".quiet";
 
 /// A message to a listener.
@@ -85,7 +85,7 @@ struct State {
     sessions: HashMap<String, Session>,
 }
 
-/// What is known of a worker of another process.
+/// Times and place of a worker of another process.
 #[derive(Default)]
 struct Seen {
     /// The name of its process.
@@ -99,7 +99,7 @@ struct Seen {
 struct Listener {
     session: String,
     told: mpsc::Sender<Told>,
-    /// Whether it wants to know the end only.
+    /// True if it wants to know the end only.
     is_quiet: bool,
 }
 

@@ -7,7 +7,7 @@ use adjutant_core::{CallId, ConversationId, Effect, IdempotencyKey, TurnId};
 /// A call, as the world outside tells it from others.
 pub(crate) type CallName = (ConversationId, TurnId, CallId);
 
-/// What was done of one call.
+/// Requests and effects of one call.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     /// Requests that arrived.

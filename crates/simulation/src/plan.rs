@@ -41,7 +41,7 @@ impl Options {
     }
 }
 
-/// What happens in a run, and how often: of 1,000 where nothing else is said.
+/// The faults of a run, and how often each happens: of 1,000 where nothing else is said.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) workers: usize,
@@ -51,12 +51,12 @@ pub(crate) struct Plan {
     pub(crate) faults: Duration,
     pub(crate) kills: bool,
     pub(crate) pauses: bool,
-    /// Whether processes stand still often, and longer than their claims hold.
+    /// True if processes stand still often, and longer than their claims hold.
     pub(crate) long_stops: bool,
     pub(crate) outages: bool,
-    /// Whether listening connections break: the store takes a process for gone that is not.
+    /// True if listening connections break: the store takes a process for gone that is not.
     pub(crate) breaks: bool,
-    /// Whether the store sees at once that the connection of a killed process has ended.
+    /// True if the store sees at once that the connection of a killed process has ended.
     pub(crate) sees_gone: bool,
     /// Answers of the store that are lost after it did what was asked.
     pub(crate) lost_answers: u32,

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use crate::lock::lock;
 
-/// What a process does.
+/// The state of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// It runs.

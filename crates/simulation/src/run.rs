@@ -35,9 +35,9 @@ pub struct Report {
     pub lines: u64,
     /// Simulated time.
     pub simulated: Duration,
-    /// How often what happened.
+    /// Counts of what happened, by name.
     pub tally: BTreeMap<&'static str, u64>,
-    /// What did not hold. `None`: everything did.
+    /// The first invariant that did not hold. `None`: all did.
     pub failure: Option<Failure>,
     /// The last things that happened; all of them for [`run_traced`].
     pub trace: Vec<String>,

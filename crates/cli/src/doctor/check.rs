@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::error::CliError;
 
-/// How something is.
+/// The state of something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Status {
@@ -21,12 +21,12 @@ pub(crate) struct Check {
     pub(crate) name: String,
     pub(crate) group: &'static str,
     pub(crate) status: Status,
-    /// What was found.
+    /// The finding.
     pub(crate) message: String,
-    /// Why, if it is not well.
+    /// The cause, if it is not well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cause: Option<String>,
-    /// What to do: a command, or a line to set.
+    /// The next step: a command, or a line to set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) remedy: Option<String>,
 }
@@ -63,7 +63,7 @@ impl Check {
         self
     }
 
-    /// What an error says, with its first way out, or this one if it names none.
+    /// Returns the words of an error, with its first way out, or this one if it names none.
     pub(super) fn of_error(
         group: &'static str,
         name: impl Into<String>,

@@ -35,7 +35,7 @@ pub(super) async fn look(address: &str, settings: &Settings, store: Option<&dyn 
     checks
 }
 
-/// What goes on elsewhere has to be found there, and what happens there to be heard here.
+/// Looks at the database: work that goes on elsewhere has to be found there, and its events to be heard here.
 async fn database(settings: &Settings, store: Option<&dyn Store>) -> Check {
     let name = "database";
     match (&settings.database, store) {
@@ -140,7 +140,7 @@ fn registered(found: &Diagnosis) -> Check {
     }
 }
 
-/// Whether a worker answers at this address, for us and for Restate.
+/// Looks for a worker at this address, as it answers us and Restate.
 fn worker(found: &Diagnosis) -> Option<Check> {
     let name = "worker";
     let (url, from_here) = (found.url.as_deref()?, found.from_here.as_ref()?);

@@ -29,7 +29,7 @@ impl Restate {
     }
 }
 
-/// What an address says of the key made of a seed.
+/// Returns the public key of a seed, as an address has it.
 fn key_of(seed: [u8; 32]) -> String {
     let pair = Ed25519KeyPair::from_seed_unchecked(&seed).unwrap();
     format!("&key=publickeyv1_{}", bs58::encode(pair.public_key()).into_string())

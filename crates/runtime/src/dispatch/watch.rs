@@ -46,7 +46,7 @@ pub(super) struct Watch {
     /// The time until which nothing is done but waiting.
     pub(super) until: Instant,
     seen: Seen,
-    /// Whether the conversation is waited for in the store too.
+    /// True if the conversation is waited for in the store too.
     waits: bool,
     /// The worker that the conversation was taken from.
     gave_up: Option<Holder>,

@@ -1,4 +1,4 @@
-//! Who has which conversation, by the rules of the SQL stores.
+//! Claims on conversations, by the rules of the SQL stores.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is new in a conversation, written by one call of one function (`migrations/0008_functions.sql`,
+//! Writes what is new in a conversation by one call of one function (`migrations/0008_functions.sql`,
 //! `migrations/0010_begin.sql`).
 
 use std::borrow::Cow;
@@ -187,7 +187,7 @@ impl PostgresDatabase {
     }
 }
 
-/// What became of a call of `adjutant_begin_2`.
+/// The outcome of a call of `adjutant_begin_2`.
 #[derive(Debug, Clone, Copy)]
 enum Outcome {
     Nothing,
