@@ -6,6 +6,7 @@
 
 pub(crate) mod append;
 pub(crate) mod appending;
+pub(crate) mod begin;
 mod blob;
 mod branch;
 pub(crate) mod budget;
