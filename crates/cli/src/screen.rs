@@ -1,24 +1,25 @@
 //! Where output goes: the answer to standard output, everything else to standard error.
 
 use std::collections::HashSet;
-use std::io::{IsTerminal as _, Write as _};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::io::{IsTerminal as _, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use anstream::stream::{AsLockedWrite, RawStream};
 use anstream::{AutoStream, ColorChoice};
 use crossterm::terminal;
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::display::{clean_line, wrap};
 use crate::error::CliError;
-use crate::render::live::{LiveLine, Status};
+use crate::render::live::{self, LiveLine, Status};
 
 const DIM: &str = "\x1b[2m";
 const BOLD: &str = "\x1b[1m";
 const RED: &str = "\x1b[31m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Columns of a terminal that does not say, and the least that anything is laid out for.
+/// Columns and rows of a terminal that does not say, and the least columns that anything is laid out for.
 const COLUMNS: usize = 80;
+const ROWS: usize = 24;
 const COLUMNS_MIN: usize = 20;
 
 /// Notices that stand for as long as their cause does: they come with every turn, and are told once. The others say
@@ -30,17 +31,62 @@ const STANDING: &[&str] =
 ///
 /// A stream nobody reads any more (`| head`) swallows the rest quietly: the turn still ends and is recorded.
 pub(crate) struct Screen {
-    out: Mutex<AutoStream<std::io::Stdout>>,
-    err: Mutex<AutoStream<std::io::Stderr>>,
+    streams: Arc<Mutex<Streams>>,
     out_is_terminal: bool,
     err_is_terminal: bool,
+    out_is_styled: bool,
+    err_is_styled: bool,
     asks: bool,
     verbosity: Verbosity,
     streams_events: bool,
-    /// Below everything else, at a terminal that can take it away again.
-    live: Mutex<Option<LiveLine>>,
+    size: Size,
     /// Notices that were told.
     told: Mutex<HashSet<String>>,
+}
+
+type Stream = AutoStream<Box<dyn Write + Send>>;
+
+/// Columns and rows, as they are now.
+type Size = Arc<dyn Fn() -> (usize, usize) + Send + Sync>;
+
+/// Whatever is written, in order.
+struct Streams {
+    out: Stream,
+    err: Stream,
+    /// Below everything else, at a terminal that can take it away again.
+    live: Option<LiveLine>,
+    /// Whether somebody draws the live line again and again.
+    ticks: bool,
+}
+
+#[derive(Clone, Copy)]
+enum To {
+    Out,
+    Err,
+}
+
+impl Streams {
+    fn write(&mut self, to: To, text: &str) {
+        let stream = match to {
+            To::Out => &mut self.out,
+            To::Err => &mut self.err,
+        };
+        // Whoever closed the pipe does not want to hear more.
+        let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
+    }
+
+    fn draw(&mut self, (columns, rows): (usize, usize)) {
+        if let Some(live) = &mut self.live {
+            let drawing = live.drawing(columns, rows, Instant::now());
+            self.write(To::Err, &drawing);
+        }
+    }
+
+    fn end_live(&mut self) {
+        if self.live.take().is_some() {
+            self.write(To::Err, live::CLEAR);
+        }
+    }
 }
 
 /// How much is said on standard error.
@@ -58,22 +104,55 @@ impl Screen {
     pub(crate) fn new(color: ColorChoice, verbosity: Verbosity, no_input: bool) -> Self {
         let (out, err) = (std::io::stdout(), std::io::stderr());
         let (out_is_terminal, err_is_terminal) = (out.is_terminal(), err.is_terminal());
+        let choose = |of_stream: ColorChoice| if color == ColorChoice::Auto { of_stream } else { color };
+        let (of_out, of_err) = (choose(AutoStream::choice(&out)), choose(AutoStream::choice(&err)));
+        let streams = Streams {
+            out: AutoStream::new(Box::new(out), of_out),
+            err: AutoStream::new(Box::new(err), of_err),
+            live: None,
+            ticks: false,
+        };
         Self {
-            out: Mutex::new(AutoStream::new(out, color)),
-            err: Mutex::new(AutoStream::new(err, color)),
+            out_is_styled: streams.out.current_choice() != ColorChoice::Never,
+            err_is_styled: streams.err.current_choice() != ColorChoice::Never,
+            streams: Arc::new(Mutex::new(streams)),
             out_is_terminal,
             err_is_terminal,
             asks: !no_input && err_is_terminal && std::io::stdin().is_terminal(),
             verbosity,
             streams_events: false,
-            live: Mutex::new(None),
+            size: Arc::new(size_of_terminal),
+            told: Mutex::new(HashSet::new()),
+        }
+    }
+
+    /// A terminal that is written to as bytes.
+    #[cfg(test)]
+    pub(crate) fn of_test(
+        terminal: impl Write + Clone + Send + 'static,
+        styled: bool,
+        size: impl Fn() -> (usize, usize) + Send + Sync + 'static,
+    ) -> Self {
+        let choice = if styled { ColorChoice::AlwaysAnsi } else { ColorChoice::Never };
+        let stream = || AutoStream::new(Box::new(terminal.clone()) as Box<dyn Write + Send>, choice);
+        Self {
+            streams: Arc::new(Mutex::new(Streams { out: stream(), err: stream(), live: None, ticks: false })),
+            out_is_terminal: true,
+            err_is_terminal: true,
+            out_is_styled: styled,
+            err_is_styled: styled,
+            asks: false,
+            verbosity: Verbosity::Normal,
+            streams_events: false,
+            size: Arc::new(size),
             told: Mutex::new(HashSet::new()),
         }
     }
 
     /// The same screen, but standard output holds a run's events as JSON, one a line.
-    pub(crate) fn streaming_events(self, streams_events: bool) -> Self {
-        Self { streams_events, ..self }
+    pub(crate) fn streaming_events(mut self, streams_events: bool) -> Self {
+        self.streams_events = streams_events;
+        self
     }
 
     pub(crate) fn streams_events(&self) -> bool {
@@ -97,32 +176,38 @@ impl Screen {
 
     /// Whether the answer may have colours and attributes.
     pub(crate) fn styles_answers(&self) -> bool {
-        self.out_is_terminal && styled(&self.out)
+        self.out_is_terminal && self.out_is_styled
     }
 
     /// Whether a line can be shown and taken away again: a terminal that colours are not kept from.
     pub(crate) fn shows_live(&self) -> bool {
-        self.shows_progress() && styled(&self.err)
+        self.shows_progress() && self.err_is_styled
     }
 
     /// Columns of the terminal, as it is now.
     pub(crate) fn columns(&self) -> usize {
-        let columns = terminal::size().map_or(0, |(columns, _)| usize::from(columns));
-        if columns == 0 { COLUMNS } else { columns.max(COLUMNS_MIN) }
+        (self.size)().0.max(COLUMNS_MIN)
     }
 
     /// Shows what is happening now, and the unfinished end of the answer, until [`Screen::end_live`].
     pub(crate) fn live(&self, status: &Status, tail: &str) {
-        if self.shows_live() {
-            let columns = self.columns();
-            let mut live = lock(&self.live);
-            live.get_or_insert_with(|| LiveLine::new(status.clone())).show(status.clone(), tail, columns);
+        if !self.shows_live() {
+            return;
+        }
+        let mut streams = lock(&self.streams);
+        let live = streams.live.get_or_insert_with(|| LiveLine::new(status.clone()));
+        live.set(status.clone(), tail.to_owned());
+        if live.is_due(Instant::now()) {
+            streams.draw((self.size)());
+        }
+        if !std::mem::replace(&mut streams.ticks, true) {
+            tokio::spawn(tick(Arc::downgrade(&self.streams), Arc::clone(&self.size)));
         }
     }
 
     /// Takes the live line away. Whoever reads from the terminal does this first.
     pub(crate) fn end_live(&self) {
-        lock(&self.live).take();
+        lock(&self.streams).end_live();
     }
 
     /// Whether tools and tokens are told.
@@ -136,7 +221,7 @@ impl Screen {
 
     /// Part of the answer, as it is.
     pub(crate) fn answer(&self, text: &str) {
-        self.write(&self.out, text);
+        self.write(To::Out, text);
     }
 
     /// A line of the answer.
@@ -146,24 +231,20 @@ impl Screen {
 
     /// Text on standard error, as it is.
     pub(crate) fn side(&self, text: &str) {
-        self.write(&self.err, text);
+        self.write(To::Err, text);
     }
 
-    fn write<S: RawStream + AsLockedWrite>(&self, stream: &Mutex<AutoStream<S>>, text: &str) {
-        let write = || {
-            let mut stream = lock(stream);
-            // Whoever closed the pipe does not want to hear more.
-            let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
-        };
-        let mut live = lock(&self.live);
+    fn write(&self, to: To, text: &str) {
+        let mut streams = lock(&self.streams);
+        if streams.live.is_some() {
+            streams.write(To::Err, live::CLEAR);
+        }
         if !text.ends_with('\n') {
             // What ends inside a line takes the live line's place.
-            live.take();
+            streams.live = None;
         }
-        match &*live {
-            Some(line) => line.above(write),
-            None => write(),
-        }
+        streams.write(to, text);
+        streams.draw((self.size)());
     }
 
     /// A line on standard error.
@@ -207,13 +288,39 @@ impl Screen {
     }
 }
 
+/// Nothing is left behind by whoever ends with an error.
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.end_live();
+    }
+}
+
 /// Text in the quiet colour, for standard error.
 pub(crate) fn dim(text: &str) -> String {
     format!("{DIM}{text}{PLAIN}")
 }
 
-fn styled<S: RawStream>(stream: &Mutex<AutoStream<S>>) -> bool {
-    lock(stream).current_choice() != ColorChoice::Never
+fn size_of_terminal() -> (usize, usize) {
+    let (columns, rows) = terminal::size().unwrap_or_default();
+    let known = |cells: u16, usual| if cells == 0 { usual } else { usize::from(cells) };
+    (known(columns, COLUMNS), known(rows, ROWS))
+}
+
+/// Draws the live line again and again, until it is taken away.
+async fn tick(streams: Weak<Mutex<Streams>>, size: Size) {
+    let mut ticks = interval(live::TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks.tick().await;
+    loop {
+        ticks.tick().await;
+        let Some(streams) = streams.upgrade() else { return };
+        let mut streams = lock(&streams);
+        if streams.live.is_none() {
+            streams.ticks = false;
+            return;
+        }
+        streams.draw(size());
+    }
 }
 
 fn lock<T>(stream: &Mutex<T>) -> MutexGuard<'_, T> {

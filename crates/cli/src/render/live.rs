@@ -1,27 +1,38 @@
-//! The live line: what is happening now, below everything that is final. It is taken away before anything else is
-//! written, so that it never stays behind.
+//! The live lines: the unfinished end of the answer and what is happening now, below everything that is final.
+//!
+//! Once they are drawn, the cursor goes back to where they begin and stays there. So they are cleared from the cursor on, and no
+//! row above them is touched, wherever the terminal has put them meanwhile: one that gets narrower makes two rows of a long one,
+//! or cuts it, and none tells which. indicatif counts rows instead, and clears too many or too few of them then.
 
-use std::fmt::Write;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use termimad::StrFit;
+use tokio::time::Instant;
 
-use super::drawn::Drawn;
 use crate::display::{clean, clip, tokens, wrap};
 
 /// How often the spinner turns.
-const TICK: Duration = Duration::from_millis(100);
+pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// Frames a second at most.
-const FRAMES: u8 = 20;
+/// The least time between two drawings, if only what is shown in them changed.
+const FRAME: Duration = Duration::from_millis(50);
+
+/// What turns, tick by tick.
+const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
 /// Lines of the unfinished answer that are shown.
 const TAIL_LINES: usize = 3;
 
-/// Columns for spinner, seconds and tokens.
-const FIGURES_COLUMNS: usize = 30;
+/// Columns for the words before the figures, however narrow it is.
+const WORDS_COLUMNS_MIN: usize = 8;
+
+/// Clears the lines, if they were drawn last.
+pub(crate) const CLEAR: &str = "\r\x1b[J";
+
+/// Rows of a terminal stay rows: what is longer than one is cut by the terminal instead of going on in the next. Then the cursor
+/// gets back to the first of them also where the terminal got narrower a moment before.
+const NO_WRAP: &str = "\x1b[?7l";
+const WRAP: &str = "\x1b[?7h";
 
 /// What is happening.
 #[derive(Debug, Clone)]
@@ -52,9 +63,10 @@ impl Status {
         Self { words: words.into(), since: Instant::now(), countdown: None, tokens: 0 }
     }
 
-    /// `waiting · 3 s · ~80 tok`, `again in 4 s`, `reading the prompt · 43 % · 12 s left`.
-    fn line(&self, now: Instant) -> String {
-        let (mut line, since) = match &self.countdown {
+    /// `waiting · 3 s · ~80 tok`, `again in 4 s`, `reading the prompt · 43 % · 12 s left`. Figures are kept where it gets
+    /// narrow, and words are cut.
+    fn line(&self, now: Instant, columns: usize) -> String {
+        let (words, since) = match &self.countdown {
             Some(Countdown { until, before, after, .. }) if now < *until => {
                 let left = until.saturating_duration_since(now).as_secs_f64().ceil();
                 (format!("{}{before}{left} s{after}", self.words), now)
@@ -62,60 +74,58 @@ impl Status {
             Some(Countdown { until, then, .. }) => (then.clone(), *until),
             None => (self.words.clone(), self.since),
         };
+        let mut figures = String::new();
         let seconds = now.saturating_duration_since(since).as_secs();
         if seconds > 0 {
-            line.push_str(&format!(" · {seconds} s"));
+            figures.push_str(&format!(" · {seconds} s"));
         }
         if self.tokens > 0 {
-            line.push_str(&format!(" · ~{} tok", tokens(self.tokens)));
+            figures.push_str(&format!(" · ~{} tok", tokens(self.tokens)));
         }
-        line
+        let room = columns.saturating_sub(figures.chars().count()).max(WORDS_COLUMNS_MIN);
+        clip_columns(&words, room) + &figures
     }
 }
 
-/// The line, until it is dropped.
+/// The lines as they are shown now.
+#[derive(Debug)]
 pub(crate) struct LiveLine {
-    bar: ProgressBar,
-    status: Arc<Mutex<Status>>,
+    status: Status,
+    tail: String,
+    began: Instant,
+    drawn_at: Option<Instant>,
 }
 
 impl LiveLine {
     pub(crate) fn new(status: Status) -> Self {
-        let status = Arc::new(Mutex::new(status));
-        let shown = Arc::clone(&status);
-        let line = move |_: &ProgressState, out: &mut dyn Write| {
-            let status = shown.lock().unwrap_or_else(PoisonError::into_inner);
-            // A line that cannot be drawn is drawn at the next tick.
-            let _ = out.write_str(&status.line(Instant::now()));
+        Self { status, tail: String::new(), began: Instant::now(), drawn_at: None }
+    }
+
+    /// Takes what is shown from now on. `tail`: the unfinished end of the answer.
+    pub(crate) fn set(&mut self, status: Status, tail: String) {
+        self.status = status;
+        self.tail = tail;
+    }
+
+    /// Returns whether it is time for another drawing.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.drawn_at.is_none_or(|at| now.saturating_duration_since(at) >= FRAME)
+    }
+
+    /// Returns what is written to draw it, with the cursor where the lines before it were drawn.
+    pub(crate) fn drawing(&mut self, columns: usize, rows: usize, now: Instant) -> String {
+        self.drawn_at = Some(now);
+        // The last column stays free: some terminals go on to the next row once it is filled.
+        let columns = columns.saturating_sub(1).max(1);
+        let mut lines = last_lines(&self.tail, columns, TAIL_LINES.min(rows.saturating_sub(2)));
+        let turns = now.saturating_duration_since(self.began).as_millis() / TICK.as_millis();
+        let spinner = SPINNER[(turns % SPINNER.len() as u128) as usize];
+        lines.push(clip_columns(&format!("{spinner} {}", self.status.line(now, columns.saturating_sub(2))), columns));
+        let up = match lines.len() - 1 {
+            0 => String::new(),
+            up => format!("\x1b[{up}A"),
         };
-        let bar = ProgressBar::with_draw_target(
-            None,
-            ProgressDrawTarget::term_like_with_hz(Box::new(Drawn::on_stderr()), FRAMES),
-        );
-        // The template is fixed; a test draws it.
-        if let Ok(style) = ProgressStyle::with_template("{msg}{spinner} {line}") {
-            bar.set_style(style.with_key("line", line));
-        }
-        bar.enable_steady_tick(TICK);
-        Self { bar, status }
-    }
-
-    /// Shows something else. `tail`: the unfinished end of the answer.
-    pub(crate) fn show(&self, status: Status, tail: &str, columns: usize) {
-        let words = clip_columns(&status.words, columns.saturating_sub(FIGURES_COLUMNS).max(8));
-        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = Status { words, ..status };
-        self.bar.set_message(last_lines(tail, columns));
-    }
-
-    /// Writes above the line.
-    pub(crate) fn above<R>(&self, write: impl FnOnce() -> R) -> R {
-        self.bar.suspend(write)
-    }
-}
-
-impl Drop for LiveLine {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        format!("{CLEAR}{NO_WRAP}{}{WRAP}\r{up}", lines.join("\r\n"))
     }
 }
 
@@ -126,15 +136,11 @@ fn clip_columns(text: &str, columns: usize) -> String {
     text[..bytes].to_owned()
 }
 
-/// The last lines of a text, wrapped, each with its end. Written as it is: a mark may not be closed yet.
-fn last_lines(text: &str, columns: usize) -> String {
-    let columns = columns.saturating_sub(1).max(8);
+/// The last lines of a text, wrapped. Written as it is: a mark may not be closed yet.
+fn last_lines(text: &str, columns: usize, most: usize) -> Vec<String> {
     let text = clean(text).replace('\t', " ");
-    let mut lines: Vec<&str> = Vec::new();
-    for line in text.trim_matches('\n').lines() {
-        lines.extend(wrap(line, columns));
-    }
-    lines.iter().skip(lines.len().saturating_sub(TAIL_LINES)).map(|line| format!("{line}\n")).collect()
+    let lines: Vec<&str> = text.trim_matches('\n').lines().flat_map(|line| wrap(line, columns)).collect();
+    lines[lines.len().saturating_sub(most)..].iter().map(|line| (*line).to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -156,7 +162,7 @@ mod tests {
                 }),
                 tokens,
             }
-            .line(now + Duration::from_secs(since))
+            .line(now + Duration::from_secs(since), 60)
         };
         assert_eq!(status(0, None, 0), "waiting");
         assert_eq!(status(3, None, 1_234), "waiting · 3 s · ~1.2k tok");
@@ -170,16 +176,26 @@ mod tests {
             then: "reading · 43 %".to_owned(),
         };
         let reading = Status { since: now, countdown: Some(countdown), ..Status::new("reading · 43 %") };
-        assert_eq!(reading.line(now), "reading · 43 % · 12 s left");
+        assert_eq!(reading.line(now, 60), "reading · 43 % · 12 s left");
+    }
+
+    #[test]
+    fn figures_are_kept_where_it_gets_narrow() {
+        let status = Status { tokens: 80, ..Status::new("⚙ add_task {\"description\":\"buy milk\"}") };
+        let now = status.since + Duration::from_secs(3);
+        assert_eq!(status.line(now, 30), "⚙ add_task {\"… · 3 s · ~80 tok");
+        assert_eq!(status.line(now, 9), "⚙ add_t… · 3 s · ~80 tok");
     }
 
     #[test]
     fn the_last_lines_fit_and_break_at_blanks() {
-        assert_eq!(last_lines("", 20), "");
-        assert_eq!(last_lines("one\ntwo\nthree\nfour", 20), "two\nthree\nfour\n");
-        assert_eq!(last_lines("alpha beta gamma delta", 12), "alpha beta\ngamma delta\n");
+        let lines = |text, columns| last_lines(text, columns, 3);
+        assert!(lines("", 20).is_empty());
+        assert_eq!(lines("one\ntwo\nthree\nfour", 20), ["two", "three", "four"]);
+        assert_eq!(lines("alpha beta gamma delta", 12), ["alpha beta", "gamma delta"]);
         // Wide characters take two columns.
-        assert_eq!(last_lines("牛奶牛奶牛奶", 9), "牛奶牛奶\n牛奶\n");
-        assert_eq!(last_lines(&"x".repeat(30), 11), "xxxxxxxxxx\n".repeat(3));
+        assert_eq!(lines("牛奶牛奶牛奶", 8), ["牛奶牛奶", "牛奶"]);
+        assert_eq!(lines(&"x".repeat(30), 10), vec!["x".repeat(10); 3]);
+        assert!(last_lines("one", 20, 0).is_empty());
     }
 }

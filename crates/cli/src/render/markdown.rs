@@ -3,6 +3,8 @@
 //! pulldown-cmark says what a text means, termimad wraps lines, lays out tables and styles them. Nothing the text says is
 //! left out: links show where they go, and HTML is shown as it is written.
 
+use std::ops::Range;
+
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Parser, Tag, TagEnd};
 use termimad::FmtText;
 use termimad::minimad::{self, Composite, CompositeStyle, Compound, Line, TableRow, TableRule, Text};
@@ -104,20 +106,30 @@ impl<'a> Page<'a> {
             table: None,
             gap: false,
         };
-        let mut events = Parser::new_ext(source, OPTIONS).into_offset_iter();
-        for (event, range) in events.by_ref() {
+        let events = Parser::new_ext(source, OPTIONS).into_offset_iter();
+        // Where its links go is said by a text, and is no part of its blocks.
+        let definitions = events.reference_definitions().iter().map(|(_, definition)| definition.span.clone());
+        let mut definitions: Vec<_> = definitions.collect();
+        definitions.sort_by_key(|span| std::cmp::Reverse(span.start));
+        for (event, range) in events {
+            if matches!(event, Event::Start(_) | Event::Rule) {
+                while let Some(span) = definitions.pop_if(|span| span.start < range.start) {
+                    page.definition(span);
+                }
+            }
             page.event(event, range.start);
         }
         page.flush();
-        // Where its links go is said by a text, and is no part of its blocks.
-        let mut definitions: Vec<_> =
-            events.reference_definitions().iter().map(|(_, definition)| definition.span.clone()).collect();
-        definitions.sort_by_key(|span| span.start);
-        for span in definitions {
-            page.say(clean_line(source.get(span).unwrap_or_default().trim()));
-            page.flush();
+        while let Some(span) = definitions.pop() {
+            page.definition(span);
         }
         page
+    }
+
+    fn definition(&mut self, span: Range<usize>) {
+        self.block(span.start);
+        self.say(clean_line(self.source.get(span).unwrap_or_default().trim()));
+        self.flush();
     }
 
     fn event(&mut self, event: Event<'_>, at: usize) {

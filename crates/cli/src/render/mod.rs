@@ -1,7 +1,6 @@
 //! A running turn as a person sees it: the answer on standard output, the way there on standard error.
 
 mod blocks; // what of an answer is final
-mod drawn; // how the live line gets to the terminal
 mod footer; // what a turn took
 pub(crate) mod live; // what is happening now
 mod look; // styles
@@ -10,12 +9,16 @@ pub(crate) mod reading; // what of a prompt is read
 mod tools; // lines of calls
 mod wrap; // words in lines
 
+#[cfg(test)]
+mod generated;
+
 pub(crate) use footer::{context_meter, footer};
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adjutant_core::{AgentResponse, CallId, OutcomeCategory, PromptProgress, ToolCall, ToolResult};
 use adjutant_runtime::RunEvent;
+use tokio::time::Instant;
 
 use crate::display::{clean, clip, millis};
 use crate::screen::{Screen, dim};

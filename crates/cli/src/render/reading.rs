@@ -1,8 +1,9 @@
 //! Progress of the embedded model while it reads a prompt, and the messages when that ends early.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use adjutant_core::{AgentResponse, ModelError, OutcomeCategory, PromptProgress, TurnError};
+use tokio::time::Instant;
 
 use super::live::{Countdown, Status};
 use crate::error::CliError;

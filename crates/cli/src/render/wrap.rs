@@ -20,15 +20,20 @@ impl Span {
     }
 }
 
-/// Cuts a line at blanks so that every part fits; a word that does not fit is cut inside.
+/// Cuts a line at blanks, and between characters of scripts that have none, so that every part fits. A word that does not fit, such
+/// as the address of a page, stays whole and has a line of its own: the terminal goes on with it in the next row, and whoever
+/// copies it gets all of it.
 pub(super) fn wrapped(line: &[Span], columns: usize) -> Vec<Vec<Span>> {
     let mut paper = Paper { columns: columns.max(1), lines: vec![Vec::new()], used: 0 };
     let (mut blank, mut word) = (Vec::new(), Vec::new());
     for span in line {
         for run in span.words.split_inclusive(' ') {
             let letters = run.trim_end_matches(' ');
-            if !letters.is_empty() {
-                word.push(span.with(letters));
+            for part in parts(letters) {
+                if part.starts_with(is_wide) && !part.starts_with(CLOSING) {
+                    paper.word(&mut blank, &mut word);
+                }
+                word.push(span.with(part));
             }
             if letters.len() < run.len() {
                 paper.word(&mut blank, &mut word);
@@ -38,6 +43,32 @@ pub(super) fn wrapped(line: &[Span], columns: usize) -> Vec<Vec<Span>> {
     }
     paper.word(&mut blank, &mut word);
     paper.lines
+}
+
+/// Punctuation that begins no line.
+const CLOSING: &[char] = &['。', '，', '、', '！', '？', '：', '；', '」', '』', '）', '】', '》', 'ー', '々'];
+
+/// Cuts letters before each character of a script without blanks, and behind the last of a run of them.
+fn parts(letters: &str) -> impl Iterator<Item = &str> {
+    let mut rest = letters;
+    std::iter::from_fn(move || {
+        let mut characters = rest.char_indices();
+        let (_, first) = characters.next()?;
+        let end = characters.find(|(_, c)| is_wide(*c) || (is_wide(first) && !joins(*c))).map_or(rest.len(), |(at, _)| at);
+        let (part, after) = rest.split_at(end);
+        rest = after;
+        Some(part)
+    })
+}
+
+/// Whether lines may be cut before a character wherever it stands: those of Chinese, Japanese and Korean.
+fn is_wide(c: char) -> bool {
+    matches!(c, '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Whether a character belongs to the one before it.
+fn joins(c: char) -> bool {
+    StrFit::count_fitting(c.encode_utf8(&mut [0; 4]), 1).1 == 0
 }
 
 struct Paper {
@@ -54,7 +85,8 @@ impl Paper {
             return;
         }
         if self.used > 0 && self.used + width(blank) + width(word) > self.columns {
-            self.turn();
+            self.lines.push(Vec::new());
+            self.used = 0;
         }
         for span in blank.drain(..) {
             if self.used > 0 {
@@ -62,20 +94,7 @@ impl Paper {
             }
         }
         for span in word.drain(..) {
-            let mut rest = span.words.as_str();
-            while !rest.is_empty() {
-                let (mut bytes, _) = StrFit::count_fitting(rest, self.columns - self.used);
-                if bytes == 0 && self.used > 0 {
-                    self.turn();
-                    continue;
-                }
-                if bytes == 0 {
-                    // One character is wider than the page.
-                    bytes = rest.chars().next().map_or(rest.len(), char::len_utf8);
-                }
-                self.put(span.with(&rest[..bytes]));
-                rest = &rest[bytes..];
-            }
+            self.put(span);
         }
     }
 
@@ -86,11 +105,6 @@ impl Paper {
             Some(last) if last.with("") == span.with("") => last.words.push_str(&span.words),
             _ => line.push(span),
         }
-    }
-
-    fn turn(&mut self) {
-        self.lines.push(Vec::new());
-        self.used = 0;
     }
 }
 
@@ -125,10 +139,17 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_does_not_fit_is_cut() {
-        check(&[("see https://example.org", false)], 8, &["see", "https://", "example.", "org"]);
+    fn a_word_that_does_not_fit_has_a_line_of_its_own() {
+        check(&[("see https://example.org and", false)], 8, &["see", "https://example.org", "and"]);
+        check(&[("abcd", true), ("efgh", false)], 3, &["abcdefgh"]);
+    }
+
+    #[test]
+    fn scripts_without_blanks_are_cut_anywhere() {
         check(&[("牛奶牛奶", false)], 5, &["牛奶", "牛奶"]);
         check(&[("牛奶", false)], 1, &["牛", "奶"]);
-        check(&[("abcd", true), ("efgh", false)], 3, &["abc", "def", "gh"]);
+        check(&[("ab牛奶cd", false)], 4, &["ab牛", "奶cd"]);
+        check(&[("牛奶。牛", false)], 4, &["牛", "奶。", "牛"]);
+        check(&[("か\u{3099}か\u{3099}", false)], 2, &["か\u{3099}", "か\u{3099}"]);
     }
 }

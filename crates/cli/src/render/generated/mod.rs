@@ -1,0 +1,147 @@
+//! Answers that a grammar makes, streamed in pieces to an emulated terminal, with pauses, and with another size now and then: at
+//! the end all their words are there once and in order, and so is what stood above them.
+
+mod emulator;
+pub(crate) mod grammar;
+
+use std::time::Duration;
+
+use adjutant_core::AgentResponse;
+use adjutant_runtime::RunEvent;
+use serde_json::json;
+
+use super::Renderer;
+use super::blocks::Blocks;
+use super::look::Look;
+use super::markdown;
+use crate::screen::Screen;
+use emulator::Emulator;
+use grammar::{Answer, numbers};
+
+/// Lines of a shell above the answer.
+const ABOVE: usize = 20;
+
+/// Cases of a sample, and all of them.
+const SAMPLE: u64 = 500;
+const ALL: u64 = 10_000;
+
+fn cases() -> u64 {
+    #[expect(clippy::disallowed_methods, reason = "the number of cases is the runner's to say")]
+    let long = std::env::var("ADJUTANT_TEST_SIZE").is_ok_and(|size| size == "long");
+    if long { ALL } else { SAMPLE }
+}
+
+fn response(content: &str) -> AgentResponse {
+    serde_json::from_value(json!({
+        "conversation": "018f0000-0000-7000-8000-000000000000",
+        "turn": "018f0000-0000-7000-8000-000000000001",
+        "content": content,
+        "tools_used": [],
+        "decision": {"kind": "RESPOND_ONLY", "intent": "GENERAL_CHAT", "text": content, "tool_calls": [], "pending": []},
+        "outcome": "SUCCESS:RESPONSE_GIVEN",
+        "usage": {},
+        "error": null,
+        "notices": [],
+        "timing": {"model_ms": 0, "tool_ms": 0, "total_ms": 0},
+    }))
+    .unwrap()
+}
+
+/// Shows one answer and returns what is wrong with the screen at the end, if anything is.
+async fn shown(seed: u64, resizes: bool, styled: bool, up_too_far: usize) -> Result<(), String> {
+    let answer = Answer::of(seed);
+    let mut number = numbers(seed ^ 0x5EED);
+    let columns = 20 + number(181);
+    let rows = 5 + number(56);
+    let terminal = Emulator::new(columns, rows, up_too_far);
+    let above: Vec<String> = (0..ABOVE).map(|line| format!("shell {}", 100 + line)).collect();
+    terminal.print(&format!("{}\n", above.join("\n")));
+    let screen = Screen::of_test(terminal.clone(), styled, terminal.size());
+    let mut renderer = Renderer::new(&screen, true);
+    renderer.event(&RunEvent::ModelStarted { number: 1 });
+    let most = [1, 2, 3, 7, 40, 400][number(6)];
+    let mut rest = answer.source.as_str();
+    let pauses = number(3) > 0;
+    while !rest.is_empty() {
+        let bytes = 1 + number(most);
+        let end = (bytes..rest.len()).find(|end| rest.is_char_boundary(*end)).unwrap_or(rest.len());
+        renderer.event(&RunEvent::Text(rest[..end].to_owned()));
+        rest = &rest[end..];
+        if pauses && number(12) == 0 {
+            for _ in 0..1 + number(12) {
+                tokio::time::advance(Duration::from_millis(100)).await;
+            }
+        }
+        if resizes && number(25) == 0 {
+            terminal.resize(20 + number(181), 3 + number(58));
+        }
+    }
+    renderer.event(&RunEvent::ModelFinished { number: 1, usage: Default::default() });
+    renderer.finish(&response(answer.source.trim()), false);
+    drop(renderer);
+    drop(screen);
+    if resizes {
+        terminal.resize(20 + number(181), 3 + number(58));
+    }
+    let seen = terminal.lines();
+    let wrong = |what: String| {
+        let text = seen.join("\n");
+        Err(format!("seed {seed}: {what}\n--- written ---\n{}\n--- seen ---\n{text}", answer.source))
+    };
+    if seen.get(..ABOVE) != Some(&above[..]) {
+        return wrong("the lines above are others".to_owned());
+    }
+    let below = seen[ABOVE..].join("\n");
+    if let Some(what) = answer.differs_from(&below) {
+        return wrong(what);
+    }
+    if below.contains("answering") || below.contains("waiting") {
+        return wrong("something of the live line is left".to_owned());
+    }
+    if !resizes {
+        let expected = plain(&answer.source, styled, columns);
+        let seen: Vec<&str> = below.trim_end().lines().map(str::trim_end).collect();
+        if seen != expected {
+            let at = seen.iter().zip(&expected).position(|(seen, expected)| seen != expected);
+            return wrong(format!("line {at:?} of the answer is not as it is laid out at once"));
+        }
+    }
+    Ok(())
+}
+
+/// The lines of an answer that is laid out at once, without its styles.
+fn plain(source: &str, styled: bool, columns: usize) -> Vec<String> {
+    let terminal = Emulator::new(columns, 60, 0);
+    let look = Look::new(styled);
+    let mut blocks = Blocks::default();
+    let mut done = blocks.push(source.trim());
+    done.extend(blocks.finish());
+    done.iter().for_each(|block| terminal.print(&markdown::render(block, &look, columns)));
+    let lines = terminal.lines().join("\n");
+    lines.trim_end().lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_screen_is_the_answer() {
+    let mut failures = Vec::new();
+    for seed in 0..cases() {
+        // Half of them have another size now and then, and some have no styles.
+        if let Err(wrong) = shown(seed, seed % 2 == 1, seed % 7 > 0, 0).await {
+            failures.push(wrong);
+        }
+    }
+    let first = failures.first().map_or("", String::as_str);
+    let all: Vec<&str> = failures.iter().filter_map(|failure| failure.lines().next()).collect();
+    let (failed, all) = (failures.len(), all.join("\n"));
+    assert!(failures.is_empty(), "{failed} of {} failed:\n{all}\nThe first:\n{first}", cases());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cursor_that_goes_up_one_row_too_many_is_found() {
+    for seed in 0..200 {
+        if shown(seed, false, true, 1).await.is_err() {
+            return;
+        }
+    }
+    panic!("200 cases did not find it");
+}
