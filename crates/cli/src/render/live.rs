@@ -120,7 +120,10 @@ impl LiveLine {
         let mut lines = last_lines(&self.tail, columns, TAIL_LINES.min(rows.saturating_sub(2)));
         let turns = now.saturating_duration_since(self.began).as_millis() / TICK.as_millis();
         let spinner = SPINNER[(turns % SPINNER.len() as u128) as usize];
-        lines.push(clip_columns(&format!("{spinner} {}", self.status.line(now, columns.saturating_sub(2))), columns));
+        lines.push(clip_columns(
+            &format!("{spinner} {}", self.status.line(now, columns.saturating_sub(2))),
+            columns,
+        ));
         let up = match lines.len() - 1 {
             0 => String::new(),
             up => format!("\x1b[{up}A"),

@@ -1,16 +1,16 @@
 //! Whole blocks of Markdown as lines of a terminal.
 //!
-//! pulldown-cmark says what a text means, termimad wraps lines, lays out tables and styles them. Nothing the text says is
-//! left out: links show where they go, and HTML is shown as it is written.
+//! pulldown-cmark says what a text means, termimad styles it. Nothing the text says is left out: links show where they go, and HTML is shown as it is written.
 
 use std::ops::Range;
 
-use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Parser, Tag, TagEnd};
 use termimad::FmtText;
-use termimad::minimad::{self, Composite, CompositeStyle, Compound, Line, TableRow, TableRule, Text};
+use termimad::minimad::{Composite, CompositeStyle, Compound, Line, Text};
 
 use super::blocks::{Block, Content, OPTIONS};
 use super::look::Look;
+use super::table::{self, Table};
 use super::wrap::{Span, wrapped};
 use crate::display::{clean, clean_line};
 
@@ -61,11 +61,6 @@ enum Container {
 /// Which of a list's items come next: a number, or a bullet.
 type Next = Option<u64>;
 
-struct Table {
-    alignments: Vec<Alignment>,
-    rows: Vec<Vec<Vec<Span>>>,
-}
-
 struct Page<'a> {
     source: &'a str,
     look: &'a Look,
@@ -108,7 +103,8 @@ impl<'a> Page<'a> {
         };
         let events = Parser::new_ext(source, OPTIONS).into_offset_iter();
         // Where its links go is said by a text, and is no part of its blocks.
-        let definitions = events.reference_definitions().iter().map(|(_, definition)| definition.span.clone());
+        let definitions =
+            events.reference_definitions().iter().map(|(_, definition)| definition.span.clone());
         let mut definitions: Vec<_> = definitions.collect();
         definitions.sort_by_key(|span| std::cmp::Reverse(span.start));
         for (event, range) in events {
@@ -305,18 +301,13 @@ impl<'a> Page<'a> {
 
     fn end_table(&mut self) {
         let Some(table) = self.table.take() else { return };
-        let rule = || TableRule { cells: table.alignments.iter().map(|side| alignment(*side)).collect() };
-        let mut lines = vec![Line::TableRule(rule())];
-        for (number, row) in table.rows.iter().enumerate() {
-            let cells = row.iter().map(|cell| composite(cell, CompositeStyle::Paragraph)).collect();
-            lines.push(Line::TableRow(TableRow { cells }));
-            if number == 0 {
-                lines.push(Line::TableRule(rule()));
-            }
-        }
-        lines.push(Line::TableRule(rule()));
-        let laid_out = FmtText::from_text(&self.look.skin, Text { lines }, Some(self.room())).to_string();
-        self.put(laid_out.lines().map(str::to_owned).collect());
+        let lines = table.lines(&table::Page {
+            room: self.room(),
+            margin: self.margin_width(),
+            styled: self.look.styled,
+            style: &|words| self.styled(words, CompositeStyle::Paragraph),
+        });
+        self.put(lines);
     }
 
     fn say(&mut self, words: String) {
@@ -369,8 +360,11 @@ impl<'a> Page<'a> {
 
     /// Columns for words.
     fn room(&self) -> usize {
-        let taken: usize = self.margin().iter().map(|part| part.chars().count()).sum();
-        self.columns.saturating_sub(taken).max(COLUMNS_MIN.min(self.columns))
+        self.columns.saturating_sub(self.margin_width()).max(COLUMNS_MIN.min(self.columns))
+    }
+
+    fn margin_width(&self) -> usize {
+        self.margin().iter().map(|part| part.chars().count()).sum()
     }
 
     /// What stands at the left, from outside to inside.
@@ -410,8 +404,7 @@ fn composite(spans: &[Span], style: CompositeStyle) -> Composite<'_> {
     let compounds = spans
         .iter()
         .map(|span| Compound {
-            // A line break has no place in a table's cell.
-            src: if span.words == "\n" { " " } else { &span.words },
+            src: &span.words,
             bold: span.bold,
             italic: span.italic,
             code: span.code,
@@ -419,15 +412,6 @@ fn composite(spans: &[Span], style: CompositeStyle) -> Composite<'_> {
         })
         .collect();
     Composite { style, compounds }
-}
-
-fn alignment(side: Alignment) -> minimad::Alignment {
-    match side {
-        Alignment::None => minimad::Alignment::Unspecified,
-        Alignment::Left => minimad::Alignment::Left,
-        Alignment::Center => minimad::Alignment::Center,
-        Alignment::Right => minimad::Alignment::Right,
-    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ pub(crate) mod live; // what is happening now
 mod look; // styles
 mod markdown; // blocks as lines
 pub(crate) mod reading; // what of a prompt is read
+mod table; // tables as lines
 mod tools; // lines of calls
 mod wrap; // words in lines
 

@@ -15,6 +15,11 @@ pub(super) struct Span {
 }
 
 impl Span {
+    /// Words without a style.
+    pub(super) fn plain(words: String) -> Self {
+        Self { words, bold: false, italic: false, code: false, strikeout: false }
+    }
+
     fn with(&self, words: &str) -> Self {
         Self { words: words.to_owned(), ..self.clone() }
     }
@@ -46,7 +51,8 @@ pub(super) fn wrapped(line: &[Span], columns: usize) -> Vec<Vec<Span>> {
 }
 
 /// Punctuation that begins no line.
-const CLOSING: &[char] = &['。', '，', '、', '！', '？', '：', '；', '」', '』', '）', '】', '》', 'ー', '々'];
+const CLOSING: &[char] =
+    &['。', '，', '、', '！', '？', '：', '；', '」', '』', '）', '】', '》', 'ー', '々'];
 
 /// Cuts letters before each character of a script without blanks, and behind the last of a run of them.
 fn parts(letters: &str) -> impl Iterator<Item = &str> {
@@ -54,7 +60,9 @@ fn parts(letters: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let mut characters = rest.char_indices();
         let (_, first) = characters.next()?;
-        let end = characters.find(|(_, c)| is_wide(*c) || (is_wide(first) && !joins(*c))).map_or(rest.len(), |(at, _)| at);
+        let end = characters
+            .find(|(_, c)| is_wide(*c) || (is_wide(first) && !joins(*c)))
+            .map_or(rest.len(), |(at, _)| at);
         let (part, after) = rest.split_at(end);
         rest = after;
         Some(part)
@@ -108,7 +116,8 @@ impl Paper {
     }
 }
 
-fn width(spans: &[Span]) -> usize {
+/// Returns how many columns words take.
+pub(super) fn width(spans: &[Span]) -> usize {
     spans.iter().map(|span| StrFit::count_fitting(&span.words, usize::MAX).1).sum()
 }
 
