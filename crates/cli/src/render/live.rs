@@ -20,8 +20,12 @@ const FRAME: Duration = Duration::from_millis(50);
 /// What turns, tick by tick.
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// Lines of the unfinished answer that are shown.
+/// Lines of the unfinished answer that are shown, and the columns they take in all.
+///
+/// In a terminal that got narrower, they and the status stay within ten rows of twenty columns: of what does not fit on the screen,
+/// the first rows would be out of reach.
 const TAIL_LINES: usize = 3;
+const TAIL_COLUMNS: usize = 160;
 
 /// Columns for the words before the figures, however narrow it is.
 const WORDS_COLUMNS_MIN: usize = 8;
@@ -139,11 +143,20 @@ fn clip_columns(text: &str, columns: usize) -> String {
     text[..bytes].to_owned()
 }
 
-/// The last lines of a text, wrapped. Written as it is: a mark may not be closed yet.
+/// The last lines of a text, wrapped, as many as fit. Written as it is: a mark may not be closed yet.
 fn last_lines(text: &str, columns: usize, most: usize) -> Vec<String> {
     let text = clean(text).replace('\t', " ");
-    let lines: Vec<&str> = text.trim_matches('\n').lines().flat_map(|line| wrap(line, columns)).collect();
-    lines[lines.len().saturating_sub(most)..].iter().map(|line| (*line).to_owned()).collect()
+    let columns = columns.min(TAIL_COLUMNS);
+    let lines = text.trim_matches('\n').lines().flat_map(|line| wrap(line, columns)).collect::<Vec<&str>>();
+    let mut room = TAIL_COLUMNS;
+    let mut shown: Vec<String> = Vec::new();
+    for line in lines.iter().rev().take(most) {
+        let Some(left) = room.checked_sub(StrFit::count_fitting(line, usize::MAX).1.max(1)) else { break };
+        room = left;
+        shown.push((*line).to_owned());
+    }
+    shown.reverse();
+    shown
 }
 
 #[cfg(test)]
@@ -192,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_last_lines_fit_and_break_at_blanks() {
-        let lines = |text, columns| last_lines(text, columns, 3);
+        let lines = |text: &str, columns| last_lines(text, columns, 3);
         assert!(lines("", 20).is_empty());
         assert_eq!(lines("one\ntwo\nthree\nfour", 20), ["two", "three", "four"]);
         assert_eq!(lines("alpha beta gamma delta", 12), ["alpha beta", "gamma delta"]);
@@ -200,5 +213,8 @@ mod tests {
         assert_eq!(lines("牛奶牛奶牛奶", 8), ["牛奶牛奶", "牛奶"]);
         assert_eq!(lines(&"x".repeat(30), 10), vec!["x".repeat(10); 3]);
         assert!(last_lines("one", 20, 0).is_empty());
+        let long = "x".repeat(600);
+        assert_eq!(lines(&long, 200), ["x".repeat(120)]);
+        assert_eq!(lines(&long, 100), ["x".repeat(100)]);
     }
 }

@@ -78,6 +78,8 @@ struct Page<'a> {
     heading: Option<HeadingLevel>,
     code: Option<(String, String)>,
     table: Option<Table>,
+    /// Bytes of the row behind its last cell.
+    row: Range<usize>,
     /// Whether a blank line stands before the next line.
     gap: bool,
 }
@@ -99,6 +101,7 @@ impl<'a> Page<'a> {
             heading: None,
             code: None,
             table: None,
+            row: 0..0,
             gap: false,
         };
         let events = Parser::new_ext(source, OPTIONS).into_offset_iter();
@@ -113,7 +116,7 @@ impl<'a> Page<'a> {
                     page.definition(span);
                 }
             }
-            page.event(event, range.start);
+            page.event(event, range);
         }
         page.flush();
         while let Some(span) = definitions.pop() {
@@ -128,9 +131,10 @@ impl<'a> Page<'a> {
         self.flush();
     }
 
-    fn event(&mut self, event: Event<'_>, at: usize) {
+    fn event(&mut self, event: Event<'_>, range: Range<usize>) {
+        let at = range.start;
         match event {
-            Event::Start(tag) => self.start(tag, at),
+            Event::Start(tag) => self.start(tag, range),
             Event::End(tag) => self.end(tag),
             Event::Text(text) | Event::InlineHtml(text) | Event::Html(text) if self.code.is_none() => {
                 // Entities are decoded by now: `&#27;` is an escape character.
@@ -168,7 +172,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn start(&mut self, tag: Tag<'_>, at: usize) {
+    fn start(&mut self, tag: Tag<'_>, Range { start: at, end }: Range<usize>) {
         match tag {
             Tag::Paragraph | Tag::HtmlBlock => self.block(at),
             Tag::Heading { level, .. } => {
@@ -215,7 +219,9 @@ impl<'a> Page<'a> {
                 if let Some(table) = &mut self.table {
                     table.rows.push(Vec::new());
                 }
+                self.row = at..end;
             }
+            Tag::TableCell => self.row.start = end,
             Tag::Strong => self.mark("**", |page| page.bold += 1),
             Tag::Emphasis => self.mark("*", |page| page.italic += 1),
             Tag::Strikethrough => self.mark("~~", |page| page.strikeout += 1),
@@ -250,6 +256,7 @@ impl<'a> Page<'a> {
                     row.push(cell);
                 }
             }
+            TagEnd::TableRow => self.surplus_cells(),
             TagEnd::Table => self.end_table(),
             TagEnd::Strong => {
                 self.bold = self.bold.saturating_sub(1);
@@ -297,6 +304,19 @@ impl<'a> Page<'a> {
             lines.push("```".to_owned());
         }
         self.put(lines);
+    }
+
+    /// Cells that a row has beyond those of the first one are no part of a table of Markdown, and still were said.
+    fn surplus_cells(&mut self) {
+        let rest = self.source.get(self.row.clone()).unwrap_or_default().trim().trim_matches('|').trim();
+        if rest.is_empty() {
+            return;
+        }
+        let cells: Vec<Vec<Span>> =
+            rest.split('|').map(|cell| vec![self.span(clean_line(cell.trim()))]).collect();
+        if let Some(row) = self.table.as_mut().and_then(|table| table.rows.last_mut()) {
+            row.extend(cells);
+        }
     }
 
     fn end_table(&mut self) {

@@ -73,7 +73,7 @@ async fn shown(seed: u64, resizes: bool, styled: bool, up_too_far: usize) -> Res
             }
         }
         if resizes && number(25) == 0 {
-            terminal.resize(20 + number(181), 3 + number(58));
+            terminal.resize(20 + number(181), 10 + number(51));
         }
     }
     renderer.event(&RunEvent::ModelFinished { number: 1, usage: Default::default() });

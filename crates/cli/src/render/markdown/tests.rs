@@ -200,7 +200,9 @@ fn lines_fit_and_keep_their_words() {
         for styled in [true, false] {
             let shown = words(&shown(ANSWER, columns, styled));
             // Code and addresses stay whole.
-            for line in shown.lines().filter(|line| !line.contains("adjutant   tasks") && !line.contains("(https:")) {
+            for line in
+                shown.lines().filter(|line| !line.contains("adjutant   tasks") && !line.contains("(https:"))
+            {
                 assert!(line.chars().count() <= columns, "{columns}: {line:?}");
             }
             for word in ["today", "milk", "report", "second", "easy", "never", "https://example.org/tasks"] {
@@ -220,4 +222,38 @@ fn depth_does_not_push_words_off_the_page_or_end_the_process() {
         let shown = words(&shown(&source, 40, true));
         assert!(shown.lines().all(|line| line.chars().count() <= 40), "{}", &shown[..shown.len().min(400)]);
     }
+}
+
+#[test]
+fn a_table_that_does_not_fit_loses_neither_words_nor_columns() {
+    let source =
+        "| one | two | three | four | five |\n|---|---|---|---|---|\n| a | b **c** | https://e.org/d | | e |";
+    check(
+        source,
+        20,
+        expect![[r#"
+            one │ two │ three │
+            four │ five
+            ────────────────────
+            a │ b c │
+            https://e.org/d │  │
+            e"#]],
+    );
+    check(
+        "| a |\n|---|\n| 1 | 2 \\| 3 | 4 |\n| x\n",
+        40,
+        expect![[r#"
+            ┌─┬───┬─┬─┐
+            │a│   │ │ │
+            ├─┼───┼─┼─┤
+            │1│2 \\│3│4│
+            │x│   │ │ │
+            └─┴───┴─┴─┘"#]],
+    );
+}
+
+#[test]
+fn a_bar_stands_where_it_should_beside_what_terminals_disagree_on() {
+    let shown = shown("| a | b |\n|---|---|\n| 👩\u{200d}💻 | x |", 40, true);
+    assert!(shown.contains("\u{1b}[6G│x│"), "{shown:?}");
 }
