@@ -1,7 +1,10 @@
 //! How text is styled: with attributes and one of the terminal's own colours, so that it can be read on light and dark.
 
-use termimad::MadSkin;
 use termimad::crossterm::style::{Attribute, Color};
+use termimad::{CompoundStyle, MadSkin};
+
+use super::code::{Code, Kind};
+use crate::display::clean;
 
 /// Styles of an answer.
 pub(super) struct Look {
@@ -31,12 +34,36 @@ impl Look {
         Self { styled, skin }
     }
 
-    /// A line of code.
-    pub(super) fn code(&self, line: &str) -> String {
-        if self.styled && !line.is_empty() {
-            self.skin.inline_code.apply_to(line).to_string()
-        } else {
-            line.to_owned()
+    /// A line of code, with the characters that a terminal would obey taken out.
+    pub(super) fn code(&self, code: &mut Code, line: &str) -> String {
+        let line = clean(line);
+        if !self.styled {
+            return line;
         }
+        code.pieces(&line).into_iter().map(|(kind, piece)| self.piece(kind, piece)).collect()
+    }
+
+    /// The name of the language above a block of code, if it has one.
+    pub(super) fn language(&self, info: &str) -> Option<String> {
+        let mut style = CompoundStyle::default();
+        style.add_attr(Attribute::Dim);
+        (self.styled && !info.is_empty()).then(|| style.apply_to(info).to_string())
+    }
+
+    fn piece(&self, kind: Kind, piece: &str) -> String {
+        let style = &self.skin.inline_code;
+        let style = match kind {
+            Kind::Plain => *style,
+            Kind::Comment => {
+                let mut style = *style;
+                style.add_attr(Attribute::Dim);
+                style
+            }
+            // ANSI 2 and 5, and 1 for what is taken away: the ones beside 6 that can be read on black and on white.
+            Kind::Text | Kind::Added => CompoundStyle::with_fg(Color::DarkGreen),
+            Kind::Number | Kind::Keyword => CompoundStyle::with_fg(Color::DarkMagenta),
+            Kind::Removed => CompoundStyle::with_fg(Color::DarkRed),
+        };
+        if piece.trim().is_empty() { piece.to_owned() } else { style.apply_to(piece).to_string() }
     }
 }

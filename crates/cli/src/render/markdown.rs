@@ -9,10 +9,11 @@ use termimad::FmtText;
 use termimad::minimad::{Composite, CompositeStyle, Compound, Line, Text};
 
 use super::blocks::{Block, Content, OPTIONS};
+use super::code::Code;
 use super::look::Look;
 use super::table::{self, Table};
 use super::wrap::{Span, wrapped};
-use crate::display::{clean, clean_line};
+use crate::display::clean_line;
 
 /// Quotes and items inside each other that are shown as such. Deeper ones are not pushed further to the right.
 const INDENTED_MAX: usize = 7;
@@ -26,29 +27,51 @@ const COLUMNS_MIN: usize = 12;
 /// The longest rule across the page, in columns.
 const RULE_COLUMNS: usize = 60;
 
-/// A block as lines, each with its end.
-pub(super) fn render(block: &Block, look: &Look, columns: usize) -> String {
-    let mut shown = if block.gap { "\n".to_owned() } else { String::new() };
-    match &block.content {
-        Content::Markdown(source) => {
-            for line in Page::of(source, look, columns).lines {
-                shown.push_str(&line);
+/// Lays out an answer, block by block.
+pub(super) struct Layout {
+    look: Look,
+    /// The block of code that is open.
+    code: Code,
+}
+
+impl Layout {
+    pub(super) fn new(look: Look) -> Self {
+        Self { look, code: Code::new("") }
+    }
+
+    /// Returns the lines of the next block, each with its end.
+    pub(super) fn render(&mut self, block: &Block, columns: usize) -> String {
+        let mut shown = if block.gap { "\n".to_owned() } else { String::new() };
+        match &block.content {
+            Content::Markdown(source) => {
+                for line in Page::of(source, &self.look, columns).lines {
+                    shown.push_str(&line);
+                    shown.push('\n');
+                }
+            }
+            Content::FenceOpen(line) => {
+                let info = clean_line(line.trim_start_matches(['`', '~']).trim());
+                self.code = Code::new(&info);
+                shown.extend(self.look.language(&info).map(|info| info + "\n"));
+                self.fence(line, &mut shown);
+            }
+            Content::FenceClose(line) => self.fence(line, &mut shown),
+            // As it is, however long: it is there to be copied.
+            Content::Code(line) => {
+                shown.push_str(&self.look.code(&mut self.code, line));
                 shown.push('\n');
             }
         }
-        // Colour tells code from words; without it, what was written does.
-        Content::FenceOpen(line) | Content::FenceClose(line) if !look.styled => {
+        shown
+    }
+
+    /// Colour tells code from words; without it, what was written does.
+    fn fence(&self, line: &str, shown: &mut String) {
+        if !self.look.styled {
             shown.push_str(&clean_line(line));
             shown.push('\n');
         }
-        Content::FenceOpen(_) | Content::FenceClose(_) => {}
-        // As it is, however long: it is there to be copied.
-        Content::Code(line) => {
-            shown.push_str(&look.code(&clean(line)));
-            shown.push('\n');
-        }
     }
-    shown
 }
 
 /// What a line stands in.
@@ -299,7 +322,9 @@ impl<'a> Page<'a> {
         if !self.look.styled {
             lines.push(format!("```{info}"));
         }
-        lines.extend(code.lines().map(|line| self.look.code(&clean(line))));
+        lines.extend(self.look.language(&info));
+        let mut kinds = Code::new(&info);
+        lines.extend(code.lines().map(|line| self.look.code(&mut kinds, line)));
         if !self.look.styled {
             lines.push("```".to_owned());
         }
@@ -312,8 +337,12 @@ impl<'a> Page<'a> {
         if rest.is_empty() {
             return;
         }
-        let cells: Vec<Vec<Span>> =
-            rest.split('|').map(|cell| vec![self.span(clean_line(cell.trim()))]).collect();
+        // A bar behind a backslash is no end of a cell.
+        let cells = rest.replace("\\|", "\0");
+        let cells: Vec<Vec<Span>> = cells
+            .split('|')
+            .map(|cell| vec![self.span(clean_line(&cell.trim().replace('\0', "|")))])
+            .collect();
         if let Some(row) = self.table.as_mut().and_then(|table| table.rows.last_mut()) {
             row.extend(cells);
         }

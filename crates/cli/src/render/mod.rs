@@ -1,6 +1,7 @@
 //! A running turn as a person sees it: the answer on standard output, the way there on standard error.
 
 mod blocks; // what of an answer is final
+mod code; // colours of code
 mod footer; // what a turn took
 pub(crate) mod live; // what is happening now
 mod look; // styles
@@ -27,6 +28,7 @@ use crate::stream_json;
 use blocks::{Block, Blocks};
 use live::{Countdown, Status};
 use look::Look;
+use markdown::Layout;
 use tools::Running;
 
 /// The longest reason shown for a failed attempt, in characters.
@@ -38,7 +40,7 @@ const TAIL_BYTES: usize = 2 * 1_024;
 /// Shows the events of one run.
 pub(crate) struct Renderer<'a> {
     screen: &'a Screen,
-    look: Look,
+    layout: Layout,
     /// Whether the answer is shown while it comes. If not, only its final form is, or what came before it broke.
     live: bool,
     /// The last model call's text, as far as it came; where answers are not shown live, only while it comes.
@@ -61,7 +63,7 @@ impl<'a> Renderer<'a> {
     pub(crate) fn new(screen: &'a Screen, answers: bool) -> Self {
         Self {
             screen,
-            look: Look::new(screen.styles_answers()),
+            layout: Layout::new(Look::new(screen.styles_answers())),
             live: answers && screen.shows_answers_live(),
             streamed: String::new(),
             blocks: Blocks::default(),
@@ -300,7 +302,7 @@ impl<'a> Renderer<'a> {
     /// Shows blocks that are final.
     fn put(&mut self, done: &[Block]) {
         let columns = self.screen.columns();
-        let shown: String = done.iter().map(|block| markdown::render(block, &self.look, columns)).collect();
+        let shown: String = done.iter().map(|block| self.layout.render(block, columns)).collect();
         if !shown.is_empty() {
             self.screen.answer(&shown);
         }

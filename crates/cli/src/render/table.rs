@@ -46,7 +46,9 @@ impl Table {
             .rows
             .iter()
             .map(|row| {
-                (0..columns).map(|column| row.get(column).map(on_one_line).unwrap_or_default()).collect()
+                (0..columns)
+                    .map(|column| row.get(column).map(|cell| on_one_line(cell)).unwrap_or_default())
+                    .collect()
             })
             .collect();
         let marks = if page.styled { &DRAWN } else { &ASCII };
@@ -137,7 +139,7 @@ fn row_by_row(rows: &[Vec<Vec<Span>>], marks: &Marks, page: &Page<'_>) -> Vec<St
 }
 
 /// A line break has no place in a cell.
-fn on_one_line(cell: &Vec<Span>) -> Vec<Span> {
+fn on_one_line(cell: &[Span]) -> Vec<Span> {
     let spans =
         cell.iter().map(|span| if span.words == "\n" { Span::plain(" ".to_owned()) } else { span.clone() });
     spans.collect()

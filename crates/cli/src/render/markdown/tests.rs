@@ -5,10 +5,10 @@ use super::*;
 use adjutant_core::is_control;
 
 fn shown(source: &str, columns: usize, styled: bool) -> String {
-    let (look, mut blocks) = (Look::new(styled), Blocks::default());
+    let (mut layout, mut blocks) = (Layout::new(Look::new(styled)), Blocks::default());
     let mut done = blocks.push(source);
     done.extend(blocks.finish());
-    done.iter().map(|block| render(block, &look, columns)).collect()
+    done.iter().map(|block| layout.render(block, columns)).collect()
 }
 
 /// The styles' escape sequences are left out.
@@ -76,6 +76,7 @@ fn an_answer_is_laid_out() {
             ▌ Nobody said
             ▌ it was easy.
 
+            bash
             adjutant   tasks list
 
             ┌────────┬────────┐
@@ -243,12 +244,12 @@ fn a_table_that_does_not_fit_loses_neither_words_nor_columns() {
         "| a |\n|---|\n| 1 | 2 \\| 3 | 4 |\n| x\n",
         40,
         expect![[r#"
-            ┌─┬───┬─┬─┐
-            │a│   │ │ │
-            ├─┼───┼─┼─┤
-            │1│2 \\│3│4│
-            │x│   │ │ │
-            └─┴───┴─┴─┘"#]],
+            ┌─┬─────┬─┐
+            │a│     │ │
+            ├─┼─────┼─┤
+            │1│2 | 3│4│
+            │x│     │ │
+            └─┴─────┴─┘"#]],
     );
 }
 
