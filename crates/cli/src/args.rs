@@ -151,6 +151,18 @@ pub(crate) struct Global {
         help_heading = "Options everywhere"
     )]
     pub(crate) max_iterations: Option<u32>,
+    /// Show what the model thinks before it answers, or hide it [default: terminal.thinking, hide]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "show",
+        value_name = "WHETHER",
+        help_heading = "Options everywhere"
+    )]
+    pub(crate) thinking: Option<Thinking>,
     /// Tell tools, tokens and the turn's id, terminal or not
     #[arg(short, long, global = true, action = ArgAction::SetTrue, conflicts_with = "quiet", help_heading = "Options everywhere")]
     pub(crate) verbose: bool,
@@ -167,6 +179,12 @@ pub(crate) struct Global {
         help_heading = "Options everywhere"
     )]
     pub(crate) color: Color,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Thinking {
+    Show,
+    Hide,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

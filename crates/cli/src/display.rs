@@ -68,6 +68,49 @@ pub(crate) fn wrap(line: &str, columns: usize) -> Vec<&str> {
     }
 }
 
+/// Text in lines of at most so many columns, cut at blanks; what goes on in the next line stands two columns further to the right. A
+/// word that does not fit stays whole, and so does JSON: somebody may want to copy it. Styles take no columns.
+pub(crate) fn fold(text: &str, columns: usize) -> String {
+    let mut folded = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_end_matches('\n');
+        let begin = bare.trim_start();
+        if begin.starts_with(['{', '[', '"', '}', ']']) || visible_width(bare) <= columns {
+            folded.push_str(line);
+            continue;
+        }
+        let indent = (bare.len() - begin.len() + 2).min(columns / 2);
+        let (mut used, mut blanks, mut begun) = (0, 0, false);
+        for part in bare.split_inclusive(' ') {
+            let word = part.trim_end_matches(' ');
+            let width = visible_width(word);
+            if !word.is_empty() {
+                if begun && used + blanks + width > columns {
+                    folded.push('\n');
+                    folded.push_str(&" ".repeat(indent));
+                    used = indent;
+                } else {
+                    folded.push_str(&" ".repeat(blanks));
+                    used += blanks;
+                }
+                folded.push_str(word);
+                used += width;
+                blanks = 0;
+                begun = true;
+            }
+            blanks += part.len() - word.len();
+        }
+        folded.push_str(&" ".repeat(blanks));
+        folded.push_str(&line[bare.len()..]);
+    }
+    folded
+}
+
+/// Columns of a text without the orders for colours in it.
+fn visible_width(text: &str) -> usize {
+    StrFit::count_fitting(&anstream::adapter::strip_str(text).to_string(), usize::MAX).1
+}
+
 /// A count of tokens as people read it: `80`, `1.2k`, `3.4M`.
 pub(crate) fn tokens(count: u64) -> String {
     match count {
@@ -220,6 +263,19 @@ mod tests {
             let back: String = serde_json::from_str(&json_line(text)).unwrap();
             assert_eq!(back, *text);
         }
+    }
+
+    #[test]
+    fn long_lines_are_folded_at_blanks() {
+        assert_eq!(fold("one two three\n", 9), "one two\n  three\n");
+        assert_eq!(
+            fold("    try: \u{1b}[2mabc\u{1b}[0m def", 12),
+            "    try: \u{1b}[2mabc\u{1b}[0m\n      def"
+        );
+        assert_eq!(fold("name    value ", 20), "name    value ");
+        assert_eq!(fold("see https://example.org/a", 10), "see\n  https://example.org/a");
+        assert_eq!(fold("{\"a\": \"b c\"}\n", 4), "{\"a\": \"b c\"}\n");
+        assert_eq!(fold("\n\n", 4), "\n\n");
     }
 
     #[test]

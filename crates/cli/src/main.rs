@@ -130,7 +130,7 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         max_iterations,
         ..
     } = global;
-    let Global { vault, temp, no_tools, .. } = global;
+    let Global { vault, temp, no_tools, thinking, .. } = global;
     let take_up = sessions::TakeUp::of(continues, resume);
     // Both leave standard output to programs.
     let json = json || stream_json;
@@ -146,6 +146,7 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         let mut settings = sources.load()?;
         settings.agent.max_tool_iterations = max_iterations.or(settings.agent.max_tool_iterations);
         settings.bounds = RunBounds { temp, no_tools, in_chat };
+        screen.show_thinking(thinking.map_or(settings.shows_thinking, |word| word == args::Thinking::Show));
         settings.warnings.iter().for_each(|warning| screen.note(warning));
         Ok::<Settings, CliError>(settings)
     };

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 use std::io::{IsTerminal as _, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use anstream::{AutoStream, ColorChoice};
 use crossterm::terminal;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::display::{clean_line, wrap};
+use crate::display::{clean_line, fold, wrap};
 use crate::error::CliError;
 use crate::render::live::{self, LiveLine, Status};
 
@@ -40,6 +41,7 @@ pub(crate) struct Screen {
     verbosity: Verbosity,
     streams_events: bool,
     size: Size,
+    shows_thinking: AtomicBool,
     /// Notices that were told.
     told: Mutex<HashSet<String>>,
 }
@@ -122,6 +124,7 @@ impl Screen {
             verbosity,
             streams_events: false,
             size: Arc::new(size_of_terminal),
+            shows_thinking: AtomicBool::new(false),
             told: Mutex::new(HashSet::new()),
         }
     }
@@ -145,6 +148,7 @@ impl Screen {
             verbosity: Verbosity::Normal,
             streams_events: false,
             size: Arc::new(size),
+            shows_thinking: AtomicBool::new(false),
             told: Mutex::new(HashSet::new()),
         }
     }
@@ -210,6 +214,15 @@ impl Screen {
         lock(&self.streams).end_live();
     }
 
+    /// Shows a model's thinking from now on, or hides it.
+    pub(crate) fn show_thinking(&self, shows: bool) {
+        self.shows_thinking.store(shows, Ordering::Relaxed);
+    }
+
+    pub(crate) fn shows_thinking(&self) -> bool {
+        self.shows_thinking.load(Ordering::Relaxed)
+    }
+
     /// Whether tools and tokens are told.
     pub(crate) fn shows_work(&self) -> bool {
         self.shows_progress() || self.verbose()
@@ -224,14 +237,18 @@ impl Screen {
         self.write(To::Out, text);
     }
 
-    /// A line of the answer.
+    /// A line of the answer of a command; its words are kept together at a terminal.
     pub(crate) fn answer_line(&self, text: &str) {
-        self.answer(&format!("{text}\n"));
+        let text = format!("{text}\n");
+        self.answer(&if self.out_is_terminal { fold(&text, self.columns()) } else { text });
     }
 
-    /// Text on standard error, as it is.
+    /// Text on standard error; its words are kept together at a terminal.
     pub(crate) fn side(&self, text: &str) {
-        self.write(To::Err, text);
+        match self.err_is_terminal {
+            true => self.write(To::Err, &fold(text, self.columns())),
+            false => self.write(To::Err, text),
+        }
     }
 
     fn write(&self, to: To, text: &str) {

@@ -68,6 +68,7 @@ impl Chat<'_> {
                 log::show_turn(&*self.talk.store, &self.talk.user, answer.turn, &self.settings, screen)
                     .await?;
             }
+            Action::Thinking => self.thinking(rest)?,
             Action::Doctor => {
                 // What has to be mended is told; the conversation goes on either way.
                 doctor::run(self.sources, screen, None, false).await?;
@@ -86,6 +87,23 @@ impl Chat<'_> {
         self.talk.use_model(&settings).await?;
         self.settings = settings;
         screen.note(&greeting(&self.talk).await);
+        Ok(())
+    }
+
+    /// Shows the model's thinking from now on, or hides it; without a word, the other of the two.
+    pub(super) fn thinking(&self, word: &str) -> Result<(), CliError> {
+        let screen = self.talk.screen;
+        let shows = match word {
+            "" => !screen.shows_thinking(),
+            "show" => true,
+            "hide" => false,
+            other => {
+                return Err(CliError::usage(format!("{} is neither show nor hide", clip(other, 40)))
+                    .or_try("/thinking show"));
+            }
+        };
+        screen.show_thinking(shows);
+        screen.note(if shows { "thinking is shown from now on" } else { "thinking is hidden from now on" });
         Ok(())
     }
 

@@ -45,6 +45,7 @@ pub(super) enum Action {
     Rename,
     New,
     Trace,
+    Thinking,
     Doctor,
     Quit,
 }
@@ -72,6 +73,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     command("/rename", "TITLE", "call this conversation something else", Action::Rename),
     command("/new", "", "start a new conversation", Action::New),
     command("/trace", "", "the last turn, step by step", Action::Trace),
+    command("/thinking", "[show|hide]", "what the model thinks; so does Alt-T", Action::Thinking),
     command("/doctor", "", "is everything as it should be?", Action::Doctor),
     command("/quit", "", "end; so does Ctrl-D, or Ctrl-C twice", Action::Quit),
     command("/exit", "", "the same", Action::Quit),

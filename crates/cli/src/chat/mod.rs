@@ -87,6 +87,8 @@ enum Heard {
     Interrupt,
     /// Ctrl-O.
     Edit(String),
+    /// Alt-T.
+    Thinking,
     TooLong,
     End,
     /// SIGTERM or SIGHUP.
@@ -183,6 +185,10 @@ impl<'a> Chat<'a> {
                     self.edit(&text).await?;
                     continue;
                 }
+                Heard::Thinking => {
+                    self.thinking("")?;
+                    continue;
+                }
                 Heard::TooLong => {
                     screen.error(&CliError::usage(
                         "the pasted text is longer than 1048576 bytes (1 MiB), the most that is taken; it is left out",
@@ -236,6 +242,10 @@ impl<'a> Chat<'a> {
                 Heard::Interrupt
             }
             Typed::Edit(text) => Heard::Edit(text),
+            Typed::Thinking => {
+                screen.side("\n");
+                Heard::Thinking
+            }
             Typed::TooLong => {
                 screen.side("\n");
                 Heard::TooLong

@@ -218,6 +218,11 @@ fn common() -> Vec<Key> {
             ..key("database.pool_max", Kind::Integer { min: 1, max: 10_000 })
         },
         Key { unset: "the database's address", ..key("database.listen_url", Kind::Database) },
+        Key {
+            project: true,
+            default: |_| Some(Value::Text("hide".to_owned())),
+            ..key("terminal.thinking", Kind::Word(&["hide", "show"]))
+        },
         Key { default: |_| Some(Value::Text(FOREVER.to_owned())), ..key("log.keep", Kind::Keep) },
         Key {
             default: |_| Some(Value::Text(LogContent::Full.to_string())),

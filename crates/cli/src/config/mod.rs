@@ -112,6 +112,8 @@ pub(crate) struct Settings {
     pub(crate) mcp: Vec<ServerConfig>,
     /// How long conversations and their logs are kept after the last message; `None`: for ever.
     pub(crate) keep: Option<Duration>,
+    /// Whether a model's thinking is shown while it comes.
+    pub(crate) shows_thinking: bool,
     /// How much of what is said is written into the logs.
     pub(crate) log_content: LogContent,
     pub(crate) dirs: Dirs,
@@ -484,6 +486,7 @@ impl Values {
             bounds: RunBounds::default(),
             mcp: Vec::new(),
             keep: self.time("log.keep"),
+            shows_thinking: self.text("terminal.thinking").is_some_and(|word| word == "show"),
             log_content: self.text("log.content").and_then(|word| word.parse().ok()).unwrap_or_default(),
             dirs: dirs.clone(),
             shown,

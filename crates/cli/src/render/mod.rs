@@ -8,6 +8,7 @@ mod look; // styles
 mod markdown; // blocks as lines
 pub(crate) mod reading; // what of a prompt is read
 mod table; // tables as lines
+mod thoughts; // what a model thinks
 mod tools; // lines of calls
 mod wrap; // words in lines
 
@@ -29,6 +30,7 @@ use blocks::{Block, Blocks};
 use live::{Countdown, Status};
 use look::Look;
 use markdown::Layout;
+use thoughts::Thoughts;
 use tools::Running;
 
 /// The longest reason shown for a failed attempt, in characters.
@@ -46,6 +48,7 @@ pub(crate) struct Renderer<'a> {
     /// The last model call's text, as far as it came; where answers are not shown live, only while it comes.
     streamed: String,
     blocks: Blocks,
+    thoughts: Thoughts,
     running: Running,
     /// The call whose line the cursor is on, where there is no live line.
     open_line: Option<CallId>,
@@ -67,6 +70,7 @@ impl<'a> Renderer<'a> {
             live: answers && screen.shows_answers_live(),
             streamed: String::new(),
             blocks: Blocks::default(),
+            thoughts: Thoughts::default(),
             running: Running::default(),
             open_line: None,
             status: Status::new("waiting"),
@@ -150,8 +154,10 @@ impl<'a> Renderer<'a> {
             self.screen.note(content);
             return;
         }
+        // What was streamed is there already.
+        let rest = content.strip_prefix(&shown).unwrap_or(content);
         let mut blocks = Blocks::default();
-        let mut done = blocks.push(content);
+        let mut done = blocks.push(rest.trim_start());
         done.extend(blocks.finish());
         self.put(&done);
     }
@@ -180,6 +186,7 @@ impl<'a> Renderer<'a> {
         // A model's leading newlines are no part of what it says.
         let text = if self.streamed.is_empty() { text.trim_start() } else { text.as_str() };
         self.streamed.push_str(text);
+        self.end_thoughts();
         if self.live && !text.is_empty() {
             self.close_line();
             let done = self.blocks.push(text);
@@ -205,7 +212,26 @@ impl<'a> Renderer<'a> {
 
     fn thinking(&mut self, text: &str) {
         self.count(text);
+        if self.screen.shows_thinking() {
+            let lines = self.thoughts.push(text, self.screen.columns());
+            if !lines.is_empty() {
+                self.close_line();
+                let rest = self.blocks.finish();
+                self.put(&rest);
+            }
+            self.tell_thoughts(&lines);
+        }
         self.go_on("thinking");
+    }
+
+    fn tell_thoughts(&self, lines: &[String]) {
+        lines.iter().for_each(|line| self.screen.side_line(&dim(line)));
+    }
+
+    /// Shows what is left of the model's thinking.
+    fn end_thoughts(&mut self) {
+        let rest = self.thoughts.finish();
+        self.tell_thoughts(&rest);
     }
 
     fn count(&mut self, text: &str) {
@@ -296,7 +322,11 @@ impl<'a> Renderer<'a> {
     fn show(&mut self) {
         // What four bytes are on average: the tokenizer of most models is not known here.
         self.status.tokens = self.bytes.div_ceil(4);
-        self.screen.live(&self.status, &self.blocks.unfinished(TAIL_BYTES));
+        let tail = match self.thoughts.unfinished() {
+            "" => self.blocks.unfinished(TAIL_BYTES),
+            thought => thought.to_owned(),
+        };
+        self.screen.live(&self.status, &tail);
     }
 
     /// Shows blocks that are final.
@@ -308,8 +338,9 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Shows what is left of the running call's text.
+    /// Shows what is left of the running call's thinking and text.
     fn end_text(&mut self) {
+        self.end_thoughts();
         let rest = self.blocks.finish();
         self.put(&rest);
     }

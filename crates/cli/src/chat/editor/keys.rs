@@ -26,6 +26,7 @@ impl Keys {
         keys.add_binding(control, KeyCode::Enter, newline());
         keys.add_binding(control, KeyCode::Char('j'), newline());
         keys.add_binding(control, KeyCode::Char('o'), host(host::EDIT));
+        keys.add_binding(alt, KeyCode::Char('t'), host(host::THINKING));
         let next = ReedlineEvent::UntilFound(vec![
             ReedlineEvent::Menu(complete::MENU.to_owned()),
             ReedlineEvent::MenuNext,

@@ -37,6 +37,8 @@ const STOP_WITHIN: Duration = Duration::from_millis(700);
 mod host {
     /// Ctrl-O.
     pub(super) const EDIT: &str = "edit";
+    /// Alt-T.
+    pub(super) const THINKING: &str = "thinking";
     /// A paste that is longer than a message may be.
     pub(super) const TOO_LONG: &str = "too long";
 }
@@ -50,6 +52,8 @@ pub(crate) enum Typed {
     Interrupt,
     /// Ctrl-O: the text so far is to be opened in an editor.
     Edit(String),
+    /// Alt-T: a model's thinking is to be shown, or hidden; what is typed stays.
+    Thinking,
     /// A paste was refused; what was there before is still there.
     TooLong,
     /// Ctrl-D.
@@ -204,6 +208,7 @@ fn read(reedline: &mut Reedline, pastes: &Pastes, line: &Watched) -> Typed {
             Signal::HostCommand(command) if command == host::EDIT => {
                 return Typed::Edit(pastes.expand(reedline.current_buffer_contents()));
             }
+            Signal::HostCommand(command) if command == host::THINKING => return Typed::Thinking,
             Signal::HostCommand(command) if command == host::TOO_LONG => return Typed::TooLong,
             Signal::HostCommand(_) => {}
             // It cleared the line, or left the search.
