@@ -21,6 +21,8 @@ mod db;
 mod doctor;
 mod doubt;
 mod eval;
+#[path = "../../src/render/generated/grammar.rs"]
+mod grammar;
 mod harness;
 #[cfg(unix)]
 mod init;

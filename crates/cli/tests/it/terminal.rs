@@ -2,6 +2,7 @@
 
 pub(crate) mod pty;
 mod speed;
+mod tmux;
 
 use expectrl::process::unix::Signal;
 
@@ -151,7 +152,7 @@ fn what_is_folded_is_looked_at_before_it_is_agreed_to() {
     terminal.line("delete it").sees("[v] view all");
     terminal.line("y").sees("Please look at all of it first");
     assert_eq!(home.tasks().len(), 1);
-    terminal.line("v").sees("drop the database").sees("[y] delete");
+    terminal.line("v").sees("database").sees("[y] delete");
     terminal.line("y").prompts_after("It is gone.");
     terminal.keys(CTRL_D);
     terminal.ends_with(0);

@@ -39,6 +39,7 @@ const LINE_KEYS: &[&str] = &[
     "once",
     "delay_ms",
     "stream",
+    "pause_ms",
     "usage",
     "fault",
     "retry_after_s",
@@ -58,6 +59,7 @@ struct Line {
     once: Option<bool>,
     delay_ms: Option<u64>,
     stream: Option<usize>,
+    pause_ms: Option<u64>,
     usage: Option<Value>,
     fault: Option<String>,
     retry_after_s: Option<f64>,
@@ -162,6 +164,7 @@ fn reply(object: Map<String, Value>) -> Result<Reply, String> {
         uses,
         delay: Duration::from_millis(line.delay_ms.unwrap_or(0)),
         piece_chars: line.stream,
+        pause: Duration::from_millis(line.pause_ms.unwrap_or(0)),
     })
 }
 

@@ -28,7 +28,20 @@ pub(super) async fn whole(reply: Reply, model: &ModelId) -> Result<GenerateRespo
 
 /// The answer piece by piece, ended by [`Delta::Finished`] or by an error. Nothing follows an error.
 pub(super) fn pieces(reply: Reply, model: ModelId, time: Time) -> DeltaStream {
-    let deltas = stream::iter(deltas(&reply).into_iter().map(Ok));
+    let (pause, asker) = (reply.pause, model.clone());
+    let deltas = stream::iter(deltas(&reply)).then(move |delta| {
+        let model = asker.clone();
+        async move {
+            if pause.is_zero() {
+                return Ok(delta);
+            }
+            let wait = async {
+                sleep(pause).await;
+                Ok(delta)
+            };
+            time.bounds(&model, wait).await
+        }
+    });
     let (delay, asked) = (reply.delay, model.clone());
     let wait = async move {
         sleep(delay).await;

@@ -18,6 +18,7 @@ pub struct Reply {
     pub(super) uses: Uses,
     pub(super) delay: Duration,
     pub(super) piece_chars: Option<usize>,
+    pub(super) pause: Duration,
 }
 
 /// How often a reply is given.
@@ -213,6 +214,13 @@ impl Reply {
     #[must_use]
     pub fn in_pieces(mut self, chars: usize) -> Self {
         self.piece_chars = Some(chars.max(1));
+        self
+    }
+
+    /// Streamed with this time before each piece. Default: none.
+    #[must_use]
+    pub fn with_pauses(mut self, pause: Duration) -> Self {
+        self.pause = pause;
         self
     }
 

@@ -316,6 +316,15 @@ async fn streams_come_in_pieces_that_add_up() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn pieces_keep_their_distance() {
+    let line = r#"{"text": "one two three", "pause_ms": 40}"#;
+    let model = ScriptedModel::from_jsonl(line).unwrap();
+    let began = tokio::time::Instant::now();
+    let (deltas, _) = drained(&model, &asking([user("?")])).await;
+    assert_eq!((deltas.len(), began.elapsed()), (3, Duration::from_millis(120)));
+}
+
 #[tokio::test]
 async fn the_demo_says_what_it_is_and_does_what_it_can() {
     let demo = ScriptedModel::demo().unwrap();

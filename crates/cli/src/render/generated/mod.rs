@@ -3,6 +3,8 @@
 
 mod emulator;
 pub(crate) mod grammar;
+#[path = "../../../../../tests/size.rs"]
+mod size;
 
 use std::time::Duration;
 
@@ -24,12 +26,6 @@ const ABOVE: usize = 20;
 /// Cases of a sample, and all of them.
 const SAMPLE: u64 = 500;
 const ALL: u64 = 10_000;
-
-fn cases() -> u64 {
-    #[expect(clippy::disallowed_methods, reason = "the number of cases is the runner's to say")]
-    let long = std::env::var("ADJUTANT_TEST_SIZE").is_ok_and(|size| size == "long");
-    if long { ALL } else { SAMPLE }
-}
 
 fn response(content: &str) -> AgentResponse {
     serde_json::from_value(json!({
@@ -124,7 +120,8 @@ fn plain(source: &str, styled: bool, columns: usize) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn the_screen_is_the_answer() {
     let mut failures = Vec::new();
-    for seed in 0..cases() {
+    let cases = size::cases(ALL, SAMPLE);
+    for seed in 0..cases {
         // Half of them have another size now and then, and some have no styles.
         if let Err(wrong) = shown(seed, seed % 2 == 1, seed % 7 > 0, 0).await {
             failures.push(wrong);
@@ -133,7 +130,7 @@ async fn the_screen_is_the_answer() {
     let first = failures.first().map_or("", String::as_str);
     let all: Vec<&str> = failures.iter().filter_map(|failure| failure.lines().next()).collect();
     let (failed, all) = (failures.len(), all.join("\n"));
-    assert!(failures.is_empty(), "{failed} of {} failed:\n{all}\nThe first:\n{first}", cases());
+    assert!(failures.is_empty(), "{failed} of {cases} failed:\n{all}\nThe first:\n{first}");
 }
 
 #[tokio::test(start_paused = true)]
