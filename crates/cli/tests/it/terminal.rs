@@ -88,7 +88,7 @@ fn a_summary_shows_that_it_is_at_work_and_ctrl_c_gives_it_up() {
     let home = Home::new();
     let mut terminal = talking(&home, &[r#"{"text": "Hello there."}"#, r#"{"fault": "stall"}"#, ECHO]);
     terminal.line("hello").prompts_after("Hello there.");
-    terminal.line("/compact").sees("Ctrl-C gives it up").sees("summarising · 1 s");
+    terminal.line("/compact").sees("Ctrl-C gives it up").sees("older messages into few words · 1 s");
     terminal.keys(CTRL_C).prompts_after("given up; nothing has changed");
     terminal.line("still here?").prompts_after("You said: still here?");
     terminal.keys(CTRL_D);
