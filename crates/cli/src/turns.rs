@@ -164,7 +164,8 @@ fn list(screen: &Screen, all: &[Open], stuck: &[Stuck], json: bool) {
             true => String::new(),
             false => clean_line(&format!(" with {}", open.model)),
         };
-        screen.answer_line(&format!("{}  {user}  {}, begun {age} ago{model}{taken_up}", open.turn, open.state));
+        screen
+            .answer_line(&format!("{}  {user}  {}, begun {age} ago{model}{taken_up}", open.turn, open.state));
     }
     for Stuck { conversation, user, state, problem, .. } in stuck {
         let (user, problem) = (clean_line(user.as_str()), clean_line(problem));

@@ -25,11 +25,11 @@ const CLEARING: &[&str] = &[
 
 /// Runs the binary, to be killed at this boundary. Whether it was.
 fn kill_at(home: &Home, boundary: u32, args: &[&str]) -> Option<Run> {
-    killed(&mut home.command(args), boundary)
+    run_to(&mut home.command(args), boundary)
 }
 
 /// The same for a command of any kind.
-fn killed(command: &mut Command, boundary: u32) -> Option<Run> {
+fn run_to(command: &mut Command, boundary: u32) -> Option<Run> {
     let run = Run::of(command.env("ADJUTANT_KILL_AT", boundary.to_string()));
     match run.code {
         0 | 4 => None,
@@ -123,9 +123,8 @@ fn second_kills(first: u32) -> Option<u32> {
         let model = home.script(SHOPPING);
         kill_at(&home, first, &["-m", &model, "shopping list please"])?;
         let mut command = home.command(&["chat", "-m", &model]);
-        if killed(command.stdin(std::fs::File::open(home.file("said", "are you there\n")).unwrap()), second)
-            .is_none()
-        {
+        let said = std::fs::File::open(home.file("said", "are you there\n")).unwrap();
+        if run_to(command.stdin(said), second).is_none() {
             return Some(killed);
         }
         next_start(&home, &model).succeeds();
