@@ -16,7 +16,7 @@ use crate::error::CliError;
 use crate::ollama::{self, Found};
 use crate::screen::Screen;
 
-pub(crate) use begun::begun;
+pub(crate) use begun::{begun, is_name};
 
 /// Providers that are no vendor's.
 const OURS: &[&str] = &["embedded", "scripted", "demo"];

@@ -258,16 +258,16 @@ fn nobody(open: &Open, why: &str, own: &dyn LanguageModel) -> CliError {
     let own = placed(own.id(), own.capabilities().local);
     let mut error = CliError::confirmation_needed("a turn is open in this conversation, and stays so")
         .because(format!(
-            "it began with {}, which cannot go on ({why}); that {own} may finish it needs a yes",
+            "it began with {}, which cannot go on ({why}); {own} needs a yes to finish it",
             open.begun.name()
         ));
-    if let Some(model) = &open.begun.model {
-        error = error.or_try(format!("adjutant chat -m {model}    finishes it"));
+    if let Some(model) = open.begun.model.as_ref().filter(|model| model_choice::is_name(model)) {
+        error = error.or_try(format!("adjutant chat -m {model}    finishes it, once that can be had"));
     }
     if open.turn.is_some() {
         error = error.or_try(format!("adjutant turns drop {}    ends it", open.short_id()));
     }
-    error.or_try("adjutant chat    at a terminal asks")
+    error.or_try("adjutant chat    asks, at a terminal")
 }
 
 /// The error of a message that the person keeps back by leaving a turn open.

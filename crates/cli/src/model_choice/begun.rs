@@ -35,6 +35,11 @@ pub(crate) async fn begun(
     })
 }
 
+/// Returns whether `-m` takes the name of a model. That of a script or of a file is none.
+pub(crate) fn is_name(id: &ModelId) -> bool {
+    Choice::parse(&id.to_string()).is_ok()
+}
+
 async fn vendor(
     settings: &Settings,
     provider: &'static Provider,

@@ -81,6 +81,13 @@ fn config(home: &Home, local: &str, other: &str) {
     ));
 }
 
+/// Waits until a turn has begun.
+fn wait_until_begun(home: &Home, chat: &mut Child) {
+    while home.json(&["log", "list"]).1.as_array().unwrap().is_empty() {
+        assert!(chat.try_wait().unwrap().is_none(), "the turn ended before it was seen");
+    }
+}
+
 /// Starts a chat in a pipe and says something in it.
 fn began(mut command: Command, said: &str) -> Child {
     use std::io::Write as _;
@@ -116,7 +123,7 @@ fn where_nobody_can_be_asked_it_stays_open_unless_that_is_set() {
     let run = Run::of(chat.stdin(input)).succeeds();
     assert_eq!(run.stdout, "Hello.\n");
     let run = run
-        .says("left open: “what of @Oslo”")
+        .says("left open: “what of @Oslo")
         .says("with llama-cpp/a (on this machine), waiting for the model")
         .says("nothing listens at http://127.0.0.1:1")
         .says("gemini/b (not on this machine)")
@@ -174,7 +181,7 @@ fn the_same_name_at_another_address_is_another_place() {
     let person = Interrupted::new();
     config(&person.home, "http://gpu.invalid:1", "http://127.0.0.1:1");
     let run = person.home.pipe(&["chat", "-m", "llama-cpp/a"], b"");
-    run.succeeds().says("llama-cpp/a (not on this machine) may finish it needs a yes");
+    run.succeeds().says("llama-cpp/a (not on this machine) needs a yes to finish it");
     assert_eq!(person.open().len(), 1);
 }
 
@@ -214,9 +221,7 @@ fn ctrl_c_stops_the_turn_that_is_taken_up_and_leads_to_the_prompt() {
     let home = Home::new();
     let slow = home.script(&[r#"{"match": "wait", "text": "never said", "delay_ms": 600000}"#]);
     let mut chat = began(home.command(&["chat", "-m", &slow]), "wait for me");
-    while home.json(&["log", "list"]).1.as_array().unwrap().is_empty() {
-        assert!(chat.try_wait().unwrap().is_none(), "the turn ended before it was seen");
-    }
+    wait_until_begun(&home, &mut chat);
     chat.kill().unwrap();
     chat.wait().unwrap();
     let again = home.script(&[r#"{"text": "Half.\n\nOf", "fault": "stall"}"#, r#"{"text": "Yes."}"#]);
@@ -225,4 +230,45 @@ fn ctrl_c_stops_the_turn_that_is_taken_up_and_leads_to_the_prompt() {
     terminal.line("are you there?").prompts_after("Yes.").keys("\x04");
     terminal.ends_with(0);
     assert_eq!(home.json(&["turns", "list"]).1, json!([]));
+}
+
+#[test]
+fn a_question_that_waits_is_answered_by_its_own_model_too() {
+    let home = Home::new();
+    home.add_task("buy milk");
+    let model = home.script(&[
+        r#"{"match": "success", "text": "Gone."}"#,
+        r#"{"match": "drop", "calls": [{"name": "delete_task", "args": {"task_id": "milk"}}]}"#,
+    ]);
+    home.run(&["-m", &model, "drop the milk"]).ends_with(4);
+    let id = home.json(&["pending", "list"]).1[0]["call_id"].as_str().unwrap().to_owned();
+    for args in [&["pending", "approve", &id][..], &["-c", "yes"]] {
+        let run = home.run(&[&["-m", "demo", "-y"], args].concat()).ends_with(4);
+        // A script has no name under which it could be found.
+        let run =
+            run.says("scripted/script (on this machine), which cannot go on (only a file says what it is)");
+        assert!(!run.stderr.contains("-m scripted/script"), "{run:?}");
+        assert_eq!(home.tasks(), ["buy milk"]);
+    }
+    home.run(&["-m", &model, "pending", "approve", &id]).succeeds();
+    assert_eq!(home.tasks(), [""; 0]);
+}
+
+#[test]
+fn a_service_goes_on_with_its_own_model_and_says_so() {
+    use std::io::{BufRead as _, BufReader};
+
+    let home = Home::new();
+    let slow = home.script(&[r#"{"match": "wait", "text": "never said", "delay_ms": 600000}"#]);
+    let mut chat = began(home.command(&["chat", "-m", &slow]), "wait for me");
+    wait_until_begun(&home, &mut chat);
+    chat.kill().unwrap();
+    chat.wait().unwrap();
+    let mut serve = home.command(&["serve", "-m", "demo", "--bind", "127.0.0.1:0"]);
+    let mut serving = serve.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(serving.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let told = lines.find(|line| line.contains("it began with the model")).unwrap();
+    serving.kill().unwrap();
+    serving.wait().unwrap();
+    assert!(told.contains("scripted/script and goes on with scripted/demo"), "{told}");
 }
