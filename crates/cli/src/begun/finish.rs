@@ -70,15 +70,12 @@ impl Talk<'_> {
         keys.retain(|key| key != own);
         let words = match keys.len() {
             0 => return Ok(()),
-            1 => "a turn in another conversation was interrupted and is open: adjutant chat finishes it"
-                .to_owned(),
+            1 => "a turn in another conversation was interrupted: adjutant chat finishes it".to_owned(),
             more => {
-                format!(
-                    "turns in {more} other conversations were interrupted and are open: adjutant chat finishes them"
-                )
+                format!("turns in {more} other conversations were interrupted: adjutant chat finishes them")
             }
         };
-        self.screen.note(&format!("{words}; adjutant turns list, adjutant turns drop ID"));
+        self.screen.note(&format!("{words}, adjutant turns list shows what is open"));
         Ok(())
     }
 
@@ -170,15 +167,13 @@ impl Talk<'_> {
         if !self.screen.asks() {
             return Ok(Who::Nobody(why));
         }
+        let began = open.begun.name();
+        self.screen.note(&format!("  {began} cannot go on: {}", clip(&why, ANSWER_CHARS)));
         let sends = match change {
-            Change::Leaves => "; what was said in it is sent there",
+            Change::Leaves => " What was said is sent there.",
             Change::Stays | Change::Moves => "",
         };
-        let question = clean_line(&format!(
-            "? It began with {}, which cannot go on ({}). Finish it with {own}{sends}?",
-            open.begun.name(),
-            clip(&why, ANSWER_CHARS),
-        ));
+        let question = clean_line(&format!("? Finish with {own} what began with {began}?{sends}"));
         self.ask(open, &format!("{question}  [y] finish it  [n] leave it open  [d] drop it ")).await
     }
 

@@ -197,14 +197,19 @@ fn a_person_is_asked_and_says_what_becomes_of_it() {
         let vendor = Vendor::answering_by(|_| gemini("It is in Oslo."));
         let command = person.elsewhere(&vendor, &["-m", "gemini/b"]);
         let mut terminal = Terminal::of(command, Kind::Usual);
-        terminal.sees("[d] drop it");
+        let asked = |times: usize| {
+            move |screen: &vt100::Screen| {
+                screen.contents().replace('\n', "").matches("[d] drop it").count() == times
+            }
+        };
+        terminal.waits("the question", asked(1));
         let screen = terminal.screen().replace('\n', "");
         assert!(screen.contains("llama-cpp/a (on this machine)"), "{screen}");
         assert!(screen.contains("gemini/b (not on this machine)"), "{screen}");
         assert!(screen.contains("is sent there"), "{screen}");
         terminal.keys(key).sees(told);
         if key == "x\r" {
-            terminal.keys("n");
+            terminal.waits("the question again", asked(2)).keys("n");
         }
         terminal.prompts_after("/help").keys("\x04");
         terminal.ends_with(0);

@@ -96,6 +96,20 @@ fn a_summary_shows_that_it_is_at_work_and_ctrl_c_gives_it_up() {
 }
 
 #[test]
+fn a_summary_that_takes_too_long_names_its_cause_and_the_setting_with_a_number() {
+    let home = Home::new();
+    let model = home.script(&[r#"{"text": "Hello there."}"#, r#"{"fault": "timeout", "repeat": true}"#]);
+    let run = home.pipe(&["chat", "-m", &model], b"hello\n/compact\n").succeeds();
+    run.says("there is no summary; the conversation is as it was")
+        .says("cause: scripted sent nothing for")
+        .says("try: LLM_TIMEOUT=");
+    home.config("[agent]\nturn_deadline = \"1s\"\n");
+    let slow = home.script(&[r#"{"text": "Hello."}"#, r#"{"text": "never", "delay_ms": 600000}"#]);
+    let run = home.pipe(&["chat", "-m", &slow], b"hello\n/compact\n").succeeds();
+    run.says("cause: scripted did not answer within 1 s").says("agent.turn_deadline 10s    (now 1s)");
+}
+
+#[test]
 fn the_next_attempt_is_told_when_it_begins() {
     let home = Home::new();
     let again = r#"{"fault": "rate_limit", "retry_after_s": 1}"#;
