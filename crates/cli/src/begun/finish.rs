@@ -220,7 +220,7 @@ impl Talk<'_> {
         let shown = self.screen.shows_answers_live();
         let response = self.go_on(&open.key, shown).await?;
         if response.outcome == OutcomeCategory::Cancelled {
-            self.screen.note("  stopped: this turn is ended, and what was said in it is kept");
+            self.screen.note("  this turn is ended, and what was said in it is kept");
         } else if !shown {
             let content = clip(&response.content, ANSWER_CHARS);
             self.screen.note(&format!("finished what was left open: {content}"));

@@ -104,7 +104,7 @@ pub(crate) fn more_time_in_all(waited: Duration, left: Option<Duration>) -> Stri
     match left {
         Some(left) => long_enough(waited + left),
         None => {
-            let now = waited.as_secs().max(1);
+            let now = (waited.as_secs_f64().round() as u64).max(1);
             let more = now.saturating_mul(2).div_ceil(ROUND_SECONDS).saturating_mul(ROUND_SECONDS);
             format!("adjutant config set agent.turn_deadline {more}s    (now {now}s)")
         }

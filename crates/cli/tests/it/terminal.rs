@@ -101,7 +101,7 @@ fn a_summary_that_takes_too_long_names_its_cause_and_the_setting_with_a_number()
     let model = home.script(&[r#"{"text": "Hello there."}"#, r#"{"fault": "timeout", "repeat": true}"#]);
     let run = home.pipe(&["chat", "-m", &model], b"hello\n/compact\n").succeeds();
     run.says("there is no summary; the conversation is as it was")
-        .says("cause: scripted sent nothing for")
+        .says("cause: scripted said nothing for")
         .says("try: LLM_TIMEOUT=");
     home.config("[agent]\nturn_deadline = \"1s\"\n");
     let slow = home.script(&[r#"{"text": "Hello."}"#, r#"{"text": "never", "delay_ms": 600000}"#]);
