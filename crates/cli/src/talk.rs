@@ -23,7 +23,7 @@ use crate::store::{self, Store, Stores};
 use crate::tty::{Ahead, MarkedPastes, Mode, forget_typed};
 use crate::{model_choice, servers, wiring};
 
-/// How long a turn may take to stop when the process is asked to end. What it leaves open, the next start finishes.
+/// How long a turn may take to stop when the process is asked to end. What it leaves open, the next chat finishes.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
 /// A running assistant and the person in front of it.

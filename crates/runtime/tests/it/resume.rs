@@ -257,7 +257,10 @@ async fn what_is_open_in_one_conversation_is_gone_on_with_watched_and_can_be_sto
         }
     }
     let (response, after) = stream.finish().await.unwrap();
-    assert_eq!((said.as_str(), response.content.as_str(), after.history.len()), ("Here I am.", "Here I am.", 2));
+    assert_eq!(
+        (said.as_str(), response.content.as_str(), after.history.len()),
+        ("Here I am.", "Here I am.", 2)
+    );
 
     let (store, key) = stopped_after(vec![started()]).await;
     let second = agent(&store, text("Never.").after(std::time::Duration::from_secs(3_600)));
