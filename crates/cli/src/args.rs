@@ -237,7 +237,7 @@ pub(crate) enum Command {
     /// Answer what waits for a yes or no, or for what became of it
     #[command(subcommand)]
     Pending(Pending),
-    /// Open turns of all users, for whoever runs a service: which wait or are left, and ending one that cannot go on
+    /// Turns that have not ended, of all users: which wait or were interrupted, and ending one
     #[command(subcommand)]
     Turns(Turns),
     /// Conversations: find, read, name, export or delete them
@@ -392,7 +392,7 @@ pub(crate) enum Token {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Turns {
-    /// Those that wait for a person, and those that nobody works on
+    /// Those that wait for a person, and those that were interrupted: when they began, and with which model
     List,
     /// The steps of one, without what was said
     Show {

@@ -49,7 +49,7 @@ pub(crate) async fn run(
         screen.note(notice);
     }
     let start = options.take_up.start(settings, screen).await?;
-    let mut talk = Talk::start(screen, settings, options.yes, !options.json).await?;
+    let mut talk = Talk::open(screen, settings, options.yes, !options.json, true).await?;
     if let Some(schema) = options.schema {
         talk.agent = talk.agent.with_output_schema(schema).map_err(|error| {
             let shown = CliError::usage("--schema cannot be used").because(error.to_string());
@@ -60,6 +60,7 @@ pub(crate) async fn run(
         })?;
     }
     let mut context = talk.context(start).await?;
+    talk.tell_left(&talk.agent.key(&context)).await?;
     let response = talk.say(&mut context, &prompt.text).await?;
     if options.json {
         screen.answer_line(&json_line(&Report::of(&response, talk.agent.model().id().to_string())));

@@ -32,6 +32,14 @@ pub(crate) enum Decided {
     Interrupted,
 }
 
+/// What was chosen of a few keys.
+pub(crate) enum Chosen {
+    /// A key, or words.
+    Words(String),
+    /// Nobody answered, or the person does not want to be asked now.
+    Nothing,
+}
+
 /// Who may say yes.
 pub(crate) struct Approver<'a> {
     pub(crate) screen: &'a Screen,
@@ -57,6 +65,11 @@ impl Approver<'_> {
             }
         }
         if answers.is_empty() { Decided::Nobody } else { Decided::Answers(answers) }
+    }
+
+    /// Asks a question that one of these keys answers.
+    pub(crate) async fn choose(&mut self, question: &str, keys: &'static [char]) -> Chosen {
+        self.answer(question, keys).await.map_or(Chosen::Nothing, Chosen::Words)
     }
 
     async fn ask(&mut self, call: &PendingCall) -> Asked {

@@ -77,6 +77,24 @@ pub(crate) async fn installed(
     Ok((model.name.to_owned(), model.path_in(&dir)))
 }
 
+/// The same if it is there already: nothing is fetched, and nobody is asked.
+///
+/// # Errors
+/// No such model, or it is not there.
+pub(crate) async fn installed_already(
+    settings: &Settings,
+    screen: &Screen,
+    name: &str,
+) -> Result<(String, PathBuf), CliError> {
+    let dir = settings.dirs.models();
+    let model = known(Some(name))?;
+    if model.state_in(&dir) != InstallState::Installed {
+        return Err(CliError::configuration(format!("{} is not installed", model.name)));
+    }
+    verified(model, &dir, screen).await?;
+    Ok((model.name.to_owned(), model.path_in(&dir)))
+}
+
 /// Looks whether the file of an installed model has the right bytes: once, and again after it was changed.
 async fn verified(model: &'static KnownModel, dir: &Path, screen: &Screen) -> Result<(), CliError> {
     if model.is_verified_in(dir) {

@@ -2,6 +2,7 @@
 
 mod args; // the command line
 mod ask; // one request
+mod begun; // turns that were left open
 mod call; // one raw model call
 mod chat; // many requests
 mod completions; // what shells need

@@ -1,5 +1,6 @@
 //! Which model answers: what was named, else what there is. Never another one silently.
 
+mod begun; // the model of an open turn
 mod consent; // whether a key may go where the working directory says
 
 use std::path::PathBuf;
@@ -14,6 +15,8 @@ use crate::error::CliError;
 #[cfg(feature = "ollama")]
 use crate::ollama::{self, Found};
 use crate::screen::Screen;
+
+pub(crate) use begun::{begun, is_name};
 
 /// Providers that are no vendor's.
 const OURS: &[&str] = &["embedded", "scripted", "demo"];

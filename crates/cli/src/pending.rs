@@ -68,8 +68,9 @@ pub(crate) async fn run(
         screen.answer_line(&text);
         return Ok(Exit::of(&response));
     }
-    let mut talk = Talk::start(screen, settings, yes, !json).await?;
+    let mut talk = Talk::open(screen, settings, yes, !json, true).await?;
     let mut context = talk.agent.context(&key).await?;
+    talk.tell_left(&key).await?;
     let response = talk.answer(&mut context, vec![answer]).await?;
     if json {
         screen.answer_line(&json_line(&Report::of(&response, talk.agent.model().id().to_string())));

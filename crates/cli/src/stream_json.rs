@@ -20,6 +20,9 @@ enum Line<'a> {
         messages: usize,
         tokens: u32,
     },
+    SummaryProgress {
+        bytes: usize,
+    },
     SummaryFinished {
         messages: usize,
         tokens_before: u32,
@@ -89,6 +92,7 @@ pub(crate) fn line(event: &RunEvent) -> Option<String> {
         RunEvent::SummaryStarted { messages, tokens } => {
             Line::SummaryStarted { messages: *messages, tokens: *tokens }
         }
+        RunEvent::SummaryProgress { bytes } => Line::SummaryProgress { bytes: *bytes },
         RunEvent::SummaryFinished { messages, before, after, usage } => Line::SummaryFinished {
             messages: *messages,
             tokens_before: *before,

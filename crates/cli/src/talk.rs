@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adjutant_core::port::{ConversationFilter, ConversationStore};
-use adjutant_core::{AgentResponse, Answer, CancellationToken, LanguageModel, PromptProgress, UserId};
+use adjutant_core::{
+    AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, PromptProgress, UserId,
+};
 use adjutant_mcp::client::Servers;
 use adjutant_runtime::{Agent, RunContext, RunStream};
 
@@ -21,7 +23,7 @@ use crate::store::{self, Store, Stores};
 use crate::tty::{Ahead, MarkedPastes, Mode, forget_typed};
 use crate::{model_choice, servers, wiring};
 
-/// How long a turn may take to stop when the process is asked to end. What it leaves open, the next start finishes.
+/// How long a turn may take to stop when the process is asked to end. What it leaves open, the next chat finishes.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
 /// A running assistant and the person in front of it.
@@ -40,6 +42,7 @@ pub(crate) struct Talk<'a> {
     pub(crate) desk: Desk,
     /// What the model is told anew every turn; none if it is too small for it.
     pub(crate) told: Option<Told>,
+    pub(crate) settings: Settings,
     stores: Stores,
     /// Kept as long as the agent: its tools are among the agent's.
     servers: Option<Servers>,
@@ -52,23 +55,18 @@ pub(crate) struct Talk<'a> {
     left_open: bool,
 }
 
+/// Whoever answers.
+pub(crate) struct Answering {
+    agent: Agent,
+    told: Option<Told>,
+    model: Arc<dyn LanguageModel>,
+}
+
 impl<'a> Talk<'a> {
-    /// Opens model and store, says which model runs, and finishes what a crash left open.
+    /// Opens model and store. `headed`: says which model runs.
     ///
     /// # Errors
     /// Configuration, model, store, or a tool in `--yes` that there is not.
-    pub(crate) async fn start(
-        screen: &'a Screen,
-        settings: &Settings,
-        yes: Vec<String>,
-        prints: bool,
-    ) -> Result<Self, CliError> {
-        let mut talk = Self::open(screen, settings, yes, prints, true).await?;
-        talk.resume().await?;
-        Ok(talk)
-    }
-
-    /// The same for who says in other words who answers, and finishes what was left open when it has: [`Talk::resume`].
     pub(crate) async fn open(
         screen: &'a Screen,
         settings: &Settings,
@@ -109,6 +107,7 @@ impl<'a> Talk<'a> {
         Ok(Self {
             screen,
             store: stores.conversation.clone(),
+            settings: settings.clone(),
             stores,
             desk,
             told,
@@ -137,12 +136,29 @@ impl<'a> Talk<'a> {
             // Those of a model that was too small for them.
             self.servers = servers::start_for(model.capabilities(), settings, self.screen).await?;
         }
+        self.settings = settings.clone();
+        self.swap_model(model).map(drop)
+    }
+
+    /// Has a model answer from now on, and returns who did before, for [`Talk::restore`].
+    ///
+    /// # Errors
+    /// No assistant can be made of it; then the one before goes on answering.
+    pub(crate) fn swap_model(&mut self, model: Arc<dyn LanguageModel>) -> Result<Answering, CliError> {
         let servers = self.servers.as_ref().filter(|_| !model.capabilities().weak_tools);
-        (self.agent, self.told) =
-            wiring::diana(settings, Arc::clone(&model), &self.stores, servers, &self.desk)?;
-        self.agent.prepare();
-        self.model = model;
-        Ok(())
+        let (agent, told) =
+            wiring::diana(&self.settings, Arc::clone(&model), &self.stores, servers, &self.desk)?;
+        agent.prepare();
+        Ok(Answering {
+            agent: std::mem::replace(&mut self.agent, agent),
+            told: std::mem::replace(&mut self.told, told),
+            model: std::mem::replace(&mut self.model, model),
+        })
+    }
+
+    /// Has the one answer again who did before [`Talk::swap_model`].
+    pub(crate) fn restore(&mut self, Answering { agent, told, model }: Answering) {
+        (self.agent, self.told, self.model) = (agent, told, model);
     }
 
     /// The tools of other programs, if the model gets any.
@@ -188,11 +204,10 @@ impl<'a> Talk<'a> {
         context: &mut RunContext,
         text: &str,
     ) -> Result<AgentResponse, CliError> {
-        let _modes = (Mode::turn(self.ahead), MarkedPastes::during(self.ahead));
-        context.cancelled = CancellationToken::new();
-        let stream = self.agent.stream(context, text);
-        let response = self.follow(stream, context).await?;
-        self.settle(context, response).await
+        let own = self.make_way(context).await?;
+        let said = self.see_through(context, |agent, context| agent.stream(context, text)).await;
+        own.into_iter().for_each(|own| self.restore(own));
+        said
     }
 
     /// Answers what waits and sees it through, further confirmations included.
@@ -201,9 +216,42 @@ impl<'a> Talk<'a> {
         context: &mut RunContext,
         answers: Vec<Answer>,
     ) -> Result<AgentResponse, CliError> {
+        let own = self.make_way(context).await?;
+        let said = self.see_through(context, |agent, context| agent.stream_answer(context, answers)).await;
+        own.into_iter().for_each(|own| self.restore(own));
+        said
+    }
+
+    /// Goes on with what was left open in a conversation and sees it through. `prints`: whether its answer is printed.
+    pub(crate) async fn go_on(
+        &mut self,
+        key: &ConversationKey,
+        prints: bool,
+    ) -> Result<AgentResponse, CliError> {
+        let mut context = self.agent.context(key).await?;
+        let printed = self.prints;
+        self.prints = printed && prints;
+        let ended = self.see_through(&mut context, |agent, context| agent.stream_open(context)).await;
+        (self.prints, self.left_open) = (printed, false);
+        ended
+    }
+
+    /// Sees to what is open in the conversation. Returns who answers otherwise, if another model has to do it this time.
+    async fn make_way(&mut self, context: &mut RunContext) -> Result<Option<Answering>, CliError> {
+        match self.clear_way(context).await? {
+            Some(model) => self.swap_model(model).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn see_through(
+        &mut self,
+        context: &mut RunContext,
+        begin: impl FnOnce(&Agent, &RunContext) -> RunStream,
+    ) -> Result<AgentResponse, CliError> {
         let _modes = (Mode::turn(self.ahead), MarkedPastes::during(self.ahead));
         context.cancelled = CancellationToken::new();
-        let stream = self.agent.stream_answer(context, answers);
+        let stream = begin(&self.agent, context);
         let response = self.follow(stream, context).await?;
         self.settle(context, response).await
     }
@@ -364,33 +412,6 @@ impl<'a> Talk<'a> {
         if response.decision.pending.iter().all(|call| call.doubt.is_none()) {
             self.screen.side_line("  adjutant -c yes");
         }
-    }
-
-    /// Finishes what a crash left open.
-    ///
-    /// # Errors
-    /// The store cannot be read, or the person does not want to wait.
-    pub(crate) async fn resume(&mut self) -> Result<(), CliError> {
-        // With --no-tools nothing that was begun can be finished; the next start does it.
-        if self.agent.tools().is_empty() {
-            return Ok(());
-        }
-        let never = CancellationToken::new();
-        let swept = tokio::select! {
-            swept = self.agent.sweep(Some(&self.user), &never) => swept?,
-            () = self.interrupts.next() => {
-                return Err(CliError::interrupted("stopped while finishing what an earlier run left open"));
-            }
-        };
-        for response in swept.responses {
-            self.screen.note(&format!("finished what was left open: {}", clip(&response.content, 300)));
-        }
-        // Nothing of it is lost, and nothing else has to wait for it.
-        for (key, error) in swept.left {
-            let error = clip(&error.to_string(), 300);
-            self.screen.note(&format!("conversation {} cannot go on now: {error}", key.conversation));
-        }
-        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
-//! `adjutant turns`: turns of any user that are open, for whoever runs the service, and ending one that cannot go on.
+//! `adjutant turns`: turns of any user that are open, and ending one.
 
 use adjutant_core::port::{Loaded, StoreError};
-use adjutant_core::{ConversationKey, Event, Recorded, TurnId, UserId, conversation};
+use adjutant_core::{ConversationKey, Event, ModelId, Recorded, TurnId, UserId, conversation};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
@@ -36,9 +36,11 @@ struct Open {
     turn: TurnId,
     conversation: String,
     user: UserId,
-    /// `waiting` for a person, or `left`: nobody works on it, and it is taken up next.
+    /// `waiting` for a person, or `left`: nobody works on it, and a service or a chat takes it up.
     state: &'static str,
     started_at: Timestamp,
+    /// The model that it began with; `none/none` for a command, which asks none.
+    model: ModelId,
     /// How often it was taken up from a worker that was lost, without a step since.
     taken_up: u32,
     #[serde(skip)]
@@ -118,16 +120,20 @@ async fn open(store: &dyn Store) -> Result<(Vec<Open>, Vec<Stuck>), CliError> {
             Err(error) => return Err(error.into()),
         };
         let Some(turn) = conversation::open_turn(&events) else { continue };
-        let started = events.iter().find(
-            |recorded| matches!(&*recorded.event, Event::TurnStarted { turn: started, .. } if *started == turn),
-        );
-        let Some(started_at) = started.map(|recorded| recorded.at) else { continue };
+        let started = events.iter().find_map(|recorded| match &*recorded.event {
+            Event::TurnStarted { turn: started, model, .. } if *started == turn => {
+                Some((recorded.at, model.clone()))
+            }
+            _ => None,
+        });
+        let Some((started_at, model)) = started else { continue };
         all.push(Open {
             turn,
             conversation: key.conversation.to_string(),
             user: key.user.clone(),
             state: if conversation::pending(&events).is_empty() { "left" } else { "waiting" },
             started_at,
+            model,
             taken_up: conversation::times_taken_up(&events),
             key,
             events,
@@ -154,7 +160,12 @@ fn list(screen: &Screen, all: &[Open], stuck: &[Stuck], json: bool) {
             times => format!(", taken up {times} times since its last step"),
         };
         let user = clean_line(open.user.as_str());
-        screen.answer_line(&format!("{}  {user}  {}, begun {age} ago{taken_up}", open.turn, open.state));
+        let model = match open.model == ModelId::none() {
+            true => String::new(),
+            false => clean_line(&format!(" with {}", open.model)),
+        };
+        screen
+            .answer_line(&format!("{}  {user}  {}, begun {age} ago{model}{taken_up}", open.turn, open.state));
     }
     for Stuck { conversation, user, state, problem, .. } in stuck {
         let (user, problem) = (clean_line(user.as_str()), clean_line(problem));

@@ -143,7 +143,8 @@ pub enum TimeBound {
 
 impl TimeBound {
     fn reached(self, provider: &ProviderId, waited: Duration) -> String {
-        let seconds = waited.as_secs_f64();
+        // What is left of a bound is a little less than the bound.
+        let seconds = (waited.as_secs_f64() * 1_000.0).round() / 1_000.0;
         match self {
             Self::Total => format!("{provider} did not answer within {seconds} s"),
             Self::Connect => format!("{provider} could not be connected to within {seconds} s"),

@@ -184,6 +184,10 @@ pub enum Event {
         message_chars: usize,
         /// The model the turn was started with.
         model: ModelId,
+        /// Whether that model ran on the person's own machine then, so that nothing left it. `None` in journals of before that was
+        /// written down.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        local: Option<bool>,
         /// The bounds it runs under.
         limits: TurnLimits,
         /// JSON Schema its final answer must fit, if it must.

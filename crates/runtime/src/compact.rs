@@ -9,13 +9,16 @@ use adjutant_core::{
     Usage,
 };
 use futures::StreamExt as _;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::clock::millis;
+use crate::event::RunEvent;
 use crate::faults::boundary;
 use crate::held::{Opened, open};
 use crate::inner::Inner;
 use crate::log::Log;
+use crate::stream::{Emitter, QUEUE};
 use crate::{Agent, RunError};
 
 /// What whoever summarises is told.
@@ -107,15 +110,22 @@ impl Inner {
     }
 
     /// Asks the model, and reads its answer. Nothing is recorded.
-    pub(crate) async fn write_summary(&self, plan: &Summarise, mut request: GenerateRequest) -> Written {
+    pub(crate) async fn write_summary(
+        &self,
+        plan: &Summarise,
+        mut request: GenerateRequest,
+        emitter: &Emitter,
+    ) -> Written {
         let began = Instant::now();
         request.time_left = self.summary_time();
         let reply = match request.time_left {
-            None => self.asked(&request).await,
-            Some(time) => tokio::time::timeout(time, self.asked(&request)).await.unwrap_or_else(|_| {
-                let (provider, bound) = (self.model.id().provider.clone(), TimeBound::Total);
-                Err(ModelError::Timeout { provider, waited: time, bound })
-            }),
+            None => self.asked(&request, emitter).await,
+            Some(time) => {
+                tokio::time::timeout(time, self.asked(&request, emitter)).await.unwrap_or_else(|_| {
+                    let (provider, bound) = (self.model.id().provider.clone(), TimeBound::Total);
+                    Err(ModelError::Timeout { provider, waited: time, bound })
+                })
+            }
         };
         let ms = millis(began);
         let reply = reply.map(|reply| GenerateResponse { cost: self.cost_of(&reply), ..reply });
@@ -132,12 +142,25 @@ impl Inner {
 }
 
 impl Inner {
-    /// The whole answer of the model, read as a stream, as all answers are: what is bounded is the silence in it.
-    async fn asked(&self, request: &GenerateRequest) -> Result<GenerateResponse, ModelError> {
+    /// The whole answer of the model, read as a stream, as all answers are: what is bounded is the silence in it. How far it is
+    /// is told, and not what it says.
+    async fn asked(
+        &self,
+        request: &GenerateRequest,
+        emitter: &Emitter,
+    ) -> Result<GenerateResponse, ModelError> {
         let mut stream = self.model.stream(request).await?;
         while let Some(delta) = stream.next().await {
-            if let Delta::Finished(reply) = delta? {
-                return Ok(reply);
+            match delta? {
+                Delta::Finished(reply) => return Ok(reply),
+                Delta::Reading(progress) => emitter.emit(|| RunEvent::Reading(progress)).await,
+                Delta::Text(text) | Delta::Thinking(text) => {
+                    emitter.emit(|| RunEvent::SummaryProgress { bytes: text.len() }).await;
+                }
+                Delta::Retrying { attempt, wait, reason } => {
+                    emitter.emit(|| RunEvent::Retrying { attempt, wait, reason }).await;
+                }
+                _ => {}
             }
         }
         Err(ModelError::Truncated {
@@ -152,12 +175,13 @@ pub(crate) async fn compact(
     inner: &Inner,
     key: &ConversationKey,
     focus: Option<&str>,
+    emitter: &Emitter,
 ) -> Result<Compaction, RunError> {
     let Some(Opened { held, mut log, .. }) = open(inner, key, None, None).await? else {
         return Ok(Compaction::NothingToDo);
     };
     held.run(async {
-        let compaction = compact_held(inner, key, focus, &mut log).await?;
+        let compaction = compact_held(inner, key, focus, (&mut log, emitter)).await?;
         Ok((compaction, log))
     })
     .await
@@ -167,7 +191,7 @@ async fn compact_held(
     inner: &Inner,
     key: &ConversationKey,
     focus: Option<&str>,
-    log: &mut Log,
+    (log, emitter): (&mut Log, &Emitter),
 ) -> Result<Compaction, RunError> {
     let Some((plan, room)) = plan(inner, log.conversation()) else { return Ok(Compaction::NothingToDo) };
     let request = inner.summary_request(&plan, focus, &room);
@@ -179,8 +203,10 @@ async fn compact_held(
             return Ok(Compaction::Failed { reason, error: None });
         }
     };
+    let tokens = room.calibration().share_of(plan.counted);
+    emitter.emit(|| RunEvent::SummaryStarted { messages: plan.messages, tokens }).await;
     boundary("before old turns are summarised");
-    let written = inner.write_summary(&plan, request).await;
+    let written = inner.write_summary(&plan, request, emitter).await;
     boundary("old turns are summarised, not recorded");
     set_aside.settle_reply(log, &written.reply, written.ms);
     let event = written.event(None, 0, (&plan, &room));
@@ -215,6 +241,29 @@ impl Agent {
     /// # Errors
     /// [`RunError`] if it could not be written. That the model wrote no summary is [`Compaction::Failed`].
     pub async fn compact(&self, key: &ConversationKey, focus: Option<&str>) -> Result<Compaction, RunError> {
-        compact(self.inner(), key, focus).await
+        compact(self.inner(), key, focus, &Emitter::Nobody).await
+    }
+
+    /// Does the same as [`Agent::compact`], and tells how far the model is: [`RunEvent::SummaryStarted`], then
+    /// [`RunEvent::Reading`], [`RunEvent::SummaryProgress`] and [`RunEvent::Retrying`]. The end is what is returned.
+    ///
+    /// # Errors
+    /// As [`Agent::compact`].
+    pub async fn compact_telling(
+        &self,
+        key: &ConversationKey,
+        focus: Option<&str>,
+        mut tell: impl FnMut(&RunEvent),
+    ) -> Result<Compaction, RunError> {
+        let (sender, mut events) = mpsc::channel(QUEUE);
+        let emitter = Emitter::One(sender);
+        let mut work = std::pin::pin!(compact(self.inner(), key, focus, &emitter));
+        loop {
+            tokio::select! {
+                biased;
+                Some(event) = events.recv() => tell(&event),
+                done = &mut work => return done,
+            }
+        }
     }
 }

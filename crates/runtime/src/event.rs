@@ -31,6 +31,11 @@ pub enum RunEvent {
         /// What they take of a request, in tokens.
         tokens: u32,
     },
+    /// The model is at the summary: it wrote or thought so many more bytes. They are no part of the answer, and are not shown.
+    SummaryProgress {
+        /// The bytes.
+        bytes: usize,
+    },
     /// A summary stands for the older part of the conversation from now on.
     SummaryFinished {
         /// How many messages it stands for, from the beginning of the conversation.
@@ -52,7 +57,8 @@ pub enum RunEvent {
         /// Which model call of the turn, from 1.
         number: u32,
     },
-    /// The model reads the prompt, and is this far. Only models that compute in this process say so, about once a second.
+    /// The model reads the prompt, of its answer or of a summary, and is this far. Only models that compute in this process say so,
+    /// about once a second.
     Reading(PromptProgress),
     /// More of the answer. Provisional until the turn has finished.
     Text(String),

@@ -370,6 +370,7 @@ mod tests {
             message: "hello".to_owned(),
             message_chars: 5,
             model: ModelId::none(),
+            local: None,
             limits: TurnLimits::default(),
             output_schema: None,
             call: None,

@@ -36,6 +36,7 @@ mod spending; // what it may spend
 mod steps;
 mod stream; // the way to an answer
 mod sweep; // what nobody works on
+mod take_up; // the same in one conversation, watched
 mod trace; // where the time of a turn went
 mod waiting; // what happens in a conversation meanwhile
 mod warning; // what an operator should know

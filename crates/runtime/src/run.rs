@@ -11,7 +11,6 @@ use adjutant_core::{
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::RunError;
 use crate::event::RunEvent;
 use crate::heart::Hold;
 use crate::held::{Arrival, LOOK, Opened, Waits, open};
@@ -19,6 +18,7 @@ use crate::inner::Inner;
 use crate::log::Log;
 use crate::steps::{Answered, Replied, Step, Steps};
 use crate::stream::Emitter;
+use crate::{RunError, Warning};
 
 /// The instruction of turns that are words and nothing else.
 const WORDS_ONLY: &str = include_str!("../../../prompts/words_only.md");
@@ -205,6 +205,7 @@ pub(crate) fn turn_of(inner: &Inner, input: &Input) -> Option<(TurnId, Event)> {
         message,
         message_chars,
         model: if call.is_some() { ModelId::none() } else { inner.model.id().clone() },
+        local: call.is_none().then(|| inner.model.capabilities().local),
         limits,
         output_schema,
         call,
@@ -230,6 +231,15 @@ async fn drive(
     };
     // A turn that asks no model needs no instruction, and reads nothing to make one.
     let asks_model = call.is_none();
+    if asks_model && model != inner.model.id() {
+        inner.warn(&Warning::OtherModel {
+            user: key.user.clone(),
+            conversation: key.conversation,
+            turn: id,
+            began: model.clone(),
+            now: inner.model.id().clone(),
+        });
+    }
     let (instruction, notices) =
         if asks_model { inner.instruction_for(&key.user).await } else { Default::default() };
     let recalled = past_of(inner, key, log.conversation(), limits).await?;

@@ -16,7 +16,7 @@ use crate::event::RunEvent;
 use crate::{RunContext, RunError};
 
 /// How many events wait for a slow listener before the turn waits with them.
-const QUEUE: usize = 256;
+pub(crate) const QUEUE: usize = 256;
 
 /// Sends events to whoever listens, if anybody does.
 #[derive(Default)]

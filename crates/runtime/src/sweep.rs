@@ -212,7 +212,7 @@ impl Agent {
 }
 
 /// The response of the last turn.
-fn response(key: &ConversationKey, conversation: &Conversation) -> Option<AgentResponse> {
+pub(crate) fn response(key: &ConversationKey, conversation: &Conversation) -> Option<AgentResponse> {
     let turn = conversation.current()?.id();
     conversation::response(key.conversation, conversation.recent(), turn)
 }

@@ -1,6 +1,6 @@
 //! Warnings for whoever operates an agent.
 
-use adjutant_core::{ConversationId, TurnId, UserId};
+use adjutant_core::{ConversationId, ModelId, TurnId, UserId};
 
 /// Characters of a tool's name that are repeated: a model wrote it.
 const NAME_MAX: usize = 64;
@@ -25,6 +25,19 @@ pub enum Warning {
         /// The name as the model wrote it, of any length.
         tool: String,
     },
+    /// A turn that began with another model goes on with the agent's own: what was said in it is sent there.
+    OtherModel {
+        /// The user of the turn.
+        user: UserId,
+        /// The conversation of the turn.
+        conversation: ConversationId,
+        /// The turn.
+        turn: TurnId,
+        /// The model that it began with.
+        began: ModelId,
+        /// The model that it goes on with.
+        now: ModelId,
+    },
     /// Whoever has conversations go on did not do so several times, and is left alone for a while. This process does the work itself.
     NotDispatched {
         /// The reason of the last time.
@@ -47,6 +60,12 @@ impl std::fmt::Display for Warning {
                     f,
                     "turn {turn} of {user}: the model called {tool:?}, a tool that it does not have; nothing was executed; \
                      conversation {conversation}"
+                )
+            }
+            Self::OtherModel { user, conversation, turn, began, now } => {
+                write!(
+                    f,
+                    "turn {turn} of {user}: it began with the model {began} and goes on with {now}; conversation {conversation}"
                 )
             }
             Self::NotDispatched { why } => {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use adjutant_core::{ModelError, TimeBound};
 use adjutant_runtime::{Compaction, Counting, RunContext};
 
 use super::commands::{self, Action};
@@ -10,6 +11,7 @@ use crate::config::Settings;
 use crate::display::{clean_line, clip, tokens};
 use crate::error::CliError;
 use crate::render::live::Status;
+use crate::render::{Renderer, reading};
 use crate::screen::dim;
 use crate::sessions::{self, Export};
 use crate::store;
@@ -182,16 +184,19 @@ impl Chat<'_> {
         let (key, focus) =
             (self.talk.agent.key(&self.context), Some(focus).filter(|focus| !focus.is_empty()));
         screen.note("putting the conversation so far into few words; Ctrl-C gives it up");
-        screen.live(&Status::new("summarising"), "");
+        // Until it begins, a turn that runs in this conversation elsewhere is waited for.
+        screen.live(&Status::new("waiting"), "");
+        let mut renderer = Renderer::new(screen, false);
         let done = {
             let agent = self.talk.agent.clone();
             tokio::select! {
-                done = agent.compact(&key, focus) => Ok(Some(done)),
+                done = agent.compact_telling(&key, focus, |event| renderer.event(event)) => Ok(Some(done)),
                 () = self.talk.interrupts.next() => Ok(None),
                 () = self.talk.endings.next() => Err(CliError::terminated()),
             }
         };
-        screen.end_live();
+        let unread = renderer.unread();
+        renderer.end_lines();
         let Some(done) = done? else {
             screen.note("given up; nothing has changed");
             return Ok(false);
@@ -210,10 +215,16 @@ impl Chat<'_> {
             Compaction::NothingToDo => screen.note("there is nothing to put into fewer words"),
             Compaction::Failed { reason, error } => {
                 let failed = CliError::failed("there is no summary; the conversation is as it was");
-                return Err(match error.as_ref().map(CliError::of_model_error) {
-                    Some(cause) => CliError { tries: cause.tries, ..failed.because(cause.message) },
-                    None => failed.because(reason),
-                });
+                let Some(error) = error else { return Err(failed.because(reason)) };
+                let cause = CliError::of_model_error(&error);
+                let tries = match &error {
+                    // A summary has the time of a turn.
+                    ModelError::Timeout { waited, bound: TimeBound::Total, .. } => {
+                        vec![reading::more_time_in_all(*waited, unread.and_then(|unread| unread.left))]
+                    }
+                    _ => cause.tries,
+                };
+                return Err(CliError { tries, ..failed.because(cause.message) });
             }
             // What else may come of it is no change.
             _ => screen.note("nothing has changed"),

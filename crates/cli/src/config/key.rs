@@ -191,6 +191,7 @@ fn common() -> Vec<Key> {
         Key { project: true, unset: "destructive tools", ..key("agent.confirm", Kind::List) },
         Key { unset: "tools that are not destructive", ..key("agent.allow", Kind::List) },
         Key { project: true, unset: "none", ..key("agent.deny", Kind::List) },
+        Key { default: |_| Some(Value::Truth(false)), ..key("turns.finish_with_any_model", Kind::Truth) },
         Key { unset: "the usual one (adjutant models list)", ..key("embedded.model", Kind::Text) },
         Key { quiet: true, unset: "localhost", ..key("ollama.host", Kind::Text) },
         Key { quiet: true, unset: "11434", ..key("ollama.port", Kind::Integer { min: 1, max: 65_535 }) },

@@ -85,6 +85,8 @@ pub(crate) struct Settings {
     pub(crate) system_prompt_path: Option<PathBuf>,
     pub(crate) llm: Llm,
     pub(crate) agent: AgentSettings,
+    /// Whether a turn whose own model cannot go on is finished by the one in use, wherever that is, without a question.
+    pub(crate) finish_with_any_model: bool,
     /// By the provider's name.
     pub(crate) providers: BTreeMap<&'static str, ProviderSettings>,
     pub(crate) ollama: OllamaSettings,
@@ -462,6 +464,7 @@ impl Values {
                 allow: self.list("agent.allow"),
                 deny: self.list("agent.deny"),
             },
+            finish_with_any_model: self.truth("turns.finish_with_any_model"),
             providers: Provider::all()
                 .map(|provider| (provider.name, self.provider(provider, secrets)))
                 .collect(),

@@ -53,6 +53,8 @@ pub(crate) struct Renderer<'a> {
     /// The call whose line the cursor is on, where there is no live line.
     open_line: Option<CallId>,
     status: Status,
+    /// What the model writes once it has read the prompt, in a word.
+    phase: &'static str,
     /// The progress of the prompt, while the model reads it.
     reading: Option<PromptProgress>,
     /// The quarter of it that the last line told of, where no live line can be shown.
@@ -74,6 +76,7 @@ impl<'a> Renderer<'a> {
             running: Running::default(),
             open_line: None,
             status: Status::new("waiting"),
+            phase: "answering",
             reading: None,
             told_quarter: None,
             bytes: 0,
@@ -92,6 +95,7 @@ impl<'a> Renderer<'a> {
         match event {
             RunEvent::Reading(progress) => self.reading(*progress),
             RunEvent::ModelStarted { .. } => {
+                self.phase = "answering";
                 self.told_quarter = None;
                 self.end_text();
                 self.streamed.clear();
@@ -108,7 +112,13 @@ impl<'a> Renderer<'a> {
                 }
             }
             RunEvent::SummaryStarted { messages, .. } => {
+                self.phase = "summarising";
+                self.told_quarter = None;
                 self.happens(Status::new(format!("putting {messages} older messages into few words")));
+            }
+            RunEvent::SummaryProgress { bytes } => {
+                self.bytes += *bytes as u64;
+                self.go_on(self.phase);
             }
             RunEvent::ToolStarted { call } => self.tool_started(call),
             RunEvent::ToolFinished { call, tool, result, summary, ms } => {
@@ -198,7 +208,7 @@ impl<'a> Renderer<'a> {
     fn reading(&mut self, progress: PromptProgress) {
         if progress.done >= progress.total {
             self.reading = None;
-            self.happens(Status { since: self.status.since, ..Status::new("answering") });
+            self.happens(Status { since: self.status.since, ..Status::new(self.phase) });
             return;
         }
         self.reading = Some(progress);

@@ -89,11 +89,26 @@ pub(crate) fn explained(
         shown = shown.or_try(format!("the same again: it goes on at {percent} %"));
     }
     match progress.left {
-        Some(left) => shown.or_try(format!(
-            "adjutant config set agent.turn_deadline {}s    is long enough at the measured rate",
-            enough(left)
-        )),
+        Some(left) => shown.or_try(long_enough(left)),
         None => shown,
+    }
+}
+
+fn long_enough(left: Duration) -> String {
+    let seconds = enough(left);
+    format!("adjutant config set agent.turn_deadline {seconds}s    is long enough at the measured rate")
+}
+
+/// The setting that gives a turn or a summary more time in all, with the number to use. `left`: the rest of the prompt, if it was
+/// not read to its end.
+pub(crate) fn more_time_in_all(waited: Duration, left: Option<Duration>) -> String {
+    match left {
+        Some(left) => long_enough(waited + left),
+        None => {
+            let now = (waited.as_secs_f64().round() as u64).max(1);
+            let more = now.saturating_mul(2).div_ceil(ROUND_SECONDS).saturating_mul(ROUND_SECONDS);
+            format!("adjutant config set agent.turn_deadline {more}s    (now {now}s)")
+        }
     }
 }
 
@@ -147,6 +162,14 @@ mod tests {
         );
         assert!(stopped(progress(430, 400, Some(57)), false).starts_with("40 %"));
         assert_eq!(stopped(progress(430, 0, Some(57)), false), "the model had only begun to read the prompt");
+    }
+
+    #[test]
+    fn more_time_in_all_is_twice_as_much_or_what_the_prompt_needs() {
+        let told = more_time_in_all(Duration::from_secs(121), None);
+        assert_eq!(told, "adjutant config set agent.turn_deadline 250s    (now 121s)");
+        let told = more_time_in_all(Duration::from_secs(120), Some(Duration::from_secs(50)));
+        assert!(told.contains("turn_deadline 300s "), "{told}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! `faults`. Boundaries number themselves: a run that is not killed has passed the last one. Effects are counted by
 //! processes of their own, `adjutant tasks list` and `adjutant log list`.
 
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
@@ -24,12 +25,22 @@ const CLEARING: &[&str] = &[
 
 /// Runs the binary, to be killed at this boundary. Whether it was.
 fn kill_at(home: &Home, boundary: u32, args: &[&str]) -> Option<Run> {
-    let run = Run::of(home.command(args).env("ADJUTANT_KILL_AT", boundary.to_string()));
+    run_to(&mut home.command(args), boundary)
+}
+
+/// The same for a command of any kind.
+fn run_to(command: &mut Command, boundary: u32) -> Option<Run> {
+    let run = Run::of(command.env("ADJUTANT_KILL_AT", boundary.to_string()));
     match run.code {
         0 | 4 => None,
         -1 => Some(run),
         other => panic!("neither killed nor done but {other}: {run:?}"),
     }
+}
+
+/// The next start that takes up what was left open: not that of a single question.
+fn next_start(home: &Home, model: &str) -> Run {
+    home.pipe(&["chat", "-m", model], b"are you there\n")
 }
 
 fn decisions(home: &Home, about: &str) -> Vec<Value> {
@@ -65,7 +76,7 @@ fn a_turn_with_two_calls_survives_a_kill_at_every_boundary() {
         let Some(killed) = kill_at(&home, boundary, &["-m", &model, "shopping list please"]) else { break };
         kills += 1;
         let accepted = !killed.stderr.contains("before the input is accepted");
-        let next = home.run(&["-m", &model, "are you there"]).succeeds();
+        let next = next_start(&home, &model).succeeds();
         assert_eq!(next.stdout, "hello\n");
         check_shopping(&home, 1, &killed.stderr);
         assert_eq!(decisions(&home, "shopping").len(), usize::from(accepted), "{}", killed.stderr);
@@ -111,10 +122,12 @@ fn second_kills(first: u32) -> Option<u32> {
         let home = Home::new();
         let model = home.script(SHOPPING);
         kill_at(&home, first, &["-m", &model, "shopping list please"])?;
-        if kill_at(&home, second, &["-m", &model, "are you there"]).is_none() {
+        let mut command = home.command(&["chat", "-m", &model]);
+        let said = std::fs::File::open(home.file("said", "are you there\n")).unwrap();
+        if run_to(command.stdin(said), second).is_none() {
             return Some(killed);
         }
-        home.run(&["-m", &model, "are you there"]).succeeds();
+        next_start(&home, &model).succeeds();
         check_shopping(&home, 2, &format!("killed at {first}, then at {second}"));
     }
     None
@@ -131,7 +144,7 @@ fn an_approved_delete_survives_a_kill_at_every_boundary() {
         home.run(&["-m", &model, "drop the milk"]).ends_with(4);
         let Some(killed) = kill_at(&home, boundary, &["-m", &model, "-c", "yes"]) else { break };
         kills += 1;
-        home.run(&["-m", &model, "are you there"]).succeeds();
+        next_start(&home, &model).succeeds();
         let waits = home.json(&["pending", "list"]).1;
         let turns = decisions(&home, "drop");
         assert_eq!(turns.len(), 1, "{}", killed.stderr);

@@ -9,6 +9,8 @@
 
 mod answers;
 mod auth;
+#[cfg(all(unix, feature = "gemini", feature = "openai"))]
+mod begun;
 mod bounded;
 mod budget;
 mod call;

@@ -502,7 +502,7 @@ fn a_daily_note_has_an_entry_once_whatever_dies() {
         }
         assert_eq!(killed.code, -1, "{killed:#?}");
         kills += 1;
-        home.run(&["-m", &model, "are you there"]).succeeds();
+        home.pipe(&["chat", "-m", &model], b"are you there\n").succeeds();
         let all = bytes(&vault);
         let entries: usize =
             all.values().map(|bytes| String::from_utf8_lossy(bytes).matches("fed the hens").count()).sum();

@@ -57,7 +57,7 @@ fn asked_twice_to_stop_it_stops_at_once_and_the_turn_goes_on_elsewhere() {
     assert_eq!(service.wait().code(), Some(130));
     assert!(asking.join().unwrap().is_err());
     let quick = home.script(&[r#"{"match": "think", "text": "Done thinking."}"#, r#"{"text": "hello"}"#]);
-    home.run(&["-m", &quick, "hello?"]).succeeds().says("Done thinking.");
+    home.pipe(&["chat", "-m", &quick], b"hello?\n").succeeds().says("Done thinking.");
 }
 
 /// What is asked on a connection that is kept, without its end.

@@ -89,11 +89,25 @@ fn a_summary_shows_that_it_is_at_work_and_ctrl_c_gives_it_up() {
     let home = Home::new();
     let mut terminal = talking(&home, &[r#"{"text": "Hello there."}"#, r#"{"fault": "stall"}"#, ECHO]);
     terminal.line("hello").prompts_after("Hello there.");
-    terminal.line("/compact").sees("Ctrl-C gives it up").sees("summarising · 1 s");
+    terminal.line("/compact").sees("Ctrl-C gives it up").sees("older messages into few words · 1 s");
     terminal.keys(CTRL_C).prompts_after("given up; nothing has changed");
     terminal.line("still here?").prompts_after("You said: still here?");
     terminal.keys(CTRL_D);
     terminal.ends_with(0);
+}
+
+#[test]
+fn a_summary_that_takes_too_long_names_its_cause_and_the_setting_with_a_number() {
+    let home = Home::new();
+    let model = home.script(&[r#"{"text": "Hello there."}"#, r#"{"fault": "timeout", "repeat": true}"#]);
+    let run = home.pipe(&["chat", "-m", &model], b"hello\n/compact\n").succeeds();
+    run.says("there is no summary; the conversation is as it was")
+        .says("cause: scripted said nothing for")
+        .says("try: LLM_TIMEOUT=");
+    home.config("[agent]\nturn_deadline = \"1s\"\n");
+    let slow = home.script(&[r#"{"text": "Hello."}"#, r#"{"text": "never", "delay_ms": 600000}"#]);
+    let run = home.pipe(&["chat", "-m", &slow], b"hello\n/compact\n").succeeds();
+    run.says("cause: scripted did not answer within 1 s").says("agent.turn_deadline 10s    (now 1s)");
 }
 
 #[test]

@@ -130,6 +130,7 @@ fn turn_of(
         message: format!("question {at}"),
         message_chars: 10,
         model: model(number),
+        local: None,
         limits: TurnLimits::default(),
         output_schema: None,
         call: None,

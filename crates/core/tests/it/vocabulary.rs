@@ -283,3 +283,20 @@ fn a_history_from_elsewhere_is_checked() {
         assert!(error.at == at && error.reason.contains(words), "{error}");
     }
 }
+
+/// Versions beside each other: one reads what another did not write yet, and what it does not know itself.
+#[test]
+fn the_beginning_of_a_turn_is_read_with_and_without_the_place_of_its_model() {
+    let older = json!({
+        "event": "turn_started", "turn": "01a21731-30ca-70c6-8cd4-bfeef3f92de2", "input": "i1", "message": "hi",
+        "message_chars": 2, "model": { "provider": "ollama", "name": "qwen3:8b" }, "limits": TurnLimits::default(),
+    });
+    let event: Event = serde_json::from_value(older.clone()).unwrap();
+    assert!(matches!(&event, Event::TurnStarted { local: None, .. }), "{event:?}");
+    assert_eq!(serde_json::to_value(&event).unwrap().get("local"), None);
+    let mut newer = older;
+    (newer["local"], newer["of_a_later_version"]) = (json!(true), json!(1));
+    let event: Event = serde_json::from_value(newer).unwrap();
+    assert!(matches!(&event, Event::TurnStarted { local: Some(true), .. }), "{event:?}");
+    assert_eq!(serde_json::to_value(&event).unwrap()["local"], true);
+}

@@ -99,7 +99,7 @@ impl Steps<'_> {
                 let written = tokio::select! {
                     biased;
                     () = self.early_end.cancelled().cancelled() => None,
-                    written = self.inner.write_summary(plan, request) => Some(written),
+                    written = self.inner.write_summary(plan, request, self.emitter) => Some(written),
                 };
                 let ms = millis(began);
                 self.early_end.do_not_count(ms);

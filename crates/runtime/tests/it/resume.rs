@@ -3,7 +3,7 @@
 use adjutant_core::AgentName;
 use adjutant_core::port::Journal as _;
 use adjutant_providers::scripted::{call, text};
-use adjutant_runtime::{RunContext, RunError};
+use adjutant_runtime::{RunContext, RunError, RunEvent};
 use adjutant_store::sqlite;
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -39,6 +39,7 @@ fn started() -> Event {
         message: "go".to_owned(),
         message_chars: 2,
         model: ModelId::new("scripted", "script").unwrap(),
+        local: None,
         limits: TurnLimits::default(),
         output_schema: None,
         call: None,
@@ -219,6 +220,7 @@ async fn what_cannot_go_on_stops_no_other_conversation_and_loses_nothing() {
         message,
         message_chars,
         model,
+        local: None,
         limits,
         output_schema,
         call,
@@ -237,4 +239,62 @@ async fn what_cannot_go_on_stops_no_other_conversation_and_loses_nothing() {
     let [(left, RunError::CannotContinue(why))] = swept.left.as_slice() else { panic!("{:?}", swept.left) };
     assert!(*left == key && why.contains("schema"), "{why}");
     assert_eq!(store.load(&key).await.unwrap(), before, "it waits for an agent that can");
+}
+
+#[tokio::test]
+async fn what_is_open_in_one_conversation_is_gone_on_with_watched_and_can_be_stopped() {
+    let agent = |store: &Arc<sqlite::Store>, answer| {
+        let model = ScriptedModel::new([answer]);
+        builder(model).journal(store.clone(), adjutant_store::worker_id()).build().unwrap()
+    };
+    let (store, key) = stopped_after(vec![started()]).await;
+    let first = agent(&store, text("Here I am."));
+    let mut stream = first.stream_open(&first.context(&key).await.unwrap());
+    let mut said = String::new();
+    while let Some(event) = stream.next().await {
+        if let RunEvent::Text(text) = event {
+            said.push_str(&text);
+        }
+    }
+    let (response, after) = stream.finish().await.unwrap();
+    assert_eq!(
+        (said.as_str(), response.content.as_str(), after.history.len()),
+        ("Here I am.", "Here I am.", 2)
+    );
+
+    let (store, key) = stopped_after(vec![started()]).await;
+    let second = agent(&store, text("Never.").after(std::time::Duration::from_secs(3_600)));
+    let context = second.context(&key).await.unwrap();
+    let mut stream = second.stream_open(&context);
+    while !matches!(stream.next().await, Some(RunEvent::ModelStarted { .. })) {}
+    context.cancelled.cancel();
+    let (response, _) = stream.finish().await.unwrap();
+    assert_eq!(response.outcome, OutcomeCategory::Cancelled);
+    assert!(second.sweep(None, &CancellationToken::new()).await.unwrap().responses.is_empty());
+
+    let nothing = second.stream_open(&RunContext::default()).finish().await;
+    assert!(matches!(nothing, Err(RunError::CannotContinue(_))), "{nothing:?}");
+}
+
+#[tokio::test]
+async fn it_is_told_that_another_model_goes_on() {
+    for (name, warns) in [("script", false), ("another", true)] {
+        let mut begun = started();
+        if let Event::TurnStarted { model, .. } = &mut begun {
+            *model = ModelId::new("scripted", name).unwrap();
+        }
+        let (store, _) = stopped_after(vec![begun]).await;
+        let agent = builder(ScriptedModel::new([text("Here I am.")]))
+            .journal(store.clone(), adjutant_store::worker_id())
+            .build()
+            .unwrap();
+        let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let hears = told.clone();
+        agent.on_warning(move |warning| hears.lock().unwrap().push(warning.to_string()));
+        agent.sweep(None, &CancellationToken::new()).await.unwrap();
+        let told = told.lock().unwrap();
+        assert_eq!(told.len(), usize::from(warns), "{told:?}");
+        let words = "it began with the model scripted/another and goes on with scripted/script";
+        assert!(told.iter().all(|told| told.contains(words)), "{told:?}");
+    }
 }

@@ -418,6 +418,26 @@ async fn a_summary_takes_the_time_it_takes_unless_a_turn_has_a_deadline() {
 }
 
 #[tokio::test]
+async fn who_asks_for_a_summary_is_told_how_far_it_is_and_not_what_it_says() {
+    let store = Arc::new(InMemory::new());
+    let agent = |model| builder(model).journal(store.clone(), "test").build().unwrap();
+    let mut context = RunContext::default();
+    agent(ScriptedModel::new([text("Hi.")])).run_in(&mut context, "word ".repeat(600)).await.unwrap();
+    let mut told = Vec::new();
+    let agent = agent(ScriptedModel::new([text("A summary.")]));
+    let key = agent.key(&context);
+    let done = agent.compact_telling(&key, None, |event| told.push(event.clone())).await.unwrap();
+    assert!(matches!(done, Compaction::Done { .. }), "{done:?}");
+    assert!(matches!(told[0], RunEvent::SummaryStarted { messages: 2, .. }), "{told:?}");
+    let bytes = told.iter().map(|event| match event {
+        RunEvent::SummaryProgress { bytes } => *bytes,
+        _ => 0,
+    });
+    assert_eq!(bytes.sum::<usize>(), "A summary.".len());
+    assert!(!format!("{told:?}").contains("summary."), "{told:?}");
+}
+
+#[tokio::test]
 async fn a_listener_sees_it_happen_and_its_tokens_are_the_turns() {
     let model = Reader::new(4_096);
     let store = Arc::new(InMemory::new());

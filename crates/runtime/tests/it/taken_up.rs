@@ -30,6 +30,7 @@ fn started() -> Event {
         message: "go".to_owned(),
         message_chars: 2,
         model: ModelId::new("scripted", "script").unwrap(),
+        local: None,
         limits: TurnLimits::default(),
         output_schema: None,
         call: None,

@@ -189,6 +189,7 @@ pub async fn a_decision_names_its_request(store: &(impl Journal + LogStore)) {
         message,
         message_chars,
         model,
+        local: None,
         limits,
         output_schema,
         call,

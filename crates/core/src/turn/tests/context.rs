@@ -38,6 +38,7 @@ fn started() -> Event {
         message: "hello".to_owned(),
         message_chars: 5,
         model: ModelId::new("test", "model").unwrap(),
+        local: None,
         limits: TurnLimits::default(),
         output_schema: None,
         call: None,
