@@ -33,6 +33,9 @@ impl Answer {
                 source.push('\n');
             }
         }
+        if source.trim().is_empty() {
+            source = maker.word() + "\n";
+        }
         if maker.number(2) == 0 {
             source.truncate(source.trim_end().len());
         }
