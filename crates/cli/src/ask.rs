@@ -9,6 +9,7 @@ use crate::config::Settings;
 use crate::display::json_line;
 use crate::error::{CliError, Exit};
 use crate::input::Prompt;
+use crate::lines::Interrupts;
 use crate::report::Report;
 use crate::screen::Screen;
 use crate::sessions::TakeUp;
@@ -44,12 +45,18 @@ pub(crate) async fn run(
     screen: &Screen,
     prompt: Prompt,
     options: Options,
+    mut interrupts: Interrupts,
 ) -> Result<Exit, CliError> {
-    if let Some(notice) = &prompt.notice {
-        screen.note(notice);
-    }
+    prompt.notices.iter().for_each(|notice| screen.note(notice));
+    let message = prompt.message("")?;
     let start = options.take_up.start(settings, screen).await?;
-    let mut talk = Talk::start(screen, settings, options.yes, !options.json).await?;
+    let mut talk = tokio::select! {
+        // First: it says better what was stopped, where it listens itself.
+        biased;
+        talk = Talk::start(screen, settings, options.yes, !options.json) => talk?,
+        () = interrupts.next() => return Err(CliError::interrupted("stopped before anything was sent")),
+    };
+    drop(interrupts);
     if let Some(schema) = options.schema {
         talk.agent = talk.agent.with_output_schema(schema).map_err(|error| {
             let shown = CliError::usage("--schema cannot be used").because(error.to_string());
@@ -60,7 +67,7 @@ pub(crate) async fn run(
         })?;
     }
     let mut context = talk.context(start).await?;
-    let response = talk.say(&mut context, &prompt.text).await?;
+    let response = talk.say(&mut context, &message).await?;
     if options.json {
         screen.answer_line(&json_line(&Report::of(&response, talk.agent.model().id().to_string())));
     }

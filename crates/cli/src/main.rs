@@ -15,7 +15,7 @@ mod embedded; // models that run in this process
 mod error; // exit codes, and errors as people read them
 mod eval; // how well a model does
 mod init; // the first configuration
-mod input; // the prompt
+mod input; // what is asked, and what goes along
 mod instructions; // how a person wants to be helped
 mod keys; // keys of language models
 mod lines; // what is typed
@@ -34,6 +34,7 @@ mod pending; // what waits for an answer
 mod pins; // the tools of others that the person agreed to
 mod render; // a running turn
 mod report; // an answer as JSON
+mod role; // how the assistant is to be in one run
 mod screen; // where output goes
 mod serve; // the assistant over HTTP
 mod servers; // other people's tools
@@ -59,7 +60,7 @@ use std::sync::Arc;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 
-use args::{Cli, Command, Global, Models, OnFailure, Tools};
+use args::{Along, Cli, Command, Global, Models, OnFailure, Tools};
 use config::{RunBounds, Settings, Sources};
 use error::{CliError, Exit};
 use screen::{Screen, Verbosity};
@@ -116,7 +117,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
 
 async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     cli.check()?;
-    let Cli { global, command, prompt } = cli;
+    let Cli { global, along: Along { files, system, role }, command, prompt } = cli;
     let Global {
         config,
         env_file,
@@ -137,22 +138,26 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     let serves = matches!(command, Some(Command::Serve(_)));
     let place = mcp::Place { config: config.clone(), env_file: env_file.clone(), database: database.clone() };
     let sources = Sources { serves, ..Sources::of_process(config, env_file, model, database, vault)? };
-    let stdin = std::io::stdin();
     let in_chat = match &command {
-        None => prompt.is_empty() && stdin.is_terminal() && !json,
+        None => prompt.is_empty() && std::io::stdin().is_terminal() && !json,
         Some(command) => matches!(command, Command::Chat),
     };
     let load = || {
         let mut settings = sources.load()?;
         settings.agent.max_tool_iterations = max_iterations.or(settings.agent.max_tool_iterations);
         settings.bounds = RunBounds { temp, no_tools, in_chat };
+        settings.told = role::told(role.as_deref(), system.as_deref(), &settings.dirs)?;
         settings.warnings.iter().for_each(|warning| screen.note(warning));
         Ok::<Settings, CliError>(settings)
     };
     let mut schema = None;
     let words = match command {
-        None if in_chat => return chat::run(&sources, &load()?, screen, take_up, yes).await,
-        Some(Command::Chat) => return chat::run(&sources, &load()?, screen, take_up, yes).await,
+        None if in_chat => {
+            return chat::run(&sources, &load()?, screen, chat::Options { take_up, yes, files }).await;
+        }
+        Some(Command::Chat) => {
+            return chat::run(&sources, &load()?, screen, chat::Options { take_up, yes, files }).await;
+        }
         Some(Command::Serve(options)) => return serve::run(&load()?, screen, options, json).await,
         Some(Command::Db(command)) => return db::run(&load()?, screen, command, json).await,
         Some(Command::Mcp(options)) => return mcp::run(load(), screen, options, place).await,
@@ -206,8 +211,16 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     };
     let schema = schema.as_deref().map(ask::schema).transpose()?;
     let settings = load()?;
-    let prompt = input::prompt(&words, stdin.lock(), stdin.is_terminal())?;
-    ask::run(&settings, screen, prompt, ask::Options { take_up, json, yes, schema }).await
+    let mut interrupts = lines::Interrupts::new()?;
+    let given = input::Given { words, files };
+    let prompt = tokio::select! {
+        prompt = input::prompt(given, input::Stdin::of_process(), settings.input_wait, screen) => prompt?,
+        () = interrupts.next() => {
+            screen.end_live();
+            return Err(CliError::interrupted("stopped before anything was sent"));
+        }
+    };
+    ask::run(&settings, screen, prompt, ask::Options { take_up, json, yes, schema }, interrupts).await
 }
 
 /// Help and version are answers; anything else is a usage error, as JSON too if that was asked for.

@@ -96,7 +96,14 @@ impl Cli {
         if self.global.resume.is_some() && !talks {
             return Err(CliError::usage("-r/--resume belongs to chat and ask"));
         }
-        for (given, option) in [(self.global.temp, "--temp"), (self.global.no_tools, "--no-tools")] {
+        let of_talks = [
+            (self.global.temp, "--temp"),
+            (self.global.no_tools, "--no-tools"),
+            (!self.along.files.is_empty(), "-f/--file"),
+            (self.along.system.is_some(), "--system"),
+            (self.along.role.is_some(), "--role"),
+        ];
+        for (given, option) in of_talks {
             if given && !talks {
                 return Err(CliError::usage(format!("{option} belongs to chat and ask")));
             }

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod along; // what goes along with a request
 mod check; // what has no meaning
 mod db; // adjutant db
 mod global; // options of every command
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use along::Along;
 pub(crate) use check::OnFailure;
 pub(crate) use db::Db;
 pub(crate) use global::Global;
@@ -32,6 +34,8 @@ pub(crate) use tasks::{Pending, Tasks, Tools};
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
+    #[command(flatten)]
+    pub(crate) along: Along,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
     /// What to ask; `-` reads it from standard input. Without: chat at a terminal, else standard input

@@ -1,7 +1,6 @@
 //! `adjutant` and `adjutant chat`: a conversation with one person.
 
 mod act; // what commands do
-mod attach; // @note
 mod branches; // other ways to go on
 mod commands; // /help and the others
 mod editor; // a line at a terminal
@@ -16,7 +15,7 @@ use adjutant_runtime::RunContext;
 
 use crate::config::{Settings, Sources};
 use crate::error::{CliError, Exit};
-use crate::input::checked;
+use crate::input::{self, checked, mention};
 use crate::screen::Screen;
 use crate::sessions::{self, Start, TakeUp};
 use crate::talk::Talk;
@@ -43,10 +42,9 @@ pub(crate) async fn run(
     sources: &Sources,
     settings: &Settings,
     screen: &Screen,
-    take_up: TakeUp,
-    yes: Vec<String>,
+    options: Options,
 ) -> Result<Exit, CliError> {
-    let mut chat = match Chat::start(sources, settings, screen, take_up, yes).await {
+    let mut chat = match Chat::start(sources, settings, screen, options).await {
         Ok(chat) => chat,
         Err(error) => {
             // What is missing is told by whoever called, with its way out; there is nothing to save.
@@ -57,6 +55,14 @@ pub(crate) async fn run(
     let left = chat.until_left().await;
     chat.leave().await?;
     left
+}
+
+/// How to begin.
+pub(crate) struct Options {
+    pub(crate) take_up: TakeUp,
+    pub(crate) yes: Vec<String>,
+    /// Files that go along with the first message.
+    pub(crate) files: Vec<String>,
 }
 
 /// A session: the assistant, the person, and what they are at.
@@ -71,6 +77,8 @@ struct Chat<'a> {
     editor: Option<Editor>,
     /// What stands at the next prompt before anything is typed.
     fill: Option<String>,
+    /// Frames with the files that go along with the first message.
+    files: String,
     usage: Usage,
     turns: u32,
     /// The turn that the next message stands in the place of, after `/rewind`.
@@ -105,10 +113,10 @@ impl<'a> Chat<'a> {
         sources: &'a Sources,
         settings: &Settings,
         screen: &'a Screen,
-        take_up: TakeUp,
-        yes: Vec<String>,
+        Options { take_up, yes, files }: Options,
     ) -> Result<Self, CliError> {
         let state = State::Initializing;
+        let files = input::files_for_chat(files, screen).await?;
         let start = take_up.start(settings, screen).await?;
         let mut talk = Talk::open(screen, settings, yes, true, false).await?;
         screen.note(&greeting(&talk).await);
@@ -132,6 +140,7 @@ impl<'a> Chat<'a> {
             state,
             editor,
             fill: None,
+            files,
             usage: Usage::default(),
             turns: 0,
             rewound: None,
@@ -278,9 +287,7 @@ impl<'a> Chat<'a> {
 
     async fn line(&mut self, line: Vec<u8>) -> Result<Next, CliError> {
         let prompt = checked(line, "the line")?;
-        if let Some(notice) = &prompt.notice {
-            self.talk.screen.note(notice);
-        }
+        prompt.notices.iter().for_each(|notice| self.talk.screen.note(notice));
         let text = prompt.text.trim();
         if text.starts_with('/') {
             let (action, rest) = commands::read(text)?;
@@ -298,9 +305,10 @@ impl<'a> Chat<'a> {
     async fn say(&mut self, text: String) -> Result<(), CliError> {
         self.branch_if_rewound().await?;
         let text = match self.talk.desk.memory() {
-            Some(memory) => attach::with_notes(&text, memory, self.talk.screen).await,
+            Some(memory) => mention::with_notes(&text, memory, self.talk.screen).await,
             None => text,
         };
+        let text = text + &std::mem::take(&mut self.files);
         self.send(&text).await
     }
 
@@ -354,7 +362,7 @@ async fn open_editor(settings: &Settings, talk: &mut Talk<'_>) -> Option<Editor>
         history: (!settings.bounds.temp).then(|| settings.dirs.state.join(HISTORY)),
         notes: talk.desk.memory().map(|memory| -> editor::Notes {
             let root = memory.vault().root().to_owned();
-            Arc::new(move |typed: &str| attach::names(&root, typed))
+            Arc::new(move |typed: &str| mention::names(&root, typed))
         }),
         colors: screen.styles_answers(),
     };

@@ -106,6 +106,10 @@ pub(crate) struct Settings {
     pub(crate) serve: Serve,
     pub(crate) budgets: Budgets,
     pub(crate) memory: MemorySettings,
+    /// How long a command with a prompt waits for the first byte of standard input; zero: not at all.
+    pub(crate) input_wait: Duration,
+    /// What this run tells the assistant in addition to its instruction.
+    pub(crate) told: Option<String>,
     /// How this run differs from what they say.
     pub(crate) bounds: RunBounds,
     /// Other people's tools.
@@ -481,6 +485,8 @@ impl Values {
             serve: serve::serve(&self),
             budgets: budget::budgets(&self),
             memory: memory::memory(&self),
+            input_wait: self.time("input.wait").unwrap_or_default(),
+            told: None,
             bounds: RunBounds::default(),
             mcp: Vec::new(),
             keep: self.time("log.keep"),

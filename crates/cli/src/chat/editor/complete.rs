@@ -2,9 +2,10 @@ use std::sync::Arc;
 
 use reedline::{ColumnarMenu, Completer, CompletionResult, MenuBuilder as _, ReedlineMenu, Span, Suggestion};
 
+use crate::chat::PROMPT;
 use crate::chat::commands::COMMANDS;
-use crate::chat::{PROMPT, attach};
 use crate::display::clean_line;
+use crate::input::mention;
 
 /// The menu's name among the key bindings.
 pub(super) const MENU: &str = "completion";
@@ -53,14 +54,14 @@ fn commands(word: &str, cursor: usize) -> Vec<Suggestion> {
 
 impl Words {
     fn notes_at(&self, before: &str, cursor: usize) -> Vec<Suggestion> {
-        let (Some(notes), Some((start, word))) = (&self.notes, attach::open_mention(before)) else {
+        let (Some(notes), Some((start, word))) = (&self.notes, mention::open_mention(before)) else {
             return Vec::new();
         };
         notes(word)
             .into_iter()
             .take(NOTES_MAX)
             .map(|name| Suggestion {
-                value: attach::mention(&clean_line(&name)),
+                value: mention::mention(&clean_line(&name)),
                 span: Span { start, end: cursor },
                 append_whitespace: true,
                 ..Suggestion::default()

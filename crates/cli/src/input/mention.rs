@@ -5,11 +5,9 @@ use std::path::Path;
 
 use adjutant_memory::{Memory, MemoryError, NoteText};
 
+use super::framed;
 use crate::display::clip;
 use crate::screen::Screen;
-
-/// What stands around a note in a message.
-const ATTACHED: &str = include_str!("../../../../prompts/attached_note.md");
 
 /// The most notes of one message.
 const NOTES_MAX: usize = 5;
@@ -100,7 +98,7 @@ fn told(note: &NoteText) -> String {
 
 fn around(note: &NoteText) -> String {
     let cut = note.cut.as_ref().map(|cut| format!("\n({cut})")).unwrap_or_default();
-    ATTACHED.replace("{{path}}", &note.path).replace("{{text}}", &format!("{}{cut}", note.text))
+    framed(&format!("note \"{}\"", note.path), &format!("{}{cut}", note.text))
 }
 
 /// Names of notes below a folder that hold what is typed, nearest to its top first.
