@@ -73,6 +73,13 @@ pub(crate) async fn run(
     }
     talk.desk.log(&*talk.store, &talk.agent.key(&context), screen).await;
     let exit = talk.exit(&response);
+    let conversation = talk.agent.key(&context).conversation;
     talk.leave().await;
-    Ok(exit)
+    match screen.lost_output() {
+        Some(lost) if exit == Exit::Ok && !settings.bounds.temp => {
+            Err(CliError { message: "the answer could not be written".to_owned(), ..lost }
+                .or_try(format!("adjutant sessions show {conversation}    the conversation is kept")))
+        }
+        _ => Ok(exit),
+    }
 }

@@ -90,11 +90,18 @@ fn main() -> ExitCode {
         runtime.shutdown_background();
         exit
     });
-    exit.unwrap_or_else(|error| {
+    let ended = exit.unwrap_or_else(|error| {
         screen.error(&error);
         tell(&screen, on_failure, &error);
         error.exit
-    })
+    });
+    match screen.lost_output() {
+        Some(lost) if ended == Exit::Ok => {
+            screen.error(&lost);
+            lost.exit
+        }
+        _ => ended,
+    }
     .into()
 }
 
@@ -225,15 +232,23 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
 
 /// Help and version are answers; anything else is a usage error, as JSON too if that was asked for.
 fn not_parsed(error: clap::Error) -> ExitCode {
-    let error = usage::harmless(error);
-    // A closed pipe is nobody's error.
-    let _ = error.print();
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        return Exit::Ok.into();
-    }
+    let args = || std::env::args_os().skip(1);
+    let (error, tips) = usage::shown(error, args());
+    let printed = error.print();
     let screen = Screen::new(anstream::ColorChoice::Never, Verbosity::Quiet, true);
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return match printed {
+            // A closed pipe is nobody's error.
+            Err(lost) if lost.kind() != std::io::ErrorKind::BrokenPipe => {
+                screen.error(&screen::output_lost(&lost));
+                Exit::Failed.into()
+            }
+            _ => Exit::Ok.into(),
+        };
+    }
     let message = error.to_string();
     let first = message.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    tell(&screen, OnFailure::of_words(std::env::args_os().skip(1)), &CliError::usage(first));
+    let told = tips.into_iter().fold(CliError::usage(first), CliError::or_try);
+    tell(&screen, OnFailure::of_words(args()), &told);
     Exit::Usage.into()
 }

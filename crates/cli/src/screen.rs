@@ -1,8 +1,8 @@
 //! Where output goes: the answer to standard output, everything else to standard error.
 
 use std::collections::HashSet;
-use std::io::{IsTerminal as _, Write as _};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anstream::stream::{AsLockedWrite, RawStream};
 use anstream::{AutoStream, ColorChoice};
@@ -41,6 +41,8 @@ pub(crate) struct Screen {
     live: Mutex<Option<LiveLine>>,
     /// Notices that were told.
     told: Mutex<HashSet<String>>,
+    /// Why something of the output was lost, such as a full disk.
+    lost: OnceLock<io::Error>,
 }
 
 /// How much is said on standard error.
@@ -68,6 +70,7 @@ impl Screen {
             streams_events: false,
             live: Mutex::new(None),
             told: Mutex::new(HashSet::new()),
+            lost: OnceLock::new(),
         }
     }
 
@@ -136,7 +139,17 @@ impl Screen {
 
     /// Part of the answer, as it is.
     pub(crate) fn answer(&self, text: &str) {
-        self.write(&self.out, text);
+        if let Err(error) = self.write(&self.out, text)
+            // Whoever closed the pipe does not want to hear more.
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            let _ = self.lost.set(error);
+        }
+    }
+
+    /// Returns why something of the output was lost, if it was.
+    pub(crate) fn lost_output(&self) -> Option<CliError> {
+        self.lost.get().map(output_lost)
     }
 
     /// A line of the answer.
@@ -146,14 +159,18 @@ impl Screen {
 
     /// Text on standard error, as it is.
     pub(crate) fn side(&self, text: &str) {
-        self.write(&self.err, text);
+        // Nowhere is left to tell that it cannot be told.
+        let _ = self.write(&self.err, text);
     }
 
-    fn write<S: RawStream + AsLockedWrite>(&self, stream: &Mutex<AutoStream<S>>, text: &str) {
+    fn write<S: RawStream + AsLockedWrite>(
+        &self,
+        stream: &Mutex<AutoStream<S>>,
+        text: &str,
+    ) -> io::Result<()> {
         let write = || {
             let mut stream = lock(stream);
-            // Whoever closed the pipe does not want to hear more.
-            let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
+            stream.write_all(text.as_bytes()).and_then(|()| stream.flush())
         };
         let mut live = lock(&self.live);
         if !text.ends_with('\n') {
@@ -205,6 +222,11 @@ impl Screen {
         }
         self.side(&text);
     }
+}
+
+/// Returns what to tell about output that could not be written.
+pub(crate) fn output_lost(error: &io::Error) -> CliError {
+    CliError::failed("the output could not be written").because(error.to_string())
 }
 
 /// Text in the quiet colour, for standard error.

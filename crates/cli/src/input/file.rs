@@ -7,7 +7,7 @@ use std::path::Path;
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
 
 use super::text::{Text, Unusable, text};
-use crate::display::clip;
+use crate::display::{clean_line, clip};
 use crate::error::CliError;
 
 /// Characters of a name in a message of ours.
@@ -29,7 +29,13 @@ pub(super) fn read(path: &Path, name: &str) -> Result<Text, CliError> {
         ));
     }
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
+    let file = File::open(path).map_err(|error| {
+        let starts = std::env::current_dir().unwrap_or_default();
+        unreadable(error.to_string()).or_try(format!(
+            "check the name; a relative one starts at {}",
+            clean_line(&starts.to_string_lossy())
+        ))
+    })?;
     // One byte more than may be, so that too much is noticed and never held.
     file.take(MESSAGE_BYTES_MAX as u64 + 1)
         .read_to_end(&mut bytes)
