@@ -48,7 +48,6 @@ pub(crate) async fn run(
     mut interrupts: Interrupts,
 ) -> Result<Exit, CliError> {
     prompt.notices.iter().for_each(|notice| screen.note(notice));
-    let message = prompt.message("")?;
     let start = options.take_up.start(settings, screen).await?;
     let mut talk = tokio::select! {
         // First: it says better what was stopped, where it listens itself.
@@ -57,6 +56,11 @@ pub(crate) async fn run(
         () = interrupts.next() => return Err(CliError::interrupted("stopped before anything was sent")),
     };
     drop(interrupts);
+    let mentioned = match prompt.typed {
+        true => talk.mentioned(&prompt.text, settings).await?,
+        false => String::new(),
+    };
+    let message = prompt.message(&mentioned)?;
     if let Some(schema) = options.schema {
         talk.agent = talk.agent.with_output_schema(schema).map_err(|error| {
             let shown = CliError::usage("--schema cannot be used").because(error.to_string());

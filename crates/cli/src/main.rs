@@ -124,7 +124,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
 
 async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     cli.check()?;
-    let Cli { global, along: Along { files, system, role }, command, prompt } = cli;
+    let Cli { global, along: Along { attached: files, system, role }, command, prompt } = cli;
     let Global {
         config,
         env_file,

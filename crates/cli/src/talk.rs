@@ -1,5 +1,8 @@
 //! One person, one agent, one terminal: what `ask`, `chat` and `pending` share.
 
+mod mentioned; // what a message names behind @
+
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,6 +44,8 @@ pub(crate) struct Talk<'a> {
     /// What the model is told anew every turn; none if it is too small for it.
     pub(crate) told: Option<Told>,
     stores: Stores,
+    /// Folders whose files may go along, for this run alone.
+    allowed: Vec<PathBuf>,
     /// Kept as long as the agent: its tools are among the agent's.
     servers: Option<Servers>,
     yes: Vec<String>,
@@ -110,6 +115,7 @@ impl<'a> Talk<'a> {
             screen,
             store: stores.conversation.clone(),
             stores,
+            allowed: Vec::new(),
             desk,
             told,
             agent,

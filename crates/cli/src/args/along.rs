@@ -13,7 +13,7 @@ pub(crate) struct Along {
         value_name = "FILE",
         help_heading = "Options everywhere"
     )]
-    pub(crate) files: Vec<String>,
+    pub(crate) attached: Vec<String>,
     /// Tell the assistant this in addition to its instruction, for this run; with @FILE, the text of a file
     #[arg(long, global = true, value_name = "TEXT", help_heading = "Options everywhere")]
     pub(crate) system: Option<String>,

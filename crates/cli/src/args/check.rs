@@ -99,7 +99,7 @@ impl Cli {
         let of_talks = [
             (self.global.temp, "--temp"),
             (self.global.no_tools, "--no-tools"),
-            (!self.along.files.is_empty(), "-f/--file"),
+            (!self.along.attached.is_empty(), "-f/--file"),
             (self.along.system.is_some(), "--system"),
             (self.along.role.is_some(), "--role"),
         ];

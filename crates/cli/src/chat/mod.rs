@@ -304,11 +304,15 @@ impl<'a> Chat<'a> {
     /// One turn, from the message to the next prompt.
     async fn say(&mut self, text: String) -> Result<(), CliError> {
         self.branch_if_rewound().await?;
-        let text = match self.talk.desk.memory() {
-            Some(memory) => mention::with_notes(&text, memory, self.talk.screen).await,
-            None => text,
+        let mentioned = match self.talk.mentioned(&text, &self.settings).await {
+            Ok(frames) => frames,
+            Err(error) => {
+                // It comes back to be mended; where nothing can be edited, it would only be read again.
+                self.fill = Some(text).filter(|_| self.editor.is_some());
+                return Err(error);
+            }
         };
-        let text = text + &std::mem::take(&mut self.files);
+        let text = text + &mentioned + &std::mem::take(&mut self.files);
         self.send(&text).await
     }
 
@@ -360,10 +364,13 @@ async fn open_editor(settings: &Settings, talk: &mut Talk<'_>) -> Option<Editor>
     }
     let options = editor::Options {
         history: (!settings.bounds.temp).then(|| settings.dirs.state.join(HISTORY)),
-        notes: talk.desk.memory().map(|memory| -> editor::Notes {
-            let root = memory.vault().root().to_owned();
-            Arc::new(move |typed: &str| mention::names(&root, typed))
-        }),
+        names: {
+            let vault = talk.desk.memory().map(|memory| memory.vault().root().to_owned());
+            Arc::new(move |typed: &str| {
+                let notes = vault.iter().flat_map(|root| mention::names(root, typed));
+                notes.chain(mention::paths(typed)).collect()
+            })
+        },
         colors: screen.styles_answers(),
     };
     match Editor::open(options).await {

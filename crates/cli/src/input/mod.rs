@@ -6,7 +6,7 @@ pub(crate) mod mention; // names behind @
 mod stdin; // standard input
 mod text; // bytes as text
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
@@ -46,6 +46,30 @@ pub(crate) struct Given {
     pub(crate) files: Vec<String>,
 }
 
+/// A text file that goes along.
+pub(crate) struct FileText(Attachment);
+
+impl FileText {
+    /// Reads it. `name`: what the person calls it.
+    ///
+    /// # Errors
+    /// It cannot be read, is no text, or is longer than a message may be.
+    pub(crate) async fn read(path: PathBuf, name: String) -> Result<Self, CliError> {
+        let mut read = read_files(vec![(path, name)]).await?;
+        read.pop().map(Self).ok_or_else(|| CliError::failed("the file cannot be read"))
+    }
+
+    /// Returns it in a frame; none if nothing is in it.
+    pub(crate) fn frame(&self) -> Option<String> {
+        (!self.0.is_empty()).then(|| self.0.frame())
+    }
+
+    /// Returns what the person is told about it.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        self.0.notices()
+    }
+}
+
 /// Text that goes along, as it was called and as it is.
 struct Attachment {
     what: String,
@@ -75,7 +99,7 @@ pub(crate) async fn prompt(
     if alone && !demanded && stdin.is_terminal() {
         return Err(empty("there is no prompt"));
     }
-    let files = read_files(files).await?;
+    let files = read_files(with_paths(files)).await?;
     let typed =
         if words.is_empty() { None } else { Some(checked(words.join(" ").into_bytes(), "the prompt")?) };
     let patience = (!demanded && !alone).then_some(wait);
@@ -132,11 +156,16 @@ fn assemble(
     Ok(prompt)
 }
 
+/// Files by the names that the person gave.
+fn with_paths(files: Vec<String>) -> Vec<(PathBuf, String)> {
+    files.into_iter().map(|name| (PathBuf::from(&name), name)).collect()
+}
+
 /// Reads files on a thread that may wait: some are pipes of a shell.
-async fn read_files(files: Vec<String>) -> Result<Vec<Attachment>, CliError> {
+async fn read_files(files: Vec<(PathBuf, String)>) -> Result<Vec<Attachment>, CliError> {
     let read = tokio::task::spawn_blocking(move || {
-        let read = |name: String| {
-            let text = file::read(Path::new(&name), &name)?;
+        let read = |(path, name): (PathBuf, String)| {
+            let text = file::read(&path, &name)?;
             Ok(Attachment { what: file::called(&name), text })
         };
         files.into_iter().map(read).collect()
@@ -164,7 +193,7 @@ pub(crate) async fn files_for_chat(files: Vec<String>, screen: &Screen) -> Resul
         .or_try("adjutant ask \"…\" -f -"));
     }
     let mut prompt = Prompt::default();
-    for file in read_files(files).await? {
+    for file in read_files(with_paths(files)).await? {
         match file.is_empty() {
             true => screen.note(&file.left_out()),
             false => prompt.attach(&file),
@@ -177,6 +206,16 @@ pub(crate) async fn files_for_chat(files: Vec<String>, screen: &Screen) -> Resul
 impl Attachment {
     fn is_empty(&self) -> bool {
         self.text.text.trim().is_empty()
+    }
+
+    fn frame(&self) -> String {
+        framed(&self.what, &self.text.text)
+    }
+
+    /// What the person is told about it.
+    fn notices(&self) -> Vec<String> {
+        let attached = format!("  attached: {}, {}", self.what, self.text.lines());
+        self.text.notice(&self.what).into_iter().chain([attached]).collect()
     }
 
     fn left_out(&self) -> String {
@@ -193,10 +232,9 @@ impl Attachment {
 }
 
 impl Prompt {
-    fn attach(&mut self, Attachment { what, text }: &Attachment) {
-        self.notices.extend(text.notice(what));
-        self.notices.push(format!("  attached: {what}, {}", text.lines()));
-        self.attached.push_str(&framed(what, &text.text));
+    fn attach(&mut self, attachment: &Attachment) {
+        self.notices.extend(attachment.notices());
+        self.attached.push_str(&attachment.frame());
     }
 
     /// Returns what is sent. `mentioned`: frames with what the text names behind `@`.
