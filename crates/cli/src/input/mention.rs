@@ -69,8 +69,9 @@ pub(crate) fn looks_like_path(name: &str, path: &Path) -> bool {
         return true;
     }
     let in_folder = name.contains('/');
-    // The parent of a bare name is the working directory.
-    let folder_is_there = !in_folder || path.parent().is_some_and(Path::is_dir);
+    // Without a name, the folder is the working directory.
+    let folder_is_there =
+        path.parent().is_some_and(|folder| folder.as_os_str().is_empty() || folder.is_dir());
     let end = Path::new(name).extension().and_then(|end| end.to_str()).unwrap_or_default();
     let named = (1..=END_MAX).contains(&end.len())
         && end.chars().all(char::is_alphanumeric)

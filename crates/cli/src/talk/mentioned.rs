@@ -70,8 +70,13 @@ impl Talk<'_> {
             Err(error)
                 if !meant && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
             {
-                if let Some(why) = no_note {
-                    self.screen.note(&format!("  @{shown} is not attached: {why}"));
+                match no_note {
+                    Some(why) => self.screen.note(&format!("  @{shown} is not attached: {why}")),
+                    // Who writes a folder may have meant a file.
+                    None if name.contains('/') => {
+                        self.screen.note(&format!("  @{shown} is no file here: it is sent as a word"));
+                    }
+                    None => {}
                 }
                 return Ok(None);
             }
@@ -114,7 +119,7 @@ impl Talk<'_> {
         let folder = attachable::folder_of(&file, &working);
         let name = clean_line(&folder.to_string_lossy());
         let refused = CliError::usage(format!("@{shown} is not attached, and nothing was sent"))
-            .or_try(format!("-f {shown}    attaches it without a question"));
+            .or_try(format!("adjutant -f {shown} …    attaches it without a question"));
         if !self.screen.asks() {
             return Err(refused
                 .because(format!("{name} is not trusted, and nobody can be asked"))

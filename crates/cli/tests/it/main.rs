@@ -8,6 +8,7 @@
 )]
 
 mod answers;
+mod attached;
 mod auth;
 mod bounded;
 mod budget;
