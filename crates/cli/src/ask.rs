@@ -9,11 +9,10 @@ use crate::config::Settings;
 use crate::display::json_line;
 use crate::error::{CliError, Exit};
 use crate::input::Prompt;
-use crate::lines::Interrupts;
 use crate::report::Report;
 use crate::screen::Screen;
 use crate::sessions::TakeUp;
-use crate::talk::Talk;
+use crate::talk::{Opening, Talk};
 
 /// How to ask.
 pub(crate) struct Options {
@@ -45,17 +44,12 @@ pub(crate) async fn run(
     screen: &Screen,
     prompt: Prompt,
     options: Options,
-    mut interrupts: Interrupts,
+    mut opening: Opening,
 ) -> Result<Exit, CliError> {
     prompt.notices.iter().for_each(|notice| screen.note(notice));
     let start = options.take_up.start(settings, screen).await?;
-    let mut talk = tokio::select! {
-        // First: it says better what was stopped, where it listens itself.
-        biased;
-        talk = Talk::start(screen, settings, options.yes, !options.json) => talk?,
-        () = interrupts.next() => return Err(CliError::interrupted("stopped before anything was sent")),
-    };
-    drop(interrupts);
+    let mut talk = opening.part(Talk::start(screen, settings, options.yes, !options.json)).await?;
+    drop(opening);
     let mentioned = match prompt.typed {
         true => talk.mentioned(&prompt.text, settings).await?,
         false => String::new(),

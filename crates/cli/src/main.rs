@@ -218,16 +218,11 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     };
     let schema = schema.as_deref().map(ask::schema).transpose()?;
     let settings = load()?;
-    let mut interrupts = lines::Interrupts::new()?;
+    let mut opening = talk::Opening::begin()?;
     let given = input::Given { words, files };
-    let prompt = tokio::select! {
-        prompt = input::prompt(given, input::Stdin::of_process(), settings.input_wait, screen) => prompt?,
-        () = interrupts.next() => {
-            screen.end_live();
-            return Err(CliError::interrupted("stopped before anything was sent"));
-        }
-    };
-    ask::run(&settings, screen, prompt, ask::Options { take_up, json, yes, schema }, interrupts).await
+    let prompt = input::prompt(given, input::Stdin::of_process(), settings.input_wait, screen);
+    let prompt = opening.part(prompt).await?;
+    ask::run(&settings, screen, prompt, ask::Options { take_up, json, yes, schema }, opening).await
 }
 
 /// Help and version are answers; anything else is a usage error, as JSON too if that was asked for.

@@ -1,6 +1,7 @@
 //! One person, one agent, one terminal: what `ask`, `chat` and `pending` share.
 
 mod mentioned; // what a message names behind @
+mod opening; // before anything can be said
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ use crate::sessions::Start;
 use crate::store::{self, Store, Stores};
 use crate::tty::{Ahead, MarkedPastes, Mode, forget_typed};
 use crate::{model_choice, servers, wiring};
+
+pub(crate) use opening::Opening;
 
 /// How long a turn may take to stop when the process is asked to end. What it leaves open, the next start finishes.
 const STOP_WITHIN: Duration = Duration::from_secs(5);

@@ -18,7 +18,7 @@ use crate::error::{CliError, Exit};
 use crate::input::{self, checked, mention};
 use crate::screen::Screen;
 use crate::sessions::{self, Start, TakeUp};
-use crate::talk::Talk;
+use crate::talk::{Opening, Talk};
 use crate::tty::{Ahead, MarkedPastes, Mode};
 use crate::{db, memory};
 
@@ -75,6 +75,8 @@ struct Chat<'a> {
     state: State,
     /// At a terminal that can be edited on. Else lines are read as they come.
     editor: Option<Editor>,
+    /// How the terminal was before there was an editor; it is put back after the editor has.
+    _ahead: Option<Mode>,
     /// What stands at the next prompt before anything is typed.
     fill: Option<String>,
     /// Frames with the files that go along with the first message.
@@ -118,7 +120,11 @@ impl<'a> Chat<'a> {
         let state = State::Initializing;
         let files = input::files_for_chat(files, screen).await?;
         let start = take_up.start(settings, screen).await?;
-        let mut talk = Talk::open(screen, settings, yes, true, false).await?;
+        // What is typed while servers start is the editor's: Enter has to stay the key that it is.
+        let mut opening = Opening::begin()?;
+        let ahead = can_edit(screen).then(|| Mode::turn(Ahead::Keys));
+        let mut talk = opening.part(Talk::open(screen, settings, yes, true, false)).await?;
+        drop(opening);
         screen.note(&greeting(&talk).await);
         talk.resume().await?;
         db::remove_old(settings, &*talk.store, screen).await;
@@ -131,6 +137,7 @@ impl<'a> Chat<'a> {
         }
         let editor = open_editor(settings, &mut talk).await;
         talk.ahead = if editor.is_some() { Ahead::Keys } else { Ahead::Lines };
+        let ahead = ahead.filter(|_| editor.is_some());
         let state = state.after(Event::Opened).map_err(out_of_order)?;
         Ok(Self {
             talk,
@@ -139,6 +146,7 @@ impl<'a> Chat<'a> {
             context,
             state,
             editor,
+            _ahead: ahead,
             fill: None,
             files,
             usage: Usage::default(),
@@ -354,12 +362,17 @@ impl<'a> Chat<'a> {
     }
 }
 
+/// Whether everything that is read and written is a terminal that a line can be edited on.
+fn can_edit(screen: &Screen) -> bool {
+    #[expect(clippy::disallowed_methods, reason = "what the terminal is belongs to it, and is no setting")]
+    let plain = std::env::var("TERM").map_or(true, |kind| kind.is_empty() || kind == "dumb");
+    !plain && screen.asks() && screen.shows_answers_live()
+}
+
 /// A line editor, if everything that is read and written is a terminal that it can work on.
 async fn open_editor(settings: &Settings, talk: &mut Talk<'_>) -> Option<Editor> {
     let screen = talk.screen;
-    #[expect(clippy::disallowed_methods, reason = "what the terminal is belongs to it, and is no setting")]
-    let plain = std::env::var("TERM").map_or(true, |kind| kind.is_empty() || kind == "dumb");
-    if plain || !screen.asks() || !screen.shows_answers_live() {
+    if !can_edit(screen) {
         return None;
     }
     let options = editor::Options {

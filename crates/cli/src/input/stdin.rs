@@ -66,6 +66,7 @@ async fn gather(
     is_terminal: bool,
     screen: &Screen,
 ) -> Result<Input, CliError> {
+    let _live = EndsLive(screen);
     let began = Instant::now();
     let end = patience.map(|patience| began + patience);
     let mut bytes = Vec::new();
@@ -75,7 +76,6 @@ async fn gather(
             biased;
             piece = pieces.recv() => piece,
             () = until(end), if bytes.is_empty() => {
-                screen.end_live();
                 return Ok(Input::Nothing);
             }
             () = sleep_until(began + TOLD_AFTER), if !told => {
@@ -87,7 +87,6 @@ async fn gather(
         match piece {
             Some(Ok(piece)) => bytes.extend(piece),
             Some(Err(error)) => {
-                screen.end_live();
                 return Err(CliError::failed("standard input cannot be read").because(error.to_string()));
             }
             None => break,
@@ -99,8 +98,16 @@ async fn gather(
             break;
         }
     }
-    screen.end_live();
     Ok(Input::Bytes(bytes))
+}
+
+/// Takes the live line away when the wait is over, or given up.
+struct EndsLive<'a>(&'a Screen);
+
+impl Drop for EndsLive<'_> {
+    fn drop(&mut self) {
+        self.0.end_live();
+    }
 }
 
 /// What a thread reads, piece by piece.

@@ -185,3 +185,60 @@ fn control_characters_are_removed_and_told() {
     assert_eq!(run.stdout, "a[31mb\tc\n");
     run.says("2 control characters were removed");
 }
+
+#[test]
+fn words_that_begin_like_a_command_are_told_how_to_be_a_prompt() {
+    let home = Home::new();
+    for (words, tip) in [
+        (&["log", "my", "run"][..], "adjutant ask \"log my run\""),
+        (&["tasks", "due", "today"], "adjutant ask \"tasks due today\""),
+    ] {
+        home.run(words).ends_with(2).says(tip);
+        let json = home.run(&[words, &["--json"]].concat()).ends_with(2).json();
+        assert!(json["error"]["hint"].as_str().unwrap().contains(tip), "{json}");
+    }
+}
+
+#[test]
+fn options_of_other_programs_are_told_as_ours() {
+    let home = Home::new();
+    home.run(&["-s", "Be brief.", "hello"]).ends_with(2).says("--system TEXT");
+    home.run(&["ask", "--no-stream", "hello"]).ends_with(2).says("--json prints the whole answer");
+    home.run(&["-t", "summarize"]).ends_with(2).says("--role NAME");
+}
+
+/// Runs with a standard output that has no room left.
+#[cfg(target_os = "linux")]
+fn on_a_full_disk(home: &Home, args: &[&str]) -> Run {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let child = home.command(args).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    Run::from(child.wait_with_output().unwrap())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_is_lost_is_a_failure_and_the_conversation_is_kept() {
+    let home = Home::new();
+    let model = home.script(ECHO);
+    let run = on_a_full_disk(&home, &["-m", &model, "hello"]).ends_with(1);
+    let run = run.says("the answer could not be written").says("No space left on device");
+    let (_, show) = run.stderr.split_once("try: adjutant ").unwrap();
+    let show: Vec<&str> = show.split_whitespace().take(3).collect();
+    assert!(home.run(&show).succeeds().stdout.contains("you> hello"), "{show:?}");
+    for args in [
+        &["--json", "-m", &model, "hello"][..],
+        &["--stream-json", "-m", &model, "hello"],
+        &["log", "export"],
+        &["sessions", "export", show[2]],
+        &["sessions", "list"],
+        &["tasks", "list"],
+        &["completions", "bash"],
+        &["--help"],
+    ] {
+        on_a_full_disk(&home, args).ends_with(1).says("could not be written").says("No space left");
+    }
+    // What failed anyway keeps its own code.
+    on_a_full_disk(&home, &["sessions", "show", "nothing-like-it", "--json"])
+        .ends_with(1)
+        .says("no conversation");
+}
