@@ -7,6 +7,8 @@ Examples:
   adjutant                            talk
   adjutant add buy milk tomorrow      one request, one answer
   echo \"what is open?\" | adjutant     the request from a pipe
+  git diff | adjutant \"write a commit message\"
+  adjutant -f report.txt \"sum it up\"  with a file; @report.txt does the same
   adjutant -c \"and the milk?\"         go on with the last conversation
   adjutant -r 5aaa5c0d                go on with that one (adjutant sessions list)
   adjutant ask --json \"list my tasks\" | jq .content

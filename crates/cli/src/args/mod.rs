@@ -38,7 +38,8 @@ pub(crate) struct Cli {
     pub(crate) along: Along,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    /// What to ask; `-` reads it from standard input. Without: chat at a terminal, else standard input
+    /// What to ask. Standard input goes along if it is no terminal; `-` waits for its end. Without: chat at a terminal, else standard
+    /// input is the prompt
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
 }
@@ -49,7 +50,7 @@ pub(crate) enum Command {
     Chat,
     /// Ask once
     Ask {
-        /// What to ask; `-` or nothing reads it from standard input
+        /// What to ask. Standard input goes along if it is no terminal; `-` waits for its end. Without, it is the prompt
         #[arg(value_name = "PROMPT")]
         prompt: Vec<String>,
         /// The answer is JSON that fits the JSON Schema in this file
