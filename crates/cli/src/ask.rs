@@ -48,7 +48,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     prompt.notices.iter().for_each(|notice| screen.note(notice));
     let start = options.take_up.start(settings, screen).await?;
-    let mut talk = opening.part(Talk::start(screen, settings, options.yes, !options.json)).await?;
+    let mut talk = opening.start(Talk::start(screen, settings, options.yes, !options.json)).await?;
     drop(opening);
     let mentioned = match prompt.typed {
         true => talk.mentioned(&prompt.text, settings).await?,

@@ -221,7 +221,7 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     let mut opening = talk::Opening::begin()?;
     let given = input::Given { words, files };
     let prompt = input::prompt(given, input::Stdin::of_process(), settings.input_wait, screen);
-    let prompt = opening.part(prompt).await?;
+    let prompt = opening.input(prompt).await?;
     ask::run(&settings, screen, prompt, ask::Options { take_up, json, yes, schema }, opening).await
 }
 

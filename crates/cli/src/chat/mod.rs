@@ -123,7 +123,7 @@ impl<'a> Chat<'a> {
         // What is typed while servers start is the editor's: Enter has to stay the key that it is.
         let mut opening = Opening::begin()?;
         let ahead = can_edit(screen).then(|| Mode::turn(Ahead::Keys));
-        let mut talk = opening.part(Talk::open(screen, settings, yes, true, false)).await?;
+        let mut talk = opening.start(Talk::open(screen, settings, yes, true, false)).await?;
         drop(opening);
         screen.note(&greeting(&talk).await);
         talk.resume().await?;

@@ -23,11 +23,28 @@ impl Opening {
         Ok(Self { interrupts: Interrupts::new()?, endings: Endings::new()? })
     }
 
-    /// Waits for a part of the opening.
+    /// Waits for input, which Ctrl-C gives up at once.
     ///
     /// # Errors
     /// Its own, or it was stopped.
-    pub(crate) async fn part<T>(
+    pub(crate) async fn input<T>(
+        &mut self,
+        read: impl Future<Output = Result<T, CliError>>,
+    ) -> Result<T, CliError> {
+        tokio::select! {
+            biased;
+            read = read => read,
+            () = self.endings.next() => Err(CliError::terminated()),
+            () = self.interrupts.next() => Err(stopped()),
+        }
+    }
+
+    /// Waits for a model and servers. What listens to Ctrl-C itself, such as a download, says better what was stopped and how it
+    /// goes on.
+    ///
+    /// # Errors
+    /// Its own, or it was stopped.
+    pub(crate) async fn start<T>(
         &mut self,
         opened: impl Future<Output = Result<T, CliError>>,
     ) -> Result<T, CliError> {
@@ -38,10 +55,13 @@ impl Opening {
             () = self.endings.next() => return Err(CliError::terminated()),
             () = self.interrupts.next() => {}
         }
-        // A download says better what was stopped, and how it goes on.
         match tokio::time::timeout(SAID_WITHIN, opened).await {
             Ok(Err(error)) => Err(error),
-            Ok(Ok(_)) | Err(_) => Err(CliError::interrupted("stopped before anything was sent")),
+            Ok(Ok(_)) | Err(_) => Err(stopped()),
         }
     }
+}
+
+fn stopped() -> CliError {
+    CliError::interrupted("stopped before anything was sent")
 }
