@@ -610,7 +610,8 @@ fn a_file_behind_an_at_sign_is_completed_asked_for_once_and_attached() {
     terminal.line("and @README.md").sees("attached: file \"README.md\"").prompts_after("Read me.");
     terminal.line("and @src/mian.rs").sees("@src/mian.rs cannot be read");
     terminal.waits("the line that came back", twice("you> and @src/mian.rs"));
-    terminal.keys(CTRL_C).keys(CTRL_D);
+    terminal.keys(CTRL_C).prompts_after("mian.rs");
+    terminal.keys(CTRL_D);
     terminal.ends_with(0);
     assert_eq!(messages(&home).len(), 2);
     let list = home.run(&["config", "trust", "--list"]).succeeds();
