@@ -12,7 +12,7 @@ use crate::input::Prompt;
 use crate::report::Report;
 use crate::screen::Screen;
 use crate::sessions::TakeUp;
-use crate::talk::Talk;
+use crate::talk::{Opening, Talk};
 
 /// How to ask.
 pub(crate) struct Options {
@@ -44,12 +44,17 @@ pub(crate) async fn run(
     screen: &Screen,
     prompt: Prompt,
     options: Options,
+    mut opening: Opening,
 ) -> Result<Exit, CliError> {
-    if let Some(notice) = &prompt.notice {
-        screen.note(notice);
-    }
+    prompt.notices.iter().for_each(|notice| screen.note(notice));
     let start = options.take_up.start(settings, screen).await?;
-    let mut talk = Talk::open(screen, settings, options.yes, !options.json, true).await?;
+    let mut talk = opening.start(Talk::open(screen, settings, options.yes, !options.json, true)).await?;
+    drop(opening);
+    let mentioned = match prompt.typed {
+        true => talk.mentioned(&prompt.text, settings).await?,
+        false => String::new(),
+    };
+    let message = prompt.message(&mentioned)?;
     if let Some(schema) = options.schema {
         talk.agent = talk.agent.with_output_schema(schema).map_err(|error| {
             let shown = CliError::usage("--schema cannot be used").because(error.to_string());
@@ -61,12 +66,19 @@ pub(crate) async fn run(
     }
     let mut context = talk.context(start).await?;
     talk.tell_left(&talk.agent.key(&context)).await?;
-    let response = talk.say(&mut context, &prompt.text).await?;
+    let response = talk.say(&mut context, &message).await?;
     if options.json {
         screen.answer_line(&json_line(&Report::of(&response, talk.agent.model().id().to_string())));
     }
     talk.desk.log(&*talk.store, &talk.agent.key(&context), screen).await;
     let exit = talk.exit(&response);
+    let conversation = talk.agent.key(&context).conversation;
     talk.leave().await;
-    Ok(exit)
+    match screen.lost_output() {
+        Some(lost) if exit == Exit::Ok && !settings.bounds.temp => {
+            Err(CliError { message: "the answer could not be written".to_owned(), ..lost }
+                .or_try(format!("adjutant sessions show {conversation}    the conversation is kept")))
+        }
+        _ => Ok(exit),
+    }
 }

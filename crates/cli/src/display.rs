@@ -140,7 +140,6 @@ pub(crate) fn rough(seconds: i64) -> String {
 }
 
 /// Bytes as people read them: `491 MB`, `1.1 GB`.
-#[cfg(any(feature = "embedded", feature = "ollama", test))]
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1_000_000 => format!("{} kB", bytes.div_ceil(1_000)),

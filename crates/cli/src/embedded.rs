@@ -166,7 +166,7 @@ fn missing(model: &KnownModel) -> CliError {
             model.name
         ))
         .or_try("adjutant init    asks three questions and sets things up")
-        .or_try(format!("adjutant models pull    ({}, once)", size(model.bytes)));
+        .or_try(format!("adjutant models pull {}    ({}, once)", model.name, size(model.bytes)));
     key_variables()
         .into_iter()
         .fold(error, CliError::or_try)
@@ -202,7 +202,7 @@ async fn fetch(model: &'static KnownModel, dir: &Path, screen: &Screen) -> Resul
     meter.end();
     result.map_err(|error| match error {
         PullError::Cancelled => CliError::interrupted("the download was stopped; what is there is kept")
-            .or_try("adjutant models pull    goes on where it stopped"),
+            .or_try(format!("adjutant models pull {}    goes on where it stopped", model.name)),
         PullError::NoSource { name, file, bytes, failures } => {
             let causes: Vec<String> =
                 failures.iter().map(|failure| format!("{}: {}", failure.source, failure.cause)).collect();

@@ -14,11 +14,7 @@ use crate::tty::Mode;
 
 /// One question that is answered with yes or no. Enter alone is what it offers; the end of input and unclear words are no.
 pub(crate) async fn says_yes(screen: &Screen, question: &str, enter: bool) -> bool {
-    let line = Lines::new().answer(screen, question).await.ok().flatten();
-    line.is_some_and(|line| {
-        let words = String::from_utf8_lossy(&line);
-        if words.trim().is_empty() { enter } else { read_words(words.trim()) == Reading::Yes }
-    })
+    Lines::new().says_yes(screen, question, enter).await
 }
 
 /// Standard input, line by line.
@@ -69,6 +65,15 @@ impl Lines {
         };
         screen.side(question);
         self.next().await
+    }
+
+    /// [`says_yes`] for whoever reads these lines already.
+    pub(crate) async fn says_yes(&mut self, screen: &Screen, question: &str, enter: bool) -> bool {
+        let line = self.answer(screen, question).await.ok().flatten();
+        line.is_some_and(|line| {
+            let words = String::from_utf8_lossy(&line);
+            if words.trim().is_empty() { enter } else { read_words(words.trim()) == Reading::Yes }
+        })
     }
 
     /// What somebody else read of the terminal's input and could not use; it comes first.

@@ -16,7 +16,7 @@ mod embedded; // models that run in this process
 mod error; // exit codes, and errors as people read them
 mod eval; // how well a model does
 mod init; // the first configuration
-mod input; // the prompt
+mod input; // what is asked, and what goes along
 mod instructions; // how a person wants to be helped
 mod keys; // keys of language models
 mod lines; // what is typed
@@ -35,6 +35,7 @@ mod pending; // what waits for an answer
 mod pins; // the tools of others that the person agreed to
 mod render; // a running turn
 mod report; // an answer as JSON
+mod role; // how the assistant is to be in one run
 mod screen; // where output goes
 mod serve; // the assistant over HTTP
 mod servers; // other people's tools
@@ -60,7 +61,7 @@ use std::sync::Arc;
 use clap::Parser as _;
 use clap::error::ErrorKind;
 
-use args::{Cli, Command, Global, Models, OnFailure, Tools};
+use args::{Along, Cli, Command, Global, Models, OnFailure, Tools};
 use config::{RunBounds, Settings, Sources};
 use error::{CliError, Exit};
 use screen::{Screen, Verbosity};
@@ -90,11 +91,18 @@ fn main() -> ExitCode {
         runtime.shutdown_background();
         exit
     });
-    exit.unwrap_or_else(|error| {
+    let ended = exit.unwrap_or_else(|error| {
         screen.error(&error);
         tell(&screen, on_failure, &error);
         error.exit
-    })
+    });
+    match screen.lost_output() {
+        Some(lost) if ended == Exit::Ok => {
+            screen.error(&lost);
+            lost.exit
+        }
+        _ => ended,
+    }
     .into()
 }
 
@@ -117,7 +125,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
 
 async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     cli.check()?;
-    let Cli { global, command, prompt } = cli;
+    let Cli { global, along: Along { attached: files, system, role }, command, prompt } = cli;
     let Global {
         config,
         env_file,
@@ -138,9 +146,8 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     let serves = matches!(command, Some(Command::Serve(_)));
     let place = mcp::Place { config: config.clone(), env_file: env_file.clone(), database: database.clone() };
     let sources = Sources { serves, ..Sources::of_process(config, env_file, model, database, vault)? };
-    let stdin = std::io::stdin();
     let in_chat = match &command {
-        None => prompt.is_empty() && stdin.is_terminal() && !json,
+        None => prompt.is_empty() && std::io::stdin().is_terminal() && !json,
         Some(command) => matches!(command, Command::Chat),
     };
     let load = || {
@@ -148,13 +155,18 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         settings.agent.max_tool_iterations = max_iterations.or(settings.agent.max_tool_iterations);
         settings.bounds = RunBounds { temp, no_tools, in_chat };
         screen.show_thinking(thinking.map_or(settings.shows_thinking, |word| word == args::Thinking::Show));
+        settings.told = role::told(role.as_deref(), system.as_deref(), &settings.dirs)?;
         settings.warnings.iter().for_each(|warning| screen.note(warning));
         Ok::<Settings, CliError>(settings)
     };
     let mut schema = None;
     let words = match command {
-        None if in_chat => return chat::run(&sources, &load()?, screen, take_up, yes).await,
-        Some(Command::Chat) => return chat::run(&sources, &load()?, screen, take_up, yes).await,
+        None if in_chat => {
+            return chat::run(&sources, &load()?, screen, chat::Options { take_up, yes, files }).await;
+        }
+        Some(Command::Chat) => {
+            return chat::run(&sources, &load()?, screen, chat::Options { take_up, yes, files }).await;
+        }
         Some(Command::Serve(options)) => return serve::run(&load()?, screen, options, json).await,
         Some(Command::Db(command)) => return db::run(&load()?, screen, command, json).await,
         Some(Command::Mcp(options)) => return mcp::run(load(), screen, options, place).await,
@@ -208,21 +220,32 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
     };
     let schema = schema.as_deref().map(ask::schema).transpose()?;
     let settings = load()?;
-    let prompt = input::prompt(&words, stdin.lock(), stdin.is_terminal())?;
-    ask::run(&settings, screen, prompt, ask::Options { take_up, json, yes, schema }).await
+    let mut opening = talk::Opening::begin()?;
+    let given = input::Given { words, files };
+    let prompt = input::prompt(given, input::Stdin::of_process(), settings.input_wait, screen);
+    let prompt = opening.input(prompt).await?;
+    ask::run(&settings, screen, prompt, ask::Options { take_up, json, yes, schema }, opening).await
 }
 
 /// Help and version are answers; anything else is a usage error, as JSON too if that was asked for.
 fn not_parsed(error: clap::Error) -> ExitCode {
-    let error = usage::harmless(error);
-    // A closed pipe is nobody's error.
-    let _ = error.print();
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        return Exit::Ok.into();
-    }
+    let args = || std::env::args_os().skip(1);
+    let (error, tips) = usage::shown(error, args());
+    let printed = error.print();
     let screen = Screen::new(anstream::ColorChoice::Never, Verbosity::Quiet, true);
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return match printed {
+            // A closed pipe is nobody's error.
+            Err(lost) if lost.kind() != std::io::ErrorKind::BrokenPipe => {
+                screen.error(&screen::output_lost(&lost));
+                Exit::Failed.into()
+            }
+            _ => Exit::Ok.into(),
+        };
+    }
     let message = error.to_string();
     let first = message.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    tell(&screen, OnFailure::of_words(std::env::args_os().skip(1)), &CliError::usage(first));
+    let told = tips.into_iter().fold(CliError::usage(first), CliError::or_try);
+    tell(&screen, OnFailure::of_words(args()), &told);
     Exit::Usage.into()
 }

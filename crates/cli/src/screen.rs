@@ -1,9 +1,9 @@
 //! Where output goes: the answer to standard output, everything else to standard error.
 
 use std::collections::HashSet;
-use std::io::{IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use anstream::{AutoStream, ColorChoice};
 use crossterm::terminal;
@@ -44,6 +44,8 @@ pub(crate) struct Screen {
     shows_thinking: AtomicBool,
     /// Notices that were told.
     told: Mutex<HashSet<String>>,
+    /// Why something of the output was lost, such as a full disk.
+    lost: OnceLock<io::Error>,
 }
 
 type Stream = AutoStream<Box<dyn Write + Send>>;
@@ -68,25 +70,29 @@ enum To {
 }
 
 impl Streams {
-    fn write(&mut self, to: To, text: &str) {
+    fn write(&mut self, to: To, text: &str) -> io::Result<()> {
         let stream = match to {
             To::Out => &mut self.out,
             To::Err => &mut self.err,
         };
-        // Whoever closed the pipe does not want to hear more.
-        let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
+        stream.write_all(text.as_bytes()).and_then(|()| stream.flush())
+    }
+
+    /// Writes to standard error. Nowhere is left to tell that it cannot be told.
+    fn tell(&mut self, text: &str) {
+        let _ = self.write(To::Err, text);
     }
 
     fn draw(&mut self, (columns, rows): (usize, usize)) {
         if let Some(live) = &mut self.live {
             let drawing = live.drawing(columns, rows, Instant::now());
-            self.write(To::Err, &drawing);
+            self.tell(&drawing);
         }
     }
 
     fn end_live(&mut self) {
         if self.live.take().is_some() {
-            self.write(To::Err, live::CLEAR);
+            self.tell(live::CLEAR);
         }
     }
 }
@@ -126,6 +132,7 @@ impl Screen {
             size: Arc::new(size_of_terminal),
             shows_thinking: AtomicBool::new(false),
             told: Mutex::new(HashSet::new()),
+            lost: OnceLock::new(),
         }
     }
 
@@ -150,6 +157,7 @@ impl Screen {
             size: Arc::new(size),
             shows_thinking: AtomicBool::new(false),
             told: Mutex::new(HashSet::new()),
+            lost: OnceLock::new(),
         }
     }
 
@@ -234,7 +242,17 @@ impl Screen {
 
     /// Part of the answer, as it is.
     pub(crate) fn answer(&self, text: &str) {
-        self.write(To::Out, text);
+        if let Err(error) = self.write(To::Out, text)
+            // Whoever closed the pipe does not want to hear more.
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            let _ = self.lost.set(error);
+        }
+    }
+
+    /// Returns why something of the output was lost, if it was.
+    pub(crate) fn lost_output(&self) -> Option<CliError> {
+        self.lost.get().map(output_lost)
     }
 
     /// A line of the answer of a command; its words are kept together at a terminal.
@@ -245,23 +263,25 @@ impl Screen {
 
     /// Text on standard error; its words are kept together at a terminal.
     pub(crate) fn side(&self, text: &str) {
-        match self.err_is_terminal {
+        // Nowhere is left to tell that it cannot be told.
+        let _ = match self.err_is_terminal {
             true => self.write(To::Err, &fold(text, self.columns())),
             false => self.write(To::Err, text),
-        }
+        };
     }
 
-    fn write(&self, to: To, text: &str) {
+    fn write(&self, to: To, text: &str) -> io::Result<()> {
         let mut streams = lock(&self.streams);
         if streams.live.is_some() {
-            streams.write(To::Err, live::CLEAR);
+            streams.tell(live::CLEAR);
         }
         if !text.ends_with('\n') {
             // What ends inside a line takes the live line's place.
             streams.live = None;
         }
-        streams.write(to, text);
+        let written = streams.write(to, text);
         streams.draw((self.size)());
+        written
     }
 
     /// A line on standard error.
@@ -310,6 +330,11 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.end_live();
     }
+}
+
+/// Returns what to tell about output that could not be written.
+pub(crate) fn output_lost(error: &io::Error) -> CliError {
+    CliError::failed("the output could not be written").because(error.to_string())
 }
 
 /// Text in the quiet colour, for standard error.

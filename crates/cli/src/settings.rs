@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::config::{
-    self, Database, Draft, OF_MCP_SERVER, OF_PROVIDER, SentVariables, Sources, setting, trust,
+    self, Database, Draft, OF_MCP_SERVER, OF_PROVIDER, SentVariables, Sources, attachable, setting, trust,
 };
 use crate::display::{clean_line, clip, json_line};
 use crate::error::{CliError, Exit};
@@ -104,7 +104,10 @@ pub(crate) async fn run(
             let folder = dir.unwrap_or_else(|| sources.project.clone());
             let state = &sources.dirs.state;
             let files = match revoke {
-                true => trust::revoke(state, &folder)?,
+                true => {
+                    let of_folder = attachable::forget(state, &folder)?.then(|| folder.clone());
+                    trust::revoke(state, &folder)?.into_iter().chain(of_folder).collect()
+                }
                 false => {
                     let files = trust::Candidates::read(&folder)?;
                     ask_for_addresses(screen, &files).await?;
@@ -300,19 +303,24 @@ fn tell_trust(screen: &Screen, files: &[PathBuf], revoke: bool, json: bool) {
 
 fn trusted(sources: &Sources, screen: &Screen, json: bool) {
     let all = trust::list(&sources.dirs.state);
+    let folders = attachable::list(&sources.dirs.state);
     if json {
-        let all: Vec<Value> = all
-            .iter()
-            .map(|one| json!({ "file": one.file.to_string_lossy(), "unchanged": one.unchanged }))
-            .collect();
+        let files =
+            all.iter().map(|one| json!({ "file": one.file.to_string_lossy(), "unchanged": one.unchanged }));
+        let folders = folders.iter().map(|folder| json!({ "folder": folder.to_string_lossy() }));
+        let all: Vec<Value> = files.chain(folders).collect();
         screen.answer_line(&json_line(&all));
         return;
+    }
+    for folder in &folders {
+        let folder = clean_line(&folder.display().to_string());
+        screen.answer_line(&format!("{folder}    (its files may go along with a message by @NAME)"));
     }
     for one in &all {
         let changed = if one.unchanged { "" } else { "    (changed or gone: not trusted any more)" };
         screen.answer_line(&format!("{}{changed}", clean_line(&one.file.display().to_string())));
     }
-    if all.is_empty() {
+    if all.is_empty() && folders.is_empty() {
         screen.note("no folder is trusted: adjutant config trust DIR");
     }
 }

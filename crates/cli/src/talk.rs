@@ -1,5 +1,9 @@
 //! One person, one agent, one terminal: what `ask`, `chat` and `pending` share.
 
+mod mentioned; // what a message names behind @
+mod opening; // before anything can be said
+
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,6 +27,8 @@ use crate::store::{self, Store, Stores};
 use crate::tty::{Ahead, MarkedPastes, Mode, forget_typed};
 use crate::{model_choice, servers, wiring};
 
+pub(crate) use opening::Opening;
+
 /// How long a turn may take to stop when the process is asked to end. What it leaves open, the next chat finishes.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
@@ -44,6 +50,8 @@ pub(crate) struct Talk<'a> {
     pub(crate) told: Option<Told>,
     pub(crate) settings: Settings,
     stores: Stores,
+    /// Folders whose files may go along, for this run alone.
+    allowed: Vec<PathBuf>,
     /// Kept as long as the agent: its tools are among the agent's.
     servers: Option<Servers>,
     yes: Vec<String>,
@@ -109,6 +117,7 @@ impl<'a> Talk<'a> {
             store: stores.conversation.clone(),
             settings: settings.clone(),
             stores,
+            allowed: Vec::new(),
             desk,
             told,
             agent,

@@ -35,6 +35,12 @@ const FOREIGN_TOOLS: &str = include_str!("../../../prompts/foreign_tools.md");
 /// Examples of the task tools, for models that need them.
 const EXAMPLES: &str = include_str!("../../../prompts/weak/todo.jsonl");
 
+/// What is added to it when the person tells this run how the assistant is to be.
+const TOLD_FOR_RUN: &str = include_str!("../../../prompts/told_for_run.md");
+
+/// In it, stands for the person's text.
+const TOLD: &str = "{{text}}";
+
 /// In an instruction, stands for the setting `user_name`.
 const USER_NAME: &str = "{{user_name}}";
 
@@ -335,5 +341,6 @@ fn instruction(settings: &Settings, built_in: &[&str], added: &str) -> Result<St
         NAMELESS => "the person at this terminal",
         name => name,
     };
-    Ok(text.replace(USER_NAME, name) + added)
+    let told = settings.told.as_ref().map(|told| TOLD_FOR_RUN.replace(TOLD, told));
+    Ok([&text.replace(USER_NAME, name), added, told.as_deref().unwrap_or_default()].concat())
 }

@@ -1,7 +1,6 @@
 //! `adjutant` and `adjutant chat`: a conversation with one person.
 
 mod act; // what commands do
-mod attach; // @note
 mod branches; // other ways to go on
 mod commands; // /help and the others
 mod editor; // a line at a terminal
@@ -16,10 +15,10 @@ use adjutant_runtime::RunContext;
 
 use crate::config::{Settings, Sources};
 use crate::error::{CliError, Exit};
-use crate::input::checked;
+use crate::input::{self, checked, mention};
 use crate::screen::Screen;
 use crate::sessions::{self, Start, TakeUp};
-use crate::talk::Talk;
+use crate::talk::{Opening, Talk};
 use crate::tty::{Ahead, MarkedPastes, Mode};
 use crate::{db, memory};
 
@@ -43,10 +42,9 @@ pub(crate) async fn run(
     sources: &Sources,
     settings: &Settings,
     screen: &Screen,
-    take_up: TakeUp,
-    yes: Vec<String>,
+    options: Options,
 ) -> Result<Exit, CliError> {
-    let mut chat = match Chat::start(sources, settings, screen, take_up, yes).await {
+    let mut chat = match Chat::start(sources, settings, screen, options).await {
         Ok(chat) => chat,
         Err(error) => {
             // What is missing is told by whoever called, with its way out; there is nothing to save.
@@ -59,6 +57,14 @@ pub(crate) async fn run(
     left
 }
 
+/// How to begin.
+pub(crate) struct Options {
+    pub(crate) take_up: TakeUp,
+    pub(crate) yes: Vec<String>,
+    /// Files that go along with the first message.
+    pub(crate) files: Vec<String>,
+}
+
 /// A session: the assistant, the person, and what they are at.
 struct Chat<'a> {
     talk: Talk<'a>,
@@ -69,8 +75,12 @@ struct Chat<'a> {
     state: State,
     /// At a terminal that can be edited on. Else lines are read as they come.
     editor: Option<Editor>,
+    /// How the terminal was before there was an editor; it is put back after the editor has.
+    _ahead: Option<Mode>,
     /// What stands at the next prompt before anything is typed.
     fill: Option<String>,
+    /// Frames with the files that go along with the first message.
+    files: String,
     usage: Usage,
     turns: u32,
     /// The turn that the next message stands in the place of, after `/rewind`.
@@ -107,12 +117,16 @@ impl<'a> Chat<'a> {
         sources: &'a Sources,
         settings: &Settings,
         screen: &'a Screen,
-        take_up: TakeUp,
-        yes: Vec<String>,
+        Options { take_up, yes, files }: Options,
     ) -> Result<Self, CliError> {
         let state = State::Initializing;
+        let files = input::files_for_chat(files, screen).await?;
         let start = take_up.start(settings, screen).await?;
-        let mut talk = Talk::open(screen, settings, yes, true, false).await?;
+        // What is typed while servers start is the editor's: Enter has to stay the key that it is.
+        let mut opening = Opening::begin()?;
+        let ahead = can_edit(screen).then(|| Mode::turn(Ahead::Keys));
+        let mut talk = opening.start(Talk::open(screen, settings, yes, true, false)).await?;
+        drop(opening);
         screen.note(&greeting(&talk).await);
         talk.resume().await?;
         db::remove_old(settings, &*talk.store, screen).await;
@@ -125,6 +139,7 @@ impl<'a> Chat<'a> {
         }
         let editor = open_editor(settings, &mut talk).await;
         talk.ahead = if editor.is_some() { Ahead::Keys } else { Ahead::Lines };
+        let ahead = ahead.filter(|_| editor.is_some());
         let state = state.after(Event::Opened).map_err(out_of_order)?;
         Ok(Self {
             talk,
@@ -133,7 +148,9 @@ impl<'a> Chat<'a> {
             context,
             state,
             editor,
+            _ahead: ahead,
             fill: None,
+            files,
             usage: Usage::default(),
             turns: 0,
             rewound: None,
@@ -288,9 +305,7 @@ impl<'a> Chat<'a> {
 
     async fn line(&mut self, line: Vec<u8>) -> Result<Next, CliError> {
         let prompt = checked(line, "the line")?;
-        if let Some(notice) = &prompt.notice {
-            self.talk.screen.note(notice);
-        }
+        prompt.notices.iter().for_each(|notice| self.talk.screen.note(notice));
         let text = prompt.text.trim();
         if text.starts_with('/') {
             let (action, rest) = commands::read(text)?;
@@ -307,10 +322,15 @@ impl<'a> Chat<'a> {
     /// One turn, from the message to the next prompt.
     async fn say(&mut self, text: String) -> Result<(), CliError> {
         self.branch_if_rewound().await?;
-        let text = match self.talk.desk.memory() {
-            Some(memory) => attach::with_notes(&text, memory, self.talk.screen).await,
-            None => text,
+        let mentioned = match self.talk.mentioned(&text, &self.settings).await {
+            Ok(frames) => frames,
+            Err(error) => {
+                // It comes back to be mended; where nothing can be edited, it would only be read again.
+                self.fill = Some(text).filter(|_| self.editor.is_some());
+                return Err(error);
+            }
         };
+        let text = text + &mentioned + &std::mem::take(&mut self.files);
         self.send(&text).await
     }
 
@@ -352,20 +372,28 @@ impl<'a> Chat<'a> {
     }
 }
 
+/// Whether everything that is read and written is a terminal that a line can be edited on.
+fn can_edit(screen: &Screen) -> bool {
+    #[expect(clippy::disallowed_methods, reason = "what the terminal is belongs to it, and is no setting")]
+    let plain = std::env::var("TERM").map_or(true, |kind| kind.is_empty() || kind == "dumb");
+    !plain && screen.asks() && screen.shows_answers_live()
+}
+
 /// A line editor, if everything that is read and written is a terminal that it can work on.
 async fn open_editor(settings: &Settings, talk: &mut Talk<'_>) -> Option<Editor> {
     let screen = talk.screen;
-    #[expect(clippy::disallowed_methods, reason = "what the terminal is belongs to it, and is no setting")]
-    let plain = std::env::var("TERM").map_or(true, |kind| kind.is_empty() || kind == "dumb");
-    if plain || !screen.asks() || !screen.shows_answers_live() {
+    if !can_edit(screen) {
         return None;
     }
     let options = editor::Options {
         history: (!settings.bounds.temp).then(|| settings.dirs.state.join(HISTORY)),
-        notes: talk.desk.memory().map(|memory| -> editor::Notes {
-            let root = memory.vault().root().to_owned();
-            Arc::new(move |typed: &str| attach::names(&root, typed))
-        }),
+        names: {
+            let vault = talk.desk.memory().map(|memory| memory.vault().root().to_owned());
+            Arc::new(move |typed: &str| {
+                let notes = vault.iter().flat_map(|root| mention::names(root, typed));
+                notes.chain(mention::paths(typed)).collect()
+            })
+        },
         colors: screen.styles_answers(),
     };
     match Editor::open(options).await {

@@ -95,6 +95,8 @@ impl PartialEq for Secret {
 const SECOND: Duration = Duration::from_secs(1);
 /// Attempts after the first.
 pub(crate) const RETRIES: Kind = Kind::Integer { min: 0, max: 10 };
+/// How long nobody may write to an open pipe before a request goes without it.
+const INPUT_WAIT: Duration = Duration::from_secs(10);
 const DAY: Duration = Duration::from_secs(86_400);
 const NONE: fn(&Dirs) -> Option<Value> = |_| None;
 
@@ -208,6 +210,10 @@ fn common() -> Vec<Key> {
             project: true,
             unset: "as the model likes",
             ..key("ollama.think", Kind::Word(&["off", "on", "low", "medium", "high", "max"]))
+        },
+        Key {
+            default: |_| Some(Value::Duration(INPUT_WAIT)),
+            ..key("input.wait", Kind::Duration { min: Duration::ZERO, max: DAY })
         },
         Key { unset: "the built-in table", ..key("prices_file", Kind::Path) },
         Key {

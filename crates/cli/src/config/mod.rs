@@ -2,6 +2,7 @@
 //!
 //! Later wins: default, user's file, project's file, `.env`, process, option; for keys: credentials, `.env`, process.
 
+pub(crate) mod attachable; // whose files may go along with a message
 mod budget; // what may be spent
 mod check; // each source by itself
 mod credentials; // keys that are kept for their person
@@ -108,6 +109,10 @@ pub(crate) struct Settings {
     pub(crate) serve: Serve,
     pub(crate) budgets: Budgets,
     pub(crate) memory: MemorySettings,
+    /// How long a command with a prompt waits for the first byte of standard input; zero: not at all.
+    pub(crate) input_wait: Duration,
+    /// What this run tells the assistant in addition to its instruction.
+    pub(crate) told: Option<String>,
     /// How this run differs from what they say.
     pub(crate) bounds: RunBounds,
     /// Other people's tools.
@@ -486,6 +491,8 @@ impl Values {
             serve: serve::serve(&self),
             budgets: budget::budgets(&self),
             memory: memory::memory(&self),
+            input_wait: self.time("input.wait").unwrap_or_default(),
+            told: None,
             bounds: RunBounds::default(),
             mcp: Vec::new(),
             keep: self.time("log.keep"),

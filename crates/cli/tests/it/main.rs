@@ -8,6 +8,7 @@
 )]
 
 mod answers;
+mod attached;
 mod auth;
 #[cfg(all(unix, feature = "gemini", feature = "openai"))]
 mod begun;

@@ -570,3 +570,68 @@ fn a_pipe_gets_answers_and_nothing_else() {
     assert_eq!(run.stdout, "You said: one\nYou said: two\n");
     assert!(!run.stderr.contains("you>") && !run.stderr.contains('\x1b'), "{run:?}");
 }
+
+#[test]
+fn what_is_typed_while_servers_start_is_the_first_message() {
+    let home = Home::new();
+    let server = home.file("server.sh", include_str!("mcp_servers/server.sh"));
+    let (began, go) = (home.path("began"), home.path("go"));
+    for pipe in [&began, &go] {
+        assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+    }
+    let slow = format!("echo > '{}'; read -r go < '{}'; exec sh '{}'", arg(&began), arg(&go), arg(&server));
+    home.config(&format!("[mcp.servers.shell]\ncommand = [\"sh\", \"-c\", \"{slow}\"]\n"));
+    let model = home.script(&[ECHO]);
+    let mut terminal = Terminal::start(&home, &["-m", &model]);
+    // The server has begun, and does not answer before it is told to.
+    std::fs::read(&began).unwrap();
+    terminal.keys("typed early\r");
+    std::fs::write(&go, "go\n").unwrap();
+    terminal.prompts_after("You said: typed early");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert!(terminal.echoes(), "the terminal is as it was");
+}
+
+#[test]
+fn ctrl_c_while_servers_start_leaves_the_terminal_as_it_was() {
+    let home = Home::new();
+    let began = home.path("began");
+    assert!(std::process::Command::new("mkfifo").arg(&began).status().unwrap().success());
+    let never = format!("echo > '{}'; exec cat > /dev/null", arg(&began));
+    home.config(&format!("[mcp.servers.shell]\ncommand = [\"sh\", \"-c\", \"{never}\"]\n"));
+    let model = home.script(&[ECHO]);
+    let mut terminal = Terminal::start(&home, &["-m", &model]);
+    std::fs::read(&began).unwrap();
+    terminal.keys(CTRL_C);
+    terminal.ends_with(130);
+    assert!(terminal.echoes());
+}
+
+#[test]
+fn a_file_behind_an_at_sign_is_completed_asked_for_once_and_attached() {
+    let home = Home::new();
+    std::fs::create_dir(home.path("project/src")).unwrap();
+    home.file("project/src/main.rs", "fn main() {}\n");
+    home.file("project/README.md", "Read me.\n");
+    let mut terminal = talking(&home, &[ECHO]);
+    terminal.keys("see @src/ma\t").sees("@src/main.rs").keys("\r").sees("May files of").sees("[y] yes");
+    terminal.line("n").sees("is not attached, and nothing was sent");
+    let twice =
+        |words: &'static str| move |screen: &vt100::Screen| screen.contents().matches(words).count() == 2;
+    terminal.waits("the line that came back", twice("you> see @src/main.rs"));
+    terminal.keys("\r").waits("the question", twice("[y] yes"));
+    terminal.line("y").sees("attached: file \"src/main.rs\", 1 line").prompts_after("fn main() {}");
+    terminal.line("and @README.md").sees("attached: file \"README.md\"").prompts_after("Read me.");
+    terminal.line("and @src/mian.rs").sees("@src/mian.rs cannot be read");
+    terminal.waits("the line that came back", twice("you> and @src/mian.rs"));
+    terminal.keys(CTRL_C).prompts_after("mian.rs");
+    terminal.keys(CTRL_D);
+    terminal.ends_with(0);
+    assert_eq!(messages(&home).len(), 2);
+    let list = home.run(&["config", "trust", "--list"]).succeeds();
+    assert!(list.stdout.contains("may go along with a message"), "{list:?}");
+    home.run(&["-m", &home.script(&[ECHO]), "sum @README.md"]).succeeds();
+    home.run(&["config", "trust", "--revoke"]).succeeds();
+    home.run(&["-m", &home.script(&[ECHO]), "sum @README.md"]).ends_with(2).says("is not trusted");
+}

@@ -2,22 +2,23 @@ use std::sync::Arc;
 
 use reedline::{ColumnarMenu, Completer, CompletionResult, MenuBuilder as _, ReedlineMenu, Span, Suggestion};
 
+use crate::chat::PROMPT;
 use crate::chat::commands::COMMANDS;
-use crate::chat::{PROMPT, attach};
 use crate::display::clean_line;
+use crate::input::mention;
 
 /// The menu's name among the key bindings.
 pub(super) const MENU: &str = "completion";
 
-/// The most notes offered at once.
-const NOTES_MAX: usize = 50;
+/// The most names offered at once.
+const NAMES_MAX: usize = 50;
 
-/// Finds the names of notes that fit the beginning of one.
-pub(crate) type Notes = Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>;
+/// Finds the names of notes and files that fit the beginning of one.
+pub(crate) type Names = Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>;
 
-/// Commands at the beginning of a line, notes behind `@`.
+/// Commands at the beginning of a line, notes and files behind `@`.
 pub(super) struct Words {
-    pub(super) notes: Option<Notes>,
+    pub(super) names: Names,
 }
 
 pub(super) fn menu() -> ReedlineMenu {
@@ -32,7 +33,7 @@ impl Completer for Words {
         {
             commands(before, cursor)
         } else {
-            self.notes_at(before, cursor)
+            self.names_at(before, cursor)
         };
         CompletionResult::fresh(suggestions)
     }
@@ -52,17 +53,16 @@ fn commands(word: &str, cursor: usize) -> Vec<Suggestion> {
 }
 
 impl Words {
-    fn notes_at(&self, before: &str, cursor: usize) -> Vec<Suggestion> {
-        let (Some(notes), Some((start, word))) = (&self.notes, attach::open_mention(before)) else {
-            return Vec::new();
-        };
-        notes(word)
+    fn names_at(&self, before: &str, cursor: usize) -> Vec<Suggestion> {
+        let Some((start, word)) = mention::open_mention(before) else { return Vec::new() };
+        (self.names)(word)
             .into_iter()
-            .take(NOTES_MAX)
+            .take(NAMES_MAX)
             .map(|name| Suggestion {
-                value: attach::mention(&clean_line(&name)),
+                value: mention::mention(&clean_line(&name)),
                 span: Span { start, end: cursor },
-                append_whitespace: true,
+                // Behind a folder, the names in it are typed.
+                append_whitespace: !name.ends_with('/'),
                 ..Suggestion::default()
             })
             .collect()
@@ -75,11 +75,11 @@ mod tests {
 
     fn offered(line: &str) -> Vec<String> {
         let all = ["Projects/Diana", "Two words"];
-        let notes: Notes = Arc::new(move |start: &str| {
+        let names: Names = Arc::new(move |start: &str| {
             let fits = |name: &&&str| name.to_lowercase().contains(&start.to_lowercase());
             all.iter().filter(fits).map(|name| (*name).to_owned()).collect()
         });
-        let mut words = Words { notes: Some(notes) };
+        let mut words = Words { names };
         words.complete(line, line.len()).suggestions().iter().map(|found| found.value.clone()).collect()
     }
 

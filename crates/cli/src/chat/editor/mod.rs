@@ -25,7 +25,7 @@ use watched::Watched;
 
 use crate::tty::{Ahead, Mode};
 
-pub(crate) use complete::Notes;
+pub(crate) use complete::Names;
 
 /// How often the editor looks whether it has to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -87,7 +87,7 @@ pub(crate) struct Options {
     /// Where lines are kept for the next time; without, they are forgotten with the session.
     pub(crate) history: Option<PathBuf>,
     /// What can stand after `@`.
-    pub(crate) notes: Option<Notes>,
+    pub(crate) names: Names,
     /// Whether NO_COLOR and its like allow colours.
     pub(crate) colors: bool,
 }
@@ -117,7 +117,7 @@ impl Editor {
             }
             let pastes = Pastes::default();
             let (history, notice) = history::open(options.history.clone(), pastes.clone());
-            let words = Words { notes: options.notes.clone() };
+            let words = Words { names: options.names.clone() };
             let line = Watched::default();
             let mut reedline = reedline(&options, words, pastes.clone(), stopped)
                 .with_highlighter(Box::new(line.clone()))

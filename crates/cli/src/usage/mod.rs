@@ -1,13 +1,29 @@
 //! A command line that cannot be used: what was typed stands in the error, and a terminal must not obey it.
 
-use std::error::Error as _;
+mod tips; // what may have been meant
 
+use std::error::Error as _;
+use std::ffi::OsString;
+
+use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue};
 
 use crate::display::{clean, clean_line};
 
+/// Returns the error as it is shown, and what is worth trying. `args`: what was typed, without the program's name.
+pub(crate) fn shown(error: clap::Error, args: impl Iterator<Item = OsString>) -> (clap::Error, Vec<String>) {
+    let args: Vec<String> = args.map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let tips = tips::tips(&error, &args);
+    let mut error = harmless(error);
+    if !tips.is_empty() {
+        let tips = tips.iter().map(StyledStr::from).collect();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+    (error, tips)
+}
+
 /// Returns the same error, with nothing of what was typed that a terminal would obey.
-pub(crate) fn harmless(mut error: clap::Error) -> clap::Error {
+fn harmless(mut error: clap::Error) -> clap::Error {
     // What a value's own reader says cannot be taken apart: it is said without colours.
     if error.source().is_some_and(|source| is_obeyed(&source.to_string())) {
         let text = clean(&error.to_string());

@@ -1,25 +1,23 @@
-//! `@note`: the text of a note goes along with a message.
+//! Names behind `@` in a message: notes and files that go along with it.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use adjutant_memory::{Memory, MemoryError, NoteText};
+use crate::config::home;
 
-use crate::display::clip;
-use crate::screen::Screen;
-
-/// What stands around a note in a message.
-const ATTACHED: &str = include_str!("../../../../prompts/attached_note.md");
-
-/// The most notes of one message.
-const NOTES_MAX: usize = 5;
+/// Characters that the end of a file's name has at most, such as `toml` and `markdown`.
+const END_MAX: usize = 8;
 
 /// Entries of a vault that are looked at for names, so that Tab answers at once in any folder.
 const ENTRIES_MAX: usize = 20_000;
 
-/// How a note is written in a message: in quotes if its name has blanks.
+/// How a note or a file is written in a message: in quotes if its name has blanks. Behind a folder more is typed.
 pub(crate) fn mention(name: &str) -> String {
-    if name.contains(char::is_whitespace) { format!("@\"{name}\"") } else { format!("@{name}") }
+    match name.contains(char::is_whitespace) {
+        true if name.ends_with('/') => format!("@\"{name}"),
+        true => format!("@\"{name}\""),
+        false => format!("@{name}"),
+    }
 }
 
 /// The mention that a text ends in the middle of: where it begins, and what is typed of the name.
@@ -64,43 +62,43 @@ pub(crate) fn mentions(text: &str) -> Vec<String> {
     found
 }
 
-/// The message with the notes that it names. What is attached is told; a name that is no note's stays a word.
-pub(crate) async fn with_notes(text: &str, memory: &Memory, screen: &Screen) -> String {
-    let mut message = text.to_owned();
-    let names = mentions(text);
-    for name in names.iter().take(NOTES_MAX) {
-        match memory.notes().read(name, None).await {
-            Ok(note) => {
-                screen.note(&format!("  attached: {}", told(&note)));
-                message.push_str(&around(&note));
-            }
-            Err(error) => screen.note(&format!("  @{} is not attached: {}", clip(name, 80), why(&error))),
-        }
+/// Whether a name behind `@` can only be meant as a file: it begins like a path, or it ends like a file's name or has a folder
+/// in it, and that folder is there. `@ana` and `@angular/core` are words.
+pub(crate) fn looks_like_path(name: &str, path: &Path) -> bool {
+    if ["/", "./", "../", "~/"].iter().any(|start| name.starts_with(start)) {
+        return true;
     }
-    if names.len() > NOTES_MAX {
-        screen.note(&format!("  only the first {NOTES_MAX} notes were attached"));
-    }
-    message
+    let in_folder = name.contains('/');
+    // Without a name, the folder is the working directory.
+    let folder_is_there =
+        path.parent().is_some_and(|folder| folder.as_os_str().is_empty() || folder.is_dir());
+    let end = Path::new(name).extension().and_then(|end| end.to_str()).unwrap_or_default();
+    let named = (1..=END_MAX).contains(&end.len())
+        && end.chars().all(char::is_alphanumeric)
+        && end.chars().any(char::is_alphabetic);
+    if in_folder { named || folder_is_there } else { named }
 }
 
-fn why(error: &MemoryError) -> String {
-    clip(&error.to_string(), 300)
-}
-
-fn told(note: &NoteText) -> String {
-    let lines = match note.lines {
-        1 => "1 line".to_owned(),
-        number => format!("{number} lines"),
+/// Names of files and folders that begin with what is typed, folders with a slash at their end.
+pub(crate) fn paths(typed: &str) -> Vec<String> {
+    let (folder, start) = typed.rsplit_once('/').map_or(("", typed), |(folder, start)| (folder, start));
+    let before = typed.strip_suffix(start).unwrap_or_default();
+    let place = match (before, folder) {
+        ("", _) => PathBuf::from("."),
+        (_, "") => PathBuf::from("/"),
+        (_, folder) => home(PathBuf::from(folder)),
     };
-    match note.cut {
-        None => format!("{}, {lines}", note.path),
-        Some(_) => format!("{}, lines {} to {} of {lines}", note.path, note.first_line, note.last_line),
-    }
-}
-
-fn around(note: &NoteText) -> String {
-    let cut = note.cut.as_ref().map(|cut| format!("\n({cut})")).unwrap_or_default();
-    ATTACHED.replace("{{path}}", &note.path).replace("{{text}}", &format!("{}{cut}", note.text))
+    let entries = std::fs::read_dir(place).into_iter().flatten().flatten().take(ENTRIES_MAX);
+    let mut found: Vec<String> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let hidden = name.starts_with('.') && !start.starts_with('.');
+            let slash = if entry.path().is_dir() { "/" } else { "" };
+            (!hidden && name.starts_with(start)).then(|| format!("{before}{name}{slash}"))
+        })
+        .collect();
+    found.sort();
+    found
 }
 
 /// Names of notes below a folder that hold what is typed, nearest to its top first.
@@ -159,6 +157,34 @@ mod tests {
             assert_eq!(open_mention(closed), None, "{closed}");
         }
         assert_eq!(mention("Two words"), "@\"Two words\"");
+    }
+
+    #[test]
+    fn a_path_is_told_from_a_word() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("src")).unwrap();
+        let looks = |name: &str| looks_like_path(name, &folder.path().join(name));
+        for path in ["./x", "../x", "~/x", "/etc/x", "README.md", "a b.txt", "src/x", "scr/main.rs", "x.7z"] {
+            assert!(looks(path), "{path}");
+        }
+        for word in ["ana", "angular/core", "v1.2", ".", "..", "[[x", "", "a.very-long-end", "x."] {
+            assert!(!looks(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn paths_are_those_that_begin_with_what_is_typed() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["main.rs", "mod.rs", ".hidden", "two words.txt"] {
+            std::fs::write(folder.path().join(name), "x").unwrap();
+        }
+        std::fs::create_dir(folder.path().join("more")).unwrap();
+        let at = |typed: &str| format!("{}/{typed}", folder.path().display());
+        assert_eq!(paths(&at("m")), [at("main.rs"), at("mod.rs"), at("more/")]);
+        assert_eq!(paths(&at(".")), [at(".hidden")]);
+        assert_eq!(paths(&at("")).len(), 4);
+        assert!(paths(&at("gone/x")).is_empty());
+        assert_eq!(mention("two words/"), "@\"two words/");
     }
 
     #[test]

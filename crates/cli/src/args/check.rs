@@ -1,0 +1,137 @@
+//! What of a command line has no meaning, and what is printed when the command fails.
+
+use std::ffi::OsString;
+
+use adjutant_core::nearest;
+use clap::CommandFactory as _;
+
+use super::{Cli, Command, Models};
+use crate::error::CliError;
+
+/// What is printed on standard output when a command fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnFailure {
+    /// Standard error says it all.
+    Nothing,
+    /// The object of `--json`.
+    Report,
+    /// The object of `models call`.
+    Call,
+}
+
+impl OnFailure {
+    /// The same for a command line that could not be read.
+    pub(crate) fn of_words(words: impl Iterator<Item = OsString>) -> Self {
+        let words: Vec<OsString> = words.take_while(|word| word != "--").collect();
+        if words.windows(2).any(|pair| pair[0] == "models" && pair[1] == "call") {
+            Self::Call
+        } else if words.iter().any(|word| word == "--json" || word == "--stream-json") {
+            Self::Report
+        } else {
+            Self::Nothing
+        }
+    }
+}
+
+impl Cli {
+    /// Whether the command needs an answer of a model.
+    #[cfg(feature = "embedded")]
+    pub(crate) fn may_ask_a_model(&self) -> bool {
+        match &self.command {
+            Some(Command::Models(command)) => matches!(command, Models::Test { .. } | Models::Call(_)),
+            Some(
+                Command::Tasks { .. }
+                | Command::Memory(_)
+                | Command::Mcp(_)
+                | Command::Log(_)
+                | Command::Sessions(_)
+                | Command::Token(_)
+                | Command::Tools { .. }
+                | Command::Db(_)
+                | Command::Turns(_)
+                | Command::Doctor { .. }
+                | Command::Init(_)
+                | Command::Completions { .. }
+                | Command::Man { .. }
+                | Command::Keys(_)
+                | Command::Config(_),
+            ) => false,
+            Some(
+                Command::Chat
+                | Command::Ask { .. }
+                | Command::Serve(_)
+                | Command::Pending(_)
+                | Command::Eval { .. },
+            )
+            | None => true,
+        }
+    }
+
+    /// What is printed on standard output if the command fails.
+    pub(crate) fn on_failure(&self) -> OnFailure {
+        match &self.command {
+            Some(Command::Models(Models::Call(_))) => OnFailure::Call,
+            // Standard output is the protocol's.
+            Some(Command::Mcp(_)) => OnFailure::Nothing,
+            _ if self.global.json || self.global.stream_json => OnFailure::Report,
+            _ => OnFailure::Nothing,
+        }
+    }
+
+    /// What clap cannot know: a misspelt command that would be taken for a prompt, options without a meaning.
+    pub(crate) fn check(&self) -> Result<(), CliError> {
+        // In a conversation a lone word is an answer.
+        if let (None, [word], false) =
+            (&self.command, self.prompt.as_slice(), self.global.continues || self.global.resume.is_some())
+            && let Some(near) = misspelt(word)
+        {
+            return Err(CliError::usage(format!("there is no command {word:?}; did you mean {near:?}?"))
+                .or_try(format!("adjutant {near}"))
+                .or_try(format!("adjutant ask {word}    if you mean it as a prompt")));
+        }
+        let talks = matches!(self.command, None | Some(Command::Ask { .. } | Command::Chat));
+        if self.global.continues && !talks {
+            return Err(CliError::usage("-c/--continue belongs to chat and ask"));
+        }
+        if self.global.resume.is_some() && !talks {
+            return Err(CliError::usage("-r/--resume belongs to chat and ask"));
+        }
+        let of_talks = [
+            (self.global.temp, "--temp"),
+            (self.global.no_tools, "--no-tools"),
+            (!self.along.attached.is_empty(), "-f/--file"),
+            (self.along.system.is_some(), "--system"),
+            (self.along.role.is_some(), "--role"),
+        ];
+        for (given, option) in of_talks {
+            if given && !talks {
+                return Err(CliError::usage(format!("{option} belongs to chat and ask")));
+            }
+        }
+        let asks = matches!(self.command, None | Some(Command::Ask { .. }));
+        if self.global.stream_json && !asks {
+            return Err(
+                CliError::usage("--stream-json belongs to ask").or_try("adjutant ask --stream-json PROMPT")
+            );
+        }
+        if self.global.max_iterations.is_some() && !talks {
+            return Err(CliError::usage("--max-iterations belongs to chat and ask")
+                .or_try("max_tool_iterations under [agent] in config.toml"));
+        }
+        if self.global.json && matches!(self.command, Some(Command::Chat)) {
+            return Err(CliError::usage("chat has no --json").or_try("adjutant ask --json PROMPT"));
+        }
+        Ok(())
+    }
+}
+
+/// The command a lone word is probably a misspelling of: near, about as long, and with the same first letter. `basket`
+/// is no `ask`, and `what` no `chat`.
+fn misspelt(word: &str) -> Option<String> {
+    let command = Cli::command();
+    let first = word.to_lowercase().chars().next();
+    let alike = command.get_subcommands().map(clap::Command::get_name).filter(|name| {
+        name.chars().next() == first && word.chars().count().abs_diff(name.chars().count()) <= 1
+    });
+    nearest(word, alike).map(str::to_owned)
+}

@@ -1,0 +1,62 @@
+//! What `--help` says below the options.
+
+use adjutant_providers::Provider;
+
+const EXAMPLES: &str = "\
+Examples:
+  adjutant                            talk
+  adjutant add buy milk tomorrow      one request, one answer
+  echo \"what is open?\" | adjutant     the request from a pipe
+  git diff | adjutant \"write a commit message\"
+  adjutant -f report.txt \"sum it up\"  with a file; @report.txt does the same
+  adjutant -c \"and the milk?\"         go on with the last conversation
+  adjutant -r 5aaa5c0d                go on with that one (adjutant sessions list)
+  adjutant ask --json \"list my tasks\" | jq .content
+  adjutant -- -m is part of this request
+  adjutant tasks list                 without a language model
+";
+
+// No line break after the quote: it would take the blanks along.
+const OTHER_MODELS: &str = "  embedded | embedded/NAME            runs in this process, downloaded once
+  embedded:FILE.gguf                  the same, from a file you have
+  demo | scripted:FILE                no language model: canned answers, for demos and tests
+";
+
+const CODES_AND_FILES: &str = "\
+Exit codes:
+  0 answered · 1 failed · 2 unusable command line or prompt · 3 configuration, key or data folder
+  4 needs a yes (adjutant pending list) · 5 provider unavailable or rate limited · 6 a limit was hit · 130 Ctrl-C
+
+Files:
+  ~/.config/adjutant/                       config.toml, .env, credentials.toml (adjutant config show, config path)
+  ~/.local/share/adjutant/                  adjutant.db (tasks, conversations, logs) and models/
+";
+
+/// What the table of providers says, between what never changes.
+pub(super) fn after_help() -> String {
+    let mut models =
+        "Models (-m, ADJUTANT_MODEL, or `model` in the configuration; `adjutant models list`):\n".to_owned();
+    for provider in Provider::all() {
+        let names = match provider.default_model {
+            Some(_) => format!("{0} | {0}/NAME", provider.name),
+            None if provider.local => format!("{0} | {0}/NAME", provider.name),
+            None => format!("{}/NAME", provider.name),
+        };
+        let note = match (provider.key_variable, provider.needs_key, provider.local) {
+            (Some(variable), true, _) => format!("needs {variable}"),
+            (_, _, true) => "a server on this machine".to_owned(),
+            (Some(variable), false, false) => format!("another server; its key, if any, in {variable}"),
+            (None, ..) => "another server".to_owned(),
+        };
+        models.push_str(&format!("  {names:35} {note}\n"));
+    }
+    let order: Vec<&str> = Provider::by_preference()
+        .filter(|provider| provider.key_variable.is_some() && provider.default_model.is_some())
+        .map(|provider| provider.name)
+        .collect();
+    let usual = format!(
+        "  Without one: the first with a key ({}), else Ollama if it runs, else embedded.\n",
+        order.join(", ")
+    );
+    [EXAMPLES, "\n", &models, OTHER_MODELS, &usual, "\n", CODES_AND_FILES].concat()
+}

@@ -1,0 +1,67 @@
+//! `adjutant log`.
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Log {
+    /// The newest decisions
+    List {
+        /// How many
+        #[arg(short = 'n', long, default_value_t = 20)]
+        limit: u32,
+        #[command(flatten)]
+        filter: LogFilter,
+    },
+    /// One decision with its tool calls, and where the time went
+    Show {
+        /// The turn's id, or a part of its beginning or end that fits no other; without: the newest
+        id: Option<String>,
+        /// Whose it is [default: local, you]
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
+    },
+    /// The last decisions, and each further one when it ends or waits, until Ctrl-C
+    Tail {
+        /// How many of those there are
+        #[arg(short = 'n', long, default_value_t = 10)]
+        limit: u32,
+        #[command(flatten)]
+        filter: LogFilter,
+    },
+    /// How many there were of which outcome, with tokens, cost and times, day by day
+    Stats {
+        #[command(flatten)]
+        filter: LogFilter,
+    },
+    /// All decisions with their tool calls, newest first, one JSON object a line
+    Export {
+        #[command(flatten)]
+        filter: LogFilter,
+    },
+}
+
+/// Which decisions.
+#[derive(Debug, Args)]
+pub(crate) struct LogFilter {
+    /// Only this outcome, such as ERROR:LLM_FAILURE
+    #[arg(long)]
+    pub(crate) outcome: Option<String>,
+    /// Only those started then or later: 2026-01-31, 2026-01-31T09:00:00Z, or 24h (ago)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only those started before then
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// Only this conversation
+    #[arg(long, value_name = "ID")]
+    pub(crate) thread: Option<String>,
+    /// Only those in which this tool was executed
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Only those of this agent [default: of all]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Whose they are [default: local, you]
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+}

@@ -1,0 +1,142 @@
+//! The command line.
+
+mod along; // what goes along with a request
+mod check; // what has no meaning
+mod db; // adjutant db
+mod global; // options of every command
+mod help; // what stands below them
+mod log; // adjutant log
+mod models; // adjutant models
+mod serve; // adjutant serve, mcp, token, turns
+mod tasks; // adjutant tasks, tools, pending
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+pub(crate) use along::Along;
+pub(crate) use check::OnFailure;
+pub(crate) use db::Db;
+pub(crate) use global::{Global, Thinking};
+use help::after_help;
+pub(crate) use log::{Log, LogFilter};
+pub(crate) use models::{Call, Models};
+pub(crate) use serve::{Mcp, McpClient, Serve, Token, Turns};
+#[cfg(test)]
+pub(crate) use tasks::Status;
+pub(crate) use tasks::{Pending, Tasks, Tools};
+
+/// An assistant for your tasks, in the terminal.
+#[derive(Debug, Parser)]
+#[command(name = "adjutant", version, about, after_help = after_help(), disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(flatten)]
+    pub(crate) along: Along,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    /// What to ask. Standard input goes along if it is no terminal; `-` waits for its end. Without: chat at a terminal, else standard
+    /// input is the prompt
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Talk
+    Chat,
+    /// Ask once
+    Ask {
+        /// What to ask. Standard input goes along if it is no terminal; `-` waits for its end. Without, it is the prompt
+        #[arg(value_name = "PROMPT")]
+        prompt: Vec<String>,
+        /// The answer is JSON that fits the JSON Schema in this file
+        #[arg(long, value_name = "FILE")]
+        schema: Option<PathBuf>,
+    },
+    /// See and change tasks, without a language model
+    Tasks {
+        #[command(subcommand)]
+        command: Tasks,
+        /// A name for this change, for scripts: the same command with the same name again does nothing twice
+        #[arg(long, global = true, value_name = "KEY")]
+        idempotency_key: Option<String>,
+    },
+    /// What the assistant can do: its own tools, those of MCP servers, and what is asked before they run
+    Tools {
+        #[command(subcommand)]
+        command: Option<Tools>,
+    },
+    /// See and change what is remembered of you, in your vault
+    #[command(subcommand)]
+    Memory(crate::memory::Command),
+    /// Answer what waits for a yes or no, or for what became of it
+    #[command(subcommand)]
+    Pending(Pending),
+    /// Turns that have not ended, of all users: which wait or were interrupted, and ending one
+    #[command(subcommand)]
+    Turns(Turns),
+    /// Conversations: find, read, name, export or delete them
+    #[command(subcommand)]
+    Sessions(crate::sessions::Sessions),
+    /// What was decided, and why
+    #[command(subcommand)]
+    Log(Log),
+    /// Who can answer, and whether they do
+    #[command(subcommand)]
+    Models(Models),
+    /// Check how well a model does, case by case
+    #[command(after_help = crate::eval::CASE_FIELDS)]
+    Eval {
+        /// Files of cases, one JSON object a line; `-` is standard input
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<String>,
+        /// Succeed if at least so many cases pass; without: all of them
+        #[arg(long, value_name = "N")]
+        min_pass: Option<usize>,
+    },
+    /// Answer over HTTP, until Ctrl-C
+    Serve(Serve),
+    /// Give the tools to an MCP client, over standard input and output
+    Mcp(Mcp),
+    /// Who may ask a service
+    #[command(subcommand)]
+    Token(Token),
+    /// The database: how it is, whether it is whole, a copy of it. Each of these brings its schema up to date, as every start does
+    #[command(subcommand)]
+    Db(Db),
+    /// Set things up: three questions, then a configuration that works
+    Init(crate::init::Init),
+    /// What a shell needs to complete commands and options
+    #[command(after_help = crate::completions::HELP)]
+    Completions {
+        /// Which
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// The manual: its first page, or all pages into a folder
+    Man {
+        /// Where to
+        dir: Option<PathBuf>,
+    },
+    /// Look whether everything is there that is needed, and say what to do about what is not. Asks a provider over the network
+    /// for one word
+    #[command(
+        after_help = "Exit codes: 0 ready · 3 something has to be mended\n\nExamples:\n  adjutant doctor\n  adjutant doctor --json | jq '.checks[] | select(.status == \"fail\")'\n"
+    )]
+    Doctor {
+        /// Also look at this Restate server, whom it calls and whether it gets there, as serve --dispatch would have it
+        /// [default: serve.dispatch]
+        #[arg(long, value_name = "restate://HOST:PORT")]
+        dispatch: Option<String>,
+    },
+    /// Keys of language models: keep, list or forget them
+    #[command(subcommand)]
+    Keys(crate::keys::Keys),
+    /// Settings
+    #[command(subcommand)]
+    Config(crate::settings::Config),
+}

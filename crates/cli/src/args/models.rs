@@ -1,0 +1,49 @@
+//! `adjutant models`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Models {
+    /// Every provider, whether its key is set, and the models that run in this process
+    List,
+    /// Download a model that runs in this process, or have an Ollama server fetch one; Ctrl-C stops, and the next time it goes on
+    #[command(
+        after_help = "Examples:\n  adjutant models pull                the model that runs in this process\n  adjutant models pull qwen3:8b       a model of Ollama\n"
+    )]
+    Pull {
+        /// Which: NAME, embedded/NAME or ollama/NAME; without: the one in use, else the usual one
+        name: Option<String>,
+    },
+    /// Delete a downloaded model; asks first, or needs -y
+    Rm {
+        /// Which: NAME, embedded/NAME or ollama/NAME
+        name: String,
+    },
+    /// Ask for one word: do key, address and the model's name work?
+    Test {
+        /// Another host with the provider's API
+        #[arg(long, value_name = "URL")]
+        base_url: Option<String>,
+    },
+    /// Make one request as it is, and print the answer as one JSON object
+    #[command(after_help = crate::call::HELP)]
+    Call(Call),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// The root of another host with the provider's API; its version segment may be there already
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// Have the answer streamed, whatever the input says
+    #[arg(long)]
+    pub(crate) stream: bool,
+    /// Read the request from this file; without or with `-`, from standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input: Option<PathBuf>,
+    /// Attempts after the first
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10))]
+    pub(crate) retries: u32,
+}

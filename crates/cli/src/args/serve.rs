@@ -1,0 +1,87 @@
+//! `adjutant serve`, `mcp`, `token` and `turns`: the assistant for other programs and people.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::config::{Authentication, time};
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Where to listen; port 0 takes a free one [default: serve.bind, 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) bind: Option<SocketAddr>,
+    /// How clients say who they are [default: serve.auth, token]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(crate) auth: Option<Authentication>,
+    /// Open the page in the browser
+    #[arg(long, conflicts_with = "no_ui")]
+    pub(crate) open: bool,
+    /// Without the page: the interfaces for programs only
+    #[arg(long)]
+    pub(crate) no_ui: bool,
+    /// Who has conversations go on, if not this process: a Restate server, over TLS with restates://. Behind `?` stand admin=,
+    /// token_file=, listen=, advertise= and key= where they differ (docs/restate.md) [default: serve.dispatch]
+    #[arg(long, value_name = "restate://HOST:PORT")]
+    pub(crate) dispatch: Option<String>,
+    /// How long it still answers after SIGTERM, so that a load balancer notices; such as 30s [default: serve.drain_delay, 10s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) drain_delay: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// Whose tasks they are [default: local, whose those of the terminal are]
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// Print what this client has to be told to start it, and end
+    #[arg(long, value_enum, value_name = "CLIENT")]
+    pub(crate) print_config: Option<McpClient>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum McpClient {
+    /// Claude Desktop and Claude Code
+    Claude,
+    Codex,
+    Cursor,
+    Goose,
+    Vscode,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Token {
+    /// Make one, and show it this once
+    Create {
+        /// Whom it stands for; it opens this user's tasks and conversations, and no others
+        #[arg(long, value_name = "USER")]
+        user: String,
+        /// What you call it
+        #[arg(long, value_name = "NAME", default_value = "")]
+        name: String,
+    },
+    /// All of them, without their secrets
+    List,
+    /// Refuse one from now on
+    Revoke {
+        /// Its id, or a part of its beginning or end that fits no other
+        id: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Turns {
+    /// Those that wait for a person, and those that were interrupted: when they began, and with which model
+    List,
+    /// The steps of one, without what was said
+    Show {
+        /// Its id, or a part of its beginning or end that fits no other
+        id: String,
+    },
+    /// End one: what has not begun is not done; asks first, or needs -y
+    Drop {
+        /// Its id, or a part of its beginning or end that fits no other
+        id: String,
+    },
+}

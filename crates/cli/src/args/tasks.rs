@@ -1,0 +1,113 @@
+//! `adjutant tasks`, `tools` and `pending`: what is done without a language model.
+
+use adjutant_core::{TaskFilter, Verdict};
+use clap::{Subcommand, ValueEnum};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tasks {
+    /// List tasks
+    List {
+        /// Which
+        #[arg(long, value_enum, default_value = "all")]
+        status: Status,
+    },
+    /// Add a task
+    Add {
+        /// Its words
+        #[arg(required = true)]
+        description: Vec<String>,
+    },
+    /// Give a task other words
+    Update {
+        /// Its number, or some of its words in quotes
+        task: String,
+        /// The new words
+        #[arg(required = true)]
+        description: Vec<String>,
+    },
+    /// Mark a task as done
+    Done {
+        /// Its number, or some of its words
+        #[arg(required = true)]
+        task: Vec<String>,
+    },
+    /// Delete a task; asks first, or needs -y
+    Rm {
+        /// Its number, or some of its words
+        #[arg(required = true)]
+        task: Vec<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tools {
+    /// Show what an MCP server changed since its tools were agreed to, and agree to it; asks first, or needs -y
+    Accept {
+        /// The server's name in the configuration
+        server: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Status {
+    Pending,
+    Completed,
+    All,
+}
+
+impl From<Status> for TaskFilter {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Pending => Self::Pending,
+            Status::Completed => Self::Completed,
+            Status::All => Self::All,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Pending {
+    /// What waits, oldest first
+    List,
+    /// Say yes
+    Approve {
+        /// The id shown by `pending list`, or a part of its beginning or end that fits no other
+        id: String,
+        /// Run it with these arguments instead, a JSON object; they are checked like any others
+        #[arg(long, value_name = "JSON")]
+        args: Option<String>,
+    },
+    /// Say no
+    Deny {
+        /// The id shown by `pending list`, or a part of its beginning or end that fits no other
+        id: String,
+    },
+    /// Say what became of a call that was interrupted
+    Resolve {
+        /// The id shown by `pending list`, or a part of its beginning or end that fits no other
+        id: String,
+        /// What became of it
+        #[arg(value_enum)]
+        how: Resolution,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Resolution {
+    /// It was done
+    Done,
+    /// It was not done: try again, with the same key
+    Retry,
+    /// Nobody knows: leave it, and do not try again
+    Leave,
+}
+
+impl From<Resolution> for Verdict {
+    fn from(how: Resolution) -> Self {
+        match how {
+            Resolution::Done => Self::Done,
+            Resolution::Retry => Self::Retry,
+            Resolution::Leave => Self::Leave,
+        }
+    }
+}

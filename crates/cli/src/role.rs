@@ -1,0 +1,129 @@
+//! How the assistant is to be in one run: `--role NAME`, a file of the person's own, and `--system TEXT`.
+
+use std::path::Path;
+
+use adjutant_core::nearest;
+
+use crate::config::Dirs;
+use crate::display::{clean_line, clip};
+use crate::error::CliError;
+use crate::input::text_of_file;
+
+/// The folder of roles, in the configuration folder.
+const FOLDER: &str = "roles";
+
+/// What the files of roles end with.
+const END: &str = ".md";
+
+/// Returns what a run tells the assistant in addition to its instruction: the role first, then the text.
+///
+/// # Errors
+/// There is no such role or file, or it is empty or no text.
+pub(crate) fn told(
+    role: Option<&str>,
+    system: Option<&str>,
+    dirs: &Dirs,
+) -> Result<Option<String>, CliError> {
+    let role = role.map(|name| of_role(name, &dirs.config.join(FOLDER))).transpose()?;
+    let system = system.map(of_option).transpose()?;
+    let texts: Vec<String> = role.into_iter().chain(system).collect();
+    Ok((!texts.is_empty()).then(|| texts.join("\n\n")))
+}
+
+fn of_option(text: &str) -> Result<String, CliError> {
+    let text = match text.strip_prefix('@') {
+        Some(file) => text_of_file(Path::new(file), file)?,
+        None => text.trim().to_owned(),
+    };
+    if text.is_empty() {
+        return Err(CliError::usage("--system says nothing").or_try("--system \"Answer in one line.\""));
+    }
+    Ok(text)
+}
+
+fn of_role(name: &str, folder: &Path) -> Result<String, CliError> {
+    let there = names(folder);
+    if !there.iter().any(|one| one == name) {
+        return Err(unknown(name, folder, &there));
+    }
+    let file = folder.join(format!("{name}{END}"));
+    let text = text_of_file(&file, &file.to_string_lossy())?;
+    if text.is_empty() {
+        return Err(CliError::usage(format!("the role {name} is empty")).or_try(format!(
+            "write into {} how the assistant is to be",
+            clean_line(&file.to_string_lossy())
+        )));
+    }
+    Ok(text)
+}
+
+fn unknown(name: &str, folder: &Path, there: &[String]) -> CliError {
+    let error = CliError::usage(format!("there is no role {:?}", clip(name, 80)));
+    let file = clean_line(&folder.join("NAME.md").to_string_lossy());
+    if there.is_empty() {
+        return error.because("there are no roles yet").or_try(format!("a role is a text in {file}"));
+    }
+    let error = match nearest(name, there.iter().map(String::as_str)) {
+        Some(near) => error.or_try(format!("--role {}, if that is what you mean", clean_line(near))),
+        None => error,
+    };
+    error
+        .or_try(format!("one of: {}", clean_line(&there.join(", "))))
+        .or_try(format!("a new one is a text in {file}"))
+}
+
+/// The names of the roles there are, in order. A folder that cannot be read has none.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(END)?.to_owned()))
+        .filter(|name| !name.is_empty() && !name.starts_with('.'))
+        .collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn roles(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn a_role_is_the_text_of_its_file() {
+        let folder = roles(&[("pirate.md", "Talk like a pirate.\n")]);
+        assert_eq!(of_role("pirate", folder.path()).unwrap(), "Talk like a pirate.");
+    }
+
+    #[test]
+    fn a_role_that_is_not_there_is_told_with_those_that_are() {
+        let folder = roles(&[("pirate.md", "x"), ("reviewer.md", "x"), ("notes.txt", "x"), (".md", "x")]);
+        let error = of_role("pirat", folder.path()).unwrap_err();
+        assert_eq!(error.exit as u8, 2);
+        assert_eq!(error.tries.first().unwrap(), "--role pirate, if that is what you mean");
+        assert_eq!(error.tries.get(1).unwrap(), "one of: pirate, reviewer");
+        for name in ["../pirate", "notes", "", "pirate.md", "/etc/passwd"] {
+            assert!(of_role(name, folder.path()).unwrap_err().message.contains("no role"), "{name}");
+        }
+        let none = of_role("pirate", &folder.path().join("gone")).unwrap_err();
+        assert_eq!(none.cause.unwrap(), "there are no roles yet");
+    }
+
+    #[test]
+    fn an_empty_role_and_an_empty_text_are_errors() {
+        let folder = roles(&[("quiet.md", " \n"), ("broken.md", "a\0")]);
+        assert!(of_role("quiet", folder.path()).unwrap_err().message.contains("empty"));
+        assert!(of_role("broken", folder.path()).unwrap_err().message.contains("not text"));
+        assert_eq!(of_option(" \n").unwrap_err().exit as u8, 2);
+        assert_eq!(of_option(" Be brief. ").unwrap(), "Be brief.");
+        let file = folder.path().join("quiet.md");
+        assert!(of_option(&format!("@{}", file.display())).is_err());
+        assert!(of_option("@/nowhere/at/all").unwrap_err().message.contains("cannot be read"));
+    }
+}

@@ -1,0 +1,167 @@
+//! Notes and files that a message names behind `@`, put in frames. All of them are there before anything is sent.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use adjutant_memory::NoteText;
+
+use super::Talk;
+use crate::config::{Settings, attachable, home};
+use crate::display::{clean_line, clip};
+use crate::error::CliError;
+use crate::input::{FileText, framed, mention};
+
+/// The most of one message.
+const ATTACHED_MAX: usize = 20;
+
+/// Characters of a name in a message of ours.
+const NAME_MAX: usize = 80;
+
+impl Talk<'_> {
+    /// Returns frames with what the text names behind `@`: a note of the vault, else a file. What is attached is told; a word that
+    /// is neither and looks like neither stays a word.
+    ///
+    /// # Errors
+    /// A file that is named cannot be read or is no text; or its folder is not trusted, and nobody says yes. Nothing was sent then.
+    pub(crate) async fn mentioned(&mut self, text: &str, settings: &Settings) -> Result<String, CliError> {
+        let mut frames = Vec::new();
+        for name in mention::mentions(text) {
+            let frame = match self.note(&name).await {
+                Some(Ok(note)) => Some(around(&note)),
+                unread => self.file(&name, unread.and_then(Result::err), settings).await?,
+            };
+            frames.extend(frame);
+            if frames.len() > ATTACHED_MAX {
+                return Err(CliError::usage(format!(
+                    "more than {ATTACHED_MAX} notes and files are named with @"
+                ))
+                .or_try("name fewer, or attach files with -f"));
+            }
+        }
+        Ok(frames.concat())
+    }
+
+    /// The note of that name, or why there is none; `None` without a vault.
+    async fn note(&self, name: &str) -> Option<Result<NoteText, String>> {
+        let read = self.desk.memory()?.notes().read(name, None).await;
+        if let Ok(note) = &read {
+            self.screen.note(&format!("  attached: {}", told(note)));
+        }
+        Some(read.map_err(|error| clip(&error.to_string(), 300)))
+    }
+
+    /// The file of that name in a frame; `None` if it is a word. `no_note`: why it is no note, if there is a vault.
+    async fn file(
+        &mut self,
+        name: &str,
+        no_note: Option<String>,
+        settings: &Settings,
+    ) -> Result<Option<String>, CliError> {
+        let path = home(PathBuf::from(name));
+        let shown = clip(name, NAME_MAX);
+        let meant = mention::looks_like_path(name, &path);
+        match path.metadata() {
+            Ok(about) if about.is_dir() && !meant => {
+                self.screen
+                    .note(&format!("  @{shown} is a folder and is not attached: it is sent as a word"));
+                return Ok(None);
+            }
+            Ok(_) => {}
+            Err(error)
+                if !meant && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                match no_note {
+                    Some(why) => self.screen.note(&format!("  @{shown} is not attached: {why}")),
+                    // Who writes a folder may have meant a file.
+                    None if name.contains('/') => {
+                        self.screen.note(&format!("  @{shown} is no file here: it is sent as a word"));
+                    }
+                    None => {}
+                }
+                return Ok(None);
+            }
+            Err(error) => {
+                let error = CliError::usage(format!("@{shown} cannot be read")).because(error.to_string());
+                return Err(error.or_try(AS_A_WORD));
+            }
+        }
+        self.ask_for_folder(&path, &shown, settings).await?;
+        let file = FileText::read(path, name.to_owned()).await.map_err(|error| error.or_try(AS_A_WORD))?;
+        let Some(frame) = file.frame() else {
+            self.screen.note(&format!("  @{shown} is empty: nothing of it is attached"));
+            return Ok(None);
+        };
+        file.notices().iter().for_each(|notice| self.screen.note(notice));
+        Ok(Some(frame))
+    }
+
+    /// Asks once whether files of a folder may go along, unless it is trusted.
+    ///
+    /// # Errors
+    /// They may not, or nobody can be asked.
+    async fn ask_for_folder(
+        &mut self,
+        path: &Path,
+        shown: &str,
+        settings: &Settings,
+    ) -> Result<(), CliError> {
+        // A link may lead to a file of another folder: what counts is where it ends.
+        let file = path.canonicalize().map_err(|error| {
+            CliError::usage(format!("@{shown} cannot be read")).because(error.to_string())
+        })?;
+        let state = &settings.dirs.state;
+        if attachable::is_allowed(state, &file)
+            || self.allowed.iter().any(|folder| attachable::holds(folder, &file))
+        {
+            return Ok(());
+        }
+        let working = std::env::current_dir().and_then(|folder| folder.canonicalize()).unwrap_or_default();
+        let folder = attachable::folder_of(&file, &working);
+        let name = clean_line(&folder.to_string_lossy());
+        let refused = CliError::usage(format!("@{shown} is not attached, and nothing was sent"))
+            .or_try(format!("adjutant -f {shown} …    attaches it without a question"));
+        if !self.screen.asks() {
+            return Err(refused
+                .because(format!("{name} is not trusted, and nobody can be asked"))
+                .or_try("the same at a terminal, once"));
+        }
+        let question =
+            format!("? May files of {name} go to the model when you name them with @?  [y] yes  [N] no: ");
+        let yes = tokio::select! {
+            yes = self.lines.says_yes(self.screen, &question, false) => yes,
+            () = self.interrupts.next() => {
+                self.screen.side("\n");
+                false
+            }
+            () = self.endings.next() => {
+                self.screen.side("\n");
+                return Err(CliError::terminated());
+            }
+        };
+        match (yes, settings.bounds.temp) {
+            (false, _) => return Err(refused.because(format!("{name} is not trusted"))),
+            (true, true) => self.allowed.push(folder),
+            (true, false) => attachable::allow(state, &folder)?,
+        }
+        Ok(())
+    }
+}
+
+/// The way out for whoever means no file.
+const AS_A_WORD: &str = "if it is no file: leave out the @";
+
+fn told(note: &NoteText) -> String {
+    let lines = match note.lines {
+        1 => "1 line".to_owned(),
+        number => format!("{number} lines"),
+    };
+    match note.cut {
+        None => format!("{}, {lines}", note.path),
+        Some(_) => format!("{}, lines {} to {} of {lines}", note.path, note.first_line, note.last_line),
+    }
+}
+
+fn around(note: &NoteText) -> String {
+    let cut = note.cut.as_ref().map(|cut| format!("\n({cut})")).unwrap_or_default();
+    framed(&format!("note \"{}\"", note.path), &format!("{}{cut}", note.text))
+}
