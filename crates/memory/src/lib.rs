@@ -30,7 +30,10 @@ mod tool; // what a model may do
 mod vault; // files
 
 pub use conversation::{ConversationLog, Logged};
-pub use daily::{Daily, DailySettings, format_moment};
+pub use daily::{
+    Daily, DailyNotes, DailySettings, DailySource, LOCALES, Locale, UnknownLocale, format_moment,
+    format_moment_in,
+};
 pub use error::{MemoryError, VaultError};
 pub use key_fact::{FACT_CHARS_MAX, FactChange, FactId, InMemoryLedger, KeyFact, KeyFactStore, Undone, Why};
 pub use memory::{Cause, Clock, Memory, MemoryOptions};

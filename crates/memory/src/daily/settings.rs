@@ -1,12 +1,15 @@
-//! `.obsidian/daily-notes.json`: where daily notes are, what they are called, and what they begin with.
+//! Where daily notes are, what they are called, and what they begin with: as the vault's settings say.
 
 use std::convert::Infallible;
 use std::str::FromStr;
 
 use jiff::Zoned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::moment::format_moment;
+use super::guess::guess;
+use super::locale::Locale;
+use super::moment::Format;
+use super::periodic::{self, Periodic};
 use crate::VaultError;
 use crate::vault::{NotePath, Vault};
 
@@ -16,7 +19,8 @@ const FORMAT: &str = "YYYY-MM-DD";
 /// Where daily notes are. Setting `vault.daily`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Daily {
-    /// As `.obsidian/daily-notes.json` says; Obsidian's defaults where it says nothing.
+    /// As the vault's settings say: those of the plugin Periodic Notes where it makes the daily notes, else
+    /// `.obsidian/daily-notes.json`; Obsidian's defaults where they say nothing.
     #[default]
     Auto,
     /// As said here, whatever the vault's settings are.
@@ -53,52 +57,121 @@ impl Default for DailySettings {
 }
 
 impl DailySettings {
+    /// The path of the daily note of this time, with the names of a language.
+    ///
+    /// # Errors
+    /// [`VaultError::Name`] if the format makes no path inside the vault.
+    pub fn path(&self, time: &Zoned, locale: Locale) -> Result<NotePath, VaultError> {
+        NotePath::parse(&self.in_folder(&self.name(locale).write(time)))
+    }
+
+    /// The format, read for one language.
+    pub(super) fn name(&self, locale: Locale) -> Format {
+        Format::new(&self.format, locale)
+    }
+
+    /// The path of a note of that name, which may have folders of its own.
+    pub(super) fn in_folder(&self, name: &str) -> String {
+        let folder = self.folder.trim().trim_matches('/');
+        let name = name.trim().trim_start_matches('/');
+        if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+    }
+
+    /// What is missing or of another kind keeps its default, as in Obsidian.
+    pub(super) fn of_keys(keys: &Map<String, Value>, template: &str) -> Self {
+        let text = |key: &str| {
+            let text = keys.get(key).and_then(Value::as_str).map(str::trim);
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        Self {
+            folder: text("folder").unwrap_or_default(),
+            format: text("format").unwrap_or_else(|| FORMAT.to_owned()),
+            template: text(template),
+        }
+    }
+}
+
+/// Whose settings are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DailySource {
+    /// Setting `vault.daily`.
+    Setting,
+    /// The community plugin Periodic Notes.
+    PeriodicNotes,
+    /// Obsidian's own daily notes, or its defaults.
+    Core,
+}
+
+/// The daily notes of a vault on a day: the settings in force, and what the person should know about them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DailyNotes {
+    /// Folder, format and template.
+    pub settings: DailySettings,
+    /// Whose settings these are.
+    pub source: DailySource,
+    /// Language of the names.
+    pub locale: Locale,
+    /// Settings that cannot be read, and guesses that are not certain.
+    pub notices: Vec<String>,
+}
+
+impl DailyNotes {
     /// The path of the daily note of this time.
     ///
     /// # Errors
     /// [`VaultError::Name`] if the format makes no path inside the vault.
     pub fn path(&self, time: &Zoned) -> Result<NotePath, VaultError> {
-        let folder = self.folder.trim().trim_matches('/');
-        let name = format_moment(&self.format, time);
-        let name = name.trim().trim_start_matches('/');
-        let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-        NotePath::parse(&path)
+        self.settings.path(time, self.locale)
     }
 }
 
-/// The settings in force, and what the person should know about them.
-pub(crate) fn read(vault: &Vault, daily: &Daily) -> (DailySettings, Vec<String>) {
-    match daily {
-        Daily::Fixed(settings) => (settings.clone(), Vec::new()),
-        Daily::Auto => match vault.obsidian_setting("daily-notes.json") {
-            None => (DailySettings::default(), Vec::new()),
-            Some(text) => of_json(&text),
-        },
+impl Vault {
+    /// Reads where daily notes are. Without a language, the one that the notes there are named in is found.
+    #[must_use]
+    pub fn daily_notes(&self, daily: &Daily, locale: Option<Locale>, today: &Zoned) -> DailyNotes {
+        let (settings, source, mut notices) = match daily {
+            Daily::Fixed(settings) => (settings.clone(), DailySource::Setting, Vec::new()),
+            Daily::Auto => self.own_daily_notes(),
+        };
+        let locale = locale.unwrap_or_else(|| {
+            let guess = guess(self, &settings, today);
+            notices.extend(guess.notice);
+            guess.locale
+        });
+        DailyNotes { settings, source, locale, notices }
+    }
+
+    fn own_daily_notes(&self) -> (DailySettings, DailySource, Vec<String>) {
+        let mut notices = Vec::new();
+        match periodic::read(self) {
+            Periodic::On(settings) => return (settings, DailySource::PeriodicNotes, notices),
+            Periodic::Damaged => notices.push(
+                "The settings of the plugin Periodic Notes cannot be read; those of Obsidian's daily notes were used."
+                    .to_owned(),
+            ),
+            Periodic::Off => {}
+        }
+        let settings = match self.obsidian_setting("daily-notes.json") {
+            None => DailySettings::default(),
+            Some(text) => of_json(&text).unwrap_or_else(|notice| {
+                notices.push(notice);
+                DailySettings::default()
+            }),
+        };
+        (settings, DailySource::Core, notices)
     }
 }
 
-/// What is missing or of another kind keeps its default, as in Obsidian.
-fn of_json(text: &str) -> (DailySettings, Vec<String>) {
+/// # Errors
+/// The words for the person, if it is no JSON.
+fn of_json(text: &str) -> Result<DailySettings, String> {
     let text = text.trim_start_matches('\u{FEFF}');
     if text.trim().is_empty() {
-        return (DailySettings::default(), Vec::new());
+        return Ok(DailySettings::default());
     }
-    let Ok(Value::Object(settings)) = serde_json::from_str::<Value>(text) else {
-        let notice = "The vault's daily-notes.json cannot be read; Obsidian's defaults were used.";
-        return (DailySettings::default(), vec![notice.to_owned()]);
-    };
-    let text = |key: &str| {
-        settings
-            .get(key)
-            .and_then(Value::as_str)
-            .map(str::trim)
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned)
-    };
-    let settings = DailySettings {
-        folder: text("folder").unwrap_or_default(),
-        format: text("format").unwrap_or_else(|| FORMAT.to_owned()),
-        template: text("template"),
-    };
-    (settings, Vec::new())
+    serde_json::from_str(text)
+        .map(|keys| DailySettings::of_keys(&keys, "template"))
+        .map_err(|_| "The vault's daily-notes.json cannot be read; Obsidian's defaults were used.".to_owned())
 }

@@ -241,6 +241,18 @@ impl Vault {
         Ok(true)
     }
 
+    /// A folder of the vault as it stands on the disk, in whatever encoding of Unicode; `None` if a link leads it out.
+    pub(crate) fn folder(&self, name: &str) -> Option<PathBuf> {
+        let parts = name.split('/').filter(|part| !part.is_empty());
+        let found = parts.into_iter().try_fold(self.0.root.clone(), |at, part| self.entry(&at, part))?;
+        fs::canonicalize(found).ok().filter(|real| real.starts_with(&self.0.root))
+    }
+
+    /// Whether there is such a settings file, readable or not.
+    pub(crate) fn has_obsidian_setting(&self, name: &str) -> bool {
+        fs::symlink_metadata(self.0.root.join(".obsidian").join(name)).is_ok()
+    }
+
     /// A small settings file below `.obsidian`; `None` if it is missing or cannot be read as text.
     pub(crate) fn obsidian_setting(&self, name: &str) -> Option<String> {
         let path = self.0.root.join(".obsidian").join(name);
