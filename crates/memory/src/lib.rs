@@ -39,4 +39,7 @@ pub use key_fact::{FACT_CHARS_MAX, FactChange, FactId, InMemoryLedger, KeyFact, 
 pub use memory::{Cause, Clock, Memory, MemoryOptions};
 pub use notes::{Notes, READ_CHARS_MAX, WRITE_CHARS_MAX, Written};
 pub use tool::{memory_tools, reading_tools};
-pub use vault::{Filter, Found, Hit, Listed, NOTE_BYTES_MAX, Note, NotePath, NoteText, Vault, find_vaults};
+pub use vault::{
+    Filter, Found, Hit, Listed, NOTE_BYTES_MAX, Note, NotePath, NoteText, System, UserFolders, Vault,
+    find_vaults,
+};

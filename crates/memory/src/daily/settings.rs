@@ -10,6 +10,7 @@ use super::guess::guess;
 use super::locale::Locale;
 use super::moment::Format;
 use super::periodic::{self, Periodic};
+use super::template::has_code;
 use crate::VaultError;
 use crate::vault::{NotePath, Vault};
 
@@ -125,6 +126,12 @@ impl DailyNotes {
     pub fn path(&self, time: &Zoned) -> Result<NotePath, VaultError> {
         self.settings.path(time, self.locale)
     }
+
+    /// Whether the path depends on the language.
+    #[must_use]
+    pub fn has_names(&self) -> bool {
+        self.settings.name(self.locale).has_names()
+    }
 }
 
 impl Vault {
@@ -141,6 +148,13 @@ impl Vault {
             guess.locale
         });
         DailyNotes { settings, source, locale, notices }
+    }
+
+    /// Whether the template has code of the plugin Templater, which is not run here; `None` if it cannot be read.
+    #[must_use]
+    pub fn template_has_code(&self, name: &str) -> Option<bool> {
+        let template = NotePath::parse(name).and_then(|path| self.read_stored(&path));
+        template.ok().flatten().map(|stored| has_code(stored.text()))
     }
 
     fn own_daily_notes(&self) -> (DailySettings, DailySource, Vec<String>) {

@@ -18,7 +18,7 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 use crate::VaultError;
 
-pub use discover::find_vaults;
+pub use discover::{System, UserFolders, find_vaults};
 pub(crate) use file::Stored;
 pub(crate) use lock::VaultLock;
 pub use note::{Note, NoteText};
