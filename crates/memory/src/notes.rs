@@ -105,7 +105,7 @@ impl Notes {
             if let Some(name) = &daily.settings.template
                 && !vault.locate(&path)?.exists
             {
-                let found = NotePath::parse(name).and_then(|name| vault.read_stored(&name));
+                let found = NotePath::of_owner(name).and_then(|name| vault.read_stored(&name));
                 match found.ok().flatten() {
                     Some(stored) => {
                         template = daily::render(&vault, stored.text(), path.title(), &at, daily.locale);

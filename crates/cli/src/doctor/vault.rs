@@ -6,6 +6,7 @@ use std::sync::Arc;
 use adjutant_core::UserId;
 use adjutant_memory::{DailyNotes, DailySource, InMemoryLedger, Memory, Vault};
 use jiff::Zoned;
+use serde_json::{Map, Value};
 
 use super::Check;
 use crate::config::Settings;
@@ -13,7 +14,9 @@ use crate::config::Settings;
 const GROUP: &str = "memory";
 
 /// Settings of Obsidian that are followed.
-const FOLLOWED: [&str; 3] = ["daily-notes.json", "templates.json", "community-plugins.json"];
+const FOLLOWED: [&str; 3] = ["daily-notes.json", "templates.json", PLUGINS];
+/// The only one of them that is a list.
+const PLUGINS: &str = "community-plugins.json";
 
 /// The vault and what is remembered in it.
 pub(super) async fn look(settings: &Settings) -> Vec<Check> {
@@ -125,8 +128,13 @@ fn broken(file: &Path) -> Option<String> {
     if text.trim().is_empty() {
         return None;
     }
-    match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text) {
-        Ok(_) => None,
+    let read = if file.ends_with(PLUGINS) {
+        serde_json::from_str::<Vec<Value>>(text).map(drop)
+    } else {
+        serde_json::from_str::<Map<String, Value>>(text).map(drop)
+    };
+    match read {
+        Ok(()) => None,
         Err(error) => Some(format!("it is not JSON: {error}")),
     }
 }

@@ -63,7 +63,7 @@ impl DailySettings {
     /// # Errors
     /// [`VaultError::Name`] if the format makes no path inside the vault.
     pub fn path(&self, time: &Zoned, locale: Locale) -> Result<NotePath, VaultError> {
-        NotePath::parse(&self.in_folder(&self.name(locale).write(time)))
+        NotePath::of_owner(&self.in_folder(&self.name(locale).write(time)))
     }
 
     /// The format, read for one language.
@@ -153,7 +153,7 @@ impl Vault {
     /// Whether the template has code of the plugin Templater, which is not run here; `None` if it cannot be read.
     #[must_use]
     pub fn template_has_code(&self, name: &str) -> Option<bool> {
-        let template = NotePath::parse(name).and_then(|path| self.read_stored(&path));
+        let template = NotePath::of_owner(name).and_then(|path| self.read_stored(&path));
         template.ok().flatten().map(|stored| has_code(stored.text()))
     }
 

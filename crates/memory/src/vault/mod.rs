@@ -174,7 +174,7 @@ impl Vault {
             at.push(&part);
             parts.push(part);
         }
-        NotePath::parse(&parts.join("/"))
+        NotePath::of_owner(&parts.join("/"))
     }
 
     fn check_inside(&self, real: &Path, path: &NotePath) -> Result<(), VaultError> {

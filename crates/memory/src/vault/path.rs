@@ -28,14 +28,26 @@ impl NotePath {
     /// [`VaultError::Name`] for what leads out of the vault (absolute, `..`, `~`, drives, UNC), for hidden names, and for
     /// what no file can be called.
     pub fn parse(name: &str) -> Result<Self, VaultError> {
+        Self::named(name, false)
+    }
+
+    /// The path of a note that its owner or their settings have named. Days and months may end in a dot (`22 So.`,
+    /// `nov./22`), as names from elsewhere may not: Windows drops that dot.
+    ///
+    /// # Errors
+    /// [`VaultError::Name`] as [`NotePath::parse`].
+    pub(crate) fn of_owner(name: &str) -> Result<Self, VaultError> {
+        Self::named(name, !cfg!(windows))
+    }
+
+    fn named(name: &str, dots: bool) -> Result<Self, VaultError> {
         let text = link_target(name);
         check(text, name)?;
         // On Windows a colon leads to another drive (`C:file`) or into a stream of a file.
         if cfg!(windows) && text.contains(':') {
             return Err(refused(name, "it has a colon"));
         }
-        // Months and days may end in a dot ("22 So.", "nov./22"), but Windows drops it.
-        Self::build(text.split('/').map(str::to_owned), name, !cfg!(windows))
+        Self::build(text.split('/').map(str::to_owned), name, dots)
     }
 
     /// The path of a note to be written. Characters that Obsidian does not allow in a name become spaces.

@@ -200,6 +200,12 @@ async fn decomposed_names_on_the_disk_are_found() {
     home.write("fe\u{301}vr./03.md", "# Jour\n");
     log(&home, "mots").await;
     assert!(home.read("fe\u{301}vr./03.md").contains("14:05 mots"));
+    home.memory.undo().await.unwrap();
+    assert_eq!(home.read("fe\u{301}vr./03.md"), "# Jour\n");
+    // What "03 ma." becomes in German ends in a dot, too.
+    home.write(".obsidian/daily-notes.json", r#"{"format":"[03 Di.]"}"#);
+    assert_eq!(log(&home, "mots").await.file_path, "03 Di..md");
+    assert!(home.memory.notes().read("03 Di..md", None).await.unwrap().text.contains("mots"));
 }
 
 #[tokio::test]
