@@ -70,7 +70,7 @@ fn obsidian(settings: &Settings, vault: &Vault) -> Option<Check> {
 
 /// Whose daily notes are followed, where today's is, and what is on but not followed.
 fn daily(settings: &Settings, vault: &Vault) -> Check {
-    const NAME: &str = "Obsidian's settings";
+    const NAME: &str = "daily notes";
     let options = &settings.memory.options;
     #[expect(clippy::disallowed_methods, reason = "the binary knows what time it is")]
     let now = Zoned::now();
@@ -78,15 +78,15 @@ fn daily(settings: &Settings, vault: &Vault) -> Check {
     let path = match daily.path(&now) {
         Ok(path) => path,
         Err(error) => {
-            return Check::fail(GROUP, NAME, "today's daily note cannot have the name they give it")
+            return Check::fail(GROUP, NAME, "today's note cannot have the name that the format gives it")
                 .because(error.to_string())
                 .mend("change the format in Obsidian, or adjutant config set vault.daily FORMAT");
         }
     };
     let whose = match daily.source {
-        DailySource::Setting => "setting vault.daily",
-        DailySource::PeriodicNotes => "those of Periodic Notes are followed",
-        _ => "they are followed",
+        DailySource::Setting => "as vault.daily has them",
+        DailySource::PeriodicNotes => "as Periodic Notes has them",
+        _ => "as Obsidian has them",
     };
     let language =
         if daily.has_names() { format!(" · {} names", daily.locale.name()) } else { String::new() };

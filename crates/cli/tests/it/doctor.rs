@@ -437,7 +437,7 @@ fn whose_daily_notes_are_followed_is_told() {
     let told = || {
         let (_, report) = machine.doctor();
         let all = report["checks"].as_array().unwrap();
-        let check = all.iter().find(|check| check["name"] == "Obsidian's settings").unwrap();
+        let check = all.iter().find(|check| check["name"] == "daily notes").unwrap();
         format!("{} {} {}", check["status"], check["message"], check["cause"])
     };
     let says = |words: &[&str]| {
@@ -445,20 +445,20 @@ fn whose_daily_notes_are_followed_is_told() {
         assert!(words.iter().all(|words| told.contains(words)), "{words:?}: {told}");
     };
     write(".obsidian/daily-notes.json", r#"{"folder":"Core"}"#);
-    says(&["ok", "they are followed", "today Core/"]);
+    says(&["ok", "as Obsidian has them", "today Core/"]);
     write(".obsidian/community-plugins.json", r#"["periodic-notes"]"#);
     let data = ".obsidian/plugins/periodic-notes/data.json";
     write(data, r#"{"daily":{"enabled":true,"folder":"Journal","format":"YYYY dddd","template":"Day"}}"#);
-    says(&["warn", "Periodic Notes", "today Journal/", "the template Day cannot be read"]);
+    says(&["warn", "as Periodic Notes has them", "today Journal/", "the template Day cannot be read"]);
     write("Day.md", "<% tp.file.title %>\n");
     says(&["warn", "English names", "Templater"]);
     write("Day.md", "# {{title}}\n");
-    says(&["ok", "those of Periodic Notes are followed"]);
+    says(&["ok", "as Periodic Notes has them"]);
     write(data, "{\"daily\":");
     says(&["warn", "today Core/", "Periodic Notes cannot be read"]);
     write(".obsidian/community-plugins.json", "[");
     machine.finding("Obsidian's settings");
     write(".obsidian/community-plugins.json", "[]");
     write(".obsidian/daily-notes.json", r#"{"format":"[../]YYYY"}"#);
-    machine.finding("Obsidian's settings");
+    machine.finding("daily notes");
 }

@@ -38,6 +38,7 @@ mod not_run;
 mod operations;
 #[cfg(unix)]
 mod read_only;
+#[cfg(unix)]
 mod rendering;
 mod replicas;
 #[cfg(feature = "restate")]
@@ -52,6 +53,7 @@ mod served_memory;
 #[path = "../../../store/tests/it/server.rs"]
 mod server;
 mod service;
+#[cfg(unix)]
 mod sessions;
 #[path = "../../../../tests/size.rs"]
 mod size;
