@@ -135,7 +135,7 @@ fn the_folder_question_completes_clears_and_asks_again() {
     };
     let mut terminal = Terminal::start(&home, &["init", "-m", "demo"]);
     other(&mut terminal);
-    terminal.keys("~/nowhere\r").sees("no such");
+    terminal.keys("~/nowhere\r").sees("is not there");
     terminal.keys("\x15").waits("an empty line", |screen| {
         screen.contents().trim_end().ends_with("Which folder (Tab completes)?")
     });
