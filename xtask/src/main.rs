@@ -8,6 +8,7 @@
 
 mod check; // rules of the house
 mod clients; // official clients and a browser against the running binary
+#[cfg(unix)]
 mod dist; // what a person installs without building
 mod faults; // services under load while something breaks
 mod instructions; // what a turn takes
@@ -45,7 +46,10 @@ fn main() -> ExitCode {
         ["test", size @ ..] => test::run(size),
         ["clients"] => clients::run(None),
         ["clients", name] => clients::run(Some(name)),
+        #[cfg(unix)]
         ["dist", words @ ..] => dist::Wanted::read(words).and_then(|wanted| dist::run(&wanted)),
+        #[cfg(not(unix))]
+        ["dist", ..] => Err("packages are made on Linux".to_owned()),
         ["measure"] => measure::library(),
         ["measure", "binary"] => measure::binary(),
         ["measure", "turn"] => instructions::measure(),

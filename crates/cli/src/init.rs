@@ -3,6 +3,7 @@
 //! Nothing that is set already is changed, and nothing is written before the person has seen it and said yes.
 
 mod ask; // at a terminal
+mod folder; // a folder, with Tab
 mod found; // what there is to choose from
 
 use std::path::{Path, PathBuf};
@@ -102,7 +103,9 @@ pub(crate) async fn run(
         (None, Some((value, line))) => {
             screen.note(&format!("vault.path is set already: {value} ({}:{line})", draft.path().display()));
         }
-        (None, None) if ask => plan.vault = ask::vault(&sources.project, found::vaults())?,
+        (None, None) if ask => {
+            plan.vault = ask::vault(&sources.project, found::vaults(&sources.variables), screen)?
+        }
         // Nobody's notes are written to because they were found.
         (None, None) => {}
     }

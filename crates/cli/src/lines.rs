@@ -1,6 +1,8 @@
 //! Lines a person types, and what asks a process to stop.
 
-use std::io::{BufRead as _, IsTerminal as _, Read as _};
+#[cfg(unix)]
+use std::io::IsTerminal as _;
+use std::io::{BufRead as _, Read as _};
 use std::sync::mpsc as std_mpsc;
 
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
@@ -77,6 +79,13 @@ impl Lines {
     }
 
     /// What somebody else read of the terminal's input and could not use; it comes first.
+    #[cfg_attr(
+        not(unix),
+        expect(
+            unused_variables,
+            reason = "the terminal's own lines are read there, and nothing is put back"
+        )
+    )]
     pub(crate) fn put_back(&mut self, typed: &str) {
         #[cfg(unix)]
         if let Origin::Terminal(terminal) = &mut self.0 {

@@ -30,10 +30,16 @@ mod tool; // what a model may do
 mod vault; // files
 
 pub use conversation::{ConversationLog, Logged};
-pub use daily::{Daily, DailySettings, format_moment};
+pub use daily::{
+    Daily, DailyNotes, DailySettings, DailySource, LOCALES, Locale, UnknownLocale, format_moment,
+    format_moment_in,
+};
 pub use error::{MemoryError, VaultError};
 pub use key_fact::{FACT_CHARS_MAX, FactChange, FactId, InMemoryLedger, KeyFact, KeyFactStore, Undone, Why};
 pub use memory::{Cause, Clock, Memory, MemoryOptions};
 pub use notes::{Notes, READ_CHARS_MAX, WRITE_CHARS_MAX, Written};
 pub use tool::{memory_tools, reading_tools};
-pub use vault::{Filter, Found, Hit, Listed, NOTE_BYTES_MAX, Note, NotePath, NoteText, Vault, find_vaults};
+pub use vault::{
+    Filter, Found, Hit, Listed, NOTE_BYTES_MAX, Note, NotePath, NoteText, System, UserFolders, Vault,
+    find_vaults,
+};

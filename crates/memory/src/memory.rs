@@ -10,7 +10,7 @@ use adjutant_core::{
 use jiff::Zoned;
 use uuid::Uuid;
 
-use crate::daily::Daily;
+use crate::daily::{Daily, Locale};
 use crate::key_fact::KeyFactStore;
 use crate::notes::Notes;
 use crate::patch;
@@ -33,6 +33,9 @@ pub struct MemoryOptions {
     pub max_facts: usize,
     /// Where daily notes are. Default: as the vault's own settings say. Setting `vault.daily`.
     pub daily: Daily,
+    /// Language of the names in their paths and templates. Default: the one that the notes there are named in, else English.
+    /// Setting `vault.locale`.
+    pub locale: Option<Locale>,
     /// The heading of daily notes under which entries stand, without `#`. Default `Log`. A note that has it at any level
     /// gets entries there; another note gets it at level 2, at its end.
     pub heading: String,
@@ -47,6 +50,7 @@ impl Default for MemoryOptions {
             path: "memory/facts.md".to_owned(),
             max_facts: 200,
             daily: Daily::Auto,
+            locale: None,
             heading: "Log".to_owned(),
             conversations: "conversations".to_owned(),
         }

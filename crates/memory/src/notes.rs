@@ -98,15 +98,23 @@ impl Notes {
         let entry = Entry::new(activity, title, &time)?;
         let (vault, options, at) = (shared.vault.clone(), shared.options.clone(), time.clone());
         let (path, template, notices) = blocking(move || {
-            let (settings, mut notices) = daily::read(&vault, &options.daily);
-            let path = vault.settle(&settings.path(&at)?)?;
+            let daily = vault.daily_notes(&options.daily, options.locale, &at);
+            let path = vault.settle(&daily.path(&at)?)?;
+            let mut notices = daily.notices;
             let mut template = String::new();
-            if let Some(name) = &settings.template
+            if let Some(name) = &daily.settings.template
                 && !vault.locate(&path)?.exists
             {
-                let found = NotePath::parse(name).and_then(|name| vault.read_stored(&name));
+                let found = NotePath::of_owner(name).and_then(|name| vault.read_stored(&name));
                 match found.ok().flatten() {
-                    Some(stored) => template = daily::render(&vault, stored.text(), path.title(), &at),
+                    Some(stored) => {
+                        template = daily::render(&vault, stored.text(), path.title(), &at, daily.locale);
+                        if daily::has_code(&template) {
+                            notices.push(format!(
+                                "The template {name:?} has code of Templater (<% %>), which was not run and stands in the note."
+                            ));
+                        }
+                    }
                     None => notices.push(format!("The template {name:?} cannot be read and was left out.")),
                 }
             }

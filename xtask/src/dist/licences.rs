@@ -49,12 +49,25 @@ pub(super) fn notice(triple: &str) -> Result<String, Failure> {
         output(&mut cargo(["metadata", "--format-version", "1", "--locked", "--filter-platform", triple]))?;
     let metadata: Value =
         serde_json::from_str(&said).map_err(|error| format!("cargo metadata is not JSON: {error}"))?;
-    let crates = crates(&metadata, &inside)?;
+    let mut crates = crates(&metadata, &inside)?;
+    crates.push(moment()?);
+    crates.sort();
     let own = |name: &str| {
         let path = root().join(name);
         fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
     };
     render(&crates, &Standard { mit: &without_holder(&own("LICENSE-MIT")?), apache: &own("LICENSE-APACHE")? })
+}
+
+/// Returns the names of months and days that `crates/memory` has from moment.js, as if they were a crate.
+fn moment() -> Result<Crate, Failure> {
+    Ok(Crate {
+        name: "moment (names of months and days)".to_owned(),
+        version: "2.29.4".to_owned(),
+        licence: "MIT".to_owned(),
+        repository: "https://github.com/moment/moment".to_owned(),
+        texts: texts(&root().join("crates/memory/locales"))?,
+    })
 }
 
 /// Reads names and versions from the lines `name v1.2.3 (where, or a mark)` of `cargo tree`.
@@ -167,6 +180,12 @@ mod tests {
             repository: String::new(),
             texts: texts.iter().map(|text| (*text).to_owned()).collect(),
         }
+    }
+
+    #[test]
+    fn data_that_is_not_ours_has_its_text() {
+        let moment = moment().unwrap();
+        assert!(moment.texts.len() == 1 && moment.texts[0].contains("JS Foundation"), "{:?}", moment.texts);
     }
 
     #[test]

@@ -44,6 +44,7 @@ pub(crate) const FIELDS: [&str; 18] = [
 
 /// Of this process's variables, those that a child gets: what programs need to run, and nothing that is a key.
 /// As the official SDKs have it, and what names folders, languages and certificates.
+#[cfg(not(windows))]
 const INHERITED: [&str; 21] = [
     "HOME",
     "LOGNAME",
@@ -61,6 +62,30 @@ const INHERITED: [&str; 21] = [
     "XDG_DATA_HOME",
     "XDG_RUNTIME_DIR",
     "XDG_STATE_HOME",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+];
+
+/// The same for Windows, where a program without these finds neither its libraries nor its person's folders.
+#[cfg(windows)]
+const INHERITED: [&str; 19] = [
+    "APPDATA",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "PATH",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+    "TZ",
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "HTTP_PROXY",

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use adjutant_memory::{Daily, MemoryOptions};
+use adjutant_memory::{Daily, LOCALES, MemoryOptions};
 
 use super::Values;
 use super::key::{Key, Kind, Value, key};
@@ -10,6 +10,19 @@ use super::layers::home;
 
 /// The folder of notes.
 pub(crate) const VAULT: &str = "vault.path";
+
+/// The language that the notes are named in.
+const AUTO: &str = "auto";
+/// Values of `vault.locale`.
+const LANGUAGES: [&str; LOCALES.len() + 1] = {
+    let mut words = [AUTO; LOCALES.len() + 1];
+    let mut at = 0;
+    while at < LOCALES.len() {
+        words[at + 1] = LOCALES[at];
+        at += 1;
+    }
+    words
+};
 
 /// What the seeds call the section of the vault.
 pub(super) const OLD_SECTION: &str = "obsidian";
@@ -30,6 +43,10 @@ pub(super) fn keys() -> Vec<Key> {
     vec![
         Key { alias: Some("vaultPath"), unset: "none: nothing is remembered", ..key(VAULT, Kind::Path) },
         Key { default: |_| Some(Value::Text("auto".to_owned())), ..key("vault.daily", Kind::Text) },
+        Key {
+            default: |_| Some(Value::Text(AUTO.to_owned())),
+            ..key("vault.locale", Kind::Word(&LANGUAGES))
+        },
         Key { default: |_| Some(Value::Truth(false)), ..key("vault.log_conversations", Kind::Truth) },
         Key {
             default: |_| Some(Value::Text(MemoryOptions::default().conversations)),
@@ -67,6 +84,7 @@ pub(super) fn memory(values: &Values) -> MemorySettings {
             path: path.unwrap_or(usual.path),
             max_facts: values.integer("memory.max_facts").map_or(usual.max_facts, |max| max as usize),
             daily,
+            locale: values.text("vault.locale").and_then(|code| code.parse().ok()),
             heading: heading.filter(|text| !text.is_empty()).unwrap_or(usual.heading),
             conversations: values.text("vault.conversations").unwrap_or(usual.conversations),
         },

@@ -216,6 +216,8 @@ impl Sources {
     ) -> Result<Self, CliError> {
         let variables: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            // There a name is the same in capitals and without (`Path`).
+            .map(|(name, value)| (if cfg!(windows) { name.to_ascii_uppercase() } else { name }, value))
             .collect();
         let project = std::env::current_dir().unwrap_or_default();
         Ok(Self {

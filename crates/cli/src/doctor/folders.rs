@@ -8,8 +8,10 @@ use crate::config::Settings;
 const GROUP: &str = "data";
 
 /// With less than this, in bytes, a database cannot be kept safely.
+#[cfg(unix)]
 const SPACE_NEEDED: u64 = 64 * 1024 * 1024;
 /// With less than this, in bytes, the embedded model cannot be fetched.
+#[cfg(unix)]
 const SPACE_WANTED: u64 = 2 * 1024 * 1024 * 1024;
 
 /// The folders, and the space where data is.

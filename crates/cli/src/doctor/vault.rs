@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adjutant_core::UserId;
-use adjutant_memory::{InMemoryLedger, Memory, Vault};
+use adjutant_memory::{DailyNotes, DailySource, InMemoryLedger, Memory, Vault};
 use jiff::Zoned;
+use serde_json::{Map, Value};
 
 use super::Check;
 use crate::config::Settings;
@@ -13,7 +14,9 @@ use crate::config::Settings;
 const GROUP: &str = "memory";
 
 /// Settings of Obsidian that are followed.
-const FOLLOWED: [&str; 2] = ["daily-notes.json", "templates.json"];
+const FOLLOWED: [&str; 3] = ["daily-notes.json", "templates.json", PLUGINS];
+/// The only one of them that is a list.
+const PLUGINS: &str = "community-plugins.json";
 
 /// The vault and what is remembered in it.
 pub(super) async fn look(settings: &Settings) -> Vec<Check> {
@@ -30,7 +33,7 @@ pub(super) async fn look(settings: &Settings) -> Vec<Check> {
         }
     };
     let mut checks = vec![writable(&vault)];
-    checks.extend(obsidian(&vault));
+    checks.extend(obsidian(settings, &vault));
     checks.push(facts(settings, vault).await);
     checks
 }
@@ -51,7 +54,7 @@ fn writable(vault: &Vault) -> Check {
 }
 
 /// What Obsidian wrote for itself; what cannot be read is not followed, and Obsidian itself stumbles over it.
-fn obsidian(vault: &Vault) -> Option<Check> {
+fn obsidian(settings: &Settings, vault: &Vault) -> Option<Check> {
     let folder = vault.root().join(".obsidian");
     let broken = FOLLOWED.iter().map(|name| folder.join(name)).find_map(|file| Some((broken(&file)?, file)));
     match broken {
@@ -60,8 +63,58 @@ fn obsidian(vault: &Vault) -> Option<Check> {
                 .because(cause)
                 .mend(format!("mv {0} {0}.broken    (Obsidian writes it anew)", file.display())),
         ),
-        None if folder.is_dir() => Some(Check::ok(GROUP, "Obsidian's settings", "they are followed")),
+        None if folder.is_dir() => Some(daily(settings, vault)),
         None => None,
+    }
+}
+
+/// Whose daily notes are followed, where today's is, and what is on but not followed.
+fn daily(settings: &Settings, vault: &Vault) -> Check {
+    const NAME: &str = "daily notes";
+    let options = &settings.memory.options;
+    #[expect(clippy::disallowed_methods, reason = "the binary knows what time it is")]
+    let now = Zoned::now();
+    let daily = vault.daily_notes(&options.daily, options.locale, &now);
+    let path = match daily.path(&now) {
+        Ok(path) => path,
+        Err(error) => {
+            return Check::fail(GROUP, NAME, "today's note cannot have the name that the format gives it")
+                .because(error.to_string())
+                .mend("change the format in Obsidian, or adjutant config set vault.daily FORMAT");
+        }
+    };
+    let whose = match daily.source {
+        DailySource::Setting => "as vault.daily has them",
+        DailySource::PeriodicNotes => "as Periodic Notes has them",
+        _ => "as Obsidian has them",
+    };
+    let language =
+        if daily.has_names() { format!(" · {} names", daily.locale.name()) } else { String::new() };
+    let shown = format!("{whose} · today {path}{language}");
+    if let Some(notice) = daily.notices.first() {
+        return Check::warn(GROUP, NAME, shown)
+            .because(notice.as_str())
+            .mend("adjutant config set vault.locale CODE, or mend the plugin's settings in Obsidian");
+    }
+    match template_trouble(vault, &daily) {
+        Some((cause, remedy)) => Check::warn(GROUP, NAME, shown).because(cause).mend(remedy),
+        None => Check::ok(GROUP, NAME, shown),
+    }
+}
+
+/// What a new daily note would not get from its template, and what helps.
+fn template_trouble(vault: &Vault, daily: &DailyNotes) -> Option<(String, &'static str)> {
+    let name = daily.settings.template.as_deref()?;
+    match vault.template_has_code(name) {
+        Some(false) => None,
+        Some(true) => Some((
+            format!("the template {name} has code of Templater (<% %>), which is not run here"),
+            "let Obsidian make the day's note, or write {{date}}, {{time}} and {{title}} in the template",
+        )),
+        None => Some((
+            format!("the template {name} cannot be read; daily notes begin without it"),
+            "choose another template in the plugin's settings in Obsidian",
+        )),
     }
 }
 
@@ -75,8 +128,13 @@ fn broken(file: &Path) -> Option<String> {
     if text.trim().is_empty() {
         return None;
     }
-    match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text) {
-        Ok(_) => None,
+    let read = if file.ends_with(PLUGINS) {
+        serde_json::from_str::<Vec<Value>>(text).map(drop)
+    } else {
+        serde_json::from_str::<Map<String, Value>>(text).map(drop)
+    };
+    match read {
+        Ok(()) => None,
         Err(error) => Some(format!("it is not JSON: {error}")),
     }
 }

@@ -6,9 +6,11 @@ use inquire::error::InquireResult;
 use inquire::validator::Validation;
 use inquire::{Confirm, InquireError, Select, Text};
 
+use super::folder::{Answer, Question};
 use super::found::Found;
 use super::{MEMORY, folder, note};
 use crate::error::CliError;
+use crate::screen::Screen;
 
 /// Who answers?
 ///
@@ -22,7 +24,7 @@ pub(super) fn model(found: Vec<Found>) -> Result<Found, CliError> {
 ///
 /// # Errors
 /// The person wants no more of it.
-pub(super) fn vault(here: &Path, found: Vec<PathBuf>) -> Result<Option<PathBuf>, CliError> {
+pub(super) fn vault(here: &Path, found: Vec<PathBuf>, screen: &Screen) -> Result<Option<PathBuf>, CliError> {
     const OTHER: &str = "another folder";
     const NONE: &str = "none: nothing is remembered";
     let mut options: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
@@ -35,6 +37,23 @@ pub(super) fn vault(here: &Path, found: Vec<PathBuf>) -> Result<Option<PathBuf>,
     if index > found.len() {
         return Ok(None);
     }
+    other_folder(here, screen).map(Some)
+}
+
+/// A folder that was not found. Asks again until it can be the vault.
+fn other_folder(here: &Path, screen: &Screen) -> Result<PathBuf, CliError> {
+    let mut question = Question::new(here, screen.styles_answers());
+    loop {
+        match question.ask() {
+            Answer::Typed(path) if path.trim().is_empty() => screen.note("type the path of a folder"),
+            Answer::Typed(path) => match folder(here, Path::new(path.trim())) {
+                Ok(folder) => return Ok(folder),
+                Err(error) => screen.note(&error.cause.unwrap_or(error.message)),
+            },
+            Answer::Cancelled => return Err(stopped()),
+            Answer::NoTerminal => break,
+        }
+    }
     let place = here.to_owned();
     let right = move |text: &str| {
         Ok(match folder(&place, Path::new(text.trim())) {
@@ -43,7 +62,7 @@ pub(super) fn vault(here: &Path, found: Vec<PathBuf>) -> Result<Option<PathBuf>,
         })
     };
     let path = answered(Text::new("Which folder?").with_validator(right).prompt())?;
-    folder(here, Path::new(path.trim())).map(Some)
+    folder(here, Path::new(path.trim()))
 }
 
 /// Where does memory go?
@@ -75,11 +94,13 @@ pub(super) fn go_on() -> Result<bool, CliError> {
 
 fn answered<T>(answer: InquireResult<T>) -> Result<T, CliError> {
     answer.map_err(|error| match error {
-        InquireError::OperationCanceled | InquireError::OperationInterrupted => {
-            CliError::interrupted("nothing was written")
-        }
+        InquireError::OperationCanceled | InquireError::OperationInterrupted => stopped(),
         error => CliError::failed("nobody can be asked here")
             .because(error.to_string())
             .or_try("adjutant init --model MODEL --vault DIR --yes"),
     })
+}
+
+fn stopped() -> CliError {
+    CliError::interrupted("nothing was written")
 }

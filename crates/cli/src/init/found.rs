@@ -1,9 +1,10 @@
 //! What there is to choose from: keys, a server's models, the embedded model, vaults.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use adjutant_memory::find_vaults;
+use adjutant_memory::{System, UserFolders, find_vaults};
 use adjutant_providers::Provider;
 
 use crate::config::Settings;
@@ -113,7 +114,14 @@ fn embedded(_: &Settings) -> Option<(String, String)> {
     None
 }
 
-/// Vaults in the home folder.
-pub(super) fn vaults() -> Vec<PathBuf> {
-    etcetera::home_dir().map(|home| find_vaults(&home)).unwrap_or_default()
+/// Vaults that Obsidian knows, and those in the home folder.
+pub(crate) fn vaults(variables: &BTreeMap<String, String>) -> Vec<PathBuf> {
+    let Ok(home) = etcetera::home_dir() else { return Vec::new() };
+    let system = System::here();
+    let config = match system {
+        System::Windows => variables.get("APPDATA"),
+        _ => variables.get("XDG_CONFIG_HOME"),
+    };
+    let config = config.map(PathBuf::from).filter(|config| config.is_absolute());
+    find_vaults(&UserFolders { system, home, config })
 }

@@ -423,3 +423,42 @@ fn a_damaged_or_missing_embedded_model_is_named_with_the_command() {
     let machine = machine.config("model = \"scripted:nowhere.jsonl\"\n");
     assert!(machine.finding("model").starts_with("adjutant config set model scripted:FILE"));
 }
+
+#[test]
+fn whose_daily_notes_are_followed_is_told() {
+    let machine = Machine::new();
+    let vault = machine.home.path("Notes");
+    let machine = machine.config(format!("model = \"demo\"\nvaultPath = '{}'\n", vault.display()));
+    let write = |name: &str, text: &str| {
+        let file = vault.join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    };
+    let told = || {
+        let (_, report) = machine.doctor();
+        let all = report["checks"].as_array().unwrap();
+        let check = all.iter().find(|check| check["name"] == "daily notes").unwrap();
+        format!("{} {} {}", check["status"], check["message"], check["cause"])
+    };
+    let says = |words: &[&str]| {
+        let told = told();
+        assert!(words.iter().all(|words| told.contains(words)), "{words:?}: {told}");
+    };
+    write(".obsidian/daily-notes.json", r#"{"folder":"Core"}"#);
+    says(&["ok", "as Obsidian has them", "today Core/"]);
+    write(".obsidian/community-plugins.json", r#"["periodic-notes"]"#);
+    let data = ".obsidian/plugins/periodic-notes/data.json";
+    write(data, r#"{"daily":{"enabled":true,"folder":"Journal","format":"YYYY dddd","template":"Day"}}"#);
+    says(&["warn", "as Periodic Notes has them", "today Journal/", "the template Day cannot be read"]);
+    write("Day.md", "<% tp.file.title %>\n");
+    says(&["warn", "English names", "Templater"]);
+    write("Day.md", "# {{title}}\n");
+    says(&["ok", "as Periodic Notes has them"]);
+    write(data, "{\"daily\":");
+    says(&["warn", "today Core/", "Periodic Notes cannot be read"]);
+    write(".obsidian/community-plugins.json", "[");
+    machine.finding("Obsidian's settings");
+    write(".obsidian/community-plugins.json", "[]");
+    write(".obsidian/daily-notes.json", r#"{"format":"[../]YYYY"}"#);
+    machine.finding("daily notes");
+}

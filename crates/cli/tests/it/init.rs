@@ -105,3 +105,53 @@ fn ctrl_c_writes_nothing_at_any_question() {
         assert!(!home.path("config/adjutant/credentials.toml").exists());
     }
 }
+
+#[test]
+fn vaults_that_obsidian_knows_are_offered_first() {
+    let home = home_with_vault();
+    let deep = home.path("home/a/b/c/d/e/Deep");
+    std::fs::create_dir_all(&deep).unwrap();
+    let list = serde_json::json!({ "vaults": { "x": { "path": deep, "ts": 1, "open": true } } });
+    std::fs::create_dir_all(home.path("config/obsidian")).unwrap();
+    std::fs::write(home.path("config/obsidian/obsidian.json"), list.to_string()).unwrap();
+    let mut terminal = Terminal::start(&home, &["init", "-m", "demo"]);
+    terminal.sees("Where are your notes").sees("e/Deep").sees("home/Notes").keys("\r");
+    terminal.sees("Where does memory go").keys("\r");
+    terminal.sees("Write it?").keys("\r");
+    terminal.ends();
+    assert!(written(&home).contains("a/b/c/d/e/Deep\""), "{}", written(&home));
+}
+
+#[test]
+fn the_folder_question_completes_clears_and_asks_again() {
+    let home = Home::new();
+    for folder in ["home/Papers/Journal", "home/Papers/.obsidian", "home/Music"] {
+        std::fs::create_dir_all(home.path(folder)).unwrap();
+    }
+    let other = |terminal: &mut Terminal| {
+        // The vault, another folder, none.
+        terminal.sees("Where are your notes").sees("another folder").keys("\x1b[B\r");
+        terminal.sees("Which folder");
+    };
+    let mut terminal = Terminal::start(&home, &["init", "-m", "demo"]);
+    other(&mut terminal);
+    terminal.keys("~/nowhere\r").sees("is not there");
+    terminal.keys("\x15").waits("an empty line", |screen| {
+        screen.contents().trim_end().ends_with("Which folder (Tab completes)?")
+    });
+    terminal.keys("\r").sees("type the path of a folder");
+    terminal.keys("~/Pa\t").sees("~/Papers/").keys("Jo\t").sees("~/Papers/Journal/").keys("\r");
+    terminal.sees("Where does memory go").keys("\r");
+    terminal.sees("Write it?").keys("\r");
+    terminal.ends();
+    assert!(written(&home).contains("/Papers/Journal\""), "{}", written(&home));
+
+    for key in ["\x03", "\x1b", "\x04"] {
+        let home = home_with_vault();
+        let mut terminal = Terminal::start(&home, &["init", "-m", "demo"]);
+        other(&mut terminal);
+        terminal.keys(key);
+        assert!(terminal.ends_with(130).contains("nothing was written"), "{key:?}");
+        assert!(!home.path(FILE).exists());
+    }
+}

@@ -43,6 +43,7 @@ mod not_run;
 mod operations;
 #[cfg(unix)]
 mod read_only;
+#[cfg(unix)]
 mod rendering;
 mod replicas;
 #[cfg(feature = "restate")]
@@ -57,6 +58,7 @@ mod served_memory;
 #[path = "../../../store/tests/it/server.rs"]
 mod server;
 mod service;
+#[cfg(unix)]
 mod sessions;
 #[path = "../../../../tests/size.rs"]
 mod size;

@@ -2,7 +2,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
@@ -32,7 +31,11 @@ fn it_serves_the_person_who_started_it_and_ends_in_order() {
     assert_eq!(home.tasks(), ["buy milk"]);
 
     let state = home.path("state/adjutant/serve.json");
-    assert_eq!(std::fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o600);
+    #[cfg(unix)]
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&state).unwrap().permissions()) & 0o777,
+        0o600
+    );
     let found: Value = serde_json::from_slice(&std::fs::read(&state).unwrap()).unwrap();
     assert_eq!((&found["url"], &found["token"]), (&service.announced["url"], &service.announced["token"]));
     service.signal("-TERM");

@@ -11,6 +11,7 @@ mod config; // which server, and what it may
 mod connection; // one connection, from handshake to end
 mod definition; // what a server says of a tool
 mod failure; // what a failed request means
+mod group; // a child and what it started
 mod handler; // what a server asks of us
 mod log; // what a server says for people
 mod names; // what a tool is called here

@@ -3,23 +3,21 @@
 //! Standard output carries messages, one JSON object a line; whatever else is printed there goes to the log instead of
 //! breaking the connection. Standard error goes to the log; its last lines explain a start that failed.
 //!
-//! The child leads a process group of its own: Ctrl-C at the terminal does not hit it, and when it has to go, what it
-//! started goes with it. If this process is killed, the child's standard input ends, and on Linux it is killed too.
+//! The child has a process group of its own: Ctrl-C at the terminal does not hit it. See [`super::group`] for how it goes.
 
 use std::collections::VecDeque;
 use std::io;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use secrecy::ExposeSecret as _;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWriteExt as _, BufReader, DuplexStream};
 use tokio::process::{ChildStdin, Command};
 use tokio::sync::watch;
 
 use super::config::Child;
+use super::group::Group;
 use super::log::{LINE_BYTES_MAX, ServerLog};
 
 /// Bytes of one message. As many as over HTTP.
@@ -62,34 +60,6 @@ impl Children {
     }
 }
 
-/// A child and what it started.
-#[derive(Debug)]
-struct Group {
-    leader: Option<Pid>,
-    gone: AtomicBool,
-}
-
-impl Group {
-    fn signal(&self, signal: Signal) {
-        if let Some(leader) = self.leader
-            && !self.gone.load(Ordering::Acquire)
-        {
-            // It may have ended this moment.
-            let _ = kill_process_group(leader, signal);
-        }
-    }
-
-    fn kill(&self) {
-        self.signal(Signal::KILL);
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
 /// A server that runs here. Dropped, it is killed.
 #[derive(Debug)]
 pub(super) struct Process {
@@ -118,15 +88,13 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .process_group(0)
             .kill_on_drop(true);
         if let Some(directory) = &child.directory {
             command.current_dir(directory);
         }
-        dies_with_us(&mut command);
+        Group::prepare(&mut command);
         let mut running = command.spawn()?;
-        let leader = running.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let group = Arc::new(Group { leader, gone: AtomicBool::new(false) });
+        let group = Arc::new(Group::of(&running));
         children.keep(&group);
         let missing = || io::Error::other("it has no standard input or output");
         let stdin = running.stdin.take().ok_or_else(missing)?;
@@ -146,14 +114,7 @@ impl Process {
         let (how, ended) = watch::channel(None);
         let watched = group.clone();
         tokio::spawn(async move {
-            let words = match running.wait().await {
-                Ok(status) => status.to_string(),
-                Err(error) => error.to_string(),
-            };
-            // What it started must not keep its pipes open.
-            watched.kill();
-            watched.gone.store(true, Ordering::Release);
-            how.send_replace(Some(words));
+            how.send_replace(Some(watched.wait(running).await));
         });
         Ok((Self { group, tail, ended, heard }, (ours, stdin)))
     }
@@ -195,7 +156,7 @@ impl Process {
         if tokio::time::timeout(PATIENCE, self.ended()).await.is_ok() {
             return;
         }
-        self.group.signal(Signal::TERM);
+        self.group.ask_to_end();
         if tokio::time::timeout(PATIENCE, self.ended()).await.is_ok() {
             return;
         }
@@ -304,27 +265,6 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 }
-
-/// Has the system kill the child when this process is killed. Linux does so when the thread ends that started the child:
-/// that is a thread of the runtime, which lives as long as the connection's tasks do.
-#[cfg(target_os = "linux")]
-fn dies_with_us(command: &mut Command) {
-    let parent = rustix::process::getpid();
-    let ask = move || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // Killed already, before the child could ask?
-        if rustix::process::getppid() == Some(parent) { Ok(()) } else { Err(io::Error::other("orphaned")) }
-    };
-    #[expect(unsafe_code, reason = "two system calls between fork and exec, which neither allocate nor lock")]
-    // SAFETY: `ask` makes two system calls that are safe after fork, and builds an error only on the way out.
-    unsafe {
-        command.pre_exec(ask);
-    }
-}
-
-/// Elsewhere it has only the end of its standard input.
-#[cfg(not(target_os = "linux"))]
-fn dies_with_us(_: &mut Command) {}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

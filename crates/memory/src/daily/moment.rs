@@ -1,43 +1,16 @@
 //! Dates as moment.js writes them, which is what Obsidian's settings are written for.
 //!
-//! Source: moment.js 2.29.4 (the version Obsidian's API names), `formattingTokens` and its `addFormatToken` calls. Names
-//! are English whatever the system's language, so that a vault has the same paths on every machine; weeks begin on
-//! Sunday as in moment's own default. `crates/memory/tests/it/fixtures/moment.json` holds what moment.js itself writes.
+//! Source: moment.js 2.29.4 (the version Obsidian's API names), `formattingTokens` and its `addFormatToken` calls.
+//! `crates/memory/tests/it/fixtures/moment.json` and `locales.json` hold what moment.js itself writes.
 
 use std::fmt::Write as _;
 
 use jiff::Zoned;
 
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-/// From Sunday.
-const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+use super::locale::{Form, Locale};
 
-/// The localised forms (`L`, `LT` ...) in English.
-const LONG: &[(&str, &str)] = &[
-    ("LTS", "h:mm:ss A"),
-    ("LT", "h:mm A"),
-    ("LLLL", "dddd, MMMM D, YYYY h:mm A"),
-    ("LLL", "MMMM D, YYYY h:mm A"),
-    ("LL", "MMMM D, YYYY"),
-    ("L", "MM/DD/YYYY"),
-    ("llll", "ddd, MMM D, YYYY h:mm A"),
-    ("lll", "MMM D, YYYY h:mm A"),
-    ("ll", "MMM D, YYYY"),
-    ("l", "M/D/YYYY"),
-];
+/// The localised forms, in the order of [`Locale::long`].
+const LONG: [&str; 10] = ["LTS", "LT", "LLLL", "LLL", "LL", "L", "llll", "lll", "ll", "l"];
 
 /// What the pattern of moment.js takes as one piece, in its order: the first that fits counts, not the longest.
 const TOKENS: &[&str] = &[
@@ -123,7 +96,8 @@ const TOKENS: &[&str] = &[
     "Z",
 ];
 
-/// Writes a time in a format of moment.js. What is no token stands for itself, and so does what is in `[]`.
+/// Writes a time in a format of moment.js, with English names. What is no token stands for itself, and so does what is in
+/// `[]`.
 ///
 /// ```
 /// let time = "2025-12-10T14:05:00[UTC]".parse::<jiff::Zoned>().unwrap();
@@ -131,31 +105,120 @@ const TOKENS: &[&str] = &[
 /// ```
 #[must_use]
 pub fn format_moment(format: &str, time: &Zoned) -> String {
-    let format = expand(format);
-    let mut out = String::new();
-    let mut rest = format.as_str();
-    while !rest.is_empty() {
-        let (piece, kind) = next(rest);
-        match kind {
-            Piece::Bracketed => out.push_str(piece.get(1..piece.len() - 1).unwrap_or_default()),
-            Piece::Escaped => out.push_str(&piece.replace('\\', "")),
-            Piece::Token => match value(piece, time) {
-                Some(value) => out.push_str(&value),
-                None => out.push_str(piece),
-            },
-            Piece::Other if piece == "\n" || piece == "\r" => {}
-            Piece::Other => out.push_str(&piece.replace('\\', "")),
+    format_moment_in(format, time, Locale::english())
+}
+
+/// Writes a time in a format of moment.js with the names, the ordinals and the weeks of a language.
+#[must_use]
+pub fn format_moment_in(format: &str, time: &Zoned, locale: Locale) -> String {
+    Format::new(format, locale).write(time)
+}
+
+/// A format that has been read, for many dates.
+pub(super) struct Format {
+    pieces: Vec<Part>,
+    names: Forms,
+}
+
+enum Part {
+    Text(String),
+    Token(&'static str),
+}
+
+/// A language, and which of its names a format wants.
+struct Forms {
+    locale: Locale,
+    month: Form,
+    short_month: Form,
+    day: Form,
+}
+
+impl Format {
+    pub(super) fn new(format: &str, locale: Locale) -> Self {
+        let format = expand(format, locale);
+        let mut pieces = Vec::new();
+        let mut rest = format.as_str();
+        while !rest.is_empty() {
+            let (piece, kind) = next(rest);
+            let text = match kind {
+                Piece::Bracketed => piece.get(1..piece.len() - 1).unwrap_or_default().to_owned(),
+                Piece::Escaped => piece.replace('\\', ""),
+                Piece::Other if piece == "\n" || piece == "\r" => String::new(),
+                Piece::Other => piece.replace('\\', ""),
+                Piece::Token(_) => String::new(),
+            };
+            pieces.push(if let Piece::Token(token) = kind { Part::Token(token) } else { Part::Text(text) });
+            rest = rest.get(piece.len()..).unwrap_or_default();
         }
-        rest = rest.get(piece.len()..).unwrap_or_default();
+        let names = Forms {
+            locale,
+            month: locale.month_form(&format),
+            short_month: locale.short_month_form(&format),
+            day: locale.day_form(&format),
+        };
+        Self { pieces, names }
     }
-    out
+
+    pub(super) fn write(&self, time: &Zoned) -> String {
+        let mut out = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Part::Text(text) => out.push_str(text),
+                Part::Token(token) => {
+                    out.push_str(value(token, time, &self.names).as_deref().unwrap_or(token))
+                }
+            }
+        }
+        out
+    }
+
+    /// Whether a date reads differently in another language.
+    pub(super) fn has_names(&self) -> bool {
+        self.pieces.iter().any(|piece| {
+            matches!(
+                piece,
+                Part::Token(
+                    "MMMM"
+                        | "MMM"
+                        | "dddd"
+                        | "ddd"
+                        | "dd"
+                        | "Mo"
+                        | "Qo"
+                        | "Do"
+                        | "DDDo"
+                        | "do"
+                        | "wo"
+                        | "Wo"
+                        | "yo"
+                        | "w"
+                        | "ww"
+                        | "gg"
+                        | "gggg"
+                        | "ggggg"
+                        | "e"
+                        | "a"
+                        | "A"
+                        | "y"
+                        | "yy"
+                        | "yyy"
+                        | "yyyy"
+                        | "N"
+                        | "NN"
+                        | "NNN"
+                        | "NNNN"
+                        | "NNNNN"
+                )
+            )
+        })
+    }
 }
 
 #[derive(Clone, Copy)]
 enum Piece {
     Bracketed,
     Escaped,
-    Token,
+    Token(&'static str),
     Other,
 }
 
@@ -164,16 +227,17 @@ fn next(rest: &str) -> (&str, Piece) {
     if let Some(end) = bracketed(rest) {
         return (rest.get(..end).unwrap_or(rest), Piece::Bracketed);
     }
-    let token = |text: &str| TOKENS.iter().find(|token| text.starts_with(**token)).map(|token| token.len());
+    let token = |text: &str| TOKENS.iter().copied().find(|token| text.starts_with(token));
     let one = |text: &str| text.chars().next().map_or(0, char::len_utf8);
     if let Some(escaped) = rest.strip_prefix('\\') {
         // The backslash takes one piece with it, unless a line ends there.
         let taken = token(escaped)
+            .map(str::len)
             .unwrap_or_else(|| if escaped.starts_with(['\n', '\r']) { 0 } else { one(escaped) });
         return (rest.get(..1 + taken).unwrap_or(rest), Piece::Escaped);
     }
     match token(rest) {
-        Some(length) => (rest.get(..length).unwrap_or(rest), Piece::Token),
+        Some(token) => (rest.get(..token.len()).unwrap_or(rest), Piece::Token(token)),
         None => (rest.get(..one(rest)).unwrap_or(rest), Piece::Other),
     }
 }
@@ -186,7 +250,7 @@ fn bracketed(rest: &str) -> Option<usize> {
 }
 
 /// Replaces the localised forms, outside brackets and not after a backslash.
-fn expand(format: &str) -> String {
+fn expand(format: &str, locale: Locale) -> String {
     let mut out = String::new();
     let mut rest = format;
     while !rest.is_empty() {
@@ -195,7 +259,8 @@ fn expand(format: &str) -> String {
             end
         } else {
             let escaped = rest.strip_prefix('\\');
-            let long = LONG.iter().find(|(token, _)| escaped.unwrap_or(rest).starts_with(token));
+            let mut all = LONG.iter().zip(locale.long());
+            let long = all.find(|(token, _)| escaped.unwrap_or(rest).starts_with(**token));
             match (escaped, long) {
                 (Some(_), Some((token, _))) => {
                     out.push_str(rest.get(..=token.len()).unwrap_or(rest));
@@ -218,7 +283,8 @@ fn expand(format: &str) -> String {
 }
 
 /// What a token stands for; none if moment.js knows it in its pattern only.
-fn value(token: &str, time: &Zoned) -> Option<String> {
+fn value(token: &str, time: &Zoned, names: &Forms) -> Option<String> {
+    let locale = names.locale;
     let date = time.date();
     let (year, month, day) = (i64::from(time.year()), i64::from(time.month()), i64::from(time.day()));
     let (hour, minute, second) = (i64::from(time.hour()), i64::from(time.minute()), i64::from(time.second()));
@@ -227,20 +293,18 @@ fn value(token: &str, time: &Zoned) -> Option<String> {
     let quarter = (month - 1) / 3 + 1;
     let twelve = if hour % 12 == 0 { 12 } else { hour % 12 };
     let twenty_four = if hour == 0 { 24 } else { hour };
-    let (week_year, week) = sunday_week(date);
+    let (week_year, week) = locale.week(date);
     let iso = date.iso_week_date();
     let (iso_year, iso_week) = (i64::from(iso.year()), i64::from(iso.week()));
-    let name = |names: &'static [&'static str], at: i64| {
-        usize::try_from(at).ok().and_then(|at| names.get(at)).copied().unwrap_or("")
-    };
-    let short = |name: &str, length: usize| name.get(..length).unwrap_or(name).to_owned();
-    let era_year = if year >= 1 { year } else { 1 - year };
+    let (era_year, [era, era_name, era_narrow]) = locale.era(date);
+    let minute_of_day = hour * 60 + minute;
+    let ordinal = |number: i64| locale.ordinal(number, token.trim_end_matches('o'));
     Some(match token {
         "M" => month.to_string(),
         "Mo" => ordinal(month),
         "MM" => zeros(month, 2),
-        "MMM" => short(name(&MONTHS, month - 1), 3),
-        "MMMM" => name(&MONTHS, month - 1).to_owned(),
+        "MMM" => locale.short_month(month - 1, names.short_month).to_owned(),
+        "MMMM" => locale.month(month - 1, names.month).to_owned(),
         "Q" => quarter.to_string(),
         "Qo" => ordinal(quarter),
         "D" => day.to_string(),
@@ -249,11 +313,12 @@ fn value(token: &str, time: &Zoned) -> Option<String> {
         "DDD" => of_year.to_string(),
         "DDDo" => ordinal(of_year),
         "DDDD" => zeros(of_year, 3),
-        "d" | "e" => weekday.to_string(),
+        "d" => weekday.to_string(),
+        "e" => ((weekday + 7 - locale.first_weekday()) % 7).to_string(),
         "do" => ordinal(weekday),
-        "dd" => short(name(&DAYS, weekday), 2),
-        "ddd" => short(name(&DAYS, weekday), 3),
-        "dddd" => name(&DAYS, weekday).to_owned(),
+        "dd" => locale.shortest_day(weekday).to_owned(),
+        "ddd" => locale.short_day(weekday).to_owned(),
+        "dddd" => locale.day(weekday, names.day).to_owned(),
         "E" => (if weekday == 0 { 7 } else { weekday }).to_string(),
         "w" => week.to_string(),
         "wo" => ordinal(week),
@@ -272,17 +337,17 @@ fn value(token: &str, time: &Zoned) -> Option<String> {
         "yy" => zeros(era_year, 2),
         "yyy" => zeros(era_year, 3),
         "yyyy" => zeros(era_year, 4),
-        "N" | "NN" | "NNN" => (if year >= 1 { "AD" } else { "BC" }).to_owned(),
-        "NNNN" => (if year >= 1 { "Anno Domini" } else { "Before Christ" }).to_owned(),
-        "NNNNN" => (if year >= 1 { "AD" } else { "BC" }).to_owned(),
+        "N" | "NN" | "NNN" => era.to_owned(),
+        "NNNN" => era_name.to_owned(),
+        "NNNNN" => era_narrow.to_owned(),
         "gg" => zeros(week_year % 100, 2),
         "gggg" => zeros(week_year, 4),
         "ggggg" => zeros(week_year, 5),
         "GG" => zeros(iso_year % 100, 2),
         "GGGG" => zeros(iso_year, 4),
         "GGGGG" => zeros(iso_year, 5),
-        "A" => (if hour > 11 { "PM" } else { "AM" }).to_owned(),
-        "a" => (if hour > 11 { "pm" } else { "am" }).to_owned(),
+        "A" => locale.meridiem(minute_of_day, false).to_owned(),
+        "a" => locale.meridiem(minute_of_day, true).to_owned(),
         "H" => hour.to_string(),
         "HH" => zeros(hour, 2),
         "h" => twelve.to_string(),
@@ -309,7 +374,8 @@ fn value(token: &str, time: &Zoned) -> Option<String> {
             while digits.len() < fraction.len() {
                 digits.push('0');
             }
-            short(&digits, fraction.len())
+            digits.truncate(fraction.len());
+            digits
         }
         _ => return None,
     })
@@ -318,24 +384,6 @@ fn value(token: &str, time: &Zoned) -> Option<String> {
 fn zeros(number: i64, width: usize) -> String {
     let sign = if number < 0 { "-" } else { "" };
     format!("{sign}{:0width$}", number.abs())
-}
-
-fn ordinal(number: i64) -> String {
-    let end = match (number % 100 / 10, number % 10) {
-        (1, _) => "th",
-        (_, 1) => "st",
-        (_, 2) => "nd",
-        (_, 3) => "rd",
-        _ => "th",
-    };
-    format!("{number}{end}")
-}
-
-/// Year and number of the week that begins on Sunday; the first is the one with 1 January. Its Saturday says both.
-fn sunday_week(date: jiff::civil::Date) -> (i64, i64) {
-    let to_saturday = 6 - i64::from(date.weekday().to_sunday_zero_offset());
-    let saturday = date.saturating_add(jiff::Span::new().days(to_saturday));
-    (i64::from(saturday.year()), (i64::from(saturday.day_of_year()) - 1) / 7 + 1)
 }
 
 fn offset(time: &Zoned, between: &str) -> String {

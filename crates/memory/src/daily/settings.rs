@@ -1,14 +1,15 @@
-//! `.obsidian/daily-notes.json`: where daily notes are, what they are called, and what they begin with.
+//! Where daily notes are, what they are called, and what they begin with.
 
 use std::convert::Infallible;
 use std::str::FromStr;
 
 use jiff::Zoned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::moment::format_moment;
+use super::locale::Locale;
+use super::moment::Format;
 use crate::VaultError;
-use crate::vault::{NotePath, Vault};
+use crate::vault::NotePath;
 
 /// Obsidian's own default.
 const FORMAT: &str = "YYYY-MM-DD";
@@ -16,7 +17,8 @@ const FORMAT: &str = "YYYY-MM-DD";
 /// Where daily notes are. Setting `vault.daily`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Daily {
-    /// As `.obsidian/daily-notes.json` says; Obsidian's defaults where it says nothing.
+    /// As the vault's settings say: those of the plugin Periodic Notes where it makes the daily notes, else
+    /// `.obsidian/daily-notes.json`; Obsidian's defaults where they say nothing.
     #[default]
     Auto,
     /// As said here, whatever the vault's settings are.
@@ -53,52 +55,36 @@ impl Default for DailySettings {
 }
 
 impl DailySettings {
-    /// The path of the daily note of this time.
+    /// The path of the daily note of this time, with the names of a language.
     ///
     /// # Errors
     /// [`VaultError::Name`] if the format makes no path inside the vault.
-    pub fn path(&self, time: &Zoned) -> Result<NotePath, VaultError> {
+    pub fn path(&self, time: &Zoned, locale: Locale) -> Result<NotePath, VaultError> {
+        NotePath::of_owner(&self.in_folder(&self.name(locale).write(time)))
+    }
+
+    /// The format, read for one language.
+    pub(super) fn name(&self, locale: Locale) -> Format {
+        Format::new(&self.format, locale)
+    }
+
+    /// The path of a note of that name, which may have folders of its own.
+    pub(super) fn in_folder(&self, name: &str) -> String {
         let folder = self.folder.trim().trim_matches('/');
-        let name = format_moment(&self.format, time);
         let name = name.trim().trim_start_matches('/');
-        let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-        NotePath::parse(&path)
+        if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
     }
-}
 
-/// The settings in force, and what the person should know about them.
-pub(crate) fn read(vault: &Vault, daily: &Daily) -> (DailySettings, Vec<String>) {
-    match daily {
-        Daily::Fixed(settings) => (settings.clone(), Vec::new()),
-        Daily::Auto => match vault.obsidian_setting("daily-notes.json") {
-            None => (DailySettings::default(), Vec::new()),
-            Some(text) => of_json(&text),
-        },
+    /// What is missing or of another kind keeps its default, as in Obsidian.
+    pub(super) fn of_keys(keys: &Map<String, Value>, template: &str) -> Self {
+        let text = |key: &str| {
+            let text = keys.get(key).and_then(Value::as_str).map(str::trim);
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        Self {
+            folder: text("folder").unwrap_or_default(),
+            format: text("format").unwrap_or_else(|| FORMAT.to_owned()),
+            template: text(template),
+        }
     }
-}
-
-/// What is missing or of another kind keeps its default, as in Obsidian.
-fn of_json(text: &str) -> (DailySettings, Vec<String>) {
-    let text = text.trim_start_matches('\u{FEFF}');
-    if text.trim().is_empty() {
-        return (DailySettings::default(), Vec::new());
-    }
-    let Ok(Value::Object(settings)) = serde_json::from_str::<Value>(text) else {
-        let notice = "The vault's daily-notes.json cannot be read; Obsidian's defaults were used.";
-        return (DailySettings::default(), vec![notice.to_owned()]);
-    };
-    let text = |key: &str| {
-        settings
-            .get(key)
-            .and_then(Value::as_str)
-            .map(str::trim)
-            .filter(|text| !text.is_empty())
-            .map(str::to_owned)
-    };
-    let settings = DailySettings {
-        folder: text("folder").unwrap_or_default(),
-        format: text("format").unwrap_or_else(|| FORMAT.to_owned()),
-        template: text("template"),
-    };
-    (settings, Vec::new())
 }

@@ -3,21 +3,29 @@
 use jiff::Zoned;
 use serde_json::Value;
 
-use super::moment::format_moment;
+use super::locale::Locale;
+use super::moment::format_moment_in;
 use crate::vault::Vault;
 
 /// The template with its variables filled in. What is no variable of Obsidian's own templates stays as it is.
-pub(crate) fn render(vault: &Vault, template: &str, title: &str, time: &Zoned) -> String {
+pub(crate) fn render(vault: &Vault, template: &str, title: &str, time: &Zoned, locale: Locale) -> String {
     let formats =
         vault.obsidian_setting("templates.json").and_then(|text| serde_json::from_str::<Value>(&text).ok());
     let format = |key: &str, default: &str| {
         let set = formats.as_ref().and_then(|formats| formats.get(key)).and_then(Value::as_str);
         set.filter(|format| !format.is_empty()).unwrap_or(default).to_owned()
     };
-    fill(template, title, time, &format("dateFormat", "YYYY-MM-DD"), &format("timeFormat", "HH:mm"))
+    let (date_format, time_format) = (format("dateFormat", "YYYY-MM-DD"), format("timeFormat", "HH:mm"));
+    let written = |format: &str| format_moment_in(format, time, locale);
+    fill(template, title, (&date_format, &time_format), written)
 }
 
-fn fill(template: &str, title: &str, time: &Zoned, date_format: &str, time_format: &str) -> String {
+/// Whether it has code of the plugin Templater, which only that plugin can run.
+pub(crate) fn has_code(template: &str) -> bool {
+    template.contains("<%")
+}
+
+fn fill(template: &str, title: &str, usual: (&str, &str), written: impl Fn(&str) -> String) -> String {
     let mut out = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(open) = rest.find("{{") {
@@ -34,8 +42,8 @@ fn fill(template: &str, title: &str, time: &Zoned, date_format: &str, time_forma
         };
         match name.trim().to_ascii_lowercase().as_str() {
             "title" if format.is_none() => out.push_str(title),
-            "date" => out.push_str(&format_moment(format.map_or(date_format, str::trim), time)),
-            "time" => out.push_str(&format_moment(format.map_or(time_format, str::trim), time)),
+            "date" => out.push_str(&written(format.map_or(usual.0, str::trim))),
+            "time" => out.push_str(&written(format.map_or(usual.1, str::trim))),
             _ => {
                 // Not ours: the braces stay, and what follows the first of them may be a variable.
                 out.push_str("{{");
@@ -56,7 +64,10 @@ mod tests {
     #[test]
     fn variables_are_filled_and_others_stay() {
         let time: Zoned = "2025-12-10T14:05:00[UTC]".parse().unwrap();
-        let filled = |template: &str| fill(template, "Wed", &time, "YYYY-MM-DD", "HH:mm");
+        let filled = |template: &str| {
+            let written = |format: &str| format_moment_in(format, &time, Locale::english());
+            fill(template, "Wed", ("YYYY-MM-DD", "HH:mm"), written)
+        };
         assert_eq!(filled("# {{title}} {{date}} {{time}}"), "# Wed 2025-12-10 14:05");
         assert_eq!(filled("{{date:dddd, MMMM Do}} {{ Time : h:mm a }}"), "Wednesday, December 10th 2:05 pm");
         assert_eq!(

@@ -139,7 +139,7 @@ impl Shared {
         inserted: &str,
         created: bool,
     ) -> Result<Option<String>, MemoryError> {
-        let path = NotePath::parse(path)?;
+        let path = NotePath::of_owner(path)?;
         if created {
             let (vault, at, inserted) = (self.vault.clone(), path.clone(), inserted.to_owned());
             let lock = self.lock().await?;

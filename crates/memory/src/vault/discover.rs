@@ -1,8 +1,10 @@
-//! Where vaults are.
+//! Where vaults are: in Obsidian's own list, in iCloud, and below the home folder.
 
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
 
 /// How deep below the home folder is looked.
 const DEPTH_MAX: usize = 4;
@@ -10,16 +12,128 @@ const DEPTH_MAX: usize = 4;
 const FOLDERS_MAX: usize = 5_000;
 /// How many vaults are told at most.
 const VAULTS_MAX: usize = 20;
+/// Bytes of Obsidian's list that are read at most.
+const LIST_BYTES_MAX: u64 = 1024 * 1024;
 /// Folders with a lot in them that is nobody's notes.
 const SKIPPED: &[&str] =
     &["node_modules", "target", "vendor", "Library", "AppData", "snap", "go", "__pycache__"];
 
-/// Folders below `home` with a `.obsidian` folder, nearest first, then by name.
+/// A system that keeps the settings of programs in its own places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum System {
+    /// Linux and everything that follows the XDG directories.
+    Linux,
+    /// macOS.
+    MacOs,
+    /// Windows.
+    Windows,
+}
+
+impl System {
+    /// The one that this program was built for.
+    #[must_use]
+    pub fn here() -> Self {
+        if cfg!(windows) {
+            Self::Windows
+        } else if cfg!(target_os = "macos") {
+            Self::MacOs
+        } else {
+            Self::Linux
+        }
+    }
+}
+
+/// A person's folders, in which vaults are looked for.
+#[derive(Debug, Clone)]
+pub struct UserFolders {
+    /// Whose places are looked at.
+    pub system: System,
+    /// The home folder.
+    pub home: PathBuf,
+    /// `$XDG_CONFIG_HOME` of Linux or `%APPDATA%` of Windows, if it is set.
+    pub config: Option<PathBuf>,
+}
+
+impl UserFolders {
+    /// Files in which Obsidian may keep its list of vaults.
+    fn lists(&self) -> Vec<PathBuf> {
+        let below = |path: &str| self.home.join(path);
+        let config = |usual: &str| self.config.clone().unwrap_or_else(|| below(usual));
+        match self.system {
+            System::Linux => vec![
+                config(".config").join("obsidian/obsidian.json"),
+                below(".var/app/md.obsidian.Obsidian/config/obsidian/obsidian.json"),
+                below("snap/obsidian/current/.config/obsidian/obsidian.json"),
+            ],
+            System::MacOs => vec![below("Library/Application Support/obsidian/obsidian.json")],
+            System::Windows => vec![config("AppData/Roaming").join("obsidian/obsidian.json")],
+        }
+    }
+
+    /// Folder of the vaults that Obsidian keeps in iCloud.
+    fn icloud(&self) -> Option<PathBuf> {
+        match self.system {
+            System::MacOs => Some(self.home.join("Library/Mobile Documents/iCloud~md~obsidian/Documents")),
+            System::Windows => Some(self.home.join("iCloudDrive/iCloud~md~obsidian")),
+            System::Linux => None,
+        }
+    }
+}
+
+/// Finds a person's vaults: those of Obsidian's own list, the open ones first, then the one opened last; then those of
+/// iCloud; then folders below the home folder with a `.obsidian` folder, nearest first, then by name. At most 20.
 ///
-/// Looks 4 levels deep, into 5,000 folders at most, and finds 20 vaults at most. Hidden folders, folders of programs and
-/// symbolic links are left out, and so is what cannot be read; a vault is not searched for vaults.
+/// Below the home folder it looks 4 levels deep, into 5,000 folders at most. Hidden folders, folders of programs and
+/// symbolic links are left out there, and so is what cannot be read; a vault is not searched for vaults. A list that
+/// cannot be read is passed over, and so is what is in it and no longer there.
 #[must_use]
-pub fn find_vaults(home: &Path) -> Vec<PathBuf> {
+pub fn find_vaults(folders: &UserFolders) -> Vec<PathBuf> {
+    let mut vaults = Vec::new();
+    let listed = folders.lists().into_iter().flat_map(|list| listed(&list));
+    let icloud = folders.icloud().map(|folder| below(&folder)).unwrap_or_default();
+    let icloud = icloud.into_iter().filter(|folder| folder.join(".obsidian").is_dir());
+    for vault in listed.chain(icloud).chain(search(&folders.home)) {
+        if vaults.len() == VAULTS_MAX {
+            break;
+        }
+        // One vault may be reached by several paths.
+        let is_same = |other: &PathBuf| match (fs::canonicalize(other), fs::canonicalize(&vault)) {
+            (Ok(one), Ok(other)) => one == other,
+            _ => *other == vault,
+        };
+        if !vaults.iter().any(is_same) {
+            vaults.push(vault);
+        }
+    }
+    vaults
+}
+
+/// Folders of Obsidian's list that are there: `{"vaults": {"id": {"path": ..., "ts": ..., "open": true}}}`.
+fn listed(list: &Path) -> Vec<PathBuf> {
+    if !fs::metadata(list).is_ok_and(|about| about.is_file() && about.len() <= LIST_BYTES_MAX) {
+        return Vec::new();
+    }
+    let text = fs::read_to_string(list).unwrap_or_default();
+    let known: Map<String, Value> =
+        serde_json::from_str(text.trim_start_matches('\u{FEFF}')).unwrap_or_default();
+    let mut vaults: Vec<(bool, u64, PathBuf)> = known
+        .get("vaults")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::values)
+        .filter_map(|vault| {
+            let open = vault.get("open").and_then(Value::as_bool).unwrap_or_default();
+            let opened = vault.get("ts").and_then(Value::as_u64).unwrap_or_default();
+            Some((open, opened, PathBuf::from(vault.get("path")?.as_str()?)))
+        })
+        .filter(|(_, _, path)| path.is_absolute() && path.is_dir())
+        .collect();
+    vaults.sort_by(|one, other| (other.0, other.1, &one.2).cmp(&(one.0, one.1, &other.2)));
+    vaults.into_iter().map(|(_, _, path)| path).collect()
+}
+
+fn search(home: &Path) -> Vec<PathBuf> {
     let mut vaults = Vec::new();
     let mut queue = VecDeque::from([(home.to_owned(), 0)]);
     let mut opened = 0;
@@ -35,20 +149,25 @@ pub fn find_vaults(home: &Path) -> Vec<PathBuf> {
         if depth == DEPTH_MAX {
             continue;
         }
-        let mut below: Vec<PathBuf> = fs::read_dir(&folder)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-            .filter(|entry| {
-                let name = entry.file_name();
-                let name = name.to_string_lossy();
-                !name.starts_with('.') && !SKIPPED.contains(&name.as_ref())
-            })
-            .map(|entry| entry.path())
-            .collect();
-        below.sort();
-        queue.extend(below.into_iter().map(|folder| (folder, depth + 1)));
+        queue.extend(below(&folder).into_iter().map(|folder| (folder, depth + 1)));
     }
     vaults
+}
+
+/// Folders in a folder, by name, without hidden ones and those of programs.
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let mut below: Vec<PathBuf> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            !name.starts_with('.') && !SKIPPED.contains(&name.as_ref())
+        })
+        .map(|entry| entry.path())
+        .collect();
+    below.sort();
+    below
 }

@@ -18,7 +18,7 @@ use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 use crate::VaultError;
 
-pub use discover::find_vaults;
+pub use discover::{System, UserFolders, find_vaults};
 pub(crate) use file::Stored;
 pub(crate) use lock::VaultLock;
 pub use note::{Note, NoteText};
@@ -174,7 +174,7 @@ impl Vault {
             at.push(&part);
             parts.push(part);
         }
-        NotePath::parse(&parts.join("/"))
+        NotePath::of_owner(&parts.join("/"))
     }
 
     fn check_inside(&self, real: &Path, path: &NotePath) -> Result<(), VaultError> {
@@ -239,6 +239,18 @@ impl Vault {
         fs::remove_file(&located.real)
             .map_err(|error| VaultError::of_file(path.as_str(), "write", &error))?;
         Ok(true)
+    }
+
+    /// A folder of the vault as it stands on the disk, in whatever encoding of Unicode; `None` if a link leads it out.
+    pub(crate) fn folder(&self, name: &str) -> Option<PathBuf> {
+        let parts = name.split('/').filter(|part| !part.is_empty());
+        let found = parts.into_iter().try_fold(self.0.root.clone(), |at, part| self.entry(&at, part))?;
+        fs::canonicalize(found).ok().filter(|real| real.starts_with(&self.0.root))
+    }
+
+    /// Whether there is such a settings file, readable or not.
+    pub(crate) fn has_obsidian_setting(&self, name: &str) -> bool {
+        fs::symlink_metadata(self.0.root.join(".obsidian").join(name)).is_ok()
     }
 
     /// A small settings file below `.obsidian`; `None` if it is missing or cannot be read as text.

@@ -28,13 +28,26 @@ impl NotePath {
     /// [`VaultError::Name`] for what leads out of the vault (absolute, `..`, `~`, drives, UNC), for hidden names, and for
     /// what no file can be called.
     pub fn parse(name: &str) -> Result<Self, VaultError> {
+        Self::named(name, false)
+    }
+
+    /// The path of a note that its owner or their settings have named. Days and months may end in a dot (`22 So.`,
+    /// `nov./22`), as names from elsewhere may not: Windows drops that dot.
+    ///
+    /// # Errors
+    /// [`VaultError::Name`] as [`NotePath::parse`].
+    pub(crate) fn of_owner(name: &str) -> Result<Self, VaultError> {
+        Self::named(name, !cfg!(windows))
+    }
+
+    fn named(name: &str, dots: bool) -> Result<Self, VaultError> {
         let text = link_target(name);
         check(text, name)?;
         // On Windows a colon leads to another drive (`C:file`) or into a stream of a file.
         if cfg!(windows) && text.contains(':') {
             return Err(refused(name, "it has a colon"));
         }
-        Self::build(text.split('/').map(str::to_owned), name)
+        Self::build(text.split('/').map(str::to_owned), name, dots)
     }
 
     /// The path of a note to be written. Characters that Obsidian does not allow in a name become spaces.
@@ -50,14 +63,16 @@ impl NotePath {
                 part.chars().map(|char| if ILLEGAL.contains(&char) { ' ' } else { char }).collect();
             allowed.split_whitespace().collect::<Vec<_>>().join(" ")
         });
-        let path = Self::build(parts, name)?;
+        let path = Self::build(parts, name, false)?;
         if path.0.split('/').any(is_reserved) {
             return Err(refused(name, "Windows reserves that name, and vaults are carried between systems"));
         }
         Ok(path)
     }
 
-    fn build(parts: impl Iterator<Item = String>, name: &str) -> Result<Self, VaultError> {
+    /// `dots`: whether a name may end in a dot.
+    fn build(parts: impl Iterator<Item = String>, name: &str, dots: bool) -> Result<Self, VaultError> {
+        let ends_badly = |part: &str| part.ends_with(' ') || (!dots && part.ends_with('.'));
         let mut parts: Vec<String> = parts.filter(|part| part != ".").collect();
         // One slash at the end is a slip of the pen; nothing between two slashes is too.
         parts.retain(|part| !part.is_empty());
@@ -69,7 +84,7 @@ impl NotePath {
         if stem.is_empty() {
             return Err(refused(name, "it is empty"));
         }
-        if stem.ends_with(['.', ' ']) {
+        if ends_badly(stem) {
             return Err(refused(name, "a name cannot end in a dot or a space"));
         }
         if parts.len() > DEPTH_MAX {
@@ -79,7 +94,7 @@ impl NotePath {
             if part.starts_with('.') {
                 return Err(refused(name, "hidden folders and files are not notes"));
             }
-            if part.ends_with(['.', ' ']) || part.starts_with(' ') {
+            if ends_badly(part) || part.starts_with(' ') {
                 return Err(refused(name, "a name cannot begin with a space or end in a dot or a space"));
             }
             if part.len() > COMPONENT_BYTES_MAX {

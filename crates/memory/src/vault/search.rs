@@ -85,7 +85,7 @@ impl Vault {
     /// [`VaultError::NoSuchNote`] with similar names, [`VaultError::Ambiguous`] with the candidates, and as
     /// [`NotePath::parse`].
     pub fn resolve(&self, name: &str) -> Result<NotePath, VaultError> {
-        let path = NotePath::parse(name)?;
+        let path = NotePath::of_owner(name)?;
         match self.locate(&path) {
             Ok(located) if located.exists => return Ok(path),
             Ok(_) | Err(VaultError::NoSuchNote { .. }) => {}
@@ -115,7 +115,7 @@ impl Vault {
             found = by_alias.iter().map(String::as_str).collect();
         }
         match found.as_slice() {
-            [one] => NotePath::parse(one),
+            [one] => NotePath::of_owner(one),
             [] => {
                 Err(VaultError::NoSuchNote { name: name.trim().to_owned(), nearest: similar(&path, &notes) })
             }

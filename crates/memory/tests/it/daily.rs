@@ -67,6 +67,147 @@ async fn settings_that_are_partial_or_damaged_fall_back_and_say_so() {
     }
 }
 
+/// Periodic Notes on, with its own folder, while the core plugin has another.
+fn with_periodic_notes(core: &str, community: &str, data: &str) -> Home {
+    let home = Home::new();
+    home.write(".obsidian/core-plugins.json", core);
+    home.write(".obsidian/community-plugins.json", community);
+    home.write(".obsidian/daily-notes.json", r#"{"folder":"Core"}"#);
+    home.write(".obsidian/plugins/periodic-notes/data.json", data);
+    home
+}
+
+#[tokio::test]
+async fn periodic_notes_are_followed_where_they_make_the_daily_notes() {
+    let on = r#"{"daily":{"enabled":true,"folder":"Periodic","format":"YYYY/MM-DD"}}"#;
+    let off = r#"{"daily":{"enabled":false,"folder":"Periodic"},"weekly":{"enabled":true}}"#;
+    let beta = r#"{"calendarSets":[{"id":"Default","day":{"enabled":true,"folder":"Set"}}]}"#;
+    let (there, gone) = (r#"["calendar","periodic-notes"]"#, r#"["calendar"]"#);
+    for (core, community, data, path, notices) in [
+        (r#"["file-explorer"]"#, there, on, "Periodic/2025/12-10.md", 0),
+        (r#"{"daily-notes":false}"#, there, on, "Periodic/2025/12-10.md", 0),
+        // With both on, other plugins follow Periodic Notes, too.
+        (r#"{"daily-notes":true}"#, there, on, "Periodic/2025/12-10.md", 0),
+        (r#"["daily-notes"]"#, there, beta, "Set/2025-12-10.md", 0),
+        ("{", there, beta, "Set/2025-12-10.md", 0),
+        (r#"{"daily-notes":false}"#, there, off, "Core/2025-12-10.md", 0),
+        (r#"{"daily-notes":false}"#, gone, on, "Core/2025-12-10.md", 0),
+        (r#"{"daily-notes":true}"#, "[\"periodic", on, "Core/2025-12-10.md", 0),
+        (r#"{"daily-notes":true}"#, there, "{\"daily\":", "Core/2025-12-10.md", 1),
+        (r#"{"daily-notes":true}"#, there, "", "Core/2025-12-10.md", 0),
+    ] {
+        let home = with_periodic_notes(core, community, data);
+        let written = log(&home, "words").await;
+        assert_eq!((written.file_path.as_str(), written.notices.len()), (path, notices), "{core} {data}");
+    }
+}
+
+#[tokio::test]
+async fn code_of_templater_is_left_and_told() {
+    let home = with_periodic_notes(
+        "[]",
+        r#"["periodic-notes"]"#,
+        r#"{"daily":{"enabled":true,"template":"Templates/Day"}}"#,
+    );
+    home.write("Templates/Day.md", "# <% tp.date.now() %> {{date}}\n");
+    let written = log(&home, "words").await;
+    assert!(home.read("2025-12-10.md").starts_with("# <% tp.date.now() %> 2025-12-10\n"));
+    assert!(written.words().contains("Templater"), "{}", written.words());
+    home.later(1.minutes());
+    assert!(log(&home, "more").await.notices.is_empty(), "the note was there");
+}
+
+/// Writes an entry into a vault of that format with those notes, on the given day.
+async fn daily_beside(
+    format: &str,
+    notes: &[&str],
+    day: &str,
+    locale: Option<&str>,
+) -> (String, Vec<String>) {
+    let locale = locale.map(|code| code.parse().unwrap());
+    let home = Home::with(MemoryOptions { locale, ..MemoryOptions::default() });
+    *home.time.lock().unwrap() = format!("{day}T14:05:00[Europe/Berlin]").parse().unwrap();
+    home.write(".obsidian/daily-notes.json", serde_json::json!({ "format": format }).to_string());
+    for note in notes {
+        home.write(note, "# Day\n");
+    }
+    let written = log(&home, "words").await;
+    (written.file_path, written.notices)
+}
+
+#[tokio::test]
+async fn names_are_in_the_language_of_the_notes_that_are_there() {
+    let format = "YYYY/MM MMMM/DD dddd";
+    for (notes, day, path) in [
+        (&["2026/11 November/22 Sonntag.md"][..], "2026-11-22", "2026/11 November/22 Sonntag.md"),
+        (&["2026/11 November/22 Sonntag.md"], "2026-12-01", "2026/12 Dezember/01 Dienstag.md"),
+        (&["2026/11 novembre/22 dimanche.md"], "2026-11-23", "2026/11 novembre/23 lundi.md"),
+        (&["2026/11 listopad/22 niedziela.md"], "2026-12-01", "2026/12 grudzień/01 wtorek.md"),
+        (&["2026/11 11月/22 日曜日.md"], "2026-11-23", "2026/11 11月/23 月曜日.md"),
+        // Two years ago, with one English note of yesterday beside them.
+        (
+            &["2025/03 März/01 Samstag.md", "2025/03 März/02 Sonntag.md", "2026/11 November/22 Sunday.md"],
+            "2026-11-23",
+            "2026/11 November/23 Montag.md",
+        ),
+        (&[], "2026-11-22", "2026/11 November/22 Sunday.md"),
+        (&["2026/11 November/22 Sunday.md", "Sonntag.md"], "2026-11-23", "2026/11 November/23 Monday.md"),
+        (&["2026/11 Brumaire/22 Decadi.md"], "2026-11-23", "2026/11 November/23 Monday.md"),
+    ] {
+        assert_eq!(daily_beside(format, notes, day, None).await, (path.to_owned(), vec![]), "{notes:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_setting_goes_before_the_guess() {
+    let notes = ["22 Sonntag.md"];
+    let (path, _) = daily_beside("DD dddd", &notes, "2026-11-23", Some("fr")).await;
+    assert_eq!(path, "23 lundi.md");
+    let (path, _) = daily_beside("DD dddd", &notes, "2026-11-23", Some("en")).await;
+    assert_eq!(path, "23 Monday.md");
+}
+
+#[tokio::test]
+async fn languages_that_fit_alike_are_told_where_it_matters() {
+    // Sunday is "søndag" in Norwegian and in Danish; Saturday is "lørdag" in both; the weeks do not differ.
+    let (path, notices) = daily_beside("DD dddd", &["22 søndag.md"], "2026-11-28", None).await;
+    assert_eq!((path.as_str(), notices.len()), ("28 lørdag.md", 0));
+    // "måndag" is Swedish and Nynorsk; on Sunday they part.
+    let (path, notices) = daily_beside("DD dddd", &["23 måndag.md"], "2026-11-29", None).await;
+    assert_eq!(path, "29 söndag.md");
+    assert!(notices[0].contains("vault.locale"), "{notices:?}");
+}
+
+#[tokio::test]
+async fn weeks_are_those_of_the_language() {
+    // 22 November 2026 is a Sunday: the 48th week of the United States, the 47th elsewhere.
+    let format = "gggg-[W]ww/YYYY-MM-DD";
+    let (path, _) = daily_beside(format, &["2026-W47/2026-11-22.md"], "2026-11-29", None).await;
+    assert_eq!(path, "2026-W48/2026-11-29.md");
+    let (path, _) = daily_beside(format, &["2026-W48/2026-11-22.md"], "2026-11-29", None).await;
+    assert_eq!(path, "2026-W49/2026-11-29.md");
+}
+
+#[tokio::test]
+async fn decomposed_names_on_the_disk_are_found() {
+    // "März" and "févr." as macOS may keep them.
+    let (path, _) =
+        daily_beside("YYYY/MMMM/DD dddd", &["2026/Ma\u{308}rz/02 Montag.md"], "2026-03-03", None).await;
+    assert_eq!(path, "2026/März/03 Dienstag.md");
+    let home = Home::with(MemoryOptions { locale: Some("fr".parse().unwrap()), ..MemoryOptions::default() });
+    *home.time.lock().unwrap() = "2026-02-03T14:05:00[Europe/Paris]".parse().unwrap();
+    home.write(".obsidian/daily-notes.json", r#"{"format":"MMM/DD"}"#);
+    home.write("fe\u{301}vr./03.md", "# Jour\n");
+    log(&home, "mots").await;
+    assert!(home.read("fe\u{301}vr./03.md").contains("14:05 mots"));
+    home.memory.undo().await.unwrap();
+    assert_eq!(home.read("fe\u{301}vr./03.md"), "# Jour\n");
+    // What "03 ma." becomes in German ends in a dot, too.
+    home.write(".obsidian/daily-notes.json", r#"{"format":"[03 Di.]"}"#);
+    assert_eq!(log(&home, "mots").await.file_path, "03 Di..md");
+    assert!(home.memory.notes().read("03 Di..md", None).await.unwrap().text.contains("mots"));
+}
+
 #[tokio::test]
 async fn a_format_that_leads_out_of_the_vault_is_refused() {
     for format in ["[../]YYYY", "[/etc/]YYYY", "[.hidden/]YYYY", "[C:/]YYYY"] {

@@ -1,6 +1,8 @@
 //! Notes: written, added to, read, found.
 
-use adjutant_memory::{Cause, Filter, MemoryError, VaultError, find_vaults};
+use std::path::Path;
+
+use adjutant_memory::{Cause, Filter, MemoryError, System, UserFolders, VaultError, find_vaults};
 
 use crate::harness::{Home, context};
 
@@ -197,9 +199,66 @@ fn vaults_are_found_below_a_home() {
     ] {
         made(path);
     }
-    let found = find_vaults(home.path());
-    let found: Vec<_> =
-        found.iter().map(|path| path.strip_prefix(home.path()).unwrap().to_str().unwrap()).collect();
-    assert_eq!(found, ["Notes", "a/b/c/Deep"]);
-    assert!(find_vaults(&home.path().join("gone")).is_empty());
+    assert_eq!(vaults(home.path(), System::Linux, None), ["Notes", "a/b/c/Deep"]);
+    assert!(vaults(&home.path().join("gone"), System::Linux, None).is_empty());
+}
+
+/// The vaults that are found, relative to the home folder.
+fn vaults(home: &Path, system: System, config: Option<&str>) -> Vec<String> {
+    let config = config.map(|config| home.join(config));
+    let found = find_vaults(&UserFolders { system, home: home.to_owned(), config });
+    found.iter().map(|path| path.strip_prefix(home).unwrap().to_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn obsidians_own_list_comes_first_on_every_system() {
+    for (system, config, list) in [
+        (System::Linux, None, ".config/obsidian/obsidian.json"),
+        (System::Linux, Some("xdg"), "xdg/obsidian/obsidian.json"),
+        (System::Linux, None, ".var/app/md.obsidian.Obsidian/config/obsidian/obsidian.json"),
+        (System::Linux, None, "snap/obsidian/current/.config/obsidian/obsidian.json"),
+        (System::MacOs, None, "Library/Application Support/obsidian/obsidian.json"),
+        (System::Windows, Some("Roaming"), "Roaming/obsidian/obsidian.json"),
+        (System::Windows, None, "AppData/Roaming/obsidian/obsidian.json"),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let at = |path: &str| home.path().join(path);
+        for folder in ["Near/.obsidian", "far/a/b/c/d/e/Old", "Library/Opened", ".hidden/New"] {
+            std::fs::create_dir_all(at(folder)).unwrap();
+        }
+        let vault = |path: &str, opened: u64, open: bool| serde_json::json!({ "path": at(path), "ts": opened, "open": open });
+        let known = serde_json::json!({ "vaults": {
+            "1": vault("far/a/b/c/d/e/Old", 1_600_000_000_000, false),
+            "2": vault("Gone", 1_900_000_000_000, false),
+            "3": vault(".hidden/New", 1_700_000_000_000, false),
+            "4": vault("Library/Opened", 1_500_000_000_000, true),
+            "5": { "path": "relative", "ts": 1 },
+            "6": { "ts": "odd" },
+            "7": vault("Near", 1, false),
+        }, "updateDisabled": true });
+        let list = at(list);
+        std::fs::create_dir_all(list.parent().unwrap()).unwrap();
+        std::fs::write(&list, known.to_string()).unwrap();
+        let expected = ["Library/Opened", ".hidden/New", "far/a/b/c/d/e/Old", "Near"];
+        assert_eq!(vaults(home.path(), system, config), expected, "{}", list.display());
+        for damaged in ["", "{", "[]", "{\"vaults\":[]}", "{\"vaults\":{\"a\":7}}"] {
+            std::fs::write(&list, damaged).unwrap();
+            assert_eq!(vaults(home.path(), system, config), ["Near"], "{damaged}");
+        }
+    }
+}
+
+#[test]
+fn vaults_of_icloud_are_found() {
+    for (system, place) in [
+        (System::MacOs, "Library/Mobile Documents/iCloud~md~obsidian/Documents"),
+        (System::Windows, "iCloudDrive/iCloud~md~obsidian"),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        for folder in ["Phone/.obsidian", "No vault"] {
+            std::fs::create_dir_all(home.path().join(place).join(folder)).unwrap();
+        }
+        std::fs::create_dir_all(home.path().join("Desk/.obsidian")).unwrap();
+        assert_eq!(vaults(home.path(), system, None), [format!("{place}/Phone"), "Desk".to_owned()]);
+    }
 }

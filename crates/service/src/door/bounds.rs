@@ -3,8 +3,6 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use rustix::process::{Resource, getrlimit};
-
 /// File descriptors that are left to everything else: the database, models, MCP servers.
 const LEFT_OVER: u64 = 256;
 /// Connections to the address that has the figures only.
@@ -52,10 +50,21 @@ impl ConnectionLimits {
     /// Returns the same bounds, with no more connections than this process may have files open.
     #[must_use]
     pub(crate) fn fitting(self) -> Self {
-        let allowed = getrlimit(Resource::Nofile).current.map_or(u64::MAX, fitting);
+        let allowed = open_files_max().map_or(u64::MAX, fitting);
         let connections = u32::try_from(allowed).ok().and_then(NonZeroU32::new).unwrap_or(self.connections);
         Self { connections: self.connections.min(connections), ..self }
     }
+}
+
+/// Returns how many files this process may have open, if the system bounds them.
+#[cfg(unix)]
+fn open_files_max() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+}
+
+#[cfg(not(unix))]
+fn open_files_max() -> Option<u64> {
+    None
 }
 
 /// Returns how many connections there may be where so many files may be open; with few of them, a quarter.

@@ -8,7 +8,7 @@ mod first_version;
 mod format;
 mod leaving;
 mod maintenance;
-#[cfg(feature = "postgres")]
+#[cfg(all(unix, feature = "postgres"))]
 mod messages;
 #[cfg(feature = "postgres")]
 #[path = "../../../../tests/not_run.rs"]

@@ -1,7 +1,6 @@
 //! A PostgreSQL server for a test: its own data, its own socket, no port, gone afterwards.
 
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -28,7 +27,8 @@ impl Server {
     /// One that is as careful as a real one, if it is to be `durable`.
     pub(crate) fn start_as(durable: bool) -> Self {
         let folder = TempDir::new().unwrap();
-        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
+        #[cfg(unix)]
+        std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
         let mut server = Self { folder, process: None, durable };
         let made = program("initdb")
             .args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "-D"])
