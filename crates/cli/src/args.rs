@@ -219,6 +219,9 @@ pub(crate) enum Command {
     /// Answer what waits for a yes or no, or for what became of it
     #[command(subcommand)]
     Pending(Pending),
+    /// What runs without asking because you allowed it at a question: list it, or take it back
+    #[command(subcommand)]
+    Policy(crate::policy::Policy),
     /// Open turns of all users, for whoever runs a service: which wait or are left, and ending one that cannot go on
     #[command(subcommand)]
     Turns(Turns),
@@ -644,6 +647,7 @@ impl Cli {
                 | Command::Sessions(_)
                 | Command::Token(_)
                 | Command::Tools { .. }
+                | Command::Policy(_)
                 | Command::Db(_)
                 | Command::Turns(_)
                 | Command::Doctor { .. }

@@ -32,6 +32,7 @@ mod models; // who can answer
 mod ollama; // a server on this machine
 mod pending; // what waits for an answer
 mod pins; // the tools of others that the person agreed to
+mod policy; // what runs without asking
 mod render; // a running turn
 mod report; // an answer as JSON
 mod screen; // where output goes
@@ -167,6 +168,7 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         Some(Command::Memory(command)) => return memory::run(&load()?, screen, command, &yes, json).await,
         Some(Command::Turns(command)) => return turns::run(&load()?, screen, command, &yes, json).await,
         Some(Command::Pending(command)) => return pending::run(&load()?, screen, command, yes, json).await,
+        Some(Command::Policy(command)) => return policy::run(&load()?, screen, command, &yes, json).await,
         Some(Command::Sessions(command)) => {
             return sessions::run(&load()?, screen, command, &yes, json).await;
         }

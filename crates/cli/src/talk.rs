@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use adjutant_core::port::{ConversationFilter, ConversationStore};
-use adjutant_core::{AgentResponse, Answer, CancellationToken, LanguageModel, PromptProgress, UserId};
+use adjutant_core::{
+    AgentResponse, Answer, CancellationToken, LanguageModel, PendingCall, PromptProgress, UserId,
+};
 use adjutant_mcp::client::Servers;
 use adjutant_runtime::{Agent, RunContext, RunStream};
 
@@ -14,6 +16,7 @@ use crate::display::clip;
 use crate::error::{CliError, Exit};
 use crate::lines::{Endings, Interrupts, Lines};
 use crate::memory::{self, Desk, Told};
+use crate::policy::{Allowed, Permissions};
 use crate::render::{Renderer, context_meter, footer, reading};
 use crate::screen::Screen;
 use crate::sessions::Start;
@@ -44,6 +47,8 @@ pub(crate) struct Talk<'a> {
     /// Kept as long as the agent: its tools are among the agent's.
     servers: Option<Servers>,
     yes: Vec<String>,
+    /// What the person allowed at questions before.
+    permissions: Permissions,
     /// Whether answers are printed as text.
     prints: bool,
     /// Whether more is said after an answer.
@@ -121,6 +126,7 @@ impl<'a> Talk<'a> {
             model,
             servers,
             yes,
+            permissions: Permissions::new(settings),
             prints,
             goes_on: !headed,
             left_open: false,
@@ -225,6 +231,7 @@ impl<'a> Talk<'a> {
                 lines: &mut self.lines,
                 interrupts: &mut self.interrupts,
                 yes: &self.yes,
+                permissions: &mut self.permissions,
             };
             let decided = tokio::select! {
                 decided = approver.decide(&response.decision.pending) => decided,
@@ -287,6 +294,8 @@ impl<'a> Talk<'a> {
             }
         }
         let (response, after) = stream.finish().await?;
+        self.permissions
+            .enter(context.conversation, self.servers.as_ref().map(Servers::report).unwrap_or_default());
         context.history = after.history;
         context.pending = after.pending;
         if self.prints {
@@ -342,7 +351,12 @@ impl<'a> Talk<'a> {
     /// Whether every call that waits is going to be answered by an option or at the terminal.
     fn will_be_decided(&self, response: &AgentResponse) -> bool {
         let pending = &response.decision.pending;
-        !pending.is_empty() && (self.screen.asks() || pending.iter().all(|call| approves(&self.yes, call)))
+        !pending.is_empty() && (self.screen.asks() || pending.iter().all(|call| self.approves(call)))
+    }
+
+    /// Whether an option or a permission answers a call.
+    fn approves(&self, call: &PendingCall) -> bool {
+        approves(&self.yes, call) || matches!(self.permissions.allow(call), Allowed::Yes(_))
     }
 
     fn how_to_answer(&self, response: &AgentResponse) {

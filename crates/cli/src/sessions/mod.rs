@@ -95,7 +95,9 @@ pub(crate) async fn run(
                 screen.answer_line(&format!("It is called “{title}” now."));
             }
         }
-        Sessions::Rm { ids } => return remove::ask_and_remove(store, screen, &user, (&ids, yes), json).await,
+        Sessions::Rm { ids } => {
+            return remove::ask_and_remove(store, screen, (&user, &settings.dirs), (&ids, yes), json).await;
+        }
     }
     Ok(Exit::Ok)
 }

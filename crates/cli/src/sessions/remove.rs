@@ -9,10 +9,12 @@ use serde_json::json;
 
 use super::list::{short, title, turns};
 use super::{ago, find, now};
+use crate::config::Dirs;
 use crate::confirm::approved;
 use crate::display::{clip, json_line};
 use crate::error::{CliError, Exit};
 use crate::lines::says_yes;
+use crate::policy;
 use crate::screen::Screen;
 use crate::store::{self, Store};
 
@@ -140,7 +142,7 @@ impl Removal {
 pub(super) async fn ask_and_remove(
     store: &dyn Store,
     screen: &Screen,
-    user: &UserId,
+    (user, dirs): (&UserId, &Dirs),
     (ids, yes): (&[String], &[String]),
     json: bool,
 ) -> Result<Exit, CliError> {
@@ -165,7 +167,13 @@ pub(super) async fn ask_and_remove(
     let (mut removed, mut kept) = (Vec::new(), Vec::new());
     for summary in &found {
         match remove(store, user, summary).await {
-            Ok(removal) => removed.push(removal),
+            Ok(removal) => {
+                // The conversation is gone either way; a permission for it allows nothing any more.
+                if let Err(error) = policy::forget_conversation(dirs, summary.id) {
+                    screen.note(&error.message);
+                }
+                removed.push(removal);
+            }
             Err(error) => kept.push((summary, error)),
         }
     }

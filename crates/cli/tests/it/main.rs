@@ -37,6 +37,8 @@ mod memory;
 mod not_run;
 mod operations;
 #[cfg(unix)]
+mod policy;
+#[cfg(unix)]
 mod read_only;
 mod rendering;
 mod replicas;

@@ -1,0 +1,11 @@
+//! What a person has allowed at a question, so that it is not asked again: `adjutant policy`.
+
+mod command; // listing, allowing and taking back
+mod file; // where it is kept
+mod grant; // one permission
+mod session; // what applies in one conversation
+
+pub(crate) use command::{Policy, run};
+pub(crate) use file::forget_conversation;
+pub(crate) use grant::Lasting;
+pub(crate) use session::{Allowed, Permissions};
