@@ -41,7 +41,7 @@ pub(super) fn which_calls(call: &PendingCall, choices: &[Allowance]) -> String {
     for (number, choice) in (1..).zip(choices) {
         text.push_str(&format!("\n  [{number}] {}", choice.words));
     }
-    text + "   [Esc] back "
+    text + "\n  [Esc] go back "
 }
 
 /// Returns what a call would touch, on one line: the tool's own preview, which names the thing. A long one is cut: see

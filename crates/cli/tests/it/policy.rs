@@ -23,6 +23,12 @@ fn home_with_three_tasks() -> (Home, String) {
     (home, model)
 }
 
+fn talking(home: &Home, model: &str) -> Terminal {
+    let mut terminal = Terminal::start(home, &["-m", model]);
+    terminal.prompts_after("Ctrl-D quits");
+    terminal
+}
+
 fn granted(home: &Home) -> Vec<serde_json::Value> {
     home.json(&["policy", "list"]).1.as_array().unwrap().clone()
 }
@@ -30,7 +36,7 @@ fn granted(home: &Home) -> Vec<serde_json::Value> {
 #[test]
 fn a_tool_is_allowed_for_one_conversation_and_asked_in_another() {
     let (home, model) = home_with_three_tasks();
-    let mut terminal = Terminal::start(&home, &["-m", &model]);
+    let mut terminal = talking(&home, &model);
     terminal.line("delete one").sees("[a] always").keys("a").sees("[4] these arguments, for good");
     // Esc goes back to the question, and nothing has been allowed.
     terminal
@@ -59,7 +65,7 @@ fn a_tool_is_allowed_for_one_conversation_and_asked_in_another() {
 #[test]
 fn exact_arguments_are_allowed_for_good_and_others_are_asked() {
     let (home, model) = home_with_three_tasks();
-    let mut terminal = Terminal::start(&home, &["-m", &model]);
+    let mut terminal = talking(&home, &model);
     terminal
         .line("delete one")
         .sees("[a] always")
@@ -120,7 +126,7 @@ fn what_is_denied_stays_denied_and_what_is_confirmed_may_be_allowed() {
 #[test]
 fn permissions_go_with_their_conversation() {
     let (home, model) = home_with_three_tasks();
-    let mut terminal = Terminal::start(&home, &["-m", &model]);
+    let mut terminal = talking(&home, &model);
     terminal
         .line("delete one")
         .sees("[a] always")
