@@ -68,6 +68,9 @@ use screen::{Screen, Verbosity};
 fn main() -> ExitCode {
     // For whatever builds a TLS client without saying with what. An error means that there is one already.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    if completions::answered() {
+        return Exit::Ok.into();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return not_parsed(error),
@@ -191,8 +194,7 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
             return init::run(&sources, screen, options, sources.vault.clone(), !yes.is_empty()).await;
         }
         Some(Command::Completions { shell }) => {
-            completions::run(screen, shell);
-            return Ok(Exit::Ok);
+            return completions::run(screen, shell).map(|()| Exit::Ok);
         }
         Some(Command::Man { dir }) => return man::run(screen, dir.as_deref(), json).map(|()| Exit::Ok),
         Some(Command::Doctor { dispatch }) => {

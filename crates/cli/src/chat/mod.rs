@@ -21,7 +21,7 @@ use crate::screen::Screen;
 use crate::sessions::{self, Start, TakeUp};
 use crate::talk::Talk;
 use crate::tty::{Ahead, MarkedPastes, Mode};
-use crate::{db, memory};
+use crate::{completions, db, memory};
 
 use editor::{Editor, Typed};
 use lifecycle::{Event, State};
@@ -356,6 +356,7 @@ async fn open_editor(settings: &Settings, talk: &mut Talk<'_>) -> Option<Editor>
             let root = memory.vault().root().to_owned();
             Arc::new(move |typed: &str| attach::names(&root, typed))
         }),
+        arguments: arguments(settings.clone()),
         colors: screen.styles_answers(),
     };
     match Editor::open(options).await {
@@ -370,6 +371,15 @@ async fn open_editor(settings: &Settings, talk: &mut Talk<'_>) -> Option<Editor>
             None
         }
     }
+}
+
+/// What can stand behind a command. Looked for in the editor's thread, at each Tab.
+fn arguments(settings: Settings) -> editor::Arguments {
+    Arc::new(move |command: &str| match command {
+        "/model" => completions::models_of(&settings),
+        "/resume" => completions::conversations_of(&settings),
+        _ => Vec::new(),
+    })
 }
 
 /// `adjutant 0.1.0 · ollama/qwen3:30b-a3b · ctx 32768 · vault Notes · memory 12 facts`: who answers, and what is known.

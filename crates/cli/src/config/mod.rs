@@ -49,6 +49,11 @@ pub(crate) use write::{write_kept, write_private};
 
 use crate::error::CliError;
 
+/// Returns the name of every setting.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().map(|key| key.name.as_ref())
+}
+
 /// The project's file, in the working directory.
 const PROJECT_FILE: &str = "adjutant.toml";
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::file;
 use super::grant::Grant;
 use super::session::{new_id, now};
-use crate::config::Settings;
+use crate::config::{Dirs, Settings};
 use crate::confirm::approved;
 use crate::display::{clip, json_line, rough};
 use crate::error::{CliError, Exit};
@@ -66,6 +66,12 @@ fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<(), CliError
         grants.iter().for_each(|grant| screen.answer_line(&line(grant)));
     }
     Ok(())
+}
+
+/// Returns the ids of all permissions, and what each is in words; none if they cannot be read.
+pub(crate) fn listed(dirs: &Dirs) -> Vec<(String, String)> {
+    let grants = file::read(dirs).unwrap_or_default();
+    grants.into_iter().map(|grant| (grant.id.clone(), grant.words())).collect()
 }
 
 fn line(grant: &Grant) -> String {

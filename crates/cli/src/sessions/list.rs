@@ -60,6 +60,11 @@ pub(super) fn short(id: ConversationId) -> String {
     id.get(id.len().saturating_sub(ID_CHARS)..).unwrap_or(&id).to_owned()
 }
 
+/// The end of a conversation's id, by which people call it.
+pub(crate) fn short_of(summary: &ConversationSummary) -> String {
+    short(summary.id)
+}
+
 /// One line each: id, title, turns, last activity, state, whether something waits.
 pub(crate) fn table(listed: &[ConversationSummary], now: Timestamp) -> String {
     let mut table = Table::new();

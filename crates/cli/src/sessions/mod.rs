@@ -27,7 +27,7 @@ pub(crate) use choose::{Start, TakeUp};
 pub(crate) use end::end;
 pub(crate) use export::{Export, save};
 pub(crate) use find::find;
-pub(crate) use list::{list, table, title};
+pub(crate) use list::{list, short_of, table, title};
 pub(crate) use pick::pick;
 pub(crate) use remove::rename;
 pub(crate) use show::show_again;

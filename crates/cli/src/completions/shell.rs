@@ -1,0 +1,112 @@
+use std::ffi::OsString;
+use std::io::{Error, Write};
+use std::path::Path;
+
+use clap::Command;
+use clap_complete::engine;
+use clap_complete::env::{EnvCompleter, Fish, Shells, Zsh};
+
+use crate::display::clip;
+
+/// The script of bash.
+const SCRIPT: &str = include_str!("adjutant.bash");
+
+/// What zsh needs in a file of its `fpath`: read at the first Tab, the file has to answer that Tab too.
+const ZSH_FIRST_TAB: &str =
+    "if [ \"$funcstack[1]\" = \"_adjutant\" ]; then _clap_dynamic_completer_adjutant \"$@\"; fi\n";
+
+/// The longest description beside a candidate, in characters.
+const HELP_CHARS: usize = 60;
+
+/// Bash lists the candidates, and inserts none of them.
+const LISTS: &str = "63";
+
+/// The shells that ask this program for candidates.
+pub(super) const SHELLS: Shells<'static> = Shells(&[&Bash, &Fish, &ZshFile]);
+
+/// Bash, with descriptions in its list and words that are not cut at colons.
+#[derive(Debug)]
+struct Bash;
+
+impl EnvCompleter for Bash {
+    fn name(&self) -> &'static str {
+        "bash"
+    }
+
+    fn is(&self, name: &str) -> bool {
+        name == "bash"
+    }
+
+    fn write_registration(
+        &self,
+        _: &str,
+        _: &str,
+        _: &str,
+        _: &str,
+        buf: &mut dyn Write,
+    ) -> Result<(), Error> {
+        buf.write_all(SCRIPT.as_bytes())
+    }
+
+    fn write_complete(
+        &self,
+        command: &mut Command,
+        words: Vec<OsString>,
+        folder: Option<&Path>,
+        buf: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let index = words.len().saturating_sub(1);
+        let candidates = engine::complete(command, words, index, folder)?;
+        let lists =
+            variable("_ADJUTANT_COMPLETE_TYPE").is_some_and(|kind| kind == LISTS) && candidates.len() > 1;
+        for candidate in candidates {
+            let value = candidate.get_value().to_string_lossy();
+            match candidate.get_help().filter(|_| lists) {
+                Some(help) => writeln!(buf, "{value}  ({})", clip(&help.to_string(), HELP_CHARS))?,
+                None => writeln!(buf, "{value}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "it is set by the script for this call, and is no setting")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Zsh, from a file that is found by its name.
+#[derive(Debug)]
+struct ZshFile;
+
+impl EnvCompleter for ZshFile {
+    fn name(&self) -> &'static str {
+        "zsh"
+    }
+
+    fn is(&self, name: &str) -> bool {
+        name == "zsh"
+    }
+
+    fn write_registration(
+        &self,
+        var: &str,
+        name: &str,
+        bin: &str,
+        completer: &str,
+        buf: &mut dyn Write,
+    ) -> Result<(), Error> {
+        Zsh.write_registration(var, name, bin, completer, buf)?;
+        buf.write_all(ZSH_FIRST_TAB.as_bytes())
+    }
+
+    fn write_complete(
+        &self,
+        command: &mut Command,
+        words: Vec<OsString>,
+        folder: Option<&Path>,
+        buf: &mut dyn Write,
+    ) -> Result<(), Error> {
+        Zsh.write_complete(command, words, folder, buf)
+    }
+}
