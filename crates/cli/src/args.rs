@@ -455,8 +455,12 @@ impl From<Status> for TaskFilter {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Pending {
-    /// What waits, oldest first
-    List,
+    /// List what waits, oldest first
+    List {
+        /// Go on: print each question when it begins to wait, until Ctrl-C; with --json one object a line
+        #[arg(short, long)]
+        watch: bool,
+    },
     /// Say yes
     Approve {
         /// The id shown by `pending list`, or a part of its beginning or end that fits no other

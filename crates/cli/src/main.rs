@@ -28,6 +28,7 @@ mod memory; // what is remembered of a person
 mod meter; // how far a download is
 mod model_choice; // who answers
 mod models; // who can answer
+mod notify; // a program that tells of a question
 #[cfg(feature = "ollama")]
 mod ollama; // a server on this machine
 mod pending; // what waits for an answer

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjutant_core::port::{ConversationFilter, ConversationStore};
 use adjutant_core::{
     AgentResponse, Answer, CancellationToken, LanguageModel, PendingCall, PromptProgress, UserId,
 };
@@ -16,10 +15,11 @@ use crate::display::clip;
 use crate::error::{CliError, Exit};
 use crate::lines::{Endings, Interrupts, Lines};
 use crate::memory::{self, Desk, Told};
+use crate::notify::{self, Notifier};
 use crate::policy::{Allowed, Permissions};
-use crate::render::{Renderer, context_meter, footer, reading};
+use crate::render::{Renderer, Spent, context_meter, footer, reading};
 use crate::screen::Screen;
-use crate::sessions::Start;
+use crate::sessions::{self, Folders, Start};
 use crate::store::{self, Store, Stores};
 use crate::tty::{Ahead, MarkedPastes, Mode, forget_typed};
 use crate::{model_choice, servers, wiring};
@@ -49,6 +49,12 @@ pub(crate) struct Talk<'a> {
     yes: Vec<String>,
     /// What the person allowed at questions before.
     permissions: Permissions,
+    /// The program that tells the person of questions.
+    notifier: Notifier,
+    /// The folders in which conversations began.
+    folders: Folders,
+    /// What the turn took so far, from the message to its answer, and the person's time left out.
+    spent: Spent,
     /// Whether answers are printed as text.
     prints: bool,
     /// Whether more is said after an answer.
@@ -127,6 +133,9 @@ impl<'a> Talk<'a> {
             servers,
             yes,
             permissions: Permissions::new(settings),
+            notifier: Notifier::new(settings.notify.clone()),
+            folders: Folders::new(settings),
+            spent: Spent::default(),
             prints,
             goes_on: !headed,
             left_open: false,
@@ -157,7 +166,8 @@ impl<'a> Talk<'a> {
     }
 
     /// Lets other people's servers end in good order.
-    pub(crate) async fn leave(self) {
+    pub(crate) async fn leave(mut self) {
+        self.notifier.settle(self.screen).await;
         if let Some(servers) = self.servers {
             servers.stop().await;
         }
@@ -170,20 +180,18 @@ impl<'a> Talk<'a> {
             return Ok(self.agent.context(&key).await?);
         }
         if start == Start::Newest {
-            if let Some(newest) = ConversationStore::list(
-                &*self.store,
-                &store::agent_name(),
-                &self.user,
-                &ConversationFilter::newest(1),
-            )
-            .await?
-            .into_iter()
-            .next()
-            {
+            let within = self.folders.within_scope();
+            let newest = sessions::list_of(&*self.store, &self.user, None, within.as_ref(), 1).await?;
+            if let Some(newest) = newest.first() {
                 let key = store::key_of(&self.user, newest.id);
                 return Ok(self.agent.context(&key).await?);
             }
-            self.screen.note("there is no conversation yet; this is the first");
+            self.screen.note(match within {
+                None => "there is no conversation yet; this is the first",
+                Some(_) => {
+                    "no conversation has begun in this folder yet; this is the first (sessions.continue)"
+                }
+            });
         }
         Ok(RunContext::new(self.user.clone()))
     }
@@ -196,6 +204,13 @@ impl<'a> Talk<'a> {
     ) -> Result<AgentResponse, CliError> {
         let _modes = (Mode::turn(self.ahead), MarkedPastes::during(self.ahead));
         context.cancelled = CancellationToken::new();
+        self.spent = Spent::default();
+        if context.history.is_empty()
+            && context.pending.is_empty()
+            && let Err(reason) = self.folders.note(context.conversation)
+        {
+            self.screen.note(&reason);
+        }
         let stream = self.agent.stream(context, text);
         let response = self.follow(stream, context).await?;
         self.settle(context, response).await
@@ -209,6 +224,7 @@ impl<'a> Talk<'a> {
     ) -> Result<AgentResponse, CliError> {
         let _modes = (Mode::turn(self.ahead), MarkedPastes::during(self.ahead));
         context.cancelled = CancellationToken::new();
+        self.spent = Spent::default();
         let stream = self.agent.stream_answer(context, answers);
         let response = self.follow(stream, context).await?;
         self.settle(context, response).await
@@ -226,6 +242,7 @@ impl<'a> Talk<'a> {
         mut response: AgentResponse,
     ) -> Result<AgentResponse, CliError> {
         while !response.decision.pending.is_empty() {
+            self.notify(context, &response);
             let mut approver = Approver {
                 screen: self.screen,
                 lines: &mut self.lines,
@@ -294,6 +311,7 @@ impl<'a> Talk<'a> {
             }
         }
         let (response, after) = stream.finish().await?;
+        self.spent.add(&response, began.elapsed());
         self.permissions
             .enter(context.conversation, self.servers.as_ref().map(Servers::report).unwrap_or_default());
         context.history = after.history;
@@ -303,18 +321,13 @@ impl<'a> Talk<'a> {
         } else {
             renderer.end_lines();
         }
-        self.after(&response, context, (began, renderer.unread())).await;
+        self.after(&response, context, renderer.unread()).await;
         Ok(response)
     }
 
     /// What is told about a turn beside its answer.
     /// `unread`: how far the model had read the prompt, if the turn ended meanwhile.
-    async fn after(
-        &self,
-        response: &AgentResponse,
-        context: &RunContext,
-        (began, unread): (Instant, Option<PromptProgress>),
-    ) {
+    async fn after(&self, response: &AgentResponse, context: &RunContext, unread: Option<PromptProgress>) {
         if self.prints {
             match (CliError::of_response(response), unread) {
                 (Some(error), Some(unread)) => {
@@ -327,7 +340,7 @@ impl<'a> Talk<'a> {
         }
         // A question follows; the figures come with the answer.
         if self.screen.shows_work() && !self.will_be_decided(response) {
-            let mut figures = footer(&response.usage, response.cost, began.elapsed());
+            let mut figures = footer(&self.spent);
             if let Some(meter) = self.meter(context).await {
                 figures = format!("{figures} · {meter}");
             }
@@ -346,6 +359,23 @@ impl<'a> Talk<'a> {
         }
         let used = self.agent.context_use(&self.agent.key(context)).await.ok()?;
         context_meter(u64::from(used.total()), u64::from(used.usable()))
+    }
+
+    /// What the last turn took, from the message to its answer.
+    pub(crate) fn spent(&self) -> &Spent {
+        &self.spent
+    }
+
+    /// Has the person's program tell them of what waits: if nobody is asked here, or if they may be looking elsewhere.
+    fn notify(&mut self, context: &RunContext, response: &AgentResponse) {
+        if self.screen.asks() && self.spent.took < notify::LOOKS_ELSEWHERE {
+            return;
+        }
+        let open: Vec<&PendingCall> =
+            response.decision.pending.iter().filter(|call| !self.approves(call)).collect();
+        for call in open {
+            self.notifier.tell(call, context.conversation);
+        }
     }
 
     /// Whether every call that waits is going to be answered by an option or at the terminal.

@@ -7,7 +7,7 @@ use adjutant_runtime::{Compaction, Counting, RunContext};
 use super::commands::{self, Action};
 use super::{Chat, Next, greeting, outside};
 use crate::config::Settings;
-use crate::display::{clean_line, clip, tokens};
+use crate::display::{clean_line, clip, plural, tokens};
 use crate::error::CliError;
 use crate::render::live::Status;
 use crate::screen::dim;
@@ -62,11 +62,10 @@ impl Chat<'_> {
                 screen.note("a new conversation");
             }
             Action::Trace => {
-                let Some(answer) = &self.answer else {
+                let Some(turn) = self.answer.as_ref().and_then(|answer| answer.turn) else {
                     return Err(CliError::usage("there was no turn yet").or_try("adjutant log list"));
                 };
-                log::show_turn(&*self.talk.store, &self.talk.user, answer.turn, &self.settings, screen)
-                    .await?;
+                log::show_turn(&*self.talk.store, &self.talk.user, turn, &self.settings, screen).await?;
             }
             Action::Doctor => {
                 // What has to be mended is told; the conversation goes on either way.
@@ -111,8 +110,8 @@ impl Chat<'_> {
     fn words(&self) -> String {
         let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
         format!(
-            "{} turns · {} tokens in · {} tokens out",
-            self.turns,
+            "{} · {} tokens in · {} tokens out",
+            plural(self.turns.into(), "turn", "turns"),
             count(self.usage.input_tokens),
             count(self.usage.output_tokens)
         )
@@ -253,6 +252,7 @@ impl Chat<'_> {
         let context = self.talk.agent.context(&key).await?;
         self.go_to(context).await;
         self.talk.screen.note(&format!("going on with “{}”", sessions::title(&summary)));
-        sessions::show_again(self.talk.screen, &*self.talk.store, &self.context).await
+        self.answer = sessions::show_again(self.talk.screen, &*self.talk.store, &self.context).await?;
+        Ok(())
     }
 }

@@ -75,7 +75,8 @@ impl Chat<'_> {
         let Some(id) = place.conversations.get(wanted) else { return Ok(()) };
         let context = self.talk.agent.context(&store::key_of(&self.talk.user, *id)).await?;
         self.go_to(context).await;
-        sessions::show_again(screen, &*self.talk.store, &self.context).await
+        self.answer = sessions::show_again(screen, &*self.talk.store, &self.context).await?;
+        Ok(())
     }
 
     async fn tell_alternatives(&self, place: &Alternatives) -> Result<(), CliError> {
@@ -132,5 +133,7 @@ impl Chat<'_> {
         self.ended().await;
         self.context = context;
         self.rewound = None;
+        // What was answered there is not what was answered here.
+        self.answer = None;
     }
 }

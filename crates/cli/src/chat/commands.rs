@@ -104,6 +104,19 @@ pub(super) fn read(line: &str) -> Result<(Action, &str), CliError> {
     Ok((command.action, rest))
 }
 
+/// What else can be typed, and what keys do.
+const KEYS: &[(&str, &str)] = &[
+    ("@NOTE", "attach a note of the vault; Tab completes its name"),
+    ("#FACT", "remember this"),
+    ("Enter", "send"),
+    ("Alt-Enter, Ctrl-J", "a new line"),
+    ("Tab", "complete a command, what stands behind it, or a note"),
+    ("Up, Ctrl-R", "earlier messages; search them"),
+    ("Ctrl-O", "write the message in $EDITOR"),
+    ("Ctrl-C", "clear the line; stop an answer; twice on an empty line: quit"),
+    ("Ctrl-D", "quit"),
+];
+
 /// The table, as help shows it. What has a long form stands on a line of its own.
 pub(super) fn help() -> Vec<String> {
     let mut lines = Vec::new();
@@ -115,6 +128,8 @@ pub(super) fn help() -> Vec<String> {
         }
         lines.push(format!("  {title:TITLE_WIDTH$} {}", command.meaning));
     }
+    lines.push(String::new());
+    lines.extend(KEYS.iter().map(|(keys, meaning)| format!("  {keys:TITLE_WIDTH$} {meaning}")));
     lines
 }
 

@@ -11,14 +11,14 @@ pub(crate) mod outside; // $EDITOR, the clipboard
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjutant_core::{AgentResponse, OutcomeCategory, TurnId, Usage};
+use adjutant_core::{OutcomeCategory, TurnId, Usage};
 use adjutant_runtime::RunContext;
 
 use crate::config::{Settings, Sources};
 use crate::error::{CliError, Exit};
 use crate::input::checked;
 use crate::screen::Screen;
-use crate::sessions::{self, Start, TakeUp};
+use crate::sessions::{self, LastAnswer, Start, TakeUp};
 use crate::talk::Talk;
 use crate::tty::{Ahead, MarkedPastes, Mode};
 use crate::{completions, db, memory};
@@ -76,7 +76,7 @@ struct Chat<'a> {
     /// The turn that the next message stands in the place of, after `/rewind`.
     rewound: Option<TurnId>,
     /// The last answer, for `/copy` and `/trace`.
-    answer: Option<AgentResponse>,
+    answer: Option<LastAnswer>,
     interrupted: Option<Instant>,
 }
 
@@ -118,9 +118,10 @@ impl<'a> Chat<'a> {
         if screen.asks() {
             screen.note("/help · Ctrl-D quits");
         }
-        if start != Start::New {
-            sessions::show_again(screen, &*talk.store, &context).await?;
-        }
+        let answer = match start {
+            Start::New => None,
+            _ => sessions::show_again(screen, &*talk.store, &context).await?,
+        };
         let editor = open_editor(settings, &mut talk).await;
         talk.ahead = if editor.is_some() { Ahead::Keys } else { Ahead::Lines };
         let state = state.after(Event::Opened).map_err(out_of_order)?;
@@ -135,7 +136,7 @@ impl<'a> Chat<'a> {
             usage: Usage::default(),
             turns: 0,
             rewound: None,
-            answer: None,
+            answer,
             interrupted: None,
         })
     }
@@ -328,10 +329,10 @@ impl<'a> Chat<'a> {
         match self.talk.say(&mut self.context, text).await {
             Ok(response) => {
                 self.goes(Event::Answered)?;
-                self.usage = self.usage.plus(response.usage);
+                self.usage = self.usage.plus(self.talk.spent().usage);
                 self.turns += 1;
                 let outcome = response.outcome;
-                self.answer = Some(response);
+                self.answer = Some(LastAnswer { content: response.content, turn: Some(response.turn) });
                 Ok(outcome)
             }
             Err(error) => {

@@ -10,7 +10,7 @@ use adjutant_core::{LogContent, limits};
 use adjutant_providers::Provider;
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{Database, Dirs, budget, memory, serve};
+use super::{Database, Dirs, budget, memory, serve, talks};
 
 /// One setting.
 #[derive(Debug)]
@@ -104,6 +104,7 @@ pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     common()
         .into_iter()
         .chain(memory::keys())
+        .chain(talks::keys())
         .chain(serve::keys())
         .chain(budget::keys())
         .chain(of_providers)

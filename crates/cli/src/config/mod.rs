@@ -15,6 +15,7 @@ mod mcp; // other people's tools
 mod memory; // a person's notes, and what is remembered
 mod schema; // the file, for editors
 mod serve; // how the service is reached
+mod talks; // which conversation goes on, and who is told of a question
 pub(crate) mod trust; // whose project files count
 mod withheld; // keys that do not go where a folder says
 mod write; // files that are the person's
@@ -44,6 +45,7 @@ pub(crate) use mcp::{FIELDS as OF_MCP_SERVER, SentVariables, variables_sent};
 pub(crate) use memory::MemorySettings;
 pub(crate) use schema::schema;
 pub(crate) use serve::{Authentication, Serve};
+pub(crate) use talks::Scope;
 pub(crate) use withheld::Withheld;
 pub(crate) use write::{write_kept, write_private};
 
@@ -111,6 +113,10 @@ pub(crate) struct Settings {
     pub(crate) serve: Serve,
     pub(crate) budgets: Budgets,
     pub(crate) memory: MemorySettings,
+    /// The conversations among which `-c` looks for the newest.
+    pub(crate) scope: Scope,
+    /// The program, with its arguments, that is run when a question waits; empty: none.
+    pub(crate) notify: Vec<String>,
     /// How this run differs from what they say.
     pub(crate) bounds: RunBounds,
     /// Other people's tools.
@@ -486,6 +492,8 @@ impl Values {
             serve: serve::serve(&self),
             budgets: budget::budgets(&self),
             memory: memory::memory(&self),
+            scope: talks::scope(&self),
+            notify: self.list("notify.command"),
             bounds: RunBounds::default(),
             mcp: Vec::new(),
             keep: self.time("log.keep"),

@@ -10,7 +10,7 @@ pub(crate) mod reading; // what of a prompt is read
 mod tools; // lines of calls
 mod wrap; // words in lines
 
-pub(crate) use footer::{context_meter, footer};
+pub(crate) use footer::{Spent, context_meter, footer};
 
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,15 @@ const REASON_CHARS: usize = 200;
 
 /// Bytes of the unfinished answer that the live line looks at.
 const TAIL_BYTES: usize = 2 * 1_024;
+
+/// Lays out a whole answer for the screen: as it was shown when it came.
+pub(crate) fn laid_out(screen: &Screen, answer: &str) -> String {
+    let look = Look::new(screen.styles_answers());
+    let mut blocks = Blocks::default();
+    let mut done = blocks.push(answer);
+    done.extend(blocks.finish());
+    done.iter().map(|block| markdown::render(block, &look, screen.columns())).collect()
+}
 
 /// Shows the events of one run.
 pub(crate) struct Renderer<'a> {

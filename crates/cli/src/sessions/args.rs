@@ -15,6 +15,9 @@ pub(crate) enum Sessions {
         /// Only those with these words in their title, in upper or lower case
         #[arg(long, value_name = "WORDS")]
         search: Option<String>,
+        /// Only those that began in this folder
+        #[arg(long)]
+        here: bool,
     },
     /// One conversation: where it stands, and its last turns
     Show {

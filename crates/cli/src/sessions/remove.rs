@@ -11,7 +11,7 @@ use super::list::{short, title, turns};
 use super::{ago, find, now};
 use crate::config::Dirs;
 use crate::confirm::approved;
-use crate::display::{clip, json_line};
+use crate::display::{clip, json_line, plural};
 use crate::error::{CliError, Exit};
 use crate::lines::says_yes;
 use crate::policy;
@@ -117,7 +117,11 @@ impl Removal {
         let mut words = format!("“{}” ({}: {}", self.title, short(self.id), turns(self.turns));
         match (self.messages, self.tool_calls) {
             (Some(messages), Some(calls)) => {
-                words += &format!(", {messages} messages, {calls} tool calls, and their logs)");
+                words += &format!(
+                    ", {}, {}, and their logs)",
+                    plural(messages as u64, "message", "messages"),
+                    plural(calls as u64, "tool call", "tool calls")
+                );
             }
             _ => words += ", messages that cannot be read, and their logs)",
         }
@@ -129,7 +133,10 @@ impl Removal {
         let mut warnings: Vec<String> =
             self.waiting.iter().map(|call| format!("waits in it and is not done: {call}")).collect();
         if self.unanswered > 0 {
-            warnings.push(format!("not answered yet: {} of your messages", self.unanswered));
+            warnings.push(format!(
+                "not answered yet: {} of yours",
+                plural(self.unanswered as u64, "message", "messages")
+            ));
         }
         if self.unfinished {
             warnings.push("a turn in it was broken off and is not finished".to_owned());
