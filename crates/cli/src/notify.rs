@@ -4,6 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use adjutant_core::{ConversationId, PendingCall};
+use adjutant_providers::Provider;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
@@ -11,7 +12,6 @@ use tokio::task::JoinHandle;
 
 use crate::confirm::{preview, short_id};
 use crate::display::{clip, json_line};
-use crate::model_choice;
 use crate::screen::Screen;
 
 /// Stands for the question among the arguments.
@@ -50,7 +50,7 @@ impl Notifier {
             .stderr(Stdio::null())
             .kill_on_drop(true);
         // Keys of providers are none of its business.
-        for variable in model_choice::key_variables() {
+        for variable in Provider::all().filter_map(|provider| provider.key_variable) {
             command.env_remove(variable);
         }
         let told = json_line(&json!({

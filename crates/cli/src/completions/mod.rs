@@ -5,7 +5,7 @@
 mod candidates; // the names of what there is
 mod shell; // how each shell asks
 
-use clap::{Command, CommandFactory as _, ValueHint};
+use clap::{Arg, Command, CommandFactory as _, ValueHint};
 use clap_complete::engine::ArgValueCandidates;
 use clap_complete::{CompleteEnv, Shell};
 
@@ -60,7 +60,7 @@ pub(crate) fn answered() -> bool {
 fn command() -> Command {
     let one = |name: &'static str, list: fn() -> Vec<Candidate>| {
         move |command: Command| {
-            command.mut_arg(name, |arg| arg.add(ArgValueCandidates::new(move || offered(list()))))
+            with(command, name, |arg| arg.add(ArgValueCandidates::new(move || offered(list()))))
         }
     };
     let conversations = || one("id", candidates::conversations);
@@ -104,7 +104,17 @@ fn command() -> Command {
         })
         .mut_subcommand("policy", |policy| policy.mut_subcommand("rm", one("ids", candidates::permissions)))
         .mut_subcommand("tools", |tools| tools.mut_subcommand("accept", one("server", candidates::servers)))
-        .mut_subcommand("eval", |eval| eval.mut_arg("files", |arg| arg.value_hint(ValueHint::FilePath)))
+        .mut_subcommand("eval", |eval| with(eval, "files", |arg| arg.value_hint(ValueHint::FilePath)))
+}
+
+/// Changes an argument and leaves it at its place: `mut_arg` would put a positional one behind the others.
+fn with(command: Command, name: &str, change: impl Fn(Arg) -> Arg) -> Command {
+    debug_assert!(
+        command.get_arguments().any(|arg| arg.get_id() == name),
+        "no {name} in {}",
+        command.get_name()
+    );
+    command.mut_args(|arg| if arg.get_id() == name { change(arg) } else { arg })
 }
 
 fn offered(candidates: Vec<Candidate>) -> Vec<clap_complete::CompletionCandidate> {

@@ -22,7 +22,7 @@ const HELP_CHARS: usize = 60;
 const LISTS: &str = "63";
 
 /// The shells that ask this program for candidates.
-pub(super) const SHELLS: Shells<'static> = Shells(&[&Bash, &Fish, &ZshFile]);
+pub(super) const SHELLS: Shells<'static> = Shells(&[&Bash, &AnyFish, &ZshFile]);
 
 /// Bash, with descriptions in its list and words that are not cut at colons.
 #[derive(Debug)]
@@ -55,19 +55,34 @@ impl EnvCompleter for Bash {
         folder: Option<&Path>,
         buf: &mut dyn Write,
     ) -> Result<(), Error> {
-        let index = words.len().saturating_sub(1);
-        let candidates = engine::complete(command, words, index, folder)?;
+        let candidates = fitting(command, words, folder)?;
         let lists =
             variable("_ADJUTANT_COMPLETE_TYPE").is_some_and(|kind| kind == LISTS) && candidates.len() > 1;
-        for candidate in candidates {
-            let value = candidate.get_value().to_string_lossy();
-            match candidate.get_help().filter(|_| lists) {
-                Some(help) => writeln!(buf, "{value}  ({})", clip(&help.to_string(), HELP_CHARS))?,
+        for (value, help) in candidates {
+            match help.filter(|_| lists) {
+                Some(help) => writeln!(buf, "{value}  ({help})")?,
                 None => writeln!(buf, "{value}")?,
             }
         }
         Ok(())
     }
+}
+
+/// Returns what can stand in the place of the last word, each with its description. Options are offered once a word begins
+/// like one.
+fn fitting(
+    command: &mut Command,
+    words: Vec<OsString>,
+    folder: Option<&Path>,
+) -> Result<Vec<(String, Option<String>)>, Error> {
+    let index = words.len().saturating_sub(1);
+    let is_empty = words.last().is_none_or(|word| word.is_empty());
+    let candidates = engine::complete(command, words, index, folder)?.into_iter();
+    let shown = candidates.map(|candidate| {
+        let help = candidate.get_help().map(|help| clip(&help.to_string(), HELP_CHARS));
+        (candidate.get_value().to_string_lossy().into_owned(), help)
+    });
+    Ok(shown.filter(|(value, _)| !(is_empty && value.starts_with('-'))).collect())
 }
 
 #[expect(clippy::disallowed_methods, reason = "it is set by the script for this call, and is no setting")]
@@ -103,10 +118,63 @@ impl EnvCompleter for ZshFile {
     fn write_complete(
         &self,
         command: &mut Command,
+        mut words: Vec<OsString>,
+        folder: Option<&Path>,
+        buf: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let index: usize =
+            variable("_CLAP_COMPLETE_INDEX").and_then(|index| index.parse().ok()).unwrap_or_default();
+        // An empty word at the end is not handed on.
+        words.resize(index + 1, OsString::new());
+        for (value, help) in fitting(command, words, folder)? {
+            // A colon divides the value from its description.
+            write!(buf, "{}", value.replace('\\', "\\\\").replace(':', "\\:"))?;
+            match help {
+                Some(help) => writeln!(buf, ":{}", help.replace('\\', "\\\\"))?,
+                None => writeln!(buf)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fish.
+#[derive(Debug)]
+struct AnyFish;
+
+impl EnvCompleter for AnyFish {
+    fn name(&self) -> &'static str {
+        "fish"
+    }
+
+    fn is(&self, name: &str) -> bool {
+        name == "fish"
+    }
+
+    fn write_registration(
+        &self,
+        var: &str,
+        name: &str,
+        bin: &str,
+        completer: &str,
+        buf: &mut dyn Write,
+    ) -> Result<(), Error> {
+        Fish.write_registration(var, name, bin, completer, buf)
+    }
+
+    fn write_complete(
+        &self,
+        command: &mut Command,
         words: Vec<OsString>,
         folder: Option<&Path>,
         buf: &mut dyn Write,
     ) -> Result<(), Error> {
-        Zsh.write_complete(command, words, folder, buf)
+        for (value, help) in fitting(command, words, folder)? {
+            match help {
+                Some(help) => writeln!(buf, "{value}\t{help}")?,
+                None => writeln!(buf, "{value}")?,
+            }
+        }
+        Ok(())
     }
 }

@@ -82,7 +82,7 @@ mod tests {
         let mut spent = Spent::default();
         spent.plus(usage(1_000), Cost::from_usd(0.001), Duration::from_secs(28));
         spent.plus(usage(500), Cost::from_usd(0.002), Duration::from_millis(14));
-        assert_eq!(footer(&spent), "1.5k in · 20 out · $0.003 · 28.0 s");
+        assert_eq!(footer(&spent), "1.5k in · 20 out · $0.0030 · 28.0 s");
         spent.plus(usage(1), None, Duration::ZERO);
         assert_eq!(spent.cost, None);
     }

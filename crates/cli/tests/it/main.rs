@@ -21,6 +21,7 @@ mod db;
 mod doctor;
 mod doubt;
 mod eval;
+mod going_on;
 mod harness;
 #[cfg(unix)]
 mod init;

@@ -34,7 +34,7 @@ fn tail(id: &str) -> &str {
 #[test]
 fn where_nothing_was_said_there_is_nothing() {
     let home = Home::new();
-    assert_eq!(home.run(&["sessions", "list"]).succeeds().stdout, "There is no conversation yet.\n");
+    assert_eq!(home.run(&["sessions", "list"]).succeeds().stdout, "There are no conversations yet.\n");
     assert_eq!(home.json(&["sessions", "list"]), (0, json!([])));
     for command in
         [&["sessions", "show", "1"][..], &["sessions", "export", "1"], &["sessions", "rm", "-y", "1"]]
@@ -259,7 +259,7 @@ fn a_removal_needs_a_yes_and_says_what_went() {
     let gone = home.run(&["sessions", "rm", "-y", tail(&milk), &milk, &hello]).succeeds();
     assert_eq!(gone.stdout.lines().count(), 2, "{gone:?}");
     assert!(
-        gone.stdout.contains("“add milk”") && gone.stdout.contains("4 messages, 1 tool calls"),
+        gone.stdout.contains("“add milk”") && gone.stdout.contains("4 messages, 1 tool call,"),
         "{gone:?}"
     );
     assert_eq!(listed(&home).len(), 1);
