@@ -77,12 +77,19 @@ fn fitting(
 ) -> Result<Vec<(String, Option<String>)>, Error> {
     let index = words.len().saturating_sub(1);
     let is_empty = words.last().is_none_or(|word| word.is_empty());
+    // An id may follow there, and if none does, a command: only the ids are worth a list.
+    let takes_id = words.iter().rev().nth(1).is_some_and(|before| before == "-r" || before == "--resume");
+    let commands: Vec<String> = match is_empty && takes_id {
+        true => command.get_subcommands().map(|command| command.get_name().to_owned()).collect(),
+        false => Vec::new(),
+    };
     let candidates = engine::complete(command, words, index, folder)?.into_iter();
     let shown = candidates.map(|candidate| {
         let help = candidate.get_help().map(|help| clip(&help.to_string(), HELP_CHARS));
         (candidate.get_value().to_string_lossy().into_owned(), help)
     });
-    Ok(shown.filter(|(value, _)| !(is_empty && value.starts_with('-'))).collect())
+    let is_meant = |value: &String| !(is_empty && value.starts_with('-')) && !commands.contains(value);
+    Ok(shown.filter(|(value, _)| is_meant(value)).collect())
 }
 
 #[expect(clippy::disallowed_methods, reason = "it is set by the script for this call, and is no setting")]

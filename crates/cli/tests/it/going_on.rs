@@ -113,3 +113,51 @@ fn a_question_is_watched_for() {
     watching.kill().unwrap();
     watching.wait().unwrap();
 }
+
+/// What `/copy` hands to the terminal (OSC 52).
+#[cfg(unix)]
+fn copied(answer: &str) -> String {
+    use base64::Engine as _;
+    format!("\x1b]52;c;{}", base64::engine::general_purpose::STANDARD.encode(answer))
+}
+
+#[cfg(unix)]
+#[test]
+fn a_resumed_answer_is_laid_out_and_is_the_one_that_is_copied() {
+    use crate::terminal::pty::Terminal;
+
+    let home = Home::new();
+    let earlier = home.script(&[r#"{"text": "Take the **night train**:\n\n- book it\n- pack"}"#]);
+    let id = conversation(&home, "project", &["ask", "-m", &earlier, "how do I get there?"]);
+    let later = home.script(&[r#"{"text": "Something else.", "repeat": true}"#]);
+    let mut terminal = Terminal::start(&home, &["-m", &later]);
+    terminal.prompts_after("Ctrl-D quits");
+    terminal.line("hello").prompts_after("Something else.");
+    terminal.line(&format!("/resume {id}")).prompts_after("pack");
+    let screen = terminal.screen();
+    assert!(screen.contains("Take the night train:") && screen.contains("• book it"), "{screen}");
+    terminal.line("/copy").prompts_after("clipboard");
+    assert!(terminal.raw().contains(&copied("Take the **night train**:\n\n- book it\n- pack")));
+    terminal.line("/trace").prompts_after("how do I get there?");
+    terminal.line("/new").prompts_after("a new conversation");
+    terminal.line("/copy").sees("there is no answer yet");
+    terminal.keys("\x04");
+    terminal.ends_with(0);
+}
+
+#[cfg(unix)]
+#[test]
+fn help_names_the_keys_and_tab_completes_what_stands_behind_a_command() {
+    use crate::terminal::pty::Terminal;
+
+    let home = Home::new();
+    let model = home.script(&[ECHO]);
+    let id = conversation(&home, "project", &["ask", "-m", &model, "plan the trip"]);
+    let mut terminal = Terminal::start(&home, &["-m", &model]);
+    terminal.prompts_after("Ctrl-D quits");
+    terminal.line("/help").sees("Alt-Enter").sees("Ctrl-R").sees("@NOTE").prompts_after("Ctrl-D");
+    terminal.keys("/resume \t").sees("plan the trip");
+    terminal.keys("\r").sees(&id[id.len() - 8..]).keys("\r").prompts_after("going on with “plan the trip”");
+    terminal.keys("\x04");
+    terminal.ends_with(0);
+}
