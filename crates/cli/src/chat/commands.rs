@@ -113,7 +113,7 @@ const KEYS: &[(&str, &str)] = &[
     ("Tab", "complete a command, what stands behind it, or a note"),
     ("Up, Ctrl-R", "earlier messages; search them"),
     ("Ctrl-O", "write the message in $EDITOR"),
-    ("Ctrl-C", "clear the line; stop an answer; twice on an empty line: quit"),
+    ("Ctrl-C", "clear the line, or stop an answer; twice: quit"),
     ("Ctrl-D", "quit"),
 ];
 

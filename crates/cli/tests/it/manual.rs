@@ -104,6 +104,7 @@ fn completing_makes_nothing_and_what_is_broken_is_silence() {
     let home = Home::new();
     assert!(offered(&home, &["tasks", "done", ""], "9").is_empty());
     assert!(offered(&home, &["-r", ""], "9").is_empty());
+    assert!(offered(&home, &["sessions", "show", ""], "9").is_empty());
     assert!(!home.path("data").exists() && !home.path("state").exists());
     home.config("not toml");
     assert!(offered(&home, &["-m", ""], "9").is_empty());

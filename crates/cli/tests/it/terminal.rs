@@ -38,7 +38,7 @@ fn the_first_five_minutes() {
         .prompts_after("/help");
     terminal.line("add buy milk").sees("⚙ add_task").prompts_after("buy milk");
     terminal.line("/hlep").sees("there is no command /hlep").sees("try: /help").prompts_after("try: /help");
-    terminal.line("/usage").sees("1 turns").prompts_after("1 turns");
+    terminal.line("/usage").sees("1 turn ·").prompts_after("1 turn ·");
     terminal.line("/trace").sees("add_task").prompts_after("add_task");
     terminal.line("/tools").sees("delete_task").prompts_after("delete_task");
     terminal.keys(CTRL_D);
