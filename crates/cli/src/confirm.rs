@@ -199,7 +199,7 @@ impl Approver<'_> {
         };
         let edited = serde_json::from_str::<Arguments>(&text).ok();
         if edited.is_none() {
-            self.screen.side_line("  That is no JSON object; nothing was done.");
+            self.screen.side_line("  That is not a JSON object; nothing was done.");
         }
         Ok(edited)
     }

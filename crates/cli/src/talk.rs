@@ -187,7 +187,7 @@ impl<'a> Talk<'a> {
                 return Ok(self.agent.context(&key).await?);
             }
             self.screen.note(match within {
-                None => "there is no conversation yet; this is the first",
+                None => "there are no conversations yet; this is the first",
                 Some(_) => {
                     "no conversation has begun in this folder yet; this is the first (sessions.continue)"
                 }

@@ -95,7 +95,7 @@ pub(crate) async fn accept(
     if accepted && !yes {
         if !screen.asks() {
             return Err(CliError::confirmation_needed("agreeing to changed tools needs a yes")
-                .or_try("the same with -y"));
+                .or_try("run it again with -y"));
         }
         if !says_yes(screen, "Agree to them as they are now? [y/N] ", false).await {
             screen.note("nothing was agreed to");

@@ -46,7 +46,7 @@ impl Chat<'_> {
                     return Err(CliError::usage("there is no answer yet"));
                 };
                 outside::copy(screen, &answer.content)?;
-                screen.note("the last answer was given to the terminal's clipboard");
+                screen.note("the last answer was copied to the terminal's clipboard");
             }
             Action::Export => self.export(rest).await?,
             Action::Sessions => self.tell_sessions(rest).await?,
@@ -55,7 +55,7 @@ impl Chat<'_> {
                 self.begun().await?;
                 let title =
                     sessions::rename(&*self.talk.store, &self.talk.agent.key(&self.context), rest).await?;
-                screen.note(&format!("this conversation is called “{title}” now"));
+                screen.note(&format!("this conversation is now called “{title}”"));
             }
             Action::New => {
                 self.go_to(RunContext::new(self.talk.user.clone())).await;
@@ -63,7 +63,7 @@ impl Chat<'_> {
             }
             Action::Trace => {
                 let Some(turn) = self.answer.as_ref().and_then(|answer| answer.turn) else {
-                    return Err(CliError::usage("there was no turn yet").or_try("adjutant log list"));
+                    return Err(CliError::usage("there has been no turn yet").or_try("adjutant log list"));
                 };
                 log::show_turn(&*self.talk.store, &self.talk.user, turn, &self.settings, screen).await?;
             }
@@ -162,7 +162,7 @@ impl Chat<'_> {
         let screen = self.talk.screen;
         let (key, focus) =
             (self.talk.agent.key(&self.context), Some(focus).filter(|focus| !focus.is_empty()));
-        screen.note("putting the conversation so far into few words; Ctrl-C gives it up");
+        screen.note("summarizing the conversation so far; Ctrl-C stops");
         screen.live(&Status::new("summarising"), "");
         let done = {
             let agent = self.talk.agent.clone();
@@ -174,7 +174,7 @@ impl Chat<'_> {
         };
         screen.end_live();
         let Some(done) = done? else {
-            screen.note("given up; nothing has changed");
+            screen.note("stopped; nothing has changed");
             return Ok(false);
         };
         let done = done?;
@@ -188,9 +188,9 @@ impl Chat<'_> {
                     tokens(u64::from(before))
                 ));
             }
-            Compaction::NothingToDo => screen.note("there is nothing to put into fewer words"),
+            Compaction::NothingToDo => screen.note("there is nothing to summarize"),
             Compaction::Failed { reason, error } => {
-                let failed = CliError::failed("there is no summary; the conversation is as it was");
+                let failed = CliError::failed("no summary was made; the conversation is unchanged");
                 return Err(match error.as_ref().map(CliError::of_model_error) {
                     Some(cause) => CliError { tries: cause.tries, ..failed.because(cause.message) },
                     None => failed.because(reason),
@@ -208,7 +208,7 @@ impl Chat<'_> {
     /// # Errors
     /// Nothing was said in it yet.
     async fn begun(&self) -> Result<adjutant_core::port::ConversationSummary, CliError> {
-        let nothing = || CliError::usage("nothing was said in this conversation yet");
+        let nothing = || CliError::usage("nothing has been said in this conversation yet");
         self.talk.store.summary(&self.talk.agent.key(&self.context)).await?.ok_or_else(nothing)
     }
 
@@ -221,14 +221,14 @@ impl Chat<'_> {
         }
         let file = sessions::save(Path::new(file), &text, false)
             .map_err(|error| CliError { tries: vec!["/export ANOTHER.md".to_owned()], ..error })?;
-        self.talk.screen.note(&format!("it is in {}", file.display()));
+        self.talk.screen.note(&format!("written to {}", file.display()));
         Ok(())
     }
 
     async fn tell_sessions(&self, words: &str) -> Result<(), CliError> {
         let listed = sessions::list(&*self.talk.store, &self.talk.user, Some(words), SESSIONS).await?;
         if listed.is_empty() {
-            self.talk.screen.note("there is no such conversation");
+            self.talk.screen.note("no conversation matches");
             return Ok(());
         }
         #[expect(clippy::disallowed_methods, reason = "how long ago something is has to be told by somebody")]
@@ -246,7 +246,9 @@ impl Chat<'_> {
             let Some(picked) = sessions::pick(store, user).await? else { return Ok(()) };
             picked
         } else {
-            return Err(CliError::usage("which conversation?").or_try("/sessions, then /resume ID"));
+            return Err(
+                CliError::usage("which conversation do you mean?").or_try("/sessions, then /resume ID")
+            );
         };
         let key = store::key_of(user, summary.id);
         let context = self.talk.agent.context(&key).await?;

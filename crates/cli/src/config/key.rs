@@ -127,7 +127,7 @@ pub(crate) const OF_PROVIDER: [&str; 4] = ["model", "base_url", "timeout", "retr
 fn common() -> Vec<Key> {
     vec![
         Key { unset: "a key in the environment, else Ollama, else embedded", ..key(MODEL, Kind::Text) },
-        Key { unset: "nobody answers in the model's place", ..key("fallback", Kind::List) },
+        Key { unset: "no other model answers in its place", ..key("fallback", Kind::List) },
         Key { default: |dirs| Some(Value::Text(dirs.os_user.clone())), ..key("user_name", Kind::Text) },
         Key {
             alias: Some("systemPromptPath"),
@@ -143,7 +143,7 @@ fn common() -> Vec<Key> {
         Key {
             variable: Some("LLM_MAX_TOKENS"),
             project: true,
-            unset: "1024; 16384 for a model nobody knows behind a gateway",
+            unset: "1024; 16384 for an unknown model behind a gateway",
             ..key("llm.max_tokens", Kind::Integer { min: 1, max: 1_000_000 })
         },
         Key {

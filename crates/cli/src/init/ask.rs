@@ -78,7 +78,7 @@ fn answered<T>(answer: InquireResult<T>) -> Result<T, CliError> {
         InquireError::OperationCanceled | InquireError::OperationInterrupted => {
             CliError::interrupted("nothing was written")
         }
-        error => CliError::failed("nobody can be asked here")
+        error => CliError::failed("no one can be asked here")
             .because(error.to_string())
             .or_try("adjutant init --model MODEL --vault DIR --yes"),
     })

@@ -165,7 +165,7 @@ impl Desk {
         let memory = self.reading()?;
         if self.temp {
             return Err(CliError::failed("nothing is written in a temporary conversation")
-                .or_try("the same without --temp"));
+                .or_try("run it again without --temp"));
         }
         Ok(memory)
     }

@@ -31,7 +31,7 @@ pub(crate) enum Policy {
     },
     /// Take permissions back, so that you are asked again; asks first, or needs -y
     Rm {
-        /// Their ids, or parts of their beginnings or ends that fit no other
+        /// Their ids, or enough of the beginning or end of each to be unique
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
@@ -151,13 +151,13 @@ async fn remove(
     if !approved(yes, "") {
         if !screen.asks() {
             return Err(CliError::confirmation_needed(
-                "taking back a permission needs a yes, and nobody can be asked",
+                "taking back a permission needs a yes, and no one can be asked",
             )
             .or_try("adjutant policy rm -y ID"));
         }
         meant.iter().for_each(|grant| screen.side_line(&line(grant)));
         if !says_yes(screen, "? take back  [y] yes  [N] no: ", false).await {
-            return Err(CliError::failed("kept; nothing was changed"));
+            return Err(CliError::failed("nothing was changed"));
         }
     }
     let removed = file::change(&settings.dirs, |grants| {

@@ -14,7 +14,7 @@ pub(crate) use footer::{Spent, context_meter, footer};
 
 use std::time::{Duration, Instant};
 
-use adjutant_core::{AgentResponse, CallId, OutcomeCategory, PromptProgress, ToolCall, ToolResult};
+use adjutant_core::{AgentResponse, CallId, OutcomeCategory, PromptProgress, ToolCall, ToolResult, TurnId};
 use adjutant_runtime::RunEvent;
 
 use crate::display::{clean, clip, millis};
@@ -59,6 +59,10 @@ pub(crate) struct Renderer<'a> {
     told_quarter: Option<u32>,
     /// Bytes the model said or thought in this run.
     bytes: u64,
+    /// The turn that is shown. A run may see to another terminal's message in the same conversation, too.
+    turn: Option<TurnId>,
+    /// The answers of the turns before it, which are on the screen already.
+    earlier: Vec<String>,
 }
 
 impl<'a> Renderer<'a> {
@@ -76,6 +80,8 @@ impl<'a> Renderer<'a> {
             reading: None,
             told_quarter: None,
             bytes: 0,
+            turn: None,
+            earlier: Vec::new(),
         }
     }
 
@@ -89,6 +95,7 @@ impl<'a> Renderer<'a> {
             self.reading = None;
         }
         match event {
+            RunEvent::TurnStarted { turn, .. } => self.turn_started(*turn),
             RunEvent::Reading(progress) => self.reading(*progress),
             RunEvent::ModelStarted { .. } => {
                 self.told_quarter = None;
@@ -135,7 +142,8 @@ impl<'a> Renderer<'a> {
         let content = content.trim();
         let shown = self.streamed.trim().to_owned();
         self.end_lines();
-        if asked || (self.live && shown == content) {
+        if asked || (self.live && (shown == content || self.earlier.iter().any(|earlier| earlier == content)))
+        {
             return;
         }
         if !self.live {
@@ -175,6 +183,15 @@ impl<'a> Renderer<'a> {
             }
         }
         self.screen.end_live();
+    }
+
+    fn turn_started(&mut self, turn: TurnId) {
+        if self.turn.replace(turn).is_some_and(|before| before != turn) {
+            self.close_line();
+            self.end_text();
+            self.earlier.push(std::mem::take(&mut self.streamed).trim().to_owned());
+            self.screen.note("another message in this conversation is answered:");
+        }
     }
 
     fn text(&mut self, text: &str) {

@@ -83,7 +83,7 @@ pub(crate) async fn run(
                     if json {
                         screen.answer_line(&json_line(&json!({ "file": file.to_string_lossy() })));
                     } else {
-                        screen.answer_line(&format!("It is in {}.", file.display()));
+                        screen.answer_line(&format!("Written to {}.", file.display()));
                     }
                 }
             }
@@ -95,7 +95,7 @@ pub(crate) async fn run(
             if json {
                 screen.answer_line(&json_line(&json!({ "id": found.id, "title": title })));
             } else {
-                screen.answer_line(&format!("It is called “{title}” now."));
+                screen.answer_line(&format!("Renamed to “{title}”."));
             }
         }
         Sessions::Rm { ids } => {

@@ -209,10 +209,10 @@ pub(super) async fn ask_and_remove(
 async fn agrees(screen: &Screen, shown: &[String]) -> Result<(), CliError> {
     if !screen.asks() {
         let mut error = CliError::confirmation_needed(format!(
-            "removing {} needs a yes, and nobody can be asked",
+            "removing {} needs a yes, and no one can be asked",
             shown.join("; ")
         ));
-        error = error.or_try("the same with -y");
+        error = error.or_try("run it again with -y");
         return Err(error);
     }
     for line in shown {
@@ -221,6 +221,6 @@ async fn agrees(screen: &Screen, shown: &[String]) -> Result<(), CliError> {
     if says_yes(screen, "? remove for good  [y] yes  [N] no: ", false).await {
         Ok(())
     } else {
-        Err(CliError::failed("kept; nothing was removed"))
+        Err(CliError::failed("nothing was removed"))
     }
 }

@@ -156,8 +156,42 @@ fn help_names_the_keys_and_tab_completes_what_stands_behind_a_command() {
     let mut terminal = Terminal::start(&home, &["-m", &model]);
     terminal.prompts_after("Ctrl-D quits");
     terminal.line("/help").sees("Alt-Enter").sees("Ctrl-R").sees("@NOTE").prompts_after("Ctrl-D");
-    terminal.keys("/resume \t").sees("plan the trip");
-    terminal.keys("\r").sees(&id[id.len() - 8..]).keys("\r").prompts_after("going on with “plan the trip”");
+    // The only one there is stands there at once.
+    terminal.keys("/resume \t").sees(&format!("/resume {}", &id[id.len() - 8..]));
+    terminal.keys("\r").prompts_after("going on with “plan the trip”");
     terminal.keys("\x04");
     terminal.ends_with(0);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_answer_to_another_terminal_is_told_apart_and_ones_own_is_shown_once() {
+    use crate::terminal::pty::Terminal;
+
+    let home = Home::new();
+    let model = home.script(&[
+        r#"{"match": "from the first", "text": "Answer to the first.", "delay_ms": 3000, "repeat": true}"#,
+        r#"{"match": "from the second", "text": "Answer to the second.", "repeat": true}"#,
+        ECHO,
+    ]);
+    let id = conversation(&home, "project", &["ask", "-m", &model, "begin"]);
+    let open = || {
+        let mut terminal = Terminal::start(&home, &["-r", &id, "-m", &model]);
+        terminal.prompts_after("Noted.");
+        terminal
+    };
+    let (mut first, mut second) = (open(), open());
+    first.line("a message from the first").sees("waiting");
+    second.line("a message from the second").prompts_after("Answer to the second.");
+    first.prompts_after("Answer to the first.");
+    let screen = first.screen();
+    assert_eq!(screen.matches("Answer to the first.").count(), 1, "{screen}");
+    assert!(
+        !screen.contains("Answer to the second.") || screen.contains("another message in this conversation"),
+        "{screen}"
+    );
+    for terminal in [&mut first, &mut second] {
+        terminal.keys("\x04");
+        terminal.ends_with(0);
+    }
 }

@@ -89,7 +89,7 @@ fn a_summary_shows_that_it_is_at_work_and_ctrl_c_gives_it_up() {
     let mut terminal = talking(&home, &[r#"{"text": "Hello there."}"#, r#"{"fault": "stall"}"#, ECHO]);
     terminal.line("hello").prompts_after("Hello there.");
     terminal.line("/compact").sees("Ctrl-C gives it up").sees("summarising · 1 s");
-    terminal.keys(CTRL_C).prompts_after("given up; nothing has changed");
+    terminal.keys(CTRL_C).prompts_after("stopped; nothing has changed");
     terminal.line("still here?").prompts_after("You said: still here?");
     terminal.keys(CTRL_D);
     terminal.ends_with(0);
@@ -368,7 +368,7 @@ fn other_answers_and_other_words_are_kept_beside_the_first() {
     let home = Home::new();
     let replies = ["Tea.", "Coffee.", "Cocoa."].map(|words| format!(r#"{{"text": "{words}"}}"#));
     let mut terminal = talking(&home, &replies.each_ref().map(String::as_str));
-    terminal.line("/retry").prompts_after("nothing was said yet");
+    terminal.line("/retry").prompts_after("nothing has been said yet");
     terminal.line("something hot").prompts_after("Tea.");
     terminal.line("/branches").prompts_after("in one way only");
     terminal.line("/retry").prompts_after("Coffee.");
