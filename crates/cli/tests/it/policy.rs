@@ -44,7 +44,10 @@ fn a_tool_is_allowed_for_one_conversation_and_asked_in_another() {
         .waits("the question again", |screen| screen.contents().matches("[a] always").count() == 2);
     assert!(granted(&home).is_empty());
     terminal.keys("a").waits("the choices again", |screen| screen.contents().matches("[4]").count() == 2);
-    terminal.keys("7\r").sees("a number from 1 to 4");
+    terminal
+        .keys("7\r")
+        .sees("a number from 1 to 4")
+        .waits("the choices once more", |screen| screen.contents().matches("[4]").count() == 3);
     terminal.keys("1").prompts_after("It is gone.");
     terminal.line("delete two").sees("allowed by policy: delete_task, any arguments, in one conversation");
     terminal.prompts_after("allowed by policy");
