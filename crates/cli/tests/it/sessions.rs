@@ -109,7 +109,7 @@ fn a_title_is_what_its_person_says_and_is_one_line() {
     let model = home.script(TALK);
     let id = begin(&home, &model, "first words");
     let named = home.run(&["sessions", "rename", tail(&id), "Shop\u{1b}[1mping", "\n list"]).succeeds();
-    assert_eq!(named.stdout, "It is called “Shop [1mping list” now.\n");
+    assert_eq!(named.stdout, "Renamed to “Shop [1mping list”.\n");
     home.run(&["-c", "-m", &model, "more words"]).succeeds();
     assert_eq!(listed(&home)[0]["title"], "Shop [1mping list");
     for unusable in ["", " \t", &"x".repeat(201)] {

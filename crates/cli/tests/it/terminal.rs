@@ -88,7 +88,7 @@ fn a_summary_shows_that_it_is_at_work_and_ctrl_c_gives_it_up() {
     let home = Home::new();
     let mut terminal = talking(&home, &[r#"{"text": "Hello there."}"#, r#"{"fault": "stall"}"#, ECHO]);
     terminal.line("hello").prompts_after("Hello there.");
-    terminal.line("/compact").sees("Ctrl-C gives it up").sees("summarising · 1 s");
+    terminal.line("/compact").sees("Ctrl-C stops").sees("summarising · 1 s");
     terminal.keys(CTRL_C).prompts_after("stopped; nothing has changed");
     terminal.line("still here?").prompts_after("You said: still here?");
     terminal.keys(CTRL_D);
@@ -521,11 +521,11 @@ fn a_vault_is_named_completed_attached_and_written_to() {
 fn conversations_are_found_named_taken_up_and_written_out() {
     let home = Home::new();
     let mut terminal = talking(&home, &[ECHO]);
-    terminal.line("/export").prompts_after("nothing was said");
+    terminal.line("/export").prompts_after("nothing has been said");
     terminal.line("about cheese").prompts_after("You said: about cheese");
-    terminal.line("/rename Cheese").prompts_after("is called");
+    terminal.line("/rename Cheese").prompts_after("is now called");
     terminal.line("/context").sees("instruction").prompts_after("kept free");
-    terminal.line("/export cheese.md").prompts_after("it is in");
+    terminal.line("/export cheese.md").prompts_after("written to");
     let written = std::fs::read_to_string(home.path("project/cheese.md")).unwrap();
     assert!(written.starts_with("# Cheese") && written.contains("You said: about cheese"), "{written}");
     terminal.line("/export cheese.md").prompts_after("there already");
