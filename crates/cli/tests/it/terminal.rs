@@ -372,7 +372,7 @@ fn other_answers_and_other_words_are_kept_beside_the_first() {
     terminal.line("something hot").prompts_after("Tea.");
     terminal.line("/branches").prompts_after("in one way only");
     terminal.line("/retry").prompts_after("Coffee.");
-    terminal.line("/rewind 2").prompts_after("not so many messages");
+    terminal.line("/rewind 2").prompts_after("that many messages");
     terminal.line("/rewind").sees("in the place of").waits("the words at the prompt", |screen| {
         screen.contents().trim_end().ends_with("you> something hot")
     });
