@@ -221,7 +221,7 @@ pub(crate) enum Command {
     /// Answer what waits for a yes or no, or for what became of it
     #[command(subcommand)]
     Pending(Pending),
-    /// What runs without asking because you allowed it at a question: list it, or take it back
+    /// List, give or take back permissions: tools that run without asking
     #[command(subcommand)]
     Policy(crate::policy::Policy),
     /// Open turns of all users, for whoever runs a service: which wait or are left, and ending one that cannot go on

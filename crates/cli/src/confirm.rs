@@ -41,7 +41,7 @@ pub(crate) struct Approver<'a> {
     pub(crate) interrupts: &'a mut Interrupts,
     /// Tools the options approve; `*` is every tool.
     pub(crate) yes: &'a [String],
-    /// What the person allowed before.
+    /// The permissions that the person gave before.
     pub(crate) permissions: &'a mut Permissions,
 }
 

@@ -17,7 +17,7 @@ use crate::screen::Screen;
 /// Stands for the question among the arguments.
 const TEXT: &str = "{text}";
 
-/// How long the program may run.
+/// The longest time that the program may run.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The longest text, in characters.

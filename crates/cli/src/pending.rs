@@ -22,7 +22,7 @@ use crate::wiring;
 
 const WAITING: Kind = Kind { one: "waiting call", many: "waiting calls", list: "adjutant pending list" };
 
-/// How often `--watch` looks for more.
+/// Time between two looks of `--watch`.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// A call that waits, and where.

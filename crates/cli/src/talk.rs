@@ -47,13 +47,13 @@ pub(crate) struct Talk<'a> {
     /// Kept as long as the agent: its tools are among the agent's.
     servers: Option<Servers>,
     yes: Vec<String>,
-    /// What the person allowed at questions before.
+    /// The permissions that the person gave at questions before.
     permissions: Permissions,
     /// The program that tells the person of questions.
     notifier: Notifier,
     /// The folders in which conversations began.
     folders: Folders,
-    /// What the turn took so far, from the message to its answer, and the person's time left out.
+    /// Tokens, cost and time of the turn so far; the person's own time is not in it.
     spent: Spent,
     /// Whether answers are printed as text.
     prints: bool,
@@ -361,7 +361,7 @@ impl<'a> Talk<'a> {
         context_meter(u64::from(used.total()), u64::from(used.usable()))
     }
 
-    /// What the last turn took, from the message to its answer.
+    /// Returns tokens, cost and time of the last turn, from the message to its answer.
     pub(crate) fn spent(&self) -> &Spent {
         &self.spent
     }
@@ -384,7 +384,7 @@ impl<'a> Talk<'a> {
         !pending.is_empty() && (self.screen.asks() || pending.iter().all(|call| self.approves(call)))
     }
 
-    /// Whether an option or a permission answers a call.
+    /// Returns whether an option or a permission answers a call.
     fn approves(&self, call: &PendingCall) -> bool {
         approves(&self.yes, call) || matches!(self.permissions.allow(call), Allowed::Yes(_))
     }

@@ -104,7 +104,7 @@ pub(super) fn read(line: &str) -> Result<(Action, &str), CliError> {
     Ok((command.action, rest))
 }
 
-/// What else can be typed, and what keys do.
+/// Further input and keys, with their meanings.
 const KEYS: &[(&str, &str)] = &[
     ("@NOTE", "attach a note of the vault; Tab completes its name"),
     ("#FACT", "remember this"),

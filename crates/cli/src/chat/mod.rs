@@ -374,7 +374,7 @@ async fn open_editor(settings: &Settings, talk: &mut Talk<'_>) -> Option<Editor>
     }
 }
 
-/// What can stand behind a command. Looked for in the editor's thread, at each Tab.
+/// Finds the arguments of commands, in the editor's thread, at each Tab.
 fn arguments(settings: Settings) -> editor::Arguments {
     Arc::new(move |command: &str| match command {
         "/model" => completions::models_of(&settings),

@@ -15,7 +15,7 @@ use crate::policy;
 use crate::sessions;
 use crate::store::{self, Store};
 
-/// How long a server or another process may keep somebody waiting who pressed Tab.
+/// The longest time that a server or another process may keep somebody waiting who pressed Tab.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The most conversations or tasks offered at once.

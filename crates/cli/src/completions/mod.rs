@@ -15,7 +15,7 @@ use crate::screen::Screen;
 
 pub(crate) use candidates::{Candidate, conversations_of, models_of};
 
-/// How to have them read; for the help.
+/// Ways to install the scripts; for the help.
 pub(crate) const HELP: &str = "\
 Examples:
   adjutant completions bash > ~/.local/share/bash-completion/completions/adjutant

@@ -11,7 +11,7 @@ use crate::display::clip;
 /// The script of bash.
 const SCRIPT: &str = include_str!("adjutant.bash");
 
-/// What zsh needs in a file of its `fpath`: read at the first Tab, the file has to answer that Tab too.
+/// An addition for a file of zsh's `fpath`: read at the first Tab, the file has to answer that Tab too.
 const ZSH_FIRST_TAB: &str =
     "if [ \"$funcstack[1]\" = \"_adjutant\" ]; then _clap_dynamic_completer_adjutant \"$@\"; fi\n";
 

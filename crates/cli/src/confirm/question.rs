@@ -16,7 +16,7 @@ const NAME_CHARS: usize = 64;
 
 /// Later calls that can be allowed at a question.
 pub(super) struct Allowance {
-    /// Whether only those with the arguments of this one.
+    /// `true`: only those with the arguments of this one.
     pub(super) exactly: bool,
     pub(super) lasting: Lasting,
     words: &'static str,

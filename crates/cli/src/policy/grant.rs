@@ -29,7 +29,7 @@ pub(crate) struct Grant {
     pub(crate) granted_at: Timestamp,
 }
 
-/// How long a grant lasts.
+/// Lifetime of a grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lasting {
     Conversation,
@@ -48,7 +48,7 @@ pub(crate) struct ForeignTool {
     pub(crate) definition: String,
 }
 
-/// Whose tool a waiting call is for.
+/// The owner of the tool of a waiting call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Identity {
     /// One of Adjutant's own.
@@ -59,7 +59,7 @@ pub(crate) enum Identity {
 }
 
 impl Identity {
-    /// Returns whose tool a call is for, by the servers that run and those that are configured.
+    /// Returns the owner of the tool of a call, by the servers that run and those that are configured.
     pub(crate) fn of(call: &PendingCall, running: &[ServerReport], configured: &[ServerConfig]) -> Self {
         // Only names of tools of servers have this in them.
         if !call.tool.contains("__") {
@@ -79,14 +79,14 @@ impl Identity {
 }
 
 impl Grant {
-    /// Whether it is for this conversation, tool name and arguments, whoever's tool it is.
+    /// Returns whether it is for this conversation, tool name and arguments, whoever's tool it is.
     pub(crate) fn names(&self, call: &PendingCall, conversation: ConversationId) -> bool {
         self.tool == call.tool
             && self.conversation.is_none_or(|only| only == conversation)
             && self.arguments.as_ref().is_none_or(|only| *only == call.arguments)
     }
 
-    /// Whether it is for a tool of this identity.
+    /// Returns whether it is for a tool of this identity.
     pub(crate) fn is_for(&self, identity: &Identity) -> bool {
         match (&self.foreign, identity) {
             (None, Identity::Own) => true,

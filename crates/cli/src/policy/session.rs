@@ -9,7 +9,7 @@ use crate::config::{Dirs, Settings};
 use crate::display::clip;
 use crate::error::CliError;
 
-/// What a person has allowed, as it applies to the questions of one talk.
+/// The permissions of a person, as they apply to the questions of one talk.
 pub(crate) struct Permissions {
     dirs: Dirs,
     /// The servers of the configuration.
@@ -17,13 +17,13 @@ pub(crate) struct Permissions {
     /// The servers that run, and the conversation that goes on.
     running: Vec<ServerReport>,
     conversation: Option<ConversationId>,
-    /// Whether nothing may be written: what is allowed is forgotten with the process.
+    /// `true`: nothing may be written, and permissions are forgotten with the process.
     temporary: bool,
-    /// What was allowed in temporary conversations.
+    /// Permissions given in temporary conversations.
     in_memory: Vec<Grant>,
 }
 
-/// What the grants say to a call.
+/// The answer of the grants to a call.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Allowed {
     /// Yes, and this is told.
@@ -78,14 +78,14 @@ impl Permissions {
         }
     }
 
-    /// Whether later calls of the tool can be allowed at its question.
+    /// Returns whether later calls of the tool can be allowed at its question.
     pub(crate) fn can_grant(&self, call: &PendingCall) -> bool {
         call.doubt.is_none()
             && self.conversation.is_some()
             && Identity::of(call, &self.running, &self.configured) != Identity::Unknown
     }
 
-    /// Whether what is allowed can last longer than the conversation.
+    /// Returns whether a permission can last longer than the conversation.
     pub(crate) fn can_last(&self) -> bool {
         !self.temporary
     }

@@ -6,7 +6,7 @@ use adjutant_core::{AgentResponse, Cost, Usage};
 
 use crate::display::{millis, tokens};
 
-/// What a turn took: a question in its middle divides it into runs.
+/// Tokens, cost and time of a turn: a question in its middle divides it into runs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Spent {
     pub(crate) usage: Usage,

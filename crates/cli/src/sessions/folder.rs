@@ -14,7 +14,7 @@ use crate::display::json_line;
 /// The list, in the state folder: a line of JSON for each conversation, the newest last.
 const FILE: &str = "folders.jsonl";
 
-/// Where the older half of a list this long is forgotten. Enough for about 8,000 conversations.
+/// The length from which the older half of the list is forgotten. Enough for about 8,000 conversations.
 const BYTES_MAX: u64 = 1024 * 1024;
 
 /// One line.
@@ -31,7 +31,7 @@ pub(crate) struct Folders {
     /// The working directory. `None`: there is none.
     here: Option<PathBuf>,
     scope: Scope,
-    /// Whether nothing may be written.
+    /// `true`: nothing may be written.
     temporary: bool,
     /// The conversation that was written down last.
     noted: Option<ConversationId>,

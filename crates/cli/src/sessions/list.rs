@@ -16,7 +16,7 @@ use crate::store::{self, Store};
 
 /// The end of an id that is shown: the beginning is the time, and alike for neighbours.
 const ID_CHARS: usize = 8;
-/// How many are looked through at once.
+/// Number of conversations looked through at once.
 const AT_ONCE: u32 = 500;
 /// The longest title in a table.
 const TITLE_CHARS: usize = 48;

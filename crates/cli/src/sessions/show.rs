@@ -176,7 +176,7 @@ fn lines_of(said: &[TranscriptMessage]) -> Vec<String> {
     said.iter().flat_map(|message| words_of(message).into_iter().chain(calls_of(message, said))).collect()
 }
 
-/// What a person or the assistant says in a message.
+/// Lines of a person's or the assistant's words in a message.
 fn words_of(message: &TranscriptMessage) -> Vec<String> {
     let mark = match message.role {
         Role::User => "you> ",
@@ -196,7 +196,7 @@ fn words_of(message: &TranscriptMessage) -> Vec<String> {
     lines
 }
 
-/// What a message calls, a line for each call.
+/// Lines of the calls in a message.
 fn calls_of(message: &TranscriptMessage, said: &[TranscriptMessage]) -> Vec<String> {
     let line = |call: &TranscriptCall| {
         let ended = said.iter().find(|other| other.tool_call_id.as_ref() == Some(&call.id));

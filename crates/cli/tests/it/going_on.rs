@@ -1,4 +1,4 @@
-//! Which conversation `-c` goes on with, and who is told of a question.
+//! The conversation that `-c` goes on with, and programs that are told of a question.
 
 use std::io::BufRead as _;
 use std::process::Stdio;
@@ -114,7 +114,7 @@ fn a_question_is_watched_for() {
     watching.wait().unwrap();
 }
 
-/// What `/copy` hands to the terminal (OSC 52).
+/// The sequence by which `/copy` hands an answer to the terminal (OSC 52).
 #[cfg(unix)]
 fn copied(answer: &str) -> String {
     use base64::Engine as _;

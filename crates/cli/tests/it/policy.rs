@@ -1,4 +1,4 @@
-//! What is allowed at a question, and taken back: the real binary at a terminal and in a pipe.
+//! Permissions given at a question, and taken back: the real binary at a terminal and in a pipe.
 
 use crate::harness::Home;
 use crate::terminal::pty::Terminal;

@@ -16,7 +16,7 @@ const NOTES_MAX: usize = 50;
 /// Finds the names of notes that fit the beginning of one.
 pub(crate) type Notes = Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>;
 
-/// Finds what may stand behind a command, such as `/model`.
+/// Finds the arguments of a command, such as `/model`.
 pub(crate) type Arguments = Arc<dyn Fn(&str) -> Vec<Candidate> + Send + Sync>;
 
 /// Commands at the beginning of a line, what may stand behind them, and notes behind `@`.
@@ -59,7 +59,7 @@ fn commands(word: &str, cursor: usize) -> Vec<Suggestion> {
 }
 
 impl Words {
-    /// What may stand behind a command: any part of it may have been typed.
+    /// Offers arguments of a command; any part of one may have been typed.
     fn behind(&self, command: &str, word: &str, cursor: usize) -> Vec<Suggestion> {
         let typed = word.to_lowercase();
         let fits = |found: &Candidate| {

@@ -84,7 +84,7 @@ pub(crate) struct Options {
     pub(crate) history: Option<PathBuf>,
     /// What can stand after `@`.
     pub(crate) notes: Option<Notes>,
-    /// What can stand behind a command.
+    /// The arguments of commands.
     pub(crate) arguments: Arguments,
     /// Whether NO_COLOR and its like allow colours.
     pub(crate) colors: bool,
