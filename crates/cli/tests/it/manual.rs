@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use crate::harness::{Home, arg};
 
 /// Returns the candidates that bash has for a line with the cursor at its end, after one Tab (9) or two (63).
+#[expect(clippy::disallowed_methods, reason = "bash is where whoever runs the tests has it")]
 fn offered(home: &Home, words: &[&str], kind: &str) -> Vec<String> {
     let script = home.file("complete.bash", home.run(&["completions", "bash"]).stdout);
     let asked = "source \"$1\"; COMP_TYPE=$2; shift 2; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
