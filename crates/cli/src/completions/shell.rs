@@ -88,8 +88,8 @@ fn fitting(
         let help = candidate.get_help().map(|help| clip(&help.to_string(), HELP_CHARS));
         (candidate.get_value().to_string_lossy().into_owned(), help)
     });
-    let is_meant = |value: &String| !(is_empty && value.starts_with('-')) && !commands.contains(value);
-    Ok(shown.filter(|(value, _)| is_meant(value)).collect())
+    let is_option = |value: &String| is_empty && value.starts_with('-');
+    Ok(shown.filter(|(value, _)| !is_option(value) && !commands.contains(value)).collect())
 }
 
 #[expect(clippy::disallowed_methods, reason = "it is set by the script for this call, and is no setting")]
