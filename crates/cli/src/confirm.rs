@@ -12,12 +12,14 @@ use adjutant_core::{
 use crate::chat::outside;
 use crate::display::json_line;
 use crate::lines::{Interrupts, Lines};
+use crate::policy::{Allowed, Permissions};
 use crate::screen::Screen;
 use keys::Typed;
-use question::question;
+use question::{Allowance, allowances, question};
 
 /// Keys that are an answer by themselves.
 const YES_NO_EDIT: &[char] = &['y', 'n', 'e'];
+const YES_NO_EDIT_ALWAYS: &[char] = &['y', 'n', 'e', 'a'];
 const DONE_RETRY_LEAVE: &[char] = &['d', 'r', 'l'];
 const VIEW_NO: &[char] = &['v', 'n'];
 
@@ -47,16 +49,28 @@ pub(crate) struct Approver<'a> {
     pub(crate) interrupts: &'a mut Interrupts,
     /// Tools the options approve; `*` is every tool.
     pub(crate) yes: &'a [String],
+    /// The permissions that the person gave before.
+    pub(crate) permissions: &'a mut Permissions,
 }
 
 impl Approver<'_> {
-    /// Answers what the options answer, and asks for the rest.
+    /// Answers what the options and the person's permissions answer, and asks for the rest.
     pub(crate) async fn decide(&mut self, pending: &[PendingCall]) -> Decided {
         let mut answers = Vec::new();
         for call in pending {
             if approves(self.yes, call) {
                 answers.push(call.answer(Verdict::Approved));
-            } else if self.screen.asks() {
+                continue;
+            }
+            match self.permissions.allow(call) {
+                Allowed::Yes(told) => {
+                    self.screen.note(&told);
+                    answers.push(call.answer(Verdict::Approved));
+                    continue;
+                }
+                Allowed::No(told) => told.iter().for_each(|told| self.screen.note(told)),
+            }
+            if self.screen.asks() {
                 match self.ask(call).await {
                     Asked::Answer(answer) => answers.push(answer),
                     Asked::Nothing => return Decided::Nobody,
@@ -78,10 +92,12 @@ impl Approver<'_> {
         // All of what a yes is to is shown before there is one.
         let mut folded = whole(call);
         loop {
-            let question = question(call, folded.is_some());
+            let can_grant = self.permissions.can_grant(call);
+            let question = question(call, folded.is_some(), can_grant);
             let keys = match (&folded, call.doubt.is_some()) {
                 (Some(_), _) => VIEW_NO,
                 (None, true) => DONE_RETRY_LEAVE,
+                (None, false) if can_grant => YES_NO_EDIT_ALWAYS,
                 (None, false) => YES_NO_EDIT,
             };
             let line = match self.answer(&question, keys).await {
@@ -115,9 +131,16 @@ impl Approver<'_> {
                     Ok(None) => continue,
                     Err(asked) => return asked,
                 },
+                (false, "a" | "A" | "always") if can_grant => match self.allowed_from_now_on(call).await {
+                    Ok(true) => Ok(Verdict::Approved),
+                    // The question is asked again.
+                    Ok(false) => continue,
+                    Err(asked) => return asked,
+                },
                 (false, words) => match read_words(words) {
                     Reading::Yes => Ok(Verdict::Approved),
                     Reading::No => Ok(Verdict::Denied),
+                    Reading::Unclear if can_grant => Err("Please answer y, n, e or a."),
                     Reading::Unclear => Err("Please answer y, n or e."),
                 },
             };
@@ -125,6 +148,41 @@ impl Approver<'_> {
                 Ok(verdict) => return Asked::Answer(call.answer(verdict)),
                 Err(hint) => self.screen.side_line(&format!("  {hint}")),
             }
+        }
+    }
+
+    /// Asks which later calls are allowed, and keeps that. `false`: none are, and the person went back.
+    async fn allowed_from_now_on(&mut self, call: &PendingCall) -> Result<bool, Asked> {
+        let choices = allowances(self.permissions.can_last());
+        let keys: &'static [char] =
+            if self.permissions.can_last() { &['1', '2', '3', '4'] } else { &['1', '2'] };
+        loop {
+            let words = match self.answer(&question::which_calls(call, choices), keys).await {
+                Ok(words) => words,
+                // Esc and Ctrl-C go back.
+                Err(Asked::Interrupted) => return Ok(false),
+                Err(asked) => return Err(asked),
+            };
+            let Some(number) = words.trim().chars().next() else { return Ok(false) };
+            let chosen = keys.iter().position(|key| *key == number).filter(|_| words.trim().len() == 1);
+            let Some(Allowance { exactly, lasting, .. }) = chosen.and_then(|chosen| choices.get(chosen))
+            else {
+                self.screen.side_line(&format!(
+                    "  Please answer with a number from 1 to {}, or Esc.",
+                    choices.len()
+                ));
+                continue;
+            };
+            return match self.permissions.grant(call, *exactly, *lasting) {
+                Ok(told) => {
+                    self.screen.note(&told);
+                    Ok(true)
+                }
+                Err(error) => {
+                    self.screen.error(&error);
+                    Ok(false)
+                }
+            };
         }
     }
 
@@ -154,7 +212,7 @@ impl Approver<'_> {
         };
         let edited = serde_json::from_str::<Arguments>(&text).ok();
         if edited.is_none() {
-            self.screen.side_line("  That is no JSON object; nothing was done.");
+            self.screen.side_line("  That is not a JSON object; nothing was done.");
         }
         Ok(edited)
     }

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::args::Db;
 use crate::config::{Database, Settings};
-use crate::display::json_line;
+use crate::display::{json_line, local, plural};
 use crate::error::{CliError, Exit};
 use crate::screen::Screen;
 use crate::store::{self, Store};
@@ -112,8 +112,7 @@ fn tell(screen: &Screen, status: &DatabaseStatus) {
     field("size", &format!("{:.1} MB", status.bytes as f64 / 1e6));
     field("open", &format!("{} to go on with, {} wait for a person", status.unsettled, status.waiting));
     if let (Some(oldest), Some(newest)) = (status.oldest, status.newest) {
-        let shown = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string();
-        field("conversations", &format!("from {} to {}", shown(oldest), shown(newest)));
+        field("conversations", &format!("from {} to {}", local(oldest), local(newest)));
     }
     for table in &status.tables {
         field(&format!("  {}", table.name), &table.rows.to_string());
@@ -158,14 +157,13 @@ fn words(removed: Removed, before: Timestamp) -> String {
         return format!("nothing is older than {day} (log.keep)");
     }
     format!(
-        "removed what is older than {day} (log.keep): {} conversations with {} events, {} calls by hand, {} keys of \
-         changes, {} days of budgets, {} changes of memories",
-        removed.conversations,
-        removed.events,
-        removed.invocations,
-        removed.changes,
-        removed.budget_days,
-        removed.memory_changes
+        "removed what is older than {day} (log.keep): {} with {}, {}, {}, {}, {}",
+        plural(removed.conversations, "conversation", "conversations"),
+        plural(removed.events, "event", "events"),
+        plural(removed.invocations, "call by hand", "calls by hand"),
+        plural(removed.changes, "key of a change", "keys of changes"),
+        plural(removed.budget_days, "day of budgets", "days of budgets"),
+        plural(removed.memory_changes, "change of memories", "changes of memories")
     )
 }
 

@@ -3,6 +3,8 @@
 //! Whatever they say, they cannot move the cursor, write the clipboard, hide words or reverse them.
 
 use adjutant_core::is_hidden;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use termimad::StrFit;
 
 /// Removes what a terminal would obey: C0 (but newline and tab), DEL, C1 and the bidi controls that reorder text; and
@@ -109,6 +111,16 @@ pub(crate) fn fold(text: &str, columns: usize) -> String {
 /// Columns of a text without the orders for colours in it.
 fn visible_width(text: &str) -> usize {
     StrFit::count_fitting(&anstream::adapter::strip_str(text).to_string(), usize::MAX).1
+}
+
+/// A number with its noun: `1 model`, `2 models`.
+pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
+}
+
+/// A time as people read it, in their time zone: `2026-11-30 09:15:00 +01:00`.
+pub(crate) fn local(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %:z").to_string()
 }
 
 /// A count of tokens as people read it: `80`, `1.2k`, `3.4M`.

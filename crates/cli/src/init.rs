@@ -56,7 +56,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let said = sources.model.is_some() || vault.is_some() || options.memory.is_some();
     if !screen.asks() && !said && !yes {
-        return Err(CliError::usage("there is nobody to ask")
+        return Err(CliError::usage("no one can be asked: this is not a terminal")
             .or_try("adjutant init --model MODEL --vault DIR --yes")
             .or_try("adjutant init --yes    takes what is found, and no vault"));
     }

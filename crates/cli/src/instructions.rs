@@ -101,7 +101,7 @@ impl Instructions {
                 Some(format!("{path} is longer than {} KiB: its beginning was read", BYTES_MAX / 1024))
             }
             Read::NotTrusted => Some(format!(
-                "{path} was not read: nobody has trusted it as it is (look at it, then: adjutant config trust {})",
+                "{path} was not read: it is not trusted as it is now (look at it, then: adjutant config trust {})",
                 self.path.parent().unwrap_or(Path::new(".")).display()
             )),
             Read::Unreadable(why) => Some(format!("{path} was not read: {why}")),

@@ -19,19 +19,19 @@ const KEY_BYTES_MAX: u64 = 64 * 1024;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Keys {
-    /// Keep a key; it is asked for without being shown, or read from standard input
+    /// Store a key; it is asked for without being shown, or read from standard input
     #[command(
         after_help = "Examples:\n  adjutant keys set gemini\n  pass show gemini | adjutant keys set gemini\n"
     )]
     Set {
-        /// Whose: gemini, openai, anthropic, ...
+        /// The provider: gemini, openai, anthropic, ...
         provider: String,
     },
-    /// The keys there are, where each is from, and how it ends
+    /// List the keys, where each comes from, and its last characters
     List,
-    /// Forget a key
+    /// Remove a key
     Rm {
-        /// Whose
+        /// The provider
         provider: String,
     },
 }
@@ -92,7 +92,7 @@ pub(crate) fn ask(provider: &Provider) -> Result<String, CliError> {
 fn from_stdin(provider: &Provider) -> Result<String, CliError> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
-        return Err(CliError::usage("there is nobody to ask for the key")
+        return Err(CliError::usage("no one can be asked for the key: this is not a terminal")
             .or_try(format!("adjutant keys set {} < FILE", provider.name)));
     }
     let mut bytes = Vec::new();
@@ -101,7 +101,7 @@ fn from_stdin(provider: &Provider) -> Result<String, CliError> {
         .take(KEY_BYTES_MAX + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| CliError::failed("standard input cannot be read").because(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|_| CliError::usage("this is no key").because("it is not UTF-8"))
+    String::from_utf8(bytes).map_err(|_| CliError::usage("this is not a key").because("it is not UTF-8"))
 }
 
 /// A key that can be sent in a header.
@@ -110,7 +110,7 @@ fn from_stdin(provider: &Provider) -> Result<String, CliError> {
 /// It cannot; the error does not show it.
 pub(crate) fn checked(key: &str) -> Result<SecretString, CliError> {
     let key = key.trim();
-    let unusable = |cause: &str| CliError::usage("this is no key").because(cause.to_owned());
+    let unusable = |cause: &str| CliError::usage("this is not a key").because(cause.to_owned());
     if key.is_empty() {
         return Err(unusable("it is empty"));
     }

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::args::Log;
 use crate::config::Settings;
-use crate::display::{clean, clip, json_line, millis, tokens};
+use crate::display::{clean, clip, json_line, local, millis, tokens};
 use crate::error::{CliError, Exit};
 use crate::lines::Stops;
 use crate::meant::{Kind, is_meant, the_one};
@@ -216,7 +216,7 @@ fn table(decisions: &[DecisionRecord]) -> String {
         table.add_row([
             // The end of the id: the beginning is the time, and alike for neighbours.
             id.get(id.len().saturating_sub(8)..).unwrap_or(&id).to_owned(),
-            decision.started_at.strftime("%Y-%m-%d %H:%M:%SZ").to_string(),
+            local(decision.started_at),
             outcome.to_owned(),
             clip(&decision.message, 48),
         ]);
@@ -233,7 +233,7 @@ fn show(screen: &Screen, decision: &DecisionRecord, calls: &[ToolInvocationRecor
     if let Some(request) = &decision.request_id {
         field("request", request);
     }
-    field("started", &decision.started_at.to_string());
+    field("started", &local(decision.started_at));
     field("message", &decision.message);
     if decision.message_chars != decision.message.chars().count() {
         field("", &format!("(cut: it had {} characters)", decision.message_chars));

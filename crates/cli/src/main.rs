@@ -29,10 +29,12 @@ mod memory; // what is remembered of a person
 mod meter; // how far a download is
 mod model_choice; // who answers
 mod models; // who can answer
+mod notify; // a program that tells of a question
 #[cfg(feature = "ollama")]
 mod ollama; // a server on this machine
 mod pending; // what waits for an answer
 mod pins; // the tools of others that the person agreed to
+mod policy; // what runs without asking
 mod render; // a running turn
 mod report; // an answer as JSON
 mod role; // how the assistant is to be in one run
@@ -69,6 +71,9 @@ use screen::{Screen, Verbosity};
 fn main() -> ExitCode {
     // For whatever builds a TLS client without saying with what. An error means that there is one already.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    if completions::answered() {
+        return Exit::Ok.into();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return not_parsed(error),
@@ -181,6 +186,7 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
         Some(Command::Memory(command)) => return memory::run(&load()?, screen, command, &yes, json).await,
         Some(Command::Turns(command)) => return turns::run(&load()?, screen, command, &yes, json).await,
         Some(Command::Pending(command)) => return pending::run(&load()?, screen, command, yes, json).await,
+        Some(Command::Policy(command)) => return policy::run(&load()?, screen, command, &yes, json).await,
         Some(Command::Sessions(command)) => {
             return sessions::run(&load()?, screen, command, &yes, json).await;
         }
@@ -203,8 +209,7 @@ async fn run(cli: Cli, screen: &Screen) -> Result<Exit, CliError> {
             return init::run(&sources, screen, options, sources.vault.clone(), !yes.is_empty()).await;
         }
         Some(Command::Completions { shell }) => {
-            completions::run(screen, shell);
-            return Ok(Exit::Ok);
+            return completions::run(screen, shell).map(|()| Exit::Ok);
         }
         Some(Command::Man { dir }) => return man::run(screen, dir.as_deref(), json).map(|()| Exit::Ok),
         Some(Command::Doctor { dispatch }) => {

@@ -352,7 +352,7 @@ fn base_url(settings: &Settings, provider: &Provider, over: &Override) -> Result
 }
 
 fn no_address(provider: &Provider) -> CliError {
-    let error = cannot_be_used(provider, "nobody has said where it is".to_owned());
+    let error = cannot_be_used(provider, "its address is not set".to_owned());
     let error = match provider.base_url_variable {
         Some(variable) => error.or_try(format!("{variable}=https://… adjutant …")),
         None => error,

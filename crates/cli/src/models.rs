@@ -109,7 +109,9 @@ impl Place {
 /// Nobody can be asked.
 async fn asked(screen: &Screen, question: &str) -> Result<bool, CliError> {
     if !screen.asks() {
-        return Err(CliError::confirmation_needed("deleting a model needs a yes").or_try("the same with -y"));
+        return Err(
+            CliError::confirmation_needed("deleting a model needs a yes").or_try("run it again with -y")
+        );
     }
     Ok(says_yes(screen, question, false).await)
 }

@@ -1,5 +1,8 @@
 //! `adjutant pending`: what waits for a yes or no, and answering it later.
 
+use std::collections::HashSet;
+use std::time::Duration;
+
 use adjutant_core::{Arguments, ConversationKey, ModelId, PendingCall, UserId, Verdict, conversation};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -9,6 +12,7 @@ use crate::config::Settings;
 use crate::confirm::{preview, short_id, whole};
 use crate::display::{clean, json_line, rough};
 use crate::error::{CliError, Exit};
+use crate::lines::Stops;
 use crate::meant::{Kind, the_one};
 use crate::report::{self, Report};
 use crate::screen::Screen;
@@ -17,6 +21,9 @@ use crate::talk::Talk;
 use crate::wiring;
 
 const WAITING: Kind = Kind { one: "waiting call", many: "waiting calls", list: "adjutant pending list" };
+
+/// Time between two looks of `--watch`.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// A call that waits, and where.
 struct Waiting {
@@ -44,7 +51,8 @@ pub(crate) async fn run(
     json: bool,
 ) -> Result<Exit, CliError> {
     let (id, verdict, edited) = match command {
-        Pending::List => return list(settings, screen, json).await,
+        Pending::List { watch: false } => return list(settings, screen, json).await,
+        Pending::List { watch: true } => return watch(settings, screen, json).await,
         Pending::Approve { id, args } => (id, Verdict::Approved, args.as_deref().map(arguments).transpose()?),
         Pending::Deny { id } => (id, Verdict::Denied, None),
         Pending::Resolve { id, how } => (id, how.into(), None),
@@ -84,14 +92,7 @@ async fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<Exit, 
     let store = store::open(settings).await?;
     let waiting = waiting(&*store).await?;
     if json {
-        let all: Vec<Listed> = waiting
-            .iter()
-            .map(|waiting| Listed {
-                conversation: waiting.key.conversation.to_string(),
-                requested_at: waiting.call.requested_at,
-                call: report::Pending::of(&waiting.call),
-            })
-            .collect();
+        let all: Vec<Listed> = waiting.iter().map(Listed::of).collect();
         screen.answer_line(&json_line(&all));
         return Ok(Exit::Ok);
     }
@@ -99,9 +100,52 @@ async fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<Exit, 
         screen.answer_line("Nothing waits for an answer.");
         return Ok(Exit::Ok);
     }
-    #[expect(clippy::disallowed_methods, reason = "a list that says how long ago is the clock's own edge")]
-    let now = Timestamp::now();
-    for Waiting { key, call } in &waiting {
+    for waiting in &waiting {
+        waiting.tell(screen);
+    }
+    Ok(Exit::Ok)
+}
+
+/// Prints what waits, and each question when it begins to wait, until it is told to stop.
+async fn watch(settings: &Settings, screen: &Screen, json: bool) -> Result<Exit, CliError> {
+    let store = store::open(settings).await?;
+    let mut stops = Stops::new()?;
+    // By their digests: a call that was tried again and is in doubt anew is another question.
+    let mut told: HashSet<String> = HashSet::new();
+    loop {
+        let waiting = waiting(&*store).await?;
+        for one in waiting.iter().filter(|one| !told.contains(&one.call.digest)) {
+            match json {
+                true => screen.answer_line(&json_line(&Listed::of(one))),
+                false => one.tell(screen),
+            }
+        }
+        told = waiting.into_iter().map(|one| one.call.digest).collect();
+        tokio::select! {
+            _ = stops.next() => return Ok(Exit::Ok),
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+impl Listed {
+    fn of(waiting: &Waiting) -> Self {
+        Self {
+            conversation: waiting.key.conversation.to_string(),
+            requested_at: waiting.call.requested_at,
+            call: report::Pending::of(&waiting.call),
+        }
+    }
+}
+
+impl Waiting {
+    fn tell(&self, screen: &Screen) {
+        let Self { key, call } = self;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a list that says how long ago is the clock's own edge"
+        )]
+        let now = Timestamp::now();
         let age = rough(now.as_second() - call.requested_at.as_second());
         let expiry = if call.has_expired(now) {
             "expired".to_owned()
@@ -121,7 +165,6 @@ async fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<Exit, 
         }
         screen.answer_line(&format!("          conversation {}", key.conversation));
     }
-    Ok(Exit::Ok)
 }
 
 /// The arguments of `--args`.

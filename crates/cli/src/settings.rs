@@ -29,17 +29,17 @@ const NEW_FILE: &str = "\
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
-    /// Every setting and its value
+    /// Show every setting and its value
     Show {
         /// Also where each value comes from
         #[arg(long)]
         origin: bool,
     },
-    /// Look for mistakes, in every file and variable; exit code 3 if there is one
+    /// Check every file and variable for mistakes; exit code 3 if there are any
     Check,
-    /// The value of one setting; exit code 1 if it has none
+    /// Print the value of one setting; exit code 1 if it has none
     Get {
-        /// Which, such as llm.temperature
+        /// The setting, such as llm.temperature
         key: String,
     },
     /// Write one setting into your file; comments and order stay
@@ -47,29 +47,29 @@ pub(crate) enum Config {
         after_help = "Examples:\n  adjutant config set model ollama/qwen3:8b\n  adjutant config set llm.timeout 60s\n  adjutant config set agent.confirm add_task,update_task\n  adjutant config set vault.path --unset\n"
     )]
     Set {
-        /// Which, such as llm.temperature
+        /// The setting, such as llm.temperature
         key: String,
-        /// What it is to be; lists with commas
+        /// The new value; lists with commas
         #[arg(required_unless_present = "unset", allow_hyphen_values = true)]
         value: Option<String>,
-        /// Take it out, so that the default applies
+        /// Remove it, so that the default applies
         #[arg(long, conflicts_with = "value")]
         unset: bool,
     },
     /// Open your file in $EDITOR, and look for mistakes afterwards
     Edit,
-    /// Where settings, data and models are
+    /// Print where settings, data and models are
     Path,
-    /// JSON Schema of the file, for editors
+    /// Print the JSON Schema of the file, for editors
     Schema,
     /// Trust adjutant.toml, .env, AGENTS.md and CLAUDE.md of a folder as they are now; changed, they are not trusted any more
     Trust {
-        /// Which; without: this one
+        /// The folder; without one, the current folder
         dir: Option<PathBuf>,
-        /// Trust them no more
+        /// Stop trusting them
         #[arg(long)]
         revoke: bool,
-        /// What is trusted
+        /// List what is trusted
         #[arg(long, conflicts_with_all = ["dir", "revoke"])]
         list: bool,
     },

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjutant_core::port::{ConversationFilter, ConversationStore};
 use adjutant_core::{
-    AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, PromptProgress, UserId,
+    AgentResponse, Answer, CancellationToken, ConversationKey, LanguageModel, PendingCall, PromptProgress,
+    UserId,
 };
 use adjutant_mcp::client::Servers;
 use adjutant_runtime::{Agent, RunContext, RunStream};
@@ -20,9 +20,11 @@ use crate::display::clip;
 use crate::error::{CliError, Exit};
 use crate::lines::{Endings, Interrupts, Lines};
 use crate::memory::{self, Desk, Told};
-use crate::render::{Renderer, context_meter, footer, reading};
+use crate::notify::{self, Notifier};
+use crate::policy::{Allowed, Permissions};
+use crate::render::{Renderer, Spent, context_meter, footer, reading};
 use crate::screen::Screen;
-use crate::sessions::Start;
+use crate::sessions::{self, Folders, Start};
 use crate::store::{self, Store, Stores};
 use crate::tty::{Ahead, MarkedPastes, Mode, forget_typed};
 use crate::{model_choice, servers, wiring};
@@ -55,6 +57,14 @@ pub(crate) struct Talk<'a> {
     /// Kept as long as the agent: its tools are among the agent's.
     servers: Option<Servers>,
     yes: Vec<String>,
+    /// The permissions that the person gave at questions before.
+    pub(crate) permissions: Permissions,
+    /// The program that tells the person of questions.
+    notifier: Notifier,
+    /// The folders in which conversations began.
+    folders: Folders,
+    /// Tokens, cost and time of the turn so far; the person's own time is not in it.
+    spent: Spent,
     /// Whether answers are printed as text.
     prints: bool,
     /// Whether more is said after an answer.
@@ -129,6 +139,10 @@ impl<'a> Talk<'a> {
             model,
             servers,
             yes,
+            permissions: Permissions::new(settings),
+            notifier: Notifier::new(settings.notify.clone()),
+            folders: Folders::new(settings),
+            spent: Spent::default(),
             prints,
             goes_on: !headed,
             left_open: false,
@@ -176,7 +190,8 @@ impl<'a> Talk<'a> {
     }
 
     /// Lets other people's servers end in good order.
-    pub(crate) async fn leave(self) {
+    pub(crate) async fn leave(mut self) {
+        self.notifier.settle(self.screen).await;
         if let Some(servers) = self.servers {
             servers.stop().await;
         }
@@ -189,20 +204,18 @@ impl<'a> Talk<'a> {
             return Ok(self.agent.context(&key).await?);
         }
         if start == Start::Newest {
-            if let Some(newest) = ConversationStore::list(
-                &*self.store,
-                &store::agent_name(),
-                &self.user,
-                &ConversationFilter::newest(1),
-            )
-            .await?
-            .into_iter()
-            .next()
-            {
+            let within = self.folders.within_scope();
+            let newest = sessions::list_of(&*self.store, &self.user, None, within.as_ref(), 1).await?;
+            if let Some(newest) = newest.first() {
                 let key = store::key_of(&self.user, newest.id);
                 return Ok(self.agent.context(&key).await?);
             }
-            self.screen.note("there is no conversation yet; this is the first");
+            self.screen.note(match within {
+                None => "there are no conversations yet; this is the first",
+                Some(_) => {
+                    "no conversation has begun in this folder yet; this is the first (sessions.continue)"
+                }
+            });
         }
         Ok(RunContext::new(self.user.clone()))
     }
@@ -214,6 +227,12 @@ impl<'a> Talk<'a> {
         text: &str,
     ) -> Result<AgentResponse, CliError> {
         let own = self.make_way(context).await?;
+        if context.history.is_empty()
+            && context.pending.is_empty()
+            && let Err(reason) = self.folders.note(context.conversation)
+        {
+            self.screen.note(&reason);
+        }
         let said = self.see_through(context, |agent, context| agent.stream(context, text)).await;
         own.into_iter().for_each(|own| self.restore(own));
         said
@@ -260,6 +279,7 @@ impl<'a> Talk<'a> {
     ) -> Result<AgentResponse, CliError> {
         let _modes = (Mode::turn(self.ahead), MarkedPastes::during(self.ahead));
         context.cancelled = CancellationToken::new();
+        self.spent = Spent::default();
         let stream = begin(&self.agent, context);
         let response = self.follow(stream, context).await?;
         self.settle(context, response).await
@@ -277,11 +297,13 @@ impl<'a> Talk<'a> {
         mut response: AgentResponse,
     ) -> Result<AgentResponse, CliError> {
         while !response.decision.pending.is_empty() {
+            self.notify(context, &response);
             let mut approver = Approver {
                 screen: self.screen,
                 lines: &mut self.lines,
                 interrupts: &mut self.interrupts,
                 yes: &self.yes,
+                permissions: &mut self.permissions,
             };
             let decided = tokio::select! {
                 decided = approver.decide(&response.decision.pending) => decided,
@@ -344,6 +366,9 @@ impl<'a> Talk<'a> {
             }
         }
         let (response, after) = stream.finish().await?;
+        self.spent.add(&response, began.elapsed());
+        self.permissions
+            .enter(context.conversation, self.servers.as_ref().map(Servers::report).unwrap_or_default());
         context.history = after.history;
         context.pending = after.pending;
         if self.prints {
@@ -351,18 +376,13 @@ impl<'a> Talk<'a> {
         } else {
             renderer.end_lines();
         }
-        self.after(&response, context, (began, renderer.unread())).await;
+        self.after(&response, context, renderer.unread()).await;
         Ok(response)
     }
 
     /// What is told about a turn beside its answer.
     /// `unread`: how far the model had read the prompt, if the turn ended meanwhile.
-    async fn after(
-        &self,
-        response: &AgentResponse,
-        context: &RunContext,
-        (began, unread): (Instant, Option<PromptProgress>),
-    ) {
+    async fn after(&self, response: &AgentResponse, context: &RunContext, unread: Option<PromptProgress>) {
         if self.prints {
             match (CliError::of_response(response), unread) {
                 (Some(error), Some(unread)) => {
@@ -375,7 +395,7 @@ impl<'a> Talk<'a> {
         }
         // A question follows; the figures come with the answer.
         if self.screen.shows_work() && !self.will_be_decided(response) {
-            let mut figures = footer(&response.usage, response.cost, began.elapsed());
+            let mut figures = footer(&self.spent);
             if let Some(meter) = self.meter(context).await {
                 figures = format!("{figures} · {meter}");
             }
@@ -396,10 +416,32 @@ impl<'a> Talk<'a> {
         context_meter(u64::from(used.total()), u64::from(used.usable()))
     }
 
+    /// Returns tokens, cost and time of the last turn, from the message to its answer.
+    pub(crate) fn spent(&self) -> &Spent {
+        &self.spent
+    }
+
+    /// Has the person's program tell them of what waits: if nobody is asked here, or if they may be looking elsewhere.
+    fn notify(&mut self, context: &RunContext, response: &AgentResponse) {
+        if self.screen.asks() && self.spent.took < notify::LOOKS_ELSEWHERE {
+            return;
+        }
+        let open: Vec<&PendingCall> =
+            response.decision.pending.iter().filter(|call| !self.approves(call)).collect();
+        for call in open {
+            self.notifier.tell(call, context.conversation);
+        }
+    }
+
     /// Whether every call that waits is going to be answered by an option or at the terminal.
     fn will_be_decided(&self, response: &AgentResponse) -> bool {
         let pending = &response.decision.pending;
-        !pending.is_empty() && (self.screen.asks() || pending.iter().all(|call| approves(&self.yes, call)))
+        !pending.is_empty() && (self.screen.asks() || pending.iter().all(|call| self.approves(call)))
+    }
+
+    /// Returns whether an option or a permission answers a call.
+    fn approves(&self, call: &PendingCall) -> bool {
+        approves(&self.yes, call) || matches!(self.permissions.allow(call), Allowed::Yes(_))
     }
 
     fn how_to_answer(&self, response: &AgentResponse) {

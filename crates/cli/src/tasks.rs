@@ -131,10 +131,11 @@ async fn carry_out(
             Err(CliError::confirmation_needed(format!("{} still waits for a yes", preview(&pending)))
                 .or_try(format!("adjutant pending approve {}", short_id(&pending))))
         }
-        CallOutcome::InDoubt(pending) => {
-            Err(CliError::failed(format!("{}: it was begun, and nobody saw how it ended", preview(&pending)))
-                .or_try(format!("adjutant pending resolve {} done|retry|leave", short_id(&pending))))
-        }
+        CallOutcome::InDoubt(pending) => Err(CliError::failed(format!(
+            "{}: it was started, and it is not known how it ended",
+            preview(&pending)
+        ))
+        .or_try(format!("adjutant pending resolve {} done|retry|leave", short_id(&pending)))),
         CallOutcome::Ask(question) => {
             Err(CliError::unknown(clean_line(&question)).or_try("adjutant tasks list, then the number"))
         }
@@ -149,13 +150,13 @@ async fn agrees(screen: &Screen, pending: &PendingCall, yes: &[String]) -> Resul
     }
     let preview = whole(pending).unwrap_or_else(|| preview(pending));
     if !screen.asks() {
-        return Err(CliError::confirmation_needed(format!("{preview} needs a yes, and nobody can be asked"))
-            .or_try("the same with -y"));
+        return Err(CliError::confirmation_needed(format!("{preview} needs a yes, and no one can be asked"))
+            .or_try("run it again with -y"));
     }
     if says_yes(screen, &format!("? {preview}  [y] yes  [N] no: "), false).await {
         Ok(())
     } else {
-        Err(CliError::failed("kept; nothing was done"))
+        Err(CliError::failed("nothing was changed"))
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) async fn run(
             if json {
                 screen.answer_line(&json_line(&tokens.iter().map(shown).collect::<Vec<_>>()));
             } else if tokens.is_empty() {
-                screen.answer_line("There is no token.");
+                screen.answer_line("There are no tokens.");
             } else {
                 screen.answer_line(&table(&tokens));
             }

@@ -11,7 +11,7 @@ use adjutant_runtime::Agent;
 use serde_json::{Value, json};
 
 use crate::config::Settings;
-use crate::display::{clean_line, clip, json_line};
+use crate::display::{clean_line, clip, json_line, plural};
 use crate::error::{CliError, Exit};
 use crate::lines::says_yes;
 use crate::memory::Desk;
@@ -95,7 +95,7 @@ pub(crate) async fn accept(
     if accepted && !yes {
         if !screen.asks() {
             return Err(CliError::confirmation_needed("agreeing to changed tools needs a yes")
-                .or_try("the same with -y"));
+                .or_try("run it again with -y"));
         }
         if !says_yes(screen, "Agree to them as they are now? [y/N] ", false).await {
             screen.note("nothing was agreed to");
@@ -114,8 +114,8 @@ pub(crate) async fn accept(
         ));
     } else if accepted {
         screen.note(&format!(
-            "agreed; MCP server {name} has {} tools. What waited for a yes to a changed one is cancelled.",
-            now.tools.len()
+            "agreed; MCP server {name} has {}. What waited for a yes to a changed one is cancelled.",
+            plural(now.tools.len() as u64, "tool", "tools")
         ));
     }
     Ok(Exit::Ok)
@@ -298,10 +298,7 @@ fn server_json(report: &ServerReport) -> Value {
 
 fn tell_server(screen: &Screen, report: &ServerReport) {
     let software = report.software.as_ref().map(|software| format!(" ({software})")).unwrap_or_default();
-    let tools = match report.tools.len() {
-        1 => "1 tool".to_owned(),
-        number => format!("{number} tools"),
-    };
+    let tools = plural(report.tools.len() as u64, "tool", "tools");
     let line = format!("MCP server {}: {}, {tools}, {}{software}", report.name, report.health, report.place);
     screen.answer_line(&clean_line(&line));
     if !report.changed.is_empty() {

@@ -73,7 +73,7 @@ pub(crate) async fn run(
                 let question = format!("End turn {} of {}", turn.turn, clean_line(turn.user.as_str()));
                 if !screen.asks() {
                     return Err(CliError::confirmation_needed(format!("{question}: it needs a yes"))
-                        .or_try("the same with -y"));
+                        .or_try("run it again with -y"));
                 }
                 if !says_yes(screen, &format!("? {question}  [y] yes  [N] no: "), false).await {
                     return Err(CliError::failed("kept; nothing was ended"));
@@ -82,7 +82,7 @@ pub(crate) async fn run(
             let agent = wiring::agent_without_model(settings, store)?;
             match agent.drop_turn(&turn.key).await? {
                 Some(ended) if json => screen.answer_line(&json_line(&json!({ "dropped": ended }))),
-                Some(_) => screen.answer_line("It is ended. Its conversation goes on with the next message."),
+                Some(_) => screen.answer_line("Ended. Its conversation goes on with the next message."),
                 None => screen.answer_line("It had ended meanwhile."),
             }
         }
@@ -149,7 +149,7 @@ fn list(screen: &Screen, all: &[Open], stuck: &[Stuck], json: bool) {
         return screen.answer_line(&json_line(&all.collect::<Vec<_>>()));
     }
     if all.is_empty() && stuck.is_empty() {
-        return screen.answer_line("No turn is open that waits or that nobody works on.");
+        return screen.answer_line("No open turn is waiting or abandoned.");
     }
     #[expect(clippy::disallowed_methods, reason = "a list that says how long ago is the clock's own edge")]
     let now = Timestamp::now();

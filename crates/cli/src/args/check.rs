@@ -47,6 +47,7 @@ impl Cli {
                 | Command::Sessions(_)
                 | Command::Token(_)
                 | Command::Tools { .. }
+                | Command::Policy(_)
                 | Command::Db(_)
                 | Command::Turns(_)
                 | Command::Doctor { .. }

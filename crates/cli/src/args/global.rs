@@ -13,16 +13,16 @@ pub(crate) struct Global {
     /// Read keys and settings from this file instead of the configuration folder's .env
     #[arg(long, global = true, value_name = "FILE", help_heading = "Options everywhere")]
     pub(crate) env_file: Option<PathBuf>,
-    /// Who answers, as PROVIDER or PROVIDER/MODEL
+    /// The model that answers, as PROVIDER or PROVIDER/MODEL
     #[arg(short, long, global = true, value_name = "MODEL", help_heading = "Options everywhere")]
     pub(crate) model: Option<String>,
-    /// Where everything is kept: postgres://…, sqlite:FILE or a path
+    /// The database: postgres://…, sqlite:FILE or a path
     #[arg(long, global = true, value_name = "URL", help_heading = "Options everywhere")]
     pub(crate) database: Option<String>,
-    /// Go on with the newest conversation
+    /// Continue the newest conversation
     #[arg(short, long = "continue", global = true, help_heading = "Options everywhere")]
     pub(crate) continues: bool,
-    /// Go on with this conversation, named by a part of its id; without: pick one
+    /// Continue this conversation, given part of its id; without an id, pick one
     #[arg(
         short,
         long,
@@ -61,7 +61,7 @@ pub(crate) struct Global {
     /// Leave nothing behind: read tasks, facts and notes, write none, and forget the conversation
     #[arg(long, global = true, conflicts_with_all = ["continues", "resume"], help_heading = "Options everywhere")]
     pub(crate) temp: bool,
-    /// Only talk
+    /// Use no tools
     #[arg(long, global = true, help_heading = "Options everywhere")]
     pub(crate) no_tools: bool,
     /// Tool rounds a turn may have [default: agent.max_tool_iterations]
@@ -88,10 +88,10 @@ pub(crate) struct Global {
     /// Tell tools, tokens and the turn's id, terminal or not
     #[arg(short, long, global = true, action = ArgAction::SetTrue, conflicts_with = "quiet", help_heading = "Options everywhere")]
     pub(crate) verbose: bool,
-    /// Only answers, errors and questions
+    /// Print only answers, errors and questions
     #[arg(short, long, global = true, help_heading = "Options everywhere")]
     pub(crate) quiet: bool,
-    /// Colours
+    /// When to use colours
     #[arg(
         long,
         global = true,

@@ -30,6 +30,8 @@ Exit codes:
 Files:
   ~/.config/adjutant/                       config.toml, .env, credentials.toml (adjutant config show, config path)
   ~/.local/share/adjutant/                  adjutant.db (tasks, conversations, logs) and models/
+
+A screen that stands still, for screen readers: NO_COLOR=1, or TERM=dumb (docs/screen-readers.md)
 ";
 
 /// What the table of providers says, between what never changes.

@@ -4,31 +4,31 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Log {
-    /// The newest decisions
+    /// List the newest decisions
     List {
-        /// How many
+        /// The number of decisions
         #[arg(short = 'n', long, default_value_t = 20)]
         limit: u32,
         #[command(flatten)]
         filter: LogFilter,
     },
-    /// One decision with its tool calls, and where the time went
+    /// Show one decision with its tool calls and where the time went
     Show {
-        /// The turn's id, or a part of its beginning or end that fits no other; without: the newest
+        /// The turn's id, or enough of its beginning or end to be unique; without: the newest
         id: Option<String>,
-        /// Whose it is [default: local, you]
+        /// The user it belongs to [default: local, you]
         #[arg(long, value_name = "USER")]
         user: Option<String>,
     },
     /// The last decisions, and each further one when it ends or waits, until Ctrl-C
     Tail {
-        /// How many of those there are
+        /// The number of earlier decisions to show
         #[arg(short = 'n', long, default_value_t = 10)]
         limit: u32,
         #[command(flatten)]
         filter: LogFilter,
     },
-    /// How many there were of which outcome, with tokens, cost and times, day by day
+    /// Count decisions by outcome, with tokens, cost and times, day by day
     Stats {
         #[command(flatten)]
         filter: LogFilter,
@@ -61,7 +61,7 @@ pub(crate) struct LogFilter {
     /// Only those of this agent [default: of all]
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Whose they are [default: local, you]
+    /// The user they belong to [default: local, you]
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
 }

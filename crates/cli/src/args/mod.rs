@@ -46,9 +46,9 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Talk
+    /// Start a conversation
     Chat,
-    /// Ask once
+    /// Ask one question
     Ask {
         /// What to ask. Standard input goes along if it is no terminal; `-` waits for its end. Without, it is the prompt
         #[arg(value_name = "PROMPT")]
@@ -65,27 +65,30 @@ pub(crate) enum Command {
         #[arg(long, global = true, value_name = "KEY")]
         idempotency_key: Option<String>,
     },
-    /// What the assistant can do: its own tools, those of MCP servers, and what is asked before they run
+    /// List the tools of the assistant and of MCP servers, and which of them ask first
     Tools {
         #[command(subcommand)]
         command: Option<Tools>,
     },
-    /// See and change what is remembered of you, in your vault
+    /// See and change what is remembered about you, in your vault
     #[command(subcommand)]
     Memory(crate::memory::Command),
-    /// Answer what waits for a yes or no, or for what became of it
+    /// Answer calls that wait for a yes or no, or that were interrupted
     #[command(subcommand)]
     Pending(Pending),
+    /// List, give or take back permissions: tools that run without asking
+    #[command(subcommand)]
+    Policy(crate::policy::Policy),
     /// Turns that have not ended, of all users: which wait or were interrupted, and ending one
     #[command(subcommand)]
     Turns(Turns),
     /// Conversations: find, read, name, export or delete them
     #[command(subcommand)]
     Sessions(crate::sessions::Sessions),
-    /// What was decided, and why
+    /// Show what was decided, and why
     #[command(subcommand)]
     Log(Log),
-    /// Who can answer, and whether they do
+    /// List, fetch, delete and test models
     #[command(subcommand)]
     Models(Models),
     /// Check how well a model does, case by case
@@ -98,19 +101,19 @@ pub(crate) enum Command {
         #[arg(long, value_name = "N")]
         min_pass: Option<usize>,
     },
-    /// Answer over HTTP, until Ctrl-C
+    /// Serve over HTTP until Ctrl-C
     Serve(Serve),
     /// Give the tools to an MCP client, over standard input and output
     Mcp(Mcp),
-    /// Who may ask a service
+    /// Manage the tokens of a service's users
     #[command(subcommand)]
     Token(Token),
     /// The database: how it is, whether it is whole, a copy of it. Each of these brings its schema up to date, as every start does
     #[command(subcommand)]
     Db(Db),
-    /// Set things up: three questions, then a configuration that works
+    /// Set up: three questions, then a working configuration
     Init(crate::init::Init),
-    /// What a shell needs to complete commands and options
+    /// Print the completion script of a shell
     #[command(after_help = crate::completions::HELP)]
     Completions {
         /// Which
@@ -122,7 +125,7 @@ pub(crate) enum Command {
         /// Where to
         dir: Option<PathBuf>,
     },
-    /// Look whether everything is there that is needed, and say what to do about what is not. Asks a provider over the network
+    /// Check that everything needed is there, and say how to fix what is not. Asks a provider over the network
     /// for one word
     #[command(
         after_help = "Exit codes: 0 ready · 3 something has to be mended\n\nExamples:\n  adjutant doctor\n  adjutant doctor --json | jq '.checks[] | select(.status == \"fail\")'\n"
@@ -133,10 +136,10 @@ pub(crate) enum Command {
         #[arg(long, value_name = "restate://HOST:PORT")]
         dispatch: Option<String>,
     },
-    /// Keys of language models: keep, list or forget them
+    /// Store, list or remove the keys of providers
     #[command(subcommand)]
     Keys(crate::keys::Keys),
-    /// Settings
+    /// Show and change settings
     #[command(subcommand)]
     Config(crate::settings::Config),
 }

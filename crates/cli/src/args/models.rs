@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Models {
-    /// Every provider, whether its key is set, and the models that run in this process
+    /// List every provider, whether its key is set, and the models that run in this process
     List,
     /// Download a model that runs in this process, or have an Ollama server fetch one; Ctrl-C stops, and the next time it goes on
     #[command(
@@ -21,7 +21,7 @@ pub(crate) enum Models {
         /// Which: NAME, embedded/NAME or ollama/NAME
         name: String,
     },
-    /// Ask for one word: do key, address and the model's name work?
+    /// Check key, address and model name by asking for one word
     Test {
         /// Another host with the provider's API
         #[arg(long, value_name = "URL")]

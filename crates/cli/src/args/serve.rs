@@ -9,7 +9,7 @@ use crate::config::{Authentication, time};
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Where to listen; port 0 takes a free one [default: serve.bind, 127.0.0.1:8080]
+    /// The address to listen on; port 0 takes a free one [default: serve.bind, 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) bind: Option<SocketAddr>,
     /// How clients say who they are [default: serve.auth, token]
@@ -32,7 +32,7 @@ pub(crate) struct Serve {
 
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {
-    /// Whose tasks they are [default: local, whose those of the terminal are]
+    /// The user whose tasks they are [default: local, the user of the terminal]
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
     /// Print what this client has to be told to start it, and end
@@ -54,18 +54,18 @@ pub(crate) enum McpClient {
 pub(crate) enum Token {
     /// Make one, and show it this once
     Create {
-        /// Whom it stands for; it opens this user's tasks and conversations, and no others
+        /// The user it signs in; it opens this user's tasks and conversations, and no others
         #[arg(long, value_name = "USER")]
         user: String,
-        /// What you call it
+        /// A name for it
         #[arg(long, value_name = "NAME", default_value = "")]
         name: String,
     },
-    /// All of them, without their secrets
+    /// List tokens, without their secrets
     List,
-    /// Refuse one from now on
+    /// Revoke a token
     Revoke {
-        /// Its id, or a part of its beginning or end that fits no other
+        /// Its id, or enough of its beginning or end to be unique
         id: String,
     },
 }
@@ -76,12 +76,12 @@ pub(crate) enum Turns {
     List,
     /// The steps of one, without what was said
     Show {
-        /// Its id, or a part of its beginning or end that fits no other
+        /// Its id, or enough of its beginning or end to be unique
         id: String,
     },
     /// End one: what has not begun is not done; asks first, or needs -y
     Drop {
-        /// Its id, or a part of its beginning or end that fits no other
+        /// Its id, or enough of its beginning or end to be unique
         id: String,
     },
 }

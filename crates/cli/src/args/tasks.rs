@@ -13,15 +13,15 @@ pub(crate) enum Tasks {
     },
     /// Add a task
     Add {
-        /// Its words
+        /// The text of the task
         #[arg(required = true)]
         description: Vec<String>,
     },
-    /// Give a task other words
+    /// Change the text of a task
     Update {
         /// Its number, or some of its words in quotes
         task: String,
-        /// The new words
+        /// The new text
         #[arg(required = true)]
         description: Vec<String>,
     },
@@ -67,26 +67,30 @@ impl From<Status> for TaskFilter {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Pending {
-    /// What waits, oldest first
-    List,
-    /// Say yes
+    /// List what waits, oldest first
+    List {
+        /// Go on: print each question when it begins to wait, until Ctrl-C; with --json one object a line
+        #[arg(short, long)]
+        watch: bool,
+    },
+    /// Approve a call
     Approve {
-        /// The id shown by `pending list`, or a part of its beginning or end that fits no other
+        /// The id shown by `pending list`, or enough of its beginning or end to be unique
         id: String,
         /// Run it with these arguments instead, a JSON object; they are checked like any others
         #[arg(long, value_name = "JSON")]
         args: Option<String>,
     },
-    /// Say no
+    /// Deny a call
     Deny {
-        /// The id shown by `pending list`, or a part of its beginning or end that fits no other
+        /// The id shown by `pending list`, or enough of its beginning or end to be unique
         id: String,
     },
-    /// Say what became of a call that was interrupted
+    /// Say whether an interrupted call was done
     Resolve {
-        /// The id shown by `pending list`, or a part of its beginning or end that fits no other
+        /// The id shown by `pending list`, or enough of its beginning or end to be unique
         id: String,
-        /// What became of it
+        /// The answer
         #[arg(value_enum)]
         how: Resolution,
     },

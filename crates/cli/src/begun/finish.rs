@@ -185,6 +185,7 @@ impl Talk<'_> {
                 lines: &mut self.lines,
                 interrupts: &mut self.interrupts,
                 yes: &[],
+                permissions: &mut self.permissions,
             };
             let chosen = tokio::select! {
                 chosen = approver.choose(question, FINISH_LEAVE_DROP) => chosen,

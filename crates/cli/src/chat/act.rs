@@ -8,7 +8,7 @@ use adjutant_runtime::{Compaction, Counting, RunContext};
 use super::commands::{self, Action};
 use super::{Chat, Next, greeting, outside};
 use crate::config::Settings;
-use crate::display::{clean_line, clip, tokens};
+use crate::display::{clean_line, clip, plural, tokens};
 use crate::error::CliError;
 use crate::render::live::Status;
 use crate::render::{Renderer, reading};
@@ -48,7 +48,7 @@ impl Chat<'_> {
                     return Err(CliError::usage("there is no answer yet"));
                 };
                 outside::copy(screen, &answer.content)?;
-                screen.note("the last answer was given to the terminal's clipboard");
+                screen.note("the last answer was copied to the terminal's clipboard");
             }
             Action::Export => self.export(rest).await?,
             Action::Sessions => self.tell_sessions(rest).await?,
@@ -57,18 +57,17 @@ impl Chat<'_> {
                 self.begun().await?;
                 let title =
                     sessions::rename(&*self.talk.store, &self.talk.agent.key(&self.context), rest).await?;
-                screen.note(&format!("this conversation is called “{title}” now"));
+                screen.note(&format!("this conversation is now called “{title}”"));
             }
             Action::New => {
                 self.go_to(RunContext::new(self.talk.user.clone())).await;
                 screen.note("a new conversation");
             }
             Action::Trace => {
-                let Some(answer) = &self.answer else {
-                    return Err(CliError::usage("there was no turn yet").or_try("adjutant log list"));
+                let Some(turn) = self.answer.as_ref().and_then(|answer| answer.turn) else {
+                    return Err(CliError::usage("there has been no turn yet").or_try("adjutant log list"));
                 };
-                log::show_turn(&*self.talk.store, &self.talk.user, answer.turn, &self.settings, screen)
-                    .await?;
+                log::show_turn(&*self.talk.store, &self.talk.user, turn, &self.settings, screen).await?;
             }
             Action::Thinking => self.thinking(rest)?,
             Action::Doctor => {
@@ -131,8 +130,8 @@ impl Chat<'_> {
     fn words(&self) -> String {
         let count = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
         format!(
-            "{} turns · {} tokens in · {} tokens out",
-            self.turns,
+            "{} · {} tokens in · {} tokens out",
+            plural(self.turns.into(), "turn", "turns"),
             count(self.usage.input_tokens),
             count(self.usage.output_tokens)
         )
@@ -183,7 +182,7 @@ impl Chat<'_> {
         let screen = self.talk.screen;
         let (key, focus) =
             (self.talk.agent.key(&self.context), Some(focus).filter(|focus| !focus.is_empty()));
-        screen.note("putting the conversation so far into few words; Ctrl-C gives it up");
+        screen.note("summarizing the conversation so far; Ctrl-C stops");
         // Until it begins, a turn that runs in this conversation elsewhere is waited for.
         screen.live(&Status::new("waiting"), "");
         let mut renderer = Renderer::new(screen, false);
@@ -198,7 +197,7 @@ impl Chat<'_> {
         let unread = renderer.unread();
         renderer.end_lines();
         let Some(done) = done? else {
-            screen.note("given up; nothing has changed");
+            screen.note("stopped; nothing has changed");
             return Ok(false);
         };
         let done = done?;
@@ -212,9 +211,9 @@ impl Chat<'_> {
                     tokens(u64::from(before))
                 ));
             }
-            Compaction::NothingToDo => screen.note("there is nothing to put into fewer words"),
+            Compaction::NothingToDo => screen.note("there is nothing to summarize"),
             Compaction::Failed { reason, error } => {
-                let failed = CliError::failed("there is no summary; the conversation is as it was");
+                let failed = CliError::failed("no summary was made; the conversation is unchanged");
                 let Some(error) = error else { return Err(failed.because(reason)) };
                 let cause = CliError::of_model_error(&error);
                 let tries = match &error {
@@ -238,7 +237,7 @@ impl Chat<'_> {
     /// # Errors
     /// Nothing was said in it yet.
     async fn begun(&self) -> Result<adjutant_core::port::ConversationSummary, CliError> {
-        let nothing = || CliError::usage("nothing was said in this conversation yet");
+        let nothing = || CliError::usage("nothing has been said in this conversation yet");
         self.talk.store.summary(&self.talk.agent.key(&self.context)).await?.ok_or_else(nothing)
     }
 
@@ -251,14 +250,14 @@ impl Chat<'_> {
         }
         let file = sessions::save(Path::new(file), &text, false)
             .map_err(|error| CliError { tries: vec!["/export ANOTHER.md".to_owned()], ..error })?;
-        self.talk.screen.note(&format!("it is in {}", file.display()));
+        self.talk.screen.note(&format!("written to {}", file.display()));
         Ok(())
     }
 
     async fn tell_sessions(&self, words: &str) -> Result<(), CliError> {
         let listed = sessions::list(&*self.talk.store, &self.talk.user, Some(words), SESSIONS).await?;
         if listed.is_empty() {
-            self.talk.screen.note("there is no such conversation");
+            self.talk.screen.note("no conversation matches");
             return Ok(());
         }
         #[expect(clippy::disallowed_methods, reason = "how long ago something is has to be told by somebody")]
@@ -276,12 +275,15 @@ impl Chat<'_> {
             let Some(picked) = sessions::pick(store, user).await? else { return Ok(()) };
             picked
         } else {
-            return Err(CliError::usage("which conversation?").or_try("/sessions, then /resume ID"));
+            return Err(
+                CliError::usage("which conversation do you mean?").or_try("/sessions, then /resume ID")
+            );
         };
         let key = store::key_of(user, summary.id);
         let context = self.talk.agent.context(&key).await?;
         self.go_to(context).await;
         self.talk.screen.note(&format!("going on with “{}”", sessions::title(&summary)));
-        sessions::show_again(self.talk.screen, &*self.talk.store, &self.context).await
+        self.answer = sessions::show_again(self.talk.screen, &*self.talk.store, &self.context).await?;
+        Ok(())
     }
 }

@@ -19,7 +19,7 @@ impl Chat<'_> {
     /// Has the last message answered anew, in a branch.
     pub(super) async fn retry(&mut self) -> Result<(), CliError> {
         let Some((turn, text)) = self.message(1).await? else {
-            return Err(CliError::usage("nothing was said yet"));
+            return Err(CliError::usage("nothing has been said yet"));
         };
         self.branch_off(turn).await?;
         self.talk.screen.side_line(&dim(&format!("{PROMPT}{}", clip(&text, SHOWN_CHARS))));
@@ -32,7 +32,7 @@ impl Chat<'_> {
         let count = if count.is_empty() { Some(1) } else { count.parse().ok().filter(|count| *count > 0) };
         let count = count.ok_or_else(|| CliError::usage("/rewind takes a number from 1"))?;
         let Some((turn, text)) = self.message(count).await? else {
-            return Err(CliError::usage("there are not so many messages in this conversation"));
+            return Err(CliError::usage("this conversation does not have that many messages"));
         };
         let screen = self.talk.screen;
         screen.note(&format!(
@@ -69,13 +69,14 @@ impl Chat<'_> {
                 .or_try("/branches"));
         };
         if wanted == place.current {
-            screen.note("this is where you are");
+            screen.note("you are there already");
             return Ok(());
         }
         let Some(id) = place.conversations.get(wanted) else { return Ok(()) };
         let context = self.talk.agent.context(&store::key_of(&self.talk.user, *id)).await?;
         self.go_to(context).await;
-        sessions::show_again(screen, &*self.talk.store, &self.context).await
+        self.answer = sessions::show_again(screen, &*self.talk.store, &self.context).await?;
+        Ok(())
     }
 
     async fn tell_alternatives(&self, place: &Alternatives) -> Result<(), CliError> {
@@ -121,7 +122,7 @@ impl Chat<'_> {
             other => CliError::failed(other.to_string()),
         })?;
         if !self.context.pending.is_empty() {
-            self.talk.screen.note("what waits for an answer waits on: adjutant pending list");
+            self.talk.screen.note("what was waiting for an answer still waits: adjutant pending list");
         }
         self.go_to(branch.context).await;
         Ok(())
@@ -132,5 +133,7 @@ impl Chat<'_> {
         self.ended().await;
         self.context = context;
         self.rewound = None;
+        // What was answered there is not what was answered here.
+        self.answer = None;
     }
 }

@@ -53,28 +53,28 @@ pub(super) enum Action {
 /// All commands, in the order of help.
 pub(crate) const COMMANDS: &[Command] = &[
     command("/help", "", "this list", Action::Help),
-    command("/model", "[NAME]", "who answers; with a name, another one from now on", Action::Model),
-    command("/tools", "", "what the assistant can do, and what is asked before", Action::Tools),
-    command("/memory", memory::ARGUMENT, "what is remembered, or those facts that fit", Action::Memory),
+    command("/model", "[NAME]", "show which model answers, or switch to another", Action::Model),
+    command("/tools", "", "list the tools, and which of them ask first", Action::Tools),
+    command("/memory", memory::ARGUMENT, "list what is remembered, or the facts that match", Action::Memory),
     command("/remember", "FACT", "remember this; so does #FACT", Action::Remember),
     command("/forget", "FACT", "forget the fact of this id or these words", Action::Forget),
     command("/undo", "", "take back the last change of a fact or a note", Action::Undo),
-    command("/context", "", "what fills the model's window", Action::Context),
-    command("/compact", "[FOCUS]", "put the conversation so far into few words", Action::Compact),
-    command("/usage", "", "tokens of this session", Action::Usage),
+    command("/context", "", "show what fills the model's context window", Action::Context),
+    command("/compact", "[FOCUS]", "summarize the conversation so far", Action::Compact),
+    command("/usage", "", "show turns and tokens of this session", Action::Usage),
     command("/retry", "", "another answer to the last message", Action::Retry),
     command("/rewind", "[N]", "change the last message, or the Nth last", Action::Rewind),
-    command("/branches", "[N]", "other ways it went on, or go to one of them", Action::Branches),
+    command("/branches", "[N]", "list the other ways it went on, or go to one", Action::Branches),
     command("/edit", "[TEXT]", "write a message in $EDITOR; so does Ctrl-O", Action::Edit),
     command("/copy", "", "the last answer into the clipboard", Action::Copy),
     command("/export", "[FILE]", "this conversation as markdown", Action::Export),
-    command("/sessions", "[WORDS]", "conversations there were", Action::Sessions),
+    command("/sessions", "[WORDS]", "list conversations", Action::Sessions),
     command("/resume", "[ID]", "go on with one of them", Action::Resume),
-    command("/rename", "TITLE", "call this conversation something else", Action::Rename),
+    command("/rename", "TITLE", "rename this conversation", Action::Rename),
     command("/new", "", "start a new conversation", Action::New),
-    command("/trace", "", "the last turn, step by step", Action::Trace),
+    command("/trace", "", "show the last turn step by step", Action::Trace),
     command("/thinking", "[show|hide]", "what the model thinks; so does Alt-T", Action::Thinking),
-    command("/doctor", "", "is everything as it should be?", Action::Doctor),
+    command("/doctor", "", "check that everything is set up", Action::Doctor),
     command("/quit", "", "end; so does Ctrl-D, or Ctrl-C twice", Action::Quit),
     command("/exit", "", "the same", Action::Quit),
 ];
@@ -101,10 +101,23 @@ pub(super) fn read(line: &str) -> Result<(Action, &str), CliError> {
         return Err(error.or_try(near.unwrap_or("/help")));
     };
     if command.argument.is_empty() && !rest.is_empty() {
-        return Err(CliError::usage(format!("{word} takes nothing behind it")).or_try(word));
+        return Err(CliError::usage(format!("{word} takes no argument")).or_try(word));
     }
     Ok((command.action, rest))
 }
+
+/// Further input and keys, with their meanings.
+const KEYS: &[(&str, &str)] = &[
+    ("@NOTE", "attach a note of the vault; Tab completes its name"),
+    ("#FACT", "remember this"),
+    ("Enter", "send"),
+    ("Alt-Enter, Ctrl-J", "a new line"),
+    ("Tab", "complete a command, what stands behind it, or a note"),
+    ("Up, Ctrl-R", "earlier messages; search them"),
+    ("Ctrl-O", "write the message in $EDITOR"),
+    ("Ctrl-C", "clear the line, or stop an answer; twice: quit"),
+    ("Ctrl-D", "quit"),
+];
 
 /// The table, as help shows it. What has a long form stands on a line of its own.
 pub(super) fn help() -> Vec<String> {
@@ -117,6 +130,8 @@ pub(super) fn help() -> Vec<String> {
         }
         lines.push(format!("  {title:TITLE_WIDTH$} {}", command.meaning));
     }
+    lines.push(String::new());
+    lines.extend(KEYS.iter().map(|(keys, meaning)| format!("  {keys:TITLE_WIDTH$} {meaning}")));
     lines
 }
 
@@ -135,7 +150,7 @@ mod tests {
     fn a_wrong_command_names_the_nearest() {
         assert_eq!(read("/hlep").unwrap_err().tries, ["/help"]);
         assert_eq!(read("/zzzzzz").unwrap_err().tries, ["/help"]);
-        assert!(read("/quit now").unwrap_err().message.contains("nothing behind"));
+        assert!(read("/quit now").unwrap_err().message.contains("no argument"));
         assert!(read("/").is_err());
     }
 

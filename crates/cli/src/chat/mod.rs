@@ -10,17 +10,17 @@ pub(crate) mod outside; // $EDITOR, the clipboard
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjutant_core::{AgentResponse, OutcomeCategory, TurnId, Usage};
+use adjutant_core::{OutcomeCategory, TurnId, Usage};
 use adjutant_runtime::RunContext;
 
 use crate::config::{Settings, Sources};
 use crate::error::{CliError, Exit};
 use crate::input::{self, checked, mention};
 use crate::screen::Screen;
-use crate::sessions::{self, Start, TakeUp};
+use crate::sessions::{self, LastAnswer, Start, TakeUp};
 use crate::talk::{Opening, Talk};
 use crate::tty::{Ahead, MarkedPastes, Mode};
-use crate::{db, memory};
+use crate::{completions, db, memory};
 
 use editor::{Editor, Typed};
 use lifecycle::{Event, State};
@@ -86,7 +86,7 @@ struct Chat<'a> {
     /// The turn that the next message stands in the place of, after `/rewind`.
     rewound: Option<TurnId>,
     /// The last answer, for `/copy` and `/trace`.
-    answer: Option<AgentResponse>,
+    answer: Option<LastAnswer>,
     interrupted: Option<Instant>,
 }
 
@@ -134,9 +134,10 @@ impl<'a> Chat<'a> {
         if screen.asks() {
             screen.note("/help · Ctrl-D quits");
         }
-        if start != Start::New {
-            sessions::show_again(screen, &*talk.store, &context).await?;
-        }
+        let answer = match start {
+            Start::New => None,
+            _ => sessions::show_again(screen, &*talk.store, &context).await?,
+        };
         let editor = open_editor(settings, &mut talk).await;
         talk.ahead = if editor.is_some() { Ahead::Keys } else { Ahead::Lines };
         let ahead = ahead.filter(|_| editor.is_some());
@@ -154,7 +155,7 @@ impl<'a> Chat<'a> {
             usage: Usage::default(),
             turns: 0,
             rewound: None,
-            answer: None,
+            answer,
             interrupted: None,
         })
     }
@@ -358,10 +359,10 @@ impl<'a> Chat<'a> {
         match self.talk.say(&mut self.context, text).await {
             Ok(response) => {
                 self.goes(Event::Answered)?;
-                self.usage = self.usage.plus(response.usage);
+                self.usage = self.usage.plus(self.talk.spent().usage);
                 self.turns += 1;
                 let outcome = response.outcome;
-                self.answer = Some(response);
+                self.answer = Some(LastAnswer { content: response.content, turn: Some(response.turn) });
                 Ok(outcome)
             }
             Err(error) => {
@@ -394,6 +395,7 @@ async fn open_editor(settings: &Settings, talk: &mut Talk<'_>) -> Option<Editor>
                 notes.chain(mention::paths(typed)).collect()
             })
         },
+        arguments: arguments(settings.clone()),
         colors: screen.styles_answers(),
     };
     match Editor::open(options).await {
@@ -408,6 +410,15 @@ async fn open_editor(settings: &Settings, talk: &mut Talk<'_>) -> Option<Editor>
             None
         }
     }
+}
+
+/// Finds the arguments of commands, in the editor's thread, at each Tab.
+fn arguments(settings: Settings) -> editor::Arguments {
+    Arc::new(move |command: &str| match command {
+        "/model" => completions::models_of(&settings),
+        "/resume" => completions::conversations_of(&settings),
+        _ => Vec::new(),
+    })
 }
 
 /// `adjutant 0.1.0 · ollama/qwen3:30b-a3b · ctx 32768 · vault Notes · memory 12 facts`: who answers, and what is known.

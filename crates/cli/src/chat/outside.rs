@@ -75,7 +75,7 @@ pub(crate) async fn edited(text: &str) -> Result<String, CliError> {
 /// Standard output is no terminal, or the text is longer than terminals take.
 pub(crate) fn copy(screen: &Screen, text: &str) -> Result<(), CliError> {
     if !screen.shows_answers_live() {
-        return Err(CliError::failed("there is no clipboard: standard output is no terminal"));
+        return Err(CliError::failed("there is no clipboard: standard output is not a terminal"));
     }
     if text.len() > CLIPBOARD_BYTES_MAX {
         return Err(CliError::failed(format!(

@@ -10,7 +10,7 @@ use adjutant_core::{LogContent, limits};
 use adjutant_providers::Provider;
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{Database, Dirs, budget, memory, serve};
+use super::{Database, Dirs, budget, memory, serve, talks};
 
 /// One setting.
 #[derive(Debug)]
@@ -106,6 +106,7 @@ pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     common()
         .into_iter()
         .chain(memory::keys())
+        .chain(talks::keys())
         .chain(serve::keys())
         .chain(budget::keys())
         .chain(of_providers)
@@ -128,7 +129,7 @@ pub(crate) const OF_PROVIDER: [&str; 4] = ["model", "base_url", "timeout", "retr
 fn common() -> Vec<Key> {
     vec![
         Key { unset: "a key in the environment, else Ollama, else embedded", ..key(MODEL, Kind::Text) },
-        Key { unset: "nobody answers in the model's place", ..key("fallback", Kind::List) },
+        Key { unset: "no other model answers in its place", ..key("fallback", Kind::List) },
         Key { default: |dirs| Some(Value::Text(dirs.os_user.clone())), ..key("user_name", Kind::Text) },
         Key {
             alias: Some("systemPromptPath"),
@@ -144,7 +145,7 @@ fn common() -> Vec<Key> {
         Key {
             variable: Some("LLM_MAX_TOKENS"),
             project: true,
-            unset: "1024; 16384 for a model nobody knows behind a gateway",
+            unset: "1024; 16384 for an unknown model behind a gateway",
             ..key("llm.max_tokens", Kind::Integer { min: 1, max: 1_000_000 })
         },
         Key {

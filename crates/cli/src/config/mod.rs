@@ -16,6 +16,7 @@ mod mcp; // other people's tools
 mod memory; // a person's notes, and what is remembered
 mod schema; // the file, for editors
 mod serve; // how the service is reached
+mod talks; // which conversation goes on, and who is told of a question
 pub(crate) mod trust; // whose project files count
 mod withheld; // keys that do not go where a folder says
 mod write; // files that are the person's
@@ -45,10 +46,16 @@ pub(crate) use mcp::{FIELDS as OF_MCP_SERVER, SentVariables, variables_sent};
 pub(crate) use memory::MemorySettings;
 pub(crate) use schema::schema;
 pub(crate) use serve::{Authentication, Serve};
+pub(crate) use talks::Scope;
 pub(crate) use withheld::Withheld;
 pub(crate) use write::{write_kept, write_private};
 
 use crate::error::CliError;
+
+/// Returns the name of every setting.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().map(|key| key.name.as_ref())
+}
 
 /// The project's file, in the working directory.
 const PROJECT_FILE: &str = "adjutant.toml";
@@ -113,6 +120,10 @@ pub(crate) struct Settings {
     pub(crate) input_wait: Duration,
     /// What this run tells the assistant in addition to its instruction.
     pub(crate) told: Option<String>,
+    /// The conversations among which `-c` looks for the newest.
+    pub(crate) scope: Scope,
+    /// The program, with its arguments, that is run when a question waits; empty: none.
+    pub(crate) notify: Vec<String>,
     /// How this run differs from what they say.
     pub(crate) bounds: RunBounds,
     /// Other people's tools.
@@ -495,6 +506,8 @@ impl Values {
             memory: memory::memory(&self),
             input_wait: self.time("input.wait").unwrap_or_default(),
             told: None,
+            scope: talks::scope(&self),
+            notify: self.list("notify.command"),
             bounds: RunBounds::default(),
             mcp: Vec::new(),
             keep: self.time("log.keep"),

@@ -107,6 +107,16 @@ fn a_projects_lists_only_add() {
 }
 
 #[test]
+fn a_project_runs_no_program_and_chooses_no_conversation() {
+    let text = "[notify]\ncommand = [\"/tmp/evil\"]\n[sessions]\ncontinue = \"folder\"\n";
+    let place = Place::new().file("project/adjutant.toml", text);
+    let settings = place.load();
+    assert!(settings.notify.is_empty() && settings.scope == Scope::Global);
+    place.trust();
+    assert_eq!(place.load().notify, ["/tmp/evil"]);
+}
+
+#[test]
 fn the_projects_env_file_is_not_read() {
     let settings =
         Place::new().file("project/.env", "GEMINI_API_KEY=stolen\nGEMINI_BASE_URL=http://evil\n").load();
@@ -298,6 +308,8 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "serve.auth" => ("none", "\"none\""),
         "serve.dispatch" => ("restate://queue:8080", "\"restate://queue:8080\""),
         "serve.hosts" => ("tasks.example,team.example", "[\"tasks.example\", \"team.example\"]"),
+        "sessions.continue" => ("folder", "\"folder\""),
+        "notify.command" => ("tell,{text}", "[\"tell\", \"{text}\"]"),
         "database.pool_max" => ("7", "7"),
         "database.listen_url" => ("postgres://db:5432/team", "\"postgres://db:5432/team\""),
         "serve.database_url" => ("postgres://db/team", "\"postgres://db/team\""),

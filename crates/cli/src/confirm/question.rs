@@ -3,6 +3,7 @@
 use adjutant_core::PendingCall;
 
 use crate::display::{clean_line, clip};
+use crate::policy::Lasting;
 
 /// The longest preview that is shown, in characters.
 const PREVIEW_CHARS: usize = 200;
@@ -12,6 +13,36 @@ const PLAIN_VERBS: &[&str] = &["add", "create", "update", "send", "write", "comp
 
 /// The longest name of a tool, in characters.
 const NAME_CHARS: usize = 64;
+
+/// Later calls that can be allowed at a question.
+pub(super) struct Allowance {
+    /// `true`: only those with the arguments of this one.
+    pub(super) exactly: bool,
+    pub(super) lasting: Lasting,
+    words: &'static str,
+}
+
+/// In the order of their numbers.
+const ALLOWANCES: [Allowance; 4] = [
+    Allowance { exactly: false, lasting: Lasting::Conversation, words: "any arguments, this conversation" },
+    Allowance { exactly: true, lasting: Lasting::Conversation, words: "these arguments, this conversation" },
+    Allowance { exactly: false, lasting: Lasting::ForGood, words: "any arguments, for good" },
+    Allowance { exactly: true, lasting: Lasting::ForGood, words: "these arguments, for good" },
+];
+
+/// Returns the later calls that can be allowed. `can_last`: beyond the conversation, too.
+pub(super) fn allowances(can_last: bool) -> &'static [Allowance] {
+    if can_last { &ALLOWANCES } else { ALLOWANCES.split_at(2).0 }
+}
+
+/// Returns the question which later calls of a tool are allowed.
+pub(super) fn which_calls(call: &PendingCall, choices: &[Allowance]) -> String {
+    let mut text = format!("  Run {} from now on without asking, with", clip(&call.tool, NAME_CHARS));
+    for (number, choice) in (1..).zip(choices) {
+        text.push_str(&format!("\n  [{number}] {}", choice.words));
+    }
+    text + "\n  [Esc] go back "
+}
 
 /// Returns what a call would touch, on one line: the tool's own preview, which names the thing. A long one is cut: see
 /// [`whole`].
@@ -26,9 +57,9 @@ pub(crate) fn whole(call: &PendingCall) -> Option<String> {
     (line.chars().count() > PREVIEW_CHARS).then(|| line.to_owned())
 }
 
-/// `? delete_task “buy milk tomorrow”  [y] delete  [n] keep  [e] edit `. `is_folded`: a part of it was not shown yet, so there
-/// is no yes to it.
-pub(super) fn question(call: &PendingCall, is_folded: bool) -> String {
+/// `? delete_task “buy milk tomorrow”  [y] delete  [n] keep  [e] edit  [a] always `. `is_folded`: a part of it was not shown
+/// yet, so there is no yes to it. `can_grant`: later calls can be allowed, too.
+pub(super) fn question(call: &PendingCall, is_folded: bool, can_grant: bool) -> String {
     let preview = preview(call);
     if is_folded {
         let hidden = whole(call).map_or(0, |whole| whole.chars().count().saturating_sub(PREVIEW_CHARS - 1));
@@ -53,7 +84,8 @@ pub(super) fn question(call: &PendingCall, is_folded: bool) -> String {
     let no = if verb.is_some_and(takes_away) { "keep" } else { "no" };
     // Names of tools are a server's: only words that mean what they say stand for a yes.
     let yes = verb.filter(|verb| takes_away(verb) || PLAIN_VERBS.contains(verb)).unwrap_or("yes");
-    format!("? {} {what}  [y] {yes}  [n] {no}  [e] edit ", clip(&call.tool, NAME_CHARS))
+    let always = if can_grant { " [a] always " } else { "" };
+    format!("? {} {what}  [y] {yes}  [n] {no}  [e] edit {always}", clip(&call.tool, NAME_CHARS))
 }
 
 /// What a tool does, by its name: `delete` of `delete_task`, `create` of `github__create_issue`.
@@ -81,7 +113,7 @@ mod tests {
 
     #[track_caller]
     fn check(tool: &str, preview: &str, expected: &str) {
-        assert_eq!(question(&waiting(tool, preview), false), expected);
+        assert_eq!(question(&waiting(tool, preview), false, false), expected);
     }
 
     #[test]
@@ -102,13 +134,14 @@ mod tests {
             r#"? github__create_issue {"title":"x"}  [y] create  [n] no  [e] edit "#,
         );
         check("shell", "rm -r", "? shell rm -r  [y] yes  [n] no  [e] edit ");
+        assert!(question(&waiting("shell", "rm -r"), false, true).ends_with("[e] edit  [a] always "));
         check("keep_all", "everything", "? keep_all everything  [y] yes  [n] no  [e] edit ");
     }
 
     #[test]
     fn what_was_not_shown_has_no_yes() {
         let call = waiting("fx__destroy", &format!("{} and drop the database", "x".repeat(300)));
-        let folded = question(&call, true);
+        let folded = question(&call, true, true);
         assert!(folded.contains("[v] view all") && !folded.contains("[y]"), "{folded}");
         assert!(folded.contains("(123 more characters)"), "{folded}");
         assert!(whole(&call).unwrap().ends_with("drop the database"));
@@ -123,7 +156,7 @@ mod tests {
             "? delete[2K_task Keep ? eteled [y] no  [y] yes  [n] no  [e] edit ",
         );
         for text in crate::display::hostile::texts() {
-            let question = question(&waiting(&text, &text), false);
+            let question = question(&waiting(&text, &text), false, true);
             assert!(
                 !question.contains('\n') && !question.chars().any(adjutant_core::is_control),
                 "{question:?}"

@@ -94,7 +94,7 @@ fn admin(restate: &RestateAddress, found: &Diagnosis) -> Vec<Check> {
         return vec![Check::ok(
             GROUP,
             "admin",
-            "admin=none: somebody else registers the workers, and nobody can be asked about them",
+            "admin=none: somebody else registers the workers, and no one can be asked about them",
         )];
     };
     match admin {
@@ -131,7 +131,7 @@ fn registered(found: &Diagnosis) -> Check {
                 .because("a worker registers itself within seconds; what it cannot do it says on standard error")
                 .mend(format!("restate deployments register {here}"))
         }
-        None if known.is_empty() => Check::warn(GROUP, name, "Restate knows no worker, and calls nobody")
+        None if known.is_empty() => Check::warn(GROUP, name, "Restate knows no worker, and calls none")
             .because("no adjutant serve has run with it yet")
             .mend("adjutant serve    (with this address in serve.dispatch or --dispatch; it registers itself)"),
         None => Check::warn(GROUP, name, format!("{all}; not {here}"))
@@ -163,11 +163,11 @@ fn worker(found: &Diagnosis) -> Option<Check> {
                 .mend("key= in serve.dispatch: the public key that Restate's log shows")
         }
         (Err(wrong), _) if is_called => {
-            Check::fail(GROUP, name, format!("Restate calls {url}, and nobody answers there"))
+            Check::fail(GROUP, name, format!("Restate calls {url}, and nothing answers there"))
                 .because(wrong.to_string())
                 .mend("adjutant serve, or another one takes over: until then every service does its own work")
         }
-        (Err(wrong), _) => Check::warn(GROUP, name, format!("nobody answers at {url} yet"))
+        (Err(wrong), _) => Check::warn(GROUP, name, format!("nothing answers at {url} yet"))
             .because(wrong.to_string())
             .mend("adjutant serve"),
     })

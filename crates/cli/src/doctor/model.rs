@@ -73,7 +73,7 @@ fn own_file(file: &Path) -> Check {
         Ok(()) if &magic == b"GGUF" => {
             return Check::ok(GROUP, NAME, format!("embedded: {}", file.display()));
         }
-        Ok(()) => "it is no GGUF file".to_owned(),
+        Ok(()) => "it is not a GGUF file".to_owned(),
         Err(error) => error.to_string(),
     };
     Check::fail(GROUP, NAME, format!("{} cannot be used as a model", file.display())).because(cause).mend(

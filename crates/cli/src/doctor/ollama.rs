@@ -6,6 +6,7 @@ use adjutant_providers::ollama::{ModelInfo, OllamaOptions, Server};
 
 use super::Check;
 use crate::config::Settings;
+use crate::display::plural;
 use crate::model_choice::{self, Override};
 use crate::ollama::{GOOD, PATIENCE_WITH_A_NAMED_ONE, same_model};
 
@@ -48,7 +49,11 @@ pub(super) async fn look(
             }];
         }
     };
-    let mut checks = vec![Check::ok(GROUP, "ollama", format!("{version} · {} models", installed.len()))];
+    let mut checks = vec![Check::ok(
+        GROUP,
+        "ollama",
+        format!("{version} · {}", plural(installed.len() as u64, "model", "models")),
+    )];
     let wanted = model.or_else(|| settings.provider(provider).model);
     let Some(name) = wanted else {
         checks.push(usual(&server, installed.into_iter().map(|model| model.name)).await);

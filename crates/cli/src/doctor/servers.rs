@@ -4,6 +4,7 @@ use adjutant_mcp::client::{Health, ServerConfig, Servers};
 
 use super::Check;
 use crate::config::Settings;
+use crate::display::plural;
 use crate::pins::PinFiles;
 use crate::servers::{log, surroundings};
 
@@ -33,7 +34,8 @@ pub(super) async fn look(settings: &Settings) -> Vec<Check> {
         match report.health {
             Health::Connected => {
                 let left_out = report.left_out.iter().filter(|tool| !tool.by_rule).count();
-                let shown = format!("{} · {} tools", report.place, report.tools.len());
+                let shown =
+                    format!("{} · {}", report.place, plural(report.tools.len() as u64, "tool", "tools"));
                 if !report.changed.is_empty() {
                     return Check::warn(GROUP, name, shown)
                         .because(format!("changed since they were agreed to: {}", report.changed.join(", ")))

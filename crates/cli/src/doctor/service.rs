@@ -51,7 +51,7 @@ async fn users(settings: &Settings, store: Option<&dyn Store>) -> Check {
             };
             let usable = tokens.iter().filter(|token| token.revoked_at.is_none()).count();
             if open && usable == 0 {
-                return Check::fail(GROUP, name, format!("nobody could ask at {}", serve.bind))
+                return Check::fail(GROUP, name, format!("no one could sign in at {}", serve.bind))
                     .because("there is no token yet")
                     .mend(format!("adjutant token create --user {}", settings.user_name));
             }

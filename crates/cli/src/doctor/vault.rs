@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::Check;
 use crate::config::Settings;
+use crate::display::plural;
 
 const GROUP: &str = "memory";
 
@@ -158,7 +159,11 @@ async fn facts(settings: &Settings, vault: Vault) -> Check {
                 .because("nothing new is remembered")
                 .mend(format!("adjutant memory forget, or adjutant config set memory.max_facts {}", max * 2))
         }
-        Ok(facts) => Check::ok(GROUP, "facts", format!("{path} · {} facts of at most {max}", facts.len())),
+        Ok(facts) => Check::ok(
+            GROUP,
+            "facts",
+            format!("{path} · {} of at most {max}", plural(facts.len() as u64, "fact", "facts")),
+        ),
         Err(error) => Check::fail(GROUP, "facts", format!("{path} cannot be used"))
             .because(error.to_string())
             .mend(format!("mend {path} in an editor, or adjutant config set memory.path OTHER.md")),

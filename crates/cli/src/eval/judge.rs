@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use adjutant_core::{DecisionKind, PendingCall, Task};
 
+use crate::display::plural;
+
 use super::case::{Expect, PendingExpected, TaskAfter, open_or_done};
 
 /// What a turn led to.
@@ -71,7 +73,11 @@ fn judge_pending(wanted: &PendingExpected, pending: &[PendingCall]) -> Option<St
 fn judge_tasks(wanted: &[TaskAfter], tasks: &[Task]) -> Vec<String> {
     let mut reasons = Vec::new();
     if wanted.len() != tasks.len() {
-        reasons.push(format!("{} tasks after the turn, expected {}", tasks.len(), wanted.len()));
+        reasons.push(format!(
+            "{} after the turn, expected {}",
+            plural(tasks.len() as u64, "task", "tasks"),
+            wanted.len()
+        ));
     }
     let matching = Matching::of(wanted, tasks);
     for (_, wanted) in wanted.iter().enumerate().filter(|(index, _)| !matching.of_wanted.contains_key(index))

@@ -39,7 +39,7 @@ pub(crate) enum Command {
     Edit {
         /// Its id or a part of it, or some of its words in quotes
         fact: String,
-        /// The new words
+        /// The new text
         words: Vec<String>,
         /// The model is always told
         #[arg(long, conflicts_with = "not_important")]
@@ -54,7 +54,7 @@ pub(crate) enum Command {
         #[arg(required = true)]
         facts: Vec<String>,
     },
-    /// Where a fact comes from
+    /// Show where a fact comes from
     Why {
         /// Its id or a part of it, or some of its words
         #[arg(required = true)]
@@ -175,16 +175,16 @@ async fn agrees(screen: &Screen, meant: &[KeyFact], yes: &[String]) -> Result<()
         let words: Vec<String> =
             meant.iter().map(|fact| format!("{} {}", fact.id, clip(&fact.content, 60))).collect();
         return Err(CliError::confirmation_needed(format!(
-            "{} facts would be forgotten, and nobody can be asked",
+            "{} facts would be forgotten, and no one can be asked",
             meant.len()
         ))
         .because(words.join(" · "))
-        .or_try("the same with -y, or the id of one"));
+        .or_try("run it again with -y, or give the id of one"));
     }
     meant.iter().for_each(|fact| screen.side_line(&format!("  {}", line(fact))));
     if says_yes(screen, &format!("? Forget these {} facts  [y] yes  [N] no: ", meant.len()), false).await {
         Ok(())
     } else {
-        Err(CliError::failed("kept; nothing was done"))
+        Err(CliError::failed("nothing was changed"))
     }
 }

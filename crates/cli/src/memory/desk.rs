@@ -10,7 +10,7 @@ use jiff::Zoned;
 
 use super::tools::with_undo;
 use crate::config::{RunBounds, Settings};
-use crate::display::clip;
+use crate::display::{clip, local, plural};
 use crate::error::CliError;
 
 /// Characters of one fact in a list.
@@ -63,7 +63,7 @@ impl Desk {
         let Some(memory) = &self.memory else { return "no vault (adjutant init)".to_owned() };
         let facts = match memory.facts().list().await.as_deref() {
             Ok([_]) => "1 fact".to_owned(),
-            Ok(facts) => format!("{} facts", facts.len()),
+            Ok(facts) => plural(facts.len() as u64, "fact", "facts"),
             // Told in full with the first answer.
             Err(_) => "cannot be read".to_owned(),
         };
@@ -165,7 +165,7 @@ impl Desk {
         let memory = self.reading()?;
         if self.temp {
             return Err(CliError::failed("nothing is written in a temporary conversation")
-                .or_try("the same without --temp"));
+                .or_try("run it again without --temp"));
         }
         Ok(memory)
     }
@@ -221,7 +221,7 @@ pub(crate) fn why_lines(why: &Why) -> Vec<String> {
                 )
             }
         };
-        let at = change.at.strftime("%Y-%m-%d %H:%MZ");
+        let at = local(change.at);
         let who = match &change.source {
             Some(source) => {
                 format!(
@@ -232,7 +232,7 @@ pub(crate) fn why_lines(why: &Why) -> Vec<String> {
             None => "by you".to_owned(),
         };
         lines.push(format!("  {at}  {what}"));
-        lines.push(format!("  {:17}  {who}", ""));
+        lines.push(format!("  {:26}  {who}", ""));
     }
     lines
 }

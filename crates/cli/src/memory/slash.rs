@@ -34,7 +34,7 @@ impl Desk {
                     .map(|(which, words)| (which.trim(), words.trim()))
                     .filter(|(which, words)| !which.is_empty() && !words.is_empty())
                     .ok_or_else(|| {
-                        CliError::usage("what is to be changed, and into what?")
+                        CliError::usage("which fact should be changed, and to what?")
                             .or_try("/memory edit ID: the new words")
                     })?;
                 Ok(vec![clean_line(&self.words(&self.edit(which, Some(words), None).await?))])

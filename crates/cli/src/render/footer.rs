@@ -2,12 +2,41 @@
 
 use std::time::Duration;
 
-use adjutant_core::{Cost, Usage};
+use adjutant_core::{AgentResponse, Cost, Usage};
 
 use crate::display::{millis, tokens};
 
+/// Tokens, cost and time of a turn: a question in its middle divides it into runs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Spent {
+    pub(crate) usage: Usage,
+    /// `None`: nobody knows.
+    pub(crate) cost: Option<Cost>,
+    /// The time of the runs; that of the person in between is not in it.
+    pub(crate) took: Duration,
+}
+
+impl Default for Spent {
+    fn default() -> Self {
+        Self { usage: Usage::default(), cost: Some(Cost::default()), took: Duration::ZERO }
+    }
+}
+
+impl Spent {
+    /// Adds a run.
+    pub(crate) fn add(&mut self, response: &AgentResponse, took: Duration) {
+        self.plus(response.usage, response.cost, took);
+    }
+
+    fn plus(&mut self, usage: Usage, cost: Option<Cost>, took: Duration) {
+        self.usage = self.usage.plus(usage);
+        self.cost = self.cost.zip(cost).map(|(before, cost)| before + cost);
+        self.took += took;
+    }
+}
+
 /// What a turn cost: `1.2k in · 80 out · $0.00034 · 1.4 s`. `$?`: nobody knows how much money; what cost none says nothing.
-pub(crate) fn footer(usage: &Usage, cost: Option<Cost>, took: Duration) -> String {
+pub(crate) fn footer(Spent { usage, cost, took }: &Spent) -> String {
     let mut parts = Vec::new();
     if let Some(input) = usage.input_tokens {
         parts.push(format!("{} in", tokens(input)));
@@ -15,7 +44,7 @@ pub(crate) fn footer(usage: &Usage, cost: Option<Cost>, took: Duration) -> Strin
     if let Some(output) = usage.output_tokens {
         parts.push(format!("{} out", tokens(output)));
     }
-    match cost {
+    match *cost {
         None => parts.push("$?".to_owned()),
         Some(free) if free == Cost::default() => {}
         Some(cost) => parts.push(cost.to_string()),
@@ -39,10 +68,23 @@ mod tests {
         let usage = Usage { input_tokens: Some(1_234), output_tokens: Some(80), ..Usage::default() };
         let took = Duration::from_millis(1_400);
         let free = Some(Cost::default());
-        assert_eq!(footer(&usage, free, took), "1.2k in · 80 out · 1.4 s");
-        assert_eq!(footer(&usage, None, took), "1.2k in · 80 out · $? · 1.4 s");
-        assert_eq!(footer(&usage, Cost::from_usd(0.000_34), took), "1.2k in · 80 out · $0.00034 · 1.4 s");
-        assert_eq!(footer(&Usage::default(), free, took), "1.4 s");
+        let words = |usage: Usage, cost: Option<Cost>| footer(&Spent { usage, cost, took });
+        assert_eq!(words(usage, free), "1.2k in · 80 out · 1.4 s");
+        assert_eq!(words(usage, None), "1.2k in · 80 out · $? · 1.4 s");
+        assert_eq!(words(usage, Cost::from_usd(0.000_34)), "1.2k in · 80 out · $0.00034 · 1.4 s");
+        assert_eq!(words(Usage::default(), free), "1.4 s");
+    }
+
+    #[test]
+    fn a_turn_with_a_question_is_counted_whole() {
+        let usage =
+            |tokens| Usage { input_tokens: Some(tokens), output_tokens: Some(10), ..Usage::default() };
+        let mut spent = Spent::default();
+        spent.plus(usage(1_000), Cost::from_usd(0.001), Duration::from_secs(28));
+        spent.plus(usage(500), Cost::from_usd(0.002), Duration::from_millis(14));
+        assert_eq!(footer(&spent), "1.5k in · 20 out · $0.0030 · 28.0 s");
+        spent.plus(usage(1), None, Duration::ZERO);
+        assert_eq!(spent.cost, None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Parser, Tag, TagEnd};
 use termimad::FmtText;
 use termimad::minimad::{Composite, CompositeStyle, Compound, Line, Text};
 
-use super::blocks::{Block, Content, OPTIONS};
+use super::blocks::{Block, Blocks, Content, OPTIONS};
 use super::code::Code;
 use super::look::Look;
 use super::table::{self, Table};
@@ -37,6 +37,14 @@ pub(super) struct Layout {
 impl Layout {
     pub(super) fn new(look: Look) -> Self {
         Self { look, code: Code::new("") }
+    }
+
+    /// Returns the lines of a whole answer, each with its end.
+    pub(super) fn whole(&mut self, answer: &str, columns: usize) -> String {
+        let mut blocks = Blocks::default();
+        let mut done = blocks.push(answer);
+        done.extend(blocks.finish());
+        done.iter().map(|block| self.render(block, columns)).collect()
     }
 
     /// Returns the lines of the next block, each with its end.

@@ -15,11 +15,11 @@ mod wrap; // words in lines
 #[cfg(test)]
 mod generated;
 
-pub(crate) use footer::{context_meter, footer};
+pub(crate) use footer::{Spent, context_meter, footer};
 
 use std::time::Duration;
 
-use adjutant_core::{AgentResponse, CallId, OutcomeCategory, PromptProgress, ToolCall, ToolResult};
+use adjutant_core::{AgentResponse, CallId, OutcomeCategory, PromptProgress, ToolCall, ToolResult, TurnId};
 use adjutant_runtime::RunEvent;
 use tokio::time::Instant;
 
@@ -38,6 +38,11 @@ const REASON_CHARS: usize = 200;
 
 /// Bytes of the unfinished answer that the live line looks at.
 const TAIL_BYTES: usize = 2 * 1_024;
+
+/// Lays out a whole answer for the screen: as it was shown when it came.
+pub(crate) fn laid_out(screen: &Screen, answer: &str) -> String {
+    Layout::new(Look::new(screen.styles_answers())).whole(answer, screen.columns())
+}
 
 /// Shows the events of one run.
 pub(crate) struct Renderer<'a> {
@@ -61,6 +66,10 @@ pub(crate) struct Renderer<'a> {
     told_quarter: Option<u32>,
     /// Bytes the model said or thought in this run.
     bytes: u64,
+    /// The turn that is shown. A run may see to another terminal's message in the same conversation, too.
+    turn: Option<TurnId>,
+    /// The answers of the turns before it, which are on the screen already.
+    earlier: Vec<String>,
 }
 
 impl<'a> Renderer<'a> {
@@ -80,6 +89,8 @@ impl<'a> Renderer<'a> {
             reading: None,
             told_quarter: None,
             bytes: 0,
+            turn: None,
+            earlier: Vec::new(),
         }
     }
 
@@ -93,6 +104,7 @@ impl<'a> Renderer<'a> {
             self.reading = None;
         }
         match event {
+            RunEvent::TurnStarted { turn, .. } => self.turn_started(*turn),
             RunEvent::Reading(progress) => self.reading(*progress),
             RunEvent::ModelStarted { .. } => {
                 self.phase = "answering";
@@ -146,7 +158,8 @@ impl<'a> Renderer<'a> {
         let content = content.trim();
         let shown = self.streamed.trim().to_owned();
         self.end_lines();
-        if asked || (self.live && shown == content) {
+        if asked || (self.live && (shown == content || self.earlier.iter().any(|earlier| earlier == content)))
+        {
             return;
         }
         if !self.live {
@@ -166,10 +179,8 @@ impl<'a> Renderer<'a> {
         }
         // What was streamed is there already.
         let rest = content.strip_prefix(&shown).unwrap_or(content);
-        let mut blocks = Blocks::default();
-        let mut done = blocks.push(rest.trim_start());
-        done.extend(blocks.finish());
-        self.put(&done);
+        let rest = self.layout.whole(rest.trim_start(), self.screen.columns());
+        self.screen.answer(&rest);
     }
 
     /// Returns the progress of the prompt if the run ended before all of it was read.
@@ -188,6 +199,15 @@ impl<'a> Renderer<'a> {
             }
         }
         self.screen.end_live();
+    }
+
+    fn turn_started(&mut self, turn: TurnId) {
+        if self.turn.replace(turn).is_some_and(|before| before != turn) {
+            self.close_line();
+            self.end_text();
+            self.earlier.push(std::mem::take(&mut self.streamed).trim().to_owned());
+            self.screen.note("another message in this conversation is answered:");
+        }
     }
 
     fn text(&mut self, text: &str) {

@@ -50,7 +50,7 @@ impl Access {
                     Ok(()) => {}
                     // The issuer may be back in a moment, and is asked again.
                     Err(error @ KeysError::Unavailable { .. }) if settings.jwt.jwks_url.is_some() => {
-                        screen.note(&format!("nobody can ask yet: {error}"));
+                        screen.note(&format!("no one can sign in yet: {error}"));
                     }
                     Err(error) => return Err(unusable_jwt(settings, &InvalidJwt::Keys(error))),
                 }
@@ -69,11 +69,13 @@ async fn by_token(bind: SocketAddr, tokens: Arc<dyn TokenStore>) -> Result<Acces
     }
     let usable = tokens.tokens(None).await?.iter().any(|token| token.revoked_at.is_none());
     if !usable {
-        return Err(CliError::configuration(format!("nobody could ask at {bind}: there is no token yet"))
-            .or_try("adjutant token create --user NAME")
-            .or_try("--auth jwt, with serve.jwt_jwks_url, serve.jwt_issuer and serve.jwt_audience")
-            .or_try("--auth proxy, with serve.proxy_header and serve.proxy_peers")
-            .or_try("adjutant serve --bind 127.0.0.1:8080    for this machine alone"));
+        return Err(CliError::configuration(format!(
+            "no one could sign in at {bind}: there is no token yet"
+        ))
+        .or_try("adjutant token create --user NAME")
+        .or_try("--auth jwt, with serve.jwt_jwks_url, serve.jwt_issuer and serve.jwt_audience")
+        .or_try("--auth proxy, with serve.proxy_header and serve.proxy_peers")
+        .or_try("adjutant serve --bind 127.0.0.1:8080    for this machine alone"));
     }
     Ok(Access::known(Auth::Token(tokens)))
 }

@@ -7,26 +7,29 @@ use clap::Subcommand;
 /// `adjutant sessions ...`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sessions {
-    /// The conversations, the one with the newest message first
+    /// List conversations, the one with the newest message first
     List {
-        /// How many at most
+        /// The most to list
         #[arg(short = 'n', long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
         /// Only those with these words in their title, in upper or lower case
         #[arg(long, value_name = "WORDS")]
         search: Option<String>,
+        /// Only those that began in this folder
+        #[arg(long)]
+        here: bool,
     },
-    /// One conversation: where it stands, and its last turns
+    /// Show the state of a conversation and its last turns
     Show {
-        /// Its id, or a part of its beginning or end that fits no other
+        /// Its id, or enough of its beginning or end to be unique
         id: String,
-        /// How many of its turns
+        /// The number of turns to show
         #[arg(short = 'n', long, default_value_t = 3)]
         turns: usize,
     },
-    /// One conversation as Markdown, or with --json as JSON: every message, call and result
+    /// Export a conversation as Markdown, or with --json as JSON: every message, call and result
     Export {
-        /// Its id, or a part of its beginning or end that fits no other
+        /// Its id, or enough of its beginning or end to be unique
         id: String,
         /// Write it to this file; without: to standard output
         #[arg(short, long, value_name = "FILE")]
@@ -35,9 +38,9 @@ pub(crate) enum Sessions {
         #[arg(long, requires = "output")]
         force: bool,
     },
-    /// Give a conversation another title
+    /// Rename a conversation
     Rename {
-        /// Its id, or a part of its beginning or end that fits no other
+        /// Its id, or enough of its beginning or end to be unique
         id: String,
         /// The new title
         #[arg(required = true)]
@@ -45,7 +48,7 @@ pub(crate) enum Sessions {
     },
     /// Delete conversations with everything said and logged in them; asks first, or needs -y
     Rm {
-        /// Their ids, or parts of their beginnings or ends that fit no other
+        /// Their ids, or enough of the beginning or end of each to be unique
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },

@@ -60,7 +60,7 @@ impl TakeUp {
                 Ok(Start::In(found.id))
             }
             Self::Picked if !screen.asks() => {
-                Err(CliError::usage("-r without an id asks which conversation, and nobody can be asked")
+                Err(CliError::usage("-r without an id asks which conversation, and no one can be asked")
                     .or_try("adjutant sessions list, then -r ID")
                     .or_try("-c    for the newest"))
             }

@@ -1,5 +1,7 @@
 //! All conversations, as a table.
 
+use std::collections::HashSet;
+
 use adjutant_core::port::{BranchPoint, ConversationFilter, ConversationStore, ConversationSummary};
 use adjutant_core::{ConversationId, SessionState, UserId};
 use comfy_table::{ContentArrangement, Table, presets};
@@ -7,13 +9,15 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{ago, now};
-use crate::display::{clip, json_line};
+use crate::display::{clip, json_line, plural};
 use crate::error::CliError;
 use crate::screen::Screen;
 use crate::store::{self, Store};
 
 /// The end of an id that is shown: the beginning is the time, and alike for neighbours.
 const ID_CHARS: usize = 8;
+/// Number of conversations looked through at once.
+const AT_ONCE: u32 = 500;
 /// The longest title in a table.
 const TITLE_CHARS: usize = 48;
 
@@ -43,9 +47,33 @@ pub(crate) async fn list(
     search: Option<&str>,
     limit: u32,
 ) -> Result<Vec<ConversationSummary>, CliError> {
+    list_of(store, user, search, None, limit).await
+}
+
+/// The same of these conversations only, if any are given.
+pub(crate) async fn list_of(
+    store: &dyn Store,
+    user: &UserId,
+    search: Option<&str>,
+    only: Option<&HashSet<ConversationId>>,
+    limit: u32,
+) -> Result<Vec<ConversationSummary>, CliError> {
     let search = search.map(str::trim).filter(|words| !words.is_empty()).map(str::to_owned);
-    let filter = ConversationFilter { search, ..ConversationFilter::newest(limit) };
-    Ok(ConversationStore::list(store, &store::agent_name(), user, &filter).await?)
+    let Some(only) = only else {
+        let filter = ConversationFilter { search, ..ConversationFilter::newest(limit) };
+        return Ok(ConversationStore::list(store, &store::agent_name(), user, &filter).await?);
+    };
+    let wanted = usize::try_from(limit).unwrap_or(usize::MAX).min(only.len());
+    let mut filter = ConversationFilter { search, ..ConversationFilter::newest(AT_ONCE) };
+    let mut found = Vec::new();
+    while found.len() < wanted {
+        let page = ConversationStore::list(store, &store::agent_name(), user, &filter).await?;
+        let Some(last) = page.last() else { break };
+        filter.after = Some(last.cursor());
+        found.extend(page.into_iter().filter(|summary| only.contains(&summary.id)));
+    }
+    found.truncate(wanted);
+    Ok(found)
 }
 
 /// The title, fit to be shown.
@@ -58,6 +86,11 @@ pub(crate) fn title(summary: &ConversationSummary) -> String {
 pub(super) fn short(id: ConversationId) -> String {
     let id = id.to_string();
     id.get(id.len().saturating_sub(ID_CHARS)..).unwrap_or(&id).to_owned()
+}
+
+/// The end of a conversation's id, by which people call it.
+pub(crate) fn short_of(summary: &ConversationSummary) -> String {
+    short(summary.id)
 }
 
 /// One line each: id, title, turns, last activity, state, whether something waits.
@@ -83,7 +116,7 @@ pub(crate) fn table(listed: &[ConversationSummary], now: Timestamp) -> String {
 
 /// `1 turn`, `2 turns`.
 pub(super) fn turns(count: u64) -> String {
-    if count == 1 { "1 turn".to_owned() } else { format!("{count} turns") }
+    plural(count, "turn", "turns")
 }
 
 /// Prints them.
@@ -91,11 +124,11 @@ pub(super) async fn tell(
     store: &dyn Store,
     screen: &Screen,
     user: &UserId,
-    (search, limit): (Option<&str>, u32),
+    (search, only, limit): (Option<&str>, Option<&HashSet<ConversationId>>, u32),
     json: bool,
 ) -> Result<(), CliError> {
     // One more tells whether there are more.
-    let mut listed = list(store, user, search, limit.saturating_add(1)).await?;
+    let mut listed = list_of(store, user, search, only, limit.saturating_add(1)).await?;
     let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
     let more = listed.len() > wanted;
     listed.truncate(wanted);
@@ -113,9 +146,10 @@ pub(super) async fn tell(
         });
         screen.answer_line(&json_line(&rows.collect::<Vec<_>>()));
     } else if listed.is_empty() {
-        screen.answer_line(match search {
-            Some(_) => "No conversation has these words in its title.",
-            None => "There is no conversation yet.",
+        screen.answer_line(match (search, only) {
+            (Some(_), _) => "No conversation has these words in its title.",
+            (None, Some(_)) => "No conversation has begun in this folder yet.",
+            (None, None) => "There are no conversations yet.",
         });
     } else {
         screen.answer_line(&table(&listed, now));

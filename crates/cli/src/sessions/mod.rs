@@ -5,6 +5,7 @@ mod choose; // which one is taken up again
 mod end; // when a person leaves
 mod export; // one of them in a file
 mod find; // by a part of its id
+mod folder; // where it began
 mod list; // all of them
 mod pick; // by looking
 mod remove; // for good
@@ -27,10 +28,11 @@ pub(crate) use choose::{Start, TakeUp};
 pub(crate) use end::end;
 pub(crate) use export::{Export, save};
 pub(crate) use find::find;
-pub(crate) use list::{list, table, title};
+pub(crate) use folder::Folders;
+pub(crate) use list::{list, list_of, short_of, table, title};
 pub(crate) use pick::pick;
 pub(crate) use remove::rename;
-pub(crate) use show::show_again;
+pub(crate) use show::{LastAnswer, show_again};
 
 /// Tokens of Ollama's window where nobody says otherwise. Source: `OllamaOptions::default`, seed 003.
 const OLLAMA_WINDOW: u32 = 32_768;
@@ -51,8 +53,9 @@ pub(crate) async fn run(
     let (store, user) = (&*store, UserId::local());
     let now = now();
     match command {
-        Sessions::List { limit, search } => {
-            list::tell(store, screen, &user, (search.as_deref(), limit), json).await?;
+        Sessions::List { limit, search, here } => {
+            let only = here.then(|| Folders::new(settings).begun_here());
+            list::tell(store, screen, &user, (search.as_deref(), only.as_ref(), limit), json).await?;
         }
         Sessions::Show { id, turns } => {
             let found = find(store, &user, &id).await?;
@@ -80,7 +83,7 @@ pub(crate) async fn run(
                     if json {
                         screen.answer_line(&json_line(&json!({ "file": file.to_string_lossy() })));
                     } else {
-                        screen.answer_line(&format!("It is in {}.", file.display()));
+                        screen.answer_line(&format!("Written to {}.", file.display()));
                     }
                 }
             }
@@ -92,10 +95,12 @@ pub(crate) async fn run(
             if json {
                 screen.answer_line(&json_line(&json!({ "id": found.id, "title": title })));
             } else {
-                screen.answer_line(&format!("It is called “{title}” now."));
+                screen.answer_line(&format!("Renamed to “{title}”."));
             }
         }
-        Sessions::Rm { ids } => return remove::ask_and_remove(store, screen, &user, (&ids, yes), json).await,
+        Sessions::Rm { ids } => {
+            return remove::ask_and_remove(store, screen, (&user, &settings.dirs), (&ids, yes), json).await;
+        }
     }
     Ok(Exit::Ok)
 }

@@ -106,7 +106,7 @@ pub(super) async fn named(
 }
 
 fn none_yet() -> CliError {
-    CliError::unknown("there is no conversation yet").or_try("adjutant    begins one")
+    CliError::unknown("there are no conversations yet").or_try("adjutant    begins one")
 }
 
 fn no_picker(cause: &str) -> CliError {

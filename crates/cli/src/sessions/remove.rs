@@ -9,10 +9,12 @@ use serde_json::json;
 
 use super::list::{short, title, turns};
 use super::{ago, find, now};
+use crate::config::Dirs;
 use crate::confirm::approved;
-use crate::display::{clip, json_line};
+use crate::display::{clip, json_line, plural};
 use crate::error::{CliError, Exit};
 use crate::lines::says_yes;
+use crate::policy;
 use crate::screen::Screen;
 use crate::store::{self, Store};
 
@@ -115,7 +117,11 @@ impl Removal {
         let mut words = format!("“{}” ({}: {}", self.title, short(self.id), turns(self.turns));
         match (self.messages, self.tool_calls) {
             (Some(messages), Some(calls)) => {
-                words += &format!(", {messages} messages, {calls} tool calls, and their logs)");
+                words += &format!(
+                    ", {}, {}, and their logs)",
+                    plural(messages as u64, "message", "messages"),
+                    plural(calls as u64, "tool call", "tool calls")
+                );
             }
             _ => words += ", messages that cannot be read, and their logs)",
         }
@@ -127,7 +133,10 @@ impl Removal {
         let mut warnings: Vec<String> =
             self.waiting.iter().map(|call| format!("waits in it and is not done: {call}")).collect();
         if self.unanswered > 0 {
-            warnings.push(format!("not answered yet: {} of your messages", self.unanswered));
+            warnings.push(format!(
+                "not answered yet: {} of yours",
+                plural(self.unanswered as u64, "message", "messages")
+            ));
         }
         if self.unfinished {
             warnings.push("a turn in it was broken off and is not finished".to_owned());
@@ -140,7 +149,7 @@ impl Removal {
 pub(super) async fn ask_and_remove(
     store: &dyn Store,
     screen: &Screen,
-    user: &UserId,
+    (user, dirs): (&UserId, &Dirs),
     (ids, yes): (&[String], &[String]),
     json: bool,
 ) -> Result<Exit, CliError> {
@@ -165,7 +174,13 @@ pub(super) async fn ask_and_remove(
     let (mut removed, mut kept) = (Vec::new(), Vec::new());
     for summary in &found {
         match remove(store, user, summary).await {
-            Ok(removal) => removed.push(removal),
+            Ok(removal) => {
+                // The conversation is gone either way; a permission for it allows nothing any more.
+                if let Err(error) = policy::forget_conversation(dirs, summary.id) {
+                    screen.note(&error.message);
+                }
+                removed.push(removal);
+            }
             Err(error) => kept.push((summary, error)),
         }
     }
@@ -194,10 +209,10 @@ pub(super) async fn ask_and_remove(
 async fn agrees(screen: &Screen, shown: &[String]) -> Result<(), CliError> {
     if !screen.asks() {
         let mut error = CliError::confirmation_needed(format!(
-            "removing {} needs a yes, and nobody can be asked",
+            "removing {} needs a yes, and no one can be asked",
             shown.join("; ")
         ));
-        error = error.or_try("the same with -y");
+        error = error.or_try("run it again with -y");
         return Err(error);
     }
     for line in shown {
@@ -206,6 +221,6 @@ async fn agrees(screen: &Screen, shown: &[String]) -> Result<(), CliError> {
     if says_yes(screen, "? remove for good  [y] yes  [N] no: ", false).await {
         Ok(())
     } else {
-        Err(CliError::failed("kept; nothing was removed"))
+        Err(CliError::failed("nothing was removed"))
     }
 }

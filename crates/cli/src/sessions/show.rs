@@ -1,7 +1,9 @@
 //! Where a conversation stands, and its last turns.
 
 use adjutant_core::port::BranchPoint;
-use adjutant_core::{Message, Role, Session, TranscriptMessage, conversation, transcript};
+use adjutant_core::{
+    Message, Role, Session, TranscriptCall, TranscriptMessage, TurnId, conversation, transcript,
+};
 use adjutant_runtime::RunContext;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -10,8 +12,9 @@ use super::ago;
 use super::export::Export;
 use super::list::title;
 use crate::confirm::short_id;
-use crate::display::{clean, clip, json_line, tokens};
+use crate::display::{clean, clip, json_line, local, plural, tokens};
 use crate::error::CliError;
+use crate::render;
 use crate::report::Pending;
 use crate::screen::{Screen, dim};
 use crate::store::{self, Store};
@@ -20,6 +23,8 @@ use crate::store::{self, Store};
 const TURNS_AGAIN: usize = 3;
 /// So much of a message is shown again.
 const LINES: usize = 12;
+/// So much of the last answer, with which the conversation goes on.
+const LAST_LINES: usize = 40;
 const LINE_CHARS: usize = 400;
 /// The longest arguments on a call's line.
 const ARGUMENTS_CHARS: usize = 160;
@@ -53,9 +58,8 @@ impl<'a> Shown<'a> {
 /// Prints where it stands, and its last turns.
 pub(super) fn tell(screen: &Screen, export: &Export, session: &Session, turns: usize, now: Timestamp) {
     let field = |name: &str, value: &str| screen.answer_line(&format!("{name:14} {}", clip(value, 2_000)));
-    let at = |at: Option<Timestamp>| {
-        at.map_or_else(String::new, |at| format!("{} ({})", at.strftime("%Y-%m-%d %H:%M:%SZ"), ago(at, now)))
-    };
+    let at =
+        |at: Option<Timestamp>| at.map_or_else(String::new, |at| format!("{} ({})", local(at), ago(at, now)));
     field("conversation", &export.summary.id.to_string());
     field("title", &title(&export.summary));
     if let Some(from) = export.summary.branched_from {
@@ -79,14 +83,28 @@ pub(super) fn tell(screen: &Screen, export: &Export, session: &Session, turns: u
         field("waits", &format!("{} ({}): adjutant pending list", clip(&call.preview, 200), short_id(call)));
     }
     if export.unanswered() > 0 {
-        field("not answered", &format!("{} messages; the next adjutant does", export.unanswered()));
+        field(
+            "not answered",
+            &format!(
+                "{}; answered at the next start",
+                plural(export.unanswered() as u64, "message", "messages")
+            ),
+        );
     }
     for line in lines_of(last_turns(&export.messages, turns)) {
         screen.answer_line(&line);
     }
 }
 
-/// The last turns of a conversation that goes on, and what waits in it, on standard error.
+/// The last answer of a conversation, for who copies it or looks at how it came about.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LastAnswer {
+    pub(crate) content: String,
+    /// `None`: the journal does not know its turn.
+    pub(crate) turn: Option<TurnId>,
+}
+
+/// Shows the last turns of a conversation that goes on, and what waits in it, on standard error. Returns its last answer.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -94,21 +112,53 @@ pub(crate) async fn show_again(
     screen: &Screen,
     store: &dyn Store,
     context: &RunContext,
-) -> Result<(), CliError> {
+) -> Result<Option<LastAnswer>, CliError> {
     let known = store.load(&context.key(&store::agent_name())).await?;
-    let said = if known.events.is_empty() {
+    let said: Vec<TranscriptMessage> = if known.events.is_empty() {
         context.history.iter().map(|message: &Message| TranscriptMessage::of(message)).collect()
     } else {
         transcript(&known.events)
     };
-    let lines = lines_of(last_turns(&said, TURNS_AGAIN));
-    for line in &lines {
-        screen.side_line(&dim(line));
+    let shown = last_turns(&said, TURNS_AGAIN);
+    for (at, message) in shown.iter().enumerate() {
+        let is_last = shown.iter().skip(at + 1).all(|later| later.role != Role::Assistant);
+        match message.role {
+            Role::Assistant if screen.styles_answers() => {
+                show_answer(screen, &message.content, if is_last { LAST_LINES } else { LINES });
+            }
+            Role::User | Role::Assistant => {
+                words_of(message).iter().for_each(|line| screen.side_line(&dim(line)));
+            }
+            Role::Tool | Role::System => {}
+        }
+        calls_of(message, shown).iter().for_each(|line| screen.side_line(&dim(line)));
     }
     for call in conversation::pending(&known.events) {
         screen.side_line(&format!("? {}  waits for a yes or no", clip(&call.preview, 200)));
     }
-    Ok(())
+    Ok(last_answer(&said))
+}
+
+/// Shows an answer as it was shown when it came, but for what is over `lines_max` of its lines.
+fn show_answer(screen: &Screen, answer: &str, lines_max: usize) {
+    let answer = clean(answer);
+    let answer = answer.trim();
+    if answer.is_empty() {
+        return;
+    }
+    let mut lines = answer.lines();
+    let first: Vec<&str> = lines.by_ref().take(lines_max).collect();
+    screen.side(&render::laid_out(screen, &first.join("\n")));
+    if lines.next().is_some() {
+        screen.side_line(&dim("…"));
+    }
+}
+
+/// Returns the last words of the assistant that stand for an answer.
+fn last_answer(said: &[TranscriptMessage]) -> Option<LastAnswer> {
+    let answers = said.iter().rev().filter(|message| message.role == Role::Assistant);
+    let last = answers.into_iter().find(|message| !message.content.trim().is_empty())?;
+    Some(LastAnswer { content: last.content.clone(), turn: last.turn })
 }
 
 /// The messages of the last `turns`: each begins with words of the person.
@@ -123,34 +173,42 @@ fn last_turns(said: &[TranscriptMessage], turns: usize) -> &[TranscriptMessage] 
 
 /// The messages as a person reads them, none of them longer than a dozen lines.
 fn lines_of(said: &[TranscriptMessage]) -> Vec<String> {
-    let mut lines = Vec::new();
-    for message in said {
-        let mark = match message.role {
-            Role::User => "you> ",
-            Role::Assistant => "     ",
-            // A result stands behind its call; what came with it is in the export.
-            Role::Tool | Role::System => continue,
-        };
-        let words = clean(&message.content);
-        let mut rest = words.trim().lines();
-        for (at, line) in rest.by_ref().take(LINES).enumerate() {
-            lines.push(format!("{}{}", if at == 0 { mark } else { "     " }, cut(line)));
-        }
-        if rest.next().is_some() {
-            lines.push("     …".to_owned());
-        }
-        for call in &message.tool_calls {
-            let ended = said.iter().find(|other| other.tool_call_id.as_ref() == Some(&call.id));
-            let end = match ended.and_then(|message| message.result.as_ref()) {
-                None => "",
-                Some(result) if result.success => "  ✓",
-                Some(_) => "  ✗",
-            };
-            let arguments = clip(&json_line(&call.arguments), ARGUMENTS_CHARS);
-            lines.push(format!("     ⚙ {} {arguments}{end}", clip(&call.tool, 64)));
-        }
+    said.iter().flat_map(|message| words_of(message).into_iter().chain(calls_of(message, said))).collect()
+}
+
+/// Lines of a person's or the assistant's words in a message.
+fn words_of(message: &TranscriptMessage) -> Vec<String> {
+    let mark = match message.role {
+        Role::User => "you> ",
+        Role::Assistant => "     ",
+        // A result stands behind its call; what came with it is in the export.
+        Role::Tool | Role::System => return Vec::new(),
+    };
+    let words = clean(&message.content);
+    let mut rest = words.trim().lines();
+    let mut lines: Vec<String> = Vec::new();
+    for (at, line) in rest.by_ref().take(LINES).enumerate() {
+        lines.push(format!("{}{}", if at == 0 { mark } else { "     " }, cut(line)));
+    }
+    if rest.next().is_some() {
+        lines.push("     …".to_owned());
     }
     lines
+}
+
+/// Lines of the calls in a message.
+fn calls_of(message: &TranscriptMessage, said: &[TranscriptMessage]) -> Vec<String> {
+    let line = |call: &TranscriptCall| {
+        let ended = said.iter().find(|other| other.tool_call_id.as_ref() == Some(&call.id));
+        let end = match ended.and_then(|message| message.result.as_ref()) {
+            None => "",
+            Some(result) if result.success => "  ✓",
+            Some(_) => "  ✗",
+        };
+        let arguments = clip(&json_line(&call.arguments), ARGUMENTS_CHARS);
+        format!("     ⚙ {} {arguments}{end}", clip(&call.tool, 64))
+    };
+    message.tool_calls.iter().map(line).collect()
 }
 
 /// A line as it is, cut where it is very long. Blanks in front of it stay: they mean something in code.

@@ -177,7 +177,7 @@ fn two_runs_continue_one_conversation() {
 #[test]
 fn going_on_with_nothing_begins_and_says_so() {
     let home = Home::new();
-    home.run(&["-c", "-m", &home.script(HELLO), "hello"]).succeeds().says("there is no conversation yet");
+    home.run(&["-c", "-m", &home.script(HELLO), "hello"]).succeeds().says("there are no conversations yet");
 }
 
 #[test]

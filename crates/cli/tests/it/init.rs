@@ -56,7 +56,10 @@ fn nothing_that_is_there_is_changed() {
 #[test]
 fn nobody_to_ask_and_nothing_said_is_a_usage_error() {
     let home = Home::new();
-    home.run(&["init"]).ends_with(2).says("there is nobody to ask").says("adjutant init --yes");
+    home.run(&["init"])
+        .ends_with(2)
+        .says("no one can be asked: this is not a terminal")
+        .says("adjutant init --yes");
     for args in [
         &["init", "--vault", "nowhere", "--yes"][..],
         &["init", "--vault", "none", "--memory", "../out.md", "--yes"],

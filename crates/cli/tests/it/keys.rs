@@ -55,7 +55,8 @@ fn the_key_is_sent_and_environment_and_env_file_win_over_it() {
 fn what_is_no_key_is_refused_and_nothing_is_written() {
     let home = Home::new();
     for text in ["", "two words", "\"quoted\"", "GEMINI_API_KEY=sk-12345", "sk-1\nsk-2"] {
-        let run = home.pipe(&["keys", "set", "gemini"], text.as_bytes()).ends_with(2).says("this is no key");
+        let run =
+            home.pipe(&["keys", "set", "gemini"], text.as_bytes()).ends_with(2).says("this is not a key");
         assert!(text.is_empty() || !run.stderr.contains(text), "{run:?}");
     }
     home.pipe(&["keys", "set", "gemini"], b"\xff\xfe").ends_with(2).says("not UTF-8");

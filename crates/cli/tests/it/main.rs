@@ -24,6 +24,7 @@ mod db;
 mod doctor;
 mod doubt;
 mod eval;
+mod going_on;
 #[path = "../../src/render/generated/grammar.rs"]
 mod grammar;
 mod harness;
@@ -41,6 +42,8 @@ mod memory;
 #[path = "../../../../tests/not_run.rs"]
 mod not_run;
 mod operations;
+#[cfg(unix)]
+mod policy;
 #[cfg(unix)]
 mod read_only;
 #[cfg(unix)]

@@ -119,7 +119,7 @@ fn what_only_reads_works_where_nothing_may_be_written() {
             (&["turns", "list"], "waiting, begun"),
             (&["log", "list"], "PENDING:CONFIRMATION"),
             (&["log", "stats"], "all"),
-            (&["token", "list"], "There is no token."),
+            (&["token", "list"], "There are no tokens."),
             (&["db", "status"], "1 wait for a person"),
             (&["db", "check"], "All is well."),
         ];

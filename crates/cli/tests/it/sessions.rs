@@ -34,7 +34,7 @@ fn tail(id: &str) -> &str {
 #[test]
 fn where_nothing_was_said_there_is_nothing() {
     let home = Home::new();
-    assert_eq!(home.run(&["sessions", "list"]).succeeds().stdout, "There is no conversation yet.\n");
+    assert_eq!(home.run(&["sessions", "list"]).succeeds().stdout, "There are no conversations yet.\n");
     assert_eq!(home.json(&["sessions", "list"]), (0, json!([])));
     for command in
         [&["sessions", "show", "1"][..], &["sessions", "export", "1"], &["sessions", "rm", "-y", "1"]]
@@ -109,7 +109,7 @@ fn a_title_is_what_its_person_says_and_is_one_line() {
     let model = home.script(TALK);
     let id = begin(&home, &model, "first words");
     let named = home.run(&["sessions", "rename", tail(&id), "Shop\u{1b}[1mping", "\n list"]).succeeds();
-    assert_eq!(named.stdout, "It is called “Shop [1mping list” now.\n");
+    assert_eq!(named.stdout, "Renamed to “Shop [1mping list”.\n");
     home.run(&["-c", "-m", &model, "more words"]).succeeds();
     assert_eq!(listed(&home)[0]["title"], "Shop [1mping list");
     for unusable in ["", " \t", &"x".repeat(201)] {
@@ -259,7 +259,7 @@ fn a_removal_needs_a_yes_and_says_what_went() {
     let gone = home.run(&["sessions", "rm", "-y", tail(&milk), &milk, &hello]).succeeds();
     assert_eq!(gone.stdout.lines().count(), 2, "{gone:?}");
     assert!(
-        gone.stdout.contains("“add milk”") && gone.stdout.contains("4 messages, 1 tool calls"),
+        gone.stdout.contains("“add milk”") && gone.stdout.contains("4 messages, 1 tool call,"),
         "{gone:?}"
     );
     assert_eq!(listed(&home).len(), 1);

@@ -39,7 +39,7 @@ fn the_first_five_minutes() {
         .prompts_after("/help");
     terminal.line("add buy milk").sees("⚙ add_task").prompts_after("buy milk");
     terminal.line("/hlep").sees("there is no command /hlep").sees("try: /help").prompts_after("try: /help");
-    terminal.line("/usage").sees("1 turns").prompts_after("1 turns");
+    terminal.line("/usage").sees("1 turn ·").prompts_after("1 turn ·");
     terminal.line("/trace").sees("add_task").prompts_after("add_task");
     terminal.line("/tools").sees("delete_task").prompts_after("delete_task");
     terminal.keys(CTRL_D);
@@ -89,8 +89,8 @@ fn a_summary_shows_that_it_is_at_work_and_ctrl_c_gives_it_up() {
     let home = Home::new();
     let mut terminal = talking(&home, &[r#"{"text": "Hello there."}"#, r#"{"fault": "stall"}"#, ECHO]);
     terminal.line("hello").prompts_after("Hello there.");
-    terminal.line("/compact").sees("Ctrl-C gives it up").sees("older messages into few words · 1 s");
-    terminal.keys(CTRL_C).prompts_after("given up; nothing has changed");
+    terminal.line("/compact").sees("Ctrl-C stops").sees("older messages · 1 s");
+    terminal.keys(CTRL_C).prompts_after("stopped; nothing has changed");
     terminal.line("still here?").prompts_after("You said: still here?");
     terminal.keys(CTRL_D);
     terminal.ends_with(0);
@@ -101,7 +101,7 @@ fn a_summary_that_takes_too_long_names_its_cause_and_the_setting_with_a_number()
     let home = Home::new();
     let model = home.script(&[r#"{"text": "Hello there."}"#, r#"{"fault": "timeout", "repeat": true}"#]);
     let run = home.pipe(&["chat", "-m", &model], b"hello\n/compact\n").succeeds();
-    run.says("there is no summary; the conversation is as it was")
+    run.says("no summary was made; the conversation is unchanged")
         .says("cause: scripted said nothing for")
         .says("try: LLM_TIMEOUT=");
     home.config("[agent]\nturn_deadline = \"1s\"\n");
@@ -383,11 +383,11 @@ fn other_answers_and_other_words_are_kept_beside_the_first() {
     let home = Home::new();
     let replies = ["Tea.", "Coffee.", "Cocoa."].map(|words| format!(r#"{{"text": "{words}"}}"#));
     let mut terminal = talking(&home, &replies.each_ref().map(String::as_str));
-    terminal.line("/retry").prompts_after("nothing was said yet");
+    terminal.line("/retry").prompts_after("nothing has been said yet");
     terminal.line("something hot").prompts_after("Tea.");
     terminal.line("/branches").prompts_after("in one way only");
     terminal.line("/retry").prompts_after("Coffee.");
-    terminal.line("/rewind 2").prompts_after("not so many messages");
+    terminal.line("/rewind 2").prompts_after("that many messages");
     terminal.line("/rewind").sees("in the place of").waits("the words at the prompt", |screen| {
         screen.contents().trim_end().ends_with("you> something hot")
     });
@@ -536,11 +536,11 @@ fn a_vault_is_named_completed_attached_and_written_to() {
 fn conversations_are_found_named_taken_up_and_written_out() {
     let home = Home::new();
     let mut terminal = talking(&home, &[ECHO]);
-    terminal.line("/export").prompts_after("nothing was said");
+    terminal.line("/export").prompts_after("nothing has been said");
     terminal.line("about cheese").prompts_after("You said: about cheese");
-    terminal.line("/rename Cheese").prompts_after("is called");
+    terminal.line("/rename Cheese").prompts_after("is now called");
     terminal.line("/context").sees("instruction").prompts_after("kept free");
-    terminal.line("/export cheese.md").prompts_after("it is in");
+    terminal.line("/export cheese.md").prompts_after("written to");
     let written = std::fs::read_to_string(home.path("project/cheese.md")).unwrap();
     assert!(written.starts_with("# Cheese") && written.contains("You said: about cheese"), "{written}");
     terminal.line("/export cheese.md").prompts_after("there already");

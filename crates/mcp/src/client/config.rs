@@ -5,8 +5,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use adjutant_core::ToolContext;
+use adjutant_core::{ToolContext, fingerprint};
 use secrecy::SecretString;
+use serde_json::json;
 
 use super::Backoff;
 
@@ -88,6 +89,15 @@ impl ServerConfig {
             backoff: Backoff::default(),
             unusable: None,
         }
+    }
+
+    /// Returns the SHA-256, in hex, of its program and arguments, or of its address: at another place it is another server.
+    #[must_use]
+    pub fn place(&self) -> String {
+        fingerprint(&match &self.via {
+            Via::Child(child) => json!([child.program, child.arguments]),
+            Via::Remote(remote) => json!(remote.url),
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use rmcp::model::Tool;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{ServerConfig, ServerName, Via};
+use super::{ServerConfig, ServerName};
 
 /// Keeps the definitions of tools that a person agreed to, server by server.
 ///
@@ -39,7 +39,7 @@ pub struct PinnedTools {
 
 impl PinnedTools {
     pub(super) fn new(config: &ServerConfig, tools: &[Tool]) -> Self {
-        Self { place: place(config), tools: tools.iter().map(|tool| json!(tool)).collect() }
+        Self { place: config.place(), tools: tools.iter().map(|tool| json!(tool)).collect() }
     }
 
     /// The tools, if they are of this server and can be read.
@@ -47,19 +47,12 @@ impl PinnedTools {
     /// # Errors
     /// A tool is not one.
     pub(super) fn of(self, config: &ServerConfig) -> Result<Option<Vec<Tool>>, String> {
-        if self.place != place(config) {
+        if self.place != config.place() {
             return Ok(None);
         }
         let tools = self.tools.into_iter().map(serde_json::from_value).collect::<Result<_, _>>();
         tools.map(Some).map_err(|error| format!("a tool that was agreed to cannot be read: {error}"))
     }
-}
-
-fn place(config: &ServerConfig) -> String {
-    fingerprint(&match &config.via {
-        Via::Child(child) => json!([child.program, child.arguments]),
-        Via::Remote(remote) => json!(remote.url),
-    })
 }
 
 /// Returns the SHA-256, in hex, of what a person agrees to in a tool: not its icons, nor what it returns.

@@ -81,6 +81,30 @@ impl Store {
         Self::with(place, open::BUSY_TIMEOUT).await
     }
 
+    /// Opens the file for a quick look, waiting at most `patience` for others. It is neither made nor brought up to date:
+    /// `None` if that would be needed.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub async fn open_as_it_is(
+        path: impl AsRef<Path>,
+        patience: Duration,
+    ) -> Result<Option<Self>, StoreError> {
+        let path = path.as_ref().to_owned();
+        let place = Place::File(path.clone());
+        let opened = spawn_blocking(move || {
+            let opened = open::as_it_is(&path, patience);
+            let store = opened.and_then(|found| {
+                found
+                    .map(|(rows, how)| Ok((Some((how.clone(), Readers::new(how))), Writer::start(rows)?)))
+                    .transpose()
+            });
+            store.map_err(|failure: crate::sql::Failure| error::at(failure, &Place::File(path)))
+        });
+        let opened = opened.await.unwrap_or(Ok(None))?;
+        Ok(opened.map(|(file, writer)| Self::of_file(place, file, writer)))
+    }
+
     /// A database in memory, gone with the last clone of the store.
     ///
     /// # Errors
@@ -100,16 +124,20 @@ impl Store {
                 Ok((file, Writer::start(rows)?))
             });
             match store {
-                Ok((file, writer)) => {
-                    Ok(SqliteFile { place, file, news: News::default(), open: OpenTurns::default(), writer })
-                }
+                Ok((file, writer)) => Ok((place, file, writer)),
                 Err(failure) => Err(error::at(failure, &place)),
             }
         });
-        let file = opened.await.unwrap_or_else(|_| {
+        let opened = opened.await.unwrap_or_else(|_| {
             Err(StoreError::Unavailable { message: "the database was not opened: try again".to_owned() })
         });
-        Ok(Self(Arc::new(file?), StoreOptions::default()))
+        let (place, file, writer) = opened?;
+        Ok(Self::of_file(place, file, writer))
+    }
+
+    fn of_file(place: Place, file: Option<(open::How, Readers)>, writer: Writer) -> Self {
+        let file = SqliteFile { place, file, news: News::default(), open: OpenTurns::default(), writer };
+        Self(Arc::new(file), StoreOptions::default())
     }
 
     /// The file; `None`: the database is in memory.

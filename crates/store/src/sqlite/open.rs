@@ -116,6 +116,15 @@ pub(super) fn file(path: &Path, busy_timeout: Duration) -> Result<(Rows, How), F
     Ok((Rows::new(how.connect()?), how))
 }
 
+/// Opens a file that is there and whose schema is of this version. `None`: it would have to be made or changed first.
+pub(super) fn as_it_is(path: &Path, busy_timeout: Duration) -> Result<Option<(Rows, How)>, Failure> {
+    let how = How { path: path.to_owned(), busy_timeout, is_immutable: false };
+    if !path.is_file() || inspect(&how)? == Schema::Old {
+        return Ok(None);
+    }
+    Ok(Some((Rows::new(how.connect()?), how)))
+}
+
 /// Makes a database that lives as long as its connection.
 pub(super) fn memory() -> Result<Rows, Failure> {
     let connection = Connection::open_in_memory()?;

@@ -4,6 +4,7 @@ use reedline::{ColumnarMenu, Completer, CompletionResult, MenuBuilder as _, Reed
 
 use crate::chat::PROMPT;
 use crate::chat::commands::COMMANDS;
+use crate::completions::Candidate;
 use crate::display::clean_line;
 use crate::input::mention;
 
@@ -16,9 +17,13 @@ const NAMES_MAX: usize = 50;
 /// Finds the names of notes and files that fit the beginning of one.
 pub(crate) type Names = Arc<dyn Fn(&str) -> Vec<String> + Send + Sync>;
 
-/// Commands at the beginning of a line, notes and files behind `@`.
+/// Finds the arguments of a command, such as `/model`.
+pub(crate) type Arguments = Arc<dyn Fn(&str) -> Vec<Candidate> + Send + Sync>;
+
+/// Commands at the beginning of a line, what may stand behind them, and notes and files behind `@`.
 pub(super) struct Words {
     pub(super) names: Names,
+    pub(super) arguments: Arguments,
 }
 
 pub(super) fn menu() -> ReedlineMenu {
@@ -32,6 +37,8 @@ impl Completer for Words {
         let suggestions: Vec<Suggestion> = if before.starts_with('/') && !before.contains(char::is_whitespace)
         {
             commands(before, cursor)
+        } else if let Some((command, word)) = before.split_once(' ').filter(|_| before.starts_with('/')) {
+            self.behind(command, word.trim_start(), cursor)
         } else {
             self.names_at(before, cursor)
         };
@@ -53,6 +60,21 @@ fn commands(word: &str, cursor: usize) -> Vec<Suggestion> {
 }
 
 impl Words {
+    /// Offers arguments of a command; any part of one may have been typed.
+    fn behind(&self, command: &str, word: &str, cursor: usize) -> Vec<Suggestion> {
+        let typed = word.to_lowercase();
+        let fits = |found: &Candidate| {
+            found.value.to_lowercase().contains(&typed) || found.help.to_lowercase().contains(&typed)
+        };
+        let suggestion = |Candidate { value, help }: Candidate| Suggestion {
+            value,
+            description: Some(help).filter(|help| !help.is_empty()),
+            span: Span { start: cursor.saturating_sub(word.len()), end: cursor },
+            ..Suggestion::default()
+        };
+        (self.arguments)(command).into_iter().filter(fits).map(suggestion).collect()
+    }
+
     fn names_at(&self, before: &str, cursor: usize) -> Vec<Suggestion> {
         let Some((start, word)) = mention::open_mention(before) else { return Vec::new() };
         (self.names)(word)
@@ -79,7 +101,15 @@ mod tests {
             let fits = |name: &&&str| name.to_lowercase().contains(&start.to_lowercase());
             all.iter().filter(fits).map(|name| (*name).to_owned()).collect()
         });
-        let mut words = Words { names };
+        let arguments: Arguments = Arc::new(|command: &str| {
+            let found =
+                |value: &str, help: &str| Candidate { value: value.to_owned(), help: help.to_owned() };
+            match command {
+                "/resume" => vec![found("5aaa5c0d", "Shopping"), found("77aa0001", "Trip to Oslo")],
+                _ => Vec::new(),
+            }
+        });
+        let mut words = Words { names, arguments };
         words.complete(line, line.len()).suggestions().iter().map(|found| found.value.clone()).collect()
     }
 
@@ -88,6 +118,14 @@ mod tests {
         assert!(offered("/he").contains(&"/help".to_owned()));
         assert!(offered("say /he").is_empty());
         assert!(offered("/help now").is_empty());
+    }
+
+    #[test]
+    fn what_stands_behind_a_command_is_found_by_id_or_name() {
+        assert_eq!(offered("/resume "), ["5aaa5c0d", "77aa0001"]);
+        assert_eq!(offered("/resume 77"), ["77aa0001"]);
+        assert_eq!(offered("/resume  oslo"), ["77aa0001"]);
+        assert!(offered("/resume nothing").is_empty() && offered("/new ").is_empty());
     }
 
     #[test]

@@ -25,7 +25,7 @@ use watched::Watched;
 
 use crate::tty::{Ahead, Mode};
 
-pub(crate) use complete::Names;
+pub(crate) use complete::{Arguments, Names};
 
 /// How often the editor looks whether it has to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -88,6 +88,8 @@ pub(crate) struct Options {
     pub(crate) history: Option<PathBuf>,
     /// What can stand after `@`.
     pub(crate) names: Names,
+    /// The arguments of commands.
+    pub(crate) arguments: Arguments,
     /// Whether NO_COLOR and its like allow colours.
     pub(crate) colors: bool,
 }
@@ -117,7 +119,7 @@ impl Editor {
             }
             let pastes = Pastes::default();
             let (history, notice) = history::open(options.history.clone(), pastes.clone());
-            let words = Words { names: options.names.clone() };
+            let words = Words { names: options.names.clone(), arguments: Arc::clone(&options.arguments) };
             let line = Watched::default();
             let mut reedline = reedline(&options, words, pastes.clone(), stopped)
                 .with_highlighter(Box::new(line.clone()))

@@ -13,7 +13,6 @@ use adjutant_runtime::RunEvent;
 use serde_json::json;
 
 use super::Renderer;
-use super::blocks::Blocks;
 use super::look::Look;
 use super::markdown::Layout;
 use crate::screen::Screen;
@@ -108,11 +107,7 @@ async fn shown(seed: u64, resizes: bool, styled: bool, up_too_far: usize) -> Res
 /// The lines of an answer that is laid out at once, without its styles.
 fn plain(source: &str, styled: bool, columns: usize) -> Vec<String> {
     let terminal = Emulator::new(columns, 60, 0);
-    let mut layout = Layout::new(Look::new(styled));
-    let mut blocks = Blocks::default();
-    let mut done = blocks.push(source.trim());
-    done.extend(blocks.finish());
-    done.iter().for_each(|block| terminal.print(&layout.render(block, columns)));
+    terminal.print(&Layout::new(Look::new(styled)).whole(source.trim(), columns));
     let lines = terminal.lines().join("\n");
     lines.trim_end().lines().map(|line| line.trim_end().to_owned()).collect()
 }

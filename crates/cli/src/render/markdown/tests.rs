@@ -1,14 +1,10 @@
 use expect_test::{Expect, expect};
 
-use super::super::blocks::Blocks;
 use super::*;
 use adjutant_core::is_control;
 
 fn shown(source: &str, columns: usize, styled: bool) -> String {
-    let (mut layout, mut blocks) = (Layout::new(Look::new(styled)), Blocks::default());
-    let mut done = blocks.push(source);
-    done.extend(blocks.finish());
-    done.iter().map(|block| layout.render(block, columns)).collect()
+    Layout::new(Look::new(styled)).whole(source, columns)
 }
 
 /// The styles' escape sequences are left out.

@@ -164,3 +164,31 @@ fn whoever_runs_a_service_is_told_of_a_change_when_it_comes() {
     let told = BufReader::new(words).lines().map(Result::unwrap).find(|line| line.contains("not used: wipe"));
     assert!(told.unwrap().contains("adjutant tools accept shell"));
 }
+
+/// "Always" at a question is a yes to the tool as it was, at the server that it was.
+#[cfg(unix)]
+#[test]
+fn what_is_allowed_for_good_is_the_tool_as_it_was() {
+    use crate::terminal::pty::Terminal;
+
+    let home = home("");
+    let model = wipes(&home);
+    let mut terminal = Terminal::start(&home, &["ask", "-m", &model, "wipe it"]);
+    terminal.sees("[a] always").keys("a").sees("[3] any arguments, for good").keys("3").sees("Done.");
+    terminal.ends_with(0);
+    let run = home.run(&["ask", "-m", &model, "wipe it"]).succeeds();
+    run.says("allowed by policy: shell__wipe, any arguments, for good");
+
+    let server = include_str!("server.sh");
+    home.file("server.sh", server.replace("Deletes everything.", "Deletes everything, and more."));
+    home.run(&["tools", "accept", "shell", "-y"]).succeeds();
+    let told = "shell__wipe is not the tool that you allowed";
+    home.run(&["ask", "-m", &model, "wipe it"]).ends_with(4).says(told);
+
+    // The same tool of a program that is started in another way.
+    let other = home.file("other.sh", server);
+    home.config(&format!(
+        "[mcp.servers.shell]\ncommand = [\"sh\", {other:?}]\nenv = {{ TOKEN = \"${{SHELL_TOKEN}}\" }}\n"
+    ));
+    home.run(&["ask", "-m", &model, "wipe it"]).ends_with(4).says(told);
+}

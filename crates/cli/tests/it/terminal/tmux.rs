@@ -79,7 +79,10 @@ fn script(home: &Home, cases: &[u64]) -> String {
         lines.push(format!("tmux wait-for go{case}; clear; tmux clear-history"));
         lines.push(format!("seq {} {}; printf 'begin%s\\n' {case}", 100, 99 + ABOVE));
         let program = quoted(arg(std::path::Path::new(program.get_program())));
-        lines.push(format!("{program} -q -m {} hello; echo \"code $?\"; tmux wait-for -S done{case}", quoted(&model)));
+        lines.push(format!(
+            "{program} -q -m {} hello; echo \"code $?\"; tmux wait-for -S done{case}",
+            quoted(&model)
+        ));
     }
     lines.push("tmux wait-for end".to_owned());
     let file = home.file("cases.sh", lines.join("\n"));

@@ -1,0 +1,174 @@
+use adjutant_core::Arguments;
+use clap::Subcommand;
+use serde_json::json;
+
+use super::file;
+use super::grant::Grant;
+use super::session::{new_id, now};
+use crate::config::{Dirs, Settings};
+use crate::confirm::approved;
+use crate::display::{clip, json_line, rough};
+use crate::error::{CliError, Exit};
+use crate::lines::says_yes;
+use crate::meant::{Kind, the_one};
+use crate::screen::Screen;
+use crate::{memory, store, wiring};
+
+const GRANTS: Kind = Kind { one: "permission", many: "permissions", list: "adjutant policy list" };
+
+/// `adjutant policy ...`
+#[derive(Debug, Subcommand)]
+pub(crate) enum Policy {
+    /// List what you have allowed, oldest first
+    List,
+    /// Allow a tool of Adjutant's own for good; one of an MCP server is allowed at its question, with `a`
+    Allow {
+        /// The tool's name, as `adjutant tools` lists it
+        tool: String,
+        /// Only with exactly these arguments, a JSON object
+        #[arg(long, value_name = "JSON")]
+        args: Option<String>,
+    },
+    /// Take permissions back, so that you are asked again; asks first, or needs -y
+    Rm {
+        /// Their ids, or enough of the beginning or end of each to be unique
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+}
+
+/// Lists, gives or takes back permissions.
+///
+/// # Errors
+/// There is no such permission or tool, nobody could say yes, or the file cannot be read or written.
+pub(crate) async fn run(
+    settings: &Settings,
+    screen: &Screen,
+    command: Policy,
+    yes: &[String],
+    json: bool,
+) -> Result<Exit, CliError> {
+    match command {
+        Policy::List => list(settings, screen, json)?,
+        Policy::Allow { tool, args } => allow(settings, screen, &tool, args.as_deref(), json).await?,
+        Policy::Rm { ids } => remove(settings, screen, &ids, yes, json).await?,
+    }
+    Ok(Exit::Ok)
+}
+
+fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<(), CliError> {
+    let grants = file::read(&settings.dirs)?;
+    if json {
+        screen.answer_line(&json_line(&grants));
+    } else if grants.is_empty() {
+        screen.answer_line("Nothing is allowed beforehand: every question is asked.");
+    } else {
+        grants.iter().for_each(|grant| screen.answer_line(&line(grant)));
+    }
+    Ok(())
+}
+
+/// Returns the ids of all permissions, and what each is in words; none if they cannot be read.
+pub(crate) fn listed(dirs: &Dirs) -> Vec<(String, String)> {
+    let grants = file::read(dirs).unwrap_or_default();
+    grants.into_iter().map(|grant| (grant.id.clone(), grant.words())).collect()
+}
+
+fn line(grant: &Grant) -> String {
+    let age = rough(now().as_second() - grant.granted_at.as_second());
+    let place = match (&grant.conversation, &grant.foreign) {
+        (Some(conversation), _) => format!(", conversation {conversation}"),
+        (None, Some(tool)) => format!(", of the server {}", clip(&tool.server, 64)),
+        (None, None) => String::new(),
+    };
+    format!("{}  {}  (allowed {age} ago{place})", clip(&grant.id, 16), grant.words())
+}
+
+async fn allow(
+    settings: &Settings,
+    screen: &Screen,
+    tool: &str,
+    args: Option<&str>,
+    json: bool,
+) -> Result<(), CliError> {
+    if tool.contains("__") {
+        return Err(CliError::usage(format!("{} is a tool of an MCP server", clip(tool, 64)))
+            .because("such a tool is allowed as it is when it asks, not by its name alone")
+            .or_try("answer a at its next question"));
+    }
+    let agent = wiring::agent_without_model(settings, store::open(settings).await?)?;
+    let mut known = wiring::tool_names(&agent);
+    known.extend(memory::TOOL_NAMES);
+    if tool == "*" || !known.contains(&tool) {
+        return Err(match wiring::known_tool(tool, &known) {
+            Err(error) => CliError { exit: Exit::Usage, code: "usage", ..error },
+            Ok(()) => CliError::usage("name one tool").or_try("adjutant tools    lists them"),
+        });
+    }
+    let arguments = args
+        .map(serde_json::from_str::<Arguments>)
+        .transpose()
+        .map_err(|error| CliError::usage("--args has to be a JSON object").because(error.to_string()))?;
+    let grant = Grant {
+        id: new_id(),
+        tool: tool.to_owned(),
+        arguments,
+        conversation: None,
+        foreign: None,
+        granted_at: now(),
+    };
+    file::change(&settings.dirs, |grants| {
+        grants.push(grant.clone());
+        (true, ())
+    })?;
+    match json {
+        true => screen.answer_line(&json_line(&grant)),
+        false => screen.answer_line(&format!(
+            "Allowed: {}. Take it back: adjutant policy rm {}",
+            grant.words(),
+            grant.id
+        )),
+    }
+    Ok(())
+}
+
+async fn remove(
+    settings: &Settings,
+    screen: &Screen,
+    ids: &[String],
+    yes: &[String],
+    json: bool,
+) -> Result<(), CliError> {
+    let grants = file::read(&settings.dirs)?;
+    let mut meant: Vec<Grant> = Vec::new();
+    for id in ids {
+        let grant = the_one(grants.iter().cloned(), id, |grant| grant.id.clone(), &GRANTS)?;
+        if !meant.contains(&grant) {
+            meant.push(grant);
+        }
+    }
+    // No tool's name covers this.
+    if !approved(yes, "") {
+        if !screen.asks() {
+            return Err(CliError::confirmation_needed(
+                "taking back a permission needs a yes, and no one can be asked",
+            )
+            .or_try("adjutant policy rm -y ID"));
+        }
+        meant.iter().for_each(|grant| screen.side_line(&line(grant)));
+        if !says_yes(screen, "? take back  [y] yes  [N] no: ", false).await {
+            return Err(CliError::failed("nothing was changed"));
+        }
+    }
+    let removed = file::change(&settings.dirs, |grants| {
+        let before = grants.len();
+        grants.retain(|grant| !meant.iter().any(|one| one.id == grant.id));
+        (grants.len() != before, meant)
+    })?;
+    if json {
+        screen.answer_line(&json_line(&json!({ "removed": removed })));
+    } else {
+        removed.iter().for_each(|grant| screen.answer_line(&format!("Taken back: {}", grant.words())));
+    }
+    Ok(())
+}

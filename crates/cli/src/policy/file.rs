@@ -1,0 +1,86 @@
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use adjutant_core::ConversationId;
+
+use super::grant::Grant;
+use crate::config::{Dirs, write_private};
+use crate::error::CliError;
+
+/// The grants, in the state folder.
+const FILE: &str = "policy.json";
+
+/// The file that whoever changes the grants holds locked.
+const LOCK: &str = "policy.lock";
+
+fn path(dirs: &Dirs) -> PathBuf {
+    dirs.state.join(FILE)
+}
+
+/// Returns every grant, oldest first.
+///
+/// # Errors
+/// The file is there and cannot be read.
+pub(super) fn read(dirs: &Dirs) -> Result<Vec<Grant>, CliError> {
+    let file = path(dirs);
+    let unreadable = |reason: String| {
+        CliError::configuration(format!("{} cannot be read: nothing is allowed by it", file.display()))
+            .because(reason)
+            .or_try("mend the file, or remove it and be asked again")
+    };
+    match fs::read(&file) {
+        Ok(text) => serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(unreadable(error.to_string())),
+    }
+}
+
+/// Changes the grants, one process at a time. The file is only written if `change` says that it has to be.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub(super) fn change<T>(
+    dirs: &Dirs,
+    change: impl FnOnce(&mut Vec<Grant>) -> (bool, T),
+) -> Result<T, CliError> {
+    let _held = lock(&dirs.state)?;
+    let mut grants = read(dirs)?;
+    let (changed, result) = change(&mut grants);
+    if changed {
+        let text =
+            serde_json::to_string_pretty(&grants).map_err(|error| CliError::failed(error.to_string()))?;
+        write_private(&path(dirs), &format!("{text}\n"))?;
+    }
+    Ok(result)
+}
+
+/// Holds the lock until the file is dropped.
+fn lock(state: &Path) -> Result<File, CliError> {
+    let file = state.join(LOCK);
+    let failed = |error: std::io::Error| {
+        CliError::configuration(format!("{} cannot be used", file.display())).because(error.to_string())
+    };
+    if !file.exists() {
+        write_private(&file, "")?;
+    }
+    let held = File::open(&file).map_err(failed)?;
+    held.lock().map_err(failed)?;
+    Ok(held)
+}
+
+/// Takes back what was allowed in a conversation that is gone.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub(crate) fn forget_conversation(dirs: &Dirs, conversation: ConversationId) -> Result<(), CliError> {
+    let of_it = |grant: &Grant| grant.conversation == Some(conversation);
+    if !read(dirs)?.iter().any(of_it) {
+        return Ok(());
+    }
+    change(dirs, |grants| {
+        let before = grants.len();
+        grants.retain(|grant| !of_it(grant));
+        (grants.len() != before, ())
+    })
+}

@@ -1,0 +1,220 @@
+use adjutant_core::{ConversationId, PendingCall};
+use adjutant_mcp::client::{ServerConfig, ServerReport};
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::file;
+use super::grant::{Grant, Identity, Lasting};
+use crate::config::{Dirs, Settings};
+use crate::display::clip;
+use crate::error::CliError;
+
+/// The permissions of a person, as they apply to the questions of one talk.
+pub(crate) struct Permissions {
+    dirs: Dirs,
+    /// The servers of the configuration.
+    configured: Vec<ServerConfig>,
+    /// The servers that run, and the conversation that goes on.
+    running: Vec<ServerReport>,
+    conversation: Option<ConversationId>,
+    /// `true`: nothing may be written, and permissions are forgotten with the process.
+    temporary: bool,
+    /// Permissions given in temporary conversations.
+    in_memory: Vec<Grant>,
+}
+
+/// The answer of the grants to a call.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Allowed {
+    /// Yes, and this is told.
+    Yes(String),
+    /// No: somebody has to be asked. What is told first, if anything.
+    No(Option<String>),
+}
+
+impl Permissions {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            dirs: settings.dirs.clone(),
+            configured: settings.mcp.clone(),
+            running: Vec::new(),
+            conversation: None,
+            temporary: settings.bounds.temp,
+            in_memory: Vec::new(),
+        }
+    }
+
+    /// Is told where the talk is, before calls of it are looked at.
+    pub(crate) fn enter(&mut self, conversation: ConversationId, running: Vec<ServerReport>) {
+        (self.conversation, self.running) = (Some(conversation), running);
+    }
+
+    /// Returns whether a call was allowed beforehand. An interrupted one never was: nobody could know of it.
+    pub(crate) fn allow(&self, call: &PendingCall) -> Allowed {
+        let Some(conversation) = self.conversation.filter(|_| call.doubt.is_none()) else {
+            return Allowed::No(None);
+        };
+        let grants = match file::read(&self.dirs) {
+            Ok(grants) => grants,
+            Err(error) => {
+                let cause = error.cause.map(|cause| format!(" ({cause})")).unwrap_or_default();
+                return Allowed::No(Some(format!("{}{cause}", error.message)));
+            }
+        };
+        let named: Vec<&Grant> =
+            grants.iter().chain(&self.in_memory).filter(|grant| grant.names(call, conversation)).collect();
+        let identity = Identity::of(call, &self.running, &self.configured);
+        match named.iter().find(|grant| grant.is_for(&identity)) {
+            Some(grant) => Allowed::Yes(format!(
+                "allowed by policy: {} (adjutant policy rm {})",
+                grant.words(),
+                grant.id
+            )),
+            None if named.is_empty() => Allowed::No(None),
+            None => Allowed::No(Some(format!(
+                "{} is not the tool that you allowed: its server or its definition has changed, so you are asked",
+                clip(&call.tool, 64)
+            ))),
+        }
+    }
+
+    /// Returns whether later calls of the tool can be allowed at its question.
+    pub(crate) fn can_grant(&self, call: &PendingCall) -> bool {
+        call.doubt.is_none()
+            && self.conversation.is_some()
+            && Identity::of(call, &self.running, &self.configured) != Identity::Unknown
+    }
+
+    /// Returns whether a permission can last longer than the conversation.
+    pub(crate) fn can_last(&self) -> bool {
+        !self.temporary
+    }
+
+    /// Allows later calls of the tool, with any arguments or with exactly these. Returns what is told.
+    ///
+    /// # Errors
+    /// It cannot be kept.
+    pub(crate) fn grant(
+        &mut self,
+        call: &PendingCall,
+        exactly: bool,
+        lasting: Lasting,
+    ) -> Result<String, CliError> {
+        let foreign = match Identity::of(call, &self.running, &self.configured) {
+            Identity::Own => None,
+            Identity::Foreign(tool) => Some(tool),
+            Identity::Unknown => {
+                return Err(CliError::failed("this tool cannot be allowed beforehand")
+                    .because("its server is not there, or does not say what the tool is"));
+            }
+        };
+        let grant = Grant {
+            id: new_id(),
+            tool: call.tool.clone(),
+            arguments: exactly.then(|| call.arguments.clone()),
+            conversation: self.conversation.filter(|_| lasting == Lasting::Conversation || self.temporary),
+            foreign,
+            granted_at: now(),
+        };
+        let told = format!("allowed: {} (adjutant policy rm {})", grant.words(), grant.id);
+        if self.temporary {
+            let told = format!("allowed: {}", grant.words());
+            self.in_memory.push(grant);
+            return Ok(told);
+        }
+        file::change(&self.dirs, |grants| {
+            grants.push(grant);
+            (true, ())
+        })?;
+        Ok(told)
+    }
+}
+
+/// Returns a short id.
+pub(super) fn new_id() -> String {
+    let id = Uuid::now_v7().simple().to_string();
+    // The beginning is the time, the end is random.
+    id.get(24..).unwrap_or(&id).to_owned()
+}
+
+#[expect(clippy::disallowed_methods, reason = "when somebody allowed something is written down here")]
+pub(super) fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grant::tests::waiting;
+    use super::*;
+
+    fn permissions(state: &std::path::Path, temporary: bool, conversation: u128) -> Permissions {
+        let folder = |name: &str| state.join(name);
+        let dirs = Dirs {
+            config: folder("config"),
+            data: folder("data"),
+            cache: folder("cache"),
+            state: folder("state"),
+            os_user: "ana".to_owned(),
+        };
+        Permissions {
+            dirs,
+            configured: Vec::new(),
+            running: Vec::new(),
+            conversation: Some(ConversationId(Uuid::from_u128(conversation))),
+            temporary,
+            in_memory: Vec::new(),
+        }
+    }
+
+    fn yes(allowed: &Allowed) -> bool {
+        matches!(allowed, Allowed::Yes(_))
+    }
+
+    #[test]
+    fn a_grant_survives_the_process_and_a_temporary_one_does_not() {
+        let place = tempfile::tempdir().unwrap();
+        let call = waiting("delete_task", "1", None);
+        permissions(place.path(), false, 1).grant(&call, true, Lasting::Conversation).unwrap();
+        assert!(yes(&permissions(place.path(), false, 1).allow(&call)));
+        assert!(!yes(&permissions(place.path(), false, 2).allow(&call)));
+        assert!(!yes(&permissions(place.path(), false, 1).allow(&waiting("delete_task", "2", None))));
+
+        let other = waiting("add_task", "1", None);
+        let mut temporary = permissions(place.path(), true, 3);
+        temporary.grant(&other, false, Lasting::ForGood).unwrap();
+        assert!(yes(&temporary.allow(&other)));
+        assert!(!yes(&permissions(place.path(), false, 3).allow(&other)));
+    }
+
+    #[test]
+    fn a_doubt_is_always_asked() {
+        let place = tempfile::tempdir().unwrap();
+        let mut call = waiting("delete_task", "1", None);
+        let mut permissions = permissions(place.path(), false, 1);
+        permissions.grant(&call, false, Lasting::ForGood).unwrap();
+        assert!(yes(&permissions.allow(&call)));
+        call.doubt = Some(adjutant_core::Doubt { attempt: 1, since: Timestamp::UNIX_EPOCH });
+        assert!(!yes(&permissions.allow(&call)) && !permissions.can_grant(&call));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_allows_nothing_and_says_so() {
+        let place = tempfile::tempdir().unwrap();
+        let permissions = permissions(place.path(), false, 1);
+        for broken in [
+            "{",
+            "[{\"tool\":\"delete_task\"}]",
+            "[{\"id\":\"1\",\"tool\":\"x\",\"granted_at\":\"2026-01-01T00:00:00Z\",\"for_all\":true}]",
+        ] {
+            write(&permissions.dirs, broken);
+            let Allowed::No(Some(told)) = permissions.allow(&waiting("delete_task", "1", None)) else {
+                panic!("{broken}");
+            };
+            assert!(told.contains("policy.json"), "{told}");
+        }
+    }
+
+    fn write(dirs: &Dirs, text: &str) {
+        crate::config::write_private(&dirs.state.join("policy.json"), text).unwrap();
+    }
+}
