@@ -70,7 +70,8 @@ pub(crate) fn wrap(line: &str, columns: usize) -> Vec<&str> {
     }
 }
 
-/// Text in lines of at most so many columns, cut at blanks; what goes on in the next line stands two columns further to the right. A
+/// Text in lines of at most so many columns, cut at blanks; what goes on in the next line stands below the second column of a list,
+/// which two blanks divide from the first, else two columns further to the right. A
 /// word that does not fit stays whole, and so does JSON: somebody may want to copy it. Styles take no columns.
 pub(crate) fn fold(text: &str, columns: usize) -> String {
     let mut folded = String::with_capacity(text.len());
@@ -81,7 +82,13 @@ pub(crate) fn fold(text: &str, columns: usize) -> String {
             folded.push_str(line);
             continue;
         }
-        let indent = (bare.len() - begin.len() + 2).min(columns / 2);
+        let blanks_before = bare.len() - begin.len();
+        let second = begin.find("  ").map(|gap| {
+            let blanks = begin[gap..].len() - begin[gap..].trim_start_matches(' ').len();
+            blanks_before + visible_width(&begin[..gap]) + blanks
+        });
+        let indent =
+            second.filter(|column| *column <= columns / 2).unwrap_or(blanks_before + 2).min(columns / 2);
         let (mut used, mut blanks, mut begun) = (0, 0, false);
         for part in bare.split_inclusive(' ') {
             let word = part.trim_end_matches(' ');
@@ -284,6 +291,8 @@ mod tests {
             "    try: \u{1b}[2mabc\u{1b}[0m\n      def"
         );
         assert_eq!(fold("name    value ", 20), "name    value ");
+        assert_eq!(fold(" name    value words", 18), " name    value\n         words");
+        assert_eq!(fold("a long name    value words", 18), "a long name\n  value words");
         assert_eq!(fold("see https://example.org/a", 10), "see\n  https://example.org/a");
         assert_eq!(fold("{\"a\": \"b c\"}\n", 4), "{\"a\": \"b c\"}\n");
         assert_eq!(fold("\n\n", 4), "\n\n");

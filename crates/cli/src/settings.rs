@@ -274,7 +274,7 @@ async fn ask_for_addresses(screen: &Screen, files: &trust::Candidates) -> Result
             .because(
                 "sending a variable to an address that a folder's file names needs a yes to that address",
             )
-            .or_try("the same at a terminal")
+            .or_try("run it again at a terminal, which asks")
             .or_try(format!(
                 "[mcp.servers.{server}] in your own file, and not in the folder's (adjutant config edit)"
             )));

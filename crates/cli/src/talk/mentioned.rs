@@ -123,7 +123,7 @@ impl Talk<'_> {
         if !self.screen.asks() {
             return Err(refused
                 .because(format!("{name} is not trusted, and nobody can be asked"))
-                .or_try("the same at a terminal, once"));
+                .or_try("run it again at a terminal, which asks once"));
         }
         let question =
             format!("? May files of {name} go to the model when you name them with @?  [y] yes  [N] no: ");
