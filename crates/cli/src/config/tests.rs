@@ -279,6 +279,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         name if name.ends_with(".model") || name.ends_with(".base_url") => ("word", "\"word\""),
         name if name.ends_with(".retries") => ("7", "7"),
         "ollama.host" | "ollama.keep_alive" => ("word", "\"word\""),
+        "terminal.thinking" => ("show", "\"show\""),
         "ollama.think" => ("off", "\"off\""),
         "ollama.port" | "ollama.context_size" => ("777", "777"),
         "system_prompt_path" | "store.path" | "prices_file" => ("/some/file", "\"/some/file\""),

@@ -297,7 +297,7 @@ fn the_person_is_asked_for_the_address_by_its_name() {
     };
     for args in [&[][..], &["-y"]] {
         let mut terminal = talk(args);
-        terminal.sees("openai is at http://127.0.0.1:1 ").sees("[N] no").line("");
+        terminal.sees("openai is at").sees("http://127.0.0.1:1 ").sees("[N] no").line("");
         assert!(terminal.ends_with(3).contains("is not sent to"));
     }
     let mut terminal = talk(&[]);
@@ -324,7 +324,12 @@ fn an_address_of_a_folder_gets_no_variable_without_a_yes_that_names_it() {
             refused.says("OPENAI_API_KEY").says(&format!("http://{address}"));
         }
         let mut terminal = Terminal::of(home.command(&["config", "trust"]), Kind::Usual);
-        terminal.sees(&format!("hub is at http://{address} ")).sees("OPENAI_API_KEY").sees("[N] no").line("");
+        terminal
+            .sees("hub is at")
+            .sees(&format!("http://{address} "))
+            .sees("OPENAI_API_KEY")
+            .sees("[N] no")
+            .line("");
         terminal.ends_with(1);
         home.run(&["config", "trust", "--list"]).succeeds().says("no folder is trusted");
         let mut tools = home.command(&["tools"]);
