@@ -10,7 +10,7 @@ use adjutant_core::{
 };
 
 use crate::chat::outside;
-use crate::display::json_line;
+use crate::display::{fold, json_line};
 use crate::lines::{Interrupts, Lines};
 use crate::policy::{Allowed, Permissions};
 use crate::screen::Screen;
@@ -188,6 +188,7 @@ impl Approver<'_> {
 
     /// A key or a line; a line where keys cannot be read one by one.
     async fn answer(&mut self, question: &str, single: &'static [char]) -> Result<String, Asked> {
+        let question = &fold(question, self.screen.columns());
         match keys::ask(question, single, self.interrupts).await {
             Ok(Typed::Words(words)) => Ok(words),
             Ok(Typed::Interrupted) => Err(Asked::Interrupted),

@@ -1,4 +1,4 @@
-//! How the assistant is to be in one run: `--role NAME`, a file of the person's own, and `--system TEXT`.
+//! Changing how it behaves in one run: `--role NAME`, a file of the person's own, and `--system TEXT`.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ fn of_option(text: &str) -> Result<String, CliError> {
         None => text.trim().to_owned(),
     };
     if text.is_empty() {
-        return Err(CliError::usage("--system says nothing").or_try("--system \"Answer in one line.\""));
+        return Err(CliError::usage("--system is empty").or_try("--system \"Answer in one line.\""));
     }
     Ok(text)
 }
@@ -50,7 +50,7 @@ fn of_role(name: &str, folder: &Path) -> Result<String, CliError> {
     let text = text_of_file(&file, &file.to_string_lossy())?;
     if text.is_empty() {
         return Err(CliError::usage(format!("the role {name} is empty")).or_try(format!(
-            "write into {} how the assistant is to be",
+            "describe in {} how the assistant should behave",
             clean_line(&file.to_string_lossy())
         )));
     }

@@ -10,9 +10,10 @@ use adjutant_mcp::client::{Health, Log, ServerConfig, ServerName, Servers, Start
 use adjutant_providers::Transport;
 
 use crate::config::Settings;
-use crate::display::clean_line;
+use crate::display::{clean_line, plural};
 use crate::error::CliError;
 use crate::pins::PinFiles;
+use crate::render::live::Status;
 use crate::screen::Screen;
 
 /// A server may change its tools all the time; nobody reads more often.
@@ -45,7 +46,15 @@ pub(crate) async fn start_for(
 /// A server that is required did not start.
 pub(crate) async fn start(settings: &Settings, screen: &Screen) -> Result<Servers, CliError> {
     let surroundings = surroundings(&settings.mcp, log(screen.verbose()), PinFiles::agreeing(settings))?;
-    let servers = Servers::start(settings.mcp.clone(), surroundings).await?;
+    let starting = settings.mcp.iter().filter(|server| !server.disabled).count();
+    // With -v, what the servers say comes beside the screen's own order.
+    if starting > 0 && !screen.verbose() {
+        let servers = plural(starting as u64, "MCP server", "MCP servers");
+        screen.live(&Status::new(format!("starting {servers}")), "");
+    }
+    let started = Servers::start(settings.mcp.clone(), surroundings).await;
+    screen.end_live();
+    let servers = started?;
     for server in servers.report() {
         let name = &server.name;
         if let Health::Failed { reason } = &server.health {

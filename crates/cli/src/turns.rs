@@ -149,7 +149,7 @@ fn list(screen: &Screen, all: &[Open], stuck: &[Stuck], json: bool) {
         return screen.answer_line(&json_line(&all.collect::<Vec<_>>()));
     }
     if all.is_empty() && stuck.is_empty() {
-        return screen.answer_line("No open turn is waiting or abandoned.");
+        return screen.answer_line("No turn is unfinished.");
     }
     #[expect(clippy::disallowed_methods, reason = "a list that says how long ago is the clock's own edge")]
     let now = Timestamp::now();

@@ -61,7 +61,7 @@ pub(crate) enum Command {
     Tasks {
         #[command(subcommand)]
         command: Tasks,
-        /// A name for this change, for scripts: the same command with the same name again does nothing twice
+        /// A key for this change, for scripts: repeating the command with the same key has no further effect
         #[arg(long, global = true, value_name = "KEY")]
         idempotency_key: Option<String>,
     },
@@ -108,7 +108,7 @@ pub(crate) enum Command {
     /// Manage the tokens of a service's users
     #[command(subcommand)]
     Token(Token),
-    /// The database: how it is, whether it is whole, a copy of it. Each of these brings its schema up to date, as every start does
+    /// The database: inspect it, check it, back it up or copy it. Each of these brings its schema up to date, as every start does
     #[command(subcommand)]
     Db(Db),
     /// Set up: three questions, then a working configuration

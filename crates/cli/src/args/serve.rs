@@ -21,7 +21,7 @@ pub(crate) struct Serve {
     /// Without the page: the interfaces for programs only
     #[arg(long)]
     pub(crate) no_ui: bool,
-    /// Who has conversations go on, if not this process: a Restate server, over TLS with restates://. Behind `?` stand admin=,
+    /// Let a Restate server drive conversations instead of this process: a Restate server, over TLS with restates://. Behind `?` stand admin=,
     /// token_file=, listen=, advertise= and key= where they differ (docs/restate.md) [default: serve.dispatch]
     #[arg(long, value_name = "restate://HOST:PORT")]
     pub(crate) dispatch: Option<String>,

@@ -75,7 +75,7 @@ impl Talk<'_> {
                 format!("turns in {more} other conversations were interrupted: adjutant chat finishes them")
             }
         };
-        self.screen.note(&format!("{words}, adjutant turns list shows what is open"));
+        self.screen.note(&format!("{words}; adjutant turns list shows what is open"));
         Ok(())
     }
 
@@ -156,7 +156,7 @@ impl Talk<'_> {
                 self.screen.note(&format!("  {} goes on with it, the model it began with", model.id()));
                 return Ok(Who::Begun(model));
             }
-            Ok(_) => "it may not have been where it is now".to_owned(),
+            Ok(_) => "its server may have had another address".to_owned(),
             Err(why) => why,
         };
         let own = placed(self.model.id(), self.model.capabilities().local);
@@ -170,10 +170,10 @@ impl Talk<'_> {
         let began = open.begun.name();
         self.screen.note(&format!("  {began} cannot go on: {}", clip(&why, ANSWER_CHARS)));
         let sends = match change {
-            Change::Leaves => " What was said is sent there.",
+            Change::Leaves => " The conversation is sent there.",
             Change::Stays | Change::Moves => "",
         };
-        let question = clean_line(&format!("? Finish with {own} what began with {began}?{sends}"));
+        let question = clean_line(&format!("? This turn began with {began}. Finish it with {own}?{sends}"));
         self.ask(open, &format!("{question}  [y] finish it  [n] leave it open  [d] drop it ")).await
     }
 
@@ -224,7 +224,9 @@ impl Talk<'_> {
             self.screen.note("  this turn is ended, and what was said in it is kept");
         } else if !shown {
             let content = clip(&response.content, ANSWER_CHARS);
-            self.screen.note(&format!("finished what was left open: {content}"));
+            let how =
+                if CliError::of_response(&response).is_some() { "could not finish" } else { "finished" };
+            self.screen.note(&format!("{how} what was left open: {content}"));
         }
         Ok(())
     }
@@ -252,8 +254,8 @@ impl Talk<'_> {
 /// Why a turn stays open where nobody can be asked, with the ways out.
 fn nobody(open: &Open, why: &str, own: &dyn LanguageModel) -> CliError {
     let own = placed(own.id(), own.capabilities().local);
-    let mut error = CliError::confirmation_needed("a turn is open in this conversation, and stays so")
-        .because(format!(
+    let mut error =
+        CliError::confirmation_needed("this conversation still has an unfinished turn").because(format!(
             "it began with {}, which cannot go on ({why}); {own} needs a yes to finish it",
             open.begun.name()
         ));
@@ -269,6 +271,6 @@ fn nobody(open: &Open, why: &str, own: &dyn LanguageModel) -> CliError {
 /// The error of a message that the person keeps back by leaving a turn open.
 fn not_sent() -> CliError {
     CliError::failed("not sent: the open turn of this conversation comes first")
-        .or_try("the message again, and y or d")
+        .or_try("send the message again, and answer y or d")
         .or_try("adjutant …    without -c begins another conversation; /new does in a chat")
 }

@@ -43,7 +43,7 @@ impl Begun {
     /// `ollama/qwen3:8b (on this machine)`.
     pub(super) fn name(&self) -> String {
         match (&self.model, self.local) {
-            (None, _) => "a model that nobody wrote down".to_owned(),
+            (None, _) => "an unrecorded model".to_owned(),
             (Some(model), None) => model.to_string(),
             (Some(model), Some(local)) => placed(model, local),
         }

@@ -108,12 +108,13 @@ pub(super) fn read(line: &str) -> Result<(Action, &str), CliError> {
 
 /// Further input and keys, with their meanings.
 const KEYS: &[(&str, &str)] = &[
-    ("@NOTE", "attach a note of the vault; Tab completes its name"),
+    ("@NOTE, @PATH", "attach a note of the vault or a text file; Tab completes it"),
     ("#FACT", "remember this"),
     ("Enter", "send"),
     ("Alt-Enter, Ctrl-J", "a new line"),
     ("Tab", "complete a command, what stands behind it, or a note"),
     ("Up, Ctrl-R", "earlier messages; search them"),
+    ("Alt-T", "show what the model thinks, or hide it"),
     ("Ctrl-O", "write the message in $EDITOR"),
     ("Ctrl-C", "clear the line, or stop an answer; twice: quit"),
     ("Ctrl-D", "quit"),

@@ -53,9 +53,9 @@ pub(super) async fn ask(
     let _mode = Mode::turn(Ahead::Keys);
     forget_typed();
     let waits = Arc::new(AtomicBool::new(true));
-    let _waiting = Waiting(Arc::clone(&waits));
+    let waiting = Waiting(Arc::clone(&waits));
     let question = question.to_owned();
-    let reader = tokio::task::spawn_blocking(move || {
+    let mut reader = tokio::task::spawn_blocking(move || {
         // What somebody else read of the keyboard and did not use.
         while event::poll(Duration::ZERO)? {
             event::read()?;
@@ -66,8 +66,13 @@ pub(super) async fn ask(
         typed
     });
     tokio::select! {
-        typed = reader => typed.unwrap_or_else(|error| Err(std::io::Error::other(error))),
-        () = interrupts.next() => Ok(Typed::Interrupted),
+        typed = &mut reader => typed.unwrap_or_else(|error| Err(std::io::Error::other(error))),
+        () = interrupts.next() => {
+            drop(waiting);
+            // It ends the line of the question before anything else is told.
+            let _ = reader.await;
+            Ok(Typed::Interrupted)
+        }
     }
 }
 

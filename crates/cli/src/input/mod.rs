@@ -109,7 +109,7 @@ pub(crate) async fn prompt(
         None => None,
         Some(Input::Nothing) => {
             screen.note(&format!(
-                "nothing came on standard input within {}: going on without it (`-` among the words waits for it)",
+                "no standard input after {}: going on without it (`-` among the words waits for it)",
                 duration(wait)
             ));
             None
@@ -219,7 +219,7 @@ impl Attachment {
     }
 
     fn left_out(&self) -> String {
-        format!("{} is empty: nothing of it is attached", self.what)
+        format!("{} is empty; nothing is attached", self.what)
     }
 
     fn prompt(self) -> Result<Prompt, CliError> {

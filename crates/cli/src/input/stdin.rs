@@ -149,12 +149,12 @@ fn tell(bytes: &[u8], patience: Option<Duration>, is_terminal: bool, screen: &Sc
     let words = match (bytes, patience) {
         ([], _) if is_terminal => "reading standard input: Ctrl-D on an empty line ends it".to_owned(),
         ([], Some(patience)) => format!(
-            "waiting for standard input, {} at most; with `< /dev/null` there is none to wait for",
+            "waiting for standard input, {} at most; `< /dev/null` skips the wait",
             duration(patience)
         ),
         ([], None) => "waiting for standard input; Ctrl-C stops".to_owned(),
         (_, _) if is_terminal => return,
-        (bytes, _) => format!("{} so far; it is read to its end, and Ctrl-C stops", reading(bytes)),
+        (bytes, _) => format!("{} so far, reading to the end; Ctrl-C stops", reading(bytes)),
     };
     screen.note(&words);
 }

@@ -24,11 +24,11 @@ pub(crate) async fn begun(
     screen: &Screen,
     id: Option<&ModelId>,
 ) -> Result<Arc<dyn LanguageModel>, String> {
-    let id = id.ok_or("which it is was not written down")?;
+    let id = id.ok_or("the model was not recorded")?;
     let opened = match Choice::parse(&id.to_string()) {
         Ok(Choice::Vendor(provider, Some(name))) => vendor(settings, provider, &name).await,
         Ok(Choice::Embedded(Some(name))) => embedded(settings, screen, &name).await,
-        _ => return Err("only a file says what it is".to_owned()),
+        _ => return Err("it ran from a file that was not recorded".to_owned()),
     };
     opened.map_err(|error| {
         error.cause.map_or(error.message.clone(), |cause| format!("{}: {cause}", error.message))

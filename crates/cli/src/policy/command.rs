@@ -61,7 +61,7 @@ fn list(settings: &Settings, screen: &Screen, json: bool) -> Result<(), CliError
     if json {
         screen.answer_line(&json_line(&grants));
     } else if grants.is_empty() {
-        screen.answer_line("Nothing is allowed beforehand: every question is asked.");
+        screen.answer_line("No permissions are saved: every such call asks first.");
     } else {
         grants.iter().for_each(|grant| screen.answer_line(&line(grant)));
     }
@@ -93,7 +93,7 @@ async fn allow(
 ) -> Result<(), CliError> {
     if tool.contains("__") {
         return Err(CliError::usage(format!("{} is a tool of an MCP server", clip(tool, 64)))
-            .because("such a tool is allowed as it is when it asks, not by its name alone")
+            .because("a tool of an MCP server can only be allowed at its question, because its exact definition is what you allow")
             .or_try("answer a at its next question"));
     }
     let agent = wiring::agent_without_model(settings, store::open(settings).await?)?;

@@ -72,7 +72,7 @@ impl Permissions {
             )),
             None if named.is_empty() => Allowed::No(None),
             None => Allowed::No(Some(format!(
-                "{} is not the tool that you allowed: its server or its definition has changed, so you are asked",
+                "{} has changed since you allowed it (its server or its definition), so you are asked again",
                 clip(&call.tool, 64)
             ))),
         }
@@ -105,7 +105,7 @@ impl Permissions {
             Identity::Foreign(tool) => Some(tool),
             Identity::Unknown => {
                 return Err(CliError::failed("this tool cannot be allowed beforehand")
-                    .because("its server is not there, or does not say what the tool is"));
+                    .because("its server is not running, or did not describe the tool"));
             }
         };
         let grant = Grant {

@@ -23,7 +23,7 @@ use adjutant_core::{AgentResponse, CallId, OutcomeCategory, PromptProgress, Tool
 use adjutant_runtime::RunEvent;
 use tokio::time::Instant;
 
-use crate::display::{clean, clip, millis};
+use crate::display::{clean, clip, millis, plural};
 use crate::screen::{Screen, dim};
 use crate::stream_json;
 use blocks::{Block, Blocks};
@@ -124,9 +124,12 @@ impl<'a> Renderer<'a> {
                 }
             }
             RunEvent::SummaryStarted { messages, .. } => {
-                self.phase = "summarising";
+                self.phase = "summarizing";
                 self.told_quarter = None;
-                self.happens(Status::new(format!("putting {messages} older messages into few words")));
+                self.happens(Status::new(format!(
+                    "summarizing {}",
+                    plural(*messages as u64, "older message", "older messages")
+                )));
             }
             RunEvent::SummaryProgress { bytes } => {
                 self.bytes += *bytes as u64;
@@ -206,7 +209,7 @@ impl<'a> Renderer<'a> {
             self.close_line();
             self.end_text();
             self.earlier.push(std::mem::take(&mut self.streamed).trim().to_owned());
-            self.screen.note("another message in this conversation is answered:");
+            self.screen.note("the answer to a message from elsewhere:");
         }
     }
 

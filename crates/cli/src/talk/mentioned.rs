@@ -74,7 +74,7 @@ impl Talk<'_> {
                     Some(why) => self.screen.note(&format!("  @{shown} is not attached: {why}")),
                     // Who writes a folder may have meant a file.
                     None if name.contains('/') => {
-                        self.screen.note(&format!("  @{shown} is no file here: it is sent as a word"));
+                        self.screen.note(&format!("  @{shown} is not a file here; it is sent as it stands"));
                     }
                     None => {}
                 }
@@ -88,7 +88,7 @@ impl Talk<'_> {
         self.ask_for_folder(&path, &shown, settings).await?;
         let file = FileText::read(path, name.to_owned()).await.map_err(|error| error.or_try(AS_A_WORD))?;
         let Some(frame) = file.frame() else {
-            self.screen.note(&format!("  @{shown} is empty: nothing of it is attached"));
+            self.screen.note(&format!("  @{shown} is empty; nothing is attached"));
             return Ok(None);
         };
         file.notices().iter().for_each(|notice| self.screen.note(notice));
@@ -125,8 +125,7 @@ impl Talk<'_> {
                 .because(format!("{name} is not trusted, and nobody can be asked"))
                 .or_try("run it again at a terminal, which asks once"));
         }
-        let question =
-            format!("? May files of {name} go to the model when you name them with @?  [y] yes  [N] no: ");
+        let question = format!("? Allow @ to attach files from {name}?  [y] yes  [N] no: ");
         let yes = tokio::select! {
             yes = self.lines.says_yes(self.screen, &question, false) => yes,
             () = self.interrupts.next() => {

@@ -27,15 +27,19 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     ),
     (&["--prompt", "--sf", "--system-fragment", "-P"], "a system prompt is --system TEXT or --system @FILE"),
     (&["-a", "--attachment", "--fragment"], "a text goes along with -f FILE; pictures are not read yet"),
-    (&["-x", "--extract", "--code"], "--system \"Answer with the code only.\" gives code without talk"),
-    (&["-e", "--execute"], "commands of the shell are not run: ask for one in words"),
+    (&["-x", "--extract", "--code"], "--system \"Answer with the code only.\" returns only code"),
+    (&["-e", "--execute"], "shell commands are not run: ask for one, and run it yourself"),
     (
-        &["-o", "--option", "--temperature", "--topp"],
+        &["--topp"],
+        "there is no setting for it; the temperature is LLM_TEMPERATURE or `adjutant config set llm.temperature 0.7`",
+    ),
+    (
+        &["-o", "--option", "--temperature"],
         "the temperature is LLM_TEMPERATURE or `adjutant config set llm.temperature 0.7`",
     ),
     (&["--max-tokens"], "the bound is LLM_MAX_TOKENS or `adjutant config set llm.max_tokens 2048`"),
     (&["-n", "--no-log", "--no-cache"], "nothing is kept with --temp"),
-    (&["-u", "--usage"], "tokens are told with -v, and are in the object of --json"),
+    (&["-u", "--usage"], "-v and --json show the tokens"),
     (
         &["-T", "--tool", "--functions"],
         "tools of other programs are MCP servers: `adjutant config edit`, section [mcp.servers.NAME]",

@@ -120,7 +120,7 @@ fn a_role_or_text_that_is_not_there_is_told_and_nothing_is_sent() {
         .says("--role pirate")
         .says("one of: pirate");
     home.run(&["-m", &model, "hi", "--system", "@gone"]).ends_with(2).says("gone cannot be read");
-    home.run(&["-m", &model, "hi", "--system", " "]).ends_with(2).says("--system says nothing");
+    home.run(&["-m", &model, "hi", "--system", " "]).ends_with(2).says("--system is empty");
     home.run(&["tasks", "list", "--role", "pirate"]).ends_with(2).says("--role belongs to chat and ask");
     home.run(&["log", "list", "--system", "x"]).ends_with(2).says("--system belongs to chat and ask");
     let (_, log) = home.json(&["log", "list"]);

@@ -251,7 +251,7 @@ fn a_question_that_waits_is_answered_by_its_own_model_too() {
         let run = home.run(&[&["-m", "demo", "-y"], args].concat()).ends_with(4);
         // A script has no name under which it could be found.
         let run =
-            run.says("scripted/script (on this machine), which cannot go on (only a file says what it is)");
+            run.says("scripted/script (on this machine), which cannot go on (it ran from a file that was not recorded)");
         assert!(!run.stderr.contains("-m scripted/script"), "{run:?}");
         assert_eq!(home.tasks(), ["buy milk"]);
     }

@@ -202,8 +202,10 @@ async fn two_pulls_at_once_do_not_mix() {
 #[tokio::test]
 async fn every_cause_and_the_way_by_file_are_named() {
     let dir = tempfile::tempdir().unwrap();
-    // A port that was free a moment ago.
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Taken by a socket that does not listen: a port that is only free would be another test's a moment later.
+    let taken = tokio::net::TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let closed = taken.local_addr().unwrap();
     let sources =
         Sources { hub: Some(format!("http://{closed}")), pip: vec!["no-such-python".into()], ..no_sources() };
     let words = run(dir.path(), &sources).await.0.unwrap_err().to_string();

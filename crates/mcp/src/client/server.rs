@@ -165,7 +165,8 @@ impl Server {
     fn agree(&self, tools: &[Tool]) {
         let Some(pins) = &self.pins else { return };
         let news = match pins.save(&self.config.name, &PinnedTools::new(&self.config, tools)) {
-            Ok(()) => format!("its {} are agreed to as they are now", count(tools.len())),
+            Ok(()) if tools.len() == 1 => "its 1 tool is accepted as it is now".to_owned(),
+            Ok(()) => format!("its {} are accepted as they are now", count(tools.len())),
             Err(reason) => {
                 format!(
                     "that its tools were agreed to cannot be kept, and a change of them will not be noticed: {reason}"

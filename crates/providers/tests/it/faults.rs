@@ -431,9 +431,10 @@ async fn nobody_there(vendor: &Faults) {
         let seen = ask(vendor, mode, Vec::new(), None, |connection| connection.retries = 0).await;
         assert_eq!(seen.end.unwrap_err().code(), "network");
     }
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let closed = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-    drop(listener);
+    // Taken by a socket that does not listen: a port that is only free would be another test's a moment later.
+    let taken = tokio::net::TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let closed = format!("http://{}", taken.local_addr().unwrap()).parse().unwrap();
     let seen = ask(vendor, Mode::Blocking, Vec::new(), None, |connection| {
         connection.base_url = Some(closed);
         connection.retries = 0;

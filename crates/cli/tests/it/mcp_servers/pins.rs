@@ -84,7 +84,7 @@ fn what_waited_for_a_yes_to_the_old_tool_is_cancelled_once_the_new_one_is_agreed
 fn tools_that_come_and_go_are_told_and_not_used() {
     let home = home("");
     let first = home.run(&["tools"]).succeeds();
-    first.says("MCP server shell: its 4 tools are agreed to as they are now");
+    first.says("MCP server shell: its 4 tools are accepted as they are now");
     let other = include_str!("server.sh").replace("\"name\":\"look\"", "\"name\":\"peek\"");
     home.file("server.sh", &other);
     let (_, listed) = home.json(&["tools"]);
