@@ -134,7 +134,7 @@ mod tests {
             (&["-m", "demo", "-t", "summarize"], "--role"),
             (&["ask", "--no-stream", "hello"], "--json"),
             (&["-S", "hello"], "--json"),
-            (&["-e", "list files"], "ask for one in words"),
+            (&["-e", "list files"], "run it yourself"),
             (&["-o", "temperature", "0", "hello"], "llm.temperature"),
             (&["--cid", "01h"], "-r ID"),
             (&["--list-models"], "models list"),

@@ -102,6 +102,11 @@ fn bodies(vendor: Vendor) -> Vec<String> {
     vendor.asked().into_iter().map(|asked| asked.body.to_string()).collect()
 }
 
+/// What a screen says, wherever its lines end.
+fn words(screen: &str) -> String {
+    screen.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn a_single_question_takes_up_no_other_conversations_turn() {
     let person = Interrupted::new();
@@ -148,7 +153,7 @@ fn a_conversation_goes_on_behind_its_open_turn_only() {
     let person = Interrupted::new();
     let vendor = Vendor::answering([]);
     let run = Run::of(&mut person.elsewhere(&vendor, &["-c", "-m", "gemini/b", "and then?"]));
-    run.ends_with(4).says("a turn is open in this conversation").says("adjutant turns drop");
+    run.ends_with(4).says("this conversation still has an unfinished turn").says("adjutant turns drop");
     assert_eq!(bodies(vendor), [""; 0]);
     let id = person.open()[0]["turn"].as_str().unwrap().to_owned();
     person.home.run(&["turns", "drop", &id, "-y"]).succeeds();
@@ -198,12 +203,10 @@ fn a_person_is_asked_and_says_what_becomes_of_it() {
         let command = person.elsewhere(&vendor, &["-m", "gemini/b"]);
         let mut terminal = Terminal::of(command, Kind::Usual);
         let asked = |times: usize| {
-            move |screen: &vt100::Screen| {
-                screen.contents().replace('\n', "").matches("[d] drop it").count() == times
-            }
+            move |screen: &vt100::Screen| words(&screen.contents()).matches("[d] drop it").count() == times
         };
         terminal.waits("the question", asked(1));
-        let screen = terminal.screen().replace('\n', "");
+        let screen = words(&terminal.screen());
         assert!(screen.contains("llama-cpp/a (on this machine)"), "{screen}");
         assert!(screen.contains("gemini/b (not on this machine)"), "{screen}");
         assert!(screen.contains("is sent there"), "{screen}");

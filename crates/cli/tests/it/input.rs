@@ -51,7 +51,7 @@ fn an_open_pipe_that_nobody_writes_to_is_given_up_and_told() {
     }
     let ended = Run::from(child.wait_with_output().unwrap());
     assert_eq!(answer.unwrap(), "hello\n");
-    ended.says("nothing came on standard input within 1ms");
+    ended.says("no standard input after 1ms");
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn what_is_allowed_for_good_runs_in_a_pipe_too_until_it_is_taken_back() {
     home.run(&["policy", "rm", "-y", &id]).succeeds();
     home.run(&["ask", "-m", &model, "delete three"]).ends_with(4);
     assert_eq!(home.tasks(), ["buy salt"]);
-    assert!(home.run(&["policy", "list"]).succeeds().stdout.contains("every question is asked"));
+    assert!(home.run(&["policy", "list"]).succeeds().stdout.contains("every such call asks first"));
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn what_is_allowed_for_good_is_the_tool_as_it_was() {
     let server = include_str!("server.sh");
     home.file("server.sh", server.replace("Deletes everything.", "Deletes everything, and more."));
     home.run(&["tools", "accept", "shell", "-y"]).succeeds();
-    let told = "shell__wipe is not the tool that you allowed";
+    let told = "shell__wipe has changed since you allowed it";
     home.run(&["ask", "-m", &model, "wipe it"]).ends_with(4).says(told);
 
     // The same tool of a program that is started in another way.
