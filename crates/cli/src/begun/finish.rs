@@ -270,7 +270,7 @@ fn nobody(open: &Open, why: &str, own: &dyn LanguageModel) -> CliError {
 
 /// The error of a message that the person keeps back by leaving a turn open.
 fn not_sent() -> CliError {
-    CliError::failed("not sent: the open turn of this conversation comes first")
+    CliError::confirmation_needed("not sent: the open turn of this conversation comes first")
         .or_try("send the message again, and answer y or d")
         .or_try("adjutant …    without -c begins another conversation; /new does in a chat")
 }

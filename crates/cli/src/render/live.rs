@@ -20,12 +20,19 @@ const FRAME: Duration = Duration::from_millis(50);
 /// What turns, tick by tick.
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// Lines of the unfinished answer that are shown, and the columns they take in all.
-///
-/// In a terminal that got narrower, they and the status stay within ten rows of twenty columns: of what does not fit on the screen,
-/// the first rows would be out of reach.
+/// Lines of the unfinished answer that are shown.
 const TAIL_LINES: usize = 3;
+
+/// The columns that they take in all, in a terminal with many rows and in one with few, and the most that the status takes below them.
+///
+/// When the terminal gets narrower, its rows become more, and the first of those that do not fit on the screen are out of reach.
+/// These stay within 14 rows of 20 columns, and within 10 where there are few.
 const TAIL_COLUMNS: usize = 160;
+const TAIL_COLUMNS_LOW: usize = 80;
+const STATUS_COLUMNS: usize = 60;
+
+/// Rows from which there are many.
+const ROWS_MANY: usize = 24;
 
 /// Columns for the words before the figures, however narrow it is.
 const WORDS_COLUMNS_MIN: usize = 8;
@@ -121,9 +128,11 @@ impl LiveLine {
         self.drawn_at = Some(now);
         // The last column stays free: some terminals go on to the next row once it is filled.
         let columns = columns.saturating_sub(1).max(1);
-        let mut lines = last_lines(&self.tail, columns, TAIL_LINES.min(rows.saturating_sub(2)));
+        let room = if rows < ROWS_MANY { TAIL_COLUMNS_LOW } else { TAIL_COLUMNS };
+        let mut lines = last_lines(&self.tail, columns, room, TAIL_LINES.min(rows.saturating_sub(2)));
         let turns = now.saturating_duration_since(self.began).as_millis() / TICK.as_millis();
         let spinner = SPINNER[(turns % SPINNER.len() as u128) as usize];
+        let columns = if lines.is_empty() { columns } else { columns.min(STATUS_COLUMNS) };
         lines.push(clip_columns(
             &format!("{spinner} {}", self.status.line(now, columns.saturating_sub(2))),
             columns,
@@ -144,11 +153,10 @@ fn clip_columns(text: &str, columns: usize) -> String {
 }
 
 /// The last lines of a text, wrapped, as many as fit. Written as it is: a mark may not be closed yet.
-fn last_lines(text: &str, columns: usize, most: usize) -> Vec<String> {
+fn last_lines(text: &str, columns: usize, mut room: usize, most: usize) -> Vec<String> {
     let text = clean(text).replace('\t', " ");
-    let columns = columns.min(TAIL_COLUMNS);
+    let columns = columns.min(room);
     let lines = text.trim_matches('\n').lines().flat_map(|line| wrap(line, columns)).collect::<Vec<&str>>();
-    let mut room = TAIL_COLUMNS;
     let mut shown: Vec<String> = Vec::new();
     for line in lines.iter().rev().take(most) {
         let Some(left) = room.checked_sub(StrFit::count_fitting(line, usize::MAX).1.max(1)) else { break };
@@ -205,14 +213,14 @@ mod tests {
 
     #[test]
     fn the_last_lines_fit_and_break_at_blanks() {
-        let lines = |text: &str, columns| last_lines(text, columns, 3);
+        let lines = |text: &str, columns| last_lines(text, columns, TAIL_COLUMNS, 3);
         assert!(lines("", 20).is_empty());
         assert_eq!(lines("one\ntwo\nthree\nfour", 20), ["two", "three", "four"]);
         assert_eq!(lines("alpha beta gamma delta", 12), ["alpha beta", "gamma delta"]);
         // Wide characters take two columns.
         assert_eq!(lines("牛奶牛奶牛奶", 8), ["牛奶牛奶", "牛奶"]);
         assert_eq!(lines(&"x".repeat(30), 10), vec!["x".repeat(10); 3]);
-        assert!(last_lines("one", 20, 0).is_empty());
+        assert!(last_lines("one", 20, TAIL_COLUMNS, 0).is_empty());
         let long = "x".repeat(600);
         assert_eq!(lines(&long, 200), ["x".repeat(120)]);
         assert_eq!(lines(&long, 100), ["x".repeat(100)]);

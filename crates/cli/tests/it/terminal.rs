@@ -615,7 +615,12 @@ fn a_file_behind_an_at_sign_is_completed_asked_for_once_and_attached() {
     home.file("project/src/main.rs", "fn main() {}\n");
     home.file("project/README.md", "Read me.\n");
     let mut terminal = talking(&home, &[ECHO]);
-    terminal.keys("see @src/ma\t").sees("@src/main.rs").keys("\r").sees("May files of").sees("[y] yes");
+    terminal
+        .keys("see @src/ma\t")
+        .sees("@src/main.rs")
+        .keys("\r")
+        .sees("Allow @ to attach files from")
+        .sees("[y] yes");
     terminal.line("n").sees("is not attached, and nothing was sent");
     let twice =
         |words: &'static str| move |screen: &vt100::Screen| screen.contents().matches(words).count() == 2;

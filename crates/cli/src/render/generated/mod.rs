@@ -68,7 +68,9 @@ async fn shown(seed: u64, resizes: bool, styled: bool, up_too_far: usize) -> Res
             }
         }
         if resizes && number(25) == 0 {
-            terminal.resize(20 + number(181), 10 + number(51));
+            // In fewer rows, the live lines of a terminal with many may not fit.
+            let least = if terminal.size()().1 < 24 { 10 } else { 14 };
+            terminal.resize(20 + number(181), least + number(47));
         }
     }
     renderer.event(&RunEvent::ModelFinished { number: 1, usage: Default::default() });
