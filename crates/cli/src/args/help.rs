@@ -62,3 +62,35 @@ pub(super) fn after_help() -> String {
     );
     [EXAMPLES, "\n", &models, OTHER_MODELS, &usual, "\n", CODES_AND_FILES].concat()
 }
+
+/// Ways to install the scripts; for the help.
+pub(super) const COMPLETIONS: &str = "\
+Examples:
+  adjutant completions bash > ~/.local/share/bash-completion/completions/adjutant
+  adjutant completions zsh > ~/.zfunc/_adjutant          (with fpath+=~/.zfunc before compinit in .zshrc)
+  adjutant completions fish > ~/.config/fish/completions/adjutant.fish
+
+The scripts ask adjutant at each Tab, so they complete models, conversations, tasks and settings too, and stay right
+after an update.
+";
+
+/// For `models call --help`.
+pub(super) const MODEL_CALL: &str = r#"Input, one JSON object (null or missing: not sent; unknown keys are ignored):
+  {"system": "...",
+   "messages": [{"role": "user", "text": "..."},
+                {"role": "assistant", "text": "...", "tool_calls": [{"id": "...", "name": "...", "args": {}, "signature": "..."}]},
+                {"role": "tool", "id": "...", "name": "...", "content": "text, or any JSON"}],
+   "tools": [{"name": "...", "description": "...", "parameters": {"type": "object"}}],
+   "temperature": 0.5, "max_tokens": 100, "stream": false,
+   "provider": "gemini", "model": "..."}
+
+Output, the last line of standard output, also when it failed:
+  {"text": "...", "tool_calls": [{"name": "...", "args": {}}], "finish": "stop",
+   "usage": {"input": 12, "output": 3}, "error": null}
+  finish       stop, tool_calls, max_tokens, content_filter, error
+  error        null, or {"kind": ..., "retry_after_s": seconds or null}; kind is one of bad_request, auth, not_found,
+               rate_limit, quota, server, timeout, network, invalid_response, truncated, context_too_long, refused
+
+Example:
+  echo '{"messages": [{"role": "user", "text": "Hello"}]}' | adjutant models call -m gemini
+"#;

@@ -114,7 +114,7 @@ pub(crate) enum Command {
     /// Set up: three questions, then a working configuration
     Init(crate::init::Init),
     /// Print the completion script of a shell
-    #[command(after_help = crate::completions::HELP)]
+    #[command(after_help = help::COMPLETIONS)]
     Completions {
         /// Which
         #[arg(value_enum)]

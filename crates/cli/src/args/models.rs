@@ -28,7 +28,7 @@ pub(crate) enum Models {
         base_url: Option<String>,
     },
     /// Make one request as it is, and print the answer as one JSON object
-    #[command(after_help = crate::call::HELP)]
+    #[command(after_help = super::help::MODEL_CALL)]
     Call(Call),
 }
 

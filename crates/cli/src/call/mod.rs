@@ -24,27 +24,6 @@ use crate::model_choice::{self, Choice, Named, Override};
 use crate::screen::Screen;
 use crate::talk;
 
-/// For `models call --help`.
-pub(crate) const HELP: &str = r#"Input, one JSON object (null or missing: not sent; unknown keys are ignored):
-  {"system": "...",
-   "messages": [{"role": "user", "text": "..."},
-                {"role": "assistant", "text": "...", "tool_calls": [{"id": "...", "name": "...", "args": {}, "signature": "..."}]},
-                {"role": "tool", "id": "...", "name": "...", "content": "text, or any JSON"}],
-   "tools": [{"name": "...", "description": "...", "parameters": {"type": "object"}}],
-   "temperature": 0.5, "max_tokens": 100, "stream": false,
-   "provider": "gemini", "model": "..."}
-
-Output, the last line of standard output, also when it failed:
-  {"text": "...", "tool_calls": [{"name": "...", "args": {}}], "finish": "stop",
-   "usage": {"input": 12, "output": 3}, "error": null}
-  finish       stop, tool_calls, max_tokens, content_filter, error
-  error        null, or {"kind": ..., "retry_after_s": seconds or null}; kind is one of bad_request, auth, not_found,
-               rate_limit, quota, server, timeout, network, invalid_response, truncated, context_too_long, refused
-
-Example:
-  echo '{"messages": [{"role": "user", "text": "Hello"}]}' | adjutant models call -m gemini
-"#;
-
 /// Bytes of input that are taken.
 const INPUT_MAX: u64 = 64 * 1024 * 1024;
 

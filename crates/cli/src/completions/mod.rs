@@ -15,17 +15,6 @@ use crate::screen::Screen;
 
 pub(crate) use candidates::{Candidate, conversations_of, models_of};
 
-/// Ways to install the scripts; for the help.
-pub(crate) const HELP: &str = "\
-Examples:
-  adjutant completions bash > ~/.local/share/bash-completion/completions/adjutant
-  adjutant completions zsh > ~/.zfunc/_adjutant          (with fpath+=~/.zfunc before compinit in .zshrc)
-  adjutant completions fish > ~/.config/fish/completions/adjutant.fish
-
-The scripts ask adjutant at each Tab, so they complete models, conversations, tasks and settings too, and stay right
-after an update.
-";
-
 /// The variable by which a script says which shell asks. Not `ADJUTANT_…`: it is no setting.
 const VARIABLE: &str = "_ADJUTANT_COMPLETE";
 
