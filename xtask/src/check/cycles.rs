@@ -15,7 +15,7 @@ use names::{Names, Uses};
 
 /// Crates that still have circles, and how many of their files are in one. This list only gets shorter.
 const KNOWN: &[(&str, usize)] = &[
-    ("crates/cli", 32),
+    ("crates/cli", 30),
     ("crates/embedded", 10),
     ("crates/mcp", 9),
     ("crates/memory", 18),
