@@ -51,9 +51,9 @@ impl Opening {
         tokio::pin!(opened);
         tokio::select! {
             biased;
-            opened = &mut opened => return opened,
             () = self.endings.next() => return Err(CliError::terminated()),
             () = self.interrupts.next() => {}
+            opened = &mut opened => return opened,
         }
         match tokio::time::timeout(SAID_WITHIN, opened).await {
             Ok(Err(error)) => Err(error),

@@ -598,7 +598,8 @@ fn ctrl_c_while_servers_start_leaves_the_terminal_as_it_was() {
     let home = Home::new();
     let began = home.path("began");
     assert!(std::process::Command::new("mkfifo").arg(&began).status().unwrap().success());
-    let never = format!("echo > '{}'; exec cat > /dev/null", arg(&began));
+    // The shell keeps its output open: a server that closes it has not started, and is not waited for.
+    let never = format!("echo > '{}'; cat > /dev/null", arg(&began));
     home.config(&format!("[mcp.servers.shell]\ncommand = [\"sh\", \"-c\", \"{never}\"]\n"));
     let model = home.script(&[ECHO]);
     let mut terminal = Terminal::start(&home, &["-m", &model]);
