@@ -34,7 +34,7 @@ pub(crate) enum Decided {
     Interrupted,
 }
 
-/// What was chosen of a few keys.
+/// The choice of a person among a few keys.
 pub(crate) enum Chosen {
     /// A key, or words.
     Words(String),

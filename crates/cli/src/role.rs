@@ -12,7 +12,7 @@ use crate::input::text_of_file;
 /// The folder of roles, in the configuration folder.
 const FOLDER: &str = "roles";
 
-/// What the files of roles end with.
+/// End of the names of files of roles.
 const END: &str = ".md";
 
 /// Returns what a run tells the assistant in addition to its instruction: the role first, then the text.

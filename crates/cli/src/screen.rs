@@ -44,7 +44,7 @@ pub(crate) struct Screen {
     shows_thinking: AtomicBool,
     /// Notices that were told.
     told: Mutex<HashSet<String>>,
-    /// Why something of the output was lost, such as a full disk.
+    /// The reason why something of the output was lost, such as a full disk.
     lost: OnceLock<io::Error>,
 }
 

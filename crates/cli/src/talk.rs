@@ -31,7 +31,7 @@ use crate::{model_choice, servers, wiring};
 
 pub(crate) use opening::Opening;
 
-/// How long a turn may take to stop when the process is asked to end. What it leaves open, the next chat finishes.
+/// Longest time a turn may take to stop when the process is asked to end. What it leaves open, the next chat finishes.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
 /// A running assistant and the person in front of it.

@@ -24,7 +24,7 @@ const ANSWER_CHARS: usize = 300;
 /// Time after which it is looked whether a turn that runs elsewhere has ended.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Who finishes an open turn.
+/// The model that finishes an open turn, or nobody.
 enum Who {
     /// The model in use.
     Own,
@@ -251,7 +251,7 @@ impl Talk<'_> {
     }
 }
 
-/// Why a turn stays open where nobody can be asked, with the ways out.
+/// Returns the reason why a turn stays open where nobody can be asked, with the ways out.
 fn nobody(open: &Open, why: &str, own: &dyn LanguageModel) -> CliError {
     let own = placed(own.id(), own.capabilities().local);
     let mut error =

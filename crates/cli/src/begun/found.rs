@@ -104,7 +104,7 @@ pub(super) async fn in_conversation(
     Ok(Some(Open { key: key.clone(), begun, turn, waits, since, title, doing }))
 }
 
-/// What a turn was doing when it was broken off.
+/// The step a turn was at when it was broken off.
 fn doing(events: &[Recorded], turn: Option<TurnId>) -> String {
     let of_turn = events.iter().rev().filter(|recorded| turn.is_some() && recorded.event.turn() == turn);
     let last = of_turn.map(|recorded| &*recorded.event).find_map(|event| match event {

@@ -11,7 +11,7 @@ pub(crate) struct Begun {
     pub(crate) local: Option<bool>,
 }
 
-/// What it means for a turn to be finished by a certain model.
+/// Meaning of a turn being finished by a certain model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// It stays where it began.

@@ -373,7 +373,7 @@ impl<'a> Chat<'a> {
     }
 }
 
-/// Whether everything that is read and written is a terminal that a line can be edited on.
+/// Returns whether everything that is read and written is a terminal that a line can be edited on.
 fn can_edit(screen: &Screen) -> bool {
     #[expect(clippy::disallowed_methods, reason = "what the terminal is belongs to it, and is no setting")]
     let plain = std::env::var("TERM").map_or(true, |kind| kind.is_empty() || kind == "dumb");

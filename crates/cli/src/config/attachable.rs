@@ -24,7 +24,7 @@ pub(crate) fn folder_of(file: &Path, working: &Path) -> PathBuf {
     file.parent().unwrap_or(file).to_owned()
 }
 
-/// Whether files of this folder, or of one that holds it, may go along. `state`: the state folder; `file` is canonical.
+/// Returns whether files of this folder, or of one that holds it, may go along. `state`: the state folder; `file` is canonical.
 pub(crate) fn is_allowed(state: &Path, file: &Path) -> bool {
     let trusted = trust::list(state).into_iter().filter(|one| one.unchanged);
     let trusted = trusted.filter_map(|one| one.file.parent().map(Path::to_owned));
@@ -61,7 +61,7 @@ pub(crate) fn list(state: &Path) -> BTreeSet<PathBuf> {
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// Whether a file is in the folder, or in one below it. A folder that holds the person's home stands for its own files only:
+/// Returns whether a file is in the folder, or in one below it. A folder that holds the person's home stands for its own files only:
 /// whoever once answered yes there did not mean their keys.
 pub(crate) fn holds(folder: &Path, file: &Path) -> bool {
     let home = home(PathBuf::from("~"));

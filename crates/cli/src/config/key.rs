@@ -95,7 +95,7 @@ impl PartialEq for Secret {
 const SECOND: Duration = Duration::from_secs(1);
 /// Attempts after the first.
 pub(crate) const RETRIES: Kind = Kind::Integer { min: 0, max: 10 };
-/// How long nobody may write to an open pipe before a request goes without it.
+/// Time that nobody may write to an open pipe before a request goes without it.
 const INPUT_WAIT: Duration = Duration::from_secs(10);
 const DAY: Duration = Duration::from_secs(86_400);
 const NONE: fn(&Dirs) -> Option<Value> = |_| None;

@@ -116,7 +116,7 @@ pub(crate) struct Settings {
     pub(crate) serve: Serve,
     pub(crate) budgets: Budgets,
     pub(crate) memory: MemorySettings,
-    /// How long a command with a prompt waits for the first byte of standard input; zero: not at all.
+    /// Time that a command with a prompt waits for the first byte of standard input; zero: not at all.
     pub(crate) input_wait: Duration,
     /// What this run tells the assistant in addition to its instruction.
     pub(crate) told: Option<String>,

@@ -61,7 +61,7 @@ pub(super) fn read(path: &Path, name: &str) -> Result<Text, CliError> {
     })
 }
 
-/// What a file is called in a frame and to the person.
+/// Name of a file in a frame and to the person.
 pub(super) fn called(name: &str) -> String {
     format!("file \"{}\"", clip(name, NAME_MAX))
 }

@@ -1,4 +1,4 @@
-//! What is asked: words of the command line, standard input, and text that goes along.
+//! The request: words of the command line, standard input, and text that goes along.
 
 mod file; // text files
 mod frame; // what stands around text that goes along
@@ -23,7 +23,7 @@ pub(crate) use stdin::Stdin;
 /// Stands for standard input among words and files.
 const DASH: &str = "-";
 
-/// What standard input is called.
+/// Name of standard input in a frame and to the person.
 const STDIN: &str = "standard input";
 
 /// What the person asks, fit to be sent.

@@ -25,7 +25,7 @@ pub(crate) struct Stdin {
     is_terminal: bool,
 }
 
-/// What was read.
+/// The bytes that were read, if any.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Input {
     /// All of it. One byte more than a message may have stands for anything longer.
@@ -110,7 +110,7 @@ impl Drop for EndsLive<'_> {
     }
 }
 
-/// What a thread reads, piece by piece.
+/// Pieces that a thread reads.
 type Pieces = mpsc::UnboundedReceiver<std::io::Result<Vec<u8>>>;
 
 /// Reads on a thread of its own, because a read cannot be called off. The channel ends where the input does, or with more than

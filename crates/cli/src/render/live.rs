@@ -17,7 +17,7 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 /// The least time between two drawings, if only what is shown in them changed.
 const FRAME: Duration = Duration::from_millis(50);
 
-/// What turns, tick by tick.
+/// Frames of the spinner, one for each tick.
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
 /// Lines of the unfinished answer that are shown.

@@ -27,7 +27,7 @@ pub(super) struct Table {
     pub(super) rows: Vec<Vec<Vec<Span>>>,
 }
 
-/// What a table is shown on.
+/// The place that a table is laid out for.
 pub(super) struct Page<'a> {
     /// Columns there are.
     pub(super) room: usize,
@@ -166,7 +166,7 @@ fn widths(rows: &[Vec<Vec<Span>>], columns: usize, room: usize) -> Option<Vec<us
     Some(widths)
 }
 
-/// Whether terminals differ in how wide a character makes the text: what joins characters, chooses a picture, or is half a flag.
+/// Returns whether terminals differ in how wide a character makes the text: what joins characters, chooses a picture, or is half a flag.
 fn is_of_unclear_width(c: char) -> bool {
     matches!(c, '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{1f1e6}'..='\u{1f1ff}' | '\u{1f3fb}'..='\u{1f3ff}' | '\u{300}'..='\u{36f}')
 }

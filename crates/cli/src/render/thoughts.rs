@@ -1,4 +1,4 @@
-//! What a model thinks, line by line as it comes.
+//! A model's thinking, line by line as it comes.
 
 use crate::display::{clean, fold};
 
@@ -8,7 +8,7 @@ const MARGIN: &str = "  ┆ ";
 /// Takes pieces and gives lines.
 #[derive(Debug, Default)]
 pub(super) struct Thoughts {
-    /// What was not given yet: less than a line.
+    /// Text that was not given yet: less than a line.
     rest: String,
 }
 

@@ -69,12 +69,12 @@ fn parts(letters: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether lines may be cut before a character wherever it stands: those of Chinese, Japanese and Korean.
+/// Returns whether lines may be cut before a character wherever it stands: those of Chinese, Japanese and Korean.
 fn is_wide(c: char) -> bool {
     matches!(c, '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Whether a character belongs to the one before it.
+/// Returns whether a character belongs to the one before it.
 fn joins(c: char) -> bool {
     StrFit::count_fitting(c.encode_utf8(&mut [0; 4]), 1).1 == 0
 }

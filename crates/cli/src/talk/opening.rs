@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::error::CliError;
 use crate::lines::{Endings, Interrupts};
 
-/// How long whatever listens to Ctrl-C itself may take to say what was stopped.
+/// Longest time that whatever listens to Ctrl-C itself may take to say what was stopped.
 const SAID_WITHIN: Duration = Duration::from_secs(1);
 
-/// What ends an opening.
+/// The signals that end an opening.
 pub(crate) struct Opening {
     interrupts: Interrupts,
     endings: Endings,

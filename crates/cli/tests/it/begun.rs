@@ -102,7 +102,7 @@ fn bodies(vendor: Vendor) -> Vec<String> {
     vendor.asked().into_iter().map(|asked| asked.body.to_string()).collect()
 }
 
-/// What a screen says, wherever its lines end.
+/// Returns the words of a screen, wherever its lines end.
 fn words(screen: &str) -> String {
     screen.split_whitespace().collect::<Vec<_>>().join(" ")
 }

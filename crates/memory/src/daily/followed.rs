@@ -45,7 +45,7 @@ impl DailyNotes {
         self.settings.path(time, self.locale)
     }
 
-    /// Whether the path depends on the language.
+    /// Returns whether the path depends on the language.
     #[must_use]
     pub fn has_names(&self) -> bool {
         self.settings.name(self.locale).has_names()
@@ -68,7 +68,7 @@ impl Vault {
         DailyNotes { settings, source, locale, notices }
     }
 
-    /// Whether the template has code of the plugin Templater, which is not run here; `None` if it cannot be read.
+    /// Returns whether the template has code of the plugin Templater, which is not run here; `None` if it cannot be read.
     #[must_use]
     pub fn template_has_code(&self, name: &str) -> Option<bool> {
         let template = NotePath::of_owner(name).and_then(|path| self.read_stored(&path));

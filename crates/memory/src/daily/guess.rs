@@ -1,4 +1,4 @@
-//! Which language an owner's daily notes are named in.
+//! The language that an owner's daily notes are named in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,12 +10,12 @@ use super::locale::Locale;
 use super::settings::DailySettings;
 use crate::vault::Vault;
 
-/// How far back notes are looked for, and how far ahead: some people make next week's.
+/// Days back in which notes are looked for, and days ahead: some people make next week's.
 const DAYS_BACK: i64 = 800;
 const DAYS_AHEAD: i64 = 31;
 /// After so many days with a note, the question is decided.
 const DAYS_ENOUGH: usize = 40;
-/// How many folders are read at most.
+/// Most folders that are read.
 const FOLDERS_MAX: usize = 1_000;
 
 /// A language that was guessed, and what the person should know about it.
@@ -81,7 +81,7 @@ struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    /// Whether there is such a note. Names are compared composed: some systems keep them decomposed.
+    /// Returns whether there is such a note. Names are compared composed: some systems keep them decomposed.
     fn has(&mut self, path: &str) -> bool {
         let path: String = path.nfc().collect();
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));

@@ -172,7 +172,7 @@ impl Format {
         out
     }
 
-    /// Whether a date reads differently in another language.
+    /// Returns whether a date reads differently in another language.
     pub(super) fn has_names(&self) -> bool {
         self.pieces.iter().any(|piece| {
             matches!(

@@ -1,4 +1,4 @@
-//! Where daily notes are, what they are called, and what they begin with.
+//! The folder, name and template of daily notes.
 
 use std::convert::Infallible;
 use std::str::FromStr;

@@ -20,7 +20,7 @@ pub(crate) fn render(vault: &Vault, template: &str, title: &str, time: &Zoned, l
     fill(template, title, (&date_format, &time_format), written)
 }
 
-/// Whether it has code of the plugin Templater, which only that plugin can run.
+/// Returns whether it has code of the plugin Templater, which only that plugin can run.
 pub(crate) fn has_code(template: &str) -> bool {
     template.contains("<%")
 }

@@ -1,4 +1,4 @@
-//! Where vaults are: in Obsidian's own list, in iCloud, and below the home folder.
+//! Places of vaults: in Obsidian's own list, in iCloud, and below the home folder.
 
 use std::collections::VecDeque;
 use std::fs;

@@ -248,7 +248,7 @@ impl Vault {
         fs::canonicalize(found).ok().filter(|real| real.starts_with(&self.0.root))
     }
 
-    /// Whether there is such a settings file, readable or not.
+    /// Returns whether there is such a settings file, readable or not.
     pub(crate) fn has_obsidian_setting(&self, name: &str) -> bool {
         fs::symlink_metadata(self.0.root.join(".obsidian").join(name)).is_ok()
     }
