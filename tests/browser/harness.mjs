@@ -80,8 +80,8 @@ export function launch() {
 export async function open(browser, service, { base = service.url, theme = "light", size = { width: 1280, height: 800 }, link = true, ...options } = {}) {
   const context = await browser.newContext({ viewport: size, colorScheme: theme, locale: "en-GB", timezoneId: "UTC", ...options });
   const page = await context.newPage();
-  // Only what hangs takes so long, on a busy machine too.
-  page.setDefaultTimeout(180_000);
+  // Only what hangs takes so long, on a busy machine too; who writes a check may have less patience.
+  page.setDefaultTimeout(Number(process.env.PATIENCE_MS ?? 180_000));
   const asked = [];
   const broken = [];
   page.on("request", (request) => asked.push(request.url()));

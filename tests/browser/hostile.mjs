@@ -24,7 +24,7 @@ export async function hostile(browser) {
     await here("hostile words of person, model, thought, tool and task are shown as words", async () => {
       await say(page, "<img src=x onerror=window.owned=11> say it");
       await settled(page, 1);
-      await page.getByRole("button", { name: "Thought" }).click();
+      await last(page).locator(".badge").click();
       await say(page, "gossip please");
       await settled(page, 2);
       await last(page).locator(".tool-head").click();
@@ -39,6 +39,7 @@ export async function hostile(browser) {
       await settled(page, 5);
       assert.match(await page.locator(".confirm h3").innerText(), /Delete “<img src=x/);
       await page.locator(".turn").nth(1).locator(".badge").click();
+      await page.locator(".turn").nth(1).getByRole("button", { name: "Show every step" }).click();
       await page.locator(".waterfall").waitFor();
       for (const step of await page.locator(".waterfall > li > button").all()) await step.click();
       await page.getByRole("button", { name: "Raw JSON" }).click();

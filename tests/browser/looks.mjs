@@ -71,8 +71,9 @@ async function tour(browser, service, name, options) {
     await look(page, "empty");
     await send("everything");
     await settled(page, 1);
-    await page.getByRole("button", { name: "Thought" }).click();
-    await look(page, "markdown");
+    await last(page).locator(".badge").click();
+    await last(page).getByText("All of it.").waitFor();
+    await look(page, "markdown and details");
     await send("add buy milk");
     await settled(page, 2);
     await last(page).locator(".tool-head").click();
@@ -83,6 +84,11 @@ async function tour(browser, service, name, options) {
     await send("never end");
     await page.locator("main").getByText("This answer begins").waitFor();
     await look(page, "running");
+    await page.fill("#composer", "and then this");
+    await page.getByRole("button", { name: "Send when this answer has ended" }).click();
+    await page.locator(".queued").waitFor();
+    await look(page, "queued");
+    await page.getByRole("button", { name: "Remove" }).click();
     await page.getByRole("button", { name: "Stop" }).click();
     await settled(page, 4);
     await send("delete buy milk");
@@ -166,6 +172,7 @@ async function pictures(browser, service, { wide, phone }) {
     await page.locator(".confirm").getByRole("button", { name: "Keep" }).click();
     await settled(page, 2);
     await page.locator(".turn").first().locator(".badge").click();
+    await page.locator(".turn").first().getByRole("button", { name: "Show every step" }).click();
     await page.locator(".waterfall").waitFor();
     await page.locator(".waterfall .is-model button").last().click();
     await shoot("dark");

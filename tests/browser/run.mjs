@@ -9,6 +9,7 @@ import { long } from "./long.mjs";
 import { looks } from "./looks.mjs";
 import { memory } from "./memory.mjs";
 import { modules } from "./modules.mjs";
+import { people } from "./people.mjs";
 import { restate } from "./restate.mjs";
 import { states } from "./states.mjs";
 import { vendored } from "./vendored.mjs";
@@ -32,6 +33,7 @@ const groups = {
   },
   flow,
   branches,
+  people,
   states,
   long,
   memory,

@@ -74,6 +74,8 @@ export async function states(browser) {
     await here("the provider fails: words, code and turn, and it may be tried again", async () => {
       await say(page, "there is trouble");
       await settled(page, 2);
+      assert.doesNotMatch(await last(page).innerText(), /code server/);
+      await last(page).getByText("For whoever helps you").click();
       assert.match(await last(page).locator(".facts").innerText(), /code server · turn [0-9a-f-]{36}/);
       await last(page).getByRole("button", { name: "Try again" }).click();
       await settled(page, 3);
@@ -83,15 +85,16 @@ export async function states(browser) {
       await page.route("**/v1/runs", (route) => route.fulfill({ status: 500, contentType: "application/problem+json", headers: { "x-request-id": "req-7" }, body: JSON.stringify({ title: "Internal error", status: 500, detail: "something went wrong on our side", code: "internal" }) }));
       await say(page, "hello");
       await settled(page, 4);
+      await last(page).getByText("For whoever helps you").click();
       assert.match(await last(page).locator(".facts").innerText(), /code internal · request req-7/);
       await page.unroute("**/v1/runs");
     });
 
-    await here("a failed tool stays open and says why", async () => {
+    await here("a tool that failed says what failed, why, and what can be done", async () => {
       await say(page, "grumble");
       await settled(page, 5);
-      assert.equal(await last(page).locator(".tool-head").getAttribute("aria-expanded"), "true");
-      assert.match(await last(page).locator(".tool").innerText(), /I will not do that/);
+      assert.match(await last(page).locator(".tool.is-failed").innerText(), /Grumble: please did not work[\s\S]*I will not do that[\s\S]*ask again/);
+      assert.equal(await last(page).locator(".tool-server").innerText(), "other");
     });
 
     await here("Stop ends a tool that would take for ever", async () => {

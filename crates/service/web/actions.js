@@ -2,7 +2,9 @@
 
 import { call, path, Problem, query, send as request, uuid } from "./api.js";
 import { afterEvent, newTurn, over, pendingOf, resumed, turnsOf } from "./conversation.js";
+import { draftOf, forgetDrafts, keepDraft } from "./drafts.js";
 import { patched } from "./patch.js";
+import { backToDraft, enqueue, keepWritten, next, putInFront, takeBack } from "./queue.js";
 import { follow } from "./run.js";
 import { remember, setting } from "./settings.js";
 import { NOTHING_OLDER, set, setDraft, setIn, setTurn, state } from "./state.js";
@@ -38,6 +40,7 @@ export async function signIn(token) {
 }
 
 export async function signOut() {
+  forgetDrafts();
   try {
     await request("DELETE", "/v1/session");
   } finally {
@@ -67,7 +70,7 @@ export async function loadThreads({ more = false } = {}) {
     const cursor = more ? state.threads.cursor : null;
     const page = await call("GET", "/v1/threads" + query({ limit: THREADS_AT_ONCE, cursor, q: asked }));
     if (asked !== state.threads.query) return; // something else was searched meanwhile
-    const list = more ? [...state.threads.list, ...page.threads] : page.threads;
+    const list = more ? [...state.threads.list, ...page.threads] : withBegun(page.threads, asked);
     setIn("threads", { list, cursor: page.next_cursor, loaded: true, problem: null });
     const here = list.find((thread) => thread.thread_id === state.threadId);
     if (here) set({ title: here.title });
@@ -76,6 +79,13 @@ export async function loadThreads({ more = false } = {}) {
     if (problem.status === 401) troubled(problem);
     else setIn("threads", { loaded: true, problem });
   }
+}
+
+/** The list with the conversation that is just being begun, until the service has it. */
+function withBegun(list, asked) {
+  const begun = state.threads.list.find((thread) => thread.isBegun);
+  const isKnown = list.some((thread) => thread.thread_id === begun?.thread_id);
+  return begun && !isKnown && asked === "" && state.run !== null ? [begun, ...list] : list;
 }
 
 /** What waits in conversations that the list leaves out. */
@@ -106,6 +116,7 @@ export async function renameThread(id, title) {
 export async function deleteThread(id) {
   try {
     await call("DELETE", path("v1", "threads", id));
+    keepDraft(id, {});
     if (id === state.threadId) newThread();
     await loadThreads();
   } catch (problem) {
@@ -124,6 +135,15 @@ function close() {
   listening = new AbortController();
   opening += 1;
   set({ threadId: null, title: null, turns: [], alternatives: new Map(), editing: null, older: NOTHING_OLDER, lastMessageId: null, pending: [], choices: {}, run: null, trouble: null, loading: false, drawer: null });
+  writeOn();
+}
+
+/** Takes up what was written in the open conversation. What waited to be sent is a draft: what became of its turn is not known here. */
+function writeOn() {
+  const { text, queued } = draftOf(state.threadId);
+  // In the place of what was written elsewhere, before any of it is kept.
+  set({ queued: [], draft: "" });
+  setDraft([...queued, text].filter((text) => text !== "").join("\n\n"));
 }
 
 export function openThread(id) {
@@ -142,6 +162,7 @@ async function load(id) {
   close();
   const mine = opening;
   set({ threadId: id, loading: true });
+  writeOn();
   try {
     const page = await read(id);
     const { turns } = page;
@@ -152,6 +173,8 @@ async function load(id) {
   } catch (problem) {
     if (mine !== opening) return;
     set({ loading: false });
+    // It was never sent: it is begun when it is.
+    if (problem.status === 404 && state.draft !== "") return;
     troubled(problem.status === 404 ? new Problem({ ...problem, detail: t("chat.gone") }) : problem);
   }
 }
@@ -226,7 +249,18 @@ async function reread() {
 
 // --- turns -----------------------------------------------------------------------------------------------------------
 
-/** Sends what was written. While something waits for an answer, the service reads it as one. */
+/** Sends what was written; while an answer is coming, it waits for its end. */
+export function submit(text) {
+  return state.run ? enqueue(text) : send(text);
+}
+
+/** Takes back what waits to be sent, to be changed. */
+export function editQueued(id) {
+  putInFront(takeBack(id));
+  focusComposer();
+}
+
+/** Sends words. While something waits for an answer, the service reads them as one. */
 export async function send(text) {
   const words = text.trim();
   if (words === "" || state.run) return;
@@ -237,19 +271,28 @@ export async function send(text) {
   // What is too late waits no more; the service ends that turn with the next message.
   const waits = state.pending.some((call) => new Date(call.expires_at) > Date.now());
   if (waits) return answerInWords(words);
-  const isNew = state.threadId === null;
+  const isListed = state.threads.list.some((thread) => thread.thread_id === state.threadId);
+  const isNew = state.turns.length === 0 && !state.loading && !isListed;
   const threadId = state.threadId ?? uuid();
   const runId = uuid();
   const turn = newTurn(runId, words);
   if (isNew) {
+    if (state.threadId === null) history.pushState(null, "", `#/t/${threadId}`);
     set({ threadId });
-    history.pushState(null, "", `#/t/${threadId}`);
+    const begun = { thread_id: threadId, title: titleOf(words), updated_at: turn.at, pending: false, isBegun: true };
+    if (state.threads.query === "") setIn("threads", { list: [begun, ...state.threads.list.filter((thread) => !thread.isBegun)] });
     // The examples go, and with them the focus of whoever chose one.
     if (document.activeElement?.closest(".examples")) restFocus();
   }
   set({ turns: [...state.turns.map((turn) => (turn.status === "waiting" ? over(turn, "done") : turn)), turn], pending: [], choices: {} });
   const messages = [...lastMessage(), { id: uuid(), role: "user", content: words }];
-  await go(turn, { threadId, runId, state: openTasks(), messages, tools: [], context: [], forwardedProps: {} });
+  await go(turn, { threadId, runId, state: openTasks(), messages, tools: [], context: [], forwardedProps: {} }, { unsent: words });
+}
+
+/** What a conversation is called until the service says. */
+function titleOf(words) {
+  const line = words.split("\n")[0].trim();
+  return line.length > 60 ? `${line.slice(0, 59)}…` : line;
 }
 
 /** Opens a new branch of the conversation: what was said before a turn. The conversation stays as it is. */
@@ -304,7 +347,7 @@ async function answerInWords(words) {
     return resume(Object.fromEntries(state.pending.map((call) => [call.interrupt_id, { approved }])));
   }
   const turn = state.turns.at(-1);
-  set({ run: { id: null, turnKey: turn?.key, attempt: 0, stopping: false } });
+  set({ run: { id: null, turnKey: turn?.key, attempt: 0, unsent: null, stopping: false } });
   try {
     await call("POST", "/v1/chat", { body: { thread_id: state.threadId, message: words } });
     await reread();
@@ -317,6 +360,7 @@ async function answerInWords(words) {
   } finally {
     set({ run: null });
     afterwards();
+    goOn();
   }
 }
 
@@ -348,31 +392,39 @@ async function resume(choices) {
     // Nothing came of the answers: the service says what still waits.
     await reread().catch(() => set({ pending: before.pending, turns: state.turns.map((other) => (other.key === turn.key ? before.turn : other)) }));
     troubled(problem);
+    backToDraft();
   }
 }
 
 /** Listens to the open turn of a conversation that was loaded. */
 async function listenAgain(turn) {
-  set({ run: { id: turn.id, turnKey: turn.key, attempt: 0, stopping: false } });
+  set({ run: { id: turn.id, turnKey: turn.key, attempt: 0, unsent: null, stopping: false } });
   await go(turn, null, { runId: turn.id });
 }
 
-/** Has a run go on to its end; gives the problem if it could not start. */
-async function go(turn, input, { runId = input?.runId, isAnswer = false } = {}) {
+/** Has a run go on to its end; gives the problem if it could not start. `unsent`: the words that it brings to the service. */
+async function go(turn, input, { runId = input?.runId, isAnswer = false, unsent = null } = {}) {
   const { key } = turn;
   const signal = listening.signal;
   const mine = opening;
   let wasLost = false;
   let isChanged = false;
-  set({ run: { id: runId, turnKey: key, attempt: 0, stopping: false } });
+  set({ run: { id: runId, turnKey: key, attempt: 0, unsent, stopping: false } });
+  // What the service does not have yet is kept: a page that is closed before has lost nothing.
+  if (unsent !== null) keepWritten();
   try {
     await follow({
       runId,
       input,
       signal,
-      onConnection: (attempt) => {
-        wasLost ||= attempt > 0;
-        if (state.run) setIn("run", { attempt });
+      onConnection: (attempt, isSent) => {
+        wasLost ||= isSent && attempt > 0;
+        if (!state.run) return;
+        const isNews = isSent && state.run.unsent !== null;
+        setIn("run", { attempt, unsent: isSent ? null : state.run.unsent });
+        if (!isNews) return;
+        keepWritten();
+        loadThreads();
       },
       onEvent: (event) => {
         if (signal.aborted) return;
@@ -407,12 +459,34 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false } = {}) 
   if (input === null || wasLost) await reread().catch(() => {});
   if (isChanged) loadTasks();
   afterwards();
+  if (mine === opening) goOn();
   return null;
 }
 
+/** Sends what waited for the end of the turn. If it ended otherwise than with an answer, the person may want something else. */
+function goOn() {
+  if (state.run || state.queued.length === 0) return;
+  if (state.turns.at(-1)?.status === "done") send(next());
+  else backToDraft();
+}
+
+/** Takes a message back that never got to the service. */
+function unsend() {
+  const { turnKey } = state.run;
+  const turn = state.turns.find((turn) => turn.key === turnKey);
+  listening.abort();
+  listening = new AbortController();
+  opening += 1;
+  setIn("threads", { list: state.threads.list.filter((thread) => !thread.isBegun) });
+  set({ run: null, turns: state.turns.filter((other) => other !== turn) });
+  backToDraft();
+  putInFront(turn?.text ?? "");
+  focusComposer();
+}
+
 function plain(problem) {
-  const { code, title, message, hint, retry_after, request_id, run_id, status } = problem;
-  return { code: code ?? "internal", title: title ?? t("problem.page"), detail: message, hint, retry_after, request_id, run_id, status };
+  const { code, title, message, hint, retry_after, budget, request_id, run_id, status } = problem;
+  return { code: code ?? "internal", title: title ?? t("problem.page"), detail: message, hint, retry_after, budget, request_id, run_id, status };
 }
 
 /** Asks for the messages until the turn has an end. */
@@ -465,12 +539,23 @@ function afterwards() {
     if (threadId === state.threadId) set({ alternatives });
   });
   if (state.tab === "trace" && state.panelOpen) loadDecisions();
+  if (state.me.budget?.length > 0) loadMe();
+}
+
+/** Reads anew who asks, and what is left of their budget. */
+async function loadMe() {
+  try {
+    set({ me: await call("GET", "/v1/me") });
+  } catch {
+    // What was known before is shown on.
+  }
 }
 
 /** Stops the run. It ends with the event that says so. */
 export async function stop() {
   const run = state.run;
   if (!run?.id || run.stopping) return;
+  if (run.unsent !== null && run.attempt > 0) return unsend();
   setIn("run", { stopping: true });
   try {
     await request("POST", path("v1", "runs", run.id, "cancel"));
@@ -486,10 +571,10 @@ export function editTurn(turn) {
   edit(turn.text);
 }
 
-/** Leaves the message as it is. */
+/** Leaves the message as it is. What was being written before is there again. */
 export function leaveEditing() {
   set({ editing: null });
-  setDraft("");
+  writeOn();
   focusComposer();
 }
 

@@ -1,14 +1,22 @@
 // What a conversation looks like: turns out of stored messages and out of events. Pure; nothing given is changed.
 //
-// A turn: { key, id, text, at, parts, decision, problem, status } with status running | done | waiting | stopped | failed.
+// A turn: { key, id, text, at, parts, steps, work, decision, problem, status } with status running | done | waiting | stopped |
+// failed. `work`: it is at work since `from` (milliseconds of the clock; null: it is not), and was for `ms` before.
+// A step, for whoever waits: { kind: "model" | "reading" | "retrying" | "tool", ... }, in the order they began.
 // A part: { kind: "text" | "thinking" | "tool", step, ... }; `step` is the model call it belongs to, from 1. A text that
-// `isNew` came while the page was open, and is read out to who listens, however fast it came.
-
-import { t } from "./words.js";
+// `isNew` came while the page was open, and is read out to who listens, however fast it came. A tool's `status` is running | ok |
+// failed | waiting | refused (it did not run) | settled (a person says that it was done) | open (no result).
 
 /** A turn that begins with the person's words. */
 export function newTurn(key, text, at = new Date().toISOString()) {
-  return { key, id: null, text, at, parts: [], decision: null, problem: null, status: "running" };
+  return { key, id: null, text, at, parts: [], steps: [], work: { from: new Date(at).getTime(), ms: 0 }, decision: null, problem: null, status: "running" };
+}
+
+/** How long the model and the tools were at work for a turn, in milliseconds; what a person took to answer is no work. */
+export function worked({ status, work, decision }, now) {
+  if (status === "running") return work.ms + (work.from === null ? 0 : Math.max(0, now - work.from));
+  const { llm, tools } = decision?.timing_ms ?? {};
+  return llm == null && tools == null ? null : (llm ?? 0) + (tools ?? 0);
 }
 
 /** The turns of stored messages; `decisions` are their rows in the log, by id. */
@@ -32,7 +40,7 @@ export function turnsOf(messages, pending, decisions) {
     }
     if (message.role === "tool") {
       const part = calls.get(message.tool_call_id);
-      if (part) Object.assign(part, ended(message.result ?? resultOf(message.content)));
+      if (part) Object.assign(part, toldAgain(message));
       continue;
     }
     step += 1;
@@ -45,6 +53,8 @@ export function turnsOf(messages, pending, decisions) {
   }
   for (const turn of turns) settle(turn, decisions.get(turn.id));
   const last = turns.at(-1);
+  // Its answers were given, and it goes on.
+  if (last?.status === "waiting" && pending.length === 0) last.status = "running";
   if (last && pending.length > 0) {
     last.status = "waiting";
     // The question is the card's; in the messages it stands as words too.
@@ -54,19 +64,32 @@ export function turnsOf(messages, pending, decisions) {
   return turns;
 }
 
+/** A call's part as its stored result says. */
+function toldAgain({ result, content, summary, ms, asked }) {
+  return { ...ended(result ?? resultOf(content), ms), summary: summary ?? asked, ms };
+}
+
+/** Outcomes of turns that have no answer but an error. */
+const FAILED = /^(ERROR:(?!TOOL_FAILURE)|LIMIT:)/;
+
 function settle(turn, row) {
   if (!row) return;
   turn.decision = decisionOf(row);
   if (!row.outcome) turn.status = "running";
-  else if (row.outcome === "CANCELLED:BY_USER") turn.status = "stopped";
-  else if (row.outcome.startsWith("PENDING")) turn.status = "waiting";
-  const isKept = row.outcome === "REFUSAL:CONFIRMATION_DENIED" || row.outcome === "REFUSAL:CONFIRMATION_EXPIRED";
+  else if (row.outcome === "CANCELLED:BY_USER") {
+    turn.status = "stopped";
+    turn.parts = withoutEnd(turn.parts, row.content);
+  } else if (row.outcome.startsWith("PENDING")) turn.status = "waiting";
+  else if (FAILED.test(row.outcome)) turn.status = "failed";
   for (const part of turn.parts) {
-    if (part.kind !== "tool") continue;
-    if (part.status === "running" && row.outcome) part.status = "open";
-    // Not run because a person said so is no failure.
-    if (part.status === "failed" && isKept) Object.assign(part, { status: "open", summary: part.result.error });
+    if (part.kind === "tool" && part.status === "running" && row.outcome) part.status = "open";
   }
+}
+
+/** The parts without the words that the service ends a turn with when it was stopped: the page says that itself. */
+function withoutEnd(parts, content) {
+  const last = parts.at(-1);
+  return last?.kind === "text" && (last.id.endsWith("-end") || last.text === content) ? parts.slice(0, -1) : parts;
 }
 
 /** A row of the decision log as the events tell a decision. */
@@ -77,7 +100,7 @@ export function decisionOf(row) {
     decision: row.decision ?? row.kind,
     outcome: row.outcome,
     usage: row.usage ?? {},
-    timing_ms: row.timing_ms ?? { total: row.total_ms },
+    timing_ms: row.timing_ms ?? {},
     notices: row.notices ?? [],
   };
 }
@@ -97,7 +120,7 @@ function waiting(parts, pending) {
   return result;
 }
 
-const hasEnded = (part) => part.status === "ok" || part.status === "failed";
+const hasEnded = (part) => part.status === "ok" || part.status === "failed" || part.status === "refused";
 
 /** A pending call as `/v1/chat` and `/v1/threads` tell it, out of an interrupt of AG-UI. */
 export function pendingOf(interrupt) {
@@ -114,14 +137,14 @@ export function pendingOf(interrupt) {
   };
 }
 
-/** The turn after an event of its run. */
-export function afterEvent(turn, event) {
+/** The turn after an event of its run, which came at `now`. */
+export function afterEvent(turn, event, now = Date.now()) {
   switch (event.type) {
     case "STEP_STARTED": {
       const step = Number(/(\d+)$/.exec(event.stepName)?.[1] ?? 0);
       // Asked again (after a crash, or told again from the start): what was said for this call is void.
       const parts = turn.parts.filter((part) => part.step < step);
-      return { ...turn, step, parts };
+      return { ...withStep(turn, { kind: "model", number: step }), step, parts };
     }
     case "TEXT_MESSAGE_START":
       return withPart(turn, { kind: "text", id: event.messageId, step: turn.step ?? 1, text: "", done: false, isNew: true });
@@ -137,7 +160,7 @@ export function afterEvent(turn, event) {
       return changed(turn, "thinking", event.messageId, () => ({ done: true }));
     case "TOOL_CALL_START": {
       const part = { kind: "tool", id: event.toolCallId, step: turn.step ?? 1, name: event.toolCallName, argsText: "", args: null, status: "running" };
-      return withPart(turn, part);
+      return withPart(withStep(turn, { kind: "tool", name: part.name, count: 1 }), part);
     }
     case "TOOL_CALL_ARGS":
       return changed(turn, "tool", event.toolCallId, (part) => ({ argsText: (part.argsText ?? "") + event.delta }));
@@ -147,27 +170,30 @@ export function afterEvent(turn, event) {
       const { ms, summary } = event.metadata ?? {};
       const result = resultOf(event.content);
       // What a person said no to did not fail.
-      return changed(turn, "tool", event.toolCallId, (part) => (part.status === "open" && !result.success ? { result } : { ...ended(result), ms, summary }));
+      const isKept = (part) => part.status === "refused" || part.status === "settled";
+      return changed(turn, "tool", event.toolCallId, (part) => (isKept(part) ? { result } : { ...ended(result, ms), ms, summary }));
     }
     case "CUSTOM":
       if (event.name === "decision") return { ...turn, id: event.value.decision_id, decision: event.value };
-      if (event.name === "retrying") return { ...turn, retrying: event.value };
+      if (event.name === "retrying") return withStep(turn, { kind: "retrying", attempt: event.value.attempt, until: now + event.value.wait_ms });
+      if (event.name === "reading") return withStep(turn, { kind: "reading", share: event.value.total ? event.value.done / event.value.total : 0 });
       return turn;
     case "RUN_FINISHED": {
       const kind = event.outcome?.type ?? "success";
       if (kind === "interrupt") {
         const pending = event.outcome.interrupts.map(pendingOf);
-        return { ...turn, status: "waiting", retrying: null, parts: waiting(turn.parts, pending) };
+        return { ...rested(turn, now), status: "waiting", parts: waiting(turn.parts, pending) };
       }
-      return over(turn, kind === "cancelled" ? "stopped" : "done");
+      const isStopped = kind === "cancelled";
+      return over(isStopped ? { ...turn, parts: withoutEnd(turn.parts, turn.decision?.content) } : turn, isStopped ? "stopped" : "done", now);
     }
     case "RUN_ERROR": {
       // The turn's last words say what the problem says.
       const last = turn.parts.at(-1);
       const parts = last?.kind === "text" && last.text === event.message ? turn.parts.slice(0, -1) : turn.parts;
       return {
-        ...over({ ...turn, parts }, "failed"),
-        problem: { code: event.code, detail: event.message, retry_after: event.metadata?.retry_after, run_id: turn.decision?.decision_id },
+        ...over({ ...turn, parts }, "failed", now),
+        problem: { code: event.code, detail: event.message, retry_after: event.metadata?.retry_after, budget: event.metadata?.budget, run_id: turn.decision?.decision_id },
       };
     }
     default:
@@ -175,30 +201,46 @@ export function afterEvent(turn, event) {
   }
 }
 
+/** The turn, at work no longer. */
+function rested(turn, now) {
+  const { from, ms } = turn.work;
+  return { ...turn, work: { from: null, ms: from === null ? ms : ms + now - from } };
+}
+
+/** The turn with one more step. What only goes on is the same step: more of the prompt was read, another call of the same tool. */
+function withStep(turn, step) {
+  const last = turn.steps.at(-1);
+  const isSame = last?.kind === step.kind && (step.kind === "reading" || (step.kind === "tool" && last.name === step.name) || (step.kind === "model" && last.number === step.number));
+  const next = isSame && step.kind === "tool" ? { ...step, count: last.count + 1 } : step;
+  return { ...turn, steps: [...(isSame ? turn.steps.slice(0, -1) : turn.steps), next] };
+}
+
 /** Nothing more comes for this turn. */
-export function over(turn, status) {
+export function over(turn, status, now = Date.now()) {
   const parts = turn.parts.map((part) => {
     if (part.kind !== "tool") return part.done ? part : { ...part, done: true };
     return part.status === "running" || part.status === "waiting" ? { ...part, status: "open", interrupt: undefined } : part;
   });
-  return { ...turn, status, parts, retrying: null };
+  return { ...rested(turn, now), status, parts };
 }
 
 /** The answers were given (`choices` by interrupt id), and the turn goes on. */
-export function resumed(turn, pending, choices) {
+export function resumed(turn, pending, choices, now = Date.now()) {
   const parts = turn.parts.map((part) => {
     if (part.status !== "waiting") return part;
     const { approved, editedArgs, verdict } = choices[part.interrupt] ?? {};
     const after = { ...part, args: editedArgs ?? part.args, interrupt: undefined };
     if (approved || verdict === "retry") return { ...after, status: "running" };
-    const preview = pending.find((call) => call.interrupt_id === part.interrupt)?.preview ?? "";
-    return { ...after, status: "open", summary: t(verdict === "done" ? "tool.was_done" : "tool.not_done", { what: preview }) };
+    const summary = pending.find((call) => call.interrupt_id === part.interrupt)?.preview;
+    return { ...after, status: verdict === "done" ? "settled" : "refused", summary };
   });
-  return { ...turn, status: "running", problem: null, parts };
+  return { ...turn, status: "running", problem: null, parts, steps: [], work: { from: now, ms: worked(turn, now) ?? turn.work.ms } };
 }
 
-function ended(result) {
-  return { status: result.success ? "ok" : "failed", result, interrupt: undefined };
+/** A call that ended, after `ms` if it ran. One that did not run was refused: by a person, or because it was not clear or not allowed. */
+function ended(result, ms) {
+  const status = result.success ? "ok" : ms == null ? "refused" : "failed";
+  return { status, result, interrupt: undefined };
 }
 
 function resultOf(content) {
@@ -219,7 +261,7 @@ function withPart(turn, part) {
   const parts = known
     ? turn.parts.map((other) => (other.kind === part.kind && other.id === part.id ? { ...other, ...part } : other))
     : [...turn.parts, part];
-  return { ...turn, parts, retrying: null };
+  return { ...turn, parts };
 }
 
 function changed(turn, kind, id, change) {

@@ -22,6 +22,17 @@ export function duration(ms) {
   return t("time.min", { min: number(Math.floor(seconds / 60)), s: number(seconds % 60) });
 }
 
+/** Whole seconds: `0 s`, `12 s`, `2 min 5 s`. */
+export function seconds(ms) {
+  const s = Math.floor(Math.max(0, ms ?? 0) / 1000);
+  return s < 60 ? t("time.s", { n: number(s) }) : t("time.min", { min: number(Math.floor(s / 60)), s: number(s % 60) });
+}
+
+/** A part of a whole, from 0 to 1: `45%`. */
+export function share(part) {
+  return format("NumberFormat", { style: "percent" }).format(Math.min(1, Math.max(0, part)));
+}
+
 /** Tokens: `812`, `12.4K`. */
 export function count(n) {
   if (n == null) return "?";
@@ -51,8 +62,8 @@ export function words(name) {
 export function remaining(ms) {
   const s = Math.max(0, Math.ceil(ms / 1000));
   const relative = (value, unit) => format("RelativeTimeFormat", {}).format(value, unit);
-  if (s >= 2 * 86_400) return relative(Math.floor(s / 86_400), "day");
-  if (s >= 2 * 3600) return relative(Math.floor(s / 3600), "hour");
+  if (s >= 2 * 86_400) return relative(Math.round(s / 86_400), "day");
+  if (s >= 2 * 3600) return relative(Math.round(s / 3600), "hour");
   return t("time.left", { clock: `${Math.floor(s / 60)}:${String(s % 60).padStart(2, "0")}` });
 }
 
@@ -62,6 +73,11 @@ export function when(timestamp, now = new Date()) {
   if (Number.isNaN(date.getTime())) return "";
   const isToday = date.toDateString() === now.toDateString();
   return format("DateTimeFormat", isToday ? { hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short" }).format(date);
+}
+
+/** The time of day: `14:05`. */
+export function timeOfDay(timestamp) {
+  return format("DateTimeFormat", { hour: "2-digit", minute: "2-digit" }).format(new Date(timestamp));
 }
 
 /** Day, month, year and time. */

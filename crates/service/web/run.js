@@ -9,8 +9,8 @@ const LONGEST_WAIT = 8000;
 /**
  * Starts a run (`input`: AG-UI's `RunAgentInput`), or with `input: null` listens to one that goes on.
  *
- * `onEvent(event)` gets each event once. `onConnection(attempt)` hears `0` when it is connected and the number of the attempt
- * when it was lost. Ends with the run's last event. Throws a `Problem`; code `unknown`: the service knows no such run (any
+ * `onEvent(event)` gets each event once. `onConnection(attempt, isSent)` hears `0` when it is connected and the number of the attempt
+ * when it was lost, and whether the service ever had the run. Ends with the run's last event. Throws a `Problem`; code `unknown`: the service knows no such run (any
  * more), and the messages of the conversation say what became of it.
  */
 export async function follow({ runId, input, signal, onEvent, onConnection }) {
@@ -20,7 +20,7 @@ export async function follow({ runId, input, signal, onEvent, onConnection }) {
     try {
       const response = started ? await again(runId, last, signal) : await start(input, signal);
       started = true;
-      onConnection(0);
+      onConnection(0, true);
       for await (const { id, data } of eventsOf(response)) {
         attempt = 0;
         last = id ?? last;
@@ -36,7 +36,7 @@ export async function follow({ runId, input, signal, onEvent, onConnection }) {
       if (!lost) throw error;
     }
     attempt += 1;
-    onConnection(attempt);
+    onConnection(attempt, started);
     await pause(Math.min(FIRST_WAIT * 2 ** (attempt - 1), LONGEST_WAIT), signal);
   }
 }

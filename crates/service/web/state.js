@@ -34,11 +34,13 @@ export const state = {
   pending: [],
   /** What was chosen for pending calls, until all have an answer: by interrupt id. */
   choices: {},
-  /** The run that goes on: `{ id, turnKey, attempt, stopping }`. */
+  /** The run that goes on: `{ id, turnKey, attempt, unsent, stopping }`. `unsent`: the words that the service does not have yet. */
   run: null,
   /** A problem beside the conversation: with an answer, a load, a rename. */
   trouble: null,
   draft: "",
+  /** What was written while an answer was coming, to be sent when it has ended: `{ id, text }`. */
+  queued: [],
   /** All that are open, and the last of those that are done; `cursor`: where the others are. */
   tasks: { list: [], cursor: null, loaded: false, problem: null, available: true },
   /** What is remembered of the person, and what was changed last. */

@@ -39,6 +39,15 @@ export function useNow(ms, isOn = true) {
   return now;
 }
 
+/** Gives a reference for what came to be seen by a click: it is brought into sight. */
+export function useInSight(isOpen) {
+  const element = useRef(null);
+  useEffect(() => {
+    if (isOpen) element.current?.scrollIntoView({ block: "nearest" });
+  }, [isOpen]);
+  return element;
+}
+
 /** Puts text on the clipboard; gives whether it did. */
 export async function copy(text) {
   try {

@@ -1,13 +1,17 @@
 // The conversation in the middle.
 
-import { focusComposer, loadOlder, send, togglePanel } from "../actions.js";
+import { edit, focusComposer, loadOlder, send, showTab, togglePanel } from "../actions.js";
+import { toolTitle } from "../calls.js";
+import { serversOf, starters } from "../starters.js";
 import { set, state } from "../state.js";
 import { t } from "../words.js";
 import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "./base.js";
+import { Budget } from "./budget.js";
 import { IconButton } from "./button.js";
 import { Composer } from "./composer.js";
 import { Icon, Logo } from "./icons.js";
 import { ProblemCard } from "./problem.js";
+import { Queued } from "./queued.js";
 import { Turn } from "./turn.js";
 
 const NEAR = 80;
@@ -23,7 +27,7 @@ export function Chat() {
   const last = turns.at(-1);
   // Stays at the end while the end is in sight, and nowhere else.
   useLayoutEffect(() => {
-    if (follows.current) scroll.current.scrollTop = scroll.current.scrollHeight;
+    if (follows.current && turns.length > 0) scroll.current.scrollTop = scroll.current.scrollHeight;
   });
   // What is put in front of what is read does not move it.
   const first = useRef({ key: null, top: 0 });
@@ -38,7 +42,7 @@ export function Chat() {
   // Also when the room changes: a keyboard comes up, a card opens.
   useEffect(() => {
     const watcher = new ResizeObserver(() => {
-      if (follows.current) scroll.current.scrollTop = scroll.current.scrollHeight;
+      if (follows.current && state.turns.length > 0) scroll.current.scrollTop = scroll.current.scrollHeight;
     });
     watcher.observe(scroll.current);
     return () => watcher.disconnect();
@@ -76,12 +80,14 @@ export function Chat() {
             <ol class=${classes("turns", run !== null && "is-busy")}>
               ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} isLast=${turn === last} isBusy=${turn === last && run !== null} alternatives=${alternatives.get(turn.id)}
                 pending=${turn === last ? pending : NOTHING} choices=${turn === last ? choices : NONE}
-                attempt=${run?.turnKey === turn.key ? run.attempt : 0} stopping=${run?.turnKey === turn.key && run.stopping} />`)}
+                attempt=${run?.turnKey === turn.key ? run.attempt : 0} unsent=${run?.turnKey === turn.key && run.unsent !== null} stopping=${run?.turnKey === turn.key && run.stopping} />`)}
             </ol>`}
     </div>
     <div class="below">
       ${isBehind ? html`<button type="button" class="to-end" onClick=${toEnd}><${Icon} name="down" />${t("chat.latest")}</button>` : null}
+      <${Budget} />
       ${trouble ? html`<${ProblemCard} problem=${trouble} onClose=${() => set({ trouble: null })} />` : null}
+      <${Queued} />
       <${Composer} />
     </div>
   </main>`;
@@ -89,18 +95,32 @@ export function Chat() {
 
 const NOTHING = [];
 
-/** Nothing was said yet: three things to begin with, which fit what the agent can do. */
+/** Nothing was said yet: what to begin with, and what the agent can use. */
 function Empty() {
-  const has = (tool) => state.me.tools.some(({ name }) => name === tool);
-  const examples = has("add_task")
-    ? [t("start.add_task"), t("start.list_tasks"), t("start.delete_task")]
-    : [t("start.plain_1"), t("start.plain_2"), t("start.plain_3")];
+  const { me } = state;
+  const begin = ({ text, isBegun }) => (isBegun ? edit(text) : send(text));
   return html`<div class="empty">
     <${Logo} />
-    <h2>${state.me.user && state.me.user !== "local" ? t("chat.hello_name", { name: state.me.user }) : t("chat.hello")}</h2>
+    <h2>${me.user && me.user !== "local" ? t("chat.hello_name", { name: me.user }) : t("chat.hello")}</h2>
     <p>${t("chat.promise")}</p>
     <ul class="examples">
-      ${examples.map((text) => html`<li><button type="button" onClick=${() => send(text)}>${text}</button></li>`)}
+      ${starters(me).map((starter) => html`<li><button type="button" onClick=${() => begin(starter)}>${starter.text}${starter.isBegun ? "…" : ""}</button></li>`)}
     </ul>
+    <${Abilities} />
   </div>`;
+}
+
+/** What the agent can use, by name: places that the page shows, and servers with their tools. */
+function Abilities() {
+  const { me } = state;
+  const servers = serversOf(me.tools);
+  const places = [me.tools.some(({ name }) => name === "add_task") && "tasks", me.memory && "memory"].filter(Boolean);
+  if (servers.length === 0 && places.length === 0) return null;
+  return html`<section class="abilities" aria-label=${t("start.uses")}>
+    ${places.map((place) => html`<button type="button" class="text-button" onClick=${() => showTab(place)}><${Icon} name=${place} />${t(`panel.${place}`)}</button>`)}
+    ${servers.map(({ name, tools }) => html`<details class="ability">
+      <summary><${Icon} name="plug" />${name} <span class="muted">${t("start.tools", { count: tools.length })}</span></summary>
+      <ul>${tools.map((tool) => html`<li title=${tool.description}>${toolTitle(tool.name, tools)}</li>`)}</ul>
+    </details>`)}
+  </section>`;
 }

@@ -1,6 +1,6 @@
 // Where the person writes.
 
-import { leaveEditing, send, stop } from "../actions.js";
+import { leaveEditing, stop, submit as send } from "../actions.js";
 import { onDraft, setDraft, state } from "../state.js";
 import { t } from "../words.js";
 import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "./base.js";
@@ -22,7 +22,7 @@ export function Composer() {
   const submit = (event) => {
     event?.preventDefault();
     // What stands there now: a key may come before what was written last is drawn.
-    if (!state.run) send(area.current.value);
+    send(area.current.value);
   };
   const key = (event) => {
     if (event.isComposing) return;
@@ -40,6 +40,7 @@ export function Composer() {
     }
   };
   const length = [...draft].length;
+  // The buttons have keys: one that became another under a click would do what that one does.
   return html`<form class=${classes("composer", editing && "is-editing")} onSubmit=${submit}>
     ${editing
       ? html`<p class="editing" role="status"><${Icon} name="edit" /><span>${t("composer.editing")}</span>
@@ -50,10 +51,11 @@ export function Composer() {
       placeholder=${t(pending.length ? "composer.answer" : "composer.write")}
       aria-describedby="composer-hint" onInput=${(event) => setDraft(event.target.value)} onKeyDown=${key} />
     <span class="composer-side">
-      <span id="composer-hint" class=${length > LONG ? "wrong" : "only-heard"}>${length > LONG ? t("composer.characters", { count: length }) : t("composer.hint")}</span>
+      <span id="composer-hint" class=${length > LONG ? "wrong" : "only-heard"}>${length > LONG ? t("composer.characters", { count: length }) : t(run ? "composer.hint_queue" : "composer.hint")}</span>
+      ${run && draft.trim() !== "" ? html`<button key="later" type="submit" class="round is-later" aria-label=${t("composer.queue")} title=${t("composer.queue")}><${Icon} name="send" /></button>` : null}
       ${run
-        ? html`<button type="button" class="round is-stop" aria-label=${t("composer.stop")} title=${t("composer.stop_title")} disabled=${run.stopping || !run.id} onClick=${stop}><${Icon} name="stop" /></button>`
-        : html`<button type="submit" class="round" aria-label=${t("composer.send")} title=${t("composer.send_title")} disabled=${draft.trim() === ""}><${Icon} name="send" /></button>`}
+        ? html`<button key="stop" type="button" class="round is-stop" aria-label=${t("composer.stop")} title=${t("composer.stop_title")} disabled=${run.stopping || !run.id} onClick=${stop}><${Icon} name="stop" /></button>`
+        : html`<button key="send" type="submit" class="round" aria-label=${t("composer.send")} title=${t("composer.send_title")} disabled=${draft.trim() === ""}><${Icon} name="send" /></button>`}
     </span>
   </form>`;
 }

@@ -1,35 +1,46 @@
 // What did not work, in words, with what a person who helps will ask for.
 
+import { timeOfDay } from "../format.js";
 import { hasWords, t } from "../words.js";
 import { html, useNow, useState } from "./base.js";
 import { CopyButton } from "./button.js";
 import { Icon } from "./icons.js";
 
-/** `onRetry`, if given, may be used after `retry_after` seconds. */
+/** `onRetry`, if given, may be used after `retry_after` seconds; not where the day has to end first. */
 export function ProblemCard({ problem, onRetry, onClose }) {
-  const { code, title, detail, message, hint, request_id, run_id } = problem;
+  const { code, detail, message, hint, budget, request_id, run_id } = problem;
   const facts = [code && t("problem.code", { code }), request_id && t("problem.request", { id: request_id }), run_id && t("problem.turn", { id: run_id })].filter(Boolean);
+  const mayRetry = onRetry && !budget;
   return html`<div class="problem" role="alert">
     <${Icon} name="warn" />
     <div class="problem-words">
-      <strong>${titleOf(code, title)}</strong>
+      <strong>${titleOf(problem)}</strong>
       <p dir="auto">${detail ?? message}</p>
+      ${budget === "day" ? html`<p>${t("budget.again", { when: timeOfDay(nextDay()) })}</p>` : null}
       ${hint ? html`<p class="muted">${hint}</p>` : null}
-      ${facts.length ? html`<p class="facts"><code>${facts.join(" · ")}</code><${CopyButton} name=${t("problem.copy")} text=${() => facts.join("\n")} /></p>` : null}
-      ${onRetry || onClose
+      ${mayRetry || onClose
         ? html`<div class="row">
-            ${onRetry ? html`<${RetryButton} after=${problem.retry_after} onRetry=${onRetry} />` : null}
+            ${mayRetry ? html`<${RetryButton} after=${problem.retry_after} onRetry=${onRetry} />` : null}
             ${onClose ? html`<button type="button" class="button" onClick=${onClose}>${t("common.close")}</button>` : null}
           </div>`
+        : null}
+      ${facts.length
+        ? html`<details class="quiet"><summary>${t("problem.facts")}</summary>
+            <p class="facts"><code>${facts.join(" · ")}</code><${CopyButton} name=${t("problem.copy")} text=${() => facts.join("\n")} /></p></details>`
         : null}
     </div>
   </div>`;
 }
 
-/** What the service calls it, or else what its code means. */
-function titleOf(code, title) {
-  if (title && title !== t("problem.unknown")) return title;
-  return hasWords(`problem.title.${code}`) ? t(`problem.title.${code}`) : (title ?? t("problem.not_done"));
+/** When the day of the budgets ends: at midnight UTC. */
+function nextDay(now = new Date()) {
+  return Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1);
+}
+
+/** What its code means, in the language of the page; or else what the service calls it. */
+function titleOf({ code, title, budget }) {
+  const key = `problem.title.${budget ? "budget" : code}`;
+  return hasWords(key) ? t(key) : (title ?? t("problem.not_done"));
 }
 
 function RetryButton({ after, onRetry }) {

@@ -2,13 +2,13 @@
 
 import { closeTrace } from "../actions.js";
 import { cost, count, duration, moment, tokens, words } from "../format.js";
+import { mood, outcomeName } from "../outcomes.js";
 import { timeline } from "../timeline.js";
 import { hasWords, t } from "../words.js";
 import { classes, html, useState } from "./base.js";
 import { CopyButton, IconButton } from "./button.js";
 import { Icon } from "./icons.js";
-import { Json } from "./tool.js";
-import { mood, outcomeName } from "./trace.js";
+import { Json } from "./json.js";
 
 export function TraceDetail({ id, detail }) {
   const head = html`<header class="detail-head">
@@ -23,7 +23,7 @@ export function TraceDetail({ id, detail }) {
     [t("trace.fact.decision"), words(detail.decision)],
     [t("trace.fact.wanted"), words(detail.intent)],
     [t("trace.fact.model"), usage.model],
-    [t("trace.fact.time"), t("trace.time", { total: duration(timing.total), model: duration(timing.llm), tools: duration(timing.tools) })],
+    [t("trace.fact.time"), t("trace.time", { total: duration(timing.llm + timing.tools), model: duration(timing.llm), tools: duration(timing.tools) })],
     [t("trace.fact.tokens"), `${t(usage.cached_tokens ? "trace.in_cached" : "trace.in", { count: count(usage.input_tokens), cached: count(usage.cached_tokens) })}, ${t(usage.thinking_tokens ? "trace.out_thinking" : "trace.out", { count: count(usage.output_tokens), thinking: count(usage.thinking_tokens) })}`],
     [t("trace.fact.cost"), cost(usage.cost_usd)],
     [t("trace.fact.calls"), t("trace.calls", { calls: detail.model_calls, rounds: detail.iterations })],

@@ -1,32 +1,14 @@
 // What happened: the list of turns with totals, and one turn step by step.
 
 import { closeTrace, filterTrace, loadDecisions, openTrace } from "../actions.js";
-import { cost, count, duration, moment, tokens, when, words } from "../format.js";
+import { toolTitle } from "../calls.js";
+import { cost, count, duration, moment, tokens, when } from "../format.js";
+import { mood, outcomeName, OUTCOMES } from "../outcomes.js";
 import { state } from "../state.js";
-import { hasWords, t } from "../words.js";
+import { t } from "../words.js";
 import { classes, html, useEffect } from "./base.js";
 import { ProblemCard } from "./problem.js";
 import { TraceDetail } from "./trace-detail.js";
-
-// As `core` names them.
-export const OUTCOMES = [
-  "SUCCESS:RESPONSE_GIVEN", "SUCCESS:TASK_COMPLETED", "AMBIGUITY:UNCLEAR_INTENT", "PENDING:CONFIRMATION",
-  "REFUSAL:OUT_OF_SCOPE", "REFUSAL:RATE_LIMITED", "REFUSAL:CONFIRMATION_DENIED", "REFUSAL:CONFIRMATION_EXPIRED",
-  "REFUSAL:CONTENT_FILTER", "ERROR:LLM_FAILURE", "ERROR:TOOL_FAILURE", "LIMIT:ITERATIONS", "LIMIT:MAX_TOKENS",
-  "LIMIT:IDENTICAL_CALLS", "LIMIT:DEADLINE", "LIMIT:BUDGET", "LIMIT:CONTEXT", "CANCELLED:BY_USER", "INTERRUPTED:IN_DOUBT", "ERROR:POISONED",
-];
-
-/** `good`, `wait`, `bad` or `plain`: how an outcome is coloured. */
-export function mood(outcome) {
-  const group = (outcome ?? "").split(":")[0];
-  return { SUCCESS: "good", PENDING: "wait", INTERRUPTED: "wait", ERROR: "bad", LIMIT: "bad" }[group] ?? "plain";
-}
-
-/** How a turn ended, in words; `null`: it goes on. */
-export function outcomeName(outcome) {
-  if (!outcome) return t("trace.running");
-  return hasWords(`outcome.${outcome}`) ? t(`outcome.${outcome}`) : words(outcome);
-}
 
 export function Trace() {
   const { trace } = state;
@@ -57,7 +39,7 @@ function List() {
           <option value="">${t("trace.any_outcome")}</option>${OUTCOMES.map((outcome) => html`<option value=${outcome}>${t(`outcome.${outcome}`)}</option>`)}
       </select>
       <select aria-label=${t("trace.tool")} value=${filter.tool} onChange=${choose("tool")}>
-          <option value="">${t("trace.any_tool")}</option>${me.tools.map(({ name }) => html`<option value=${name}>${words(name)}</option>`)}
+          <option value="">${t("trace.any_tool")}</option>${me.tools.map(({ name }) => html`<option value=${name}>${toolTitle(name, me.tools)}</option>`)}
       </select>
     </div>
     ${trace.listProblem ? html`<${ProblemCard} problem=${trace.listProblem} onRetry=${() => loadDecisions()} />` : null}
@@ -74,7 +56,7 @@ function List() {
           </span>
           <span class="decision-facts">
             <span class=${classes("outcome", `is-${mood(row.outcome)}`)}>${outcomeName(row.outcome)}</span>
-            <span>${duration(row.timing_ms.total)}</span>
+            <span>${duration(row.timing_ms.llm + row.timing_ms.tools)}</span>
             ${tokens(row.usage) ? html`<span>${tokens(row.usage)}</span>` : null}
             <span>${cost(row.usage.cost_usd)}</span>
           </span>

@@ -1,0 +1,48 @@
+// What was written while an answer was still coming: it waits, and is sent when the turn has ended.
+
+import { keepDraft } from "./drafts.js";
+import { onDraft, set, setDraft, state } from "./state.js";
+
+let last = 0;
+
+/** Keeps what is written in the open conversation, and what waits there, such as what could not be sent yet. The words of a message
+ * that is being changed are no draft. */
+export function keepWritten() {
+  const waiting = [state.run?.unsent, ...state.queued.map(({ text }) => text)];
+  keepDraft(state.threadId, { text: state.editing ? "" : state.draft, queued: waiting.filter(Boolean) });
+}
+
+onDraft(keepWritten);
+
+/** Puts words behind those that wait. */
+export function enqueue(text) {
+  const words = text.trim();
+  if (words === "") return;
+  last += 1;
+  set({ queued: [...state.queued, { id: last, text: words }] });
+  setDraft("");
+}
+
+/** Takes one out of those that wait; gives its words. */
+export function takeBack(id) {
+  const found = state.queued.find((waiting) => waiting.id === id);
+  set({ queued: state.queued.filter((waiting) => waiting !== found) });
+  keepWritten();
+  return found?.text ?? "";
+}
+
+/** Takes the next one that waits; `null`: there is none. */
+export const next = () => (state.queued.length === 0 ? null : takeBack(state.queued[0].id));
+
+/** Puts words in front of what is being written. */
+export function putInFront(...texts) {
+  setDraft([...texts, state.draft].filter((text) => text.trim() !== "").join("\n\n"));
+}
+
+/** Makes what waits the draft: nothing of it is sent by itself. */
+export function backToDraft() {
+  const texts = state.queued.map(({ text }) => text);
+  if (texts.length === 0) return;
+  set({ queued: [] });
+  putInFront(...texts);
+}
