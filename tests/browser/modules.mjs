@@ -113,6 +113,90 @@ export async function modules(page) {
     assert.deepEqual(told.map((text) => text.replace("K", "k")), ["$?", "$?", "$0", "$0.0003", "$1.50", "812", "12.4k", "340 ms", "1.3 s", "in 1:01", "in 7 days", "", "1/? tok"]);
   });
 
+  await check("events: the steps of a turn, the time it works, and what did not run", async () => {
+    const told = await page.evaluate(async () => {
+      const { afterEvent, newTurn, resumed, turnsOf, worked } = await import("/web/conversation.js");
+      const custom = (name, value) => ({ type: "CUSTOM", name, value });
+      const call = (id, toolCallName) => [{ type: "TOOL_CALL_START", toolCallId: id, toolCallName }, { type: "TOOL_CALL_ARGS", toolCallId: id, delta: "{}" }, { type: "TOOL_CALL_END", toolCallId: id }];
+      const result = (toolCallId, content, metadata) => ({ type: "TOOL_CALL_RESULT", toolCallId, content: JSON.stringify(content), metadata });
+      const events = [
+        { type: "STEP_STARTED", stepName: "model 1" },
+        custom("reading", { done: 10, total: 40 }),
+        custom("reading", { done: 30, total: 40 }),
+        custom("retrying", { attempt: 1, wait_ms: 4000 }),
+        ...call("a", "one"), ...call("b", "one"), ...call("c", "two"),
+        result("a", { success: true, data: 1 }, { ms: 3 }),
+        result("b", { success: false, error: "broke" }, { ms: 3 }),
+        result("c", { success: false, error: "not clear" }, {}),
+        { type: "STEP_STARTED", stepName: "model 2" },
+      ];
+      const began = new Date(1000).toISOString();
+      let turn = events.reduce((turn, event) => afterEvent(turn, event, 2000), newTurn("k", "words", began));
+      const { steps } = turn;
+      const statuses = turn.parts.map((part) => part.status);
+      const times = [worked(turn, 6000)];
+      turn = afterEvent(turn, { type: "RUN_FINISHED", outcome: { type: "interrupt", interrupts: [] } }, 7000);
+      turn = resumed({ ...turn, decision: { timing_ms: { llm: 5000, tools: 1000, total: 99_000 } } }, [], {}, 90_000);
+      times.push(worked(turn, 92_000));
+      turn = afterEvent(turn, { type: "TEXT_MESSAGE_START", messageId: "x-end" });
+      turn = afterEvent(turn, { type: "TEXT_MESSAGE_CONTENT", messageId: "x-end", delta: "Stopped." });
+      turn = afterEvent(turn, { type: "RUN_FINISHED", outcome: { type: "cancelled" } }, 93_000);
+      const texts = turn.parts.filter((part) => part.kind === "text").length;
+      const stored = [
+        { role: "user", content: "delete it", run_id: "r" },
+        { role: "assistant", content: "", run_id: "r", tool_calls: [{ id: "d", tool: "delete_task", args: {} }, { id: "e", tool: "add_task", args: {} }] },
+        { role: "tool", run_id: "r", tool_call_id: "d", content: "", result: { success: false, error: "no" }, asked: "Delete “milk”" },
+        { role: "tool", run_id: "r", tool_call_id: "e", content: "", result: { success: false, error: "broke" }, ms: 4 },
+      ];
+      const [again] = turnsOf(stored, [], new Map([["r", { id: "r", outcome: "REFUSAL:CONFIRMATION_DENIED" }]]));
+      return { steps, statuses, times, texts, status: turn.status, again: again.parts.map(({ status, summary }) => [status, summary ?? null]) };
+    });
+    assert.deepEqual(told.steps, [
+      { kind: "model", number: 1 }, { kind: "reading", share: 0.75 }, { kind: "retrying", attempt: 1, until: 6000 },
+      { kind: "tool", name: "one", count: 2 }, { kind: "tool", name: "two", count: 1 }, { kind: "model", number: 2 },
+    ]);
+    assert.deepEqual(told.statuses, ["ok", "failed", "refused"]);
+    assert.deepEqual(told.times, [5000, 8000], "what a person took to answer is no work");
+    assert.deepEqual([told.texts, told.status], [0, "stopped"]);
+    assert.deepEqual(told.again, [["refused", "Delete “milk”"], ["failed", null]]);
+  });
+
+  await check("calls in words: ours, those of servers, those that fail, and names that are traps", async () => {
+    const words = await page.evaluate(async () => {
+      const { callWords, toolTitle } = await import("/web/calls.js");
+      const tools = [{ name: "maths__add", title: "Get a sum" }];
+      const told = (name, args, result, more) => callWords({ kind: "tool", name, args, result, status: result?.success ? "ok" : "failed", ...more }, tools).text;
+      return [
+        told("add_task", {}, { success: true, data: { description: "buy\n  milk" } }),
+        told("add_task", {}, { success: true, data: { description: { odd: 1 } } }),
+        told("list_tasks", {}, { success: true, data: { tasks: [] } }),
+        told("list_tasks", {}, { success: true, data: { tasks: [1] } }),
+        told("maths__add", { a: 2, b: 3 }, { success: true, data: [{ type: "text", text: "5" }] }),
+        told("git__git_log", { path: "." }, { success: true, data: "many\nlines" }),
+        told("notes", {}, { success: true, data: { id: 1, more: 2 } }, { summary: "Wrote the note." }),
+        told("constructor", {}, { success: true, data: {} }),
+        told("__proto__", {}, { success: false, error: "no" }),
+        toolTitle("a.b__a.b_c"),
+      ];
+    });
+    assert.deepEqual(words, ["Added “buy milk”", "Add a task → 1", "Looked: there are no tasks", "Looked at 1 task", "Get a sum: 2, 3 → 5", "Log: .", "Wrote the note", "Constructor", "Proto did not work", "C"]);
+  });
+
+  await check("starters: out of the tools there are, and no others", async () => {
+    const told = await page.evaluate(async () => {
+      const { starters } = await import("/web/starters.js");
+      const of = (...names) => starters({ tools: names.map((name) => ({ name })) }).map(({ text }) => text);
+      return [of(), of("add_task", "list_tasks"), of("remember", "search_notes"), of("git__log", "files__read", "files__write"), of("add_task", "list_tasks", "remember", "search_notes", "write_daily_note", "git__log").length];
+    });
+    assert.deepEqual(told, [
+      ["What can you do?"],
+      ["Add buy milk", "What is on my list?", "What can you do?"],
+      ["Search my notes for ", "Remember that ", "What can you do?"],
+      ["What can you do with git?", "What can you do with files?", "What can you do?"],
+      5,
+    ]);
+  });
+
   await check("waterfall: in order, within its width, and a long wait leaves room for the rest", async () => {
     const places = await page.evaluate(async () => {
       const { timeline } = await import("/web/timeline.js");

@@ -20,17 +20,20 @@ export function toolTitle(name, tools = []) {
 /** The server that a tool is of; `null`: it is the agent's own. */
 export const serverOf = (name) => (name.includes("__") ? name.split("__")[0] : null);
 
+/** Text in one line that is not too long. */
+function oneLine(text) {
+  const line = text.trim().replace(/\s+/g, " ");
+  return [...line].length > BRIEF ? `${[...line].slice(0, BRIEF - 1).join("")}…` : line;
+}
+
 /** A value in one line, or nothing where it is more than that. */
 function brief(value) {
-  const text = typeof value === "string" ? value.trim() : typeof value === "number" || typeof value === "boolean" ? String(value) : "";
-  return text.includes("\n") ? "" : text.length > BRIEF ? `${text.slice(0, BRIEF - 1)}…` : text;
+  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  return typeof value === "string" && !value.trim().includes("\n") ? oneLine(value) : "";
 }
 
 /** The arguments in one line: their values, as far as each is short. */
-export function argsBrief(args) {
-  const text = Object.values(args ?? {}).map(brief).filter(Boolean).join(", ");
-  return text.length > BRIEF ? `${text.slice(0, BRIEF - 1)}…` : text;
-}
+export const argsBrief = (args) => oneLine(Object.values(args ?? {}).map(brief).filter(Boolean).join(", "));
 
 /** A result in a few words, or nothing where it is more than that. */
 function resultBrief(data) {
@@ -42,23 +45,29 @@ function resultBrief(data) {
   return brief(data);
 }
 
+const isText = (...values) => values.every((value) => typeof value === "string");
+
 // What our own tools did. Each gives the key of its words and their values, or nothing if the result is not as expected.
 const DID = {
-  add_task: ({ data }) => data.description && ["did.add_task", { what: data.description }],
-  complete_task: ({ data }) => data.description && [data.already_completed ? "did.complete_task_before" : "did.complete_task", { what: data.description }],
-  update_task: ({ data }) => data.description && data.previous_description && ["did.update_task", { before: data.previous_description, what: data.description }],
-  delete_task: ({ data }) => data.description && ["did.delete_task", { what: data.description }],
+  add_task: ({ data }) => isText(data.description) && ["did.add_task", { what: data.description }],
+  complete_task: ({ data }) => isText(data.description) && [data.already_completed ? "did.complete_task_before" : "did.complete_task", { what: data.description }],
+  update_task: ({ data }) => isText(data.description, data.previous_description) && ["did.update_task", { before: data.previous_description, what: data.description }],
+  delete_task: ({ data }) => isText(data.description) && ["did.delete_task", { what: data.description }],
   list_tasks: ({ data }) => Array.isArray(data.tasks) && (data.tasks.length ? ["did.list_tasks", { count: data.tasks.length }] : ["did.list_no_tasks"]),
   list_notes: ({ data }) => Array.isArray(data.notes) && ["did.list_notes", { count: data.notes.length }],
-  search_notes: ({ data, args }) => Array.isArray(data.notes) && typeof args.query === "string" && ["did.search_notes", { count: data.notes.length, query: args.query }],
-  read_note: ({ data }) => typeof data.path === "string" && ["did.read_note", { what: data.path }],
+  search_notes: ({ data, args }) => Array.isArray(data.notes) && isText(args.query) && ["did.search_notes", { count: data.notes.length, query: args.query }],
+  read_note: ({ data }) => isText(data.path) && ["did.read_note", { what: data.path }],
 };
 
 /** What a call that went well did, in one line. */
 function done(part, tools) {
   const data = part.result?.data;
-  const did = data && typeof data === "object" && DID[part.name]?.({ data, args: part.args ?? {} });
-  if (did) return t(...did);
+  const did = data && typeof data === "object" && Object.hasOwn(DID, part.name) && DID[part.name]({ data, args: part.args ?? {} });
+  if (did) {
+    const [key, values = {}] = did;
+    const lines = Object.entries(values).map(([name, value]) => [name, typeof value === "string" ? oneLine(value) : value]);
+    return t(key, Object.fromEntries(lines));
+  }
   const summary = part.summary?.trim();
   if (summary && !summary.includes("\n")) return summary.replace(/\.$/, "");
   const what = [toolTitle(part.name, tools), argsBrief(part.args)].filter(Boolean).join(": ");

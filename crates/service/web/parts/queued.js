@@ -1,6 +1,6 @@
 // What was written while an answer is coming, and is sent when it has ended.
 
-import { editQueued } from "../actions.js";
+import { editQueued, focusComposer } from "../actions.js";
 import { takeBack } from "../queue.js";
 import { state } from "../state.js";
 import { t } from "../words.js";
@@ -15,7 +15,7 @@ export function Queued() {
     <ul>${queued.map(({ id, text }) => html`<li key=${id}>
       <span class="queued-words" dir="auto">${text}</span>
       <${IconButton} icon="edit" name=${t("queue.edit")} onClick=${() => editQueued(id)} />
-      <${IconButton} icon="cross" name=${t("queue.remove")} onClick=${() => takeBack(id)} />
+      <${IconButton} icon="cross" name=${t("queue.remove")} onClick=${() => { takeBack(id); focusComposer(); }} />
     </li>`)}</ul>
   </section>`;
 }
