@@ -7,6 +7,7 @@ import { flow } from "./flow.mjs";
 import { hostile } from "./hostile.mjs";
 import { long } from "./long.mjs";
 import { looks } from "./looks.mjs";
+import { markdown } from "./markdown.mjs";
 import { memory } from "./memory.mjs";
 import { modules } from "./modules.mjs";
 import { restate } from "./restate.mjs";
@@ -28,6 +29,7 @@ const groups = {
       await service.stop();
     }
   },
+  markdown,
   flow,
   branches,
   states,

@@ -1,0 +1,12 @@
+// What the page says in an answer by itself.
+
+export const WORDS = {
+  code: "Code",
+  copy: "Copy",
+  copyCode: "Copy code",
+  copied: "Copied",
+  notCopied: "Not copied",
+  table: "Table",
+  taskDone: "done:",
+  taskOpen: "not done:",
+};
