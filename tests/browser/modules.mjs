@@ -2,80 +2,8 @@
 
 import assert from "node:assert/strict";
 import { check } from "./harness.mjs";
-import { HOSTILE, NESTED } from "./hostile-text.mjs";
-import { FIXTURES } from "./markdown-fixtures.mjs";
-
-/** What markdown becomes, written in pieces of `size` characters (0: at once). */
-const rendered = (page, text, size) =>
-  page.evaluate(
-    async ([text, size]) => {
-      const { MarkdownWriter } = await import("/web/markdown.js");
-      const root = document.createElement("div");
-      const blocks = [];
-      const head = () => document.createElement("figcaption");
-      const writer = new MarkdownWriter(root, { onBlock: (block) => blocks.push(block), codeHead: head });
-      for (let at = size || text.length; ; at += size || text.length) {
-        writer.show(text.slice(0, at));
-        if (at >= text.length) break;
-      }
-      writer.end();
-      return { html: root.innerHTML, blocks };
-    },
-    [text, size],
-  );
 
 export async function modules(page) {
-  await check("markdown: each fixture becomes what it should", async () => {
-    for (const [text, wanted] of FIXTURES) {
-      const { html } = await rendered(page, text, 0);
-      assert.ok(html.includes(wanted), `${JSON.stringify(text)} became ${html}, without ${wanted}`);
-    }
-  });
-
-  await check("markdown: in pieces it is the same", async () => {
-    for (const [text] of [...FIXTURES, [HOSTILE], [NESTED]]) {
-      const whole = await rendered(page, text, 0);
-      for (const size of [1, 2, 3, 5, 7, 11]) assert.deepEqual(await rendered(page, text, size), whole, `${JSON.stringify(text)} by ${size}`);
-    }
-  });
-
-  await check("markdown: nothing in it loads, runs or leads astray", async () => {
-    for (const text of [HOSTILE, NESTED]) {
-      const { html } = await rendered(page, text, 3);
-      const found = await page.evaluate((html) => {
-        const root = new DOMParser().parseFromString(html, "text/html").body;
-        return {
-          tags: [...new Set([...root.querySelectorAll("*")].map((node) => node.tagName))],
-          links: [...root.querySelectorAll("[href]")].map((node) => node.getAttribute("href")),
-          attributes: [...new Set([...root.querySelectorAll("*")].flatMap((node) => node.getAttributeNames()))],
-        };
-      }, html);
-      for (const tag of ["IMG", "SCRIPT", "IFRAME", "SVG", "STYLE", "LINK", "BASE", "INPUT", "OBJECT", "FORM"]) assert.ok(!found.tags.includes(tag), tag);
-      for (const link of found.links) assert.match(link, /^(https?:\/\/(example\.com|evil\.example)\/|mailto:|obsidian:)/);
-      assert.deepEqual(found.attributes.filter((name) => name.startsWith("on") || name === "src" || name === "style"), []);
-    }
-  });
-
-  await check("markdown: marks without an end are shown as they are", async () => {
-    for (const mark of ["*", "_", "`", "- ", "[a]("]) {
-      const text = mark.repeat(20_000);
-      for (const size of [0, 500]) {
-        const { html, blocks } = await rendered(page, text, size);
-        assert.ok(html === `<p class="md-plain" dir="auto">${text}</p>`, `${mark}: ${html.slice(0, 60)}`);
-        assert.ok(blocks.length === 1 && blocks[0] === text, mark);
-      }
-    }
-    // Much that is decided on is none of that.
-    const long = "word **bold** 🖼 ".repeat(5_000);
-    assert.deepEqual(await rendered(page, long, 0), await rendered(page, long, 777));
-    assert.ok(!(await rendered(page, long, 0)).html.includes("md-plain"));
-  });
-
-  await check("markdown: finished blocks are told, each once", async () => {
-    const { blocks } = await rendered(page, "one\n\ntwo **strong**\n\n- a\n- b\n", 1);
-    assert.deepEqual(blocks, ["one", "two strong", "ab"]);
-  });
-
   await check("server-sent events: cut anywhere, the same events", async () => {
     const text = ": hello\r\n\r\nid: 1\r\ndata: {\"a\":1}\r\n\r\nid: 2\ndata: one\ndata: two\n\nevent: x\ndata:none\n\r\ndata: é\r\rdata: lost";
     const read = (size) =>

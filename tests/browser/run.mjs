@@ -7,6 +7,7 @@ import { flow } from "./flow.mjs";
 import { hostile } from "./hostile.mjs";
 import { long } from "./long.mjs";
 import { looks } from "./looks.mjs";
+import { markdown } from "./markdown.mjs";
 import { memory } from "./memory.mjs";
 import { modules } from "./modules.mjs";
 import { people } from "./people.mjs";
@@ -31,6 +32,7 @@ const groups = {
       await service.stop();
     }
   },
+  markdown,
   flow,
   branches,
   people,

@@ -7,8 +7,17 @@ import { check } from "./harness.mjs";
 const VENDORED = {
   "htm-preact-standalone.module.js": "htm/preact/standalone.module.js",
   "htm.LICENSE.txt": "htm/LICENSE",
-  "streaming-markdown.min.js": "streaming-markdown/smd.min.js",
-  "streaming-markdown.LICENSE.txt": "streaming-markdown/license",
+  "markdown-it.esm.min.js": "markdown-it/dist/browser/markdown-it.esm.min.mjs",
+  "markdown-it.LICENSE.txt": "markdown-it/LICENSE",
+  "linkify-it.LICENSE.txt": "linkify-it/LICENSE",
+  "mdurl.LICENSE.txt": "markdown-it/node_modules/mdurl/LICENSE",
+  "entities.LICENSE.txt": "markdown-it/node_modules/entities/LICENSE",
+  "uc.micro.LICENSE.txt": "uc.micro/LICENSE.txt",
+  "punycode.LICENSE.txt": "punycode.js/LICENSE-MIT.txt",
+  "highlight.min.js": "@highlightjs/cdn-assets/es/highlight.min.js",
+  "highlight.LICENSE.txt": "@highlightjs/cdn-assets/LICENSE",
+  "temml.min.js": "temml/dist/temml.min.js",
+  "temml.LICENSE.txt": "temml/LICENSE",
 };
 
 export async function vendored() {

@@ -99,6 +99,9 @@ function literalWords({ file, tree }) {
       return;
     }
     if (parent?.type === "AssignmentExpression" && ["className", "rel"].includes(parent.left.property?.name)) return;
+    if (ancestors.some((ancestor) => ancestor.type === "Property" && ["class", "rel"].includes(ancestor.key.name))) return;
+    // A list of names: `"a b".split(" ")`.
+    if (parent?.type === "MemberExpression" && parent.property.name === "split") return;
     for (const piece of pieces(node)) {
       // A command is the same in every language.
       if (piece.startsWith("adjutant ")) continue;

@@ -19,3 +19,9 @@ export function remember(name, value) {
     // Private windows may refuse; then it holds until the page is closed.
   }
 }
+
+/** Whether equations in answers are set as such. An answer that is shown already keeps what it was shown with. */
+export const math = {
+  isOn: () => setting("math", true),
+  set: (isOn) => remember("math", isOn),
+};

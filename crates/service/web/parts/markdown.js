@@ -1,42 +1,66 @@
 // The words of a message, as they come.
 
-import { MarkdownWriter } from "../markdown.js";
-import { t } from "../words.js";
-import { copy, html, memo, say, useLayoutEffect, useRef } from "./base.js";
+import { nodes, words } from "../markdown/nodes.js";
+import { MarkdownStream } from "../markdown/stream.js";
+import { math } from "../settings.js";
+import { Component, h } from "../vendor/htm-preact-standalone.module.js";
+import { memo, say, useEffect, useMemo, useRef } from "./base.js";
+
+// Blocks that are compared with what is drawn, and drawn, together.
+const GROUP = 64;
 
 export const Markdown = memo(function Markdown({ text, done, heard }) {
-  const root = useRef(null);
-  const writer = useRef(null);
-  const ended = useRef(false);
-  useLayoutEffect(() => {
-    // One that ended takes nothing more: other words begin anew.
-    if (writer.current === null || (ended.current && !done)) {
-      writer.current = new MarkdownWriter(root.current, { onBlock: (block) => heard && say(block), codeHead });
-      ended.current = false;
-    }
-    if (ended.current) return;
-    writer.current.show(text);
-    if (done) {
-      writer.current.end();
-      ended.current = true;
-    }
+  const reader = useRef(null);
+  const blocks = useMemo(() => {
+    reader.current ??= new Reader();
+    return reader.current.show(text, done);
   }, [text, done]);
-  return html`<div class="markdown" ref=${root} />`;
+  useEffect(() => {
+    for (const block of reader.current.finished(blocks)) if (heard) say(words(block));
+  }, [blocks]);
+  const groups = [];
+  for (let at = 0; at < blocks.length; at += GROUP) groups.push(h(Group, { blocks: blocks.slice(at, at + GROUP) }));
+  return h("div", { class: "markdown" }, groups);
 });
 
-/** What stands above a code block: its language (by CSS), and a button. Plain nodes, as the writer makes them. */
-function codeHead(code) {
-  const head = document.createElement("figcaption");
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "text-button";
-  button.textContent = t("code.copy");
-  button.addEventListener("click", async () => {
-    const done = await copy(code());
-    button.textContent = t(done ? "code.copied" : "code.not_copied");
-    say(button.textContent);
-    setTimeout(() => (button.textContent = t("code.copy")), 1500);
-  });
-  head.append(button);
-  return head;
+class Group extends Component {
+  shouldComponentUpdate({ blocks }) {
+    return blocks.length !== this.props.blocks.length || blocks.some((block, at) => block !== this.props.blocks[at]);
+  }
+
+  render({ blocks }) {
+    return blocks.map((block) => h(Block, { block }));
+  }
+}
+
+const Block = memo(({ block }) => nodes(block));
+
+/** Reads what is shown, and begins anew where other words come. */
+class Reader {
+  #stream = null;
+  #isDone = false;
+  #finished = 0;
+
+  show(text, isDone) {
+    if (this.#isDone && !isDone) this.#stream = null;
+    this.#isDone = isDone;
+    try {
+      const blocks = this.#stream?.show(text, isDone);
+      if (blocks) return blocks;
+      this.#stream = new MarkdownStream({ math: math.isOn() });
+      this.#finished = 0;
+      return this.#stream.show(text, isDone);
+    } catch {
+      // What cannot be read is shown as it is, instead of not at all.
+      this.#stream = null;
+      return [{ tokens: [{ type: "plain", content: text }], source: text, isFinal: isDone }];
+    }
+  }
+
+  /** The blocks that are final and were not before. */
+  finished(blocks) {
+    const begin = this.#finished;
+    while (blocks[this.#finished]?.isFinal) this.#finished += 1;
+    return blocks.slice(begin, this.#finished);
+  }
 }

@@ -1,0 +1,50 @@
+// A block of code: its language and a key that copies it, above; coloured when it is complete.
+
+import { copy, html, say, useEffect, useMemo, useState } from "../parts/base.js";
+import { t } from "../words.js";
+import { highlighted } from "./highlight.js";
+
+// A text node is written again as a whole, so that long code that still grows is many of them.
+const PIECE = 8_192;
+
+export function CodeBlock({ code, language, isComplete }) {
+  const [colours, setColours] = useState(null);
+  useEffect(() => {
+    if (!isComplete || language === "") return undefined;
+    let isWanted = true;
+    highlighted(code, language).then((scopes) => isWanted && setColours(scopes && { code, scopes }));
+    return () => (isWanted = false);
+  }, [code, language, isComplete]);
+  const shown = useMemo(() => (colours?.code === code ? coloured(colours.scopes) : pieces(code)), [colours, code]);
+  return html`<figure class="code">
+    <figcaption><span>${language.slice(0, 24) || t("markdown.code")}</span><${CopyCode} code=${code} /></figcaption>
+    <pre tabindex="0" role="group" aria-label=${t("markdown.code")}><code>${shown}</code></pre>
+  </figure>`;
+}
+
+function CopyCode({ code }) {
+  const [outcome, setOutcome] = useState(null);
+  useEffect(() => {
+    if (outcome === null) return undefined;
+    const timer = setTimeout(() => setOutcome(null), 1500);
+    return () => clearTimeout(timer);
+  }, [outcome]);
+  const press = async () => {
+    // Without the last line's end: pasted into a shell, it would be run at once.
+    const words = (await copy(code.replace(/\n$/, ""))) ? t("code.copied") : t("code.not_copied");
+    setOutcome(words);
+    say(words);
+  };
+  return html`<button type="button" class="text-button" aria-label=${outcome ?? t("code.copy")} onClick=${press}>${outcome ?? t("common.copy")}</button>`;
+}
+
+function pieces(code) {
+  if (code.length <= PIECE) return code;
+  const parts = [];
+  for (let at = 0; at < code.length; at += PIECE) parts.push(code.slice(at, at + PIECE));
+  return parts;
+}
+
+function coloured(scopes) {
+  return scopes.map((scope) => (typeof scope === "string" ? scope : html`<span class=${`hl-${scope.name}`}>${coloured(scope.children)}</span>`));
+}

@@ -1,0 +1,13 @@
+// Which addresses may be followed.
+
+const SCHEMES = new Set(["http:", "https:", "mailto:", "obsidian:"]);
+
+/** The address of a link that may be followed, or `null`. A relative one would be the page's own, and is none. */
+export function linkTarget(address) {
+  try {
+    const url = new URL(address.trim());
+    return SCHEMES.has(url.protocol) ? url.href : null;
+  } catch {
+    return null;
+  }
+}

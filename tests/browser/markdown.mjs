@@ -1,0 +1,279 @@
+// An answer's Markdown: the specification's examples, GitHub's additions, equations, what comes in pieces, and what is hostile.
+
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { check, lines, open, serve } from "./harness.mjs";
+import { HOSTILE, NESTED, PATTERNS } from "./hostile-text.mjs";
+import { answer } from "./markdown-answers.mjs";
+import { ADDRESSES, EQUATIONS, GITHUB, NODES, TASKS } from "./markdown-fixtures.mjs";
+import { install } from "./markdown-tree.mjs";
+
+const require = createRequire(import.meta.url);
+const commonmark = require("commonmark");
+const github = require("cmark-gfm-js");
+const { tests: EXAMPLES } = require("commonmark-spec");
+const { default: MarkdownIt } = await import("markdown-it");
+
+const isLong = process.env.ADJUTANT_TEST_SIZE === "long";
+const ANSWERS = isLong ? 200 : 20;
+
+/** Tabs are arrows in the specification. */
+const spec = EXAMPLES.map(({ number, markdown, html }) => ({ number, markdown: markdown.replaceAll("→", "\t"), html: html.replaceAll("→", "\t") }));
+
+/** HTML by the specification's own program; what is raw in it is marked as such. */
+function reference(markdown, isMarked) {
+  const renderer = new commonmark.HtmlRenderer();
+  if (isMarked) {
+    const mark = (tag) => function raw(node) {
+      this.lit(`<${tag}>${node.literal.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")}</${tag}>`);
+    };
+    renderer.html_inline = mark("raw-text");
+    renderer.html_block = mark("raw-block");
+  }
+  return renderer.render(new commonmark.Parser().parse(markdown));
+}
+
+/** Examples that show that a bare address is no link; GitHub's addition makes it one. All else in them is compared. */
+const BARE = [602, 608, 611, 612];
+
+/** Where pieces of `size` characters end; of any size up to 12 where it is 0, the same each time. */
+function cuts(text, size) {
+  const ends = [];
+  for (let at = size || 5, next = 17; at < text.length; at += size || (next % 12) + 1) {
+    ends.push(at);
+    next = (next * 31 + 7) % 1_009;
+  }
+  return ends;
+}
+
+const SIZES = [1, 3, 7, 0];
+
+export async function markdown(browser) {
+  const service = await serve({ script: lines({ text: "Hello.", repeat: true }) });
+  const page = await open(browser, service);
+  await page.evaluate(install);
+  try {
+    await specification(page);
+    await additions(page);
+    await streams(page);
+    await harmless(page, service);
+    await check("markdown: nothing broken", () => assert.deepEqual(page.broken, []));
+  } finally {
+    await page.close();
+    await service.stop();
+  }
+}
+
+async function specification(page) {
+  await check("markdown: the parser gives the HTML of 652 of 652 examples of CommonMark 0.31.2", () => {
+    assert.equal(spec.length, 652);
+    const parser = new MarkdownIt("commonmark");
+    // An empty quotation has no line of its own in this library.
+    const tidy = (html) => html.replaceAll("<blockquote></blockquote>", "<blockquote>\n</blockquote>");
+    assert.deepEqual(spec.filter(({ markdown, html }) => tidy(parser.render(markdown)) !== html).map(({ number }) => number), []);
+  });
+
+  await check("markdown: the page makes the tree of 652 of 652, whole and in pieces, with equations and without", async () => {
+    // The one that judges is right itself.
+    assert.deepEqual(spec.filter(({ markdown, html }) => reference(markdown, false) !== html).map(({ number }) => number), []);
+    const cases = spec.map(({ number, markdown }) => ({ number, markdown, html: reference(markdown, true), ways: [[], ...SIZES.map((size) => cuts(markdown, size))], hasBare: BARE.includes(number) }));
+    const wrong = await page.evaluate(
+      (cases) =>
+        cases.flatMap(({ number, markdown, html, ways, hasBare }) => {
+          const compared = (tree) => JSON.stringify(hasBare ? trees.unlinked(tree) : tree);
+          const expected = compared(trees.expected(html));
+          return [false, true].flatMap((isMath) =>
+            ways.map((way) => compared(trees.shown(markdown, way, isMath))).filter((shown) => shown !== expected).map((shown) => `${number}: ${shown} and not ${expected}`),
+          );
+        }),
+      cases,
+    );
+    assert.deepEqual(wrong.slice(0, 8), [], `${wrong.length} are other trees`);
+  });
+}
+
+async function additions(page) {
+  const shown = (text, size, isMath = false) => page.evaluate(([text, ends, isMath]) => trees.shown(text, ends, isMath), [text, size === null ? [] : cuts(text, size), isMath]);
+  const found = (tree, tag) => (Array.isArray(tree) ? tree : tree.children ?? []).flatMap((node) => (typeof node === "string" ? [] : [...(node.tag === tag ? [node] : []), ...found(node, tag)]));
+  const each = async (cases, work) => {
+    for (const [text, wanted] of cases) for (const size of [null, ...SIZES]) assert.deepEqual(await work(text, size), wanted, `${JSON.stringify(text)} by ${size}`);
+  };
+
+  await check("markdown: tables and strikethrough are what GitHub's program makes of them", async () => {
+    for (const text of GITHUB) {
+      const expected = await page.evaluate((html) => trees.expected(html), github.convert(text).replace(/style="text-align: (\w+)"/g, 'align="$1"'));
+      for (const size of [null, ...SIZES]) assert.deepEqual(await shown(text, size), expected, `${JSON.stringify(text)} by ${size}`);
+    }
+  });
+
+  await check("markdown: task lists", () =>
+    each(TASKS, async (text, size) => found(await shown(text, size), "li").map(({ children }) => [children[0], children[0]?.children?.[0]].find((node) => node?.tag === "task")?.done ?? null)));
+
+  await check("markdown: bare addresses, and what belongs to them", () => each(ADDRESSES, async (text, size) => found(await shown(text, size), "a").map(({ href }) => href)));
+
+  await check("markdown: equations, and what is none", async () => {
+    const sources = async (text, size) => found(await shown(text, size, true), "math").map((node) => node.text.replace(/^(?:\$\$|\$|\\\(|\\\[)\s*|\s*(?:\$\$|\$|\\\)|\\\])$/g, "").replace(/\n {2}/g, "\n"));
+    await each(EQUATIONS, sources);
+    for (const [text] of EQUATIONS) assert.deepEqual(found(await shown(text, null, false), "math"), []);
+  });
+
+  await check("markdown: the page's own nodes", async () => {
+    for (const [text, wanted] of NODES) {
+      const { html } = await drawn(page, text);
+      assert.ok(html.includes(wanted), `${JSON.stringify(text)} became ${html}, without ${wanted}`);
+    }
+  });
+
+  await check("markdown: an equation becomes MathML; what cannot be read stays as it was written", async () => {
+    const { html } = await drawn(page, "$\\frac{a}{b}$ $\\nosuch{x}$ $\\href{https://evil.example/}{y}$ $\\includegraphics{x1}$ $\\def\\a{\\a\\a}\\a$", "math");
+    assert.match(html, /<mfrac[^>]*>.*<mi>a<\/mi>/s);
+    for (const source of ["\\nosuch{x}", "\\href{https://evil.example/}{y}", "\\includegraphics{x1}", "\\def\\a{\\a\\a}\\a"]) assert.ok(html.includes(`$${source}$`), `${source} in ${html}`);
+    assert.ok(!/href=|src=/.test(html));
+  });
+
+  await check("markdown: code is coloured once it is complete, with its text as it was, and no library before", async () => {
+    const asked = () => page.asked.filter((url) => url.endsWith("/highlight.min.js")).length;
+    assert.equal(asked(), 0);
+    const code = "fn main() { let a = \"<b>\"; } // end\n";
+    const open = await drawn(page, `\`\`\`rust\n${code}`, null, false);
+    assert.ok(!open.html.includes("hl-"));
+    assert.equal(asked(), 0);
+    const { html, text } = await drawn(page, `\`\`\`rust\n${code}\`\`\`\n`, ".hl-keyword");
+    assert.equal(text, `rustCopy${code}`);
+    assert.match(html, /<span class="hl-string">"&lt;b&gt;"<\/span>/);
+    assert.equal(asked(), 1);
+    assert.ok(!(await drawn(page, "```no-such-language\nfn main() {}\n```\n")).html.includes("hl-"));
+  });
+
+  await check("markdown: finished blocks are said, each once", async () => {
+    const said = await page.evaluate(async () => {
+      const { h, render } = await import("/web/vendor/htm-preact-standalone.module.js");
+      const { Markdown } = await import("/web/parts/markdown.js");
+      const root = document.createElement("div");
+      const log = document.getElementById("said");
+      log.replaceChildren();
+      const text = "one\n\ntwo **strong**\n\n- a\n- b\n\nend";
+      const next = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+      for (let end = 1; end <= text.length; end += 1) {
+        render(h(Markdown, { text: text.slice(0, end), done: end === text.length, heard: true }), root);
+        await next();
+      }
+      return [...log.children].map((line) => line.textContent);
+    });
+    assert.deepEqual(said, ["one", "two strong", "a\nb", "end"]);
+  });
+}
+
+/** What a text becomes, once `selector` is in it. */
+const drawn = (page, text, selector = null, isDone = true) =>
+  page.evaluate(
+    async ([text, selector, isDone]) => {
+      const { h, render } = await import("/web/vendor/htm-preact-standalone.module.js");
+      const { Markdown } = await import("/web/parts/markdown.js");
+      const root = document.createElement("div");
+      document.body.append(root);
+      render(h(Markdown, { text, done: isDone }), root);
+      while (selector && !root.querySelector(selector)) await new Promise((done) => setTimeout(done, 5));
+      let depth = 0;
+      for (let node = root; node; node = [...node.children].at(-1)) depth += 1;
+      const result = { html: root.firstChild.innerHTML, text: root.textContent, depth };
+      render(null, root);
+      root.remove();
+      return result;
+    },
+    [text, selector, isDone],
+  );
+
+async function streams(page) {
+  await check(`markdown: at every prefix of ${ANSWERS} answers no link is dead and no word is lost, and the end is the whole`, async () => {
+    for (let seed = 1; seed <= ANSWERS; seed += 1) {
+      const { text, addresses } = answer(seed);
+      const wrong = await page.evaluate(([text, addresses]) => trees.prefixes(text, addresses), [text, addresses]);
+      assert.deepEqual(wrong.slice(0, 5), [], `answer ${seed}: ${JSON.stringify(text)}`);
+    }
+  });
+
+  await check("markdown: in pieces of any size the answers become the same", async () => {
+    for (let seed = 1; seed <= ANSWERS; seed += 1) {
+      const { text } = answer(seed);
+      const crlf = text.replaceAll("\n", "\r\n");
+      const [whole, ...others] = await page.evaluate(
+        ([text, crlf, ways, other]) => [trees.shown(text, [], true), ...ways.map((way) => trees.shown(text, way, true)), ...other.map((way) => trees.shown(crlf, way, true))],
+        [text, crlf, SIZES.map((size) => cuts(text, size)), SIZES.map((size) => cuts(crlf, size))],
+      );
+      for (const tree of others) assert.deepEqual(tree, whole, `answer ${seed}`);
+    }
+  });
+
+  await check("markdown: twice the length is read about twice as much, not four times", async () => {
+    const read = await page.evaluate(async () => {
+      const { MarkdownStream } = await import("/web/markdown/stream.js");
+      const texts = {
+        paragraphs: (count) => "Some **words** of a paragraph.\n\n".repeat(count),
+        list: (count) => "- an item of one list\n".repeat(count),
+        code: (count) => `\`\`\`\n${"let a = 1; // and so on\n".repeat(count)}`,
+        line: (count) => "words without an end ".repeat(count),
+        table: (count) => `| a | b |\n|---|---|\n${"| 1 | 2 |\n".repeat(count)}`,
+        links: (count) => `${"[a] [b]\n\n".repeat(count)}${Array.from({ length: count / 4 }, (_, at) => `[l${at}]: /x\n`).join("")}`,
+      };
+      const measured = (text) => {
+        const stream = new MarkdownStream();
+        const piece = Math.ceil(text.length / 400);
+        for (let end = piece; end < text.length; end += piece) stream.show(text.slice(0, end), false);
+        stream.show(text, true);
+        return stream.charactersRead;
+      };
+      return Object.entries(texts).map(([name, make]) => [name, measured(make(8_000)), measured(make(16_000)), make(16_000).length]);
+    });
+    // Beyond what is read again freely, growth by an eighth means 9 times the length; below, 400 pieces of at most 32 KiB.
+    for (const [name, , twice, length] of read) assert.ok(twice < 10 * length + 400 * 32_768 || name === "code", `${name}: ${twice} of ${length}`);
+    for (const [name, once, twice] of read.filter(([name]) => name !== "code")) assert.ok(twice < 3 * once, `${name}: ${once}, then ${twice}`);
+  });
+}
+
+async function harmless(page, service) {
+  await check("markdown: nothing in it loads, runs or leads astray", async () => {
+    for (const text of [HOSTILE, NESTED]) {
+      const { html } = await drawn(page, text);
+      const found = await page.evaluate((html) => {
+        const root = new DOMParser().parseFromString(html, "text/html").body;
+        return {
+          tags: [...new Set([...root.querySelectorAll("*")].map((node) => node.tagName))],
+          links: [...root.querySelectorAll("[href]")].map((node) => node.getAttribute("href")),
+          attributes: [...new Set([...root.querySelectorAll("*")].flatMap((node) => node.getAttributeNames()))],
+        };
+      }, html);
+      for (const tag of ["IMG", "SCRIPT", "IFRAME", "SVG", "STYLE", "LINK", "BASE", "INPUT", "OBJECT", "FORM"]) assert.ok(!found.tags.includes(tag), tag);
+      for (const link of found.links) assert.match(link, /^(https?:\/\/(example\.com|evil\.example)\/|mailto:|obsidian:)/);
+      assert.deepEqual(found.attributes.filter((name) => name.startsWith("on") || name === "src" || name === "style"), []);
+    }
+  });
+
+  await check("markdown: addresses that are no http, https, mailto or obsidian are no links, in any spelling", async () => {
+    const spellings = ["javascript:alert(1)", "JaVaScRiPt:alert(1)", "java&#115;cript:alert(1)", "java&Tab;script:alert(1)", "&#x6A;avascript&colon;alert(1)", "javascript&#58;alert(1)", "%6aavascript:alert(1)", "\\javascript:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "blob:https://example.com/x", "view-source:https://example.com/", "//example.com/x", "/v1/threads", "?x", "#x", "../x", "filesystem:x", "https&#58;//", "http://", "intent:x"];
+    for (const address of spellings) {
+      for (const text of [`[a](${address})`, `[a](<${address}>)`, `![a](${address})`, `[a][r]\n\n[r]: ${address}`, `<${address}>`, `[a]( \t${address})`]) {
+        const { html } = await drawn(page, text);
+        for (const [, link] of html.matchAll(/href="([^"]*)"/g)) assert.match(link, /^(https?|mailto|obsidian):/, `${text} became ${html}`);
+        assert.ok(!/href="(?!https?:|mailto:|obsidian:)/.test(html), `${text} became ${html}`);
+      }
+    }
+  });
+
+  await check("markdown: marks without an end and nesting without a bottom stay words, and the page answers", async () => {
+    for (const [name, text] of Object.entries(PATTERNS)) {
+      for (const isDone of [false, true]) {
+        const { depth, text: shown } = await drawn(page, text, null, isDone);
+        assert.ok(depth < 300, `${name}: ${depth} levels of nodes`);
+        // Letters are none of Markdown's marks.
+        const letters = (text) => text.replace(/[^a-zé]/gi, "").length;
+        if (!name.includes("defin")) assert.ok(letters(shown) >= letters(text.replace(/&\w+;/g, "")), `${name}: ${letters(text)} letters, ${letters(shown)} shown`);
+      }
+    }
+  });
+
+  await check("markdown: nothing ran, and no request but to the service", async () => {
+    assert.equal(await page.evaluate(() => window.owned), undefined);
+    assert.deepEqual(page.asked.filter((url) => !url.startsWith(service.url)), []);
+  });
+}
