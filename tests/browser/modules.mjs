@@ -72,9 +72,11 @@ export async function modules(page) {
       const texts = turn.parts.filter((part) => part.kind === "text").length;
       const stored = [
         { role: "user", content: "delete it", run_id: "r" },
-        { role: "assistant", content: "", run_id: "r", tool_calls: [{ id: "d", tool: "delete_task", args: {} }, { id: "e", tool: "add_task", args: {} }] },
+        { role: "assistant", content: "", run_id: "r", tool_calls: [{ id: "d", tool: "delete_task", args: {} }, { id: "e", tool: "add_task", args: {} }, { id: "f", tool: "launch", args: {} }, { id: "g", tool: "launch", args: {} }] },
         { role: "tool", run_id: "r", tool_call_id: "d", content: "", result: { success: false, error: "no" }, asked: "Delete “milk”" },
         { role: "tool", run_id: "r", tool_call_id: "e", content: "", result: { success: false, error: "broke" }, ms: 4 },
+        { role: "tool", run_id: "r", tool_call_id: "f", content: "", result: { success: false, error: "unknown: …", data: { status: "unknown" } }, asked: "Launch" },
+        { role: "tool", run_id: "r", tool_call_id: "g", content: "", result: { success: true, data: { status: "done" } }, asked: "Launch" },
       ];
       const [again] = turnsOf(stored, [], new Map([["r", { id: "r", outcome: "REFUSAL:CONFIRMATION_DENIED" }]]));
       return { steps, statuses, times, texts, status: turn.status, again: again.parts.map(({ status, summary }) => [status, summary ?? null]) };
@@ -86,7 +88,7 @@ export async function modules(page) {
     assert.deepEqual(told.statuses, ["ok", "failed", "refused"]);
     assert.deepEqual(told.times, [5000, 8000], "what a person took to answer is no work");
     assert.deepEqual([told.texts, told.status], [0, "stopped"]);
-    assert.deepEqual(told.again, [["refused", "Delete “milk”"], ["failed", null]]);
+    assert.deepEqual(told.again, [["refused", "Delete “milk”"], ["failed", null], ["open", "Launch"], ["settled", "Launch"]]);
   });
 
   await check("calls in words: ours, those of servers, those that fail, and names that are traps", async () => {
@@ -97,6 +99,7 @@ export async function modules(page) {
       return [
         told("add_task", {}, { success: true, data: { description: "buy\n  milk" } }),
         told("add_task", {}, { success: true, data: { description: { odd: 1 } } }),
+        told("delete_task", {}, { success: true, data: { note: "changed", arguments: {}, result: { description: "two" } } }),
         told("list_tasks", {}, { success: true, data: { tasks: [] } }),
         told("list_tasks", {}, { success: true, data: { tasks: [1] } }),
         told("maths__add", { a: 2, b: 3 }, { success: true, data: [{ type: "text", text: "5" }] }),
@@ -107,7 +110,7 @@ export async function modules(page) {
         toolTitle("a.b__a.b_c"),
       ];
     });
-    assert.deepEqual(words, ["Added “buy milk”", "Add a task → 1", "Looked: there are no tasks", "Looked at 1 task", "Get a sum: 2, 3 → 5", "Log: .", "Wrote the note", "Constructor", "Proto did not work", "C"]);
+    assert.deepEqual(words, ["Added “buy milk”", "Add a task → 1", "Deleted “two”", "Looked: there are no tasks", "Looked at 1 task", "Get a sum: 2, 3 → 5", "Log: .", "Wrote the note", "Constructor", "Proto did not work", "C"]);
   });
 
   await check("starters: out of the tools there are, and no others", async () => {

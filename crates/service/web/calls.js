@@ -59,9 +59,12 @@ const DID = {
   read_note: ({ data }) => isText(data.path) && ["did.read_note", { what: data.path }],
 };
 
+/** The data of a result: where a person changed the arguments, it stands in a note about that. */
+const asRun = (data) => (data && typeof data === "object" && "note" in data && "arguments" in data && "result" in data ? data.result : data);
+
 /** What a call that went well did, in one line. */
 function done(part, tools) {
-  const data = part.result?.data;
+  const data = asRun(part.result?.data);
   const did = data && typeof data === "object" && Object.hasOwn(DID, part.name) && DID[part.name]({ data, args: part.args ?? {} });
   if (did) {
     const [key, values = {}] = did;
@@ -91,7 +94,7 @@ export function callWords(part, tools) {
     case "settled":
       return { text: t("call.settled", { what: part.summary ?? what }) };
     case "open":
-      return { text: t("call.open", { what }) };
+      return { text: part.result ? t("call.unknown", { what: part.summary ?? what }) : t("call.open", { what }) };
     default:
       return { text: what };
   }

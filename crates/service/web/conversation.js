@@ -5,7 +5,8 @@
 // A step, for whoever waits: { kind: "model" | "reading" | "retrying" | "tool", ... }, in the order they began.
 // A part: { kind: "text" | "thinking" | "tool", step, ... }; `step` is the model call it belongs to, from 1. A text that
 // `isNew` came while the page was open, and is read out to who listens, however fast it came. A tool's `status` is running | ok |
-// failed | waiting | refused (it did not run) | settled (a person says that it was done) | open (no result).
+// failed | waiting | refused (it did not run) | settled (a person says that it was done) | open (no result, or
+// nobody knows whether it was done).
 
 /** A turn that begins with the person's words. */
 export function newTurn(key, text, at = new Date().toISOString()) {
@@ -66,7 +67,9 @@ export function turnsOf(messages, pending, decisions) {
 
 /** A call's part as its stored result says. */
 function toldAgain({ result, content, summary, ms, asked }) {
-  return { ...ended(result ?? resultOf(content), ms), summary: summary ?? asked, ms };
+  const after = { ...ended(result ?? resultOf(content), ms), summary: summary ?? asked, ms };
+  // It did not run again: a person says that it was done.
+  return after.status === "ok" && asked && ms == null ? { ...after, status: "settled" } : after;
 }
 
 /** Outcomes of turns that have no answer but an error. */
@@ -232,14 +235,16 @@ export function resumed(turn, pending, choices, now = Date.now()) {
     const after = { ...part, args: editedArgs ?? part.args, interrupt: undefined };
     if (approved || verdict === "retry") return { ...after, status: "running" };
     const summary = pending.find((call) => call.interrupt_id === part.interrupt)?.preview;
-    return { ...after, status: verdict === "done" ? "settled" : "refused", summary };
+    return { ...after, status: { done: "settled", leave: "open" }[verdict] ?? "refused", summary };
   });
   return { ...turn, status: "running", problem: null, parts, steps: [], work: { from: now, ms: worked(turn, now) ?? turn.work.ms } };
 }
 
-/** A call that ended, after `ms` if it ran. One that did not run was refused: by a person, or because it was not clear or not allowed. */
+/** A call that ended, after `ms` if it ran. One that did not run was refused: by a person, or because it was not clear or not allowed. Of
+ * one that broke off it may not be known whether it was done. */
 function ended(result, ms) {
-  const status = result.success ? "ok" : ms == null ? "refused" : "failed";
+  const isUnknown = !result.success && result.data?.status === "unknown";
+  const status = result.success ? "ok" : isUnknown ? "open" : ms == null ? "refused" : "failed";
   return { status, result, interrupt: undefined };
 }
 

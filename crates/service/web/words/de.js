@@ -151,6 +151,7 @@ export const WORDS = {
   "call.refused": "Nicht ausgeführt: {what}",
   "call.settled": "Laut dir ausgeführt: {what}",
   "call.open": "{what}: kein Ergebnis",
+  "call.unknown": "Nicht bekannt, ob es ausgeführt wurde: {what}",
   "did.add_task": "„{what}“ hinzugefügt",
   "did.complete_task": "„{what}“ erledigt",
   "did.complete_task_before": "„{what}“ war schon erledigt",

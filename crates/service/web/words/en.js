@@ -151,6 +151,7 @@ export const WORDS = {
   "call.refused": "Not done: {what}",
   "call.settled": "Was done, as you said: {what}",
   "call.open": "{what}: no result",
+  "call.unknown": "Not known whether it was done: {what}",
   "did.add_task": "Added “{what}”",
   "did.complete_task": "Completed “{what}”",
   "did.complete_task_before": "“{what}” was completed already",
