@@ -7,6 +7,7 @@ export const WORDS = {
   copied: "Copied",
   notCopied: "Not copied",
   table: "Table",
+  equation: "Equation",
   taskDone: "done:",
   taskOpen: "not done:",
 };
