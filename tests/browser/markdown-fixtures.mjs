@@ -82,3 +82,16 @@ export const NODES = [
   ["שלום עולם", "<p dir=\"auto\">שלום עולם</p>"],
   ["2 * 3 * 4 < 5 & 6 &amp; 7", "2 * 3 * 4 &lt; 5 &amp; 6 &amp; 7"],
 ];
+
+/** One answer with all of it, and with what would like to be wider than a phone. */
+export const EVERYTHING = [
+  "# First\n\n## Second\n\n### Third\n\n#### Fourth\n\nText with `created_at`, **strong**, *soft*, ~~gone~~, [a link](https://example.com/ \"T\"), [a file](src/main.rs), https://example.com/bare and ![a cat](https://example.com/cat.png).",
+  `A ${"long".repeat(80)} word, https://example.com/${"path/".repeat(60)} and \`${"code".repeat(60)}\`.`,
+  "1. one\n   - nested\n     - deeper\n\n       with a paragraph\n2. two\n\n- [ ] open\n- [x] done\n\n> quoted\n> > twice\n\n---",
+  `| ${"head | ".repeat(12)}\n|${":--|--:|:-:|---|".repeat(3)}\n| ${"a cell of several words | ".repeat(12)}`,
+  `${"> ".repeat(20)}deep\n\n${"- ".repeat(20)}deep`,
+  `\`\`\`rust\n#[derive(Debug)]\n/// ${"A comment. ".repeat(20)}\nfn main() -> Result<(), Error> { let n: u64 = 0x1f; println!("{n}"); loop { break 'a'; } }\n\`\`\``,
+  "```diff\n- old\n+ new\n@@ -1 +1 @@\n```\n\n```html\n<a href=\"x\" class='y'>&amp; text</a><!-- no --><script>let a = /x+/g;</script>\n```\n\n```yaml\nkey: [1, true, \"two\"] # said\n```\n\n```markdown\n# Title\n- *soft* **strong** [a](b)\n> quote\n```\n\n```css\n#id .class:hover[a=b] { color: red !important; }\n```\n\n```python\n@property\ndef f(self, x=None): return f\"{x!r}\" % 3.14\n```\n\n```\nno language\n```",
+  "Inline $x^2$ and:\n\n$$\n\\sum_{i=0}^{n} \\begin{pmatrix} a_{11} & a_{12} & a_{13} & a_{14} & a_{15} & a_{16} & a_{17} & a_{18} & a_{19} & a_{20} \\end{pmatrix} = \\frac{\\sqrt{b}}{c}\n$$",
+  "<div class=\"raw\">raw</div>",
+].join("\n\n");

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
-import { check, lines, open, serve } from "./harness.mjs";
+import { check, last, lines, open, say, serve, settled, violations } from "./harness.mjs";
 import { HOSTILE, NESTED, PATTERNS } from "./hostile-text.mjs";
 import { answer } from "./markdown-answers.mjs";
-import { ADDRESSES, EQUATIONS, GITHUB, NODES, TASKS } from "./markdown-fixtures.mjs";
+import { ADDRESSES, EQUATIONS, EVERYTHING, GITHUB, NODES, TASKS } from "./markdown-fixtures.mjs";
 import { install } from "./markdown-tree.mjs";
 
 const require = createRequire(import.meta.url);
@@ -49,7 +49,8 @@ function cuts(text, size) {
 const SIZES = [1, 3, 7, 0];
 
 export async function markdown(browser) {
-  const service = await serve({ script: lines({ text: "Hello.", repeat: true }) });
+  const service = await serve({ script: lines({ text: EVERYTHING, repeat: true }) });
+  await looks(browser, service);
   const page = await open(browser, service);
   await page.evaluate(install);
   try {
@@ -62,6 +63,52 @@ export async function markdown(browser) {
     await page.close();
     await service.stop();
   }
+}
+
+/** An answer with everything in it, as a person sees it. */
+async function looks(browser, service) {
+  for (const [theme, size] of [["light", { width: 1280, height: 800 }], ["dark", { width: 1280, height: 800 }], ["light", { width: 320, height: 700 }], ["dark", { width: 320, height: 700 }]]) {
+    const page = await open(browser, service, { theme, size });
+    await check(
+      `markdown: ${theme}, ${size.width} px: axe-core finds nothing, colours of code included, and only code, tables and equations scroll`,
+      async () => {
+        await page.fill("#composer", "everything");
+        await page.getByRole("button", { name: "Send", exact: true }).click();
+        await settled(page, 1);
+        await page.waitForFunction(() => document.querySelectorAll("math").length === 2 && document.querySelectorAll(".code").length - 1 === new Set([...document.querySelectorAll(".code [class^=hl-]")].map((node) => node.closest(".code"))).size);
+        assert.deepEqual(await violations(page), []);
+        const wide = await page.evaluate(() => {
+          const answer = document.querySelector(".markdown");
+          const edge = answer.getBoundingClientRect().right + 1;
+          const scrolls = ".code pre, .md-table, .md-math.is-display";
+          return [...answer.querySelectorAll("*")].filter((node) => node.getBoundingClientRect().right > edge && !node.parentElement.closest(scrolls)).map((node) => node.outerHTML.slice(0, 80));
+        });
+        assert.deepEqual(wide, []);
+        assert.equal(await page.evaluate(() => [document.documentElement, document.querySelector(".scroll")].some((box) => box.scrollWidth > box.clientWidth)), false);
+        assert.deepEqual(page.broken, []);
+      },
+      page,
+    );
+    await page.close();
+  }
+
+  const page = await open(browser, service);
+  await check("markdown: the key of a block copies it by keyboard, and says so", async () => {
+    await say(page, "everything");
+    await settled(page, 1);
+    const code = last(page).locator(".code", { hasText: "no language" });
+    const key = code.getByRole("button", { name: "Copy code" });
+    await key.focus();
+    await page.keyboard.press("Enter");
+    await code.getByRole("button", { name: "Copied" }).waitFor();
+    await page.locator("#said", { hasText: "Copied" }).waitFor({ state: "attached" });
+    await key.waitFor();
+    // No page may read the clipboard here; a person may paste it.
+    await page.locator("#composer").focus();
+    await page.keyboard.press("ControlOrMeta+v");
+    assert.equal(await page.inputValue("#composer"), "no language");
+  }, page);
+  await page.close();
 }
 
 async function specification(page) {

@@ -1,6 +1,7 @@
 // An equation as MathML. The library is loaded with the first one; what it cannot read stays as it was written.
 
 import { h, useLayoutEffect, useRef } from "../parts/base.js";
+import { t } from "../words.js";
 
 const MATHML = "http://www.w3.org/1998/Math/MathML";
 // Only this is taken of what the library makes of LaTeX.
@@ -21,7 +22,7 @@ export function Equation({ source, markup, isDisplay }) {
     load().then((temml) => show(mathml(temml, source, isDisplay)), () => {}).catch(() => show(markup));
     return () => (isWanted = false);
   }, [source, markup, isDisplay]);
-  return h("span", { class: isDisplay ? "md-math is-display" : "md-math", dir: "ltr", ref: root, ...(isDisplay ? { tabIndex: 0 } : {}) });
+  return h("span", { class: isDisplay ? "md-math is-display" : "md-math", dir: "ltr", ref: root, ...(isDisplay ? { tabIndex: 0, role: "group", "aria-label": t("markdown.equation") } : {}) });
 }
 
 /** The library, a script as published that is no module. */

@@ -382,6 +382,7 @@ export const WORDS = {
   "code.not_copied": "Nicht kopiert",
   "markdown.code": "Code",
   "markdown.table": "Tabelle",
+  "markdown.equation": "Formel",
   "markdown.done": "erledigt:",
   "markdown.not_done": "offen:",
 

@@ -382,6 +382,7 @@ export const WORDS = {
   "code.not_copied": "Not copied",
   "markdown.code": "Code",
   "markdown.table": "Table",
+  "markdown.equation": "Equation",
   "markdown.done": "done:",
   "markdown.not_done": "not done:",
 
