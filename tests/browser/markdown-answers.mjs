@@ -62,3 +62,11 @@ export function answer(seed) {
   for (const definition of definitions.splice(0)) parts.splice(1 + below(parts.length), 0, definition);
   return { text: parts.join("\n\n") + one(["", "\n"]), addresses: ADDRESSES };
 }
+
+const MARKS = ["\n", "\n", "\n\n", " ", "  ", "    ", "\t", ">", "> ", "- ", "-", "*", "* ", "_", "`", "```", "~~~", "[a]", "[b]: /x", "[a]: <y> 't'", "(", "]", "[", "#", "# ", "|", "|-|-", "| a | b |", ":-:", "$", "$$", "\\[", "\\]", "\\", "<a>", "<div>", "</div>", "<!--", "-->", "a", "b1", "1.", "2) ", "1. ", "=", "===", "---", "~~", "!", "&amp;", "\r\n", "\r", "\0", "https://x.y/z", " www.a.b "];
+
+/** Marks in no order at all, among which every rule of a line that is not complete yet is met. */
+export function jumble(seed) {
+  const below = random(seed * 104_729 + 1);
+  return Array.from({ length: 3 + below(25) }, () => MARKS[below(MARKS.length)]).join("");
+}

@@ -48,7 +48,8 @@ export const ADDRESSES = [
 /** Equations: the text, and the source of each. */
 export const EQUATIONS = [
   ["$x$ and $e^{i\\pi}$", ["x", "e^{i\\pi}"]],
-  ["\\(a + b\\) and \\[c\\]", ["a + b", "c"]],
+  ["\\(a + b\\) and \\[c = d\\] and \\(x\\)", ["a + b", "c = d", "x"]],
+  ["\\[1\\] and \\[x\\] and \\[not a link\\](y) and \\(optional\\)", []],
   ["$$x = 1$$", ["x = 1"]],
   ["$$\na - b\n- c\n= d\n$$\n", ["a - b\n- c\n= d"]],
   ["\\[\n\\frac{1}{2}\n\\]\n", ["\\frac{1}{2}"]],
@@ -56,6 +57,8 @@ export const EQUATIONS = [
   ["($x$), **$y$**, $z$.", ["x", "y", "z"]],
   ["$PATH and $HOME", []],
   ["$PATH:$HOME:$USER and \"$HOME/$FILE\"", []],
+  ["$PATH:$HOME/bin:$ and ${A} + ${B}$", []],
+  ["$i++ and $j++, $_GET['a'] and $_POST['b'], $(pwd) and $(ls)", []],
   ["$5 and $10, or 5$ and 10$", []],
   ["It costs $5, not 5$.", []],
   ["US$5 is 4$", []],

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { check, last, lines, open, say, serve, settled, violations } from "./harness.mjs";
 import { HOSTILE, NESTED, PATTERNS } from "./hostile-text.mjs";
-import { answer } from "./markdown-answers.mjs";
+import { answer, jumble } from "./markdown-answers.mjs";
 import { ADDRESSES, EQUATIONS, EVERYTHING, GITHUB, NODES, TASKS } from "./markdown-fixtures.mjs";
 import { install } from "./markdown-tree.mjs";
 
@@ -16,6 +16,7 @@ const { default: MarkdownIt } = await import("markdown-it");
 
 const isLong = process.env.ADJUTANT_TEST_SIZE === "long";
 const ANSWERS = isLong ? 200 : 20;
+const JUMBLES = isLong ? 10_000 : 1_000;
 
 /** Tabs are arrows in the specification. */
 const spec = EXAMPLES.map(({ number, markdown, html }) => ({ number, markdown: markdown.replaceAll("→", "\t"), html: html.replaceAll("→", "\t") }));
@@ -250,6 +251,21 @@ async function streams(page) {
       );
       for (const tree of others) assert.deepEqual(tree, whole, `answer ${seed}`);
     }
+  });
+
+  await check(`markdown: ${JUMBLES} jumbles of marks become the same, given whole and by single characters`, async () => {
+    const texts = Array.from({ length: JUMBLES }, (_, seed) => jumble(seed));
+    const wrong = await page.evaluate(async (texts) => {
+      const { MarkdownStream } = await import("/web/markdown/stream.js");
+      const plain = (tokens) => tokens.map(({ type, tag, content, hidden, attrs, children }) => [type, tag, content, hidden, attrs, plain(children ?? [])]);
+      const tokens = (blocks) => JSON.stringify(blocks.map(({ tokens }) => plain(tokens)));
+      return texts.filter((text) => {
+        const stream = new MarkdownStream({ math: true });
+        for (let end = 1; end < text.length; end += 1) stream.show(text.slice(0, end), false);
+        return tokens(stream.show(text, true)) !== tokens(new MarkdownStream({ math: true }).show(text, true));
+      });
+    }, texts);
+    assert.deepEqual(wrong, []);
   });
 
   await check("markdown: twice the length is read about twice as much, not four times", async () => {

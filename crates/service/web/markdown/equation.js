@@ -7,7 +7,7 @@ const MATHML = "http://www.w3.org/1998/Math/MathML";
 // Only this is taken of what the library makes of LaTeX.
 const ELEMENTS = new Set("math mrow mi mn mo ms mtext mspace mfrac msqrt mroot mstyle merror mpadded mphantom msub msup msubsup munder mover munderover mmultiscripts mprescripts none mtable mtr mtd menclose semantics".split(" "));
 const ATTRIBUTES = new Set("display displaystyle scriptlevel mathvariant stretchy fence separator form symmetric largeop movablelimits accent accentunder lspace rspace minsize maxsize linethickness width height depth voffset columnalign rowalign columnspacing rowspacing columnlines rowlines frame notation columnspan rowspan dir".split(" "));
-const STYLES = ["textAlign", "padding", "paddingLeft", "paddingRight", "paddingTop", "paddingBottom", "borderLeft", "borderRight", "borderTop", "borderBottom", "fontWeight", "fontStyle", "color"];
+const STYLES = ["textAlign", "padding", "paddingLeft", "paddingRight", "paddingTop", "paddingBottom", "borderLeft", "borderRight", "borderTop", "borderBottom", "fontWeight", "fontStyle"];
 const DEPTH_MAX = 60;
 const NODES_MAX = 4_000;
 

@@ -14,7 +14,7 @@ export async function highlighted(code, language) {
   try {
     const highlighter = await library;
     if (!highlighter.getLanguage(language)) return null;
-    // eslint-disable-next-line no-underscore-dangle -- the one way to its tree, which others use as well
+    // Its one way to a tree, which other libraries that are built on it use as well.
     return highlighter.highlight(code, { language, ignoreIllegals: true })._emitter.root.children;
   } catch {
     library = null;

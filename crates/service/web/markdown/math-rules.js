@@ -24,6 +24,11 @@ function isProse(source) {
   return !/[=\\^_{}<>+]/.test(source) && (/^\s*\d.*\s\S/s.test(source) || /(?:^|\s)\p{L}{3,}(?=[\s,.;:!?]|$)/u.test(source));
 }
 
+/** Whether a shell would read it as a variable with something behind it: `$HOME/bin:$`, `${A}$`. */
+function isVariable(source) {
+  return /^(?:[A-Z_][A-Z0-9_]+[/:]|\{\w+\})|[/:]$/.test(source);
+}
+
 /** Whether there is something to set: letters or digits, and no more than an equation would have. */
 function isEquation(source) {
   return source.length <= LENGTH_MAX && LETTER_OR_DIGIT.test(source);
@@ -36,7 +41,9 @@ function equationAt(text, start, max) {
     const end = text.slice(start + 2, Math.min(max, start + LENGTH_MAX)).indexOf(close);
     if (end < 0) return null;
     const source = text.slice(start + 2, start + 2 + end);
-    return isEquation(source) && !(open === "$$" && isProse(source)) ? { source, display, end: start + end + 4 } : null;
+    // A bracket behind a backslash is mostly a bracket: `\[1\]`, `\[x\]`.
+    if (!isEquation(source) || isProse(source) || (open === "\\[" && !/[=\\^_{}<>+\-*/]/.test(source))) return null;
+    return { source, display, end: start + end + 4 };
   }
   if (text.charCodeAt(start) !== DOLLAR) return null;
   const before = text[start - 1] ?? " ";
@@ -48,7 +55,7 @@ function equationAt(text, start, max) {
   const source = text.slice(start + 1, end);
   const after = text[end + 1] ?? " ";
   if (/^\s|\s$/.test(source) || after === "$" || LETTER_OR_DIGIT.test(after)) return null;
-  return isEquation(source) && !isProse(source) ? { source, display: false, end: end + 1 } : null;
+  return isEquation(source) && !isProse(source) && !isVariable(source) ? { source, display: false, end: end + 1 } : null;
 }
 
 function mathInline(state, silent) {

@@ -22,6 +22,7 @@ parser.block.ruler.before("table", "too_deep", tooDeep);
 parser.block.ruler.before("table", "unfinished", unfinished);
 parser.core.ruler.at("inline", inline);
 parser.core.ruler.push("unfinished_address", unfinishedAddress);
+wrap(parser.block.ruler, "table", finishedTable, ["paragraph", "reference"]);
 wrap(parser.block.ruler, "lheading", finishedUnderline);
 wrap(parser.block.ruler, "reference", finishedDefinition);
 addMath(parser);
@@ -35,8 +36,8 @@ export function languageOf({ info }) {
  * The tokens of `source`.
  *
  * `isOpen` says that more of it may come. Then a last line without its end may still become something else, and what would
- * only be guessed of it is not: a mark of a list or a heading without its text, the underline of a heading, the address of a
- * definition, and a bare address stay words until what follows has decided.
+ * only be guessed of it is not: a mark of a list or a heading without its text, the underline of a heading, the second line of
+ * a table, the address of a definition, and a bare address stay words until what follows has decided.
  *
  * `known(label)` gives a definition from elsewhere; `defined` holds those in `source` afterwards.
  */
@@ -86,13 +87,21 @@ function addressLength(re, text) {
   return length;
 }
 
-/** Has `around` decide when a rule of the library is asked. It lists the rules that are on, but not under their names. */
-function wrap(ruler, name, around) {
+/**
+ * Has `around` decide when a rule of the library is asked; `alt` names the blocks that it may end, as in the library. That
+ * lists the rules that are on, but not under their names.
+ */
+function wrap(ruler, name, around, alt = []) {
   const all = ruler.getRules("");
   ruler.disable(name);
   const others = new Set(ruler.getRules(""));
   ruler.enable(name);
-  ruler.at(name, around(all.find((rule) => !others.has(rule))));
+  ruler.at(name, around(all.find((rule) => !others.has(rule))), { alt });
+}
+
+/** A table begins with its second line, so that has to be complete. */
+function finishedTable(rule) {
+  return (state, startLine, endLine, silent) => startLine + 1 !== state.env.openLine && rule(state, startLine, endLine, silent);
 }
 
 function finishedUnderline(rule) {
