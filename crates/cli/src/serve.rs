@@ -70,7 +70,9 @@ pub(crate) async fn run(
     agent.prepare();
     let model = agent.model().id().to_string();
     let mut config = ServiceConfig::new(bind, auth);
-    config.hosts.clone_from(&settings.serve.hosts);
+    config.hosts = [settings.serve.hosts.clone(), options.host].concat();
+    config.background_prompts = settings.serve.background_prompts;
+    config.origins = access::origins(&settings.serve)?;
     // A database that is shared may have any number of replicas, and a session is known to one of them.
     config.mcp_sessions = matches!(settings.database, Database::Sqlite(_));
     config.limits = settings.serve.limits;

@@ -299,13 +299,14 @@ pub enum TurnError {
 }
 
 impl TurnError {
-    /// A stable word: a model error's code, `tool_failure`, `poisoned`, or `limit_reached`.
+    /// A stable word: a model error's code, `tool_failure`, `poisoned`, `budget_used_up`, or `limit_reached`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
             Self::Model { error } => error.code(),
             Self::Tool { .. } => "tool_failure",
             Self::Poisoned { .. } => "poisoned",
+            Self::Limit { key, .. } if key.starts_with("budget.") => "budget_used_up",
             Self::Limit { .. } => "limit_reached",
         }
     }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use adjutant_core::conversation::Conversation;
 use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
 use adjutant_core::{
-    AgentName, AgentResponse, Answer, CancellationToken, ConversationId, ConversationKey, GenerationConfig,
-    InputBody, InputId, LanguageModel, OutputSchema, Permission, ToolDefinition, ToolRegistry, TurnLimits,
-    UserId, schema_of,
+    AgentName, AgentResponse, Answer, Budgets, CancellationToken, ConversationId, ConversationKey,
+    GenerationConfig, InputBody, InputId, LanguageModel, OutputSchema, Permission, Spending, ToolDefinition,
+    ToolRegistry, TurnLimits, UserId, schema_of,
 };
 use jiff::Timestamp;
+use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde_json::Value;
 
@@ -342,6 +343,24 @@ impl Agent {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.inner.now()
+    }
+
+    /// Returns its budgets.
+    #[must_use]
+    pub fn budgets(&self) -> &Budgets {
+        &self.inner.spending.budgets
+    }
+
+    /// Returns what was spent for a user on a day, in UTC, and is booked; what is only set aside for steps that run is not in it.
+    /// `None`: no day is bounded, so nobody counts.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn spent(&self, user: &UserId, day: Date) -> Result<Option<Spending>, StoreError> {
+        match &self.inner.spending.purse {
+            Some(purse) => purse.spent(user, day).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// What happened in its conversations.

@@ -166,6 +166,14 @@ impl Purse {
         }
     }
 
+    /// Returns what is booked for a user on a day.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn spent(&self, user: &UserId, day: Date) -> Result<Spending, StoreError> {
+        self.store.spent(Some(user), day).await
+    }
+
     /// Gives back what nothing runs on any more, with what was used and is booked by nobody else.
     pub(crate) async fn give_back(self: &Arc<Self>) {
         self.state().steps = 0;

@@ -66,10 +66,11 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(branches, branch))
 }
 
-/// Makes a branch: a conversation with what was said before a turn, which goes on differently. It is how an earlier message is
-/// edited, and how another answer is asked for. The conversation itself stays as it is, and nothing of what waits in it waits in
-/// the branch.
-#[utoipa::path(post, path = "/v1/threads/{thread_id}/branches", tag = "threads", request_body = NewBranch,
+/// Makes a branch: a conversation with what was said before a turn, which goes on differently.
+///
+/// It is how an earlier message is edited, and how another answer is asked for. The conversation itself stays as it is, and nothing of
+/// what waits in it waits in the branch.
+#[utoipa::path(post, path = "/v1/threads/{thread_id}/branches", operation_id = "create_branch", tag = "threads", request_body = NewBranch,
     params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
     responses(
         (status = 200, description = "The branch.", body = MadeBranch),
@@ -96,8 +97,10 @@ async fn branch(
     }))
 }
 
-/// The conversation that a branch comes from, and the turns in the place of which other conversations have another one.
-#[utoipa::path(get, path = "/v1/threads/{thread_id}/branches", tag = "threads",
+/// The branches around a conversation.
+///
+/// That is the conversation that a branch comes from, and the turns in the place of which other conversations have another one.
+#[utoipa::path(get, path = "/v1/threads/{thread_id}/branches", operation_id = "list_branches", tag = "threads",
     params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
     responses((status = 200, description = "Its branches, and those beside it.", body = Branches)))]
 async fn branches(

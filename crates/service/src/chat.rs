@@ -1,8 +1,9 @@
 //! `POST /v1/chat`: a message or answers in, the turn's response out.
 
+use adjutant_core::port::StoreError;
 use adjutant_core::{
-    AgentResponse, Answer, Arguments, ConversationId, DecisionKind, InputBody, Notice, OutcomeCategory,
-    PendingCall, TurnId, UserIntent, Verdict, fingerprint,
+    AgentResponse, Answer, Arguments, ConversationId, DecisionKind, Event, InputBody, Notice,
+    OutcomeCategory, PendingCall, Recorded, TurnId, UserIntent, Verdict, fingerprint,
 };
 use adjutant_runtime::RunContext;
 use axum::Json;
@@ -161,9 +162,11 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(chat))
 }
 
-/// Answers a message, or goes on with what was answered. The turn goes on to its end also when the client goes away; one
-/// that gave its request a name may send it again, here or to another replica, and gets what became of it.
-#[utoipa::path(post, path = "/v1/chat", tag = "chat", request_body = ChatRequest,
+/// Answers a message, or goes on with what was answered.
+///
+/// The turn goes on to its end also when the client goes away; one that gave its request a name (`Idempotency-Key`) may send it again, here
+/// or to another replica, and gets what became of it.
+#[utoipa::path(post, path = "/v1/chat", operation_id = "send_message", tag = "chat", request_body = ChatRequest,
     params(("Idempotency-Key" = Option<String>, Header,
         description = "What the client calls its request: sent again with the same one, it is the same request.",
         min_length = 1, max_length = 200, pattern = "^[ -~]*[!-~][ -~]*$")),
@@ -213,8 +216,14 @@ pub(crate) async fn chat(
                 // What was said the first time counts, and may have been carried out since.
                 Vec::new()
             } else {
-                let thread = app.agent.context(&key).await.map_err(|error| Problem::run(&error.into()))?;
-                answers(&thread.pending, resume)?
+                let failed = |error: StoreError| Problem::run(&error.into());
+                let pending = app.agent.context(&key).await.map_err(failed)?.pending;
+                let waits = |resume: &Resume| pending.iter().any(|call| call.digest == resume.interrupt_id);
+                let before = match resume.iter().all(waits) {
+                    true => Vec::new(),
+                    false => app.agent.journal().load(&key).await.map_err(failed)?.events,
+                };
+                answers(&pending, &before, resume)?
             };
             InputBody::Answers { answers }
         }
@@ -237,7 +246,7 @@ pub(crate) fn answer(
     answered: usize,
     thread: Option<String>,
 ) -> Result<Json<ChatResponse>, Problem> {
-    let failed = Problem::of_turn(&response);
+    let failed = Problem::of_turn(&response, app.agent.now());
     if let (None, Some(refused)) = (&failed, Problem::of_answers(&response, answered)) {
         return Err(refused);
     }
@@ -259,12 +268,28 @@ pub(crate) fn conversation_of(thread: &str) -> Result<ConversationId, Problem> {
     }
 }
 
-/// What waits, answered one by one. What does not wait (any more) is no secret: it gets a 404.
-fn answers(pending: &[PendingCall], resume: Vec<Resume>) -> Result<Vec<Answer>, Problem> {
+/// Returns what was asked under this name, now or earlier, and in which turn.
+pub(crate) fn asked_before(events: &[Recorded], digest: &str) -> Option<(TurnId, PendingCall)> {
+    events.iter().rev().find_map(|recorded| match &*recorded.event {
+        Event::TurnParked { turn, pending, .. } => {
+            Some((*turn, pending.iter().find(|call| call.digest == digest)?.clone()))
+        }
+        _ => None,
+    })
+}
+
+/// Answers the calls that wait, one by one. An answer to what was answered `before` is told what became of it; what was never asked is no
+/// secret: it gets a 404.
+fn answers(
+    pending: &[PendingCall],
+    before: &[Recorded],
+    resume: Vec<Resume>,
+) -> Result<Vec<Answer>, Problem> {
     let answer = |resume: Resume| {
-        let call = pending.iter().find(|call| call.digest == resume.interrupt_id);
-        let gone = "pending call: it was answered, its time has run out, or it was never asked";
-        let call = call.ok_or_else(|| Problem::unknown(gone))?;
+        let waits = pending.iter().find(|call| call.digest == resume.interrupt_id).cloned();
+        let call = waits.or_else(|| asked_before(before, &resume.interrupt_id).map(|(_, call)| call));
+        let call =
+            call.ok_or_else(|| Problem::unknown("pending call: nothing of that name was asked here"))?;
         let answer = call.answer(resume.verdict()?);
         Ok(match resume.edited_args {
             Some(arguments) => answer.with_arguments(arguments),

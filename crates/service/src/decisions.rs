@@ -236,7 +236,9 @@ fn agent(name: String) -> Result<AgentName, Problem> {
 }
 
 /// What was decided for whoever asks, newest first.
-#[utoipa::path(get, path = "/v1/decisions", tag = "decisions", params(ListQuery), responses(
+///
+/// They come page by page: `next_cursor` of an answer is the `cursor` of the next request.
+#[utoipa::path(get, path = "/v1/decisions", operation_id = "list_decisions", tag = "decisions", params(ListQuery), responses(
     (status = 200, description = "A page of the list.", body = DecisionList),
 ))]
 async fn list(
@@ -265,7 +267,9 @@ async fn list(
 }
 
 /// One decision, the calls that were executed for it, and where the time went.
-#[utoipa::path(get, path = "/v1/decisions/{id}", tag = "decisions",
+///
+/// The id is that of the turn, which every answer of a turn has as `run_id`.
+#[utoipa::path(get, path = "/v1/decisions/{id}", operation_id = "get_decision", tag = "decisions",
     params(("id" = String, Path, description = "The decision's id: that of its turn.")),
     responses((status = 200, description = "The decision.", body = DecisionDetail)))]
 async fn one(
@@ -289,9 +293,10 @@ async fn one(
     }))
 }
 
-/// All decisions with their calls, newest first, one JSON object a line. They are sent as they are read; if that fails, the
-/// answer breaks off in a way that a client notices.
-#[utoipa::path(get, path = "/v1/decisions/export", tag = "decisions", params(ExportQuery), responses(
+/// All decisions with their calls, newest first, one JSON object a line.
+///
+/// They are sent as they are read; if that fails, the answer breaks off in a way that a client notices.
+#[utoipa::path(get, path = "/v1/decisions/export", operation_id = "export_decisions", tag = "decisions", params(ExportQuery), responses(
     (status = 200, description = "One decision a line.", body = DecisionWithCalls, content_type = "application/x-ndjson"),
 ))]
 async fn export(

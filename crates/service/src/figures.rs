@@ -22,9 +22,11 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(metrics_))
 }
 
-/// Figures about everybody's requests together, as Prometheus reads them: for the user of the machine, unless
-/// `serve.metrics` says otherwise. Not here if they have an address of their own (`serve.metrics_bind`).
-#[utoipa::path(get, path = "/metrics", tag = "operations", operation_id = "metrics", responses(
+/// Figures about everybody's requests together, as Prometheus reads them.
+///
+/// They are for the user of the machine, unless `serve.metrics` says otherwise, and not here if they have an address of their own
+/// (`serve.metrics_bind`).
+#[utoipa::path(get, path = "/metrics", operation_id = "get_metrics", tag = "operations", responses(
     (status = 200, description = "The figures.", body = String, content_type = "text/plain"),
 ))]
 async fn metrics_(State(app): State<Shared>, User(user): User) -> Result<Response, Problem> {

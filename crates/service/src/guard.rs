@@ -8,15 +8,23 @@ use axum::http::{HeaderMap, Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
+use crate::origins::{Origin, is_allowed};
 use crate::problem::Problem;
 use crate::state::Shared;
 
+/// Characters that a host's name may have.
+const NAME_MAX: usize = 253;
+
 /// Refuses what does not come from a host we are, or from a page that is not ours.
-pub(crate) async fn check(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    let asked = allowed(&app.hosts, request.method(), request.headers())
-        .and_then(|()| same_host(request.uri(), request.headers()));
+pub(crate) async fn check(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
+    let known = Known { hosts: &app.hosts, origins: &app.origins };
+    let asked = allowed(known, request.method(), request.uri().path(), request.headers())
+        .and_then(|page| same_host(request.uri(), request.headers()).map(|()| page));
     match asked {
-        Ok(()) => next.run(request).await,
+        Ok(page) => {
+            request.extensions_mut().insert(page);
+            next.run(request).await
+        }
         Err(problem) => problem.into_response(),
     }
 }
@@ -32,29 +40,68 @@ fn same_host(target: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::malformed("the request's target names another host than the header Host does"))
 }
 
-fn allowed(hosts: &[String], method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+/// The names and origins that the service knows.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    hosts: &'a [String],
+    origins: &'a [Origin],
+}
+
+/// The page that asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Page {
+    /// One of ours, or no page at all.
+    Own,
+    /// One of another origin. What its browser adds by itself, such as a cookie, says nothing of who asks.
+    Other,
+}
+
+fn allowed(known: Known<'_>, method: &Method, path: &str, headers: &HeaderMap) -> Result<Page, Problem> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     if headers.get_all(HOST).iter().nth(1).is_some() {
         return Err(Problem::malformed("the request has more than one header Host"));
     }
     let host = text(HOST).ok_or_else(|| Problem::forbidden("the request names no host"))?;
-    if !is_ours(hosts, host) {
-        return Err(Problem::forbidden(
-            "the service does not answer to that host name; add it to serve.hosts",
-        ));
+    if !is_ours(known.hosts, host) {
+        return Err(unknown_host(name_of(host)));
     }
-    if method.is_safe() {
-        return Ok(());
+    // One that cannot be read is none of ours.
+    let origin = headers.contains_key(ORIGIN).then(|| text(ORIGIN).unwrap_or("null"));
+    let other = origin.filter(|origin| !is_own_page(known.hosts, host, origin));
+    let page = if other.is_some() { Page::Other } else { Page::Own };
+    let shared = other.is_some_and(|origin| is_allowed(known.origins, origin, path));
+    // MCP asks for the check of every request.
+    if (method.is_safe() && path != "/mcp") || shared {
+        return Ok(page);
     }
-    let foreign = text(ORIGIN).is_some_and(|origin| !is_own_page(hosts, host, origin));
     // What browsers say of a request by themselves; older ones do not, and programs do not.
     let from_elsewhere = headers
         .get("sec-fetch-site")
         .is_some_and(|site| site.as_bytes() == b"cross-site" || site.as_bytes() == b"same-site");
-    if foreign || from_elsewhere {
-        return Err(Problem::forbidden("pages of another origin may not ask"));
+    match other {
+        Some(origin) => Err(Problem::forbidden(format!(
+            "pages of another origin may not ask here; if yours is one that may, have serve.origins name {}",
+            shown(origin)
+        ))),
+        None if from_elsewhere && !method.is_safe() => {
+            Err(Problem::forbidden("pages of another origin may not ask"))
+        }
+        None => Ok(page),
     }
-    Ok(())
+}
+
+fn unknown_host(name: &str) -> Problem {
+    let name = shown(name);
+    Problem::forbidden(format!(
+        "the service does not answer to the host name {name}; if it is the service's, add it to serve.hosts: \
+         adjutant serve --host {name}, or serve.hosts = [{name}] in the settings"
+    ))
+}
+
+/// Puts a client's text in quotes, no more of it than a name may have.
+fn shown(name: &str) -> String {
+    let short = name.chars().take(NAME_MAX).collect::<String>();
+    format!("{short:?}")
 }
 
 /// A page that was loaded by the name that is asked by now; or, behind a proxy that asks by another, by one of our own.
@@ -89,7 +136,11 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(ORIGIN, origin.parse().unwrap());
         }
-        allowed(&["tasks.example".to_owned()], &method, &headers).is_ok()
+        let known = Known {
+            hosts: &["tasks.example".to_owned()],
+            origins: &["http://localhost:5173".parse().unwrap()],
+        };
+        allowed(known, &method, "/v1/chat", &headers).is_ok()
     }
 
     #[test]
@@ -119,13 +170,14 @@ mod tests {
             assert!(!same(other), "{other}");
         }
         headers.append(HOST, "localhost:8080".parse().unwrap());
-        assert!(allowed(&[], &Method::GET, &headers).is_err());
+        assert!(allowed(Known { hosts: &[], origins: &[] }, &Method::GET, "/v1/me", &headers).is_err());
     }
 
     #[test]
     fn pages_of_other_origins_cannot_change_anything() {
         assert!(check(Method::POST, "localhost:8080", Some("http://localhost:8080")));
-        for origin in ["https://evil.example", "http://localhost:9090", "null"] {
+        assert!(check(Method::POST, "localhost:8080", Some("http://localhost:5173")));
+        for origin in ["https://evil.example", "http://localhost:9090", "https://localhost:5173", "null"] {
             assert!(!check(Method::POST, "localhost:8080", Some(origin)), "{origin}");
         }
         assert!(check(Method::GET, "localhost:8080", Some("https://evil.example")));

@@ -39,16 +39,21 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(readyz))
 }
 
-/// It lives.
-#[utoipa::path(get, path = "/healthz", tag = "operations", security(()), responses(
+/// Says that the process lives.
+///
+/// It looks at nothing else, so whoever restarts a process that does not answer asks here. No token is needed.
+#[utoipa::path(get, path = "/healthz", operation_id = "get_liveness", tag = "operations", security(()), responses(
     (status = 200, description = "It lives.", body = Health),
 ))]
 async fn healthz() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// Whether it can take a request; if not, why.
-#[utoipa::path(get, path = "/readyz", tag = "operations", security(()), responses(
+/// Says whether it can take a request; if not, why.
+///
+/// It asks the database, and tells a load balancer with 503 to send nothing more: while the service stops, cannot reach its data, or has no
+/// space to store anything. No token is needed.
+#[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "operations", security(()), responses(
     (status = 200, description = "It can take a request.", body = Readiness),
     (status = 503, description = "It cannot, and says why.", body = Readiness),
 ))]

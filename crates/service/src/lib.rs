@@ -29,6 +29,7 @@ mod object; // bodies that are objects
 mod observe; // what is told of every request
 mod openai; // the agent for clients of OpenAI's API
 mod openapi; // the description, and a page to read it
+mod origins; // pages of other origins that may ask
 mod page; // the web page
 mod paging; // lists that are read page by page
 mod pending; // everything that waits for an answer
@@ -45,6 +46,7 @@ mod tasks; // the tasks beside a conversation
 mod threads; // conversations, and what was said in them
 mod token; // secrets that stand for a user
 mod tools; // a tool in a person's own hand
+mod usage; // what a user may still ask for
 mod user; // for whom a request runs
 mod wire; // what a turn came to, in the words of the wire
 
@@ -54,6 +56,7 @@ pub use events::ServiceEvent;
 pub use ipnet::IpNet;
 pub use limits::UserLimits;
 pub use metrics::MetricsAccess;
+pub use origins::{InvalidOrigin, Origin};
 pub use serve::{ServeError, Service, ServiceConfig};
-pub use state::Readiness;
+pub use state::{BackgroundPrompts, Readiness};
 pub use token::{NewToken, NoRandomness, new_token};

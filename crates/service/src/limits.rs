@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use adjutant_core::{AgentResponse, UserId};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use governor::clock::{Clock as _, DefaultClock};
+use governor::middleware::StateInformationMiddleware;
+use governor::state::keyed::DefaultKeyedStateStore;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
 use crate::metrics::Metrics;
@@ -35,10 +38,45 @@ impl Default for UserLimits {
 /// How often a minute one reason for refusing requests is told.
 const TOLD: NonZeroU32 = NonZeroU32::new(6).unwrap();
 
+/// The requests that are left to one user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rate {
+    /// Requests a minute.
+    pub(crate) limit: u32,
+    /// Requests that may come at once.
+    pub(crate) remaining: u32,
+    /// Seconds until `remaining` is `limit` again, if none comes meanwhile.
+    pub(crate) reset: u64,
+}
+
+impl Rate {
+    fn of(limit: NonZeroU32, remaining: u32) -> Self {
+        let missing = u64::from(limit.get().saturating_sub(remaining));
+        Self { limit: limit.get(), remaining, reset: (missing * 60).div_ceil(u64::from(limit.get())) }
+    }
+
+    /// Puts it into the headers of an answer: the two structured fields that the IETF's draft has since its eighth version, and the
+    /// three numbers of its first ones, which most client libraries read.
+    pub(crate) fn tell(self, headers: &mut HeaderMap) {
+        let Self { limit, remaining, reset } = self;
+        for (name, value) in [
+            ("ratelimit-policy", format!("\"requests\";q={limit};w=60")),
+            ("ratelimit", format!("\"requests\";r={remaining};t={reset}")),
+            ("ratelimit-limit", limit.to_string()),
+            ("ratelimit-remaining", remaining.to_string()),
+            ("ratelimit-reset", reset.to_string()),
+        ] {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+    }
+}
+
 /// Keeps count. Per process: with several replicas, each counts what it gets.
 pub(crate) struct Limits {
     bounds: UserLimits,
-    rate: DefaultKeyedRateLimiter<UserId>,
+    rate: RateLimiter<UserId, DefaultKeyedStateStore<UserId>, DefaultClock, StateInformationMiddleware>,
     /// Reasons that are told to whoever runs the service: clients must not fill the log with them.
     told: DefaultKeyedRateLimiter<&'static str>,
     running: Arc<Running>,
@@ -62,20 +100,29 @@ pub(crate) struct RunningTurn {
 
 impl Limits {
     pub(crate) fn new(bounds: UserLimits) -> Self {
-        let rate = RateLimiter::keyed(Quota::per_minute(bounds.requests_per_minute));
+        let rate = RateLimiter::keyed(Quota::per_minute(bounds.requests_per_minute)).with_middleware();
         let told = RateLimiter::keyed(Quota::per_minute(TOLD));
         Self { bounds, rate, told, running: Arc::default() }
     }
 
-    /// Counts a request.
-    pub(crate) fn request(&self, user: &UserId) -> Result<(), Problem> {
-        self.rate.check_key(user).map_err(|early| {
-            let wait = early.wait_time_from(DefaultClock::default().now());
-            let bound = self.bounds.requests_per_minute;
-            let detail =
-                format!("{bound} requests a minute are taken from one user (serve.requests_per_minute)");
-            Problem::limit_reached(detail, wait)
-        })
+    /// Counts a request, and returns what is left with whether it may go on.
+    pub(crate) fn request(&self, user: &UserId) -> (Rate, Result<(), Problem>) {
+        let bound = self.bounds.requests_per_minute;
+        match self.rate.check_key(user) {
+            Ok(state) => (Rate::of(bound, state.remaining_burst_capacity()), Ok(())),
+            Err(early) => {
+                let wait = early.wait_time_from(DefaultClock::default().now());
+                let detail =
+                    format!("{bound} requests a minute are taken from one user (serve.requests_per_minute)");
+                (Rate::of(bound, 0), Err(Problem::limit_reached(detail, wait)))
+            }
+        }
+    }
+
+    /// Returns how many turns of a user run, and how many may.
+    pub(crate) fn turns_of(&self, user: &UserId) -> (u32, u32) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        (running.of_user.get(user).copied().unwrap_or_default(), self.bounds.turns_at_once.get())
     }
 
     /// Returns whether whoever runs the service is told this reason once more.
@@ -144,11 +191,14 @@ mod tests {
     fn one_users_requests_are_bounded_and_nobody_elses() {
         let limits = limits(3, 1);
         let [ana, eve] = ["ana", "eve"].map(|name| UserId::new(name).unwrap());
-        for _ in 0..3 {
-            assert!(limits.request(&ana).is_ok());
+        for left in [2, 1, 0] {
+            let (rate, asked) = limits.request(&ana);
+            assert!(asked.is_ok());
+            assert_eq!(rate, Rate { limit: 3, remaining: left, reset: u64::from(3 - left) * 20 });
         }
-        assert!(limits.request(&ana).is_err());
-        assert!(limits.request(&eve).is_ok());
+        let (rate, asked) = limits.request(&ana);
+        assert_eq!((rate.remaining, asked.unwrap_err().code()), (0, "limit_reached"));
+        assert!(limits.request(&eve).1.is_ok());
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub(crate) struct Run {
     pub(crate) cancelled: CancellationToken,
     /// What the client had that began it: whoever has the same can be told the same.
     pub(crate) began_with: String,
+    /// A mark of the request that began it.
+    pub(crate) asks: String,
     /// The turn it is of, once it is known.
     turn: OnceLock<TurnId>,
     /// So that a place in another run's events, or in those of another process, is not taken for one in these.
@@ -69,13 +71,18 @@ pub(crate) struct Frame {
 
 impl Runs {
     /// Takes a new run in, unless its owner has one of that name in that conversation: then it is that one, and `false`.
-    pub(crate) fn begin(&self, key: ConversationKey, name: String, began_with: String) -> (Arc<Run>, bool) {
+    pub(crate) fn begin(
+        &self,
+        key: ConversationKey,
+        name: String,
+        (began_with, asks): (String, String),
+    ) -> (Arc<Run>, bool) {
         let mut known = self.known();
         forget(&mut known, &key.user);
         if let Some(run) = known.iter().rev().find(|run| run.key == key && run.name == name) {
             return (run.clone(), false);
         }
-        let run = Arc::new(Run { began_with, ..Run::new(key, name) });
+        let run = Arc::new(Run { began_with, asks, ..Run::new(key, name) });
         known.push_back(run.clone());
         (run, true)
     }
@@ -153,6 +160,7 @@ impl Run {
             name,
             cancelled: CancellationToken::new(),
             began_with: String::new(),
+            asks: String::new(),
             turn: OnceLock::new(),
             mark,
             told: Mutex::default(),
@@ -330,11 +338,11 @@ mod tests {
     #[test]
     fn of_one_user_the_last_runs_are_kept_and_those_that_go_on() {
         let runs = Runs::default();
-        let (goes_on, _) = runs.begin(key("anna"), "goes on".to_owned(), String::new());
-        let (other, _) = runs.begin(key("bert"), "0".to_owned(), String::new());
+        let (goes_on, _) = runs.begin(key("anna"), "goes on".to_owned(), Default::default());
+        let (other, _) = runs.begin(key("bert"), "0".to_owned(), Default::default());
         other.tell([error()]);
         for at in 0..2 * KEPT_PER_USER {
-            runs.begin(key("anna"), at.to_string(), String::new()).0.tell([error()]);
+            runs.begin(key("anna"), at.to_string(), Default::default()).0.tell([error()]);
         }
         let kept = (0..2 * KEPT_PER_USER).filter(|at| runs.named(&key("anna"), &at.to_string()).is_some());
         assert_eq!(kept.collect::<Vec<_>>(), (KEPT_PER_USER..2 * KEPT_PER_USER).collect::<Vec<_>>());
@@ -346,11 +354,11 @@ mod tests {
     fn a_name_is_one_run_of_one_user_in_one_conversation() {
         let runs = Runs::default();
         let elsewhere = ConversationKey { conversation: ConversationId(Uuid::max()), ..key("anna") };
-        assert!(runs.begin(key("anna"), "r".to_owned(), String::new()).1);
-        assert!(!runs.begin(key("anna"), "r".to_owned(), String::new()).1);
+        assert!(runs.begin(key("anna"), "r".to_owned(), Default::default()).1);
+        assert!(!runs.begin(key("anna"), "r".to_owned(), Default::default()).1);
         assert!(
-            runs.begin(key("bert"), "r".to_owned(), String::new()).1
-                && runs.begin(elsewhere, "r".to_owned(), String::new()).1
+            runs.begin(key("bert"), "r".to_owned(), Default::default()).1
+                && runs.begin(elsewhere, "r".to_owned(), Default::default()).1
         );
     }
 

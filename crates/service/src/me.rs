@@ -48,7 +48,10 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 }
 
 /// Who asks, whom they talk to, and what that can do.
-#[utoipa::path(get, path = "/v1/me", tag = "session", responses(
+///
+/// It is what a client needs to know first: the user, how the service knows them, the model, and the tools with the JSON Schemas of
+/// their arguments.
+#[utoipa::path(get, path = "/v1/me", operation_id = "get_me", tag = "session", responses(
     (status = 200, description = "User, model and tools.", body = Me),
 ))]
 async fn me(State(app): State<Shared>, user: User) -> Json<Me> {

@@ -82,6 +82,7 @@ struct Change {
 /// A fact to be remembered.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"content": "Takes the tea without sugar", "important": false}))]
 struct NewFact {
     /// One line. Words much like those of a known fact correct that one.
     #[schema(min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
@@ -94,6 +95,7 @@ struct NewFact {
 /// What is to be different about a fact.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"important": true}))]
 struct FactEdit {
     #[schema(min_length = 1, max_length = 500, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
     content: Option<String>,
@@ -133,8 +135,10 @@ fn of_owner<'a>(app: &'a App, user: &User) -> Result<&'a Memory, Problem> {
     memory_of(app, user).ok_or_else(|| Problem::unknown("memory"))
 }
 
-/// What is remembered. The file is read fresh: what was changed by hand counts.
-#[utoipa::path(get, path = "/v1/memory", tag = "memory", params(ListQuery), responses(
+/// The facts that are remembered of the owner of the vault.
+///
+/// The file is read fresh: what was changed by hand counts.
+#[utoipa::path(get, path = "/v1/memory", operation_id = "list_facts", tag = "memory", params(ListQuery), responses(
     (status = 200, description = "The facts.", body = Facts),
     (status = 404, description = "Nothing is remembered of whoever asks."),
     (status = 409, description = "The vault is not as it has to be."),
@@ -155,7 +159,9 @@ async fn list(
 }
 
 /// Remembers a fact, or corrects the one that it is much like.
-#[utoipa::path(post, path = "/v1/memory", tag = "memory", request_body = NewFact, responses(
+///
+/// `status` says which of these it was. A fact that is known already is not written again.
+#[utoipa::path(post, path = "/v1/memory", operation_id = "remember_fact", tag = "memory", request_body = NewFact, responses(
     (status = 200, description = "What became of it.", body = Changed),
     (status = 404, description = "Nothing is remembered of whoever asks."),
     (status = 409, description = "There are as many facts as may be, or the vault is not as it has to be."),
@@ -176,7 +182,9 @@ async fn remember(
 }
 
 /// A fact, with the changes that led to it.
-#[utoipa::path(get, path = "/v1/memory/{id}", tag = "memory",
+///
+/// The changes name the conversations and turns that they were made in, if those are known.
+#[utoipa::path(get, path = "/v1/memory/{id}", operation_id = "get_fact", tag = "memory",
     params(("id" = String, Path, description = "The fact's id.")),
     responses(
         (status = 200, description = "The fact.", body = FactDetail),
@@ -195,7 +203,9 @@ async fn one(
 }
 
 /// Gives a fact other words, makes it important, or no longer so.
-#[utoipa::path(patch, path = "/v1/memory/{id}", tag = "memory", request_body = FactEdit,
+///
+/// A member that the body does not name stays as it is. A fact that gets other words gets another id.
+#[utoipa::path(patch, path = "/v1/memory/{id}", operation_id = "update_fact", tag = "memory", request_body = FactEdit,
     params(("id" = String, Path, description = "The fact's id.")),
     responses(
         (status = 200, description = "What became of it; its id is another one if its words are.", body = Changed),
@@ -215,8 +225,10 @@ async fn edit(
     change.map(|change| Json(Changed::of(change))).map_err(problem)
 }
 
-/// Forgets a fact. `POST /v1/memory/undo` brings it back.
-#[utoipa::path(delete, path = "/v1/memory/{id}", tag = "memory",
+/// Forgets a fact.
+///
+/// `POST /v1/memory/undo` brings it back.
+#[utoipa::path(delete, path = "/v1/memory/{id}", operation_id = "forget_fact", tag = "memory",
     params(("id" = String, Path, description = "The fact's id.")),
     responses(
         (status = 200, description = "The fact as it was.", body = Changed),
@@ -232,8 +244,10 @@ async fn forget(
     facts.forget(&id, &Cause::person()).await.map(|change| Json(Changed::of(change))).map_err(problem)
 }
 
-/// Takes back the newest change of the memory: of a fact, or of a note.
-#[utoipa::path(post, path = "/v1/memory/undo", tag = "memory", responses(
+/// Takes back the newest change of the memory.
+///
+/// That may be a change of a fact or of a note. What was changed by hand since is left as it is.
+#[utoipa::path(post, path = "/v1/memory/undo", operation_id = "undo_memory_change", tag = "memory", responses(
     (status = 200, description = "What was taken back.", body = TakenBack),
     (status = 404, description = "Nothing is remembered of whoever asks, or there is nothing to take back."),
     (status = 409, description = "What was changed was changed by hand since; it was left as it is."),

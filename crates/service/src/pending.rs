@@ -35,8 +35,11 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(list))
 }
 
-/// Everything of the user that waits for an answer: confirmations, and calls of which nobody knows whether they were done.
-#[utoipa::path(get, path = "/v1/pending", tag = "chat", responses(
+/// Everything of the user that waits for an answer.
+///
+/// That is confirmations, and calls of which nobody knows whether they were done, each with the conversation that it waits in.
+/// `/v1/chat` with `thread_id` and `resume` answers it.
+#[utoipa::path(get, path = "/v1/pending", operation_id = "list_pending", tag = "chat", responses(
     (status = 200, description = "What waits.", body = PendingList),
 ))]
 async fn list(State(app): State<Shared>, User(user): User) -> Result<Json<PendingList>, Problem> {

@@ -11,6 +11,7 @@ use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::openapi::RefOr;
@@ -212,7 +213,7 @@ impl Problem {
         }
     }
 
-    pub(crate) fn forbidden(detail: &str) -> Self {
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", "Not from there", detail)
     }
 
@@ -379,15 +380,19 @@ impl Problem {
     }
 
     /// The model failed, or a budget did not have what the next step may take, and the turn ended there: the status of
-    /// `DESIGN.md` 6, the words for the person. `None`: the turn has an answer for the person, whatever else happened in it.
-    pub(crate) fn of_turn(response: &AgentResponse) -> Option<Self> {
+    /// `DESIGN.md` 6, the words for the person. `now` says how long it is until a budget of the day is there again. `None`: the turn has an
+    /// answer for the person, whatever else happened in it.
+    pub(crate) fn of_turn(response: &AgentResponse, now: Timestamp) -> Option<Self> {
         let error = match &response.error {
             Some(TurnError::Model { error }) => error,
             Some(limit) if response.outcome == OutcomeCategory::BudgetLimit => {
                 // Which budget it was and what is left of it is in the log.
                 let (status, title) = (StatusCode::TOO_MANY_REQUESTS, "The budget is used up");
                 let problem = Self::new(status, limit.code(), title, response.content.clone());
-                return Some(Self { run_id: Some(response.turn), ..problem });
+                let of_day =
+                    matches!(limit, TurnError::Limit { key, .. } if !key.starts_with("budget.per_turn"));
+                let retry_after = of_day.then(|| seconds_to_midnight(now));
+                return Some(Self { run_id: Some(response.turn), retry_after, ..problem });
             }
             _ => return None,
         };
@@ -415,6 +420,12 @@ impl Problem {
         let all_refused = !reasons.is_empty() && reasons.len() == answers;
         all_refused.then(|| Self { run_id: Some(response.turn), ..Self::invalid(reasons.join(" ")) })
     }
+}
+
+/// Seconds until the day ends in UTC, and with it what was spent of its budgets.
+pub(crate) fn seconds_to_midnight(now: Timestamp) -> u64 {
+    const DAY: i64 = 24 * 60 * 60;
+    (DAY - now.as_second().rem_euclid(DAY)).unsigned_abs()
 }
 
 /// Rounded up: whoever waits so long has waited long enough.

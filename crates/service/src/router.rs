@@ -21,8 +21,8 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::problem::{BODY_MAX, Problem};
 use crate::state::Shared;
 use crate::{
-    branches, chat, decisions, figures, guard, health, mcp, me, named, observe, openai, openapi, page,
-    pending, runs, session, slow_body, tasks, threads, tools,
+    branches, chat, decisions, figures, guard, health, mcp, me, named, observe, openai, openapi, origins,
+    page, pending, runs, session, slow_body, tasks, threads, tools, usage, user,
 };
 
 /// So much of one that is too large is read before the answer, and for so long.
@@ -53,6 +53,7 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(runs::routes())
         .merge(openai::routes())
         .merge(me::routes())
+        .merge(usage::routes())
         .merge(mcp::routes())
         .merge(pending::routes())
         .merge(threads::routes())
@@ -82,7 +83,7 @@ fn memory() -> OpenApiRouter<Shared> {
 fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
     let id = HeaderName::from_static("x-request-id");
     let header = SetResponseHeaderLayer::if_not_present;
-    router
+    let router = router
         .fallback(async || Problem::unknown("address"))
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(state.clone(), session::by_link))
@@ -101,6 +102,10 @@ fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
         .layer(header(HeaderName::from_static("cross-origin-resource-policy"), SAME_ORIGIN))
         .layer(header(HeaderName::from_static("permissions-policy"), NOTHING))
         .layer(header(CACHE_CONTROL, HeaderValue::from_static("no-store")))
+        .layer(from_fn(user::tell_rate));
+    // Around all that may refuse a request, so that pages can read why.
+    let router = if state.origins.is_empty() { router } else { router.layer(origins::layer(&state.origins)) };
+    router
         .layer(from_fn_with_state(state.clone(), observe::observe))
         .layer(PropagateRequestIdLayer::new(id.clone()))
         .layer(SetRequestIdLayer::new(id, MakeRequestUuid))

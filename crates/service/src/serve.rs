@@ -20,9 +20,10 @@ use crate::limits::{Limits, UserLimits};
 use crate::live::Runs;
 use crate::mcp_sessions::Mcp;
 use crate::metrics::{Metrics, MetricsAccess};
+use crate::origins::Origin;
 use crate::remote::Host;
 use crate::router::router;
-use crate::state::{App, Readiness, Shared};
+use crate::state::{App, BackgroundPrompts, Readiness, Shared};
 
 /// How often the service looks for work that a replica which is gone left behind.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -39,6 +40,8 @@ pub struct ServiceConfig {
     pub auth: Auth,
     /// Host names it answers to besides `localhost` and addresses of numbers. Default none.
     pub hosts: Vec<String>,
+    /// Origins beside its own whose pages may ask, with a token. Default none.
+    pub origins: Vec<Origin>,
     /// What one user may ask for. Default 60 requests a minute and 4 turns at once.
     pub limits: UserLimits,
     /// What clients may hold open, and for how long.
@@ -58,6 +61,8 @@ pub struct ServiceConfig {
     /// load balancer there should be none. Without, such clients cannot ask their person, so what has to be confirmed waits
     /// elsewhere. Default yes.
     pub mcp_sessions: bool,
+    /// Says who answers the requests that chat interfaces make on their own, such as for titles. Default [`BackgroundPrompts::Plain`].
+    pub background_prompts: BackgroundPrompts,
 }
 
 impl ServiceConfig {
@@ -68,6 +73,7 @@ impl ServiceConfig {
             bind,
             auth,
             hosts: Vec::new(),
+            origins: Vec::new(),
             limits: UserLimits::default(),
             connections: ConnectionLimits::default(),
             proxies: Vec::new(),
@@ -76,6 +82,7 @@ impl ServiceConfig {
             page: true,
             tell_requests: false,
             mcp_sessions: true,
+            background_prompts: BackgroundPrompts::Plain,
         }
     }
 }
@@ -150,6 +157,7 @@ impl Service {
             agent,
             auth: config.auth,
             hosts: config.hosts,
+            origins: config.origins,
             draining: CancellationToken::new(),
             stopping,
             turns,
@@ -166,6 +174,7 @@ impl Service {
             metrics_access: config.metrics,
             metrics_elsewhere: metrics.is_some(),
             page: config.page,
+            background_prompts: config.background_prompts,
             #[cfg(feature = "memory")]
             memory: OnceLock::new(),
             tell_requests: config.tell_requests,

@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::guard::Page;
 use crate::object::Object;
 use crate::problem::Problem;
 use crate::state::Shared;
@@ -39,7 +40,9 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 }
 
 /// Exchanges a token for a cookie, so that the page need not keep it.
-#[utoipa::path(post, path = "/v1/session", tag = "session", request_body = Exchange, security(()), responses(
+///
+/// The cookie is for browsers and for the service's own page; programs send the token.
+#[utoipa::path(post, path = "/v1/session", operation_id = "create_session", tag = "session", request_body = Exchange, security(()), responses(
     (status = 204, description = "The cookie is set (HttpOnly, SameSite=Strict, and Secure behind https).",
         headers(("set-cookie" = String))),
     (status = 401, description = "The token opens nothing.", body = Problem, content_type = "application/problem+json"),
@@ -55,8 +58,10 @@ async fn create(
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie(token, &headers))]).into_response())
 }
 
-/// Forgets the cookie. Whoever has the token itself can still use it.
-#[utoipa::path(delete, path = "/v1/session", tag = "session", security(()), responses(
+/// Forgets the cookie.
+///
+/// Whoever has the token itself can still use it.
+#[utoipa::path(delete, path = "/v1/session", operation_id = "delete_session", tag = "session", security(()), responses(
     (status = 204, description = "The cookie is gone.", headers(("set-cookie" = String))),
 ))]
 async fn remove(headers: HeaderMap) -> Response {
@@ -93,6 +98,9 @@ pub(crate) async fn by_link(State(app): State<Shared>, request: Request, next: N
 pub(crate) fn secret(parts: &Parts) -> Result<String, Problem> {
     let jar = CookieJar::from_headers(&parts.headers);
     let cookie = jar.get(&name(&parts.headers)).ok_or_else(|| Problem::unauthorized("there is no token"))?;
+    if parts.extensions.get() == Some(&Page::Other) {
+        return Err(Problem::forbidden("with the cookie, only the service's own page may ask; send a token"));
+    }
     // That an Origin is ours was seen to by the guard.
     let ours = parts.headers.contains_key(ORIGIN)
         || text(&parts.headers, "sec-fetch-site").is_some_and(|site| site == "same-origin");
@@ -148,8 +156,18 @@ fn written(value: &str, max_age: &str, headers: &HeaderMap) -> HeaderValue {
 /// Whether the browser speaks https to whoever is in front of us. Said by the client itself, it only concerns its own
 /// cookie.
 fn is_https(headers: &HeaderMap) -> bool {
-    text(headers, "x-forwarded-proto").is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
+    is_forwarded_https(headers)
         || text(headers, ORIGIN.as_str()).is_some_and(|origin| origin.starts_with("https://"))
+}
+
+/// Returns the address that a client asks the service by. The guard has seen to it that its host is ours.
+pub(crate) fn own_address(headers: &HeaderMap) -> String {
+    let scheme = if is_forwarded_https(headers) { "https" } else { "http" };
+    format!("{scheme}://{}", text(headers, HOST.as_str()).unwrap_or("localhost"))
+}
+
+fn is_forwarded_https(headers: &HeaderMap) -> bool {
+    text(headers, "x-forwarded-proto").is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

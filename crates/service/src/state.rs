@@ -16,11 +16,24 @@ use crate::limits::{Limits, RunningTurn};
 use crate::live::Runs;
 use crate::mcp_sessions::Mcp;
 use crate::metrics::{Metrics, MetricsAccess};
+use crate::origins::Origin;
 use crate::problem::{FULL_FOR, Problem};
 use crate::remote::Host;
 
 /// Why a service cannot take a request at this moment, in words for everybody; `None`: it can. Asked at every `/readyz`.
 pub type Readiness = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
+
+/// The model or agent that answers the requests of chat interfaces' own: for titles, tags, suggestions. They quote a conversation, and whoever
+/// acted on them would do a second time what was asked in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum BackgroundPrompts {
+    /// The language model without tools, also if the agent was asked.
+    #[default]
+    Plain,
+    /// Whoever was asked.
+    Agent,
+}
 
 /// What every handler sees.
 #[derive(Clone)]
@@ -36,6 +49,8 @@ pub(crate) struct App {
     pub(crate) agent: Agent,
     pub(crate) auth: Auth,
     pub(crate) hosts: Vec<String>,
+    /// Origins whose pages may ask beside our own.
+    pub(crate) origins: Vec<Origin>,
     /// Fires when the service is about to stop: it is not ready any more, and still answers.
     pub(crate) draining: CancellationToken,
     /// Fires when the service takes nothing new any more.
@@ -64,6 +79,7 @@ pub(crate) struct App {
     /// Whether they are at an address of their own.
     pub(crate) metrics_elsewhere: bool,
     pub(crate) page: bool,
+    pub(crate) background_prompts: BackgroundPrompts,
     /// What is remembered of one user, if anything is.
     #[cfg(feature = "memory")]
     pub(crate) memory: OnceLock<adjutant_memory::Memory>,

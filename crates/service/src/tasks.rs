@@ -66,8 +66,10 @@ pub(crate) async fn tasks_of(
     Ok(Some(tasks.list(user, filter).await?.into_iter().map(TaskView::from).collect()))
 }
 
-/// The tasks of whoever asks. They are changed by tools only: `POST /v1/tools/{name}/invoke`, or in a conversation.
-#[utoipa::path(get, path = "/v1/tasks", tag = "tasks", params(ListQuery), responses(
+/// The tasks of whoever asks.
+///
+/// They are changed by tools only: `POST /v1/tools/{name}/invoke`, or in a conversation.
+#[utoipa::path(get, path = "/v1/tasks", operation_id = "list_tasks", tag = "tasks", params(ListQuery), responses(
     (status = 200, description = "The tasks.", body = TaskList),
     (status = 404, description = "This service keeps no tasks."),
 ))]

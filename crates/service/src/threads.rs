@@ -164,6 +164,7 @@ impl Message {
 /// Another name for a conversation.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"title": "The week's shopping"}))]
 struct Rename {
     /// 1 to 200 Unicode characters, at least one of them visible; control characters become spaces.
     #[schema(min_length = 1, max_length = 200, pattern = r"[^\s\x00-\x1f\x7f-\x9f]")]
@@ -188,7 +189,9 @@ impl Thread {
 }
 
 /// The conversations of whoever asks, the one with the newest input first.
-#[utoipa::path(get, path = "/v1/threads", tag = "threads", params(ListQuery), responses(
+///
+/// They come page by page: `next_cursor` of an answer is the `cursor` of the next request.
+#[utoipa::path(get, path = "/v1/threads", operation_id = "list_threads", tag = "threads", params(ListQuery), responses(
     (status = 200, description = "A page of the list.", body = ThreadList),
 ))]
 async fn list(
@@ -216,7 +219,9 @@ async fn list(
 }
 
 /// One conversation, and what waits in it.
-#[utoipa::path(get, path = "/v1/threads/{thread_id}", tag = "threads",
+///
+/// `/v1/threads/{thread_id}/messages` has what was said in it.
+#[utoipa::path(get, path = "/v1/threads/{thread_id}", operation_id = "get_thread", tag = "threads",
     params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
     responses((status = 200, description = "The conversation.", body = ThreadDetail)))]
 async fn one(
@@ -240,7 +245,9 @@ async fn one(
 }
 
 /// Gives a conversation another name.
-#[utoipa::path(patch, path = "/v1/threads/{thread_id}", tag = "threads", request_body = Rename,
+///
+/// Its id stays as it is.
+#[utoipa::path(patch, path = "/v1/threads/{thread_id}", operation_id = "rename_thread", tag = "threads", request_body = Rename,
     params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
     responses((status = 200, description = "The conversation, renamed.", body = Thread)))]
 async fn rename(
@@ -262,9 +269,10 @@ async fn rename(
     Ok(Json(Thread::of(renamed.ok_or_else(unknown)?)))
 }
 
-/// Deletes a conversation with everything that was said and logged of it. What waits in it goes with it, and nothing of
-/// that is done. One that runs is left alone: stop it first, or wait.
-#[utoipa::path(delete, path = "/v1/threads/{thread_id}", tag = "threads",
+/// Deletes a conversation with everything that was said and logged of it.
+///
+/// A call that waits in it goes with it, and is not done. One that runs is left alone: stop it first, or wait.
+#[utoipa::path(delete, path = "/v1/threads/{thread_id}", operation_id = "delete_thread", tag = "threads",
     params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with.")),
     responses(
         (status = 204, description = "It is gone."),
@@ -288,9 +296,11 @@ async fn delete(
     }
 }
 
-/// What was said in a conversation: the words, the calls and their results. The newest messages, and page by page those before
-/// them.
-#[utoipa::path(get, path = "/v1/threads/{thread_id}/messages", tag = "threads",
+/// The messages of a conversation: the words, the calls and their results.
+///
+/// The newest messages come first, and page by page those before them: `next_cursor` of an answer is `before` of the next request.
+/// Within a page they are in the order in which they were said.
+#[utoipa::path(get, path = "/v1/threads/{thread_id}/messages", operation_id = "list_messages", tag = "threads",
     params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with."), MessagesQuery),
     responses(
         (status = 200, description = "A page of its messages.", body = ThreadMessages),

@@ -26,6 +26,7 @@ use crate::wire::Pending;
 /// What a tool is called with.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"args": {"description": "buy milk"}}))]
 struct Invocation {
     /// Its arguments. Who asks is no part of them.
     #[serde(default)]
@@ -66,11 +67,13 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(invoke))
 }
 
-/// Calls a tool. One that destroys something is not run at first: the problem `pending_confirmation` has a `preview` of what
+/// Calls a tool without a model.
+///
+/// One that destroys something is not run at first: the problem `pending_confirmation` has a `preview` of what
 /// would be touched, and the same request with its `confirm` runs exactly that. Until then, and if the process died while the
 /// call ran, it is a waiting call like any other: `/v1/chat` answers it with `thread_id` and `resume`. The call goes on to
 /// its end also when the client goes away.
-#[utoipa::path(post, path = "/v1/tools/{name}/invoke", tag = "tasks", request_body = Invocation,
+#[utoipa::path(post, path = "/v1/tools/{name}/invoke", operation_id = "invoke_tool", tag = "tasks", request_body = Invocation,
     params(
         ("name" = String, Path, description = "The tool."),
         ("Idempotency-Key" = Option<String>, Header,

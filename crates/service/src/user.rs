@@ -4,11 +4,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use adjutant_core::UserId;
-use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::extract::{ConnectInfo, FromRequestParts, Request};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::Response;
 
 use crate::auth::Auth;
+use crate::limits::Rate;
 use crate::problem::Problem;
 use crate::session;
 use crate::state::{App, Shared};
@@ -18,12 +21,33 @@ pub(crate) struct User(pub(crate) UserId);
 
 /// Who asked, once that is known: put into every request by whoever logs it.
 #[derive(Clone, Default)]
-pub(crate) struct Asker(Arc<OnceLock<UserId>>);
+pub(crate) struct Asker(Arc<Known>);
+
+#[derive(Default)]
+struct Known {
+    user: OnceLock<UserId>,
+    rate: OnceLock<Rate>,
+}
 
 impl Asker {
     pub(crate) fn known(&self) -> Option<&UserId> {
-        self.0.get()
+        self.0.user.get()
     }
+
+    /// Returns what is left of their requests, once this one was counted.
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        self.0.rate.get().copied()
+    }
+}
+
+/// Puts what is left of the user's requests into the answer, whatever it is.
+pub(crate) async fn tell_rate(request: Request, next: Next) -> Response {
+    let asker = request.extensions().get::<Asker>().cloned();
+    let mut response = next.run(request).await;
+    if let Some(rate) = asker.and_then(|asker| asker.rate()) {
+        rate.tell(response.headers_mut());
+    }
+    response
 }
 
 impl FromRequestParts<Shared> for User {
@@ -35,12 +59,13 @@ impl FromRequestParts<Shared> for User {
             return Ok(Self(user.clone()));
         }
         let user = identify(state, parts).await?;
+        let (rate, counted) = state.limits.request(&user);
         if let Some(asker) = asker {
             // A race has one and the same winner: both have read the same request.
-            let _ = asker.0.set(user.clone());
+            let _ = asker.0.user.set(user.clone());
+            let _ = asker.0.rate.set(rate);
         }
-        state.limits.request(&user)?;
-        Ok(Self(user))
+        counted.map(|()| Self(user))
     }
 }
 

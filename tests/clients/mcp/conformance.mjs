@@ -24,31 +24,31 @@ const PASS = [
   'server-sse-polling',
   'server-sse-multiple-streams',
   'dns-rebinding-protection',
-  // Empty answers, which these three accept.
-  'completion-complete',
   'prompts-list',
   'resources-list',
+  // An empty answer, which it accepts.
+  'completion-complete',
 ];
 
 /** Scenarios that have to fail, and why: they want what a server of an agent's tools does not have. */
 const FAIL = {
   'tools-call-image': 'a tool gives JSON, not pictures',
   'tools-call-audio': 'a tool gives JSON, not sound',
-  'tools-call-embedded-resource': 'no resources',
+  'tools-call-embedded-resource': 'a tool gives JSON, not resources',
   'tools-call-mixed-content': 'a tool gives JSON, not pictures and resources',
   'tools-call-with-logging': 'a call is logged once, when it ends; the scenario wants three messages of the tool itself',
   'tools-call-sampling': 'tools never ask the client\'s model',
   'elicitation-sep1034-defaults': 'the only question is whether a call may be made',
   'elicitation-sep1330-enums': 'the only question is whether a call may be made',
-  'resources-read-text': 'no resources',
-  'resources-read-binary': 'no resources',
-  'resources-templates-read': 'no resources',
-  'resources-subscribe': 'no resources',
-  'resources-unsubscribe': 'no resources',
-  'prompts-get-simple': 'no prompts',
-  'prompts-get-with-args': 'no prompts',
-  'prompts-get-embedded-resource': 'no prompts',
-  'prompts-get-with-image': 'no prompts',
+  'resources-read-text': 'it reads a resource of the suite\'s own; ours are conversations',
+  'resources-read-binary': 'it reads a resource of the suite\'s own; ours are conversations',
+  'resources-templates-read': 'it reads a resource of the suite\'s own; ours are conversations',
+  'resources-subscribe': 'a conversation is read, not watched',
+  'resources-unsubscribe': 'a conversation is read, not watched',
+  'prompts-get-simple': 'it asks for a prompt of the suite\'s own',
+  'prompts-get-with-args': 'it asks for a prompt of the suite\'s own',
+  'prompts-get-embedded-resource': 'it asks for a prompt of the suite\'s own',
+  'prompts-get-with-image': 'it asks for a prompt of the suite\'s own',
 };
 
 const PROGRAM = [

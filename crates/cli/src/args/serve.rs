@@ -15,6 +15,9 @@ pub(crate) struct Serve {
     /// How clients say who they are [default: serve.auth, token]
     #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) auth: Option<Authentication>,
+    /// A host name it answers to, beside those of serve.hosts; may be given again
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Vec<String>,
     /// Open the page in the browser
     #[arg(long, conflicts_with = "no_ui")]
     pub(crate) open: bool,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use adjutant_core::limits::MESSAGES_QUEUED_MAX;
-use adjutant_service::{ConnectionLimits, MetricsAccess, UserLimits};
+use adjutant_service::{BackgroundPrompts, ConnectionLimits, MetricsAccess, UserLimits};
 use secrecy::SecretString;
 
 use super::key::{Key, Kind, Value, key};
@@ -31,6 +31,10 @@ pub(crate) struct Serve {
     pub(crate) bind: SocketAddr,
     pub(crate) auth: Authentication,
     pub(crate) hosts: Vec<String>,
+    /// Says who answers the requests that chat interfaces make on their own.
+    pub(crate) background_prompts: BackgroundPrompts,
+    /// Origins of pages that may ask.
+    pub(crate) origins: Vec<String>,
     pub(crate) jwt: Jwt,
     pub(crate) proxy_header: Option<String>,
     pub(crate) proxy_peers: Vec<String>,
@@ -84,6 +88,11 @@ pub(super) fn keys() -> Vec<Key> {
             ..key("serve.auth", Kind::Word(&["token", "jwt", "proxy", "none"]))
         },
         Key { unset: "localhost and addresses of numbers", ..key("serve.hosts", Kind::List) },
+        Key { unset: "its own alone", ..key("serve.origins", Kind::List) },
+        Key {
+            default: |_| Some(Value::Text("plain".to_owned())),
+            ..key("serve.background_prompts", Kind::Word(&["plain", "agent"]))
+        },
         Key { quiet: true, ..key("serve.jwt_secret", Kind::Secret) },
         Key { quiet: true, ..key("serve.jwt_jwks_url", Kind::Text) },
         Key { quiet: true, ..key("serve.jwt_jwks_file", Kind::Path) },
@@ -171,6 +180,11 @@ pub(super) fn serve(values: &Values) -> Serve {
         bind: address("serve.bind").unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080))),
         auth: auth.unwrap_or(Authentication::Token),
         hosts: values.list("serve.hosts"),
+        origins: values.list("serve.origins"),
+        background_prompts: match values.text("serve.background_prompts").as_deref() {
+            Some("agent") => BackgroundPrompts::Agent,
+            _ => BackgroundPrompts::Plain,
+        },
         jwt: Jwt {
             secret: values.secret("serve.jwt_secret"),
             jwks_url: values.text("serve.jwt_jwks_url"),

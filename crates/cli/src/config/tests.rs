@@ -308,6 +308,8 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "serve.metrics" => ("off", "\"off\""),
         "serve.auth" => ("none", "\"none\""),
         "serve.dispatch" => ("restate://queue:8080", "\"restate://queue:8080\""),
+        "serve.background_prompts" => ("agent", "\"agent\""),
+        "serve.origins" => ("http://localhost:5173", "[\"http://localhost:5173\"]"),
         "serve.hosts" => ("tasks.example,team.example", "[\"tasks.example\", \"team.example\"]"),
         "sessions.continue" => ("folder", "\"folder\""),
         "notify.command" => ("tell,{text}", "[\"tell\", \"{text}\"]"),

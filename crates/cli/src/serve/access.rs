@@ -6,7 +6,8 @@ use std::sync::Arc;
 use adjutant_core::UserId;
 use adjutant_core::port::TokenStore;
 use adjutant_service::{
-    Auth, InvalidJwt, InvalidProxy, IpNet, Jwt, KeysError, ServeError, TrustedProxy, networks, new_token,
+    Auth, InvalidJwt, InvalidOrigin, InvalidProxy, IpNet, Jwt, KeysError, Origin, ServeError, TrustedProxy,
+    networks, new_token,
 };
 use secrecy::ExposeSecret as _;
 
@@ -134,6 +135,19 @@ fn proxy(settings: &Serve) -> Result<TrustedProxy, CliError> {
 /// One of them is no address and no network.
 pub(super) fn proxies(settings: &Serve) -> Result<Vec<IpNet>, CliError> {
     networks(&settings.proxy_peers).map_err(unusable_proxy)
+}
+
+/// Returns whose pages may ask beside the service's own.
+///
+/// # Errors
+/// One of them is no origin, or stands for many.
+pub(super) fn origins(settings: &Serve) -> Result<Vec<Origin>, CliError> {
+    let read = |origin: &String| {
+        origin.parse::<Origin>().map_err(|error: InvalidOrigin| {
+            CliError::configuration(error.to_string()).because("serve.origins")
+        })
+    };
+    settings.origins.iter().map(read).collect()
 }
 
 fn unusable_proxy(error: InvalidProxy) -> CliError {

@@ -414,7 +414,7 @@ fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
         ("GET", "/v1/decisions/{id}") => {
             of_runs(path, "{id}").into_iter().filter(|(path, _)| !path.contains('?')).collect()
         }
-        ("GET", "/v1/memory") => {
+        ("GET", "/v1/memory" | "/v1/usage") => {
             as_anna.iter().map(|query| (format!("{path}?{query}"), Value::Null)).collect()
         }
         ("POST", "/v1/memory") => vec![(path.to_owned(), json!({"content": "I am anna", "user": "anna"}))],

@@ -64,7 +64,7 @@ impl Children {
 #[derive(Debug)]
 pub(super) struct Process {
     group: Arc<Group>,
-    tail: Arc<Mutex<VecDeque<String>>>,
+    tail: Arc<Mutex<Tail>>,
     /// How it ended, once it has.
     ended: watch::Receiver<Option<String>>,
     /// Whether everything it said on standard error was read.
@@ -101,7 +101,7 @@ impl Process {
         let stdout = running.stdout.take().ok_or_else(missing)?;
         let stderr = running.stderr.take().ok_or_else(missing)?;
 
-        let tail = Arc::new(Mutex::new(VecDeque::new()));
+        let tail = Arc::<Mutex<Tail>>::default();
         let words = Words { log: log.clone(), tail: tail.clone() };
         let (messages, ours) = tokio::io::duplex(PIPE_BYTES);
         let noise = words.clone();
@@ -142,10 +142,12 @@ impl Process {
             None => "it still runs".to_owned(),
         };
         let tail = lock(&self.tail);
-        if tail.is_empty() {
+        if tail.lines.is_empty() {
             words.push_str(" and said nothing on standard error");
+        } else if let Some(reason) = &tail.reason {
+            words.push_str(&format!("; it said: {reason}"));
         } else {
-            let lines: Vec<&str> = tail.iter().map(String::as_str).collect();
+            let lines: Vec<&str> = tail.lines.iter().map(String::as_str).collect();
             words.push_str(&format!("; its last words: {}", lines.join(" | ")));
         }
         words
@@ -172,21 +174,47 @@ impl Drop for Process {
     }
 }
 
+/// The last lines that a server said.
+#[derive(Debug, Default)]
+struct Tail {
+    lines: VecDeque<String>,
+    /// The last line that names what is wrong. Behind it, many programs say where they were, at length.
+    reason: Option<String>,
+}
+
 /// Where words go that are no messages.
 #[derive(Clone)]
 struct Words {
     log: ServerLog,
-    tail: Arc<Mutex<VecDeque<String>>>,
+    tail: Arc<Mutex<Tail>>,
+}
+
+/// Returns whether a line says what is wrong: `Error: Cannot find module 'x'`, `ModuleNotFoundError: …`, `thread 'main' panicked at …`. A place
+/// in a program, or a line of its source, is none.
+fn is_reason(line: &str) -> bool {
+    let line = line.trim_start();
+    let head = line.split(':').next().unwrap_or_default();
+    let names_error = line.len() > head.len() + 1
+        && !head.contains(char::is_whitespace)
+        && (head.ends_with("Error") || head.ends_with("Exception") || head.eq_ignore_ascii_case("error"));
+    names_error
+        || ["fatal: ", "fatal error: ", "panic: "].iter().any(|start| line.starts_with(start))
+        || line.contains(" panicked at ")
+        || line.ends_with("command not found")
+        || line.ends_with("No such file or directory")
 }
 
 impl Words {
     fn say(&self, line: &[u8]) {
         let Some(text) = self.log.say(&String::from_utf8_lossy(line)) else { return };
         let mut tail = lock(&self.tail);
-        if tail.len() == TAIL_LINES {
-            tail.pop_front();
+        if is_reason(&text) {
+            tail.reason = Some(text.clone());
         }
-        tail.push_back(text);
+        if tail.lines.len() == TAIL_LINES {
+            tail.lines.pop_front();
+        }
+        tail.lines.push_back(text);
     }
 }
 
@@ -294,7 +322,36 @@ mod tests {
             told.map(|line| line.split(' ').nth(1).unwrap().parse::<usize>().unwrap() - 1).sum();
         assert_eq!(logged.len() + left_out, 100_000);
         assert!(logged.last().unwrap().starts_with('…'), "{logged:?}");
-        assert_eq!(tail.back().unwrap(), "line 99999");
+        assert_eq!(tail.lines.back().unwrap(), "line 99999");
+        assert_eq!(tail.reason, None);
+    }
+
+    #[test]
+    fn a_reason_is_told_from_where_it_happened() {
+        for reason in [
+            "Error: Cannot find module '/srv/server.js'",
+            "ModuleNotFoundError: No module named 'mcp'",
+            "java.lang.IllegalStateException: no key",
+            "error: unknown option '--root'",
+            "fatal: not a git repository",
+            "thread 'main' panicked at src/main.rs:3:5:",
+            "sh: 1: uvx: command not found",
+        ] {
+            assert!(is_reason(reason), "{reason}");
+        }
+        for place in [
+            "node:internal/modules/cjs/loader:1210",
+            "    at Module._resolveFilename (node:internal/modules/cjs/loader:1207:15)",
+            "  throw err;",
+            "  code: 'MODULE_NOT_FOUND',",
+            "Node.js v20.20.2",
+            "Traceback (most recent call last):",
+            "  File \"server.py\", line 3, in <module>",
+            "Error:",
+            "0 errors: all is well",
+        ] {
+            assert!(!is_reason(place), "{place}");
+        }
     }
 
     #[tokio::test]

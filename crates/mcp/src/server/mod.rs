@@ -1,4 +1,4 @@
-//! An agent's tools for MCP clients, over any transport.
+//! An agent's tools for MCP clients, over any transport, with the conversations of their user to be read and ways to begin.
 //!
 //! A call is one of `Agent::call_tool`: it passes the same gate and journal as a model's. For whom is settled when the session
 //! is opened, and nothing in a message can change it. What a person has to confirm is confirmed by a person: through the
@@ -6,6 +6,8 @@
 
 mod ask; // whether the person agrees, and how they can be asked
 mod describe; // a tool as MCP declares it
+mod prompts; // ways to begin
+mod resources; // conversations to be read
 mod result; // what came of a call, as MCP says it
 mod session; // one client
 mod stdio; // over standard input and output
@@ -135,7 +137,12 @@ impl McpServer {
         reason = "logging is deprecated from 2026-07-28 on, and the versions before have it"
     )]
     fn info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_logging().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_prompts()
+            .enable_resources()
+            .enable_logging()
+            .build();
         let implementation = Implementation::new(self.agent().display_name(), env!("CARGO_PKG_VERSION"))
             .with_description(self.agent().description());
         let instructions = format!(

@@ -13,9 +13,10 @@ use adjutant_core::{
 use adjutant_runtime::{Agent, CallOutcome, RunContext, RunError};
 use jiff::SignedDuration;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ListToolsResult, LoggingLevel,
-    LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam, ServerConfig,
-    SetLevelRequestParams, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, GetPromptRequestParams, GetPromptResponse,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
+    LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam,
+    ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SetLevelRequestParams, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -25,6 +26,7 @@ use super::McpServer;
 use super::ask::{Answer, CONFIRMATION_ID, Way, answer_in, ask, input_required};
 use super::describe::{describe, has_argument};
 use super::result::{confirmation_required, declined, done, failed};
+use super::{prompts, resources};
 
 /// How often a client that wants to know is told that a call still runs.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -78,6 +80,10 @@ impl Session {
             .map(ToolName::as_str)
             .filter_map(|name| self.server.definition(name))
             .filter(|definition| agent.permission(&self.user, definition) != Permission::Deny)
+    }
+
+    fn has_tool(&self, name: &str) -> bool {
+        self.tools().any(|tool| tool.name.as_str() == name)
     }
 
     /// A page of the tools, after the one that the cursor names.
@@ -144,6 +150,49 @@ impl ServerHandler for Session {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         self.page(request.and_then(|request| request.cursor).as_deref(), &context)
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(prompts::list(|name| self.has_tool(name)))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let GetPromptRequestParams { name, arguments, .. } = request;
+        prompts::get(&name, arguments.as_ref(), |name| self.has_tool(name)).map(Into::into)
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        let shared = &self.server.shared;
+        resources::list(&shared.agent, &self.user, cursor.as_deref(), shared.page).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        resources::read(self.server.agent(), &self.user, &request.uri).await.map(Into::into)
     }
 
     async fn call_tool(

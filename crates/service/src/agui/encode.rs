@@ -7,6 +7,7 @@ use adjutant_core::{
     ToolResult, TurnId, Usage,
 };
 use adjutant_runtime::RunEvent;
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::event::{Event, Interrupt, Message, Outcome, PROTOCOL_VERSION, TokenUsage};
@@ -189,8 +190,8 @@ impl<'a> Encoder<'a> {
     }
 
     /// The last event of a turn that ended or waits.
-    pub(crate) fn finished(&self, response: &AgentResponse) -> Event {
-        if let Some(problem) = Problem::of_turn(response) {
+    pub(crate) fn finished(&self, response: &AgentResponse, now: Timestamp) -> Event {
+        if let Some(problem) = Problem::of_turn(response, now) {
             return self.failed(&problem);
         }
         let outcome = if !response.decision.pending.is_empty() {

@@ -14,6 +14,11 @@ use super::event::Message;
 /// What the messages and the state show is missing is sent whole; else only what the run adds.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(example = json!({
+    "threadId": "shopping",
+    "runId": "0199d5b6-7e3c-7c8a-a2f5-3d1f0e6b9a11",
+    "messages": [{"id": "m1", "role": "user", "content": "delete the milk"}],
+}))]
 pub(crate) struct RunAgentInput {
     /// The conversation: our id, or a name of the client's own.
     #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
@@ -75,6 +80,17 @@ impl RunAgentInput {
     /// The last message of the user.
     pub(crate) fn words(&self) -> Option<UserWords> {
         self.messages.iter().rev().find(|message| message.role == "user").map(InputMessage::words)
+    }
+
+    /// Returns a mark of what is asked, the same as long as the same is said or answered.
+    pub(crate) fn asks(&self) -> String {
+        let said = self.resume.is_empty().then(|| self.words().map(|words| words.text)).flatten();
+        let answered: Vec<Value> = self
+            .resume
+            .iter()
+            .map(|entry| json!([entry.interrupt_id, entry.status == ResumeStatus::Resolved, entry.payload]))
+            .collect();
+        fingerprint(&json!([said, answered]))
     }
 
     /// Returns a mark of what the client has, the same as long as it has the same messages and the same state.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use adjutant_core::limits::CONFIRMATION_EXPIRY_STATELESS;
-use adjutant_core::{AgentResponse, InputBody, TurnLimits, read_message};
+use adjutant_core::{AgentResponse, InputBody, TurnLimits, fingerprint, read_message};
 use adjutant_runtime::{RunContext, RunStream};
 use axum::Json;
 use axum::extract::State;
@@ -21,7 +21,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::{Encoder, Piece};
-use super::background::is_background;
+use super::background::{self, is_background};
 use super::error::{ErrorBody, about, invalid};
 use super::history::{self, Room, Transcript};
 use super::models::{self, Which};
@@ -32,7 +32,7 @@ use crate::idempotency::request_name;
 use crate::limits::RunningTurn;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
-use crate::state::Shared;
+use crate::state::{BackgroundPrompts, Shared};
 use crate::user::User;
 
 /// A stream whose turn has said nothing yet waits so long before it begins: a turn that fails at once has a status that says
@@ -57,10 +57,11 @@ enum Passed {
     End(Box<Result<AgentResponse, Problem>>, bool),
 }
 
-/// Answers the last message, with those before it as the history. Tools run here; what they do is told as
-/// `reasoning_content`. What needs a yes asks for it, and the next message is the answer. The turn goes on to its end also
-/// when the client goes away.
-#[utoipa::path(post, path = "/v1/chat/completions", tag = "openai", request_body = CompletionRequest,
+/// Answers the last message, with those before it as the history.
+///
+/// Tools run here; what they do is told as `reasoning_content`. What needs a yes asks for it, and the next message is the answer. The turn
+/// goes on to its end also when the client goes away.
+#[utoipa::path(post, path = "/v1/chat/completions", operation_id = "create_chat_completion", tag = "openai", request_body = CompletionRequest,
     params(("idempotency-key" = Option<String>, Header, description = "The same request twice is one turn.")),
     responses(
         (status = 200, description = "The answer; with `stream` as server-sent events, each a `chat.completion.chunk`.",
@@ -85,10 +86,14 @@ pub(super) async fn completions(
     body: Result<Json<Value>, JsonRejection>,
 ) -> Result<Response, Problem> {
     let Json(body) = body?;
+    let asks = fingerprint(&body);
     let request = CompletionRequest::read(body)?;
     let which = models::find(&app.agent, &request.model)?;
     let Wishes { output, max_tokens, mut notices } = request.wishes()?;
-    let background = is_background(&request.messages);
+    let background = app.background_prompts == BackgroundPrompts::Plain && is_background(&request.messages);
+    if background && which == Which::Agent {
+        notices.push(background::notice());
+    }
     let words_only = background || which == Which::Plain;
     let limits = TurnLimits {
         output_tokens_max: max_tokens,
@@ -118,6 +123,7 @@ pub(super) async fn completions(
         Belongs::Waiting(..) | Belongs::New => Some(app.begin_turn(&user)?),
     };
     let mut context = RunContext { request_id, ..RunContext::new(user) };
+    context.fingerprint = name.is_some().then_some(asks);
     let fresh = context.conversation.0;
     let stream = request.stream.unwrap_or_default();
     let options = request.stream_options.unwrap_or_default();
@@ -145,6 +151,9 @@ pub(super) async fn completions(
         }
         Belongs::New => {
             context.conversation = stateless::new_id(&context.user, &said, fresh, name.as_ref());
+            if name.is_some() {
+                stateless::is_first(&app.agent, &app.agent.key(&context)).await?;
+            }
             context.history = history;
             let encoder = Encoder::new(output.is_some());
             let limits = Some(Box::new(limits));
@@ -165,6 +174,7 @@ fn follow(
     let (sender, passed) = unbounded_channel();
     // Whoever no longer listens misses it; the turn goes on.
     let pass = |sender: &UnboundedSender<Passed>, passed: Passed| drop(sender.send(passed));
+    let agent = app.agent.clone();
     app.turns.spawn(async move {
         let mut ran = false;
         while let Some(event) = stream.next().await {
@@ -180,7 +190,7 @@ fn follow(
         // Whoever has the answer may ask again.
         drop(running);
         let end = match finished {
-            Ok((response, _)) => match Problem::of_turn(&response) {
+            Ok((response, _)) => match Problem::of_turn(&response, agent.now()) {
                 Some(problem) => Err(problem),
                 None => {
                     if let Some(piece) = encoder.end(&response) {

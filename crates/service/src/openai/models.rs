@@ -66,7 +66,9 @@ pub(super) fn find(agent: &Agent, wanted: &str) -> Result<Which, Problem> {
 }
 
 /// The models: the agent, and the same model without tools for an interface's own texts such as titles.
-#[utoipa::path(get, path = "/v1/models", tag = "openai", responses(
+///
+/// The list has the form that clients of OpenAI's interface read.
+#[utoipa::path(get, path = "/v1/models", operation_id = "list_models", tag = "openai", responses(
     (status = 200, description = "The models.", body = ModelList),
     (status = 401, description = "Without a token.", body = ErrorBody),
 ))]
@@ -76,7 +78,9 @@ pub(super) async fn list(State(app): State<Shared>, User(_user): User) -> Json<M
 }
 
 /// One of the models.
-#[utoipa::path(get, path = "/v1/models/{id}", tag = "openai", params(("id" = String, Path, description = "Its name.")), responses(
+///
+/// It has the form that clients of OpenAI's interface read.
+#[utoipa::path(get, path = "/v1/models/{id}", operation_id = "get_model", tag = "openai", params(("id" = String, Path, description = "Its name.")), responses(
     (status = 200, description = "The model.", body = Model),
     (status = 401, description = "Without a token.", body = ErrorBody),
     (status = 404, description = "There is no such model.", body = ErrorBody),

@@ -30,6 +30,11 @@ const SETTLED: SignedDuration = SignedDuration::from_hours(24);
 /// Among how many of the user's last decisions such a question is looked for.
 const SETTLED_MAX: u32 = 500;
 
+/// Bytes of an id that its name makes, if its request has one.
+const NAME: usize = 16 - HASH;
+/// Among how many of the user's last decisions another request of the same name is looked for.
+const NAMED_MAX: u32 = 100;
+
 /// What was said up to a place, in short.
 type Prefix = [u8; HASH];
 
@@ -54,6 +59,24 @@ pub(super) fn new_id(user: &UserId, said: &[Said], fresh: Uuid, name: Option<&In
     let hash = prefixes(user, said).last().map(|(_, hash)| *hash).unwrap_or_default();
     bytes.iter_mut().rev().zip(hash.iter().rev()).for_each(|(byte, hashed)| *byte = *hashed);
     ConversationId::of_request(bytes)
+}
+
+/// Refuses a conversation whose request has the name of one that asked for something else: their ids differ in what was said alone. Looked
+/// for among the user's last requests.
+pub(super) async fn is_first(agent: &Agent, key: &ConversationKey) -> Result<(), Problem> {
+    let named = |id: ConversationId| id.0.as_bytes().first_chunk::<NAME>().copied();
+    let filter = DecisionFilter {
+        agent: Some(agent.name().clone()),
+        since: agent.now().checked_sub(SETTLED).ok(),
+        limit: Some(NAMED_MAX),
+        ..DecisionFilter::default()
+    };
+    let decisions = agent.logs().decisions(&key.user, &filter).await;
+    let is_reused = decisions.map_err(|error| Problem::store(&error))?.iter().any(|decision| {
+        let id = decision.conversation;
+        id.is_of_a_request() && id != key.conversation && named(id) == named(key.conversation)
+    });
+    if is_reused { Err(Problem::store(&StoreError::Reused)) } else { Ok(()) }
 }
 
 /// What the last message of a conversation is to.

@@ -1,6 +1,6 @@
 //! What holds for every address, said at every address: who may ask, and what can go wrong.
 
-use adjutant_core::OutcomeCategory;
+use adjutant_core::{DecisionKind, OutcomeCategory};
 use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi as Document;
 
@@ -71,6 +71,10 @@ pub(super) fn complete(description: &Document) -> Value {
             known.insert("oneOf".to_owned(), rule);
         }
     }
+    open_objects(&mut document);
+    for (schema, member, known) in known_words() {
+        name_words(&mut document, schema, member, &known);
+    }
     if let Some(paths) = document.get_mut("paths").and_then(Value::as_object_mut) {
         for (path, item) in paths {
             for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
@@ -81,6 +85,58 @@ pub(super) fn complete(description: &Document) -> Value {
             }
         }
     }
+    document
+}
+
+/// Has objects whose members are not described say that they have some: generators of clients take them for empty else.
+fn open_objects(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            let is_object = match map.get("type") {
+                Some(Value::String(kind)) => kind == "object",
+                Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+                _ => false,
+            };
+            let described = ["properties", "additionalProperties"];
+            if is_object && !described.iter().any(|member| map.contains_key(*member)) {
+                map.insert("additionalProperties".to_owned(), Value::Bool(true));
+            }
+            map.values_mut().for_each(open_objects);
+        }
+        Value::Array(values) => values.iter_mut().for_each(open_objects),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The words that members take, where the type that holds them knows nothing of this description.
+fn known_words() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
+    let outcomes = || OutcomeCategory::ALL.iter().map(|word| word.as_str()).collect::<Vec<_>>();
+    let decisions = || DecisionKind::ALL.iter().map(|word| word.as_str()).collect::<Vec<_>>();
+    let mut known = vec![
+        ("Message", "role", vec!["user", "assistant", "tool"]),
+        ("Me", "auth", vec!["token", "jwt", "proxy", "none"]),
+        ("Changed", "status", vec!["added", "updated", "known", "forgotten"]),
+    ];
+    for schema in ["ChatResponse", "Decision"] {
+        known.push((schema, "outcome", outcomes()));
+        known.push((schema, "decision", decisions()));
+    }
+    known
+}
+
+fn name_words(document: &mut Value, schema: &str, member: &str, known: &[&str]) {
+    let place = format!("/components/schemas/{schema}/properties/{member}");
+    let Some(Value::Object(described)) = document.pointer_mut(&place) else { return };
+    let may_be_null = described.get("type").is_some_and(Value::is_array);
+    let words = known.iter().map(|word| json!(word)).chain(may_be_null.then_some(Value::Null));
+    described.insert("enum".to_owned(), words.collect());
+}
+
+/// Returns the description for clients that ask the service by this address.
+pub(super) fn served_at(document: &Value, address: &str) -> Value {
+    let mut document = document.clone();
+    document["servers"] =
+        json!([{ "url": address, "description": "The service that gives this description." }]);
     document
 }
 

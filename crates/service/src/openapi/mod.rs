@@ -3,13 +3,14 @@
 mod complete; // what holds for every address
 
 use axum::Router;
-use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Document;
 
+use crate::session::own_address;
 use crate::state::Shared;
 
 #[derive(OpenApi)]
@@ -17,7 +18,9 @@ use crate::state::Shared;
     info(
         title = "Adjutant",
         description = "An agent that touches the world only through tools: checked, confirmed, written down, explained. \
-                       Errors are problem documents (RFC 9457) with a `code` that does not change and a `request_id`."
+                       Errors are problem documents (RFC 9457) with a `code` that does not change and a `request_id`.",
+        contact(name = "Whoever runs this service"),
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     tags(
         (name = "chat", description = "Talking to the agent."),
@@ -39,9 +42,14 @@ pub(crate) fn beginning() -> Document {
 
 /// `/openapi.json`, and `/docs` with what it needs.
 pub(crate) fn routes(description: &Document) -> Router<Shared> {
-    let json = complete::complete(description).to_string();
+    let document = complete::complete(description);
     Router::new()
-        .route("/openapi.json", get(async move || file("application/json", json.clone())))
+        .route(
+            "/openapi.json",
+            get(async move |headers: HeaderMap| {
+                file("application/json", complete::served_at(&document, &own_address(&headers)).to_string())
+            }),
+        )
         .route("/docs", get(async || file("text/html; charset=utf-8", include_str!("docs.html"))))
         .route("/docs/docs.css", get(async || file("text/css; charset=utf-8", include_str!("docs.css"))))
         .route("/docs/docs.js", get(async || file("text/javascript; charset=utf-8", include_str!("docs.js"))))

@@ -100,7 +100,7 @@ fn follow(relay: &Arc<dyn Relay>, user: &str, has: Option<&str>) -> Follower {
 async fn whatever_is_lost_on_the_way_every_event_arrives_once_and_in_order() {
     for loses in [0, 7, 11] {
         let (net, runs, host, relay) = processes(loses);
-        let (run, _) = runs.begin(key("anna"), "run".to_owned(), String::new());
+        let (run, _) = runs.begin(key("anna"), "run".to_owned(), Default::default());
         let hosted = host.host();
         run.tell((0..100).map(piece));
         let mut follower = follow(&relay, "anna", None);
@@ -127,7 +127,7 @@ async fn whatever_is_lost_on_the_way_every_event_arrives_once_and_in_order() {
 #[tokio::test(start_paused = true)]
 async fn a_run_is_told_to_its_user_and_while_they_ask() {
     let (net, runs, host, relay) = processes(0);
-    let (run, _) = runs.begin(key("anna"), "run".to_owned(), "began with this".to_owned());
+    let (run, _) = runs.begin(key("anna"), "run".to_owned(), ("began with this".to_owned(), String::new()));
     let hosted = host.host();
     run.tell([piece(0)]);
     // Not another's, and not to a client that has something else.
@@ -153,7 +153,7 @@ async fn a_run_is_told_to_its_user_and_while_they_ask() {
 #[tokio::test(start_paused = true)]
 async fn who_told_a_run_and_is_gone_is_noticed() {
     let (net, runs, host, relay) = processes(0);
-    let (run, _) = runs.begin(key("anna"), "run".to_owned(), String::new());
+    let (run, _) = runs.begin(key("anna"), "run".to_owned(), Default::default());
     let _hosted = host.host();
     run.tell([piece(0)]);
     let mut follower = follow(&relay, "anna", None);
@@ -162,7 +162,7 @@ async fn who_told_a_run_and_is_gone_is_noticed() {
     assert!(matches!(follower.next().await, Followed::Lost));
     // One that stops tells so: its run may go on elsewhere.
     let (_net, runs, host, relay) = processes(0);
-    let (run, _) = runs.begin(key("anna"), "run".to_owned(), String::new());
+    let (run, _) = runs.begin(key("anna"), "run".to_owned(), Default::default());
     let _hosted = host.host();
     run.tell([piece(0)]);
     let mut follower = follow(&relay, "anna", None);

@@ -1,13 +1,14 @@
 //! What a request asks of its conversation: something said, something answered, or neither.
 
 use adjutant_core::{
-    Answer, Arguments, Event, InputBody, Notice, PendingCall, Recorded, TurnId, Verdict, conversation,
+    Answer, Arguments, InputBody, Notice, PendingCall, Recorded, TurnId, Verdict, conversation,
 };
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::agui::{ResumeEntry, ResumeStatus, RunAgentInput};
+use crate::chat::asked_before;
 use crate::problem::Problem;
 
 /// What there is to do.
@@ -116,16 +117,6 @@ fn left_out(input: &RunAgentInput) -> Vec<Notice> {
         ));
     }
     notices
-}
-
-/// What was asked under this name, now or earlier, and in which turn.
-fn asked_before(events: &[Recorded], digest: &str) -> Option<(TurnId, PendingCall)> {
-    events.iter().rev().find_map(|recorded| match &*recorded.event {
-        Event::TurnParked { turn, pending, .. } => {
-            Some((*turn, pending.iter().find(|call| call.digest == digest)?.clone()))
-        }
-        _ => None,
-    })
 }
 
 /// Giving up is a no. Only the very word `true` is a yes.

@@ -86,6 +86,7 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
         conversation: run.key.conversation,
         cancelled: run.cancelled.clone(),
         request_id,
+        fingerprint: Some(run.asks.clone()),
         ..RunContext::new(run.key.user.clone())
     };
     let mut stream = app.agent.stream_input(&context, Some(id.clone()), body).detached();
@@ -161,7 +162,7 @@ async fn end(
         tell_messages(app, run, (&input.messages, &input.run_id), encoder).await;
     }
     run.tell([encoder.decision(&response)]);
-    let last = encoder.finished(&response);
+    let last = encoder.finished(&response, app.agent.now());
     run.ended(Ok(response));
     run.tell([last]);
 }

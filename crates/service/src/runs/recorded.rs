@@ -161,7 +161,7 @@ async fn tell(app: &Shared, run: &Run, of: Of, names: Names, (mut has, elsewhere
         run.tell(encoder.said_all(&response, Some(ours.messages())).0);
     }
     tell_state(app, run, &has.state).await;
-    run.tell([encoder.decision(&response), encoder.finished(&response)]);
+    run.tell([encoder.decision(&response), encoder.finished(&response, app.agent.now())]);
 }
 
 /// The events of a run in another process, as they are passed on.

@@ -37,14 +37,17 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     OpenApiRouter::new().routes(routes!(start)).routes(routes!(events)).routes(routes!(cancel))
 }
 
-/// Runs the agent (AG-UI 1.0). With `Accept: text/event-stream` the answer is the run's events, each with an id; otherwise it
+/// Runs the agent (AG-UI 1.0).
+///
+/// With `Accept: text/event-stream` the answer is the run's events, each with an id; otherwise it
 /// is one JSON object, as `/v1/chat` gives it. The run goes on to its end also when the client goes away. The same `runId`
 /// again in the same conversation is the same run.
-#[utoipa::path(post, path = "/v1/runs", tag = "chat", request_body = RunAgentInput, responses(
+#[utoipa::path(post, path = "/v1/runs", operation_id = "run_agent", tag = "chat", request_body = RunAgentInput, responses(
     (status = 200, description = "The run's events, or what the turn came to.", content(
         (ChatResponse = "application/json"), (String = "text/event-stream"))),
     (status = 404, description = "What was answered does not wait (any more)."),
     (status = 409, description = "Something waits for an answer first."),
+    (status = 422, description = "The request cannot be understood, or its `runId` was used in this conversation for another one."),
     (status = 502, description = "The model did not give a usable answer.", body = FailedTurn,
         content_type = "application/problem+json"),
     (status = 504, description = "The model did not answer in time.", body = FailedTurn,
@@ -62,7 +65,9 @@ pub(crate) async fn start(
     let id = run_name(&input.run_id)?;
     let streams = sse::wanted(&headers);
     let answers = input.resume.len();
+    let asks = input.asks();
     let run = match app.runs.named(&key, id.as_str()) {
+        Some(run) if run.asks != asks => return Err(Problem::store(&StoreError::Reused)),
         Some(run) if !streams || run.began_with == input.has() => run,
         // It was told some of it before, and would have that twice.
         Some(_) => {
@@ -88,7 +93,10 @@ pub(crate) async fn start(
                 return Err(Problem::unknown("pending call: nothing of that name was asked here"));
             }
             let running = app.begin_turn(&key.user)?;
-            let (run, is_new) = app.runs.begin(key, id.as_str().to_owned(), input.has());
+            let (run, is_new) = app.runs.begin(key, id.as_str().to_owned(), (input.has(), asks.clone()));
+            if run.asks != asks {
+                return Err(Problem::store(&StoreError::Reused));
+            }
             let asks = asked.body.is_some();
             if is_new {
                 let beginning = Beginning { id, input: input.clone(), asked, place, request_id, running };
@@ -138,8 +146,12 @@ async fn again(
     events: &[Recorded],
     streams: bool,
 ) -> Result<Response, Problem> {
-    let asked = asked::read(&input, events, app.agent.now()).ok();
+    let (asked, asks) = (asked::read(&input, events, app.agent.now()).ok(), Some(input.asks()));
     if streams {
+        // Known already, so nothing is done but to compare the two.
+        let body = InputBody::Answers { answers: Vec::new() };
+        let known = Input { fingerprint: asks, ..Input::new(id.clone(), app.agent.now(), body) };
+        app.agent.journal().submit(&key, &known).await.map_err(|error| Problem::store(&error))?;
         let elsewhere = Elsewhere { after: None, has: Some(input.has()) };
         let has = Has::of(&mut input);
         let names = Names { thread_id: input.thread_id, run_id: input.run_id };
@@ -148,7 +160,8 @@ async fn again(
     }
     let body = asked.and_then(|asked| asked.body);
     let body = body.unwrap_or(InputBody::Answers { answers: Vec::new() });
-    let mut context = RunContext { conversation: key.conversation, ..RunContext::new(key.user) };
+    let mut context =
+        RunContext { conversation: key.conversation, fingerprint: asks, ..RunContext::new(key.user) };
     let (agent, running) = (app.agent.clone(), app.begin_turn(&context.user)?);
     let turn = app.turns.spawn(async move {
         let response = agent.run_input(&mut context, Some(id), body).await;
@@ -184,10 +197,11 @@ pub(crate) struct Where {
     thread_id: Option<String>,
 }
 
-/// Tells a run again and goes on telling it: from the event behind `Last-Event-ID`, or from the beginning. A run that this
-/// process does not know any more is told from the journal: the messages of its turn, the tasks, what was decided, and its end. Nothing
-/// (204) if the client has its last event.
-#[utoipa::path(get, path = "/v1/runs/{run_id}/events", tag = "chat", params(
+/// Tells a run again and goes on telling it: from the event behind `Last-Event-ID`, or from the beginning.
+///
+/// A run that this process does not know any more is told from the journal: the messages of its turn, the tasks, what was decided, and
+/// its end. The answer is empty (204) if the client has its last event.
+#[utoipa::path(get, path = "/v1/runs/{run_id}/events", operation_id = "follow_run", tag = "chat", params(
     ("run_id" = String, Path, description = "The decision's id, or the client's name for the run."),
     ("Last-Event-ID" = Option<String>, Header, description = "The last event the client has."),
     Where,
@@ -240,9 +254,10 @@ enum CancelStatus {
     Ended,
 }
 
-/// Stops a run. What was done before stays done, and what waits for an answer is not done. Stopping what has ended is no
-/// error.
-#[utoipa::path(post, path = "/v1/runs/{run_id}/cancel", tag = "chat", params(
+/// Stops a run.
+///
+/// All that was done before stays done, and a call that waits for an answer is not done. Stopping what has ended is no error.
+#[utoipa::path(post, path = "/v1/runs/{run_id}/cancel", operation_id = "cancel_run", tag = "chat", params(
     ("run_id" = String, Path, description = "The decision's id, or the client's name for the run."),
     Where,
 ), responses(

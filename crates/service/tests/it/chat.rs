@@ -173,8 +173,13 @@ async fn a_request_with_a_name_sent_again_is_the_same_request() {
         (&json!("Gone."), &json!("Gone.")),
         "{again:?}"
     );
-    // Under another name it is another answer, and nothing waits for it.
-    assert_eq!(send("a-4", &yes).await.status, 404);
+    // Under another name, or none, it is told what became of it.
+    let anew = send("a-4", &yes).await;
+    assert_eq!((anew.status, &anew.body["content"]), (200, &json!("Gone.")), "{anew:?}");
+    assert_eq!(anew.body["notices"][0]["code"], "answered_before");
+    let never =
+        json!({"thread_id": yes["thread_id"], "resume": [{"interrupt_id": "0123", "approved": true}]});
+    assert_eq!(send("a-5", &never).await.status, 404);
     assert_eq!(send(" ", &add).await.status, 422);
     service.stop().await;
 }
@@ -185,7 +190,9 @@ async fn a_budget_that_is_used_up_is_too_many_requests_and_what_was_done_is_told
     let service = Running::start_within(MILK, Budgets { per_day, ..Budgets::default() }).await;
     let (anna, bert) = (service.token("anna").await, service.token("bert").await);
     let ended = service.chat(&anna, &json!({"message": "add buy milk"})).await;
-    assert_eq!((ended.status, &ended.body["code"]), (429, &json!("limit_reached")), "{ended:?}");
+    assert_eq!((ended.status, &ended.body["code"]), (429, &json!("budget_used_up")), "{ended:?}");
+    let wait = ended.body["retry_after"].as_u64().unwrap();
+    assert!((1..=86_400).contains(&wait), "{wait}");
     let detail = ended.body["detail"].as_str().unwrap();
     assert!(detail.contains("buy milk") && detail.contains("midnight UTC"), "{detail}");
     assert!(

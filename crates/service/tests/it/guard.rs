@@ -76,3 +76,99 @@ async fn health_needs_no_token() {
     assert_eq!((not_ready.status, &not_ready.body["status"]), (503, &json!("not ready")));
     service.stop().await;
 }
+
+#[tokio::test]
+async fn pages_of_allowed_origins_ask_with_a_token_alone() {
+    const APP: &str = "http://localhost:5173";
+    let service = Running::start_set(r#"{"text": "Hello.", "repeat": true}"#, |config| {
+        config.origins = vec![APP.parse().unwrap()];
+    })
+    .await;
+    let token = service.token("anna").await;
+    let body = json!({"message": "hi"}).to_string();
+    let bearer = ("Authorization", format!("Bearer {token}"));
+    let cookie = ("Cookie", format!("adjutant-{}={token}", service.address.port()));
+    let from = |origin: &str| ("Origin", origin.to_owned());
+    // The cookie is good where our own page asks.
+    let own = from(&format!("http://{}", service.address));
+    assert_eq!(service.ask("POST", "/v1/chat", &[cookie.clone(), own], &body).await.status, 200);
+    for site in ["cross-site", "same-site", "same-origin"] {
+        let site = ("Sec-Fetch-Site", site.to_owned());
+        let answered =
+            service.ask("POST", "/v1/chat", &[bearer.clone(), from(APP), site.clone()], &body).await;
+        assert_eq!(answered.status, 200, "{site:?} {}", answered.text);
+        assert!(answered.head.contains(&format!("access-control-allow-origin: {APP}")), "{}", answered.head);
+        assert!(answered.head.contains("vary: origin"), "{}", answered.head);
+        assert!(!answered.head.contains("allow-credentials"), "{}", answered.head);
+        for method in ["GET", "POST"] {
+            let path = if method == "GET" { "/v1/me" } else { "/v1/chat" };
+            let refused = service.ask(method, path, &[cookie.clone(), from(APP), site.clone()], &body).await;
+            assert_eq!(
+                (refused.status, &refused.body["code"]),
+                (403, &json!("forbidden")),
+                "{method} {site:?}"
+            );
+            // It can read why.
+            assert!(refused.head.contains("access-control-allow-origin"), "{}", refused.head);
+        }
+    }
+    for (origin, path) in
+        [("http://localhost:5174", "/v1/chat"), ("null", "/v1/chat"), (APP, "/v1/session"), ("null", "/mcp")]
+    {
+        let refused = service.ask("POST", path, &[bearer.clone(), from(origin)], &body).await;
+        assert_eq!((refused.status, &refused.body["code"]), (403, &json!("forbidden")), "{origin} {path}");
+        assert!(refused.body["detail"].as_str().unwrap().contains("serve.origins"), "{}", refused.text);
+        assert!(!refused.head.contains("access-control-allow-origin"), "{}", refused.head);
+    }
+    let preflight = async |origin: &str, path: &str| {
+        let headers = [
+            from(origin),
+            ("Access-Control-Request-Method", "POST".to_owned()),
+            ("Access-Control-Request-Headers", "authorization,x-stainless-lang".to_owned()),
+        ];
+        service.ask("OPTIONS", path, &headers, "").await
+    };
+    let yes = preflight(APP, "/v1/runs").await;
+    assert_eq!(yes.status, 200);
+    for header in [
+        "access-control-allow-origin: http://localhost:5173",
+        "access-control-allow-headers: authorization,x-stainless-lang",
+        "access-control-max-age: 7200",
+    ] {
+        assert!(yes.head.contains(header), "{}", yes.head);
+    }
+    for (origin, path) in [("https://evil.example", "/v1/runs"), (APP, "/v1/session"), (APP, "/")] {
+        let no = preflight(origin, path).await;
+        assert!(!no.head.contains("access-control-allow-origin"), "{origin} {path}: {}", no.head);
+    }
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn without_a_setting_no_other_origin_is_told_anything() {
+    let service = Running::start(r#"{"text": "Hello."}"#).await;
+    let token = service.token("anna").await;
+    let headers = [
+        ("Authorization", format!("Bearer {token}")),
+        ("Origin", "http://localhost:5173".to_owned()),
+        ("Access-Control-Request-Method", "GET".to_owned()),
+    ];
+    for (method, status) in [("OPTIONS", 405), ("GET", 200)] {
+        let answered = service.ask(method, "/v1/me", &headers, "").await;
+        assert_eq!(answered.status, status);
+        assert!(!answered.head.contains("access-control"), "{}", answered.head);
+    }
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn who_asks_by_an_unknown_name_is_told_which_setting_takes_it() {
+    let service = Running::start(r#"{"text": "Hello."}"#).await;
+    let headers = [("Host", "host.docker.internal:8080".to_owned())];
+    let refused = service.ask("GET", "/v1/models", &headers, "").await;
+    assert_eq!(refused.status, 403);
+    for words in ["serve.hosts", "host.docker.internal", "--host"] {
+        assert!(refused.text.contains(words), "{}", refused.text);
+    }
+    service.stop().await;
+}

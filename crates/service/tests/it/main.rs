@@ -1,6 +1,7 @@
 //! The service over a socket: a script for a model, a real store, real tools.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "panicking is how a test fails, in its helpers too")]
 
+mod background;
 mod branches;
 mod chat;
 mod counting;
@@ -18,3 +19,4 @@ mod runs;
 #[path = "../../../store/tests/it/server.rs"]
 mod server;
 mod trace;
+mod usage;

@@ -9,6 +9,11 @@ use super::harness::Running;
 
 /// One request, as a client of a version with sessions sends it that was given none. Its result.
 async fn request(replica: &Running, token: &str, method: &str, params: Value) -> Value {
+    answer(replica, token, method, params).await["result"].take()
+}
+
+/// The same, whatever is answered.
+async fn answer(replica: &Running, token: &str, method: &str, params: Value) -> Value {
     let headers = [
         ("Authorization", format!("Bearer {token}")),
         ("Accept", "application/json, text/event-stream".to_owned()),
@@ -20,12 +25,93 @@ async fn request(replica: &Running, token: &str, method: &str, params: Value) ->
     assert!(!answer.head.to_ascii_lowercase().contains("mcp-session-id"), "{answer:?}");
     let data = answer.text.lines().filter_map(|line| line.strip_prefix("data:"));
     let mut answers = data.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
-    answers.find_map(|answer| answer.get("result").cloned()).unwrap()
+    answers.find(|answer| answer.get("result").is_some() || answer.get("error").is_some()).unwrap()
 }
 
 async fn call(replica: &Running, token: &str, tool: &str, arguments: Value) -> Value {
     let called = request(replica, token, "tools/call", json!({"name": tool, "arguments": arguments})).await;
     called["structuredContent"].clone()
+}
+
+/// A user's conversations are read by them, and by nobody else.
+#[tokio::test]
+async fn conversations_are_resources_of_their_user() {
+    let service = Running::start_replica(Arc::new(Store::in_memory().await.unwrap())).await;
+    let (anna, eve) = (service.token("anna").await, service.token("eve").await);
+    for thread in ["one", "two"] {
+        let said =
+            service.chat(&anna, &json!({"message": format!("hello {thread}"), "thread_id": thread})).await;
+        assert_eq!(said.status, 200, "{said:?}");
+    }
+    let listed = request(&service, &anna, "resources/list", json!({})).await;
+    let titles: Vec<&str> =
+        listed["resources"].as_array().unwrap().iter().map(|one| one["title"].as_str().unwrap()).collect();
+    assert_eq!(titles, ["hello two", "hello one"]);
+    let uri = &listed["resources"][1]["uri"];
+    let read = request(&service, &anna, "resources/read", json!({ "uri": uri })).await;
+    let text = read["contents"][0]["text"].as_str().unwrap();
+    assert!(text.contains("hello one") && text.contains("Done."), "{text}");
+    assert_eq!(read["contents"][0]["mimeType"], "text/markdown");
+    assert_eq!(request(&service, &eve, "resources/list", json!({})).await["resources"], json!([]));
+    for (token, uri) in
+        [(&eve, uri.clone()), (&anna, json!("adjutant://threads/x")), (&anna, json!("file:///etc/passwd"))]
+    {
+        let refused = answer(&service, token, "resources/read", json!({ "uri": uri })).await;
+        assert_eq!(refused["error"]["code"], -32002, "{refused}");
+    }
+    let templates = request(&service, &anna, "resources/templates/list", json!({})).await;
+    assert_eq!(templates["resourceTemplates"][0]["uriTemplate"], "adjutant://threads/{thread_id}");
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn prompts_are_ways_to_begin() {
+    let service = Running::start_replica(Arc::new(Store::in_memory().await.unwrap())).await;
+    let anna = service.token("anna").await;
+    let listed = request(&service, &anna, "prompts/list", json!({})).await;
+    let names: Vec<&str> =
+        listed["prompts"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["what_next", "plan", "tidy_up"]);
+    let plan = json!({"name": "plan", "arguments": {"goal": "move by {} June"}});
+    let got = request(&service, &anna, "prompts/get", plan).await;
+    let text = got["messages"][0]["content"]["text"].as_str().unwrap();
+    assert!(text.ends_with("move by {} June"), "{text}");
+    for wrong in [
+        json!({"name": "plan"}),
+        json!({"name": "plan", "arguments": {"goal": " "}}),
+        json!({"name": "plan", "arguments": {"goal": "x".repeat(4_001)}}),
+        json!({"name": "no_such"}),
+    ] {
+        let refused = answer(&service, &anna, "prompts/get", wrong).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+    service.stop().await;
+}
+
+/// An official client takes any other status of the end of its session for a failure.
+#[tokio::test]
+async fn a_session_ends_and_who_has_none_is_told_what_to_send() {
+    let service = Running::start(r#"{"text": "Hello."}"#).await;
+    let anna = service.token("anna").await;
+    let headers = [
+        ("Authorization", format!("Bearer {anna}")),
+        ("Accept", "application/json, text/event-stream".to_owned()),
+    ];
+    let about = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
+        "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}});
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}).to_string();
+    let refused = service.ask("POST", "/mcp", &headers, &list).await;
+    assert!((400..500).contains(&refused.status), "{refused:?}");
+    assert!(refused.head.contains("application/problem+json"), "{}", refused.head);
+    let detail = refused.body["detail"].as_str().unwrap();
+    assert!(detail.contains("initialize") && detail.contains("Mcp-Session-Id"), "{detail}");
+    let begun = service.ask("POST", "/mcp", &headers, &about.to_string()).await;
+    let id = begun.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap().to_owned();
+    let [authorization, accept] = headers;
+    let named = [authorization, accept, ("Mcp-Session-Id", id)];
+    assert_eq!(service.ask("DELETE", "/mcp", &named, "").await.status, 204);
+    assert_eq!(service.ask("DELETE", "/mcp", &named, "").await.status, 404);
+    service.stop().await;
 }
 
 /// Each request goes to another replica, and what waits is answered at a third.

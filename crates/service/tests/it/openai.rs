@@ -431,6 +431,15 @@ async fn the_same_request_twice_is_two_turns_unless_it_has_a_name() {
         assert_eq!(replica.send("POST", COMPLETIONS, &headers, &body).await.content(), "Added.");
     }
     assert_eq!(world.tasks("anna").await.len(), 3);
+    // The same name for something else is a mistake, also where the words are the same.
+    let mut plain = said(&["add buy milk"]);
+    plain["model"] = json!("adjutant-plain");
+    for other in [said(&["add buy bread"]), said(&["hello", "Hello.", "add buy milk"]), plain] {
+        let refused = replica.send("POST", COMPLETIONS, &headers, &other.to_string()).await;
+        assert_eq!(refused.status, 400, "{}", refused.text);
+        assert_eq!(refused.json()["error"]["code"], "idempotency_key_reused");
+    }
+    assert_eq!(world.tasks("anna").await.len(), 3);
     replica.stop().await;
 }
 

@@ -669,6 +669,18 @@ async fn another_process_tells_a_run_from_the_journal_and_stops_it() {
     assert_eq!((decision(&again)["decision_id"].as_str(), there.tasks("anna").await), (Some(turn), 1));
     let again = there.run_json(&say("t", "r1", "add buy milk")).await;
     assert_eq!((&again.body["content"], &again.body["run_id"]), (&json!("Added it."), &json!(turn)));
+    // Another request of that name is refused by both.
+    for client in [&here, &there] {
+        let other = say("t", "r1", "add buy bread");
+        let refused = client.run_json(&other).await;
+        assert_eq!(
+            (refused.status, &refused.body["code"]),
+            (422, &json!("idempotency_key_reused")),
+            "{refused:?}"
+        );
+        assert_eq!(client.post(&other).await.status, 422);
+    }
+    assert_eq!(there.tasks("anna").await, 1);
 
     let mut running = here.post(&say("t", "r2", "think")).await;
     running.until("TEXT_MESSAGE_CONTENT").await;

@@ -1,0 +1,114 @@
+//! Resources: what was said in the user's conversations, as text.
+
+use std::fmt::Write as _;
+
+use adjutant_core::port::{ConversationFilter, Cursor, StoreError};
+use adjutant_core::{ConversationId, Role, TranscriptMessage, UserId, transcript};
+use adjutant_runtime::Agent;
+use rmcp::ErrorData;
+use rmcp::model::{
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource, ResourceContents,
+    ResourceTemplate,
+};
+use uuid::Uuid;
+
+/// The address of a conversation, in front of its id.
+const THREADS: &str = "adjutant://threads/";
+const MARKDOWN: &str = "text/markdown";
+
+/// Lists the user's conversations, the one with the newest input first. `cursor`: the address of the last one that the client has.
+pub(super) async fn list(
+    agent: &Agent,
+    user: &UserId,
+    cursor: Option<&str>,
+    page: usize,
+) -> Result<ListResourcesResult, ErrorData> {
+    let after = match cursor {
+        None => None,
+        Some(uri) => Some(place_of(agent, user, uri).await?),
+    };
+    let limit = u32::try_from(page).unwrap_or(u32::MAX);
+    // One more than is shown says whether there are more.
+    let filter = ConversationFilter { after, ..ConversationFilter::newest(limit.saturating_add(1)) };
+    let listed =
+        agent.conversations().list(agent.name(), user, &filter).await.map_err(|error| failed(&error))?;
+    let more = listed.len() > page;
+    let resources = listed.iter().take(page).map(|conversation| {
+        Resource::new(format!("{THREADS}{}", conversation.id), conversation.id.to_string())
+            .with_title(conversation.title.clone())
+            .with_description(format!("A conversation, last used {}", conversation.updated_at))
+            .with_mime_type(MARKDOWN)
+    });
+    let resources: Vec<Resource> = resources.collect();
+    let next = resources.last().filter(|_| more).map(|last| last.uri.clone());
+    let mut result = ListResourcesResult::with_all_items(resources);
+    result.next_cursor = next;
+    Ok(result)
+}
+
+/// Returns the form of a conversation's address.
+pub(super) fn templates() -> ListResourceTemplatesResult {
+    ListResourceTemplatesResult::with_all_items(vec![
+        ResourceTemplate::new(format!("{THREADS}{{thread_id}}"), "thread")
+            .with_title("A conversation")
+            .with_description("What was said in a conversation of the user's, and what was called for it")
+            .with_mime_type(MARKDOWN),
+    ])
+}
+
+/// Reads a conversation of the user's.
+pub(super) async fn read(agent: &Agent, user: &UserId, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let key = agent.key_of(user.clone(), id_of(uri)?);
+    let summary = agent.conversations().summary(&key).await.map_err(|error| failed(&error))?;
+    let summary = summary.ok_or_else(|| unknown(uri))?;
+    let events = agent.journal().load(&key).await.map_err(|error| failed(&error))?.events;
+    let text = written(&summary.title, &transcript(&events));
+    Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(MARKDOWN)]))
+}
+
+/// A conversation as a person reads it: the calls with their tools, results as the model had them.
+fn written(title: &str, messages: &[TranscriptMessage]) -> String {
+    let mut text = format!("# {title}\n");
+    for message in messages {
+        let who = match message.role {
+            Role::System => continue,
+            Role::User => "User",
+            Role::Assistant => "Assistant",
+            Role::Tool => "Result",
+        };
+        if !message.content.is_empty() {
+            // Writing to a text cannot fail.
+            let _ = write!(text, "\n**{who}:** {}\n", message.content);
+        }
+        for call in &message.tool_calls {
+            let arguments = serde_json::Value::Object(call.arguments.clone());
+            let _ = write!(text, "\n**Call:** `{}` `{arguments}`\n", call.tool);
+        }
+    }
+    text
+}
+
+async fn place_of(agent: &Agent, user: &UserId, uri: &str) -> Result<Cursor, ErrorData> {
+    let key = agent.key_of(user.clone(), id_of(uri).map_err(|_| no_cursor())?);
+    let summary = agent.conversations().summary(&key).await.map_err(|error| failed(&error))?;
+    summary.map(|summary| summary.cursor()).ok_or_else(no_cursor)
+}
+
+fn no_cursor() -> ErrorData {
+    ErrorData::invalid_params("there is no such cursor; start again without", None)
+}
+
+fn id_of(uri: &str) -> Result<ConversationId, ErrorData> {
+    let id = uri.strip_prefix(THREADS).and_then(|id| Uuid::try_parse(id).ok());
+    id.map(ConversationId).ok_or_else(|| unknown(uri))
+}
+
+/// Another user's is as unknown as one that never was.
+fn unknown(uri: &str) -> ErrorData {
+    let data = serde_json::json!({ "uri": uri });
+    ErrorData::resource_not_found("there is no such resource", Some(data))
+}
+
+fn failed(_: &StoreError) -> ErrorData {
+    ErrorData::internal_error("the service cannot reach its data right now; try again", None)
+}

@@ -1,0 +1,147 @@
+//! Requests that a chat interface makes on its own: titles, tags, suggestions. They quote a conversation and are not part of
+//! it, so an agent that acted on them would do what was asked a second time.
+//!
+//! They are known by what they are, in whatever words: a conversation is quoted, and what is asked for is something about it that
+//! a program reads. A request to change something (`add these as tasks`) is a person's turn, whatever it quotes. Where both could be
+//! meant it is the interface's: a person who is answered without tools asks again, but what was done twice is done.
+
+mod quoted; // what of a text is quoted
+mod wanted; // what a text asks for
+
+use adjutant_core::Notice;
+
+use super::request::{ChatMessage, Role};
+use quoted::{Quoted, Text};
+use wanted::Wanted;
+
+/// The longest instruction, in bytes, that may itself be the order for a conversation that stands in the messages. What says more
+/// describes an assistant, which may have a rule for titles among others.
+const ORDER_MAX: usize = 2_000;
+
+/// Returns what the client is told, since the agent was asked and does not answer.
+pub(super) fn notice() -> Notice {
+    Notice {
+        code: "background_prompt".to_owned(),
+        text: "This was taken for a request of the chat interface's own, so it was answered without tools \
+               (serve.background_prompts)."
+            .to_owned(),
+    }
+}
+
+/// Returns whether no person asks here.
+pub(super) fn is_background(messages: &[ChatMessage]) -> bool {
+    let order = messages.first().filter(|message| message.role.is_instruction()).map(ChatMessage::text);
+    let last = messages.last().filter(|message| message.role != Role::Assistant).map(ChatMessage::text);
+    if last.as_deref().is_some_and(is_of_interface) {
+        return true;
+    }
+    let Some(order) = order else { return false };
+    if wanted::chooses_tools(&order) {
+        return true;
+    }
+    // The order may stand in one message, and what it is about in the next.
+    let both = || last.filter(|_| messages.len() == 2).map(|quoted| format!("{order}\n\n{quoted}"));
+    order.len() <= ORDER_MAX && (is_of_interface(&order) || both().is_some_and(|both| is_of_interface(&both)))
+}
+
+fn is_of_interface(text: &str) -> bool {
+    if wanted::is_unmistakable(text) {
+        return true;
+    }
+    let text = Text::of(text);
+    let Wanted { change, about, of_conversation, mood, keys, json, strict, length } =
+        Wanted::in_text(&text.order);
+    if change {
+        return false;
+    }
+    match text.quoted {
+        Quoted::Marked => about || (json && keys) || mood,
+        Quoted::Announced => (about && (json || strict || length)) || (json && keys) || mood,
+        Quoted::Nothing => of_conversation && (json || strict),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(messages: serde_json::Value) -> bool {
+        is_background(&serde_json::from_value::<Vec<ChatMessage>>(messages).unwrap())
+    }
+
+    /// The texts of a file, divided by lines that begin with `%`.
+    fn texts(file: &str) -> Vec<&str> {
+        let texts: Vec<&str> =
+            file.split("\n%").filter_map(|text| text.split_once('\n')).map(|(_, text)| text.trim()).collect();
+        assert!(texts.iter().all(|text| !text.is_empty()));
+        texts
+    }
+
+    #[test]
+    fn what_interfaces_ask_on_their_own_is_known() {
+        let texts = texts(include_str!("interfaces.txt"));
+        assert!(texts.len() >= 40, "{}", texts.len());
+        let missed: Vec<_> =
+            texts.into_iter().filter(|text| !check(json!([{"role": "user", "content": text}]))).collect();
+        assert!(missed.is_empty(), "{}: {missed:#?}", missed.len());
+    }
+
+    #[test]
+    fn what_a_person_asks_is_not() {
+        let texts = texts(include_str!("people.txt"));
+        assert!(texts.len() >= 40, "{}", texts.len());
+        let taken: Vec<_> =
+            texts.into_iter().filter(|text| check(json!([{"role": "user", "content": text}]))).collect();
+        assert!(taken.is_empty(), "{}: {taken:#?}", taken.len());
+        assert!(!check(json!([])));
+    }
+
+    #[test]
+    fn the_order_may_stand_in_a_message_of_its_own() {
+        let topic =
+            "Please find a title of four words for our conversation, without punctuation or quotation marks";
+        let said = json!({"role": "user", "content": "add buy milk"});
+        assert!(check(
+            json!([said, {"role": "assistant", "content": "Added."}, {"role": "user", "content": [{"type": "text", "text": topic}]}])
+        ));
+        for order in [
+            "You write a short title from the user's first message. Do not use quotes or colons.",
+            "You turn the user's conversation into a title of at most ten characters, and answer with the title only.",
+            "Fasse die Unterhaltung in einem Titel zusammen und antworte nur mit dem Titel.",
+        ] {
+            assert!(check(json!([{"role": "system", "content": order}, said])), "{order}");
+            assert!(check(json!([{"role": "developer", "content": order}, said])), "{order}");
+        }
+        let order = "Return JSON with a \"title\" for what follows.";
+        let quoted = "<conversation>\nUSER: add buy milk\n</conversation>";
+        assert!(check(json!([{"role": "system", "content": order}, {"role": "user", "content": quoted}])));
+        let tools = "Available Tools: [{\"name\": \"search\"}]\n\nYour task is to choose and return the correct tool(s) from the list";
+        assert!(check(
+            json!([{"role": "system", "content": tools}, {"role": "user", "content": "Query: hi"}])
+        ));
+    }
+
+    #[test]
+    fn an_assistants_description_is_no_order() {
+        let said = json!({"role": "user", "content": "add buy milk"});
+        let long = format!(
+            "{} Give each conversation a title, without quotation marks.",
+            "You help with tasks. ".repeat(150)
+        );
+        for order in ["Be brief.", "You keep the user's tasks. Answer in JSON only.", &long] {
+            assert!(!check(json!([{"role": "system", "content": order}, said])), "{order}");
+        }
+    }
+
+    #[test]
+    fn long_and_odd_texts_are_read_in_time_that_grows_with_them() {
+        for odd in ["<chat_history>", "USER:", "\"", "<a></a>", "json title ", "\n\n", "add "] {
+            check(json!([{"role": "user", "content": odd.repeat(500_000 / odd.len())}]));
+        }
+        for odd in ["", "<", ">", "</chat>", "<chat>", "```", "USER:", "Übersicht <chät>"] {
+            assert!(!check(json!([{"role": "user", "content": odd}])), "{odd}");
+        }
+    }
+}
