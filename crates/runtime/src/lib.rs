@@ -15,6 +15,7 @@ mod clock; // the time
 mod compact; // old turns in few words
 mod context; // what a turn knows
 mod dispatch; // who has a conversation go on, if not this process
+mod edited; // a waiting call with other arguments
 mod error; // why no turn could run
 mod event; // what a listener sees
 mod execute; // one tool execution: time, panic, cancellation

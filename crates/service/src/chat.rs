@@ -23,7 +23,7 @@ use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::Shared;
 use crate::user::User;
-use crate::wire::{Cause, Pending, Timing, ToolUsed, Usage};
+use crate::wire::{Cause, Pending, Timing, ToolUsed, Usage, with_edited};
 
 /// A client's own name for a conversation may be this long, in characters.
 pub(crate) const THREAD_ID_MAX: usize = 200;
@@ -60,10 +60,14 @@ pub(crate) struct Resume {
     approved: Option<bool>,
     /// To a doubt: what became of the call.
     verdict: Option<Became>,
-    /// Other arguments to approve the call with. They pass the gate again.
+    /// Other arguments to approve the call with. They pass the gate again. Unless `shown` is the preview of exactly what they
+    /// come to, nothing is done: the call waits with them, under another `interrupt_id`.
     #[serde(rename = "editedArgs")]
     #[schema(value_type = Option<Object>)]
     edited_args: Option<Arguments>,
+    /// The person was shown what the call does with `editedArgs`: the `interrupt_id` that
+    /// `POST /v1/pending/{interrupt_id}/preview` answered.
+    shown: Option<String>,
 }
 
 /// What became of a call in doubt, as the person has it.
@@ -266,10 +270,7 @@ fn answers(pending: &[PendingCall], resume: Vec<Resume>) -> Result<Vec<Answer>, 
         let gone = "pending call: it was answered, its time has run out, or it was never asked";
         let call = call.ok_or_else(|| Problem::unknown(gone))?;
         let answer = call.answer(resume.verdict()?);
-        Ok(match resume.edited_args {
-            Some(arguments) => answer.with_arguments(arguments),
-            None => answer,
-        })
+        Ok(with_edited(answer, resume.edited_args, resume.shown))
     };
     resume.into_iter().map(answer).collect()
 }

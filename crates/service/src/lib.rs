@@ -11,6 +11,7 @@ mod chat; // a message in, a turn's response out
 mod decisions; // what was decided, and why
 mod door; // who is let in, and for how long
 mod events; // what whoever runs it is told
+pub mod export; // a conversation in a file
 mod figures; // the figures, for whoever asks for them
 mod guard; // which hosts and pages may ask
 mod health; // whether it lives, and whether it can work

@@ -10,7 +10,7 @@ use crate::port::{Alternatives, BranchPoint, Branched, Branching, Cursor, StoreE
 pub struct ConversationSummary {
     /// Its id.
     pub id: ConversationId,
-    /// Its name: the first words said in it, until somebody renames it.
+    /// Its name: the first words said in it that are no greeting, until somebody renames it. Empty: there are none yet.
     pub title: String,
     /// When its first input was accepted.
     pub created_at: Timestamp,
