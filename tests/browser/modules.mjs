@@ -109,7 +109,7 @@ export async function modules(page) {
       const { cost, count, duration, remaining, tokens } = await import("/web/format.js");
       return [cost(null), cost(undefined), cost(0), cost(0.0003), cost(1.5), count(812), count(12_400), duration(340), duration(1340), remaining(61_000), remaining(7 * 86_400_000), tokens({}), tokens({ input_tokens: 1 })];
     });
-    assert.deepEqual(told, ["$?", "$?", "$0", "$0.0003", "$1.50", "812", "12.4k", "340 ms", "1.3 s", "1:01", "7 days", "", "1/? tok"]);
+    assert.deepEqual(told, ["$?", "$?", "$0", "$0.0003", "$1.50", "812", "12.4K", "340 ms", "1.3 s", "in 1:01", "in 7 days", "", "1/? tok"]);
   });
 
   await check("waterfall: in order, within its width, and a long wait leaves room for the rest", async () => {

@@ -12,6 +12,7 @@ import { modules } from "./modules.mjs";
 import { restate } from "./restate.mjs";
 import { states } from "./states.mjs";
 import { vendored } from "./vendored.mjs";
+import { words } from "./words.mjs";
 
 if (!process.env.ADJUTANT_BIN) {
   console.error("ADJUTANT_BIN names the binary to try");
@@ -20,6 +21,7 @@ if (!process.env.ADJUTANT_BIN) {
 
 const groups = {
   vendored,
+  words,
   async modules(browser) {
     const service = await serve({ script: lines({ text: "Hello.", repeat: true }) });
     try {

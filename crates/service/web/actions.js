@@ -6,6 +6,7 @@ import { patched } from "./patch.js";
 import { follow } from "./run.js";
 import { remember, setting } from "./settings.js";
 import { NOTHING_OLDER, set, setDraft, setIn, setTurn, state } from "./state.js";
+import { languageNow, loadWords, t } from "./words.js";
 
 const THREADS_AT_ONCE = 40;
 const DECISIONS_AT_ONCE = 50;
@@ -42,6 +43,13 @@ export async function signOut() {
   } finally {
     location.assign("/");
   }
+}
+
+/** Has the page in another language; `null`: in the browser's. */
+export async function chooseLanguage(name) {
+  remember("language", name);
+  await loadWords();
+  set({ language: languageNow() });
 }
 
 /** A problem of a request that is not part of a turn. */
@@ -144,7 +152,7 @@ async function load(id) {
   } catch (problem) {
     if (mine !== opening) return;
     set({ loading: false });
-    troubled(problem.status === 404 ? new Problem({ ...problem, detail: "There is no such conversation (any more)." }) : problem);
+    troubled(problem.status === 404 ? new Problem({ ...problem, detail: t("chat.gone") }) : problem);
   }
 }
 
@@ -284,15 +292,15 @@ function lastMessage() {
   return state.lastMessageId === null ? [] : [{ id: state.lastMessageId, role: "assistant", content: "" }];
 }
 
-const YES = new Set(["yes", "y"]);
-const NO = new Set(["no", "n"]);
+/** Whether words are one of those under `key`, or the English ones. */
+const isAnswer = (bare, key, english) => [...english, ...t(key).split(" ")].includes(bare);
 
 /** A bare yes or no is the button; anything else is read by the service, which executes nothing that is unclear. */
 async function answerInWords(words) {
   const bare = words.toLowerCase().replace(/[.!]+$/, "");
   const allAsk = state.pending.every((call) => call.kind === "confirmation");
-  if (allAsk && (YES.has(bare) || NO.has(bare))) {
-    const approved = YES.has(bare);
+  const approved = isAnswer(bare, "answer.yes", ["yes", "y"]);
+  if (allAsk && (approved || isAnswer(bare, "answer.no", ["no", "n"]))) {
     return resume(Object.fromEntries(state.pending.map((call) => [call.interrupt_id, { approved }])));
   }
   const turn = state.turns.at(-1);
@@ -301,7 +309,7 @@ async function answerInWords(words) {
     await call("POST", "/v1/chat", { body: { thread_id: state.threadId, message: words } });
     await reread();
     if (state.pending.length > 0) {
-      set({ trouble: new Problem({ code: "unclear", title: "Still waiting for your answer", detail: "That was not a clear yes or no, so nothing was done. Use the buttons, or write “yes” or “no”." }) });
+      set({ trouble: new Problem({ code: "unclear", title: t("ask.unclear"), detail: t("ask.unclear_why") }) });
     }
   } catch (problem) {
     await reread().catch(() => {});
@@ -404,7 +412,7 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false } = {}) 
 
 function plain(problem) {
   const { code, title, message, hint, retry_after, request_id, run_id, status } = problem;
-  return { code: code ?? "internal", title: title ?? "Something went wrong on this page", detail: message, hint, retry_after, request_id, run_id, status };
+  return { code: code ?? "internal", title: title ?? t("problem.page"), detail: message, hint, retry_after, request_id, run_id, status };
 }
 
 /** Asks for the messages until the turn has an end. */
@@ -535,7 +543,7 @@ export async function loadDoneTasks() {
 export async function invoke(tool, args, confirm) {
   const { result, summary } = await call("POST", path("v1", "tools", tool, "invoke"), { body: { args, confirm } });
   const detail = summary ?? result.error;
-  if (!result.success) throw new Problem({ code: "tool_failed", title: "That did not work", detail });
+  if (!result.success) throw new Problem({ code: "tool_failed", title: t("problem.not_done"), detail });
   await loadTasks();
   return result;
 }

@@ -1,10 +1,12 @@
 // The service's routes, and its errors (RFC 9457). The browser sends the cookie by itself.
 
+import { t } from "./words.js";
+
 /** What did not work, as the service says it. `code` is the stable word; `offline` is ours. */
 export class Problem extends Error {
   constructor(fields) {
-    super(fields.detail || fields.title || "Something went wrong");
-    Object.assign(this, { status: 0, code: "internal", title: "Something went wrong" }, fields);
+    super(fields.detail || fields.title || t("problem.unknown"));
+    Object.assign(this, { status: 0, code: "internal", title: t("problem.unknown") }, fields);
   }
 }
 
@@ -20,7 +22,7 @@ export async function send(method, path, { body, headers = {}, signal } = {}) {
     response = await fetch(path, request);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem({ code: "offline", title: "No connection", detail: "The service cannot be reached." });
+    throw new Problem({ code: "offline", title: t("problem.title.offline"), detail: t("problem.no_answer") });
   }
   if (!response.ok) throw await problemOf(response);
   return response;

@@ -10,15 +10,16 @@ import { SignIn, Unavailable } from "./parts/signin.js";
 import { setting } from "./settings.js";
 import { set, state, subscribe } from "./state.js";
 import { render } from "./vendor/htm-preact-standalone.module.js";
+import { t } from "./words.js";
 
 const root = document.getElementById("app");
 
 function App() {
   if (state.fatal?.status === 401) return html`<${SignIn} />`;
   if (state.fatal) return html`<${Unavailable} problem=${state.fatal} />`;
-  if (!state.me) return html`<p class="boot" role="status">Loading…</p>`;
+  if (!state.me) return html`<p class="boot" role="status">${t("page.loading")}</p>`;
   const { drawer, panelOpen } = state;
-  return html`<a class="skip" href="#composer" onClick=${(event) => { event.preventDefault(); document.getElementById("composer").focus(); }}>To the message field</a>
+  return html`<a class="skip" href="#composer" onClick=${(event) => { event.preventDefault(); document.getElementById("composer").focus(); }}>${t("page.skip")}</a>
     <div class=${classes("app", panelOpen && "has-panel", drawer && `shows-${drawer}`)}>
       <${Side} /><${Chat} /><${Panel} />
       ${drawer ? html`<div class="shade" onClick=${() => set({ drawer: null })} />` : null}
@@ -26,7 +27,11 @@ function App() {
     ${state.help ? html`<${Help} />` : null}`;
 }
 
-const draw = () => render(html`<${App} />`, root);
+// In another language everything is drawn anew, also what would stay as it is.
+function draw() {
+  document.getElementById("said").setAttribute("aria-label", t("page.said"));
+  render(html`<${App} key=${state.language} />`, root);
+}
 
 /** What lies under a drawer or beside the screen takes no focus. */
 function fence() {
@@ -56,7 +61,7 @@ subscribe(() => {
     if (pane) pane.querySelector("button, input, a")?.focus();
     else if (before) root.querySelector(before === "side" ? ".chat-head button" : ".chat-head button:last-child")?.focus();
   }
-  document.title = state.title ? `${state.title} – Adjutant` : "Adjutant";
+  document.title = state.title ? t("page.title", { title: state.title }) : "Adjutant";
 });
 
 const isWriting = (target) => target.closest?.("input, textarea, select, [contenteditable]");

@@ -4,6 +4,8 @@
 // A part: { kind: "text" | "thinking" | "tool", step, ... }; `step` is the model call it belongs to, from 1. A text that
 // `isNew` came while the page was open, and is read out to who listens, however fast it came.
 
+import { t } from "./words.js";
+
 /** A turn that begins with the person's words. */
 export function newTurn(key, text, at = new Date().toISOString()) {
   return { key, id: null, text, at, parts: [], decision: null, problem: null, status: "running" };
@@ -190,7 +192,7 @@ export function resumed(turn, pending, choices) {
     const after = { ...part, args: editedArgs ?? part.args, interrupt: undefined };
     if (approved || verdict === "retry") return { ...after, status: "running" };
     const preview = pending.find((call) => call.interrupt_id === part.interrupt)?.preview ?? "";
-    return { ...after, status: "open", summary: `${preview} – ${verdict === "done" ? "was done" : "not done"}` };
+    return { ...after, status: "open", summary: t(verdict === "done" ? "tool.was_done" : "tool.not_done", { what: preview }) };
   });
   return { ...turn, status: "running", problem: null, parts };
 }

@@ -1,30 +1,45 @@
-// Numbers and times as people read them. No state, no DOM.
+// Numbers and times as people read them, in the language of the page. No DOM.
+
+import { localeNow, t } from "./words.js";
+
+const made = new Map();
+
+/** One of `Intl`'s formats for the language of now; made once. */
+function format(kind, options) {
+  const key = `${localeNow()} ${kind} ${JSON.stringify(options)}`;
+  if (!made.has(key)) made.set(key, new Intl[kind](localeNow(), options));
+  return made.get(key);
+}
+
+const number = (value, digits = 0) => format("NumberFormat", { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false }).format(value);
 
 /** Milliseconds: `340 ms`, `1.3 s`, `2 min 5 s`. */
 export function duration(ms) {
   if (ms == null) return "–";
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
-  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+  if (ms < 1000) return t("time.ms", { n: number(Math.round(ms)) });
+  if (ms < 60_000) return t("time.s", { n: number(ms / 1000, 1) });
+  const seconds = Math.round(ms / 1000);
+  return t("time.min", { min: number(Math.floor(seconds / 60)), s: number(seconds % 60) });
 }
 
-/** Tokens: `812`, `12.4k`. */
+/** Tokens: `812`, `12.4K`. */
 export function count(n) {
   if (n == null) return "?";
-  if (n < 10_000) return String(n);
-  return n < 1_000_000 ? `${(n / 1000).toFixed(1)}k` : `${(n / 1_000_000).toFixed(1)}M`;
+  if (n < 10_000) return number(n);
+  return format("NumberFormat", { notation: "compact", maximumFractionDigits: 1 }).format(n);
 }
 
 /** Tokens of a turn, in and out: `812/41 tok`; empty where the model told none. */
 export function tokens({ input_tokens: input, output_tokens: output } = {}) {
-  return input == null && output == null ? "" : `${count(input)}/${count(output)} tok`;
+  return input == null && output == null ? "" : t("tokens.both", { in: count(input), out: count(output) });
 }
 
 /** US dollars. What is not known is never zero. */
 export function cost(usd) {
-  if (usd == null) return "$?";
-  if (usd === 0) return "$0";
-  return usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(2)}`;
+  const dollars = (digits) => format("NumberFormat", { style: "currency", currency: "USD", currencyDisplay: "narrowSymbol", minimumFractionDigits: digits, maximumFractionDigits: digits });
+  if (usd == null) return dollars(0).formatToParts(0).map(({ type, value }) => (type === "integer" ? "?" : value)).join("");
+  if (usd === 0) return dollars(0).format(0);
+  return dollars(usd < 0.01 ? 4 : 2).format(usd);
 }
 
 /** `INVOKE_TOOL` as words. */
@@ -32,29 +47,27 @@ export function words(name) {
   return (name ?? "").toLowerCase().replaceAll("_", " ").replaceAll(":", ": ");
 }
 
-/** How long until `then`, in milliseconds from now on: `6 days`, `4:09`. */
+/** How long until then, `ms` milliseconds from now: `in 6 days`, `in 4:09`. */
 export function remaining(ms) {
   const s = Math.max(0, Math.ceil(ms / 1000));
-  if (s >= 2 * 86_400) return `${Math.floor(s / 86_400)} days`;
-  if (s >= 2 * 3600) return `${Math.floor(s / 3600)} hours`;
-  return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, "0")}`;
+  const relative = (value, unit) => format("RelativeTimeFormat", {}).format(value, unit);
+  if (s >= 2 * 86_400) return relative(Math.floor(s / 86_400), "day");
+  if (s >= 2 * 3600) return relative(Math.floor(s / 3600), "hour");
+  return t("time.left", { clock: `${Math.floor(s / 60)}:${String(s % 60).padStart(2, "0")}` });
 }
-
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
 /** `14:05` today, `3 Nov` before. */
 export function when(timestamp, now = new Date()) {
   const date = new Date(timestamp);
   if (Number.isNaN(date.getTime())) return "";
-  return date.toDateString() === now.toDateString() ? clock.format(date) : day.format(date);
+  const isToday = date.toDateString() === now.toDateString();
+  return format("DateTimeFormat", isToday ? { hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short" }).format(date);
 }
 
 /** Day, month, year and time. */
 export function moment(timestamp) {
   const date = new Date(timestamp);
-  return Number.isNaN(date.getTime()) ? "" : full.format(date);
+  return Number.isNaN(date.getTime()) ? "" : format("DateTimeFormat", { dateStyle: "medium", timeStyle: "medium" }).format(date);
 }
 
 /** The heading a conversation stands under. */
@@ -62,9 +75,9 @@ export function period(timestamp, now = new Date()) {
   const date = new Date(timestamp);
   const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate());
   const days = Math.ceil((midnight - date) / 86_400_000);
-  if (days <= 0) return "Today";
-  if (days === 1) return "Yesterday";
-  return days <= 7 ? "Last 7 days" : "Earlier";
+  if (days <= 0) return t("side.today");
+  if (days === 1) return t("side.yesterday");
+  return t(days <= 7 ? "side.week" : "side.earlier");
 }
 
 /** JSON for people. */

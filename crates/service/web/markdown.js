@@ -4,6 +4,7 @@
 // obsidian, and open elsewhere.
 
 import * as smd from "./vendor/streaming-markdown.min.js";
+import { t } from "./words.js";
 
 // The parser keeps a fixed number of open elements (24) and loses its way beyond.
 const DEPTH_MAX = 18;
@@ -117,7 +118,7 @@ export class MarkdownWriter {
         const code = pre.appendChild(element("code"));
         pre.tabIndex = 0;
         pre.setAttribute("role", "group");
-        pre.setAttribute("aria-label", "Code");
+        pre.setAttribute("aria-label", t("markdown.code"));
         figure.append(this.#codeHead(() => code.textContent) ?? "", pre);
         return code;
       }
@@ -140,14 +141,14 @@ export class MarkdownWriter {
       case smd.CHECKBOX: {
         const box = put(element("span", "md-check"));
         box.setAttribute("role", "img");
-        box.setAttribute("aria-label", "not done:");
+        box.setAttribute("aria-label", t("markdown.not_done"));
         return box;
       }
       case smd.TABLE: {
         const frame = put(element("div", "md-table"));
         frame.tabIndex = 0;
         frame.setAttribute("role", "group");
-        frame.setAttribute("aria-label", "Table");
+        frame.setAttribute("aria-label", t("markdown.table"));
         return frame.appendChild(element("table"));
       }
       case smd.TABLE_ROW: {
@@ -181,7 +182,7 @@ export class MarkdownWriter {
       if (head) head.dataset.language = value.trim().slice(0, 24);
     } else if (type === smd.CHECKED) {
       node.classList.add("is-done");
-      node.setAttribute("aria-label", "done:");
+      node.setAttribute("aria-label", t("markdown.done"));
     } else if (type === smd.START) {
       const start = Number(value);
       if (Number.isSafeInteger(start)) node.start = start;

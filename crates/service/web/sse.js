@@ -1,6 +1,7 @@
 // Server-sent events out of a fetch response: `EventSource` can neither POST nor say which event was the last.
 
 import { Problem } from "./api.js";
+import { t } from "./words.js";
 
 /** Takes text as it comes, cut anywhere, and gives whole events `{ id, data }`. Knows no socket. */
 export class Reader {
@@ -44,7 +45,7 @@ export async function* eventsOf(response) {
     for (;;) {
       const { done, value } = await stream.read().catch((error) => {
         if (error.name === "AbortError") throw error;
-        throw new Problem({ code: "offline", title: "No connection", detail: "The connection was lost." });
+        throw new Problem({ code: "offline", title: t("problem.title.offline"), detail: t("problem.cut") });
       });
       if (done) return;
       yield* reader.push(decoder.decode(value, { stream: true }));

@@ -1,5 +1,7 @@
 // Everything the page knows, in one place. Whoever changes it says what; whoever shows it is told once per frame.
 
+import { languageNow } from "./words.js";
+
 const listeners = new Set();
 const writers = new Set();
 let asked = false;
@@ -48,6 +50,8 @@ export const state = {
   trace: { id: null, detail: null, problem: null, list: [], cursor: null, loaded: false, listProblem: null, filter: { scope: "thread", outcome: "", days: "", tool: "" } },
   help: false,
   online: navigator.onLine,
+  /** Of the words that are shown. */
+  language: languageNow(),
 };
 
 /** Changes top-level fields. */

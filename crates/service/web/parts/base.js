@@ -22,6 +22,11 @@ export function classes(...names) {
   return names.filter(Boolean).join(" ");
 }
 
+/** Words of which those between backticks are typed as they are: each in a `tag`. */
+export function typed(words, tag = "code") {
+  return words.split("`").map((piece, at) => (at % 2 === 1 ? h(tag, null, piece) : piece));
+}
+
 /** The time, told every `ms` milliseconds while `isOn`. */
 export function useNow(ms, isOn = true) {
   const [now, setNow] = useState(Date.now());

@@ -1,5 +1,6 @@
 // Buttons that say what became of them.
 
+import { t } from "../words.js";
 import { copy, html, say, useEffect, useState } from "./base.js";
 import { Icon } from "./icons.js";
 
@@ -9,7 +10,7 @@ export function IconButton({ icon, name, ...rest }) {
 }
 
 /** Copies what `text` gives when it is pressed. */
-export function CopyButton({ text, name = "Copy", shown = false }) {
+export function CopyButton({ text, name = t("common.copy"), shown = false }) {
   const [isDone, setDone] = useState(false);
   useEffect(() => {
     if (!isDone) return undefined;
@@ -19,9 +20,9 @@ export function CopyButton({ text, name = "Copy", shown = false }) {
   const press = async () => {
     const done = await copy(text());
     setDone(done);
-    say(done ? "Copied" : "The browser does not let this page copy");
+    say(t(done ? "common.copied" : "common.copy_refused"));
   };
   return html`<button type="button" class=${shown ? "text-button" : "icon-button"} aria-label=${name} title=${name} onClick=${press}>
-    <${Icon} name=${isDone ? "check" : "copy"} />${shown ? html`<span>${isDone ? "Copied" : name}</span>` : null}
+    <${Icon} name=${isDone ? "check" : "copy"} />${shown ? html`<span>${isDone ? t("common.copied") : name}</span>` : null}
   </button>`;
 }

@@ -2,6 +2,7 @@
 
 import { focusComposer, loadOlder, send, togglePanel } from "../actions.js";
 import { set, state } from "../state.js";
+import { t } from "../words.js";
 import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "./base.js";
 import { IconButton } from "./button.js";
 import { Composer } from "./composer.js";
@@ -59,19 +60,19 @@ export function Chat() {
   };
   return html`<main class="chat">
     <header class="chat-head">
-      <${IconButton} icon="menu" name="Conversations" class="icon-button only-narrow" aria-expanded=${state.drawer === "side"} onClick=${() => set({ drawer: "side" })} />
-      <h1 dir="auto">${title ?? (state.threadId ? "Conversation" : "New conversation")}</h1>
-      <span class="model" title="The model that answers">${me.model}</span>
-      <${IconButton} icon="panel" name="Tasks and trace" aria-expanded=${state.drawer === "panel" || state.panelOpen} onClick=${togglePanel} />
+      <${IconButton} icon="menu" name=${t("side.name")} class="icon-button only-narrow" aria-expanded=${state.drawer === "side"} onClick=${() => set({ drawer: "side" })} />
+      <h1 dir="auto">${title ?? t(state.threadId ? "chat.conversation" : "chat.new")}</h1>
+      <span class="model" title=${t("chat.model")}>${me.model}</span>
+      <${IconButton} icon="panel" name=${t("chat.panel")} aria-expanded=${state.drawer === "panel" || state.panelOpen} onClick=${togglePanel} />
     </header>
-    ${me.demo ? html`<p class="banner" role="note"><strong>Demo.</strong> A script answers here, not a language model.</p>` : null}
-    ${online ? null : html`<p class="banner is-warning" role="status">You are offline. What runs goes on; it is shown when the connection is back.</p>`}
-    <div class="scroll" ref=${scroll} onScroll=${scrolled} tabindex="0" role="region" aria-label="Messages">
+    ${me.demo ? html`<p class="banner" role="note"><strong>${t("chat.demo")}</strong> ${t("chat.demo_why")}</p>` : null}
+    ${online ? null : html`<p class="banner is-warning" role="status">${t("chat.offline")}</p>`}
+    <div class="scroll" ref=${scroll} onScroll=${scrolled} tabindex="0" role="region" aria-label=${t("chat.messages")}>
       ${loading
-        ? html`<p class="empty-note" role="status"><span class="spinner" aria-hidden="true" /> Loading the conversation…</p>`
+        ? html`<p class="empty-note" role="status"><span class="spinner" aria-hidden="true" /> ${t("chat.loading")}</p>`
         : turns.length === 0 && older.cursor === null
           ? html`<${Empty} />`
-          : html`${older.cursor === null ? null : html`<button type="button" class="text-button older" aria-busy=${older.loading} onClick=${loadOlder}>${older.loading ? "Loading…" : "Show earlier messages"}</button>`}
+          : html`${older.cursor === null ? null : html`<button type="button" class="text-button older" aria-busy=${older.loading} onClick=${loadOlder}>${t(older.loading ? "page.loading" : "chat.older")}</button>`}
             <ol class=${classes("turns", run !== null && "is-busy")}>
               ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} isLast=${turn === last} isBusy=${turn === last && run !== null} alternatives=${alternatives.get(turn.id)}
                 pending=${turn === last ? pending : NOTHING} choices=${turn === last ? choices : NONE}
@@ -79,7 +80,7 @@ export function Chat() {
             </ol>`}
     </div>
     <div class="below">
-      ${isBehind ? html`<button type="button" class="to-end" onClick=${toEnd}><${Icon} name="down" />Latest</button>` : null}
+      ${isBehind ? html`<button type="button" class="to-end" onClick=${toEnd}><${Icon} name="down" />${t("chat.latest")}</button>` : null}
       ${trouble ? html`<${ProblemCard} problem=${trouble} onClose=${() => set({ trouble: null })} />` : null}
       <${Composer} />
     </div>
@@ -92,12 +93,12 @@ const NOTHING = [];
 function Empty() {
   const has = (tool) => state.me.tools.some(({ name }) => name === tool);
   const examples = has("add_task")
-    ? ["Add buy milk", "List my tasks", "Delete buy milk"]
-    : ["What can you do?", "Explain your tools", "Say hello in three languages"];
+    ? [t("start.add_task"), t("start.list_tasks"), t("start.delete_task")]
+    : [t("start.plain_1"), t("start.plain_2"), t("start.plain_3")];
   return html`<div class="empty">
     <${Logo} />
-    <h2>What can I do for you${state.me.user && state.me.user !== "local" ? `, ${state.me.user}` : ""}?</h2>
-    <p>I ask before I delete anything, and every step can be looked at.</p>
+    <h2>${state.me.user && state.me.user !== "local" ? t("chat.hello_name", { name: state.me.user }) : t("chat.hello")}</h2>
+    <p>${t("chat.promise")}</p>
     <ul class="examples">
       ${examples.map((text) => html`<li><button type="button" onClick=${() => send(text)}>${text}</button></li>`)}
     </ul>

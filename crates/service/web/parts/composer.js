@@ -2,6 +2,7 @@
 
 import { leaveEditing, send, stop } from "../actions.js";
 import { onDraft, setDraft, state } from "../state.js";
+import { t } from "../words.js";
 import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "./base.js";
 import { Icon } from "./icons.js";
 
@@ -41,18 +42,18 @@ export function Composer() {
   const length = [...draft].length;
   return html`<form class=${classes("composer", editing && "is-editing")} onSubmit=${submit}>
     ${editing
-      ? html`<p class="editing" role="status"><${Icon} name="edit" /><span>Editing a message. What was said is kept as another version.</span>
-          <button type="button" class="text-button" onClick=${leaveEditing}>Cancel</button></p>`
+      ? html`<p class="editing" role="status"><${Icon} name="edit" /><span>${t("composer.editing")}</span>
+          <button type="button" class="text-button" onClick=${leaveEditing}>${t("common.cancel")}</button></p>`
       : null}
-    <label class="only-heard" for="composer">Message</label>
+    <label class="only-heard" for="composer">${t("composer.name")}</label>
     <textarea id="composer" ref=${area} rows="1" dir="auto" value=${draft} autocomplete="off" enterkeyhint="send"
-      placeholder=${pending.length ? "Answer with the buttons, or write yes or no" : "Write a message"}
+      placeholder=${t(pending.length ? "composer.answer" : "composer.write")}
       aria-describedby="composer-hint" onInput=${(event) => setDraft(event.target.value)} onKeyDown=${key} />
     <span class="composer-side">
-      <span id="composer-hint" class=${length > LONG ? "wrong" : "only-heard"}>${length > LONG ? `${length} characters` : "Enter sends, Shift and Enter make a new line"}</span>
+      <span id="composer-hint" class=${length > LONG ? "wrong" : "only-heard"}>${length > LONG ? t("composer.characters", { count: length }) : t("composer.hint")}</span>
       ${run
-        ? html`<button type="button" class="round is-stop" aria-label="Stop" title="Stop (Esc)" disabled=${run.stopping || !run.id} onClick=${stop}><${Icon} name="stop" /></button>`
-        : html`<button type="submit" class="round" aria-label="Send" title="Send (Enter)" disabled=${draft.trim() === ""}><${Icon} name="send" /></button>`}
+        ? html`<button type="button" class="round is-stop" aria-label=${t("composer.stop")} title=${t("composer.stop_title")} disabled=${run.stopping || !run.id} onClick=${stop}><${Icon} name="stop" /></button>`
+        : html`<button type="submit" class="round" aria-label=${t("composer.send")} title=${t("composer.send_title")} disabled=${draft.trim() === ""}><${Icon} name="send" /></button>`}
     </span>
   </form>`;
 }

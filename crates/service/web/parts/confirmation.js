@@ -3,6 +3,7 @@
 import { answer, edit, reconsider } from "../actions.js";
 import { moment, pretty, remaining, words } from "../format.js";
 import { state } from "../state.js";
+import { t } from "../words.js";
 import { classes, html, useEffect, useNow, useRef, useState } from "./base.js";
 import { Icon } from "./icons.js";
 
@@ -10,8 +11,8 @@ const HOUR = 3_600_000;
 
 /** What the buttons say: for what destroys, its own words. */
 function labels(tool) {
-  if (/(^|_)(delete|remove|destroy|drop)(_|$)/.test(tool)) return { yes: "Delete", no: "Keep", danger: true };
-  return { yes: "Do it", no: "Don’t", danger: Boolean(state.me?.tools.find(({ name }) => name === tool)?.destructive) };
+  if (/(^|_)(delete|remove|destroy|drop)(_|$)/.test(tool)) return { yes: t("common.delete"), no: t("common.keep"), danger: true };
+  return { yes: t("ask.yes"), no: t("ask.no"), danger: Boolean(state.me?.tools.find(({ name }) => name === tool)?.destructive) };
 }
 
 export function Confirmation({ call, choice }) {
@@ -30,7 +31,7 @@ export function Confirmation({ call, choice }) {
   return html`<div role="group" class=${classes("confirm", choice && "is-chosen")} aria-labelledby=${title} data-interrupt=${call.interrupt_id}>
     <${Body} call=${call} choice=${choice} title=${title} first=${first} />
     <p class="expiry">
-      <span title=${moment(call.expires_at)}>Expires in <span class="digits">${remaining(left)}</span>. Unanswered, nothing is done.</span>
+      <span class="digits" title=${moment(call.expires_at)}>${t("ask.expires", { when: remaining(left) })}</span>
     </p>
   </div>`;
 }
@@ -50,15 +51,15 @@ function Approval({ call, choice, title, first }) {
   return html`<h3 id=${title} dir="auto">${question(call.preview)}</h3>
     <details class="quiet">
       <summary>${words(call.tool)}</summary>
-      <pre class="json" tabindex="0" role="group" aria-label="Arguments"><code>${pretty(call.args)}</code></pre>
+      <pre class="json" tabindex="0" role="group" aria-label=${t("ask.arguments")}><code>${pretty(call.args)}</code></pre>
     </details>
     ${choice
-      ? html`<div class="row"><span class="chosen"><${Icon} name="check" />${choice.approved ? yes : no} – waits for your other answers</span>
-          <button type="button" class="button" onClick=${() => reconsider(call.interrupt_id)}>Change</button></div>`
+      ? html`<div class="row"><span class="chosen"><${Icon} name="check" />${t("ask.chosen", { choice: choice.approved ? yes : no })}</span>
+          <button type="button" class="button" onClick=${() => reconsider(call.interrupt_id)}>${t("common.change")}</button></div>`
       : html`<div class="row">
           <button type="button" class="button is-plain" ref=${first} onClick=${() => say({ approved: false })}>${no}</button>
           <button type="button" class=${classes("button", danger ? "is-danger" : "is-main")} onClick=${() => say({ approved: true })}>${yes}</button>
-          <button type="button" class="button is-bare" onClick=${() => setEditing(true)}><${Icon} name="edit" />Edit</button>
+          <button type="button" class="button is-bare" onClick=${() => setEditing(true)}><${Icon} name="edit" />${t("common.edit")}</button>
         </div>`}`;
 }
 
@@ -85,7 +86,7 @@ function EditArgs({ call, yes, danger, title, onDone }) {
       try {
         edited = JSON.parse(text);
       } catch (error) {
-        setWrong(`Not JSON: ${error.message}`);
+        setWrong(t("ask.not_json", { why: error.message }));
         return;
       }
     }
@@ -106,15 +107,15 @@ function EditArgs({ call, yes, danger, title, onDone }) {
     return html`<div class="field"><label for=${id}>${words(name)}</label>${input}${description ? html`<small class="muted">${description}</small>` : null}</div>`;
   };
   return html`<form ref=${start} onSubmit=${save} aria-labelledby=${title}>
-    <h3 id=${title}>Change what ${words(call.tool)} is called with</h3>
+    <h3 id=${title}>${t("ask.edit_title", { tool: words(call.tool) })}</h3>
     ${isFlat
       ? names.map(field)
-      : html`<div class="field"><label for=${`edit-${call.interrupt_id}`}>Arguments (JSON)</label>
+      : html`<div class="field"><label for=${`edit-${call.interrupt_id}`}>${t("ask.arguments_json")}</label>
           <textarea id=${`edit-${call.interrupt_id}`} rows="6" spellcheck="false" value=${text} onInput=${(event) => setText(event.target.value)} /></div>`}
     ${wrong ? html`<p class="wrong" role="alert">${wrong}</p>` : null}
     <div class="row">
-      <button type="button" class="button is-plain" onClick=${onDone}>Back</button>
-      <button type="submit" class=${classes("button", danger ? "is-danger" : "is-main")}>${yes} with these</button>
+      <button type="button" class="button is-plain" onClick=${onDone}>${t("common.back")}</button>
+      <button type="submit" class=${classes("button", danger ? "is-danger" : "is-main")}>${t("ask.with_these", { yes })}</button>
     </div>
   </form>`;
 }
@@ -124,33 +125,30 @@ function without(object, name) {
   return rest;
 }
 
-const VERDICTS = { done: "It was done", retry: "Not done: try again", leave: "Not done: leave it" };
-
 function Doubt({ call, choice, title, first }) {
   const say = (verdict) => answer(call.interrupt_id, { verdict });
-  return html`<h3 id=${title} dir="auto">Was this done? ${call.preview}</h3>
-    <p>${call.since ? `It was begun on ${moment(call.since)}, and then the connection or the service broke off.` : "It was begun, and then something broke off."}
-      ${" "}Nobody knows whether it took effect. Please look, and say.</p>
+  return html`<h3 id=${title} dir="auto">${t("ask.doubt", { what: call.preview })}</h3>
+    <p>${call.since ? t("ask.doubt_since", { when: moment(call.since) }) : t("ask.doubt_why")}</p>
     <details class="quiet">
       <summary>${words(call.tool)}</summary>
-      <pre class="json" tabindex="0" role="group" aria-label="Arguments"><code>${pretty(call.args)}</code></pre>
+      <pre class="json" tabindex="0" role="group" aria-label=${t("ask.arguments")}><code>${pretty(call.args)}</code></pre>
     </details>
     ${choice
-      ? html`<div class="row"><span class="chosen"><${Icon} name="check" />${VERDICTS[choice.verdict]} – waits for your other answers</span>
-          <button type="button" class="button" onClick=${() => reconsider(call.interrupt_id)}>Change</button></div>`
+      ? html`<div class="row"><span class="chosen"><${Icon} name="check" />${t("ask.chosen", { choice: t(`ask.verdict.${choice.verdict}`) })}</span>
+          <button type="button" class="button" onClick=${() => reconsider(call.interrupt_id)}>${t("common.change")}</button></div>`
       : html`<div class="row">
-          <button type="button" class="button is-plain" ref=${first} onClick=${() => say("leave")}>${VERDICTS.leave}</button>
-          <button type="button" class="button" onClick=${() => say("done")}>${VERDICTS.done}</button>
-          <button type="button" class="button" onClick=${() => say("retry")}>${VERDICTS.retry}</button>
+          <button type="button" class="button is-plain" ref=${first} onClick=${() => say("leave")}>${t("ask.verdict.leave")}</button>
+          <button type="button" class="button" onClick=${() => say("done")}>${t("ask.verdict.done")}</button>
+          <button type="button" class="button" onClick=${() => say("retry")}>${t("ask.verdict.retry")}</button>
         </div>`}`;
 }
 
 /** Too late: the service refuses it, so it is not offered. */
 function Expired({ call }) {
   const asked = [...state.turns].reverse().find((turn) => turn.text)?.text;
-  return html`<div role="group" class="confirm is-expired" aria-label="Expired question">
+  return html`<div role="group" class="confirm is-expired" aria-label=${t("ask.expired")}>
     <h3 dir="auto">${question(call.preview)}</h3>
-    <p>The time for your answer ran out on ${moment(call.expires_at)}. Nothing was done.</p>
-    ${asked ? html`<div class="row"><button type="button" class="button" onClick=${() => edit(asked)}><${Icon} name="retry" />Ask again</button></div>` : null}
+    <p>${t("ask.expired_why", { when: moment(call.expires_at) })}</p>
+    ${asked ? html`<div class="row"><button type="button" class="button" onClick=${() => edit(asked)}><${Icon} name="retry" />${t("ask.ask_again")}</button></div>` : null}
   </div>`;
 }

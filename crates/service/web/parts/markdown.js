@@ -1,6 +1,7 @@
 // The words of a message, as they come.
 
 import { MarkdownWriter } from "../markdown.js";
+import { t } from "../words.js";
 import { copy, html, memo, say, useLayoutEffect, useRef } from "./base.js";
 
 export const Markdown = memo(function Markdown({ text, done, heard }) {
@@ -29,12 +30,12 @@ function codeHead(code) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "text-button";
-  button.textContent = "Copy code";
+  button.textContent = t("code.copy");
   button.addEventListener("click", async () => {
     const done = await copy(code());
-    button.textContent = done ? "Copied" : "Not copied";
+    button.textContent = t(done ? "code.copied" : "code.not_copied");
     say(button.textContent);
-    setTimeout(() => (button.textContent = "Copy code"), 1500);
+    setTimeout(() => (button.textContent = t("code.copy")), 1500);
   });
   head.append(button);
   return head;

@@ -2,12 +2,11 @@
 
 import { forget, loadMemory, remember, reword, undoMemory } from "../memory.js";
 import { setIn, state } from "../state.js";
+import { t } from "../words.js";
 import { classes, html, say, useEffect, useRef, useState } from "./base.js";
 import { IconButton } from "./button.js";
 import { Icon } from "./icons.js";
 import { ProblemCard } from "./problem.js";
-
-const DONE = { added: "Remembered", updated: "Corrected", known: "Known already", forgotten: "Forgotten" };
 
 export function Memory() {
   const { memory } = state;
@@ -20,15 +19,15 @@ export function Memory() {
     setProblem(null);
     try {
       const change = await work();
-      say(change.message ?? DONE[change.status]);
-      setIn("memory", { last: change.message ? null : { words: DONE[change.status], fact: change.fact, status: change.status } });
+      say(change.message ?? t(`memory.${change.status}`));
+      setIn("memory", { last: change.message ? null : { words: t(`memory.${change.status}`), fact: change.fact, status: change.status } });
       return true;
     } catch (error) {
       setProblem(error);
       return false;
     }
   };
-  if (!memory.loaded) return html`<p class="muted pad" role="status">Loading…</p>`;
+  if (!memory.loaded) return html`<p class="muted pad" role="status">${t("page.loading")}</p>`;
   const important = memory.list.filter((fact) => fact.important);
   const others = memory.list.filter((fact) => !fact.important);
   const item = (fact) => html`<${Fact} key=${fact.id} fact=${fact} act=${act} />`;
@@ -38,13 +37,13 @@ export function Memory() {
     ${memory.problem ? html`<${ProblemCard} problem=${memory.problem} onRetry=${loadMemory} />` : null}
     ${memory.last && memory.last.status !== "known"
       ? html`<p class="row done-line"><span dir="auto">${memory.last.words}: ${memory.last.fact.content}</span>
-          <button type="button" class="text-button" onClick=${() => act(undoMemory)}><${Icon} name="retry" /><span>Undo</span></button></p>`
+          <button type="button" class="text-button" onClick=${() => act(undoMemory)}><${Icon} name="retry" /><span>${t("memory.undo")}</span></button></p>`
       : null}
     ${memory.list.length === 0 && !memory.problem
-      ? html`<div class="nothing"><${Icon} name="memory" /><p>Nothing is remembered yet.</p><p class="muted">Add a fact above. It goes into your vault, as plain text.</p></div>`
+      ? html`<div class="nothing"><${Icon} name="memory" /><p>${t("memory.none")}</p><p class="muted">${t("memory.none_why")}</p></div>`
       : null}
-    ${important.length ? html`<h2 class="group">Important</h2><ul class="task-list" aria-label="Important facts">${important.map(item)}</ul>` : null}
-    ${others.length ? html`<h2 class="group">Recent</h2><ul class="task-list" aria-label="Recent facts">${others.map(item)}</ul>` : null}
+    ${important.length ? html`<h2 class="group">${t("memory.important")}</h2><ul class="task-list" aria-label=${t("memory.important_name")}>${important.map(item)}</ul>` : null}
+    ${others.length ? html`<h2 class="group">${t("memory.recent")}</h2><ul class="task-list" aria-label=${t("memory.recent_name")}>${others.map(item)}</ul>` : null}
   </div>`;
 }
 
@@ -59,9 +58,9 @@ function Add({ act }) {
     input.current.focus();
   };
   return html`<form class="add-task" onSubmit=${submit}>
-    <label class="only-heard" for="new-fact">New fact</label>
-    <input id="new-fact" ref=${input} dir="auto" maxlength="500" placeholder="Remember something" autocomplete="off" />
-    <button type="submit" class="icon-button" aria-label="Remember" title="Remember"><${Icon} name="plus" /></button>
+    <label class="only-heard" for="new-fact">${t("memory.new")}</label>
+    <input id="new-fact" ref=${input} dir="auto" maxlength="500" placeholder=${t("memory.new_hint")} autocomplete="off" />
+    <button type="submit" class="icon-button" aria-label=${t("memory.add")} title=${t("memory.add")}><${Icon} name="plus" /></button>
   </form>`;
 }
 
@@ -92,16 +91,16 @@ function Fact({ fact, act }) {
   return html`<li ref=${row} class="task" onKeyDown=${key}>
     <div class="task-row">
       <button type="button" class=${classes("icon-button", "star", fact.important && "is-on")} aria-pressed=${fact.important} disabled=${isBusy}
-        aria-label=${`Important: ${fact.content}`} title=${fact.important ? "Always told to the assistant" : "Make it important"}
+        aria-label=${t("memory.star", { fact: fact.content })} title=${t(fact.important ? "memory.is_important" : "memory.make_important")}
         onClick=${() => run(() => reword(fact.id, { important: !fact.important }))}><${Icon} name="star" /></button>
       ${isEdited
         ? html`<form class="grow" onSubmit=${change}>
-            <input data-first name="content" aria-label="Fact" dir="auto" maxlength="500" value=${fact.content} onBlur=${(event) => event.target.form?.requestSubmit()} />
+            <input data-first name="content" aria-label=${t("memory.fact")} dir="auto" maxlength="500" value=${fact.content} onBlur=${(event) => event.target.form?.requestSubmit()} />
           </form>`
-        : html`<span class="task-words" dir="auto" title=${fact.created ? `Recorded ${fact.created}` : undefined} onDblClick=${() => setEdited(true)}>${fact.content}</span>
+        : html`<span class="task-words" dir="auto" title=${fact.created ? t("memory.recorded", { when: fact.created }) : undefined} onDblClick=${() => setEdited(true)}>${fact.content}</span>
             <span class="task-tools">
-              <${IconButton} icon="edit" name=${`Change ${fact.content}`} disabled=${isBusy} onClick=${() => setEdited(true)} />
-              <${IconButton} icon="trash" name=${`Forget ${fact.content}`} disabled=${isBusy} onClick=${() => run(() => forget(fact.id))} />
+              <${IconButton} icon="edit" name=${t("memory.change", { fact: fact.content })} disabled=${isBusy} onClick=${() => setEdited(true)} />
+              <${IconButton} icon="trash" name=${t("memory.forget", { fact: fact.content })} disabled=${isBusy} onClick=${() => run(() => forget(fact.id))} />
             </span>`}
     </div>
   </li>`;

@@ -2,15 +2,16 @@
 
 import { showTab } from "../actions.js";
 import { set, state } from "../state.js";
+import { t } from "../words.js";
 import { classes, html } from "./base.js";
 import { IconButton } from "./button.js";
 import { Memory } from "./memory.js";
 import { Tasks } from "./tasks.js";
 import { Trace } from "./trace.js";
 
-const TABS = [["tasks", "Tasks"], ["trace", "Trace"]];
+const TABS = ["tasks", "trace"];
 /** Where something is remembered of the person. */
-const WITH_MEMORY = [...TABS, ["memory", "Memory"]];
+const WITH_MEMORY = [...TABS, "memory"];
 const PARTS = { tasks: Tasks, trace: Trace, memory: Memory };
 
 export function Panel() {
@@ -20,18 +21,18 @@ export function Panel() {
   const key = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const at = tabs.findIndex(([id]) => id === tab);
-    const [next] = tabs[(at + step + tabs.length) % tabs.length];
+    const at = tabs.indexOf(tab);
+    const next = tabs[(at + step + tabs.length) % tabs.length];
     showTab(next);
     requestAnimationFrame(() => document.getElementById(`tab-${next}`)?.focus());
   };
-  return html`<aside class=${classes("panel", tab === "trace" && state.trace.id && "is-wide")} id="panel" aria-label="Beside the conversation">
+  return html`<aside class=${classes("panel", tab === "trace" && state.trace.id && "is-wide")} id="panel" aria-label=${t("panel.name")}>
     <header class="panel-head">
-      <div class="tabs" role="tablist" aria-label="Beside the conversation" onKeyDown=${key}>
-        ${tabs.map(([id, name]) => html`<button type="button" role="tab" id=${`tab-${id}`} aria-selected=${tab === id} aria-controls="tab-panel"
-            tabindex=${tab === id ? 0 : -1} onClick=${() => showTab(id)}>${name}${id === "tasks" && open ? html` <span class="count">${open}<span class="only-heard"> open</span></span>` : null}</button>`)}
+      <div class="tabs" role="tablist" aria-label=${t("panel.name")} onKeyDown=${key}>
+        ${tabs.map((id) => html`<button type="button" role="tab" id=${`tab-${id}`} aria-selected=${tab === id} aria-controls="tab-panel"
+            tabindex=${tab === id ? 0 : -1} onClick=${() => showTab(id)}>${t(`panel.${id}`)}${id === "tasks" && open ? html` <span class="count">${open}<span class="only-heard"> ${t("panel.open")}</span></span>` : null}</button>`)}
       </div>
-      <${IconButton} icon="cross" name="Close what stands beside" class="icon-button only-narrow" onClick=${() => set({ drawer: null })} />
+      <${IconButton} icon="cross" name=${t("panel.close")} class="icon-button only-narrow" onClick=${() => set({ drawer: null })} />
     </header>
     <div class="panel-body" id="tab-panel" role="tabpanel" tabindex="0" aria-labelledby=${`tab-${tab}`}>
       <${PARTS[tab]} />

@@ -3,6 +3,7 @@
 import { deleteThread, loadThreads, newThread, openThread, renameThread, searchThreads, signOut } from "../actions.js";
 import { moment, period } from "../format.js";
 import { set, state } from "../state.js";
+import { t } from "../words.js";
 import { classes, html, useEffect, useRef, useState } from "./base.js";
 import { IconButton } from "./button.js";
 import { Icon, Logo } from "./icons.js";
@@ -20,18 +21,18 @@ export function Side() {
     const name = period(thread.updated_at);
     groups.set(name, [...(groups.get(name) ?? []), thread]);
   }
-  return html`<nav class="side" id="side" aria-label="Conversations">
+  return html`<nav class="side" id="side" aria-label=${t("side.name")}>
     <header class="side-head">
       <${Logo} /><span class="brand">Adjutant</span>
-      <${IconButton} icon="cross" name="Close" class="icon-button only-narrow" onClick=${() => set({ drawer: null })} />
+      <${IconButton} icon="cross" name=${t("common.close")} class="icon-button only-narrow" onClick=${() => set({ drawer: null })} />
     </header>
-    <button type="button" class="new" onClick=${newThread}><${Icon} name="plus" />New conversation</button>
-    <label class="search"><${Icon} name="search" /><span class="only-heard">Search conversations</span>
-      <input type="search" placeholder="Search" autocomplete="off" onInput=${search} /></label>
+    <button type="button" class="new" onClick=${newThread}><${Icon} name="plus" />${t("side.new")}</button>
+    <label class="search"><${Icon} name="search" /><span class="only-heard">${t("side.search_name")}</span>
+      <input type="search" placeholder=${t("side.search")} autocomplete="off" onInput=${search} /></label>
     <div class="threads">
       ${state.waits.length
         ? html`<section>
-            <h2>Waits for you</h2>
+            <h2>${t("side.waits")}</h2>
             <ul>${state.waits.map((call) => html`<${Wait} key=${call.interrupt_id} call=${call} isOpen=${call.thread_id === state.threadId} />`)}</ul>
           </section>`
         : null}
@@ -40,15 +41,15 @@ export function Side() {
         <ul>${list.map((thread) => html`<${Thread} key=${thread.thread_id} thread=${thread} isOpen=${thread.thread_id === state.threadId} />`)}</ul>
       </section>`)}
       ${threads.loaded && threads.list.length === 0
-        ? html`<p class="muted pad">${threads.problem ? "The list cannot be loaded." : threads.query ? "Nothing found." : "No conversations yet."}</p>`
+        ? html`<p class="muted pad">${t(threads.problem ? "side.not_loaded" : threads.query ? "side.nothing_found" : "side.none")}</p>`
         : null}
-      ${threads.problem ? html`<button type="button" class="button" onClick=${() => loadThreads()}>Try again</button>` : null}
-      ${threads.cursor ? html`<button type="button" class="text-button pad" onClick=${() => loadThreads({ more: true })}>Show more</button>` : null}
+      ${threads.problem ? html`<button type="button" class="button" onClick=${() => loadThreads()}>${t("common.again")}</button>` : null}
+      ${threads.cursor ? html`<button type="button" class="text-button pad" onClick=${() => loadThreads({ more: true })}>${t("common.more")}</button>` : null}
     </div>
     <footer class="side-foot">
-      <span class="who" title=${`Signed in by ${me.auth}`}>${me.user}</span>
-      <${IconButton} icon="help" name="Keyboard shortcuts" onClick=${() => set({ help: true })} />
-      ${me.auth === "token" ? html`<${IconButton} icon="out" name="Sign out" onClick=${signOut} />` : null}
+      <span class="who" title=${t("side.signed_in", { how: me.auth })}>${me.user}</span>
+      <${IconButton} icon="help" name=${t("side.keys")} onClick=${() => set({ help: true })} />
+      ${me.auth === "token" ? html`<${IconButton} icon="out" name=${t("side.sign_out")} onClick=${signOut} />` : null}
     </footer>
   </nav>`;
 }
@@ -62,14 +63,14 @@ function Wait({ call, isOpen }) {
   };
   return html`<li class=${classes("thread", isOpen && "is-open")}>
     <a href=${`#/t/${call.thread_id}`} aria-current=${isOpen ? "page" : undefined} title=${`${call.preview} – ${call.tool}`} dir="auto" onClick=${open}>${call.preview}</a>
-    <span class="dot" role="img" aria-label="waits for your answer" title="Waits for your answer" />
+    <span class="dot" role="img" aria-label=${t("side.waits_here")} title=${t("side.waits_title")} />
   </li>`;
 }
 
 function Thread({ thread, isOpen }) {
   const [mode, setMode] = useState(null); // null | "menu" | "rename" | "delete"
   const row = useRef(null);
-  const title = thread.title || "Untitled";
+  const title = thread.title || t("side.untitled");
   useEffect(() => {
     if (mode) row.current?.querySelector("[data-first]")?.focus();
   }, [mode]);
@@ -96,26 +97,26 @@ function Thread({ thread, isOpen }) {
   return html`<li ref=${row} class=${classes("thread", isOpen && "is-open")} onKeyDown=${key} onFocusOut=${blur}>
     ${mode === "rename"
       ? html`<form class="thread-edit" onSubmit=${rename}>
-          <input data-first name="title" aria-label="Title" maxlength="200" dir="auto" value=${thread.title} onBlur=${(event) => event.target.form?.requestSubmit()} />
+          <input data-first name="title" aria-label=${t("side.title")} maxlength="200" dir="auto" value=${thread.title} onBlur=${(event) => event.target.form?.requestSubmit()} />
         </form>`
       : html`<a href=${`#/t/${thread.thread_id}`} aria-current=${isOpen ? "page" : undefined} title=${`${title} – ${moment(thread.updated_at)}`} dir="auto"
             onClick=${(event) => { if (!event.ctrlKey && !event.metaKey && !event.shiftKey) { event.preventDefault(); openThread(thread.thread_id); } }}>
             ${title}
           </a>
-          ${thread.pending ? html`<span class="dot" role="img" aria-label="waits for your answer" title="Waits for your answer" />` : null}
-          <${IconButton} icon="more" name=${`Rename or delete ${title}`} aria-expanded=${mode === "menu"} onClick=${() => setMode(mode ? null : "menu")} />`}
+          ${thread.pending ? html`<span class="dot" role="img" aria-label=${t("side.waits_here")} title=${t("side.waits_title")} />` : null}
+          <${IconButton} icon="more" name=${t("side.menu", { title })} aria-expanded=${mode === "menu"} onClick=${() => setMode(mode ? null : "menu")} />`}
     ${mode === "menu"
       ? html`<div class="menu">
-          <button data-first type="button" onClick=${() => setMode("rename")}><${Icon} name="edit" />Rename</button>
-          <button type="button" onClick=${() => setMode("delete")}><${Icon} name="trash" />Delete…</button>
+          <button data-first type="button" onClick=${() => setMode("rename")}><${Icon} name="edit" />${t("side.rename")}</button>
+          <button type="button" onClick=${() => setMode("delete")}><${Icon} name="trash" />${t("side.delete")}</button>
         </div>`
       : null}
     ${mode === "delete"
-      ? html`<div class="ask" role="group" aria-label=${`Delete ${title}?`}>
-          <p>Delete this conversation and its log? Tasks stay.</p>
+      ? html`<div class="ask" role="group" aria-label=${t("side.delete_this", { title })}>
+          <p>${t("side.delete_question")}</p>
           <div class="row">
-            <button data-first type="button" class="button is-plain" onClick=${leave}>Keep</button>
-            <button type="button" class="button is-danger" onClick=${() => { leave(); deleteThread(thread.thread_id); }}>Delete</button>
+            <button data-first type="button" class="button is-plain" onClick=${leave}>${t("common.keep")}</button>
+            <button type="button" class="button is-danger" onClick=${() => { leave(); deleteThread(thread.thread_id); }}>${t("common.delete")}</button>
           </div>
         </div>`
       : null}

@@ -1,11 +1,10 @@
 // A call: what was asked for, what came of it, and the question where a person has to say yes.
 
 import { duration, pretty, words } from "../format.js";
+import { t } from "../words.js";
 import { classes, html, memo, useState } from "./base.js";
 import { Confirmation } from "./confirmation.js";
 import { Icon } from "./icons.js";
-
-const LABELS = { running: "running", ok: "done", failed: "failed", waiting: "waiting for you", open: "no result" };
 
 export const ToolCard = memo(function ToolCard({ part, pending, choice }) {
   const [opened, setOpened] = useState(null);
@@ -14,22 +13,22 @@ export const ToolCard = memo(function ToolCard({ part, pending, choice }) {
   const isOpen = opened ?? part.status === "failed";
   const { result } = part;
   const brief = part.summary ?? (part.status === "failed" ? result?.error : argsLine(part.args));
-  return html`<div role="group" class=${classes("tool", `is-${part.status}`)} aria-label=${`Tool ${part.name}, ${LABELS[part.status]}`}>
+  return html`<div role="group" class=${classes("tool", `is-${part.status}`)} aria-label=${t("tool.name", { tool: part.name, state: t(`tool.${part.status}`) })}>
     <button type="button" class="tool-head" aria-expanded=${isOpen} onClick=${() => setOpened(!isOpen)}>
       <${Mark} status=${part.status} />
       <span class="tool-name">${words(part.name)}</span>
       <span class="tool-brief" dir="auto">${brief}</span>
       ${part.ms == null ? null : html`<span class="tool-ms">${duration(part.ms)}</span>`}
-      <span class="only-heard">${LABELS[part.status]}</span>
+      <span class="only-heard">${t(`tool.${part.status}`)}</span>
       <${Icon} name="chevron" />
     </button>
     ${isOpen
       ? html`<div class="tool-body">
-          <h3>Call</h3>
-          <${Json} value=${part.args ?? part.argsText ?? {}} name=${`${part.name}: arguments`} title=${part.name} />
+          <h3>${t("tool.call")}</h3>
+          <${Json} value=${part.args ?? part.argsText ?? {}} name=${t("tool.arguments_of", { tool: part.name })} title=${part.name} />
           ${result
-            ? html`<h3>${result.success ? "Result" : "Error"}</h3>
-                <${Json} value=${result.success ? result.data : result.error} name=${`${part.name}: result`} />`
+            ? html`<h3>${t(result.success ? "tool.result" : "tool.error")}</h3>
+                <${Json} value=${result.success ? result.data : result.error} name=${t("tool.result_of", { tool: part.name })} />`
             : null}
         </div>`
       : null}

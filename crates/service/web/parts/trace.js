@@ -3,6 +3,7 @@
 import { closeTrace, filterTrace, loadDecisions, openTrace } from "../actions.js";
 import { cost, count, duration, moment, tokens, when, words } from "../format.js";
 import { state } from "../state.js";
+import { hasWords, t } from "../words.js";
 import { classes, html, useEffect } from "./base.js";
 import { ProblemCard } from "./problem.js";
 import { TraceDetail } from "./trace-detail.js";
@@ -19,6 +20,12 @@ export const OUTCOMES = [
 export function mood(outcome) {
   const group = (outcome ?? "").split(":")[0];
   return { SUCCESS: "good", PENDING: "wait", INTERRUPTED: "wait", ERROR: "bad", LIMIT: "bad" }[group] ?? "plain";
+}
+
+/** How a turn ended, in words; `null`: it goes on. */
+export function outcomeName(outcome) {
+  if (!outcome) return t("trace.running");
+  return hasWords(`outcome.${outcome}`) ? t(`outcome.${outcome}`) : words(outcome);
 }
 
 export function Trace() {
@@ -40,33 +47,33 @@ function List() {
   const choose = (name) => (event) => filterTrace({ [name]: event.target.value });
   return html`<div class="trace-list">
     <div class="filters">
-      <select aria-label="Which conversations" value=${filter.scope} onChange=${choose("scope")}>
-          <option value="thread">This conversation</option><option value="all">All conversations</option>
+      <select aria-label=${t("trace.which")} value=${filter.scope} onChange=${choose("scope")}>
+          <option value="thread">${t("trace.this")}</option><option value="all">${t("trace.all")}</option>
       </select>
-      <select aria-label="Since" value=${filter.days} onChange=${choose("days")}>
-          <option value="">Any time</option><option value="1">Last 24 hours</option><option value="7">Last 7 days</option><option value="30">Last 30 days</option>
+      <select aria-label=${t("trace.since")} value=${filter.days} onChange=${choose("days")}>
+          <option value="">${t("trace.any_time")}</option><option value="1">${t("trace.last_hours", { hours: 24 })}</option><option value="7">${t("trace.last_days", { days: 7 })}</option><option value="30">${t("trace.last_days", { days: 30 })}</option>
       </select>
-      <select aria-label="Outcome" value=${filter.outcome} onChange=${choose("outcome")}>
-          <option value="">Any outcome</option>${OUTCOMES.map((outcome) => html`<option value=${outcome}>${words(outcome)}</option>`)}
+      <select aria-label=${t("trace.outcome")} value=${filter.outcome} onChange=${choose("outcome")}>
+          <option value="">${t("trace.any_outcome")}</option>${OUTCOMES.map((outcome) => html`<option value=${outcome}>${t(`outcome.${outcome}`)}</option>`)}
       </select>
-      <select aria-label="Tool" value=${filter.tool} onChange=${choose("tool")}>
-          <option value="">Any tool</option>${me.tools.map(({ name }) => html`<option value=${name}>${words(name)}</option>`)}
+      <select aria-label=${t("trace.tool")} value=${filter.tool} onChange=${choose("tool")}>
+          <option value="">${t("trace.any_tool")}</option>${me.tools.map(({ name }) => html`<option value=${name}>${words(name)}</option>`)}
       </select>
     </div>
     ${trace.listProblem ? html`<${ProblemCard} problem=${trace.listProblem} onRetry=${() => loadDecisions()} />` : null}
     ${list.length ? html`<${Totals} list=${list} isAll=${!trace.cursor} />` : null}
     ${trace.loaded && list.length === 0 && !trace.listProblem
-      ? html`<div class="nothing"><p>Nothing here yet.</p><p class="muted">${filter.scope === "thread" && !threadId ? "This conversation has not begun." : "Every turn leaves its trace here."}</p></div>`
+      ? html`<div class="nothing"><p>${t("trace.nothing")}</p><p class="muted">${t(filter.scope === "thread" && !threadId ? "trace.not_begun" : "trace.every_turn")}</p></div>`
       : null}
     <ul class="decisions">
       ${list.map((row) => html`<li key=${row.id}>
         <button type="button" onClick=${() => openTrace(row.id)}>
           <span class="decision-head">
-            <span class="decision-words" dir="auto">${row.message || "(not kept)"}</span>
+            <span class="decision-words" dir="auto">${row.message || t("trace.not_kept")}</span>
             <time datetime=${row.started_at} title=${moment(row.started_at)}>${when(row.started_at)}</time>
           </span>
           <span class="decision-facts">
-            <span class=${classes("outcome", `is-${mood(row.outcome)}`)}>${row.outcome ? words(row.outcome.split(":").at(-1)) : "running"}</span>
+            <span class=${classes("outcome", `is-${mood(row.outcome)}`)}>${outcomeName(row.outcome)}</span>
             <span>${duration(row.timing_ms.total)}</span>
             ${tokens(row.usage) ? html`<span>${tokens(row.usage)}</span>` : null}
             <span>${cost(row.usage.cost_usd)}</span>
@@ -74,7 +81,7 @@ function List() {
         </button>
       </li>`)}
     </ul>
-    ${trace.cursor ? html`<button type="button" class="text-button pad" onClick=${() => loadDecisions({ more: true })}>Show more</button>` : null}
+    ${trace.cursor ? html`<button type="button" class="text-button pad" onClick=${() => loadDecisions({ more: true })}>${t("common.more")}</button>` : null}
   </div>`;
 }
 
@@ -86,11 +93,11 @@ function Totals({ list, isAll }) {
   const model = list.filter((row) => row.timing_ms.llm != null);
   const mean = model.length ? model.reduce((total, row) => total + row.timing_ms.llm, 0) / model.length : null;
   const facts = [
-    [`${list.length}${isAll ? "" : "+"}`, list.length === 1 ? "turn" : "turns"],
-    [count(sum((row) => row.usage.input_tokens)), "tokens in"],
-    [count(sum((row) => row.usage.output_tokens)), "out"],
-    [known ? cost(money) : money > 0 ? `${cost(money)} + ?` : "$?", "cost"],
-    [duration(mean), "model, mean"],
+    [`${list.length}${isAll ? "" : "+"}`, t("trace.turns", { count: list.length })],
+    [count(sum((row) => row.usage.input_tokens)), t("trace.tokens_in")],
+    [count(sum((row) => row.usage.output_tokens)), t("trace.tokens_out")],
+    [known ? cost(money) : money > 0 ? `${cost(money)} + ?` : "$?", t("trace.cost")],
+    [duration(mean), t("trace.mean")],
   ];
-  return html`<dl class="totals" aria-label="Totals of what is listed">${facts.map(([value, name]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+  return html`<dl class="totals" aria-label=${t("trace.totals")}>${facts.map(([value, name]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
