@@ -10,6 +10,7 @@ import { looks } from "./looks.mjs";
 import { memory } from "./memory.mjs";
 import { modules } from "./modules.mjs";
 import { restate } from "./restate.mjs";
+import { shell } from "./shell.mjs";
 import { states } from "./states.mjs";
 import { vendored } from "./vendored.mjs";
 import { words } from "./words.mjs";
@@ -32,6 +33,7 @@ const groups = {
   },
   flow,
   branches,
+  shell,
   states,
   long,
   memory,

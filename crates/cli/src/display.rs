@@ -199,6 +199,8 @@ pub(crate) mod hostile {
 
 #[cfg(test)]
 mod tests {
+    use adjutant_core::is_hidden;
+
     use super::*;
 
     #[test]

@@ -1,8 +1,8 @@
 //! `--json`: one object on one line, whatever happened.
 
 use adjutant_core::{
-    AgentResponse, Arguments, ConversationId, Cost, DecisionKind, Doubt, Notice, OutcomeCategory,
-    PendingCall, ToolInvocation, TurnId, Usage, UserIntent,
+    AgentResponse, ConversationId, Cost, DecisionKind, Notice, OutcomeCategory, ToolInvocation, TurnId,
+    Usage, UserIntent,
 };
 use serde::Serialize;
 use serde_json::Value;

@@ -64,7 +64,13 @@ impl PendingCall {
     /// An answer to it as it was shown.
     #[must_use]
     pub fn answer(&self, verdict: Verdict) -> Answer {
-        Answer { call_id: self.call_id.clone(), digest: self.digest.clone(), verdict, edited: None, shown: None }
+        Answer {
+            call_id: self.call_id.clone(),
+            digest: self.digest.clone(),
+            verdict,
+            edited: None,
+            shown: None,
+        }
     }
 
     /// Whether a verdict is one it can have.

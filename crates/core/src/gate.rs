@@ -231,7 +231,10 @@ impl Gate {
             permission = Permission::Confirm;
         }
         if permission == Permission::Deny {
-            return refuse(Refusal::Forbidden, format!("{} is not allowed here; do not try again", call.name));
+            return refuse(
+                Refusal::Forbidden,
+                format!("{} is not allowed here; do not try again", call.name),
+            );
         }
         Ok(Passed { definition, arguments, preview, permission, is_suspect })
     }
@@ -260,9 +263,9 @@ impl Passed<'_> {
     fn question(self, context: &ToolContext, call: &ToolCall, check: &GateCheck<'_>) -> PendingCall {
         // Whoever chose the arguments chose their order too, and with it what is read first.
         let arguments = self.definition.in_order(self.arguments);
-        let preview = self.preview.unwrap_or_else(|| {
-            format!("{} {}", call.name, serde_json::Value::Object(arguments.clone()))
-        });
+        let preview = self
+            .preview
+            .unwrap_or_else(|| format!("{} {}", call.name, serde_json::Value::Object(arguments.clone())));
         let mut preview = visible(&preview);
         if self.is_suspect {
             preview.push_str(AFTER_OTHERS);

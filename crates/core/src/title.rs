@@ -76,7 +76,8 @@ pub fn given_title(text: &str) -> Option<String> {
 /// What follows the greetings that a text begins with. A greeting ends with a mark or the text: "Hi-fi" and "test the pump" are none,
 /// and nor is a name behind one, which stays with it.
 fn behind_greetings(text: &str) -> &str {
-    let is_mark = |c: char| matches!(c, ',' | '.' | '!' | '?' | ';' | ':' | '…' | '–' | '—') || is_pictograph(c);
+    let is_mark =
+        |c: char| matches!(c, ',' | '.' | '!' | '?' | ';' | ':' | '…' | '–' | '—') || is_pictograph(c);
     let mut rest = text.trim_start_matches(|c| is_mark(c) || c == ' ');
     if rest.is_empty() {
         // Marks alone are a message, too.
@@ -149,12 +150,28 @@ mod tests {
 
     #[test]
     fn a_greeting_says_nothing() {
-        for text in ["hello", "Hi!", "hey there 👋", "Guten Tag.", "Hello! How are you?", "GRÜẞ GOTT", "Test", "moin moin"] {
+        for text in [
+            "hello",
+            "Hi!",
+            "hey there 👋",
+            "Guten Tag.",
+            "Hello! How are you?",
+            "GRÜẞ GOTT",
+            "Test",
+            "moin moin",
+        ] {
             check(text, None);
         }
         check("Hello! Please add milk", Some("Please add milk"));
         check("Hallo,\nwas steht heute an?", Some("was steht heute an?"));
-        for kept in ["Hi-fi for the kitchen", "hello world in Rust", "test the pump", "History of Rome", "?", "Hey Anna, call me"] {
+        for kept in [
+            "Hi-fi for the kitchen",
+            "hello world in Rust",
+            "test the pump",
+            "History of Rome",
+            "?",
+            "Hey Anna, call me",
+        ] {
             check(kept, Some(kept));
         }
     }

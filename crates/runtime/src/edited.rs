@@ -2,12 +2,12 @@
 
 use adjutant_core::port::StoreError;
 use adjutant_core::{
-    Arguments, CancellationToken, ConversationKey, GateCheck, IdempotencyKey, PendingCall, ToolCall, ToolContext,
+    Arguments, CancellationToken, ConversationKey, GateCheck, IdempotencyKey, PendingCall, ToolCall,
+    ToolContext,
 };
 
-use crate::inner::Inner;
-use crate::recent::Remembered;
 use crate::Agent;
+use crate::inner::Inner;
 
 impl Agent {
     /// Returns the question that a waiting call is with other arguments: what would be touched, and the digest with which
@@ -28,11 +28,10 @@ impl Agent {
     ) -> Result<Option<Result<PendingCall, String>>, StoreError> {
         let inner = self.inner();
         let Some(known) = inner.current(key).await? else { return Ok(None) };
-        let conversation = Remembered::conversation(&known);
+        let conversation = known.conversation();
         let now = inner.now();
-        let is_meant = |call: &&PendingCall| {
-            call.digest == digest && call.doubt.is_none() && !call.has_expired(now)
-        };
+        let is_meant =
+            |call: &&PendingCall| call.digest == digest && call.doubt.is_none() && !call.has_expired(now);
         let (Some(call), Some(turn)) = (conversation.pending().iter().find(is_meant), conversation.current())
         else {
             return Ok(None);
@@ -61,10 +60,8 @@ pub(crate) async fn question_with(
     arguments: Arguments,
     interrupted: &[(String, Arguments)],
 ) -> Result<PendingCall, String> {
-    let asked = ToolCall {
-        id: call.call_id.clone(),
-        ..ToolCall::from_object(0, None, call.tool.clone(), arguments)
-    };
+    let asked =
+        ToolCall { id: call.call_id.clone(), ..ToolCall::from_object(0, None, call.tool.clone(), arguments) };
     let check = GateCheck {
         now: inner.now(),
         confirmation_expiry: inner.limits.confirmation_expiry,

@@ -27,6 +27,7 @@ mod held; // the claim on a conversation, and its state
 mod in_memory; // the default store
 mod inner; // what an agent consists of
 mod log; // what happened in it, and what is not written yet
+mod name_it; // what a conversation is called
 mod output; // the schema of its answers
 mod prices; // what a model call costs
 mod purse;

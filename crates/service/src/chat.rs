@@ -22,6 +22,7 @@ use crate::object::Object;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::Shared;
+use crate::titles;
 use crate::user::User;
 use crate::wire::{Cause, Pending, Timing, ToolUsed, Usage, with_edited};
 
@@ -225,10 +226,13 @@ pub(crate) async fn chat(
         _ => return Err(Problem::invalid("send either message or resume")),
     };
     let running = app.begin_turn(&context.user)?;
-    let agent = app.agent.clone();
+    let here = app.clone();
     let turn = app.turns.spawn(async move {
-        let response = agent.run_input(&mut context, id, input).await;
-        response.inspect(|response| running.ended(response))
+        let response = here.agent.run_input(&mut context, id, input).await;
+        response.inspect(|response| {
+            running.ended(response);
+            titles::find(&here, &here.agent.key(&context), response);
+        })
     });
     let response = turn.await.map_err(|_| Problem::internal())?.map_err(|error| Problem::run(&error))?;
     answer(&app, response, answered, request.thread_id)

@@ -44,6 +44,7 @@ mod slow_body; // what comes slowly
 mod state; // what every handler sees
 mod tasks; // the tasks beside a conversation
 mod threads; // conversations, and what was said in them
+mod titles; // what a conversation is called, in the model's words
 mod token; // secrets that stand for a user
 mod tools; // a tool in a person's own hand
 mod user; // for whom a request runs

@@ -1,12 +1,11 @@
 //! `/v1/pending`: everything that waits for whoever asks, in whichever conversation, and what it would be with other arguments.
 
-use adjutant_core::{Arguments, conversation, words};
 use adjutant_core::port::StoreError;
+use adjutant_core::{Arguments, conversation, words};
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{Path, State};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;

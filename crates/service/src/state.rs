@@ -64,6 +64,8 @@ pub(crate) struct App {
     /// Whether they are at an address of their own.
     pub(crate) metrics_elsewhere: bool,
     pub(crate) page: bool,
+    /// Whether the model finds the titles of conversations.
+    pub(crate) model_titles: bool,
     /// What is remembered of one user, if anything is.
     #[cfg(feature = "memory")]
     pub(crate) memory: OnceLock<adjutant_memory::Memory>,

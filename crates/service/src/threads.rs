@@ -13,7 +13,6 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -194,7 +193,10 @@ struct Rename {
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(one, rename, delete)).routes(routes!(messages))
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(one, rename, delete))
+        .routes(routes!(messages))
         .routes(routes!(export))
 }
 
@@ -355,7 +357,7 @@ async fn messages(
     params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with."), ExportQuery),
     responses((status = 200, description = "The file, to be kept and not to be shown.", content(
         (String = "text/markdown", example = json!("# buy milk\n\n- Conversation: `0199d5b6-…`\n")),
-        (Object = "application/json", example = json!({"id": "0199d5b6-…", "title": "buy milk", "messages": [], "pending": []})),
+        (serde_json::Value = "application/json", example = json!({"id": "0199d5b6-…", "title": "buy milk", "messages": [], "pending": []})),
     ))))]
 async fn export(
     State(app): State<Shared>,
@@ -370,7 +372,9 @@ async fn export(
     let export = Export::of(summary, app.agent.journal().load(&key).await.map_err(failed)?);
     let (kind, text) = match format {
         ExportFormat::Markdown => ("text/markdown; charset=utf-8", export.markdown()),
-        ExportFormat::Json => ("application/json", export.json(&export.session(app.agent.now(), None)) + "\n"),
+        ExportFormat::Json => {
+            ("application/json", export.json(&export.session(app.agent.now(), None)) + "\n")
+        }
     };
     Ok(([(CONTENT_TYPE, kind), (CONTENT_DISPOSITION, "attachment")], text).into_response())
 }

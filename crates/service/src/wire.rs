@@ -5,7 +5,6 @@ use adjutant_core::{
 };
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::json;
 use utoipa::ToSchema;
 
 /// A call that waits for a human.

@@ -11,7 +11,7 @@ const LONG_MS = 10_000;
 
 /** Whether the browser can notify, and may: "on", "off", "denied" (the person has told the browser so) or "missing". */
 export function notifying() {
-  if (!("Notification" in window) || !window.isSecureContext) return "missing";
+  if (window.Notification === undefined || !window.isSecureContext) return "missing";
   if (Notification.permission === "denied") return "denied";
   return Notification.permission === "granted" && setting("notify", false) ? "on" : "off";
 }
@@ -60,7 +60,7 @@ function tell(threadId, asks) {
 /** The title of the tab. */
 export function tabTitle() {
   const title = state.title ? t("page.title", { title: state.title }) : "Adjutant";
-  return state.news ? t(`notify.tab_${state.news}`, { title }) : title;
+  return state.news ? t(`notify.tab.${state.news}`, { title }) : title;
 }
 
 for (const [target, name] of [[document, "visibilitychange"], [window, "focus"]]) {

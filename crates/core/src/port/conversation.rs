@@ -106,6 +106,18 @@ pub trait ConversationStore: Send + Sync + 'static {
         title: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
+    /// Gives it the title `to` if it still has the title `from`: a name that a person gave meanwhile stays. `false`: it has
+    /// another title, or there is no such conversation.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn retitle<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        from: &'a str,
+        to: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
     /// Deletes it with its events and logs, unless somebody alive has claimed it ([`Journal::claim`]). The events and logs that
     /// branches begin with stay for as long as there is a branch that does.
     ///

@@ -169,7 +169,8 @@ async fn a_yes_with_other_arguments_passes_the_gate_again_and_runs_those() {
 
     // The question with them is seen, and changes nothing.
     let key = context.key(&AgentName::adjutant());
-    let question = async |arguments| agent.question_with(&key, &shown.digest, arguments).await.unwrap().unwrap();
+    let question =
+        async |arguments| agent.question_with(&key, &shown.digest, arguments).await.unwrap().unwrap();
     let to_bert = question(to("Bert")).await.unwrap();
     assert_eq!(to_bert.digest, digest(asked.turn, &shown.call_id, "send", &to("Bert")));
     assert_eq!((&to_bert.arguments, to_bert.expires_at), (&to("Bert"), shown.expires_at));
@@ -215,7 +216,10 @@ async fn what_was_not_shown_is_asked_about_and_not_done() {
     let with_other = carl_instead.clone().as_shown(&bert.digest);
     let again = one.answer(&mut context, vec![bert.answer(Verdict::Approved), with_other]).await.unwrap();
     let [carl] = again.decision.pending.as_slice() else { panic!("{again:?}") };
-    assert_eq!((&carl.arguments, &carl.call_id, carl.expires_at), (&to("Carl"), &anna.call_id, anna.expires_at));
+    assert_eq!(
+        (&carl.arguments, &carl.call_id, carl.expires_at),
+        (&to("Carl"), &anna.call_id, anna.expires_at)
+    );
     assert!(carl.preview.contains("Carl") && again.content.contains("Carl"), "{again:?}");
     assert!(!again.content.contains("Anna"), "{}", again.content);
     assert_eq!(again.notices[0].code, "asked_again");

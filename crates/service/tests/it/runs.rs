@@ -388,7 +388,11 @@ async fn nothing_runs_with_arguments_that_were_not_shown() {
     let edited = |shown: &Value| json!({"approved": true, "editedArgs": {"task_id": "2"}, "shown": shown});
     let again = anna.run(&resume("t", "r3", &[(&json!(id), edited(&json!(id)))])).await;
     let asked = interrupts(&again).remove(0);
-    assert_eq!((&asked["id"], &asked["message"]), (&shown.body["interrupt_id"], &json!("Delete “milk”")), "{asked}");
+    assert_eq!(
+        (&asked["id"], &asked["message"]),
+        (&shown.body["interrupt_id"], &json!("Delete “milk”")),
+        "{asked}"
+    );
     assert_eq!(decision(&again)["notices"][0]["code"], "asked_again");
     assert_eq!(anna.tasks("anna").await, 2);
     // What was asked before waits no more.
@@ -401,7 +405,10 @@ async fn nothing_runs_with_arguments_that_were_not_shown() {
     let gone = anna.run(&resume("t", "r5", &[(&json!(id), edited(&shown.body["interrupt_id"]))])).await;
     assert_eq!(last(&gone)["outcome"]["type"], "success", "{gone:?}");
     let left = service.ask("GET", "/v1/tasks", &[("Authorization", &anna.token)], "").await;
-    assert_eq!((left.body["tasks"].as_array().unwrap().len(), &left.body["tasks"][0]["description"]), (1, &json!("tea")));
+    assert_eq!(
+        (left.body["tasks"].as_array().unwrap().len(), &left.body["tasks"][0]["description"]),
+        (1, &json!("tea"))
+    );
     service.stop().await;
 }
 

@@ -6,6 +6,7 @@ import { t } from "../words.js";
 import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "./base.js";
 import { IconButton } from "./button.js";
 import { Composer } from "./composer.js";
+import { AskAll } from "./confirmation.js";
 import { Icon, Logo } from "./icons.js";
 import { ProblemCard } from "./problem.js";
 import { Turn } from "./turn.js";
@@ -77,7 +78,8 @@ export function Chat() {
               ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} isLast=${turn === last} isBusy=${turn === last && run !== null} alternatives=${alternatives.get(turn.id)}
                 pending=${turn === last ? pending : NOTHING} choices=${turn === last ? choices : NONE}
                 attempt=${run?.turnKey === turn.key ? run.attempt : 0} stopping=${run?.turnKey === turn.key && run.stopping} />`)}
-            </ol>`}
+            </ol>
+            <${AskAll} />`}
     </div>
     <div class="below">
       ${isBehind ? html`<button type="button" class="to-end" onClick=${toEnd}><${Icon} name="down" />${t("chat.latest")}</button>` : null}

@@ -89,6 +89,25 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
         })
     }
 
+    fn retitle<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        from: &'a str,
+        to: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.run(async move {
+            let renamed = self
+                .0
+                .execute(
+                    "UPDATE adjutant_conversation SET title = $5
+                     WHERE agent = $1 AND user_id = $2 AND id = $3 AND title = $4",
+                    key_values![key, from, to],
+                )
+                .await?;
+            Ok(renamed > 0)
+        })
+    }
+
     fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Deleted, StoreError>> {
         self.run(async move { self.0.write(key.clone(), |rows, key| Box::pin(delete(rows, key))).await })
     }
