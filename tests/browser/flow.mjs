@@ -117,7 +117,11 @@ export async function flow(browser) {
       await settled(page, 7);
       const cards = page.locator(".confirm");
       assert.equal(await cards.count(), 2);
+      assert.deepEqual(await page.locator(".ask-all li").allInnerTexts(), ["Delete “green tea”?", "Delete “black tea”?"]);
+      const ends = await page.locator(".expiry").allInnerTexts();
+      assert.equal(ends[0], ends[1]);
       await cards.nth(0).getByRole("button", { name: "Delete" }).click();
+      assert.equal(await page.locator(".ask-all").count(), 0, "one question alone needs no answer for all");
       await cards.nth(0).getByText("Delete – waits for your other answers").waitFor();
       assert.equal((await tasks(page)).length, 2);
       await cards.nth(0).getByRole("button", { name: "Change" }).click();
@@ -128,9 +132,28 @@ export async function flow(browser) {
       assert.deepEqual(await tasks(page), ["green tea"]);
     });
 
+    await here("one answer for all that wait", async () => {
+      await say(page, "add black tea");
+      await settled(page, 8);
+      await say(page, "delete both");
+      await settled(page, 9);
+      await page.getByRole("button", { name: "Keep all 2" }).click();
+      await page.locator(".ask-all").waitFor({ state: "detached" });
+      await settled(page, 9);
+      assert.deepEqual(await tasks(page), ["green tea", "black tea"]);
+      await say(page, "delete both");
+      await settled(page, 10);
+      await page.getByRole("button", { name: "Delete all 2" }).click();
+      await page.locator(".ask-all").waitFor({ state: "detached" });
+      await settled(page, 10);
+      assert.deepEqual(await tasks(page), []);
+      await say(page, "add green tea");
+      await settled(page, 11);
+    });
+
     await here("yes and no may be written; what is neither does nothing", async () => {
       await say(page, "delete green tea");
-      await settled(page, 8);
+      await settled(page, 12);
       await say(page, "maybe tomorrow");
       await page.getByText("Still waiting for your answer").waitFor();
       assert.equal(await page.locator(".confirm").count(), 1);
@@ -142,7 +165,7 @@ export async function flow(browser) {
       await say(page, "delete green tea");
       await page.locator(".confirm").waitFor();
       await say(page, "Yes.");
-      await shown(page, "It is gone.").nth(2).waitFor();
+      await shown(page, "It is gone.").nth(3).waitFor();
       await settled(page);
       assert.deepEqual(await tasks(page), []);
     });
@@ -156,11 +179,25 @@ export async function flow(browser) {
       await page.locator(".confirm").waitFor();
       await page.getByRole("button", { name: "Edit", exact: true }).click();
       await page.getByLabel("task id").fill("two");
-      await page.getByRole("button", { name: "Delete with these" }).click();
-      await page.waitForFunction(() => !document.querySelector(".confirm form"));
-      // Edited, it is asked again or done: never something else.
-      await settled(page);
-      if (await page.locator(".confirm").count()) await page.locator(".confirm").getByRole("button", { name: "Delete" }).click();
+      // There is no yes before what the other arguments mean was shown, and a change takes it away.
+      const yes = page.getByRole("button", { name: "Delete with these" });
+      const look = page.getByRole("button", { name: "Show what that does" });
+      assert.equal(await yes.count(), 0);
+      await look.click();
+      await page.getByText("With these: Delete “two”?").waitFor();
+      await page.waitForFunction(() => document.activeElement?.className === "meaning");
+      await page.getByLabel("task id").fill("on");
+      await yes.waitFor({ state: "detached" });
+      await page.getByLabel("task id").fill("nothing like that");
+      await page.keyboard.press("Enter");
+      await page.locator(".confirm .wrong").waitFor();
+      assert.equal(await yes.count(), 0);
+      await page.getByLabel("task id").fill("two");
+      await page.keyboard.press("Enter");
+      await page.getByText("With these: Delete “two”?").waitFor();
+      assert.equal((await tasks(page)).length, 2);
+      await yes.click();
+      await page.locator(".confirm").waitFor({ state: "detached" });
       await page.waitForFunction(() => document.querySelectorAll(".task").length === 1);
       assert.deepEqual(await tasks(page), ["one"]);
       await settled(page);
@@ -285,11 +322,11 @@ export async function flow(browser) {
     });
 
     await here("conversations: search, rename, delete with a question, back and forward", async () => {
-      await page.getByLabel("Search conversations").fill("coffee");
+      await page.getByLabel("Search titles of conversations").fill("coffee");
       await page.waitForFunction(() => document.querySelectorAll(".thread").length === 1);
-      await page.getByLabel("Search conversations").fill("");
+      await page.getByLabel("Search titles of conversations").fill("");
       await page.waitForFunction(() => document.querySelectorAll(".thread").length === 3);
-      await page.getByRole("button", { name: /^Rename or delete think about/ }).click();
+      await page.getByRole("button", { name: /^Menu of think about/ }).click();
       await page.getByRole("button", { name: "Rename", exact: true }).click();
       await page.getByLabel("Title").fill("Coffee, slowly");
       await page.getByLabel("Title").press("Enter");
@@ -299,7 +336,7 @@ export async function flow(browser) {
       await shown(page, "It is gone.").first().waitFor();
       await page.goForward();
       await shown(page, "Coffee is noted.").waitFor();
-      await page.getByRole("button", { name: "Rename or delete Coffee, slowly" }).click();
+      await page.getByRole("button", { name: "Menu of Coffee, slowly" }).click();
       await page.getByRole("button", { name: "Delete…" }).click();
       await page.waitForFunction(() => document.activeElement?.textContent === "Keep");
       await page.locator(".thread .ask").getByRole("button", { name: "Delete" }).click();

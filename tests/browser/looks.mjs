@@ -96,6 +96,9 @@ async function tour(browser, service, name, options) {
     await look(page, "confirmation");
     await page.locator(".confirm").getByRole("button", { name: "Edit", exact: true }).click();
     await look(page, "edit");
+    await page.getByRole("button", { name: "Show what that does" }).click();
+    await page.locator(".meaning").waitFor();
+    await look(page, "edit with what it means");
     await page.getByRole("button", { name: "Back", exact: true }).click();
     await page.locator(".confirm").getByRole("button", { name: "Keep" }).click();
     await settled(page, 5);
@@ -122,7 +125,7 @@ async function tour(browser, service, name, options) {
       await page.locator(".app:not(.shows-panel)").waitFor();
       await page.getByRole("button", { name: "Conversations", exact: true }).click();
     }
-    await page.getByRole("button", { name: /^Rename or delete / }).first().click();
+    await page.getByRole("button", { name: /^Menu of / }).first().click();
     await look(page, "conversation menu");
     await page.getByRole("button", { name: "Delete…" }).click();
     await look(page, "conversation to delete");
@@ -130,6 +133,10 @@ async function tour(browser, service, name, options) {
     await page.getByRole("button", { name: "Keyboard shortcuts" }).click();
     await page.getByRole("dialog").waitFor();
     await look(page, "keys");
+    await page.getByRole("button", { name: "Close", exact: true }).last().click();
+    await page.getByRole("button", { name: "Settings" }).click();
+    await page.getByRole("dialog").waitFor();
+    await look(page, "settings");
     await page.getByRole("button", { name: "Close", exact: true }).last().click();
     await page.emulateMedia({ reducedMotion: "reduce" });
     const moving = await page.evaluate(() => document.getAnimations().length);

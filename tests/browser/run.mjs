@@ -12,6 +12,7 @@ import { memory } from "./memory.mjs";
 import { modules } from "./modules.mjs";
 import { people } from "./people.mjs";
 import { restate } from "./restate.mjs";
+import { shell } from "./shell.mjs";
 import { states } from "./states.mjs";
 import { vendored } from "./vendored.mjs";
 import { words } from "./words.mjs";
@@ -36,6 +37,7 @@ const groups = {
   flow,
   branches,
   people,
+  shell,
   states,
   long,
   memory,

@@ -264,15 +264,6 @@ pub(crate) fn approved(yes: &[String], tool: &str) -> bool {
     yes.iter().any(|name| name == "*" || name == tool)
 }
 
-/// A short id for people: the end of the call's id, the same at every look.
-pub(crate) fn short_id(call: &PendingCall) -> String {
-    let id = call.call_id.as_str();
-    // `call_<random hex>_<number>`: six digits tell apart what one person has waiting.
-    let number_at = id.rfind('_').unwrap_or(id.len());
-    let start = number_at.saturating_sub(6);
-    id.get(start..).unwrap_or(id).to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,15 +295,5 @@ mod tests {
         ] {
             assert_eq!(doubt(words), verdict, "{words}");
         }
-    }
-
-    #[test]
-    fn the_short_id_is_the_end_of_the_long_one() {
-        let call: PendingCall = serde_json::from_value(serde_json::json!({
-            "call_id": "call_0123456789abcdef_12", "tool": "delete_task", "arguments": {}, "preview": "x",
-            "digest": "d", "requested_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-02T00:00:00Z",
-        }))
-        .unwrap();
-        assert_eq!(short_id(&call), "abcdef_12");
     }
 }

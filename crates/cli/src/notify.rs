@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::task::JoinHandle;
 
-use crate::confirm::{preview, short_id};
+use crate::confirm::preview;
 use crate::display::{clip, json_line};
 use crate::screen::Screen;
 
@@ -55,7 +55,7 @@ impl Notifier {
         }
         let told = json_line(&json!({
             "event": "question",
-            "id": short_id(call),
+            "id": call.short_id(),
             "conversation": conversation,
             "tool": call.tool,
             "arguments": call.arguments,

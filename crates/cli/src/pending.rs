@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::args::Pending;
 use crate::config::Settings;
-use crate::confirm::{preview, short_id, whole};
+use crate::confirm::{preview, whole};
 use crate::display::{clean, json_line, rough};
 use crate::error::{CliError, Exit};
 use crate::lines::Stops;
@@ -159,7 +159,7 @@ impl Waiting {
                 format!("begun {age} ago and interrupted: was it done? {expiry}")
             }
         };
-        screen.answer_line(&format!("{}  {}  ({}, {state})", short_id(call), preview(call), call.tool));
+        screen.answer_line(&format!("{}  {}  ({}, {state})", call.short_id(), preview(call), call.tool));
         if let Some(whole) = whole(call) {
             screen.answer_line(&format!("          all of it: {whole}"));
         }
@@ -175,7 +175,7 @@ fn arguments(text: &str) -> Result<Arguments, CliError> {
 
 /// A call that waits for another kind of answer.
 fn other_answer(call: &PendingCall) -> CliError {
-    let id = short_id(call);
+    let id = call.short_id();
     match call.doubt {
         Some(_) => CliError::usage("it was interrupted: the question is whether it was done")
             .or_try(format!("adjutant pending resolve {id} done|retry|leave")),

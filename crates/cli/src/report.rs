@@ -1,15 +1,15 @@
 //! `--json`: one object on one line, whatever happened.
 
 use adjutant_core::{
-    AgentResponse, Arguments, ConversationId, Cost, DecisionKind, Doubt, Notice, OutcomeCategory,
-    PendingCall, ToolInvocation, TurnId, Usage, UserIntent,
+    AgentResponse, ConversationId, Cost, DecisionKind, Notice, OutcomeCategory, ToolInvocation, TurnId,
+    Usage, UserIntent,
 };
-use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::confirm::short_id;
 use crate::error::CliError;
+
+pub(crate) use adjutant_service::export::Waiting as Pending;
 
 /// What `ask --json` prints. Every field is always there.
 #[derive(Debug, Default, Serialize)]
@@ -35,21 +35,6 @@ pub(crate) struct Report {
     notices: Vec<Notice>,
     error: Option<Problem>,
     timing_ms: Timing,
-}
-
-/// A call that waits for a human.
-#[derive(Debug, Serialize)]
-pub(crate) struct Pending {
-    /// What `adjutant pending approve` takes.
-    id: String,
-    call_id: String,
-    tool: String,
-    arguments: Arguments,
-    preview: String,
-    digest: String,
-    expires_at: Timestamp,
-    /// Not `null`: it was begun, and nobody knows whether it was done.
-    doubt: Option<Doubt>,
 }
 
 /// What did not work.
@@ -101,21 +86,6 @@ impl Report {
     /// No turn came about.
     pub(crate) fn of_error(error: &CliError) -> Self {
         Self { error: Some(Problem::of(error)), ..Self::default() }
-    }
-}
-
-impl Pending {
-    pub(crate) fn of(call: &PendingCall) -> Self {
-        Self {
-            id: short_id(call),
-            call_id: call.call_id.to_string(),
-            tool: call.tool.clone(),
-            arguments: call.arguments.clone(),
-            preview: call.preview.clone(),
-            digest: call.digest.clone(),
-            expires_at: call.expires_at,
-            doubt: call.doubt.clone(),
-        }
     }
 }
 

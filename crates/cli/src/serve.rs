@@ -81,6 +81,7 @@ pub(crate) async fn run(
     config.metrics = settings.serve.metrics;
     config.metrics_bind = settings.serve.metrics_bind;
     config.page = !options.no_ui;
+    config.model_titles = settings.serve.titles.by_model(agent.model().id());
     config.tell_requests = screen.verbose();
     let worker = match options.dispatch.as_ref().or(settings.serve.dispatch.as_ref()) {
         Some(address) => {

@@ -15,7 +15,7 @@ use adjutant_mcp::client::Servers;
 use adjutant_runtime::{Agent, RunContext, RunStream};
 
 use crate::config::{Database, Settings};
-use crate::confirm::{Approver, Decided, approves, short_id};
+use crate::confirm::{Approver, Decided, approves};
 use crate::display::clip;
 use crate::error::{CliError, Exit};
 use crate::lines::{Endings, Interrupts, Lines};
@@ -449,7 +449,7 @@ impl<'a> Talk<'a> {
             return;
         }
         for call in &response.decision.pending {
-            let id = short_id(call);
+            let id = call.short_id();
             let preview = clip(&call.preview, 200);
             if call.doubt.is_some() {
                 self.screen.side_line(&format!("Was it done? {preview}"));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::args::Tasks;
 use crate::config::Settings;
-use crate::confirm::{approved, preview, short_id, whole};
+use crate::confirm::{approved, preview, whole};
 use crate::display::{clean, clean_line, json_line};
 use crate::error::{CliError, Exit, READ_ONLY};
 use crate::lines::says_yes;
@@ -129,13 +129,13 @@ async fn carry_out(
         CallOutcome::Done { invocation, summary } => Ok((invocation, summary)),
         CallOutcome::Confirm(pending) => {
             Err(CliError::confirmation_needed(format!("{} still waits for a yes", preview(&pending)))
-                .or_try(format!("adjutant pending approve {}", short_id(&pending))))
+                .or_try(format!("adjutant pending approve {}", pending.short_id())))
         }
         CallOutcome::InDoubt(pending) => Err(CliError::failed(format!(
             "{}: it was started, and it is not known how it ended",
             preview(&pending)
         ))
-        .or_try(format!("adjutant pending resolve {} done|retry|leave", short_id(&pending)))),
+        .or_try(format!("adjutant pending resolve {} done|retry|leave", pending.short_id()))),
         CallOutcome::Ask(question) => {
             Err(CliError::unknown(clean_line(&question)).or_try("adjutant tasks list, then the number"))
         }

@@ -52,10 +52,25 @@ impl PendingCall {
         self.expires_at <= now
     }
 
+    /// Returns a short id for people: the end of the call's id, the same at every look.
+    #[must_use]
+    pub fn short_id(&self) -> &str {
+        let id = self.call_id.as_str();
+        // `call_<random hex>_<number>`: six digits tell apart what one person has waiting.
+        let number_at = id.rfind('_').unwrap_or(id.len());
+        id.get(number_at.saturating_sub(6)..).unwrap_or(id)
+    }
+
     /// An answer to it as it was shown.
     #[must_use]
     pub fn answer(&self, verdict: Verdict) -> Answer {
-        Answer { call_id: self.call_id.clone(), digest: self.digest.clone(), verdict, edited: None }
+        Answer {
+            call_id: self.call_id.clone(),
+            digest: self.digest.clone(),
+            verdict,
+            edited: None,
+            shown: None,
+        }
     }
 
     /// Whether a verdict is one it can have.
@@ -93,16 +108,26 @@ pub struct Answer {
     /// What they said.
     pub verdict: Verdict,
     /// Other arguments to approve it with. They pass the gate again; if they do not fit, the answer is refused with the
-    /// reason and the call keeps waiting.
+    /// reason and the call keeps waiting. If they fit, and are not what `shown` is about, the call waits with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<Arguments>,
+    /// The digest of the question that the call is with `edited`, if the human was shown it: then it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
 }
 
 impl Answer {
-    /// The same with other arguments, for [`Verdict::Approved`].
+    /// The same with other arguments, for [`Verdict::Approved`]. Nothing is done before the human was shown what they mean.
     #[must_use]
     pub fn with_arguments(mut self, arguments: Arguments) -> Self {
         self.edited = Some(arguments);
+        self
+    }
+
+    /// The same after the human was shown the question with the other arguments, which has this digest.
+    #[must_use]
+    pub fn as_shown(mut self, digest: impl Into<String>) -> Self {
+        self.shown = Some(digest.into());
         self
     }
 }
@@ -293,4 +318,19 @@ fn bare_words(text: &str) -> String {
         .map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { ' ' })
         .collect();
     words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_id_is_the_end_of_the_long_one() {
+        let call: PendingCall = serde_json::from_value(serde_json::json!({
+            "call_id": "call_0123456789abcdef_12", "tool": "delete_task", "arguments": {}, "preview": "x",
+            "digest": "d", "requested_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-02T00:00:00Z",
+        }))
+        .unwrap();
+        assert_eq!(call.short_id(), "abcdef_12");
+    }
 }

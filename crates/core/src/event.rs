@@ -356,6 +356,16 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edited: Option<EditedCall>,
     },
+    /// A person said yes to a call with other arguments, and had not been shown what it does with them: nothing executed, the
+    /// call waits as the question that it is with these arguments.
+    CallEdited {
+        /// The turn that waits.
+        turn: TurnId,
+        /// The input that has the arguments.
+        input: InputId,
+        /// The question, in the place of the one before it of the same call.
+        pending: PendingCall,
+    },
     /// An answer could not be what it was meant to be, such as a yes with arguments that do not fit: nothing executed,
     /// the call keeps waiting.
     AnswerRefused {
@@ -546,6 +556,7 @@ impl Event {
             | Self::DoubtResolved { turn, .. }
             | Self::TurnParked { turn, .. }
             | Self::CallAnswered { turn, .. }
+            | Self::CallEdited { turn, .. }
             | Self::AnswerRefused { turn, .. }
             | Self::AnswerUnclear { turn, .. }
             | Self::InputQueued { turn, .. }
@@ -567,6 +578,7 @@ impl Event {
     pub fn takes_input(&self) -> Option<&InputId> {
         match self {
             Self::TurnStarted { input, .. }
+            | Self::CallEdited { input, .. }
             | Self::AnswerRefused { input, .. }
             | Self::AnswerUnclear { input, .. }
             | Self::InputIgnored { input, .. } => Some(input),
@@ -613,6 +625,7 @@ impl Event {
             | Self::TurnTakenUp { .. }
             | Self::ConversationSummarized { turn: None, .. }
             | Self::SummaryFailed { turn: None, .. }
+            | Self::CallEdited { .. }
             | Self::AnswerRefused { .. }
             | Self::HistorySet { .. }
             | Self::TurnParked { .. }
@@ -638,6 +651,7 @@ impl Event {
             Self::DoubtResolved { .. } => "doubt_resolved",
             Self::TurnParked { .. } => "turn_parked",
             Self::CallAnswered { .. } => "call_answered",
+            Self::CallEdited { .. } => "call_edited",
             Self::AnswerRefused { .. } => "answer_refused",
             Self::AnswerUnclear { .. } => "answer_unclear",
             Self::InputIgnored { .. } => "input_ignored",

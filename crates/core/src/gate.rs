@@ -7,7 +7,7 @@ use crate::confirmation::{PendingCall, digest};
 use crate::event::{GateVerdict, Refusal};
 use crate::id::UserId;
 use crate::registry::ToolRegistry;
-use crate::tool::{Prepared, ToolCall, ToolContext, ToolDefinition};
+use crate::tool::{Arguments, Prepared, ToolCall, ToolContext, ToolDefinition};
 use crate::visible::visible;
 
 /// What a policy says to a call.
@@ -79,7 +79,7 @@ pub struct Gate {
 const AFTER_OTHERS: &str = " (proposed after reading words of others)";
 
 /// Returns whether an argument holds a web address that is not among the person's own words: looking there tells whoever has it.
-fn names_an_address(arguments: &crate::tool::Arguments, said: &str) -> bool {
+fn names_an_address(arguments: &Arguments, said: &str) -> bool {
     fn names(name: &str, value: &serde_json::Value, said: &str) -> bool {
         match value {
             serde_json::Value::String(text) => {
@@ -141,9 +141,9 @@ pub struct GateCheck<'a> {
     /// How long a confirmation can be given.
     pub confirmation_expiry: std::time::Duration,
     /// Digest-free names of calls a human denied in this turn: tool and arguments.
-    pub denied: &'a [(String, crate::tool::Arguments)],
+    pub denied: &'a [(String, Arguments)],
     /// The same of calls that were interrupted in this turn and may have been carried out.
-    pub interrupted: &'a [(String, crate::tool::Arguments)],
+    pub interrupted: &'a [(String, Arguments)],
     /// What the person said, if words of others were read in this turn before the call was proposed
     /// ([`Tool::reads_from_others`](crate::Tool::reads_from_others)): they may be who wants it.
     pub said_before_others: Option<&'a str>,
@@ -153,7 +153,43 @@ impl Gate {
     /// Checks one call, in the fixed order: known tool, arguments fit the schema, references resolved, policy,
     /// confirmation. Nothing is executed.
     pub async fn check(&self, context: &ToolContext, call: &ToolCall, check: &GateCheck<'_>) -> GateVerdict {
-        let refuse = |refusal, message| GateVerdict::Refuse { refusal, message };
+        let passed = match self.examine(context, call, check).await {
+            Ok(passed) => passed,
+            Err(Stopped::Ask(question)) => return GateVerdict::Ask { question },
+            Err(Stopped::Refused(refusal, message)) => return GateVerdict::Refuse { refusal, message },
+        };
+        match passed.permission {
+            Permission::Confirm => GateVerdict::Confirm { pending: passed.question(context, call, check) },
+            // What is denied does not pass.
+            Permission::Allow | Permission::Deny => GateVerdict::Run { arguments: passed.arguments },
+        }
+    }
+
+    /// Returns the question that a call would be: checked like any call, and asked also where the policy would let it run.
+    /// Nothing is executed.
+    ///
+    /// # Errors
+    /// Why it could not be asked, for the person: it does not pass the gate, or it is not clear what is meant.
+    pub async fn question(
+        &self,
+        context: &ToolContext,
+        call: &ToolCall,
+        check: &GateCheck<'_>,
+    ) -> Result<PendingCall, String> {
+        match self.examine(context, call, check).await {
+            Ok(passed) => Ok(passed.question(context, call, check)),
+            Err(Stopped::Ask(words) | Stopped::Refused(_, words)) => Err(words),
+        }
+    }
+
+    /// All checks of a call, the policy among them.
+    async fn examine<'g>(
+        &'g self,
+        context: &ToolContext,
+        call: &ToolCall,
+        check: &GateCheck<'_>,
+    ) -> Result<Passed<'g>, Stopped> {
+        let refuse = |refusal, message| Err(Stopped::Refused(refusal, message));
         let Some(tool) = self.registry.get(&call.name) else {
             return refuse(Refusal::UnknownTool, self.registry.unknown(&call.name));
         };
@@ -170,7 +206,7 @@ impl Gate {
         }
         let (arguments, preview) = match tool.prepare(context, call.arguments.clone()).await {
             Ok(Prepared::Ready { arguments, preview }) => (arguments, preview),
-            Ok(Prepared::Ask { question }) => return GateVerdict::Ask { question },
+            Ok(Prepared::Ask { question }) => return Err(Stopped::Ask(question)),
             Err(error) => return refuse(Refusal::Failed, error.to_string()),
         };
         if check.denied.iter().any(|(tool, denied)| *tool == call.name && *denied == arguments) {
@@ -186,44 +222,66 @@ impl Gate {
         }
         let definition = tool.definition();
         let mut permission = self.policy.permission(&context.user, definition);
-        let suspect = check.said_before_others.is_some_and(|said| {
+        let is_suspect = check.said_before_others.is_some_and(|said| {
             let changes = !definition.annotations.read_only;
             let reaches_out = !definition.annotations.closed_world && names_an_address(&arguments, said);
             (changes || reaches_out) && !self.policy.allows_by_name(&context.user, definition)
         });
-        if suspect && permission == Permission::Allow {
+        if is_suspect && permission == Permission::Allow {
             permission = Permission::Confirm;
         }
-        match permission {
-            Permission::Allow => GateVerdict::Run { arguments },
-            Permission::Deny => {
-                refuse(Refusal::Forbidden, format!("{} is not allowed here; do not try again", call.name))
-            }
-            Permission::Confirm => {
-                // Whoever chose the arguments chose their order too, and with it what is read first.
-                let arguments = definition.in_order(arguments);
-                let preview = preview.unwrap_or_else(|| {
-                    format!("{} {}", call.name, serde_json::Value::Object(arguments.clone()))
-                });
-                let mut preview = visible(&preview);
-                if suspect {
-                    preview.push_str(AFTER_OTHERS);
-                }
-                let expiry = SignedDuration::try_from(check.confirmation_expiry);
-                let expires_at = check.now.checked_add(expiry.unwrap_or(SignedDuration::MAX));
-                let pending = PendingCall {
-                    digest: digest(context.turn, &call.id, &call.name, &arguments),
-                    call_id: call.id.clone(),
-                    tool: call.name.clone(),
-                    arguments,
-                    preview,
-                    definition: Some(definition.fingerprint()),
-                    requested_at: check.now,
-                    expires_at: expires_at.unwrap_or(Timestamp::MAX),
-                    doubt: None,
-                };
-                GateVerdict::Confirm { pending }
-            }
+        if permission == Permission::Deny {
+            return refuse(
+                Refusal::Forbidden,
+                format!("{} is not allowed here; do not try again", call.name),
+            );
+        }
+        Ok(Passed { definition, arguments, preview, permission, is_suspect })
+    }
+}
+
+/// Why a call did not pass.
+enum Stopped {
+    /// It is not clear what is meant.
+    Ask(String),
+    Refused(Refusal, String),
+}
+
+/// A call that passed the gate, or would after a yes.
+struct Passed<'g> {
+    definition: &'g ToolDefinition,
+    /// References resolved.
+    arguments: Arguments,
+    /// What it would touch, if its tool has words for that.
+    preview: Option<String>,
+    permission: Permission,
+    /// Words of others may be who wants it.
+    is_suspect: bool,
+}
+
+impl Passed<'_> {
+    fn question(self, context: &ToolContext, call: &ToolCall, check: &GateCheck<'_>) -> PendingCall {
+        // Whoever chose the arguments chose their order too, and with it what is read first.
+        let arguments = self.definition.in_order(self.arguments);
+        let preview = self
+            .preview
+            .unwrap_or_else(|| format!("{} {}", call.name, serde_json::Value::Object(arguments.clone())));
+        let mut preview = visible(&preview);
+        if self.is_suspect {
+            preview.push_str(AFTER_OTHERS);
+        }
+        let expiry = SignedDuration::try_from(check.confirmation_expiry);
+        let expires_at = check.now.checked_add(expiry.unwrap_or(SignedDuration::MAX));
+        PendingCall {
+            digest: digest(context.turn, &call.id, &call.name, &arguments),
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+            arguments,
+            preview,
+            definition: Some(self.definition.fingerprint()),
+            requested_at: check.now,
+            expires_at: expires_at.unwrap_or(Timestamp::MAX),
+            doubt: None,
         }
     }
 }

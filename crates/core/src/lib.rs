@@ -73,7 +73,7 @@ pub use tool::*;
 pub use tool_set::ToolSet;
 pub use trace::{Step, StepKind, trace};
 pub use transcript::{TranscriptCall, TranscriptMessage, TranscriptPage, transcript, transcript_page};
-pub use visible::{is_control, is_hidden, visible};
+pub use visible::{clean, clean_line, clip, is_control, is_hidden, json_line, visible};
 
 /// A future that can be sent between threads, as the ports return it.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

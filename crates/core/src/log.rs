@@ -140,6 +140,7 @@ impl DecisionRecord {
             | Event::CallInDoubt { .. }
             | Event::DoubtResolved { .. }
             | Event::CallAnswered { .. }
+            | Event::CallEdited { .. }
             | Event::AnswerRefused { .. }
             | Event::AnswerUnclear { .. }
             | Event::InputIgnored { .. }

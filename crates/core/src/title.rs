@@ -7,14 +7,54 @@ const MADE_CHARS_MAX: usize = 60;
 /// The longest title a person can give, in Unicode characters.
 pub const TITLE_CHARS_MAX: usize = 200;
 
-/// The first words of a message, cut between words, at most 60 Unicode characters. `None`: it is no message, or there
-/// are no words in it.
+/// Words with which people begin and which say nothing of what it is about, in small letters; longer ones before those they begin with.
+const GREETINGS: &[&str] = &[
+    "good morning",
+    "good afternoon",
+    "good evening",
+    "good day",
+    "guten morgen",
+    "guten abend",
+    "guten tag",
+    "grüß gott",
+    "grüß dich",
+    "buenos días",
+    "hello there",
+    "hello",
+    "hallo",
+    "hey there",
+    "hey",
+    "hi there",
+    "hiya",
+    "hi",
+    "howdy",
+    "greetings",
+    "moin moin",
+    "moin",
+    "servus",
+    "salut",
+    "bonjour",
+    "hola",
+    "ciao",
+    "how are you",
+    "wie geht es dir",
+    "wie gehts",
+    "wie geht's",
+    "are you there",
+    "bist du da",
+    "testing",
+    "test",
+];
+
+/// Returns the first words of a message behind its greeting, cut between words, at most 60 Unicode characters. `None`: it is no
+/// message, or nothing but a greeting.
 #[must_use]
 pub fn title(input: &InputBody) -> Option<String> {
     let InputBody::Message { text, .. } = input else { return None };
     let text = on_one_line(text);
+    let text = behind_greetings(&text);
     if text.chars().count() <= MADE_CHARS_MAX {
-        return (!text.is_empty()).then_some(text);
+        return (!text.is_empty()).then(|| text.to_owned());
     }
     // One place is for the ellipsis; a space right behind the cut ends a word too.
     let head: String = text.chars().take(MADE_CHARS_MAX).collect();
@@ -31,6 +71,42 @@ pub fn title(input: &InputBody) -> Option<String> {
 pub fn given_title(text: &str) -> Option<String> {
     let title = on_one_line(text);
     (!title.is_empty() && text.chars().count() <= TITLE_CHARS_MAX).then_some(title)
+}
+
+/// What follows the greetings that a text begins with. A greeting ends with a mark or the text: "Hi-fi" and "test the pump" are none,
+/// and nor is a name behind one, which stays with it.
+fn behind_greetings(text: &str) -> &str {
+    let is_mark =
+        |c: char| matches!(c, ',' | '.' | '!' | '?' | ';' | ':' | '…' | '–' | '—') || is_pictograph(c);
+    let mut rest = text.trim_start_matches(|c| is_mark(c) || c == ' ');
+    if rest.is_empty() {
+        // Marks alone are a message, too.
+        return text;
+    }
+    while let Some(behind) = GREETINGS.iter().find_map(|greeting| behind(rest, greeting)) {
+        if !behind.is_empty() && !behind.trim_start().starts_with(is_mark) {
+            break;
+        }
+        rest = behind.trim_start_matches(|c| is_mark(c) || c == ' ');
+    }
+    rest
+}
+
+/// What follows words at the beginning of a text, in whatever case they are written.
+fn behind<'a>(text: &'a str, words: &str) -> Option<&'a str> {
+    let mut rest = text.chars();
+    for wanted in words.chars() {
+        let found = rest.next()?;
+        if found != wanted && !found.to_lowercase().eq([wanted]) {
+            return None;
+        }
+    }
+    Some(rest.as_str())
+}
+
+/// Whether a character is one of the pictures that people wave with.
+fn is_pictograph(c: char) -> bool {
+    matches!(c, '\u{1f000}'..='\u{1faff}' | '\u{2600}'..='\u{27bf}' | '\u{fe0f}')
 }
 
 fn on_one_line(text: &str) -> String {
@@ -70,6 +146,34 @@ mod tests {
     #[test]
     fn a_word_without_an_end_is_cut_where_the_room_ends() {
         check(&"漢".repeat(100), Some(&format!("{}…", "漢".repeat(59))));
+    }
+
+    #[test]
+    fn a_greeting_says_nothing() {
+        for text in [
+            "hello",
+            "Hi!",
+            "hey there 👋",
+            "Guten Tag.",
+            "Hello! How are you?",
+            "GRÜẞ GOTT",
+            "Test",
+            "moin moin",
+        ] {
+            check(text, None);
+        }
+        check("Hello! Please add milk", Some("Please add milk"));
+        check("Hallo,\nwas steht heute an?", Some("was steht heute an?"));
+        for kept in [
+            "Hi-fi for the kitchen",
+            "hello world in Rust",
+            "test the pump",
+            "History of Rome",
+            "?",
+            "Hey Anna, call me",
+        ] {
+            check(kept, Some(kept));
+        }
     }
 
     #[test]

@@ -227,6 +227,10 @@ impl Reader<'_> {
                 Event::AnswerUnclear { text, .. } => {
                     answers.push(json!({ "unclear": self.content.text(text), "at": recorded.at }));
                 }
+                Event::CallEdited { pending, .. } => {
+                    answers.push(json!({ "call_id": pending.call_id, "edited": true, "at": recorded.at }));
+                    until = Some(recorded.at);
+                }
                 Event::AnswerRefused { call, reason, .. } => {
                     answers.push(
                         json!({ "call_id": call, "refused": self.content.text(reason), "at": recorded.at }),

@@ -260,6 +260,7 @@ fn ran_with(events: &[Recorded], wanted: &CallId) -> Option<Arguments> {
         Event::CallChecked { call, verdict: GateVerdict::Confirm { pending }, .. } if call == wanted => {
             Some(pending.arguments.clone())
         }
+        Event::CallEdited { pending, .. } if pending.call_id == *wanted => Some(pending.arguments.clone()),
         _ => None,
     })
 }

@@ -49,6 +49,55 @@ pub fn visible(text: &str) -> String {
     whole
 }
 
+/// Returns the text without what a terminal would obey: C0 (but newline and tab), DEL, C1 and the bidi controls that reorder text; and
+/// characters nobody can see, which make two names look the same. What joins letters or emoji and what says the direction
+/// of a word stays: scripts need it.
+///
+/// Works character by character, so that a text may be cut anywhere and cleaned piece by piece.
+#[must_use]
+pub fn clean(text: &str) -> String {
+    text.chars().filter(|c| matches!(c, '\n' | '\t') || !is_hidden(*c)).collect()
+}
+
+/// Returns the same on one line: newlines and tabs are spaces.
+#[must_use]
+pub fn clean_line(text: &str) -> String {
+    text.chars()
+        .map(|c| if matches!(c, '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}') { ' ' } else { c })
+        .filter(|c| !is_hidden(*c))
+        .collect()
+}
+
+/// Returns one line of at most `max` characters; what is cut is marked.
+#[must_use]
+pub fn clip(text: &str, max: usize) -> String {
+    let line = clean_line(text);
+    let line = line.trim();
+    if line.chars().count() <= max {
+        return line.to_owned();
+    }
+    line.chars().take(max.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Returns JSON on one line. Characters a terminal would obey are written as `\u` escapes, so that nothing is lost.
+#[must_use]
+pub fn json_line(value: &impl serde::Serialize) -> String {
+    // Our own types hold no maps with keys other than text, the one thing that cannot be written.
+    let text = serde_json::to_string(value).unwrap_or_default();
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_hidden(c) || matches!(c, '\u{2028}' | '\u{2029}') {
+            // They stand inside strings only. Writing to a String cannot fail.
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(line, "\\u{unit:04x}");
+            }
+        } else {
+            line.push(c);
+        }
+    }
+    line
+}
+
 /// Returns whether a character chooses the look of the one in front of it.
 fn is_selector(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')

@@ -217,6 +217,9 @@ pub const NEWER_VERSION: &str = "This conversation holds something that this ver
 /// Other arguments came with something else than a yes.
 pub const EDITED_WITHOUT_YES: &str =
     "Other arguments can only go with a yes to something that has not begun.";
+/// Other arguments came with a yes, and the person had not been shown what they mean.
+pub const ASKED_WITH_EDITED: &str =
+    "Nothing was done yet: with these arguments it is another question, which waits for your answer.";
 /// Other arguments did not pass the gate.
 #[must_use]
 pub fn edited_unusable(reason: &str) -> String {

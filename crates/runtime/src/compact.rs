@@ -113,22 +113,12 @@ impl Inner {
     pub(crate) async fn write_summary(
         &self,
         plan: &Summarise,
-        mut request: GenerateRequest,
+        request: GenerateRequest,
         emitter: &Emitter,
     ) -> Written {
         let began = Instant::now();
-        request.time_left = self.summary_time();
-        let reply = match request.time_left {
-            None => self.asked(&request, emitter).await,
-            Some(time) => {
-                tokio::time::timeout(time, self.asked(&request, emitter)).await.unwrap_or_else(|_| {
-                    let (provider, bound) = (self.model.id().provider.clone(), TimeBound::Total);
-                    Err(ModelError::Timeout { provider, waited: time, bound })
-                })
-            }
-        };
+        let reply = self.whole_answer(request, self.summary_time(), emitter).await;
         let ms = millis(began);
-        let reply = reply.map(|reply| GenerateResponse { cost: self.cost_of(&reply), ..reply });
         let (usage, cost) = match &reply {
             Ok(reply) => (reply.usage, reply.cost),
             Err(_) => (Usage::default(), Some(Cost::default())),
@@ -142,6 +132,26 @@ impl Inner {
 }
 
 impl Inner {
+    /// Returns the whole answer of the model with what it cost, if it comes in time.
+    pub(crate) async fn whole_answer(
+        &self,
+        mut request: GenerateRequest,
+        time: Option<Duration>,
+        emitter: &Emitter,
+    ) -> Result<GenerateResponse, ModelError> {
+        request.time_left = time;
+        let reply = match time {
+            None => self.asked(&request, emitter).await,
+            Some(time) => {
+                tokio::time::timeout(time, self.asked(&request, emitter)).await.unwrap_or_else(|_| {
+                    let (provider, bound) = (self.model.id().provider.clone(), TimeBound::Total);
+                    Err(ModelError::Timeout { provider, waited: time, bound })
+                })
+            }
+        };
+        reply.map(|reply| GenerateResponse { cost: self.cost_of(&reply), ..reply })
+    }
+
     /// The whole answer of the model, read as a stream, as all answers are: what is bounded is the silence in it. How far it is
     /// is told, and not what it says.
     async fn asked(

@@ -15,6 +15,7 @@ mod clock; // the time
 mod compact; // old turns in few words
 mod context; // what a turn knows
 mod dispatch; // who has a conversation go on, if not this process
+mod edited; // a waiting call with other arguments
 mod error; // why no turn could run
 mod event; // what a listener sees
 mod execute; // one tool execution: time, panic, cancellation
@@ -26,6 +27,7 @@ mod held; // the claim on a conversation, and its state
 mod in_memory; // the default store
 mod inner; // what an agent consists of
 mod log; // what happened in it, and what is not written yet
+mod name_it; // what a conversation is called
 mod output; // the schema of its answers
 mod prices; // what a model call costs
 mod purse;

@@ -23,8 +23,9 @@ use crate::object::Object;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::Shared;
+use crate::titles;
 use crate::user::User;
-use crate::wire::{Cause, Pending, Timing, ToolUsed, Usage};
+use crate::wire::{Cause, Pending, Timing, ToolUsed, Usage, with_edited};
 
 /// A client's own name for a conversation may be this long, in characters.
 pub(crate) const THREAD_ID_MAX: usize = 200;
@@ -61,10 +62,14 @@ pub(crate) struct Resume {
     approved: Option<bool>,
     /// To a doubt: what became of the call.
     verdict: Option<Became>,
-    /// Other arguments to approve the call with. They pass the gate again.
+    /// Other arguments to approve the call with. They pass the gate again. Unless `shown` is the preview of exactly what they
+    /// come to, nothing is done: the call waits with them, under another `interrupt_id`.
     #[serde(rename = "editedArgs")]
     #[schema(value_type = Option<Object>)]
     edited_args: Option<Arguments>,
+    /// The person was shown what the call does with `editedArgs`: the `interrupt_id` that
+    /// `POST /v1/pending/{interrupt_id}/preview` answered.
+    shown: Option<String>,
 }
 
 /// What became of a call in doubt, as the person has it.
@@ -230,10 +235,13 @@ pub(crate) async fn chat(
         _ => return Err(Problem::invalid("send either message or resume")),
     };
     let running = app.begin_turn(&context.user)?;
-    let agent = app.agent.clone();
+    let here = app.clone();
     let turn = app.turns.spawn(async move {
-        let response = agent.run_input(&mut context, id, input).await;
-        response.inspect(|response| running.ended(response))
+        let response = here.agent.run_input(&mut context, id, input).await;
+        response.inspect(|response| {
+            running.ended(response);
+            titles::find(&here, &here.agent.key(&context), response);
+        })
     });
     let response = turn.await.map_err(|_| Problem::internal())?.map_err(|error| Problem::run(&error))?;
     answer(&app, response, answered, request.thread_id)
@@ -291,10 +299,7 @@ fn answers(
         let call =
             call.ok_or_else(|| Problem::unknown("pending call: nothing of that name was asked here"))?;
         let answer = call.answer(resume.verdict()?);
-        Ok(match resume.edited_args {
-            Some(arguments) => answer.with_arguments(arguments),
-            None => answer,
-        })
+        Ok(with_edited(answer, resume.edited_args, resume.shown))
     };
     resume.into_iter().map(answer).collect()
 }

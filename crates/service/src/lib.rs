@@ -11,6 +11,7 @@ mod chat; // a message in, a turn's response out
 mod decisions; // what was decided, and why
 mod door; // who is let in, and for how long
 mod events; // what whoever runs it is told
+pub mod export; // a conversation in a file
 mod figures; // the figures, for whoever asks for them
 mod guard; // which hosts and pages may ask
 mod health; // whether it lives, and whether it can work
@@ -44,6 +45,7 @@ mod slow_body; // what comes slowly
 mod state; // what every handler sees
 mod tasks; // the tasks beside a conversation
 mod threads; // conversations, and what was said in them
+mod titles; // what a conversation is called, in the model's words
 mod token; // secrets that stand for a user
 mod tools; // a tool in a person's own hand
 mod usage; // what a user may still ask for

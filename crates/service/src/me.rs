@@ -23,6 +23,8 @@ struct Me {
     demo: bool,
     /// Something is remembered of who asks: see `/v1/memory`.
     memory: bool,
+    /// The model finds titles of conversations: a moment after the first answer there may be another one.
+    model_titles: bool,
     agent: String,
     tools: Vec<ToolOffered>,
 }
@@ -75,6 +77,7 @@ async fn me(State(app): State<Shared>, user: User) -> Json<Me> {
         model: model.to_string(),
         demo: model.provider.as_str() == "scripted",
         memory,
+        model_titles: app.model_titles,
         agent: app.agent.display_name().to_owned(),
         tools: tools.collect(),
     })

@@ -72,6 +72,8 @@ mod tests {
             ("style/base.css", "text/css; charset=utf-8"),
             ("favicon.svg", "image/svg+xml"),
             ("favicon.ico", "image/x-icon"),
+            ("icons/192.png", "image/png"),
+            ("manifest.webmanifest", "application/manifest+json"),
         ] {
             let response = get_with(path, None);
             assert_eq!(response.status(), StatusCode::OK, "{path}");

@@ -1,14 +1,17 @@
-//! `/v1/pending`: everything that waits for whoever asks, in whichever conversation.
+//! `/v1/pending`: everything that waits for whoever asks, in whichever conversation, and what it would be with other arguments.
 
-use adjutant_core::conversation;
 use adjutant_core::port::StoreError;
+use adjutant_core::{Arguments, conversation, words};
 use axum::Json;
-use axum::extract::State;
-use serde::Serialize;
+use axum::extract::rejection::{JsonRejection, PathRejection};
+use axum::extract::{Path, State};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::chat::conversation_of;
+use crate::object::Object;
 use crate::problem::Problem;
 use crate::state::Shared;
 use crate::user::User;
@@ -31,8 +34,21 @@ struct PendingList {
     pending: Vec<Waiting>,
 }
 
+/// Other arguments for a call that waits.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"thread_id": "t_1", "args": {"task_id": "4"}}))]
+struct Edited {
+    /// The conversation in which the call waits.
+    #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
+    thread_id: String,
+    /// What it would be called with.
+    #[schema(value_type = Object)]
+    args: Arguments,
+}
+
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(list))
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(preview))
 }
 
 /// Everything of the user that waits for an answer.
@@ -55,4 +71,31 @@ async fn list(State(app): State<Shared>, User(user): User) -> Result<Json<Pendin
         );
     }
     Ok(Json(PendingList { pending }))
+}
+
+/// Returns the question that a waiting confirmation is with other arguments: what exactly would be touched. Nothing is done, and
+/// the call waits as before. The `interrupt_id` of the answer, sent back as `shown` beside `editedArgs`, says that the person has
+/// seen it; without it, other arguments are asked about again before anything is done.
+#[utoipa::path(post, path = "/v1/pending/{interrupt_id}/preview", operation_id = "preview_pending", tag = "chat", request_body = Edited,
+    params(("interrupt_id" = String, Path, description = "What waits, as it was shown.")),
+    responses(
+        (status = 200, description = "The question with these arguments, references resolved.", body = Pending),
+        (status = 404, description = "Nothing of that name waits in the conversation for a yes (any more)."),
+        (status = 422, description = "It cannot be done with these arguments; `detail` says why."),
+    ))]
+async fn preview(
+    State(app): State<Shared>,
+    User(user): User,
+    id: Result<Path<String>, PathRejection>,
+    body: Result<Json<Object<Edited>>, JsonRejection>,
+) -> Result<Json<Pending>, Problem> {
+    let Path(id) = id?;
+    let Json(Object(Edited { thread_id, args })) = body?;
+    let key = app.agent.key_of(user, conversation_of(&thread_id)?);
+    let question = app.agent.question_with(&key, &id, args).await.map_err(|error| Problem::store(&error))?;
+    let gone = "pending call: it was answered, its time has run out, or it was never asked";
+    match question.ok_or_else(|| Problem::unknown(gone))? {
+        Ok(question) => Ok(Json(Pending::of(question))),
+        Err(reason) => Err(Problem::invalid(words::edited_unusable(&reason))),
+    }
 }

@@ -31,7 +31,7 @@ const DROPPED_FOR: Duration = Duration::from_secs(5);
 
 /// What the service's pages may do: load and ask what is its own, nothing else.
 const PAGES: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; manifest-src 'self'; \
      base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 );
 

@@ -55,6 +55,8 @@ pub struct ServiceConfig {
     pub metrics_bind: Option<SocketAddr>,
     /// Whether there is a web page at `/`. Default yes.
     pub page: bool,
+    /// Whether the model finds the titles of conversations, a moment after their first answer. Default no: they are the person's words.
+    pub model_titles: bool,
     /// Whether [`ServiceEvent::Answered`] is told. Default no.
     pub tell_requests: bool,
     /// Whether MCP clients of versions that have sessions get one. A session is known to the process that began it; behind a
@@ -80,6 +82,7 @@ impl ServiceConfig {
             metrics: MetricsAccess::Operator,
             metrics_bind: None,
             page: true,
+            model_titles: false,
             tell_requests: false,
             mcp_sessions: true,
             background_prompts: BackgroundPrompts::Plain,
@@ -175,6 +178,7 @@ impl Service {
             metrics_elsewhere: metrics.is_some(),
             page: config.page,
             background_prompts: config.background_prompts,
+            model_titles: config.model_titles,
             #[cfg(feature = "memory")]
             memory: OnceLock::new(),
             tell_requests: config.tell_requests,

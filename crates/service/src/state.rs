@@ -80,6 +80,8 @@ pub(crate) struct App {
     pub(crate) metrics_elsewhere: bool,
     pub(crate) page: bool,
     pub(crate) background_prompts: BackgroundPrompts,
+    /// Whether the model finds the titles of conversations.
+    pub(crate) model_titles: bool,
     /// What is remembered of one user, if anything is.
     #[cfg(feature = "memory")]
     pub(crate) memory: OnceLock<adjutant_memory::Memory>,

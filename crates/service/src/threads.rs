@@ -9,6 +9,8 @@ use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -17,6 +19,7 @@ use utoipa_axum::routes;
 
 use crate::agui::Transcript;
 use crate::chat::conversation_of;
+use crate::export::Export;
 use crate::length::search_words;
 use crate::object::Object;
 use crate::paging::{Before, Limit, cursor, split};
@@ -47,7 +50,7 @@ struct ListQuery {
 #[derive(Debug, Serialize, ToSchema)]
 struct Thread {
     thread_id: String,
-    /// The first words said in it, until somebody renames it.
+    /// The first words said in it that are no greeting, until somebody renames it. Empty: there are none yet.
     title: String,
     created_at: Timestamp,
     /// When its last input came.
@@ -161,6 +164,25 @@ impl Message {
     }
 }
 
+/// How a conversation is written into a file.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ExportQuery {
+    /// `markdown` for people (the default), or `json` for programs.
+    #[serde(default)]
+    #[param(inline)]
+    format: ExportFormat,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ExportFormat {
+    #[default]
+    Markdown,
+    Json,
+}
+
 /// Another name for a conversation.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -172,7 +194,11 @@ struct Rename {
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(one, rename, delete)).routes(routes!(messages))
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(one, rename, delete))
+        .routes(routes!(messages))
+        .routes(routes!(export))
 }
 
 impl Thread {
@@ -333,6 +359,34 @@ async fn messages(
         pending,
         last_message_id,
     }))
+}
+
+/// Writes a conversation into a file: every message, call and result, and what waits. In the Markdown nothing that was said is live
+/// or leaves its place. The file is the same as that of `adjutant sessions export`.
+#[utoipa::path(get, path = "/v1/threads/{thread_id}/export", operation_id = "export_thread", tag = "threads",
+    params(("thread_id" = String, Path, description = "Our id of it, or the name it was begun with."), ExportQuery),
+    responses((status = 200, description = "The file, to be kept and not to be shown.", content(
+        (String = "text/markdown", example = json!("# buy milk\n\n- Conversation: `0199d5b6-…`\n")),
+        (serde_json::Value = "application/json", example = json!({"id": "0199d5b6-…", "title": "buy milk", "messages": [], "pending": []})),
+    ))))]
+async fn export(
+    State(app): State<Shared>,
+    User(user): User,
+    id: Result<Path<String>, PathRejection>,
+    query: Result<Query<ExportQuery>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let key = key(&app, user, id)?;
+    let Query(ExportQuery { format }) = query?;
+    let failed = |error: StoreError| Problem::store(&error);
+    let summary = app.agent.conversations().summary(&key).await.map_err(failed)?.ok_or_else(unknown)?;
+    let export = Export::of(summary, app.agent.journal().load(&key).await.map_err(failed)?);
+    let (kind, text) = match format {
+        ExportFormat::Markdown => ("text/markdown; charset=utf-8", export.markdown()),
+        ExportFormat::Json => {
+            ("application/json", export.json(&export.session(app.agent.now(), None)) + "\n")
+        }
+    };
+    Ok(([(CONTENT_TYPE, kind), (CONTENT_DISPOSITION, "attachment")], text).into_response())
 }
 
 fn key(

@@ -1,7 +1,7 @@
 //! What a turn came to, and tasks, in the words of the wire: the same in every route that tells them.
 
 use adjutant_core::{
-    AgentResponse, Arguments, Cost, PendingCall, Task, ToolInvocation, ToolResult, TurnError,
+    AgentResponse, Answer, Arguments, Cost, PendingCall, Task, ToolInvocation, ToolResult, TurnError,
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -9,6 +9,14 @@ use utoipa::ToSchema;
 
 /// A call that waits for a human.
 #[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(example = json!({
+    "interrupt_id": "6b1f0c…",
+    "kind": "confirmation",
+    "tool": "delete_task",
+    "args": {"task_id": "7"},
+    "preview": "Delete “buy milk”",
+    "expires_at": "2026-11-29T09:30:00Z"
+}))]
 pub(crate) struct Pending {
     /// What the answer names.
     pub(crate) interrupt_id: String,
@@ -45,6 +53,18 @@ impl Pending {
             preview: call.preview,
             expires_at: call.expires_at,
         }
+    }
+}
+
+/// An answer with the arguments and the preview that came with it.
+pub(crate) fn with_edited(answer: Answer, arguments: Option<Arguments>, shown: Option<String>) -> Answer {
+    let answer = match arguments {
+        Some(arguments) => answer.with_arguments(arguments),
+        None => answer,
+    };
+    match shown {
+        Some(digest) => answer.as_shown(digest),
+        None => answer,
     }
 }
 

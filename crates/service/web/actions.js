@@ -13,6 +13,8 @@ import { languageNow, loadWords, t } from "./words.js";
 const THREADS_AT_ONCE = 40;
 const DECISIONS_AT_ONCE = 50;
 const DONE_AT_ONCE = 50;
+/** The model has found a title by then, if it is quick; else the list shows it the next time. */
+const TITLE_AFTER_MS = 4000;
 
 /** Stops listening to the run of the conversation that was open; the run itself goes on. */
 let listening = new AbortController();
@@ -365,11 +367,19 @@ async function answerInWords(words) {
 }
 
 /** Chooses for one pending call. All that wait are answered together, so the first choices are kept until the last. */
-export async function answer(interruptId, payload) {
+export const answer = (interruptId, payload) => answerAll([interruptId], payload);
+
+/** Chooses the same for several pending calls at once. */
+export async function answerAll(interruptIds, payload) {
   if (state.run) return;
-  const choices = { ...state.choices, [interruptId]: payload };
+  const choices = { ...state.choices, ...Object.fromEntries(interruptIds.map((id) => [id, payload])) };
   set({ choices });
   if (state.pending.every((call) => choices[call.interrupt_id])) await resume(choices);
+}
+
+/** What a pending call would do with other arguments, as the question that it would be. Nothing is done. */
+export function previewEdited(interruptId, args) {
+  return call("POST", path("v1", "pending", interruptId, "preview"), { body: { thread_id: state.threadId, args } });
 }
 
 /** Takes a choice back, as long as others are open. */
@@ -433,6 +443,8 @@ async function go(turn, input, { runId = input?.runId, isAnswer = false, unsent 
         else onState(event);
         state.lastMessageId = lastMessageOf(event) ?? state.lastMessageId;
         setTurn(key, (turn) => afterEvent(turn, event));
+        // It was accepted: a new conversation is in the list before it is answered.
+        if (event.type === "STEP_STARTED" && !state.threads.query && !state.threads.list.some((thread) => thread.thread_id === state.threadId)) loadThreads();
         if (event.type === "RUN_FINISHED" && event.outcome?.type === "interrupt") {
           set({ pending: event.outcome.interrupts.map(pendingOf) });
         }
@@ -534,6 +546,7 @@ function openTasks() {
 /** A turn ended: the lists that may have changed. */
 function afterwards() {
   loadThreads();
+  if (state.me.model_titles && state.turns.length <= 2) setTimeout(loadThreads, TITLE_AFTER_MS);
   const { threadId } = state;
   alternativesOf(threadId).then((alternatives) => {
     if (threadId === state.threadId) set({ alternatives });

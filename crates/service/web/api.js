@@ -67,3 +67,8 @@ export function uuid() {
   const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
+
+/** Where the file of a conversation is. */
+export function exportAddress(threadId, format) {
+  return path("v1", "threads", threadId, "export") + query({ format });
+}

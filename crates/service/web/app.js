@@ -1,14 +1,17 @@
 // The page: draws itself when something changed, and hears the keys.
 
 import { begin, newThread, openFromAddress, showTab, stop } from "./actions.js";
+import { tabTitle, watchRun } from "./notify.js";
 import { Chat } from "./parts/chat.js";
 import { classes, html } from "./parts/base.js";
 import { Help } from "./parts/help.js";
 import { Panel } from "./parts/panel.js";
+import { Settings } from "./parts/settings.js";
 import { Side } from "./parts/side.js";
 import { SignIn, Unavailable } from "./parts/signin.js";
 import { setting } from "./settings.js";
 import { set, state, subscribe } from "./state.js";
+import { showTheme } from "./theme.js";
 import { render } from "./vendor/htm-preact-standalone.module.js";
 import { t } from "./words.js";
 
@@ -24,13 +27,14 @@ function App() {
       <${Side} /><${Chat} /><${Panel} />
       ${drawer ? html`<div class="shade" onClick=${() => set({ drawer: null })} />` : null}
     </div>
-    ${state.help ? html`<${Help} />` : null}`;
+    ${state.help ? html`<${Help} />` : null}
+    ${state.settings ? html`<${Settings} />` : null}`;
 }
 
-// In another language everything is drawn anew, also what would stay as it is.
+// In another language, with formulas or without, everything is drawn anew, also what would stay as it is.
 function draw() {
   document.getElementById("said").setAttribute("aria-label", t("page.said"));
-  render(html`<${App} key=${state.language} />`, root);
+  render(html`<${App} key=${`${state.language} ${setting("math", true)}`} />`, root);
 }
 
 /** What lies under a drawer or beside the screen takes no focus. */
@@ -61,13 +65,14 @@ subscribe(() => {
     if (pane) pane.querySelector("button, input, a")?.focus();
     else if (before) root.querySelector(before === "side" ? ".chat-head button" : ".chat-head button:last-child")?.focus();
   }
-  document.title = state.title ? t("page.title", { title: state.title }) : "Adjutant";
+  watchRun();
+  document.title = tabTitle();
 });
 
 const isWriting = (target) => target.closest?.("input, textarea, select, [contenteditable]");
 
 addEventListener("keydown", (event) => {
-  if (!state.me || state.help || event.isComposing) return;
+  if (!state.me || state.help || state.settings || event.isComposing) return;
   if (event.key === "Escape") {
     if (state.drawer) set({ drawer: null });
     else if (state.run) stop();
@@ -90,5 +95,6 @@ addEventListener("online", () => set({ online: true }));
 addEventListener("offline", () => set({ online: false }));
 addEventListener("resize", fence);
 
+showTheme();
 draw();
 begin();

@@ -2,8 +2,12 @@
 
 const PREFIX = "adjutant.";
 
-/** A setting, or the default where there is none or nothing may be stored. */
+/** What could not be stored; it holds until the page is closed. */
+const unstored = new Map();
+
+/** A setting, or the default where there is none. */
 export function setting(name, otherwise) {
+  if (unstored.has(name)) return unstored.get(name);
   try {
     const value = localStorage.getItem(PREFIX + name);
     return value === null ? otherwise : JSON.parse(value);
@@ -15,8 +19,10 @@ export function setting(name, otherwise) {
 export function remember(name, value) {
   try {
     localStorage.setItem(PREFIX + name, JSON.stringify(value));
+    unstored.delete(name);
   } catch {
-    // Private windows may refuse; then it holds until the page is closed.
+    // Private windows may refuse.
+    unstored.set(name, value);
   }
 }
 

@@ -51,6 +51,10 @@ export const state = {
   panelOpen: true,
   trace: { id: null, detail: null, problem: null, list: [], cursor: null, loaded: false, listProblem: null, filter: { scope: "thread", outcome: "", days: "", tool: "" } },
   help: false,
+  /** Whether the settings are open. */
+  settings: false,
+  /** What a person who looked elsewhere has not seen yet: "answer", "question", or nothing. */
+  news: null,
   online: navigator.onLine,
   /** Of the words that are shown. */
   language: languageNow(),

@@ -130,7 +130,12 @@ const checks = {
     await run(agent, undefined, { resume: answer({ task_id: "no such task" }) });
     assert.equal(agent.pendingInterrupts.length, 1);
     assert.equal(agent.state.tasks.length, 2);
+    // They fit, and nobody has seen what they mean: it is asked about.
     await run(agent, undefined, { resume: answer({ task_id: black.id }) });
+    assert.equal(agent.pendingInterrupts.length, 1);
+    assert.match(agent.pendingInterrupts[0].message, /black tea/);
+    assert.equal(agent.state.tasks.length, 2);
+    await run(agent, undefined, { resume: answer(undefined) });
     assert.deepEqual(agent.state.tasks.map(({ description }) => description), ["green tea"]);
   },
 

@@ -13,7 +13,7 @@ use crate::error::CliError;
 use crate::render::live::Status;
 use crate::render::{Renderer, reading};
 use crate::screen::dim;
-use crate::sessions::{self, Export};
+use crate::sessions::{self, export_of};
 use crate::store;
 use crate::{doctor, log, tools};
 
@@ -243,7 +243,7 @@ impl Chat<'_> {
 
     async fn export(&self, file: &str) -> Result<(), CliError> {
         let summary = self.begun().await?;
-        let text = Export::of(&*self.talk.store, &self.talk.user, summary).await?.markdown();
+        let text = export_of(&*self.talk.store, &self.talk.user, summary).await?.markdown();
         if file.is_empty() {
             self.talk.screen.answer(&text);
             return Ok(());

@@ -9,7 +9,7 @@ use adjutant_providers::Provider;
 use adjutant_store::sqlite;
 
 use crate::config::{self, Database, Settings, Sources};
-use crate::confirm::{preview, short_id};
+use crate::confirm::preview;
 use crate::display::{clean_line, clip};
 use crate::policy;
 use crate::sessions;
@@ -99,7 +99,8 @@ pub(super) fn pending() -> Vec<Candidate> {
         for (key, _) in store.parked(&store::agent_name(), Some(&UserId::local())).await.ok()? {
             let Ok(loaded) = store.load(&key).await else { continue };
             let calls = conversation::pending(&loaded.events);
-            waiting.extend(calls.iter().map(|call| Candidate::new(short_id(call), preview(call))));
+            waiting
+                .extend(calls.iter().map(|call| Candidate::new(call.short_id().to_owned(), preview(call))));
         }
         Some(waiting)
     })

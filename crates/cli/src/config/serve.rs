@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adjutant_core::ModelId;
 use adjutant_core::limits::MESSAGES_QUEUED_MAX;
 use adjutant_service::{BackgroundPrompts, ConnectionLimits, MetricsAccess, UserLimits};
 use secrecy::SecretString;
@@ -23,6 +24,28 @@ pub(crate) enum Authentication {
     Proxy,
     /// Not at all: everybody on this machine is you
     None,
+}
+
+/// Who finds the titles of conversations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Titles {
+    /// The model, unless it is the one in this process, whose seconds are the person's, or a script.
+    Auto,
+    /// The model, whichever it is.
+    Model,
+    /// Nobody: they are the first words that were said.
+    Words,
+}
+
+impl Titles {
+    /// Returns whether this model finds them.
+    pub(crate) fn by_model(self, model: &ModelId) -> bool {
+        match self {
+            Self::Auto => !matches!(model.provider.as_str(), "embedded" | "scripted"),
+            Self::Model => true,
+            Self::Words => false,
+        }
+    }
 }
 
 /// The section.
@@ -44,6 +67,7 @@ pub(crate) struct Serve {
     pub(crate) connections: ConnectionLimits,
     pub(crate) metrics: MetricsAccess,
     pub(crate) metrics_bind: Option<SocketAddr>,
+    pub(crate) titles: Titles,
     /// Time between SIGTERM and the end of taking requests.
     pub(crate) drain_delay: Duration,
     /// The address of a Restate server that has conversations go on.
@@ -144,6 +168,10 @@ pub(super) fn keys() -> Vec<Key> {
             default: |_| Some(Value::Text("operator".to_owned())),
             ..key("serve.metrics", Kind::Word(&["operator", "users", "off"]))
         },
+        Key {
+            default: |_| Some(Value::Text("auto".to_owned())),
+            ..key("serve.titles", Kind::Word(&["auto", "model", "words"]))
+        },
         Key { unset: "/metrics beside the rest", ..key("serve.metrics_bind", Kind::Address) },
         Key {
             default: |_| Some(Value::Duration(DRAIN_DELAY)),
@@ -210,6 +238,11 @@ pub(super) fn serve(values: &Values) -> Serve {
         },
         metrics: readers.unwrap_or(MetricsAccess::Operator),
         metrics_bind: address("serve.metrics_bind"),
+        titles: match values.text("serve.titles").as_deref() {
+            Some("model") => Titles::Model,
+            Some("words") => Titles::Words,
+            _ => Titles::Auto,
+        },
         drain_delay: time("serve.drain_delay", DRAIN_DELAY),
         dispatch: values.text("serve.dispatch"),
     }

@@ -306,6 +306,7 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "serve.requests_per_minute" | "serve.turns_at_once" | "serve.turns_in_all" => ("7", "7"),
         "serve.messages_queued" | "serve.connections" | "serve.connections_per_address" => ("7", "7"),
         "serve.metrics" => ("off", "\"off\""),
+        "serve.titles" => ("words", "\"words\""),
         "serve.auth" => ("none", "\"none\""),
         "serve.dispatch" => ("restate://queue:8080", "\"restate://queue:8080\""),
         "serve.background_prompts" => ("agent", "\"agent\""),

@@ -1,182 +1,27 @@
-//! One conversation in a file: as Markdown for people, as JSON for programs.
-
-mod markdown; // text that stays where it is put
+//! One conversation in a file.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use adjutant_core::port::{ConversationSummary, Loaded};
-use adjutant_core::{
-    ConversationId, Event, PendingCall, Role, Session, SessionState, TranscriptMessage, UserId, conversation,
-    last_summary, session, transcript,
-};
-use jiff::Timestamp;
-use serde::Serialize;
+use adjutant_core::UserId;
+use adjutant_core::port::ConversationSummary;
+use adjutant_service::export::Export;
 
-use super::list::title;
-use crate::display::{clip, json_line};
 use crate::error::CliError;
-use crate::report::Pending;
 use crate::store::{self, Store};
-use markdown::{code, fenced, heading, inert, quoted};
 
-/// Everything of one conversation.
-pub(crate) struct Export {
-    pub(crate) summary: ConversationSummary,
-    /// The models that were asked, in the order they first were.
-    pub(crate) models: Vec<String>,
-    /// What was said, oldest first, without an instruction.
-    pub(crate) messages: Vec<TranscriptMessage>,
-    known: Loaded,
-    pending: Vec<PendingCall>,
-}
-
-/// What `sessions export --json` writes.
-#[derive(Serialize)]
-struct Written<'a> {
-    id: ConversationId,
-    title: &'a str,
-    started_at: Option<Timestamp>,
-    last_activity: Option<Timestamp>,
-    state: SessionState,
-    turns: usize,
-    token_estimate: u32,
-    summarized_at: Option<usize>,
-    models: &'a [String],
-    messages: &'a [TranscriptMessage],
-    pending: Vec<Pending>,
-}
-
-impl Export {
-    /// Reads it.
-    ///
-    /// # Errors
-    /// The store cannot be read, or something in the conversation cannot be understood.
-    pub(crate) async fn of(
-        store: &dyn Store,
-        user: &UserId,
-        summary: ConversationSummary,
-    ) -> Result<Self, CliError> {
-        let known = store.load(&store::key_of(user, summary.id)).await?;
-        let mut models: Vec<String> = Vec::new();
-        for recorded in &known.events {
-            if let Event::TurnStarted { model, .. } = &*recorded.event {
-                let model = model.to_string();
-                if !models.contains(&model) {
-                    models.push(model);
-                }
-            }
-        }
-        let mut messages = transcript(&known.events);
-        messages.retain(|message| message.role != Role::System);
-        let pending = conversation::pending(&known.events);
-        Ok(Self { summary, models, messages, known, pending })
-    }
-
-    /// Where it stands.
-    pub(super) fn session(&self, now: Timestamp, summarize_from: Option<u32>) -> Session {
-        session(&self.known, now, summarize_from)
-    }
-
-    /// What waits in it for an answer.
-    pub(super) fn pending(&self) -> impl Iterator<Item = &PendingCall> {
-        self.pending.iter()
-    }
-
-    /// How many messages were accepted and not begun.
-    pub(super) fn unanswered(&self) -> usize {
-        self.known.inbox.len()
-    }
-
-    /// As JSON, one object on one line.
-    pub(super) fn json(&self, session: &Session) -> String {
-        json_line(&Written {
-            id: self.summary.id,
-            title: &self.summary.title,
-            started_at: session.started_at,
-            last_activity: session.last_activity,
-            state: session.state,
-            turns: session.turns,
-            token_estimate: session.token_estimate,
-            summarized_at: session.summarized_at,
-            models: &self.models,
-            messages: &self.messages,
-            pending: self.pending().map(Pending::of).collect(),
-        })
-    }
-
-    /// As Markdown. What was said is quoted and what tools got and gave is fenced, so that nothing of it can pass for
-    /// something else in the file; and nothing in it is loaded or run when the file is looked at.
-    pub(crate) fn markdown(&self) -> String {
-        let mut text = format!("# {}\n\n", heading(&title(&self.summary)));
-        let time = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string();
-        text += &format!("- Conversation: {}\n", code(&self.summary.id.to_string()));
-        text += &format!("- Started: {}\n", time(self.summary.created_at));
-        text += &format!("- Last activity: {}\n", time(self.summary.last_activity));
-        for model in &self.models {
-            text += &format!("- Model: {}\n", code(model));
-        }
-        if let Some(summary) = last_summary(&self.known.events) {
-            let first = summary.summarized_at;
-            text += &format!("- Summarized: the model is given a summary of the first {first} messages\n");
-        }
-        for message in &self.messages {
-            let who = match message.role {
-                Role::User => "You",
-                Role::Assistant => "Assistant",
-                Role::Tool => "Tool",
-                Role::System => continue,
-            };
-            let at = message.at.map_or_else(String::new, |at| format!(" · {}", time(at)));
-            // A result belongs to the assistant's calls above it.
-            match &message.result {
-                Some(result) => {
-                    let end = if result.success { "✓" } else { "✗" };
-                    let name =
-                        self.tool_of(message).map_or_else(String::new, |tool| format!(" of {}", code(tool)));
-                    text += &format!("\nResult{name} {end}{at}\n\n");
-                    text += &match (result.data.as_deref(), &result.error) {
-                        (Some(serde_json::Value::String(words)), _) => fenced("text", words),
-                        (Some(data), _) => fenced("json", &pretty(data)),
-                        (None, Some(error)) => fenced("text", error),
-                        (None, None) => fenced("text", &message.content),
-                    };
-                }
-                None => {
-                    text += &format!("\n## {who}{at}\n");
-                    if !message.content.trim().is_empty() {
-                        text += &format!("\n{}", quoted(message.content.trim()));
-                    }
-                }
-            }
-            for call in &message.tool_calls {
-                text += &format!("\nCall of {}\n\n", code(&call.tool));
-                text += &fenced("json", &pretty(&call.arguments));
-            }
-        }
-        for call in &self.pending {
-            text += &format!("\n## Waits for an answer\n\n{}", quoted(&clip(&call.preview, 2_000)));
-        }
-        for input in &self.known.inbox {
-            if let adjutant_core::InputBody::Message { text: words, .. } = &input.body {
-                text +=
-                    &format!("\n## You · {} · not answered yet\n\n{}", time(input.at), quoted(words.trim()));
-            }
-        }
-        inert(text)
-    }
-
-    fn tool_of(&self, result: &TranscriptMessage) -> Option<&str> {
-        let wanted = result.tool_call_id.as_ref()?;
-        let mut calls = self.messages.iter().flat_map(|message| &message.tool_calls);
-        calls.find(|call| call.id == *wanted).map(|call| call.tool.as_str())
-    }
-}
-
-fn pretty(value: &impl Serialize) -> String {
-    // Our own types hold no maps with keys other than text, the one thing that cannot be written.
-    serde_json::to_string_pretty(value).unwrap_or_default()
+/// Reads everything of one conversation.
+///
+/// # Errors
+/// The store cannot be read, or something in the conversation cannot be understood.
+pub(crate) async fn export_of(
+    store: &dyn Store,
+    user: &UserId,
+    summary: ConversationSummary,
+) -> Result<Export, CliError> {
+    let known = store.load(&store::key_of(user, summary.id)).await?;
+    Ok(Export::of(summary, known))
 }
 
 /// Writes a file. One that is there is replaced only with `force`, and only by a whole new one. Gives its full path.

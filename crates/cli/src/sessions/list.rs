@@ -14,6 +14,8 @@ use crate::error::CliError;
 use crate::screen::Screen;
 use crate::store::{self, Store};
 
+pub(crate) use adjutant_service::export::title;
+
 /// The end of an id that is shown: the beginning is the time, and alike for neighbours.
 const ID_CHARS: usize = 8;
 /// Number of conversations looked through at once.
@@ -74,12 +76,6 @@ pub(crate) async fn list_of(
     }
     found.truncate(wanted);
     Ok(found)
-}
-
-/// The title, fit to be shown.
-pub(crate) fn title(summary: &ConversationSummary) -> String {
-    let title = clip(&summary.title, adjutant_core::TITLE_CHARS_MAX);
-    if title.is_empty() { "(no words)".to_owned() } else { title }
 }
 
 /// The end of the id, by which people call it.

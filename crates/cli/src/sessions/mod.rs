@@ -26,7 +26,7 @@ use crate::store;
 pub(crate) use args::Sessions;
 pub(crate) use choose::{Start, TakeUp};
 pub(crate) use end::end;
-pub(crate) use export::{Export, save};
+pub(crate) use export::{export_of, save};
 pub(crate) use find::find;
 pub(crate) use folder::Folders;
 pub(crate) use list::{list, list_of, short_of, table, title};
@@ -59,7 +59,7 @@ pub(crate) async fn run(
         }
         Sessions::Show { id, turns } => {
             let found = find(store, &user, &id).await?;
-            let export = Export::of(store, &user, found).await?;
+            let export = export_of(store, &user, found).await?;
             let session = export.session(now, summarize_from(settings, export.models.last()));
             if json {
                 let pending: Vec<Pending> = export.pending().map(Pending::of).collect();
@@ -70,7 +70,7 @@ pub(crate) async fn run(
         }
         Sessions::Export { id, output, force } => {
             let found = find(store, &user, &id).await?;
-            let export = Export::of(store, &user, found).await?;
+            let export = export_of(store, &user, found).await?;
             let text = if json {
                 export.json(&export.session(now, summarize_from(settings, export.models.last()))) + "\n"
             } else {

@@ -5,13 +5,12 @@ use adjutant_core::{
     Message, Role, Session, TranscriptCall, TranscriptMessage, TurnId, conversation, transcript,
 };
 use adjutant_runtime::RunContext;
+use adjutant_service::export::Export;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::ago;
-use super::export::Export;
 use super::list::title;
-use crate::confirm::short_id;
 use crate::display::{clean, clip, json_line, local, plural, tokens};
 use crate::error::CliError;
 use crate::render;
@@ -80,7 +79,7 @@ pub(super) fn tell(screen: &Screen, export: &Export, session: &Session, turns: u
         field("model", model);
     }
     for call in export.pending() {
-        field("waits", &format!("{} ({}): adjutant pending list", clip(&call.preview, 200), short_id(call)));
+        field("waits", &format!("{} ({}): adjutant pending list", clip(&call.preview, 200), call.short_id()));
     }
     if export.unanswered() > 0 {
         field(

@@ -137,7 +137,10 @@ fn a_yes_may_carry_other_arguments_which_are_checked_again() {
     // What does not fit is refused with the reason, and the call keeps waiting.
     approve(r#"{"task": 2}"#).ends_with(4);
     assert_eq!(home.tasks(), ["buy milk", "buy bread"]);
-    approve(r#"{"task_id": "bread"}"#).succeeds();
+    // What fits is shown before it is done.
+    approve(r#"{"task_id": "bread"}"#).ends_with(4).says("buy bread");
+    assert_eq!(home.tasks(), ["buy milk", "buy bread"]);
+    home.run(&["pending", "approve", id, "-m", &model]).succeeds();
     assert_eq!(home.tasks(), ["buy milk"]);
 }
 

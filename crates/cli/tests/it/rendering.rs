@@ -253,6 +253,10 @@ fn arguments_are_edited_in_the_persons_editor() {
     let mut session = asked(&home, &model, &[("PATH", "/usr/bin:/bin"), ("EDITOR", &editor)]);
     session.expect("[e] edit ").unwrap();
     session.send("e").unwrap();
+    // What the other arguments mean is shown before there is a yes to them.
+    session.expect("? delete_task “buy bread”  [y] delete  [n] keep  [e] edit ").unwrap();
+    assert_eq!(home.tasks(), ["buy milk", "buy bread"]);
+    session.send("y").unwrap();
     session.expect("It is gone.").unwrap();
     session.expect(Eof).unwrap();
     assert_eq!(home.tasks(), ["buy milk"]);

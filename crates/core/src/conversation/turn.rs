@@ -32,6 +32,7 @@ struct Places {
     started: Vec<usize>,
     ended: Option<usize>,
     in_doubt: Vec<usize>,
+    edited: Option<usize>,
     answered: Option<usize>,
     resolved: Vec<usize>,
 }
@@ -87,6 +88,7 @@ impl CurrentTurn {
                     None => places.ended = places.ended.or(Some(at)),
                 }
             }
+            Event::CallEdited { pending, .. } => self.places(&pending.call_id).edited = Some(at),
             Event::CallAnswered { call, .. } => {
                 self.places(call).answered.get_or_insert(at);
             }
@@ -212,6 +214,27 @@ impl CurrentTurn {
             Event::DoubtResolved { attempt, by, verdict, .. } => Some((*attempt, *by, *verdict)),
             _ => None,
         })
+    }
+
+    /// Returns the question that a call waits as, if a person put other arguments into it.
+    #[must_use]
+    pub fn edited(&self, call: &CallId) -> Option<&PendingCall> {
+        match self.event(self.of_call(call)?.edited?)? {
+            Event::CallEdited { pending, .. } => Some(pending),
+            _ => None,
+        }
+    }
+
+    /// Returns the tool and the arguments of each call that was interrupted and may have been carried out.
+    #[must_use]
+    pub fn interrupted(&self) -> Vec<(String, Arguments)> {
+        let ends = self.calls.keys().filter_map(|call| {
+            let begun = self.end(call)?.interrupted()?.clone();
+            let at = *self.of_call(call)?.started.last()?;
+            let Event::CallStarted { tool, .. } = self.event(at)? else { return None };
+            Some((tool.clone(), begun))
+        });
+        ends.collect()
     }
 
     /// Returns the answer to a call that waited for a yes, and the arguments that were put in the place of its own.

@@ -36,6 +36,9 @@ pub fn notices_of(events: &[Recorded], input: &Input) -> Vec<Notice> {
             Event::AnswerRefused { input: refused, reason, .. } if *refused == input.id => {
                 Some(notice("answer_refused", reason))
             }
+            Event::CallEdited { input: edited, .. } if *edited == input.id => {
+                Some(notice("asked_again", words::ASKED_WITH_EDITED))
+            }
             _ => None,
         })
         .collect();

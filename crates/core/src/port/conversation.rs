@@ -10,7 +10,7 @@ use crate::port::{Alternatives, BranchPoint, Branched, Branching, Cursor, StoreE
 pub struct ConversationSummary {
     /// Its id.
     pub id: ConversationId,
-    /// Its name: the first words said in it, until somebody renames it.
+    /// Its name: the first words said in it that are no greeting, until somebody renames it. Empty: there are none yet.
     pub title: String,
     /// When its first input was accepted.
     pub created_at: Timestamp,
@@ -104,6 +104,18 @@ pub trait ConversationStore: Send + Sync + 'static {
         &'a self,
         key: &'a ConversationKey,
         title: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
+
+    /// Gives it the title `to` if it still has the title `from`: a name that a person gave meanwhile stays. `false`: it has
+    /// another title, or there is no such conversation.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn retitle<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        from: &'a str,
+        to: &'a str,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Deletes it with its events and logs, unless somebody alive has claimed it ([`Journal::claim`]). The events and logs that

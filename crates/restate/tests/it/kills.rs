@@ -77,6 +77,7 @@ impl Bench {
                 call_id: call.call_id,
                 digest: call.digest,
                 edited: None,
+                shown: None,
             });
             body = InputBody::Answers { answers: answers.collect() };
         };

@@ -52,6 +52,17 @@ impl ConversationStore for InMemory {
         ready(Ok(renamed))
     }
 
+    fn retitle<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        from: &'a str,
+        to: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let mut state = self.state();
+        let found = state.conversations.get_mut(key).filter(|conversation| conversation.title == from);
+        ready(Ok(found.map(|conversation| to.clone_into(&mut conversation.title)).is_some()))
+    }
+
     fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Deleted, StoreError>> {
         let mut state = self.state();
         if state.conversations.get(key).is_some_and(Conversation::is_claimed) {

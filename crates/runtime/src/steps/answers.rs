@@ -3,8 +3,8 @@
 use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{CallEnd, StopReason, Turn};
 use adjutant_core::{
-    Answer, Arguments, CallId, EditedCall, Event, GateCheck, GateVerdict, Input, InputBody, PendingCall,
-    Recorded, ResolvedBy, ToolCall, ToolResult, Verdict, digest, read_message, words,
+    Answer, Arguments, CallId, EditedCall, Event, Input, InputBody, PendingCall, Recorded, ResolvedBy,
+    ToolResult, Verdict, read_message, words,
 };
 
 use tokio::time::Instant;
@@ -13,6 +13,7 @@ use super::call::Call;
 use super::{Answered, Steps};
 use crate::RunError;
 use crate::clock::millis;
+use crate::edited::question_with;
 use crate::event::RunEvent;
 
 impl Steps<'_> {
@@ -51,11 +52,11 @@ impl Steps<'_> {
                     return Ok(Answered::Stopped(StopReason::Cancelled, Vec::new()));
                 }
                 Some(input) => {
-                    let events = self.read_input(turn, &waiting, input).await;
+                    let events = self.read_input(&waiting, input).await;
                     self.append(events).await?;
                 }
                 None => {
-                    if self.park(pending, &content).await? {
+                    if self.park(&waiting, pending, &content).await? {
                         self.emitter.emit(|| RunEvent::ConfirmationRequested { pending: waiting }).await;
                         return Ok(Answered::Parked);
                     }
@@ -66,18 +67,24 @@ impl Steps<'_> {
     }
 
     /// Writes that the turn waits, unless that is written, and gives the conversation back. Returns `false` if an input came
-    /// meanwhile, which may be an answer.
-    async fn park(&self, pending: &[PendingCall], content: &str) -> Result<bool, RunError> {
+    /// meanwhile, which may be an answer. `asked`: what waited at first; of that, what was edited is another question.
+    async fn park(
+        &self,
+        waiting: &[PendingCall],
+        asked: &[PendingCall],
+        content: &str,
+    ) -> Result<bool, RunError> {
         let mut log = self.log.lock().await;
-        let is_parked = log.conversation().current().is_some_and(|turn| {
-            turn.parked().any(|recorded| {
-                matches!(&*recorded.event, Event::TurnParked { pending: parked, .. } if parked.as_slice().eq(pending))
-            })
+        let last = log.conversation().current().and_then(|turn| turn.parked().last());
+        let is_parked = last.is_some_and(|recorded| {
+            let Event::TurnParked { pending: parked, .. } = &*recorded.event else { return false };
+            waiting.iter().all(|call| parked.contains(call))
         });
+        let is_edited = waiting.iter().any(|call| !asked.contains(call));
         let parked = (!is_parked).then(|| Event::TurnParked {
             turn: self.turn,
-            pending: pending.to_vec(),
-            content: content.to_owned(),
+            pending: waiting.to_vec(),
+            content: if is_edited { words::questions(waiting) } else { content.to_owned() },
         });
         log.finish(self.inner, self.key, parked).await
     }
@@ -113,6 +120,7 @@ impl Steps<'_> {
         for shown in pending {
             let end = match (&shown.doubt, self.verdict(&shown.call_id).await) {
                 (None, Some((Verdict::Approved, edited))) => {
+                    let shown = &self.as_edited(shown).await;
                     let arguments = edited.unwrap_or_else(|| shown.arguments.clone());
                     self.run_unless_stopped(turn, shown, &arguments, 0).await?
                 }
@@ -165,7 +173,7 @@ impl Steps<'_> {
     }
 
     /// What an input says while calls wait. Never empty: every input is taken.
-    async fn read_input(&self, turn: &Turn, waiting: &[PendingCall], input: Input) -> Vec<Event> {
+    async fn read_input(&self, waiting: &[PendingCall], input: Input) -> Vec<Event> {
         let mut events = Vec::new();
         match &input.body {
             InputBody::Cancel | InputBody::Call(_) => {}
@@ -177,13 +185,13 @@ impl Steps<'_> {
                         .iter()
                         .find(|call| call.call_id == answer.call_id && call.digest == answer.digest);
                     if let Some(call) = shown.filter(|_| !repeated) {
-                        events.extend(self.take_answer(turn, call, answer, &input).await);
+                        events.extend(self.take_answer(call, answer, &input).await);
                     }
                 }
             }
             InputBody::Message { text, .. } => {
                 for (call, verdict) in read_message(waiting, text) {
-                    events.extend(self.take_answer(turn, call, &call.answer(verdict), &input).await);
+                    events.extend(self.take_answer(call, &call.answer(verdict), &input).await);
                 }
                 if events.is_empty() {
                     let (input, text) = (input.id.clone(), text.clone());
@@ -220,13 +228,7 @@ impl Steps<'_> {
     }
 
     /// What follows from the answer to one call.
-    async fn take_answer(
-        &self,
-        turn: &Turn,
-        call: &PendingCall,
-        answer: &Answer,
-        input: &Input,
-    ) -> Vec<Event> {
+    async fn take_answer(&self, call: &PendingCall, answer: &Answer, input: &Input) -> Vec<Event> {
         let refused = |reason: String| {
             let (call, input) = (call.call_id.clone(), input.id.clone());
             vec![Event::AnswerRefused { turn: self.turn, call, input, reason }]
@@ -244,9 +246,17 @@ impl Steps<'_> {
             Some(_) if answer.verdict != Verdict::Approved => {
                 return refused(words::EDITED_WITHOUT_YES.to_owned());
             }
-            Some(arguments) => match self.check_edited(turn, call, arguments.clone()).await {
-                Ok(edited) => Some(edited),
+            Some(arguments) => match self.question_with(call, arguments.clone()).await {
                 Err(reason) => return refused(words::edited_unusable(&reason)),
+                // It is what was shown, in other words.
+                Ok(question) if question.digest == call.digest => None,
+                Ok(question) if answer.shown.as_ref() == Some(&question.digest) => {
+                    Some(EditedCall { arguments: question.arguments, digest: question.digest })
+                }
+                // A yes to what nobody has seen is no yes.
+                Ok(pending) => {
+                    return vec![Event::CallEdited { turn: self.turn, input: input.id.clone(), pending }];
+                }
             },
         };
         match call.doubt {
@@ -255,33 +265,10 @@ impl Steps<'_> {
         }
     }
 
-    /// Other arguments pass the same gate as those of the model.
-    async fn check_edited(
-        &self,
-        turn: &Turn,
-        call: &PendingCall,
-        arguments: Arguments,
-    ) -> Result<EditedCall, String> {
-        let asked = ToolCall {
-            id: call.call_id.clone(),
-            ..ToolCall::from_object(0, None, call.tool.clone(), arguments)
-        };
-        let check = GateCheck {
-            now: self.inner.now(),
-            confirmation_expiry: turn.limits().confirmation_expiry,
-            denied: turn.denied(),
-            interrupted: turn.interrupted(),
-            // What the person writes is the person's.
-            said_before_others: None,
-        };
-        let arguments = match self.inner.gate.check(&self.tool_context(&call.call_id), &asked, &check).await {
-            GateVerdict::Run { arguments } => arguments,
-            GateVerdict::Confirm { pending } => pending.arguments,
-            GateVerdict::Ask { question } => return Err(question),
-            GateVerdict::Refuse { message, .. } => return Err(message),
-        };
-        let digest = digest(self.turn, &call.call_id, &call.tool, &arguments);
-        Ok(EditedCall { arguments, digest })
+    /// The question that a call is with other arguments.
+    async fn question_with(&self, call: &PendingCall, arguments: Arguments) -> Result<PendingCall, String> {
+        let interrupted = self.look(CurrentTurn::interrupted).await.unwrap_or_default();
+        question_with(self.inner, &self.tool_context(&call.call_id), call, arguments, &interrupted).await
     }
 
     fn answered(
@@ -329,14 +316,28 @@ impl Steps<'_> {
         self.look(read).await.flatten()
     }
 
+    /// The question that a call waits as: as it was asked, or as a person has edited it since.
+    async fn as_edited(&self, shown: &PendingCall) -> PendingCall {
+        let read = |turn: &CurrentTurn| as_edited(turn, shown).clone();
+        self.look(read).await.unwrap_or_else(|| shown.clone())
+    }
+
     async fn unanswered(&self, pending: &[PendingCall]) -> Vec<PendingCall> {
         let read = |turn: &CurrentTurn| {
             let is_answered = |shown: &&PendingCall| match &shown.doubt {
                 None => turn.answer(&shown.call_id).is_some(),
                 Some(doubt) => turn.is_resolved(&shown.call_id, doubt.attempt),
             };
-            pending.iter().filter(|shown| !is_answered(shown)).cloned().collect()
+            let waiting = pending.iter().filter(|shown| !is_answered(shown));
+            waiting.map(|shown| as_edited(turn, shown).clone()).collect()
         };
         self.look(read).await.unwrap_or_default()
+    }
+}
+
+fn as_edited<'a>(turn: &'a CurrentTurn, shown: &'a PendingCall) -> &'a PendingCall {
+    match &shown.doubt {
+        None => turn.edited(&shown.call_id).unwrap_or(shown),
+        Some(_) => shown,
     }
 }

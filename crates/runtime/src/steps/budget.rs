@@ -15,7 +15,7 @@ use super::Steps;
 use crate::RunError;
 use crate::inner::Inner;
 use crate::log::Log;
-use crate::purse::{Reserved, StepCost};
+use crate::purse::{Reserved, Spent, StepCost};
 use crate::spending::{SpendingLimits, most_it_costs};
 
 /// What was set aside for a step that has begun.
@@ -31,6 +31,20 @@ pub(crate) struct SetAside {
 impl SetAside {
     /// Books a model call that was answered or failed, with the event that says so.
     pub(crate) fn settle_reply(self, log: &mut Log, reply: &Result<GenerateResponse, ModelError>, ms: u64) {
+        let used = self.used(reply, ms);
+        self.settle(log, used);
+    }
+
+    /// Books a model call beside the conversations: the next commit of this process writes it.
+    pub(crate) fn settle_beside(self, inner: &Inner, reply: &Result<GenerateResponse, ModelError>, ms: u64) {
+        let used = self.used(reply, ms);
+        if let Some(reserved) = self.reserved {
+            reserved.settle(used, &mut Spent::new(inner.spending.purse.clone()));
+        }
+    }
+
+    /// What a model call took that was answered or failed.
+    fn used(&self, reply: &Result<GenerateResponse, ModelError>, ms: u64) -> Spending {
         let used = match reply {
             Ok(reply) => Spending {
                 tokens: reply.usage.total().unwrap_or(self.most.tokens),
@@ -40,7 +54,7 @@ impl SetAside {
             Err(ModelError::Timeout { .. } | ModelError::Truncated { .. }) => self.unknown,
             Err(_) => Spending { model_calls: self.most.model_calls, ..Spending::default() },
         };
-        self.settle(log, Spending { ms, ..used });
+        Spending { ms, ..used }
     }
 
     /// Books a model call whose answer was not waited for.
@@ -171,6 +185,19 @@ impl Inner {
         let time = self.summary_time().unwrap_or(UNBOUNDED);
         let most = self.most_of(request, time);
         self.set_aside(who, spent.unwrap_or_default(), most, time).await
+    }
+
+    /// Sets aside what a model call beside the conversations may take.
+    pub(crate) async fn set_aside_beside(
+        &self,
+        who: (&UserId, Worker<'_>),
+        request: &GenerateRequest,
+        time: Duration,
+    ) -> Result<Result<SetAside, Exceeded>, RunError> {
+        if self.spending.budgets == Budgets::default() {
+            return Ok(Ok(SetAside::nothing()));
+        }
+        self.set_aside(who, Spending::default(), self.most_of(request, time), time).await
     }
 
     /// The most that a model call takes, and what is booked if nobody knows what it took.

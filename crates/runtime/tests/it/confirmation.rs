@@ -167,7 +167,17 @@ async fn a_yes_with_other_arguments_passes_the_gate_again_and_runs_those() {
     }
     assert!(sent.lock().unwrap().is_empty());
 
-    let edited = shown.answer(Verdict::Approved).with_arguments(to("Bert"));
+    // The question with them is seen, and changes nothing.
+    let key = context.key(&AgentName::adjutant());
+    let question =
+        async |arguments| agent.question_with(&key, &shown.digest, arguments).await.unwrap().unwrap();
+    let to_bert = question(to("Bert")).await.unwrap();
+    assert_eq!(to_bert.digest, digest(asked.turn, &shown.call_id, "send", &to("Bert")));
+    assert_eq!((&to_bert.arguments, to_bert.expires_at), (&to("Bert"), shown.expires_at));
+    assert!(question(to("x")).await.unwrap_err().contains("/to"));
+    assert!(agent.question_with(&key, &to_bert.digest, to("Carl")).await.unwrap().is_none());
+
+    let edited = shown.answer(Verdict::Approved).with_arguments(to("Bert")).as_shown(&to_bert.digest);
     let done = agent.answer(&mut context, vec![edited]).await.unwrap();
     assert_eq!(done.outcome, OutcomeCategory::TaskCompleted);
     assert_eq!(*sent.lock().unwrap(), [json!({"to": "Bert"})]);
@@ -183,6 +193,58 @@ async fn a_yes_with_other_arguments_passes_the_gate_again_and_runs_those() {
     let recorded = recorded.unwrap();
     assert_eq!(recorded.digest, digest(asked.turn, &shown.call_id, "send", &to("Bert")));
     assert_ne!(recorded.digest, shown.digest);
+}
+
+#[tokio::test]
+async fn what_was_not_shown_is_asked_about_and_not_done() {
+    let store = Arc::new(adjutant_store::sqlite::Store::in_memory().await.unwrap());
+    let sent = Arc::default();
+    let script = || {
+        vec![
+            call("send", json!({"to": "Anna"})).and_call("send", json!({"to": "Bert"})),
+            text("As you said."),
+        ]
+    };
+    let (one, _) = process("one", &store, &sent, script());
+    let mut context = RunContext::default();
+    let key = context.key(&AgentName::adjutant());
+    let asked = one.run_in(&mut context, "write to both").await.unwrap();
+    let [anna, bert] = asked.decision.pending.as_slice() else { panic!("{asked:?}") };
+    let carl_instead = anna.answer(Verdict::Approved).with_arguments(to("Carl"));
+
+    // One is answered and the other edited, without a look, or with a look at something else.
+    let with_other = carl_instead.clone().as_shown(&bert.digest);
+    let again = one.answer(&mut context, vec![bert.answer(Verdict::Approved), with_other]).await.unwrap();
+    let [carl] = again.decision.pending.as_slice() else { panic!("{again:?}") };
+    assert_eq!(
+        (&carl.arguments, &carl.call_id, carl.expires_at),
+        (&to("Carl"), &anna.call_id, anna.expires_at)
+    );
+    assert!(carl.preview.contains("Carl") && again.content.contains("Carl"), "{again:?}");
+    assert!(!again.content.contains("Anna"), "{}", again.content);
+    assert_eq!(again.notices[0].code, "asked_again");
+    assert!(sent.lock().unwrap().is_empty());
+
+    // Another process sees the same question, and a yes to the one before it is none to this one.
+    let (two, model) = process("two", &store, &sent, script().split_off(1));
+    let mut there = two.context(&key).await.unwrap();
+    assert_eq!(there.pending, std::slice::from_ref(carl));
+    let old = two.answer(&mut there, vec![anna.answer(Verdict::Approved)]).await.unwrap();
+    assert_eq!(old.decision.pending, std::slice::from_ref(carl));
+    assert!(sent.lock().unwrap().is_empty());
+    // Back to what it was is a question again, too.
+    let back = carl.answer(Verdict::Approved).with_arguments(to("Anna"));
+    let anew = two.answer(&mut there, vec![back]).await.unwrap();
+    assert_eq!(anew.decision.pending[0].digest, anna.digest);
+    let edit = anew.decision.pending[0].answer(Verdict::Approved).with_arguments(to("Carl"));
+    let anew = two.answer(&mut there, vec![edit]).await.unwrap();
+    assert_eq!(anew.decision.pending[0].digest, carl.digest);
+
+    let done = two.run_in(&mut there, "yes").await.unwrap();
+    assert_eq!((done.content.as_str(), model.requests().len()), ("As you said.", 1));
+    assert_eq!(*sent.lock().unwrap(), [json!({"to": "Carl"}), json!({"to": "Bert"})]);
+    let told: Vec<_> = model.requests()[0].messages.iter().filter_map(|told| told.tool_result()).collect();
+    assert!(told[0].2.data.as_ref().unwrap().to_string().contains("Carl"), "{told:?}");
 }
 
 #[tokio::test]

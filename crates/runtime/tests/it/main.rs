@@ -23,6 +23,7 @@ mod round;
 mod stream;
 mod summary;
 mod taken_up;
+mod titles;
 mod turn;
 mod vendor;
 

@@ -351,7 +351,11 @@ fn interrupt(call: &PendingCall) -> Interrupt {
                 "type": "object",
                 "properties": {
                     "approved": { "type": "boolean", "description": "Only true is a yes." },
-                    "editedArgs": { "type": "object", "description": "Other arguments to approve it with." }
+                    "editedArgs": { "type": "object", "description": "Other arguments to approve it with." },
+                    "shown": {
+                        "type": "string",
+                        "description": "The id of the preview of editedArgs that the person was shown; without it they are asked about."
+                    }
                 },
                 "required": ["approved"],
                 "additionalProperties": false

@@ -95,10 +95,107 @@ function operation(root, path, method, told) {
     element("p", null, ...words([told.summary, told.description].filter(Boolean).join(" "))),
     open ? element("p", null, "Open to everybody who reaches the service.") : null,
     parameters.length ? element("table", null, element("tbody", null, ...parameters)) : null,
+    trial(root, path, method, told),
     ...body(root, "Body", resolve(root, told.requestBody).content),
     element("h3", null, "Answers"),
     element("table", null, element("tbody", null, ...responses)),
     ...good.flatMap(([status, response]) => body(root, status, resolve(root, response).content)));
+}
+
+/** The parts of an address that are named in it or behind it, as fields. */
+function field(root, operation, parameter) {
+  const schema = resolve(root, parameter.schema);
+  const id = `${operation}-${parameter.in}-${parameter.name}`;
+  const control = schema.enum
+    ? element("select", { id }, ...(parameter.required ? [] : [element("option", { value: "" }, "")]), ...schema.enum.map((value) => element("option", { value }, value)))
+    : element("input", { id, autocomplete: "off", ...(parameter.required ? { required: "" } : {}) });
+  return { ...parameter, control, shown: element("p", { class: "field" }, element("label", { for: id }, parameter.name), control) };
+}
+
+/** Sends an operation to this service, as whoever is signed in here, and shows what came back. */
+function trial(root, path, method, told) {
+  const name = told.operationId ?? `${method}-${path}`;
+  const fields = (told.parameters ?? []).map((parameter) => resolve(root, parameter)).filter(({ in: place }) => place !== "cookie").map((parameter) => field(root, name, parameter));
+  const content = resolve(root, told.requestBody).content?.["application/json"];
+  const example = content && (content.example ?? resolve(root, content.schema).example ?? {});
+  const body = content && element("textarea", { id: `${name}-body`, rows: "6", spellcheck: "false" });
+  if (body) body.value = JSON.stringify(example, null, 2);
+  const answer = element("div", { class: "answer", role: "status" });
+  const send = element("button", { type: "submit" }, "Send");
+  const form = element("form", null,
+    ...fields.map(({ shown }) => shown),
+    body && element("p", { class: "field" }, element("label", { for: body.id }, "Body"), body),
+    method === "get" ? null : element("p", null, "This is done for real, as whoever is signed in here."),
+    send, answer);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const given = (place) => fields.filter((field) => field.in === place && field.control.value !== "").map((field) => [field.name, field.control.value]);
+    const at = given("path").reduce((path, [key, value]) => path.replace(`{${key}}`, encodeURIComponent(value)), path);
+    const query = new URLSearchParams(given("query")).toString();
+    const request = { method: method.toUpperCase(), headers: Object.fromEntries(given("header")), credentials: "same-origin", redirect: "manual" };
+    if (body) Object.assign(request, { body: body.value, headers: { ...request.headers, "content-type": "application/json" } });
+    send.disabled = true;
+    answer.replaceChildren("Waiting …");
+    try {
+      await show(answer, await fetch(query ? `${at}?${query}` : at, request));
+    } catch (error) {
+      answer.replaceChildren(`It did not work: ${error.message}`);
+    }
+    send.disabled = false;
+  });
+  return element("details", { class: "try" }, element("summary", null, "Try it"), form);
+}
+
+/** So much of an answer is shown: who wants more has other tools. */
+const SHOWN_MAX = 100_000;
+
+/** Shows the status, the kind and the body of a response; a stream as it comes. */
+async function show(answer, response) {
+  const kind = response.headers.get("content-type") ?? "";
+  const text = element("pre", { tabindex: "0", role: "group", "aria-label": "The answer" });
+  const id = response.headers.get("x-request-id");
+  answer.replaceChildren(element("p", null, element("code", null, String(response.status)), ` ${kind}${id ? ` · request ${id}` : ""}`), text);
+  if (!response.body) return;
+  let whole = "";
+  const decoder = new TextDecoder();
+  const reader = response.body.getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    whole += decoder.decode(part.value, { stream: true });
+    text.textContent = whole;
+    if (whole.length < SHOWN_MAX) continue;
+    await reader.cancel();
+    text.textContent = `${whole.slice(0, SHOWN_MAX)}\n… there is more`;
+    return;
+  }
+  if (!kind.includes("json") || kind.includes("ndjson")) return;
+  try {
+    text.textContent = JSON.stringify(JSON.parse(whole), null, 2);
+  } catch {
+    // It is shown as it came.
+  }
+}
+
+/** What else is spoken here: protocols with descriptions of their own. */
+function beside(root) {
+  const code = (text) => element("code", null, text);
+  const link = (href, text) => element("a", { href }, text);
+  const runs = root.paths?.["/v1/runs"]?.post;
+  return [
+    element("p", null, code("/mcp"), ": the agent's tools for clients of the ", link("https://modelcontextprotocol.io/specification", "Model Context Protocol"),
+      ", over Streamable HTTP; with a token as its bearer token."),
+    runs && element("p", null, link(`#${runs.operationId ?? "post-/v1/runs"}`, "/v1/runs"), ": runs of the agent as events in the words of ",
+      link("https://docs.ag-ui.com", "AG-UI"), "."),
+  ].filter(Boolean);
+}
+
+/** The theme that was chosen on the web page, if one was. */
+function showTheme() {
+  try {
+    const theme = JSON.parse(localStorage.getItem("adjutant.theme"));
+    if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+  } catch {
+    // Nothing may be stored here: the theme is the system's.
+  }
 }
 
 async function draw() {
@@ -119,6 +216,7 @@ async function draw() {
     element("h1", null, root.info.title),
     element("p", null, ...words(root.info.description)),
     element("p", null, "A field with * is needed. The machine's version: ", element("a", { href: "/openapi.json" }, "/openapi.json"), "."),
+    ...beside(root),
     ...[...groups].filter(([, group]) => group.all.length).flatMap(([name, group]) => [
       element("h2", null, name),
       group.told ? element("p", null, group.told) : null,
@@ -126,6 +224,7 @@ async function draw() {
     ]).filter(Boolean));
 }
 
+showTheme();
 draw().catch((error) => {
   document.querySelector("#state").textContent = `The description cannot be shown: ${error.message}`;
 });

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::agui::{ResumeEntry, ResumeStatus, RunAgentInput};
 use crate::chat::asked_before;
 use crate::problem::Problem;
+use crate::wire::with_edited;
 
 /// What there is to do.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ struct Payload {
     verdict: Option<Verdicts>,
     #[serde(rename = "editedArgs")]
     edited_args: Option<Arguments>,
+    /// The `interrupt_id` of the preview of `edited_args` that the person was shown.
+    shown: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -141,10 +144,7 @@ fn answer(call: &PendingCall, entry: &ResumeEntry) -> Result<Answer, Problem> {
         }
     };
     let answer = call.answer(verdict);
-    Ok(match payload.edited_args {
-        Some(arguments) => answer.with_arguments(arguments),
-        None => answer,
-    })
+    Ok(with_edited(answer, payload.edited_args, payload.shown))
 }
 
 fn pending(open: &[PendingCall]) -> Problem {

@@ -13,6 +13,7 @@ use crate::limits::RunningTurn;
 use crate::live::Run;
 use crate::problem::Problem;
 use crate::state::Shared;
+use crate::titles;
 
 /// What a run begins with.
 pub(crate) struct Beginning {
@@ -147,6 +148,7 @@ async fn end(
     mut response: AgentResponse,
 ) {
     running.ended(&response);
+    titles::find(app, &run.key, &response);
     response.notices.splice(0..0, asked.notices.iter().cloned());
     run.is_of(response.turn);
     let turn = app.agent.journal().load_turn(&run.key, response.turn).await.unwrap_or_else(|error| {

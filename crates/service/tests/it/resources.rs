@@ -34,7 +34,7 @@ async fn conversations_are_listed_read_renamed_and_deleted() {
     let anna = service.token("anna").await;
     assert_eq!(get(&service, &anna, "/v1/threads").await, json!({"threads": [], "next_cursor": null}));
     service.chat(&anna, &json!({"message": "add buy milk", "thread_id": "t_1"})).await;
-    service.chat(&anna, &json!({"message": "hi there", "thread_id": "t_2"})).await;
+    service.chat(&anna, &json!({"message": "is anybody there", "thread_id": "t_2"})).await;
     let asked = service.chat(&anna, &json!({"message": "delete it", "thread_id": "t_1"})).await;
     assert_eq!(asked.body["decision"], "REQUEST_CONFIRMATION", "{asked:?}");
 
@@ -43,7 +43,10 @@ async fn conversations_are_listed_read_renamed_and_deleted() {
     assert_eq!((&first["title"], &first["pending"]), (&json!("add buy milk"), &json!(true)));
     let cursor = page["next_cursor"].as_str().unwrap();
     let rest = get(&service, &anna, &format!("/v1/threads?limit=1&cursor={cursor}")).await;
-    assert_eq!((&rest["threads"][0]["title"], &rest["next_cursor"]), (&json!("hi there"), &Value::Null));
+    assert_eq!(
+        (&rest["threads"][0]["title"], &rest["next_cursor"]),
+        (&json!("is anybody there"), &Value::Null)
+    );
     let found = get(&service, &anna, "/v1/threads?q=THERE").await;
     assert_eq!(found["threads"].as_array().unwrap().len(), 1, "{found}");
 
@@ -94,6 +97,63 @@ async fn conversations_are_listed_read_renamed_and_deleted() {
         assert_eq!((gone.status, &gone.body["code"]), (404, &json!("unknown")), "{method} {path}: {gone:?}");
     }
     assert_eq!(get(&service, &anna, "/v1/decisions").await["decisions"].as_array().unwrap().len(), 1);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_conversation_is_had_as_a_file_by_the_one_it_belongs_to() {
+    let service = Running::start(MILK).await;
+    let (anna, bert) = (service.token("anna").await, service.token("bert").await);
+    let words = "add buy milk\n\n<img src=x> ![x](https://evil.example)";
+    service.chat(&anna, &json!({"message": words, "thread_id": "t_1"})).await;
+    let export = async |token: &str, query: &str| {
+        ask(&service, token, "GET", &format!("/v1/threads/t_1/export{query}"), &Value::Null).await
+    };
+    for query in ["", "?format=markdown"] {
+        let file = export(&anna, query).await;
+        assert_eq!(file.status, 200, "{file:?}");
+        assert!(file.head.contains("content-type: text/markdown; charset=utf-8"), "{}", file.head);
+        assert!(file.head.contains("content-disposition: attachment"), "{}", file.head);
+        for part in
+            ["# add buy milk", "> add buy milk", "> \\<img src=x> \\![x]", "Call of `add_task`", "> Added."]
+        {
+            assert!(file.text.contains(part), "{part:?} is not in {}", file.text);
+        }
+    }
+    let file = export(&anna, "?format=json").await;
+    assert!(file.head.contains("content-type: application/json"), "{}", file.head);
+    let said = get(&service, &anna, "/v1/threads/t_1/messages").await;
+    let contents = |messages: &Value| -> Vec<Value> {
+        messages.as_array().unwrap().iter().map(|message| message["content"].clone()).collect()
+    };
+    assert_eq!(contents(&file.body["messages"]), contents(&said["messages"]));
+    assert_eq!((&file.body["turns"], &file.body["pending"]), (&json!(1), &json!([])));
+    for (token, query, status) in [(&bert, "", 404), (&anna, "?format=pdf", 422), (&anna, "?more=1", 422)] {
+        let refused = export(token, query).await;
+        assert_eq!(refused.status, status, "{query}: {refused:?}");
+        assert!(refused.head.contains("application/problem+json"), "{}", refused.head);
+    }
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn the_model_finds_a_title_and_nobody_waits_for_it() {
+    let script = r#"
+{"match": "\"person\":", "text": "\"Milk for the weekend.\"", "repeat": true}
+{"text": "Noted.", "repeat": true}
+"#;
+    let service = Running::start_set(script, |config| config.model_titles = true).await;
+    let anna = service.token("anna").await;
+    assert_eq!(get(&service, &anna, "/v1/me").await["model_titles"], true);
+    let said = service.chat(&anna, &json!({"message": "Hello! I need milk", "thread_id": "t_1"})).await;
+    assert_eq!(said.body["content"], "Noted.");
+    while get(&service, &anna, "/v1/threads/t_1").await["title"] != "Milk for the weekend" {}
+    // It is no part of what was said, and a name that a person gave stays.
+    let messages = get(&service, &anna, "/v1/threads/t_1/messages").await;
+    assert_eq!(messages["messages"].as_array().unwrap().len(), 2, "{messages}");
+    ask(&service, &anna, "PATCH", "/v1/threads/t_1", &json!({"title": "Groceries"})).await;
+    service.chat(&anna, &json!({"message": "and bread", "thread_id": "t_1"})).await;
+    assert_eq!(get(&service, &anna, "/v1/threads/t_1").await["title"], "Groceries");
     service.stop().await;
 }
 

@@ -354,6 +354,65 @@ async fn other_arguments_pass_the_gate_again() {
 }
 
 #[tokio::test]
+async fn nothing_runs_with_arguments_that_were_not_shown() {
+    let script = r#"
+{"calls": [{"name": "add_task", "args": {"description": "tea"}}, {"name": "add_task", "args": {"description": "milk"}}]}
+{"text": "Added."}
+{"calls": [{"name": "delete_task", "args": {"task_id": "tea"}}]}
+{"text": "Gone."}
+"#;
+    let service = Running::start(script).await;
+    let (anna, bert) = (Client::new(&service, "anna").await, Client::new(&service, "bert").await);
+    anna.run(&say("t", "r1", "add tea and milk")).await;
+    let waits = interrupts(&anna.run(&say("t", "r2", "delete the tea")).await);
+    let id = waits[0]["id"].as_str().unwrap();
+    let preview = async |client: &Client, args: Value| {
+        let body = json!({"thread_id": "t", "args": args}).to_string();
+        let token = [("Authorization", &client.token)];
+        service.ask("POST", &format!("/v1/pending/{id}/preview"), &token, &body).await
+    };
+
+    // What it would be is told to the one it asks, and to nobody else.
+    let shown = preview(&anna, json!({"task_id": "milk"})).await;
+    assert_eq!((shown.status, &shown.body["preview"]), (200, &json!("Delete “milk”")), "{shown:?}");
+    assert_eq!(shown.body["args"], json!({"task_id": "2"}));
+    assert_eq!(preview(&bert, json!({"task_id": "milk"})).await.status, 404);
+    for (args, words) in [(json!({"task_id": "9"}), "9"), (json!({}), "task_id"), (json!([]), "args")] {
+        let refused = preview(&anna, args.clone()).await;
+        assert_eq!((refused.status, &refused.body["code"]), (422, &json!("invalid_request")), "{args}");
+        assert!(refused.body["detail"].as_str().unwrap().contains(words), "{refused:?}");
+    }
+    assert_eq!(anna.tasks("anna").await, 2);
+
+    // A yes without the preview, or with that of something else, is asked about.
+    let edited = |shown: &Value| json!({"approved": true, "editedArgs": {"task_id": "2"}, "shown": shown});
+    let again = anna.run(&resume("t", "r3", &[(&json!(id), edited(&json!(id)))])).await;
+    let asked = interrupts(&again).remove(0);
+    assert_eq!(
+        (&asked["id"], &asked["message"]),
+        (&shown.body["interrupt_id"], &json!("Delete “milk”")),
+        "{asked}"
+    );
+    assert_eq!(decision(&again)["notices"][0]["code"], "asked_again");
+    assert_eq!(anna.tasks("anna").await, 2);
+    // What was asked before waits no more.
+    assert_eq!(preview(&anna, json!({"task_id": "milk"})).await.status, 404);
+    let answers = [(&asked["id"], json!({"approved": true, "editedArgs": {"task_id": "tea"}}))];
+    let back = interrupts(&anna.run(&resume("t", "r4", &answers)).await).remove(0);
+    assert_eq!(back["id"], id);
+
+    // With it, it is done at once, and it is what was shown.
+    let gone = anna.run(&resume("t", "r5", &[(&json!(id), edited(&shown.body["interrupt_id"]))])).await;
+    assert_eq!(last(&gone)["outcome"]["type"], "success", "{gone:?}");
+    let left = service.ask("GET", "/v1/tasks", &[("Authorization", &anna.token)], "").await;
+    assert_eq!(
+        (left.body["tasks"].as_array().unwrap().len(), &left.body["tasks"][0]["description"]),
+        (1, &json!("tea"))
+    );
+    service.stop().await;
+}
+
+#[tokio::test]
 async fn one_answer_covers_everything_that_waits() {
     let script = r#"
 {"calls": [{"name": "add_task", "args": {"description": "tea"}}, {"name": "add_task", "args": {"description": "milk"}}]}

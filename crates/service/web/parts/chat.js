@@ -9,6 +9,7 @@ import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "./b
 import { Budget } from "./budget.js";
 import { IconButton } from "./button.js";
 import { Composer } from "./composer.js";
+import { AskAll } from "./confirmation.js";
 import { Icon, Logo } from "./icons.js";
 import { ProblemCard } from "./problem.js";
 import { Queued } from "./queued.js";
@@ -81,7 +82,8 @@ export function Chat() {
               ${turns.map((turn) => html`<${Turn} key=${turn.key} turn=${turn} isLast=${turn === last} isBusy=${turn === last && run !== null} alternatives=${alternatives.get(turn.id)}
                 pending=${turn === last ? pending : NOTHING} choices=${turn === last ? choices : NONE}
                 attempt=${run?.turnKey === turn.key ? run.attempt : 0} unsent=${run?.turnKey === turn.key && run.unsent !== null} stopping=${run?.turnKey === turn.key && run.stopping} />`)}
-            </ol>`}
+            </ol>
+            <${AskAll} />`}
     </div>
     <div class="below">
       ${isBehind ? html`<button type="button" class="to-end" onClick=${toEnd}><${Icon} name="down" />${t("chat.latest")}</button>` : null}

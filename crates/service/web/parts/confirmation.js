@@ -1,22 +1,24 @@
 // Something waits for a person: a call that needs a yes, or one of which nobody knows whether it was done.
 
-import { answer, edit, reconsider } from "../actions.js";
+import { answer, answerAll, edit, previewEdited, reconsider } from "../actions.js";
 import { moment, pretty, remaining, words } from "../format.js";
 import { state } from "../state.js";
 import { t } from "../words.js";
-import { classes, html, useEffect, useNow, useRef, useState } from "./base.js";
+import { classes, html, useEffect, useRef, useState } from "./base.js";
 import { Icon } from "./icons.js";
 
-const HOUR = 3_600_000;
+/** Questions whose times end so close to each other were asked together. */
+const TOGETHER_MS = 60_000;
 
 /** What the buttons say: for what destroys, its own words. */
 function labels(tool) {
-  if (/(^|_)(delete|remove|destroy|drop)(_|$)/.test(tool)) return { yes: t("common.delete"), no: t("common.keep"), danger: true };
+  if (/(^|_)(delete|remove|destroy|drop)(_|$)/.test(tool)) return { yes: t("common.delete"), no: t("common.keep"), danger: true, deletes: true };
   return { yes: t("ask.yes"), no: t("ask.no"), danger: Boolean(state.me?.tools.find(({ name }) => name === tool)?.destructive) };
 }
 
 export function Confirmation({ call, choice }) {
-  const left = useTimeLeft(call.expires_at);
+  const until = endOf(call);
+  const left = until - useClock();
   const isLate = left <= 0;
   const first = useRef(null);
   const isFirst = state.pending[0]?.interrupt_id === call.interrupt_id;
@@ -36,22 +38,53 @@ export function Confirmation({ call, choice }) {
   </div>`;
 }
 
-/** Milliseconds until then; told each second in the last hours, else each minute. */
-function useTimeLeft(then) {
-  const left = new Date(then).getTime() - Date.now();
-  const now = useNow(left > 2 * HOUR ? 60_000 : 1000);
-  return new Date(then).getTime() - Math.max(now, Date.now());
+/** When the time for an answer ends: for questions that were asked together, the same. */
+function endOf(call) {
+  const own = new Date(call.expires_at).getTime();
+  const ends = state.pending.map(({ expires_at }) => new Date(expires_at).getTime());
+  return Math.min(own, ...ends.filter((end) => own - end < TOGETHER_MS));
+}
+
+const clocks = new Set();
+let ticking;
+
+/** The time, told to all questions at once, so that they agree. */
+function useClock() {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    clocks.add(setNow);
+    ticking ??= setInterval(() => {
+      const now = Date.now();
+      for (const tell of clocks) tell(now);
+    }, 1000);
+    return () => {
+      clocks.delete(setNow);
+      if (clocks.size > 0) return;
+      clearInterval(ticking);
+      ticking = undefined;
+    };
+  }, []);
+  return now;
 }
 
 function Approval({ call, choice, title, first }) {
   const [isEditing, setEditing] = useState(false);
+  // What the call is with other arguments, once the person has said yes to that.
+  const [edited, setEdited] = useState(null);
   const { yes, no, danger } = labels(call.tool);
   const say = (payload) => answer(call.interrupt_id, payload);
-  if (isEditing) return html`<${EditArgs} call=${call} yes=${yes} danger=${danger} title=${title} onDone=${() => setEditing(false)} />`;
-  return html`<h3 id=${title} dir="auto">${question(call.preview)}</h3>
+  const leave = () => setEditing(false);
+  const sayEdited = (args, shown) => {
+    leave();
+    setEdited(shown);
+    say({ approved: true, editedArgs: args, shown: shown.interrupt_id });
+  };
+  if (isEditing) return html`<${EditArgs} call=${call} yes=${yes} danger=${danger} title=${title} onBack=${leave} onYes=${sayEdited} />`;
+  const asked = choice?.editedArgs && edited ? edited : call;
+  return html`<h3 id=${title} dir="auto">${question(asked.preview)}</h3>
     <details class="quiet">
       <summary>${words(call.tool)}</summary>
-      <pre class="json" tabindex="0" role="group" aria-label=${t("ask.arguments")}><code>${pretty(call.args)}</code></pre>
+      <pre class="json" tabindex="0" role="group" aria-label=${t("ask.arguments")}><code>${pretty(asked.args)}</code></pre>
     </details>
     ${choice
       ? html`<div class="row"><span class="chosen"><${Icon} name="check" />${t("ask.chosen", { choice: choice.approved ? yes : no })}</span>
@@ -68,8 +101,8 @@ function question(preview) {
   return /[?!.]$/.test(words) ? words : `${words}?`;
 }
 
-/** Other arguments to say yes to. They are checked again by the service. */
-function EditArgs({ call, yes, danger, title, onDone }) {
+/** Other arguments. There is a yes to them only beside what the service says they mean, which any change takes away. */
+function EditArgs({ call, yes, danger, title, onBack, onYes }) {
   const properties = state.me?.tools.find(({ name }) => name === call.tool)?.parameters?.properties ?? {};
   const names = [...new Set([...Object.keys(call.args), ...Object.keys(properties)])];
   const kind = (name) => properties[name]?.type ?? typeof call.args[name];
@@ -77,9 +110,22 @@ function EditArgs({ call, yes, danger, title, onDone }) {
   const [args, setArgs] = useState(call.args);
   const [text, setText] = useState(() => pretty(call.args));
   const [wrong, setWrong] = useState(null);
+  /** What was shown: `{ args, question }`. */
+  const [shown, setShown] = useState(null);
   const start = useRef(null);
+  const meaning = useRef(null);
+  /** Counts the changes: an answer of the service to what stood there before is none to what stands there now. */
+  const changes = useRef(0);
   useEffect(() => start.current?.querySelector("input, textarea, select")?.focus(), []);
-  const save = (event) => {
+  // It is read before there is a yes: the focus goes to it, and not to the button.
+  useEffect(() => meaning.current?.focus(), [shown]);
+  const changed = (set) => (value) => {
+    changes.current += 1;
+    setShown(null);
+    setWrong(null);
+    set(value);
+  };
+  const look = async (event) => {
     event.preventDefault();
     let edited = args;
     if (!isFlat) {
@@ -90,12 +136,18 @@ function EditArgs({ call, yes, danger, title, onDone }) {
         return;
       }
     }
-    answer(call.interrupt_id, { approved: true, editedArgs: edited });
+    const now = changes.current;
+    try {
+      const question = await previewEdited(call.interrupt_id, edited);
+      if (now === changes.current) setShown({ args: edited, question });
+    } catch (problem) {
+      if (now === changes.current) setWrong(problem.message);
+    }
   };
   const field = (name) => {
     const id = `edit-${call.interrupt_id}-${name}`;
     const { enum: options, description } = properties[name] ?? {};
-    const change = (value) => setArgs(value === undefined ? without(args, name) : { ...args, [name]: value });
+    const change = (value) => changed(setArgs)(value === undefined ? without(args, name) : { ...args, [name]: value });
     const value = args[name];
     const input = options
       ? html`<select id=${id} value=${value ?? ""} onChange=${(event) => change(event.target.value || undefined)}>${options.map((option) => html`<option value=${option}>${option}</option>`)}</select>`
@@ -106,16 +158,19 @@ function EditArgs({ call, yes, danger, title, onDone }) {
           : html`<input id=${id} type="number" step=${kind(name) === "integer" ? 1 : "any"} value=${value ?? ""} onInput=${(event) => change(event.target.value === "" ? undefined : Number(event.target.value))} />`;
     return html`<div class="field"><label for=${id}>${words(name)}</label>${input}${description ? html`<small class="muted">${description}</small>` : null}</div>`;
   };
-  return html`<form ref=${start} onSubmit=${save} aria-labelledby=${title}>
+  return html`<form ref=${start} onSubmit=${look} aria-labelledby=${title}>
     <h3 id=${title}>${t("ask.edit_title", { tool: words(call.tool) })}</h3>
     ${isFlat
       ? names.map(field)
       : html`<div class="field"><label for=${`edit-${call.interrupt_id}`}>${t("ask.arguments_json")}</label>
-          <textarea id=${`edit-${call.interrupt_id}`} rows="6" spellcheck="false" value=${text} onInput=${(event) => setText(event.target.value)} /></div>`}
+          <textarea id=${`edit-${call.interrupt_id}`} rows="6" spellcheck="false" value=${text} onInput=${(event) => changed(setText)(event.target.value)} /></div>`}
     ${wrong ? html`<p class="wrong" role="alert">${wrong}</p>` : null}
+    ${shown ? html`<p class="meaning" ref=${meaning} tabindex="-1" dir="auto">${t("ask.means", { question: question(shown.question.preview) })}</p>` : null}
     <div class="row">
-      <button type="button" class="button is-plain" onClick=${onDone}>${t("common.back")}</button>
-      <button type="submit" class=${classes("button", danger ? "is-danger" : "is-main")}>${t("ask.with_these", { yes })}</button>
+      <button type="button" class="button is-plain" onClick=${onBack}>${t("common.back")}</button>
+      ${shown
+        ? html`<button key="yes" type="button" class=${classes("button", danger ? "is-danger" : "is-main")} onClick=${() => onYes(shown.args, shown.question)}>${t("ask.with_these", { yes })}</button>`
+        : html`<button key="look" type="submit" class="button">${t("ask.look")}</button>`}
     </div>
   </form>`;
 }
@@ -123,6 +178,25 @@ function EditArgs({ call, yes, danger, title, onDone }) {
 function without(object, name) {
   const { [name]: _, ...rest } = object;
   return rest;
+}
+
+/** One answer for all questions that wait for a yes, each of them listed. */
+export function AskAll() {
+  const { pending, choices } = state;
+  const now = useClock();
+  const open = pending.filter((call) => call.kind === "confirmation" && !choices[call.interrupt_id] && endOf(call) > now);
+  if (open.length < 2) return null;
+  const all = open.map(({ tool }) => labels(tool));
+  const [yes, no] = all.every(({ deletes }) => deletes) ? ["ask.all_delete", "ask.all_keep"] : ["ask.all_yes", "ask.all_no"];
+  const say = (approved) => answerAll(open.map(({ interrupt_id }) => interrupt_id), { approved });
+  return html`<section class="ask-all" aria-labelledby="ask-all">
+    <h3 id="ask-all">${t("ask.all_title", { count: open.length })}</h3>
+    <ol>${open.map((call) => html`<li key=${call.interrupt_id} dir="auto">${question(call.preview)}</li>`)}</ol>
+    <div class="row">
+      <button type="button" class="button is-plain" onClick=${() => say(false)}>${t(no, { count: open.length })}</button>
+      <button type="button" class=${classes("button", all.some(({ danger }) => danger) ? "is-danger" : "is-main")} onClick=${() => say(true)}>${t(yes, { count: open.length })}</button>
+    </div>
+  </section>`;
 }
 
 function Doubt({ call, choice, title, first }) {

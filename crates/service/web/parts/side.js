@@ -1,9 +1,11 @@
 // The conversations on the left.
 
 import { deleteThread, loadThreads, newThread, openThread, renameThread, searchThreads, signOut } from "../actions.js";
+import { exportAddress } from "../api.js";
 import { moment, period } from "../format.js";
+import { isPinned, pin, pins } from "../pins.js";
 import { set, state } from "../state.js";
-import { t } from "../words.js";
+import { hasWords, t } from "../words.js";
 import { classes, html, useEffect, useRef, useState } from "./base.js";
 import { IconButton } from "./button.js";
 import { Icon, Logo } from "./icons.js";
@@ -16,8 +18,10 @@ export function Side() {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => searchThreads(words), 200);
   };
-  const groups = new Map();
+  const pinned = threads.query ? [] : pins();
+  const groups = new Map(pinned.length ? [[t("side.pinned"), pinned]] : []);
   for (const thread of threads.list) {
+    if (!threads.query && isPinned(thread.thread_id)) continue;
     const name = period(thread.updated_at);
     groups.set(name, [...(groups.get(name) ?? []), thread]);
   }
@@ -27,8 +31,8 @@ export function Side() {
       <${IconButton} icon="cross" name=${t("common.close")} class="icon-button only-narrow" onClick=${() => set({ drawer: null })} />
     </header>
     <button type="button" class="new" onClick=${newThread}><${Icon} name="plus" />${t("side.new")}</button>
-    <label class="search"><${Icon} name="search" /><span class="only-heard">${t("side.search_name")}</span>
-      <input type="search" placeholder=${t("side.search")} autocomplete="off" onInput=${search} /></label>
+    <label class="search"><${Icon} name="search" /><span class="only-heard">${t("side.search_what")}</span>
+      <input type="search" placeholder=${t("side.search")} title=${t("side.search_what")} autocomplete="off" onInput=${search} /></label>
     <div class="threads">
       ${state.waits.length
         ? html`<section>
@@ -41,13 +45,14 @@ export function Side() {
         <ul>${list.map((thread) => html`<${Thread} key=${thread.thread_id} thread=${thread} isOpen=${thread.thread_id === state.threadId} />`)}</ul>
       </section>`)}
       ${threads.loaded && threads.list.length === 0
-        ? html`<p class="muted pad">${t(threads.problem ? "side.not_loaded" : threads.query ? "side.nothing_found" : "side.none")}</p>`
+        ? html`<p class="muted pad" role="status">${t(threads.problem ? "side.not_loaded" : threads.query ? "side.nothing_found" : "side.none")}</p>`
         : null}
       ${threads.problem ? html`<button type="button" class="button" onClick=${() => loadThreads()}>${t("common.again")}</button>` : null}
       ${threads.cursor ? html`<button type="button" class="text-button pad" onClick=${() => loadThreads({ more: true })}>${t("common.more")}</button>` : null}
     </div>
     <footer class="side-foot">
-      <span class="who" title=${t("side.signed_in", { how: me.auth })}>${me.user}</span>
+      <span class="who" title=${hasWords(`side.by.${me.auth}`) ? t(`side.by.${me.auth}`) : t("side.signed_in", { how: me.auth })}>${me.user}</span>
+      <${IconButton} icon="settings" name=${t("settings.title")} onClick=${() => set({ settings: true })} />
       <${IconButton} icon="help" name=${t("side.keys")} onClick=${() => set({ help: true })} />
       ${me.auth === "token" ? html`<${IconButton} icon="out" name=${t("side.sign_out")} onClick=${signOut} />` : null}
     </footer>
@@ -107,7 +112,10 @@ function Thread({ thread, isOpen }) {
           <${IconButton} icon="more" name=${t("side.menu", { title })} aria-expanded=${mode === "menu"} onClick=${() => setMode(mode ? null : "menu")} />`}
     ${mode === "menu"
       ? html`<div class="menu">
-          <button data-first type="button" onClick=${() => setMode("rename")}><${Icon} name="edit" />${t("side.rename")}</button>
+          <button data-first type="button" onClick=${() => { leave(); pin(thread, !isPinned(thread.thread_id)); }}><${Icon} name="pin" />${t(isPinned(thread.thread_id) ? "side.unpin" : "side.pin")}</button>
+          <button type="button" onClick=${() => setMode("rename")}><${Icon} name="edit" />${t("side.rename")}</button>
+          ${["markdown", "json"].map((format) => html`<a key=${format} href=${exportAddress(thread.thread_id, format)} download=${fileName(title, format)} onClick=${() => setTimeout(leave)}>
+            <${Icon} name="download" />${t(`side.save.${format}`)}</a>`)}
           <button type="button" onClick=${() => setMode("delete")}><${Icon} name="trash" />${t("side.delete")}</button>
         </div>`
       : null}
@@ -121,4 +129,10 @@ function Thread({ thread, isOpen }) {
         </div>`
       : null}
   </li>`;
+}
+
+/** What the file of a conversation is called. */
+function fileName(title, format) {
+  const name = title.replace(/[\\/:*?"<>|\p{C}]+/gu, " ").trim().slice(0, 80) || "conversation";
+  return `${name}.${format === "json" ? "json" : "md"}`;
 }

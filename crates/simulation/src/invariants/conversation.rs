@@ -98,7 +98,10 @@ pub(super) fn nobody_stops_anothers(loaded: &Loaded, stopped: &BTreeSet<InputId>
         let waited = waits;
         waits = match &*recorded.event {
             Event::TurnParked { .. } => true,
-            Event::InputQueued { .. } | Event::AnswerUnclear { .. } | Event::AnswerRefused { .. } => waits,
+            Event::InputQueued { .. }
+            | Event::AnswerUnclear { .. }
+            | Event::AnswerRefused { .. }
+            | Event::CallEdited { .. } => waits,
             _ => false,
         };
         taken.extend(recorded.event.takes_input());

@@ -37,6 +37,15 @@ impl ConversationStore for Link {
         Box::pin(async move { self.rows().rename(key, title).await })
     }
 
+    fn retitle<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        from: &'a str,
+        to: &'a str,
+    ) -> BoxFuture<'a, Answer<bool>> {
+        Box::pin(async move { self.rows().retitle(key, from, to).await })
+    }
+
     fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Answer<Deleted>> {
         Box::pin(async move { self.rows().delete(key).await })
     }

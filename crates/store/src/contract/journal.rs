@@ -167,6 +167,7 @@ pub async fn conversations_belong_to_their_user(store: &(impl Journal + Conversa
     }
     assert!(!store.claim(&berts, "b", std::time::Duration::from_secs(60)).await.unwrap().is_held());
     assert!(!store.rename(&berts, "mine").await.unwrap());
+    assert!(!store.retitle(&berts, "anna's secret", "mine").await.unwrap());
     assert_eq!(store.delete(&berts).await.unwrap(), Deleted::NoSuchConversation);
     assert_eq!(store.list(&agent(), &berts.user, &ConversationFilter::newest(10)).await.unwrap(), []);
 
@@ -256,7 +257,8 @@ pub async fn conversations_are_listed_renamed_and_deleted(
     assert_eq!(ids, [second.conversation, third.conversation, first.conversation]);
     assert_eq!(
         (listed[0].title.as_str(), listed[0].created_at, listed[0].updated_at),
-        ("Hello", at(20), at(40))
+        // A greeting says nothing; what follows it does.
+        ("Hello again", at(20), at(40))
     );
     assert_eq!(listed[2].title, "Add a task: buy milk");
     assert!(listed.iter().all(|summary| !summary.pending));
@@ -276,7 +278,12 @@ pub async fn conversations_are_listed_renamed_and_deleted(
     assert_eq!(store.list(&agent(), anna, &ConversationFilter::newest(10)).await.unwrap(), listed);
     assert_eq!(store.summary(&request).await.unwrap().map(|summary| summary.id), Some(request.conversation));
 
+    // What is found for the title that it had is too late once somebody has renamed it.
+    let before = store.summary(&second).await.unwrap().unwrap().title;
+    assert!(store.retitle(&second, &before, "Found").await.unwrap());
     assert!(store.rename(&second, "Greetings 👋🏽").await.unwrap());
+    assert!(!store.retitle(&second, "Found", "Found again").await.unwrap());
+    assert!(!store.retitle(&conversation("anna", 9), "", "x").await.unwrap());
     assert!(!store.rename(&conversation("anna", 9), "x").await.unwrap());
     store.submit(&second, &message("i4", 41, "And more")).await.unwrap();
     assert_eq!(
@@ -355,6 +362,10 @@ pub async fn conversations_are_paged_and_searched(store: &(impl Journal + Conver
     assert_eq!(read(search("%")).await, numbers(&[5]));
     assert_eq!(read(search("_")).await, numbers(&[5]));
     assert_eq!(read(search("bert")).await, []);
+    // Letters that are small or large in another alphabet: the sign of Kelvin is a k.
+    store.rename(&conversation("anna", 3), "3 \u{212a} of weather").await.unwrap();
+    assert_eq!(read(search("3 K of")).await, numbers(&[3]));
+    assert_eq!(read(search("\u{212a} of")).await, numbers(&[3]));
     let everything = Cursor { at: at(999), id: conversation("bert", 1).conversation.0 };
     let from_there = ConversationFilter { after: Some(everything), ..ConversationFilter::newest(9) };
     assert_eq!(store.list(&agent(), &bert, &from_there).await.unwrap().len(), 1);

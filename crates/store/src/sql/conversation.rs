@@ -9,9 +9,9 @@ use adjutant_core::{AgentName, BoxFuture, ConversationKey, UserId};
 use super::{Backend, Columns, Connection, Failure, SqlStore, branch, key_values, locking, values, work};
 use crate::row::{self, SummaryRow};
 
-/// How many titles are looked through at once. What upper and lower case are is not left to the databases: SQLite knows it
-/// of ASCII only.
-const SEARCHED: i64 = 500;
+/// How many titles that may hold what is searched are read at once. What upper and lower case are is not left to the databases:
+/// SQLite knows it of ASCII only.
+const SEARCHED_AT_ONCE: i64 = 500;
 
 /// The columns of a summary, in the order of [`summary_row`].
 macro_rules! select_summaries {
@@ -31,6 +31,15 @@ macro_rules! select_summaries {
 pub(crate) const NEWEST: &str = select_summaries!(
     "WHERE agent = $1 AND user_id = $2 AND substr(id, 15, 1) <> '8'
      AND (CAST($3 AS TEXT) IS NULL OR (updated_at, id) < ($3, $4))
+     ORDER BY updated_at DESC, id DESC LIMIT $5"
+);
+
+/// The same of those whose title may hold what is searched, in lower case: `$6`. Upper and lower case of ASCII is the same to all
+/// databases; a title with other letters is read, and looked at here.
+pub(crate) const SEARCHED: &str = select_summaries!(
+    "WHERE agent = $1 AND user_id = $2 AND substr(id, 15, 1) <> '8'
+     AND (CAST($3 AS TEXT) IS NULL OR (updated_at, id) < ($3, $4))
+     AND (replace(lower(title), $6, '') <> lower(title) OR octet_length(title) <> length(title))
      ORDER BY updated_at DESC, id DESC LIMIT $5"
 );
 
@@ -80,6 +89,25 @@ impl<B: Backend> ConversationStore for SqlStore<B> {
         })
     }
 
+    fn retitle<'a>(
+        &'a self,
+        key: &'a ConversationKey,
+        from: &'a str,
+        to: &'a str,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.run(async move {
+            let renamed = self
+                .0
+                .execute(
+                    "UPDATE adjutant_conversation SET title = $5
+                     WHERE agent = $1 AND user_id = $2 AND id = $3 AND title = $4",
+                    key_values![key, from, to],
+                )
+                .await?;
+            Ok(renamed > 0)
+        })
+    }
+
     fn delete<'a>(&'a self, key: &'a ConversationKey) -> BoxFuture<'a, Result<Deleted, StoreError>> {
         self.run(async move { self.0.write(key.clone(), |rows, key| Box::pin(delete(rows, key))).await })
     }
@@ -115,13 +143,19 @@ async fn list<C: Connection>(
     filter: &ConversationFilter,
 ) -> Result<Vec<ConversationSummary>, Failure> {
     let wanted = usize::try_from(filter.limit).unwrap_or(usize::MAX);
-    let page = if filter.search.is_some() { SEARCHED } else { i64::from(filter.limit) };
+    let words = filter.search.as_deref().map(str::to_lowercase);
+    let page = if words.is_some() { SEARCHED_AT_ONCE } else { i64::from(filter.limit) };
     let mut after = filter.after;
     let mut found = Vec::new();
     while found.len() < wanted {
         let (at, id) = row::cursor_texts(after);
-        let values = values![agent.as_str(), user.as_str(), at.as_deref(), id.as_deref(), page];
-        let read = rows.fetch(NEWEST, values).await?;
+        let (at, id) = (at.as_deref(), id.as_deref());
+        let read = match words.as_deref() {
+            None => rows.fetch(NEWEST, values![agent.as_str(), user.as_str(), at, id, page]).await?,
+            Some(words) => {
+                rows.fetch(SEARCHED, values![agent.as_str(), user.as_str(), at, id, page, words]).await?
+            }
+        };
         let last_page = i64::try_from(read.len()).unwrap_or(i64::MAX) < page;
         for columns in read {
             let summary = summary_row(columns)?.read()?;

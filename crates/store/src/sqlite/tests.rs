@@ -418,6 +418,7 @@ async fn looking_for_work_reads_an_index() {
         (task::LAST_OPEN, "SEARCH adjutant_task USING PRIMARY KEY (user_id=? AND id<?)"),
         (journal::CANCELLATION, "adjutant_inbox_untaken"),
         (conversation::NEWEST, "adjutant_conversation_recent"),
+        (conversation::SEARCHED, "adjutant_conversation_recent"),
         (log::DECISIONS, "adjutant_decision_recent"),
     ];
     for (query, index) in queries {

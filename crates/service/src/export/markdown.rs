@@ -3,9 +3,8 @@
 //! Source: CommonMark 0.31. A fence is ended only by one at least as long; a block quote holds whatever begins in it. What
 //! a terminal would obey is left out everywhere: a file may be printed.
 
+use adjutant_core::{clean, clean_line};
 use pulldown_cmark::{Event, Options, Parser, Tag};
-
-use crate::display::{clean, clean_line};
 
 /// After so many rounds everything that might be markup is escaped.
 const ROUNDS: usize = 32;

@@ -1,0 +1,70 @@
+//! What a conversation is called in the model's words.
+
+use adjutant_core::port::ConversationStore as _;
+use adjutant_providers::scripted::{Fault, call, fault, text};
+use adjutant_runtime::RunContext;
+
+use super::*;
+
+/// A conversation in which these messages were said, the model that answered, and what the conversation is called at the end.
+async fn named(replies: Vec<Reply>, messages: &[&str]) -> (Vec<Option<String>>, ScriptedModel, String) {
+    let store = Arc::new(InMemory::new());
+    let (agent, model) = task_agent(&store, replies);
+    let mut context = RunContext::default();
+    let key = agent.key(&context);
+    let mut found = Vec::new();
+    for message in messages {
+        agent.run_in(&mut context, *message).await.unwrap();
+        found.push(agent.name_it(&key).await.unwrap());
+    }
+    let title = store.summary(&key).await.unwrap().unwrap().title;
+    (found, model, title)
+}
+
+#[tokio::test]
+async fn the_first_message_that_says_something_is_named_once() {
+    let replies = vec![text("Hi!"), text("Noted."), text("\u{201e}Milk, bread\u{201c}"), text("Noted.")];
+    let (found, model, title) = named(replies, &["hello", "Hi! I need milk and bread", "and tea"]).await;
+    assert_eq!(found, [None, Some("Milk, bread".to_owned()), None]);
+    assert_eq!((title.as_str(), model.calls_made()), ("Milk, bread", 4));
+    let requests = model.requests();
+    let asked = &requests[2];
+    assert!(asked.tools.is_empty() && asked.config.max_tokens.is_some(), "{asked:?}");
+    assert!(asked.messages[0].text().contains("You name conversations"), "{asked:?}");
+    let material: Value = serde_json::from_str(&asked.messages[1].text()).unwrap();
+    assert_eq!(material, json!({"person": "Hi! I need milk and bread", "assistant": "Noted."}));
+    // Nobody who goes on with the conversation hears of it.
+    assert!(requests[3].messages.iter().all(|message| !message.text().contains("Milk, bread")));
+}
+
+#[tokio::test]
+async fn what_is_not_found_changes_nothing() {
+    for reply in [text("\n…\n"), fault(Fault::Quota), fault(Fault::Authentication)] {
+        let (found, model, title) = named(vec![text("Noted."), reply], &["I need milk"]).await;
+        assert_eq!((found, title.as_str()), (vec![None], "I need milk"));
+        assert_eq!(model.calls_made(), 2);
+    }
+    let asks = vec![text("Noted."), call("add_task", json!({"description": "x"}))];
+    let (found, _, title) = named(asks, &["I need milk"]).await;
+    assert_eq!((found, title.as_str()), (vec![None], "I need milk"));
+}
+
+#[tokio::test]
+async fn a_name_that_a_person_gave_stays_and_a_budget_is_kept() {
+    let store = Arc::new(InMemory::new());
+    let model = ScriptedModel::new([text("Noted."), text("Never asked.")]);
+    let allowance =
+        Allowance { tokens: None, model_calls: Some(1), tool_calls: None, time: None, cost: None };
+    let budgets = Budgets { per_day: allowance, ..Budgets::default() };
+    let agent = builder(model.clone()).journal(store.clone(), "test").budgets(budgets, store.clone());
+    let agent = agent.build().unwrap();
+    let mut context = RunContext::default();
+    let key = agent.key(&context);
+    assert_eq!(agent.name_it(&key).await.unwrap(), None, "there is no such conversation");
+    agent.run_in(&mut context, "I need milk").await.unwrap();
+    assert_eq!(agent.name_it(&key).await.unwrap(), None, "the day has one call");
+    store.rename(&key, "Groceries").await.unwrap();
+    assert_eq!(agent.name_it(&key).await.unwrap(), None);
+    assert_eq!(store.summary(&key).await.unwrap().unwrap().title, "Groceries");
+    assert_eq!(model.calls_made(), 1);
+}
