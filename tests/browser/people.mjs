@@ -1,4 +1,4 @@
-// What a person at work meets beside the answers: drafts, words that wait, a line that breaks, a budget, and an agent with other tools.
+// What a person at work meets beside the answers: drafts, words that wait, a line that breaks, and an agent with other tools.
 
 import assert from "node:assert/strict";
 import { check, last, lines, open, say, serve, settled, violations, wire } from "./harness.mjs";
@@ -83,6 +83,7 @@ export async function people(browser) {
       await page.locator(".is-stop").waitFor();
       await say(page, "and one");
       await say(page, "and two");
+      await page.waitForFunction(() => document.querySelectorAll(".queued-words").length === 2);
       assert.deepEqual(await page.locator(".queued-words").allInnerTexts(), ["and one", "and two"]);
       assert.deepEqual(await said(page), ["slow please"]);
       await page.getByRole("button", { name: "Take back and edit" }).first().click();
@@ -142,13 +143,29 @@ export async function people(browser) {
       await page.waitForFunction(() => getComputedStyle(document.activeElement).opacity === "1");
     });
 
-    await here("in German: the same, in German", async () => {
-      const german = await open(browser, service, { locale: "de-DE" });
+    await here("in German, with forced colours and 320 px: the same in German, all of it fits, and axe-core finds nothing", async () => {
+      const german = await open(browser, service, { locale: "de-DE", size: { width: 320, height: 640 }, forcedColors: "active" });
+      const look = async (state) => {
+        assert.deepEqual(await violations(german), [], state);
+        assert.ok(await german.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${state} is too wide`);
+      };
+      await look("empty");
       await say(german, "five");
       await settled(german, 1);
       assert.deepEqual(await german.locator(".tool-words").allInnerTexts(), [1, 2, 3, 4, 5].map((at) => `„thing ${at}“ hinzugefügt`));
       await german.locator(".badge").click();
       await german.getByRole("button", { name: "Jeden Schritt zeigen" }).waitFor();
+      await german.locator(".tool-head").first().click();
+      await look("calls and details");
+      await say(german, "never end");
+      await german.locator("main").getByText("This answer begins").waitFor();
+      await say(german, "und noch etwas");
+      await german.locator(".queued").waitFor();
+      await look("queued");
+      await german.getByRole("button", { name: "Stopp", exact: true }).click();
+      await german.getByText("Gestoppt.").waitFor();
+      await german.waitForFunction(() => document.getElementById("composer").value === "und noch etwas");
+      await look("stopped");
       assert.deepEqual(german.broken, []);
       await german.close();
     });
