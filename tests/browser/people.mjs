@@ -1,7 +1,7 @@
-// What a person at work meets beside the answers: drafts, words that wait, a line that breaks, and an agent with other tools.
+// What a person at work meets beside the answers: drafts, words that wait, a line that breaks, a budget, and an agent with other tools.
 
 import assert from "node:assert/strict";
-import { check, last, lines, open, say, serve, settled, violations, wire } from "./harness.mjs";
+import { check, drawn, last, lines, open, say, serve, settled, violations, wire } from "./harness.mjs";
 import { OTHER } from "./hostile.mjs";
 
 const SCRIPT = lines(
@@ -196,7 +196,7 @@ export async function people(browser) {
     await service.stop();
   }
 
-  const rich = await serve({ script: SCRIPT, toml: OTHER });
+  const rich = await serve({ script: SCRIPT, toml: `[budget]\nper_day_model_calls = 6\n${OTHER}` });
   const guest = await open(browser, rich);
   try {
     await check("an agent with servers: they are in the starters and to be found, with their tools", async () => {
@@ -207,6 +207,27 @@ export async function people(browser) {
       assert.deepEqual(await violations(guest), []);
     }, guest);
 
+    await check("a budget: what is left is said when it is little, and what is used up is headed so, with when there is more", async () => {
+      for (const [at, words] of ["one", "two", "three", "four"].entries()) {
+        await say(guest, words);
+        await settled(guest, at + 1);
+        assert.equal(await guest.locator(".budget").count(), 0);
+      }
+      await say(guest, "number 5");
+      await settled(guest, 5);
+      await guest.locator(".budget", { hasText: "17% of your budget for today is left. It is full again at 00:00." }).waitFor();
+      await say(guest, "number 6");
+      await settled(guest, 6);
+      await say(guest, "number 7");
+      await settled(guest, 7);
+      await guest.locator(".budget", { hasText: "used up" }).waitFor();
+      const problem = last(guest).locator(".problem");
+      assert.match(await problem.innerText(), /^The budget is used up[\s\S]*It is full again at 00:00\./);
+      assert.equal(await problem.getByRole("button", { name: "Try again" }).count(), 0);
+      await drawn(guest);
+      assert.deepEqual(await violations(guest), []);
+      assert.deepEqual(guest.broken, []);
+    }, guest);
     await guest.close();
   } finally {
     await rich.stop();

@@ -6,11 +6,12 @@ use std::time::Duration;
 use adjutant_core::conversation::Conversation;
 use adjutant_core::port::{ConversationStore, Journal, LogStore, StoreError};
 use adjutant_core::{
-    AgentName, AgentResponse, Answer, CancellationToken, ConversationId, ConversationKey, GenerationConfig,
-    InputBody, InputId, LanguageModel, OutputSchema, Permission, ToolDefinition, ToolRegistry, TurnLimits,
-    UserId, schema_of,
+    AgentName, AgentResponse, Allowance, Answer, CancellationToken, ConversationId, ConversationKey,
+    GenerationConfig, InputBody, InputId, LanguageModel, OutputSchema, Permission, Spending, ToolDefinition,
+    ToolRegistry, TurnLimits, UserId, schema_of,
 };
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde_json::Value;
 
@@ -342,6 +343,19 @@ impl Agent {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.inner.now()
+    }
+
+    /// Returns what a user may spend in a day (UTC), and what they have spent of it today; what steps that run have set aside is not in
+    /// it. `None`: no day of a user is bounded.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn spent_today(&self, user: &UserId) -> Result<Option<(Allowance, Spending)>, StoreError> {
+        let spending = &self.inner.spending;
+        let Some(purse) = spending.purse.as_ref().filter(|_| !spending.budgets.per_day.is_unlimited()) else {
+            return Ok(None);
+        };
+        purse.spent(user, self.now().to_zoned(TimeZone::UTC).date()).await.map(Some)
     }
 
     /// What happened in its conversations.

@@ -115,6 +115,14 @@ impl Purse {
         Some(Arc::new(Self { store: store?, per_day, everyone_per_day, lease, state, folds }))
     }
 
+    /// Returns what each user may spend in a day, and what this one has: booked, without what is only set aside.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn spent(&self, user: &UserId, day: Date) -> Result<(Allowance, Spending), StoreError> {
+        Ok((self.per_day, self.store.spent(Some(user), day).await?))
+    }
+
     /// Sets aside what a step may take: from what this process has, or the store is asked for more. `Err`: it does not fit.
     ///
     /// # Errors

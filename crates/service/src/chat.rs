@@ -237,7 +237,7 @@ pub(crate) fn answer(
     answered: usize,
     thread: Option<String>,
 ) -> Result<Json<ChatResponse>, Problem> {
-    let failed = Problem::of_turn(&response);
+    let failed = Problem::of_turn(&response).map(|problem| problem.at(app.agent.now()));
     if let (None, Some(refused)) = (&failed, Problem::of_answers(&response, answered)) {
         return Err(refused);
     }

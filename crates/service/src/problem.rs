@@ -11,6 +11,8 @@ use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::openapi::RefOr;
@@ -386,7 +388,10 @@ impl Problem {
             Some(limit) if response.outcome == OutcomeCategory::BudgetLimit => {
                 // Which budget it was and what is left of it is in the log.
                 let (status, title) = (StatusCode::TOO_MANY_REQUESTS, "The budget is used up");
-                let problem = Self::new(status, limit.code(), title, response.content.clone());
+                let is_turns =
+                    matches!(limit, TurnError::Limit { key, .. } if key.starts_with("budget.per_turn"));
+                let problem = Self::new(status, limit.code(), title, response.content.clone())
+                    .with("budget", if is_turns { "turn" } else { "day" });
                 return Some(Self { run_id: Some(response.turn), ..problem });
             }
             _ => return None,
@@ -405,6 +410,18 @@ impl Problem {
         problem.retry_after = error.retry_after().map(whole_seconds);
         problem.run_id = Some(response.turn);
         Some(problem)
+    }
+
+    /// With the time until there is something again, if a day's budget is used up: days end at midnight UTC.
+    #[must_use]
+    pub(crate) fn at(mut self, now: Timestamp) -> Self {
+        if self.member("budget").is_some_and(|budget| budget == "day") {
+            let day = now.to_zoned(TimeZone::UTC);
+            let tomorrow = day.tomorrow().and_then(|day| day.start_of_day());
+            let left = tomorrow.map(|tomorrow| tomorrow.timestamp().as_second() - now.as_second());
+            self.retry_after = left.ok().and_then(|left| u64::try_from(left).ok());
+        }
+        self
     }
 
     /// None of the answers of a request could be what it was meant to be, such as arguments that do not fit; what they
