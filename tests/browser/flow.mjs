@@ -90,11 +90,12 @@ export async function flow(browser) {
 
     await here("loaded again: the same turns in the same words, and what was kept is no failure", async () => {
       // The times are those of the minute.
-      const words = async () => (await page.locator(".answered").allInnerTexts()).map((text) => text.trim()).slice(0, 2);
+      const words = async () => (await page.locator(".answered").allInnerTexts()).map((text) => text.trim());
       const before = await words();
       await page.reload();
       await settled(page, 3);
       assert.deepEqual(await words(), before);
+      assert.match(before[2], /Not done: Delete “green tea”/);
       assert.match(await page.locator(".changes").innerText(), /added[\s\S]*green tea/);
     });
 

@@ -1,7 +1,7 @@
 // What a person at work meets beside the answers: drafts, words that wait, a line that breaks, a budget, and an agent with other tools.
 
 import assert from "node:assert/strict";
-import { check, last, lines, open, say, serve, settled, violations, wire } from "./harness.mjs";
+import { check, drawn, last, lines, open, say, serve, settled, violations, wire } from "./harness.mjs";
 import { OTHER } from "./hostile.mjs";
 
 const SCRIPT = lines(
@@ -83,6 +83,7 @@ export async function people(browser) {
       await page.locator(".is-stop").waitFor();
       await say(page, "and one");
       await say(page, "and two");
+      await page.waitForFunction(() => document.querySelectorAll(".queued-words").length === 2);
       assert.deepEqual(await page.locator(".queued-words").allInnerTexts(), ["and one", "and two"]);
       assert.deepEqual(await said(page), ["slow please"]);
       await page.getByRole("button", { name: "Take back and edit" }).first().click();
@@ -142,13 +143,29 @@ export async function people(browser) {
       await page.waitForFunction(() => getComputedStyle(document.activeElement).opacity === "1");
     });
 
-    await here("in German: the same, in German", async () => {
-      const german = await open(browser, service, { locale: "de-DE" });
+    await here("in German, with forced colours and 320 px: the same in German, all of it fits, and axe-core finds nothing", async () => {
+      const german = await open(browser, service, { locale: "de-DE", size: { width: 320, height: 640 }, forcedColors: "active" });
+      const look = async (state) => {
+        assert.deepEqual(await violations(german), [], state);
+        assert.ok(await german.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${state} is too wide`);
+      };
+      await look("empty");
       await say(german, "five");
       await settled(german, 1);
       assert.deepEqual(await german.locator(".tool-words").allInnerTexts(), [1, 2, 3, 4, 5].map((at) => `„thing ${at}“ hinzugefügt`));
       await german.locator(".badge").click();
       await german.getByRole("button", { name: "Jeden Schritt zeigen" }).waitFor();
+      await german.locator(".tool-head").first().click();
+      await look("calls and details");
+      await say(german, "never end");
+      await german.locator("main").getByText("This answer begins").waitFor();
+      await say(german, "und noch etwas");
+      await german.locator(".queued").waitFor();
+      await look("queued");
+      await german.getByRole("button", { name: "Stopp", exact: true }).click();
+      await german.getByText("Gestoppt.").waitFor();
+      await german.waitForFunction(() => document.getElementById("composer").value === "und noch etwas");
+      await look("stopped");
       assert.deepEqual(german.broken, []);
       await german.close();
     });
@@ -179,7 +196,7 @@ export async function people(browser) {
     await service.stop();
   }
 
-  const rich = await serve({ script: SCRIPT, toml: OTHER });
+  const rich = await serve({ script: SCRIPT, toml: `[budget]\nper_day_model_calls = 6\n${OTHER}` });
   const guest = await open(browser, rich);
   try {
     await check("an agent with servers: they are in the starters and to be found, with their tools", async () => {
@@ -190,6 +207,27 @@ export async function people(browser) {
       assert.deepEqual(await violations(guest), []);
     }, guest);
 
+    await check("a budget: what is left is said when it is little, and what is used up is headed so, with when there is more", async () => {
+      for (const [at, words] of ["one", "two", "three", "four"].entries()) {
+        await say(guest, words);
+        await settled(guest, at + 1);
+        assert.equal(await guest.locator(".budget").count(), 0);
+      }
+      await say(guest, "number 5");
+      await settled(guest, 5);
+      await guest.locator(".budget", { hasText: "17% of your budget for today is left. It is full again at 00:00." }).waitFor();
+      await say(guest, "number 6");
+      await settled(guest, 6);
+      await say(guest, "number 7");
+      await settled(guest, 7);
+      await guest.locator(".budget", { hasText: "used up" }).waitFor();
+      const problem = last(guest).locator(".problem");
+      assert.match(await problem.innerText(), /^The budget is used up[\s\S]*It is full again at 00:00\./);
+      assert.equal(await problem.getByRole("button", { name: "Try again" }).count(), 0);
+      await drawn(guest);
+      assert.deepEqual(await violations(guest), []);
+      assert.deepEqual(guest.broken, []);
+    }, guest);
     await guest.close();
   } finally {
     await rich.stop();

@@ -95,6 +95,7 @@ export async function states(browser) {
       await settled(page, 5);
       assert.match(await last(page).locator(".tool.is-failed").innerText(), /Grumble: please did not work[\s\S]*I will not do that[\s\S]*ask again/);
       assert.equal(await last(page).locator(".tool-server").innerText(), "other");
+      assert.equal(await last(page).getByText("That did not work.").count(), 1, "the answer is said once");
     });
 
     await here("Stop ends a tool that would take for ever", async () => {

@@ -617,6 +617,11 @@ pub trait Tool: Send + Sync + 'static {
     /// What the model is told.
     fn definition(&self) -> &ToolDefinition;
 
+    /// A few words that name it to a person, such as “Read a file”. Default: none, and its name is shown.
+    fn title(&self) -> Option<&str> {
+        None
+    }
+
     /// Does it. `arguments` fit the schema and came through [`Tool::prepare`].
     ///
     /// # Errors

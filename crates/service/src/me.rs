@@ -33,6 +33,12 @@ struct Me {
 #[derive(Serialize, ToSchema)]
 struct ToolOffered {
     name: String,
+    /// A few words that name it to a person, if it has some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    /// The MCP server it is of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
     description: String,
     /// JSON Schema of its arguments.
     #[schema(value_type = Object)]
@@ -62,7 +68,10 @@ async fn me(State(app): State<Shared>, user: User) -> Json<Me> {
     #[cfg(not(feature = "memory"))]
     let memory = false;
     let User(user) = user;
-    let tools = app.agent.tools().definitions(None).into_iter().map(|tool| ToolOffered {
+    let registry = app.agent.tools();
+    let tools = registry.definitions(None).into_iter().map(|tool| ToolOffered {
+        title: registry.get(tool.name.as_str()).and_then(|tool| tool.title().map(str::to_owned)),
+        server: tool.name.as_str().split_once("__").map(|(server, _)| server.to_owned()),
         name: tool.name.to_string(),
         description: tool.description.clone(),
         parameters: tool.parameters.clone(),

@@ -392,6 +392,7 @@ impl Problem {
                 let of_day =
                     matches!(limit, TurnError::Limit { key, .. } if !key.starts_with("budget.per_turn"));
                 let retry_after = of_day.then(|| seconds_to_midnight(now));
+                let problem = problem.with("budget", if of_day { "day" } else { "turn" });
                 return Some(Self { run_id: Some(response.turn), retry_after, ..problem });
             }
             _ => return None,

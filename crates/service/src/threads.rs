@@ -1,9 +1,11 @@
 //! `/v1/threads`: the conversations of whoever asks, and what was said in them.
 
+use std::collections::HashMap;
+
 use adjutant_core::port::{ConversationFilter, ConversationSummary, Deleted, StoreError};
 use adjutant_core::{
-    Arguments, CallId, ConversationKey, Role, TITLE_CHARS_MAX, ToolResult, TranscriptMessage, TurnId, UserId,
-    conversation, given_title, transcript_page,
+    Arguments, CallId, ConversationKey, Event, Recorded, Role, TITLE_CHARS_MAX, ToolResult,
+    TranscriptMessage, TurnId, UserId, conversation, given_title, transcript_page,
 };
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
@@ -135,6 +137,44 @@ pub(crate) struct Message {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     result: Option<ToolResult>,
+    /// Words for the person about it, if there are some: the tool's own, or those in the place of the error of a call that broke off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+    /// How long the tool took, in milliseconds, if it ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ms: Option<u64>,
+    /// What a person was asked about it: what it would touch, or may have, in words. Without `ms` it did not run since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<String>,
+}
+
+/// What the events of a conversation say of a call, beside its result.
+#[derive(Default)]
+struct CallNotes<'a> {
+    summary: Option<&'a str>,
+    ms: Option<u64>,
+    asked: Option<&'a str>,
+}
+
+impl<'a> CallNotes<'a> {
+    fn all(events: &'a [Recorded]) -> HashMap<&'a CallId, Self> {
+        let mut calls: HashMap<&CallId, Self> = HashMap::new();
+        for recorded in events {
+            match &*recorded.event {
+                Event::CallFinished { call, summary, ms, .. } => {
+                    let notes = calls.entry(call).or_default();
+                    (notes.summary, notes.ms) = (summary.as_deref(), Some(*ms));
+                }
+                Event::TurnParked { pending, .. } => {
+                    for waiting in pending {
+                        calls.entry(&waiting.call_id).or_default().asked = Some(&waiting.preview);
+                    }
+                }
+                _ => {}
+            }
+        }
+        calls
+    }
 }
 
 /// A call in a message.
@@ -160,7 +200,20 @@ impl Message {
                 .collect(),
             tool_call_id: message.tool_call_id,
             result: message.result,
+            summary: None,
+            ms: None,
+            asked: None,
         }
+    }
+
+    /// With what is written down of the call that it answers.
+    fn with_call(mut self, calls: &HashMap<&CallId, CallNotes<'_>>) -> Self {
+        if let Some(notes) = self.tool_call_id.as_ref().and_then(|call| calls.get(call)) {
+            self.summary = notes.summary.map(str::to_owned);
+            self.ms = notes.ms;
+            self.asked = notes.asked.map(str::to_owned);
+        }
+        self
     }
 }
 
@@ -353,8 +406,9 @@ async fn messages(
         ),
         Some(_) => (Vec::new(), None),
     };
+    let calls = CallNotes::all(&turns.events);
     Ok(Json(ThreadMessages {
-        messages: page.messages.into_iter().map(Message::of).collect(),
+        messages: page.messages.into_iter().map(|message| Message::of(message).with_call(&calls)).collect(),
         next_cursor: page.before.map(Before::written),
         pending,
         last_message_id,

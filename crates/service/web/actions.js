@@ -33,6 +33,7 @@ export async function begin() {
   }
   loadThreads();
   loadTasks();
+  loadBudget();
   await openFromAddress();
 }
 
@@ -552,13 +553,14 @@ function afterwards() {
     if (threadId === state.threadId) set({ alternatives });
   });
   if (state.tab === "trace" && state.panelOpen) loadDecisions();
-  if (state.me.budget?.length > 0) loadMe();
+  if (state.budget !== null) loadBudget();
 }
 
-/** Reads anew who asks, and what is left of their budget. */
-async function loadMe() {
+/** Reads what is left of the day's budget, if there is one. */
+async function loadBudget() {
   try {
-    set({ me: await call("GET", "/v1/me") });
+    const { budget } = await call("GET", "/v1/usage");
+    set({ budget });
   } catch {
     // What was known before is shown on.
   }

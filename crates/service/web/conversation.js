@@ -152,7 +152,7 @@ export function afterEvent(turn, event, now = Date.now()) {
     case "TEXT_MESSAGE_START":
       return withPart(turn, { kind: "text", id: event.messageId, step: turn.step ?? 1, text: "", done: false, isNew: true });
     case "TEXT_MESSAGE_CONTENT":
-      return changed(turn, "text", event.messageId, (part) => ({ text: part.text + event.delta }));
+      return changed(turn, "text", event.messageId, (part) => withMore(turn, part, event.delta));
     case "TEXT_MESSAGE_END":
       return changed(turn, "text", event.messageId, () => ({ done: true }));
     case "REASONING_MESSAGE_START":
@@ -193,7 +193,7 @@ export function afterEvent(turn, event, now = Date.now()) {
     case "RUN_ERROR": {
       // The turn's last words say what the problem says.
       const last = turn.parts.at(-1);
-      const parts = last?.kind === "text" && last.text === event.message ? turn.parts.slice(0, -1) : turn.parts;
+      const parts = last?.kind === "text" && (last.told ?? last.text) === event.message ? turn.parts.slice(0, -1) : turn.parts;
       return {
         ...over({ ...turn, parts }, "failed", now),
         problem: { code: event.code, detail: event.message, retry_after: event.metadata?.retry_after, budget: event.metadata?.budget, run_id: turn.decision?.decision_id },
@@ -202,6 +202,13 @@ export function afterEvent(turn, event, now = Date.now()) {
     default:
       return turn;
   }
+}
+
+/** More words of a text. The last words of a turn are all of them: of those, what the model has said already is left out. */
+function withMore(turn, part, delta) {
+  const told = (part.told ?? "") + delta;
+  const before = part.id.endsWith("-end") ? turn.parts.findLast((other) => other.kind === "text" && other !== part)?.text : undefined;
+  return { told, text: before && told.startsWith(before) ? told.slice(before.length).trimStart() : told };
 }
 
 /** The turn, at work no longer. */

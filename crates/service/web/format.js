@@ -100,3 +100,8 @@ export function period(timestamp, now = new Date()) {
 export function pretty(value) {
   return JSON.stringify(value, null, 2) ?? "";
 }
+
+/** When the day of the budgets ends: at midnight UTC. */
+export function nextDay(now = new Date()) {
+  return Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1);
+}

@@ -11,6 +11,8 @@ export const NOTHING_OLDER = { cursor: null, count: 0, log: { rows: new Map(), c
 export const state = {
   /** `/v1/me`, once it is known. */
   me: null,
+  /** The budget of the day from `/v1/usage`; `null`: nothing of it is bounded. */
+  budget: null,
   /** A problem that stops everything, such as nobody being signed in. */
   fatal: null,
   threads: { list: [], cursor: null, query: "", loaded: false, problem: null },

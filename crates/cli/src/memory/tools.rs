@@ -45,6 +45,10 @@ impl Tool for Named {
         self.tool.definition()
     }
 
+    fn title(&self) -> Option<&str> {
+        self.tool.title()
+    }
+
     fn call<'a>(
         &'a self,
         context: &'a ToolContext,

@@ -34,6 +34,10 @@ impl Tool for ForeignTool {
         &self.joined.definition
     }
 
+    fn title(&self) -> Option<&str> {
+        self.joined.title.as_deref()
+    }
+
     fn call<'a>(
         &'a self,
         context: &'a ToolContext,

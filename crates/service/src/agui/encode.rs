@@ -222,6 +222,9 @@ impl<'a> Encoder<'a> {
         if let Some(seconds) = problem.retry_after() {
             metadata.insert("retry_after".to_owned(), json!(seconds));
         }
+        if let Some(budget) = problem.member("budget") {
+            metadata.insert("budget".to_owned(), budget.clone());
+        }
         Event::RunError {
             message: problem.detail().to_owned(),
             code: problem.code().to_owned(),

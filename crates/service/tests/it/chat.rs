@@ -199,6 +199,9 @@ async fn a_budget_that_is_used_up_is_too_many_requests_and_what_was_done_is_told
         ended.body["run_id"].is_string() && !ended.body.to_string().contains("budget.per_day"),
         "{ended:?}"
     );
+    // There is something again when the day ends, and what is left is seen.
+    let again_in = ended.body["retry_after"].as_u64().unwrap();
+    assert!(ended.body["budget"] == "day" && (1..=86_400).contains(&again_in), "{ended:?}");
     // Another user has a day of their own.
     let other = service.chat(&bert, &json!({"message": "hello"})).await;
     assert_eq!((other.status, &other.body["content"]), (200, &json!("Added.")), "{other:?}");

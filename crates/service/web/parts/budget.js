@@ -1,6 +1,6 @@
 // What is left of the day's budget, when it is little.
 
-import { share, timeOfDay } from "../format.js";
+import { nextDay, share, timeOfDay } from "../format.js";
 import { state } from "../state.js";
 import { t } from "../words.js";
 import { html } from "./base.js";
@@ -15,9 +15,9 @@ export function budgetLeft(bounds) {
 }
 
 export function Budget() {
-  const { budget = [], budget_until: until } = state.me;
-  const left = budgetLeft(budget);
+  if (state.budget === null) return null;
+  const left = budgetLeft(state.budget.bounds);
   if (left >= LITTLE) return null;
-  const values = { share: share(left), when: timeOfDay(until) };
+  const values = { share: share(left), when: timeOfDay(nextDay()) };
   return html`<p class="budget" role="status"><${Icon} name="warn" />${t(left === 0 ? "budget.none" : "budget.left", values)}</p>`;
 }

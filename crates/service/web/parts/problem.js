@@ -1,6 +1,6 @@
 // What did not work, in words, with what a person who helps will ask for.
 
-import { timeOfDay } from "../format.js";
+import { nextDay, timeOfDay } from "../format.js";
 import { hasWords, t } from "../words.js";
 import { html, useNow, useState } from "./base.js";
 import { CopyButton } from "./button.js";
@@ -30,11 +30,6 @@ export function ProblemCard({ problem, onRetry, onClose }) {
         : null}
     </div>
   </div>`;
-}
-
-/** When the day of the budgets ends: at midnight UTC. */
-function nextDay(now = new Date()) {
-  return Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1);
 }
 
 /** What its code means, in the language of the page; or else what the service calls it. */
