@@ -45,9 +45,13 @@ async fn a_message_is_answered_and_a_deletion_waits_for_its_yes() {
     assert_eq!((unclear.status, &unclear.body["code"]), (422, &json!("invalid_request")), "{unclear:?}");
     let gone = service.chat(&anna, &resume(json!(true))).await;
     assert_eq!((gone.status, &gone.body["content"]), (200, &json!("Gone.")), "{gone:?}");
-    // A second yes finds nothing that waits.
-    let again = service.chat(&anna, &resume(json!(true))).await;
-    assert_eq!((again.status, &again.body["code"]), (404, &json!("unknown")), "{again:?}");
+    // A second yes is told what became of the first, and so is a no that comes behind it.
+    for late in [true, false] {
+        let again = service.chat(&anna, &resume(json!(late))).await;
+        assert_eq!((again.status, &again.body["run_id"]), (200, &gone.body["run_id"]), "{again:?}");
+        assert!(again.body["content"].as_str().unwrap().ends_with("Gone."), "{again:?}");
+        assert_eq!(again.body["notices"][0]["code"], "answered_before", "{again:?}");
+    }
     service.stop().await;
 }
 
@@ -175,7 +179,8 @@ async fn a_request_with_a_name_sent_again_is_the_same_request() {
     );
     // Under another name, or none, it is told what became of it.
     let anew = send("a-4", &yes).await;
-    assert_eq!((anew.status, &anew.body["content"]), (200, &json!("Gone.")), "{anew:?}");
+    assert_eq!((anew.status, &anew.body["run_id"]), (200, &first.body["run_id"]), "{anew:?}");
+    assert!(anew.body["content"].as_str().unwrap().ends_with("Gone."), "{anew:?}");
     assert_eq!(anew.body["notices"][0]["code"], "answered_before");
     let never =
         json!({"thread_id": yes["thread_id"], "resume": [{"interrupt_id": "0123", "approved": true}]});
