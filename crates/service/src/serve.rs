@@ -12,7 +12,7 @@ use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::Auth;
+use crate::auth::{AccessRules, Auth};
 use crate::door::{self, ConnectionLimits, Ending, Guests};
 use crate::events::{self, ServiceEvent, Unread};
 use crate::figures;
@@ -23,6 +23,7 @@ use crate::metrics::{Metrics, MetricsAccess};
 use crate::remote::Host;
 use crate::router::router;
 use crate::state::{App, Readiness, Shared};
+use crate::used::Uses;
 
 /// How often the service looks for work that a replica which is gone left behind.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -37,6 +38,8 @@ pub struct ServiceConfig {
     pub bind: SocketAddr,
     /// How clients say who they are.
     pub auth: Auth,
+    /// For how long sessions and tokens hold, and who is more than a user.
+    pub access: AccessRules,
     /// Host names it answers to besides `localhost` and addresses of numbers. Default none.
     pub hosts: Vec<String>,
     /// What one user may ask for. Default 60 requests a minute and 4 turns at once.
@@ -67,6 +70,7 @@ impl ServiceConfig {
         Self {
             bind,
             auth,
+            access: AccessRules::default(),
             hosts: Vec::new(),
             limits: UserLimits::default(),
             connections: ConnectionLimits::default(),
@@ -149,6 +153,8 @@ impl Service {
         let state = Shared::new(App {
             agent,
             auth: config.auth,
+            access: config.access,
+            uses: Uses::default(),
             hosts: config.hosts,
             draining: CancellationToken::new(),
             stopping,

@@ -1,6 +1,7 @@
 // The page: draws itself when something changed, and hears the keys.
 
 import { begin, newThread, openFromAddress, showTab, stop } from "./actions.js";
+import { Access } from "./parts/access.js";
 import { Chat } from "./parts/chat.js";
 import { classes, html } from "./parts/base.js";
 import { Help } from "./parts/help.js";
@@ -24,7 +25,8 @@ function App() {
       <${Side} /><${Chat} /><${Panel} />
       ${drawer ? html`<div class="shade" onClick=${() => set({ drawer: null })} />` : null}
     </div>
-    ${state.help ? html`<${Help} />` : null}`;
+    ${state.help ? html`<${Help} />` : null}
+    ${state.access ? html`<${Access} />` : null}`;
 }
 
 // In another language everything is drawn anew, also what would stay as it is.
@@ -67,7 +69,7 @@ subscribe(() => {
 const isWriting = (target) => target.closest?.("input, textarea, select, [contenteditable]");
 
 addEventListener("keydown", (event) => {
-  if (!state.me || state.help || event.isComposing) return;
+  if (!state.me || state.help || state.access || event.isComposing) return;
   if (event.key === "Escape") {
     if (state.drawer) set({ drawer: null });
     else if (state.run) stop();

@@ -49,6 +49,7 @@ export const state = {
   panelOpen: true,
   trace: { id: null, detail: null, problem: null, list: [], cursor: null, loaded: false, listProblem: null, filter: { scope: "thread", outcome: "", days: "", tool: "" } },
   help: false,
+  access: false,
   online: navigator.onLine,
   /** Of the words that are shown. */
   language: languageNow(),

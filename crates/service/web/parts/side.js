@@ -49,7 +49,8 @@ export function Side() {
     <footer class="side-foot">
       <span class="who" title=${t("side.signed_in", { how: me.auth })}>${me.user}</span>
       <${IconButton} icon="help" name=${t("side.keys")} onClick=${() => set({ help: true })} />
-      ${me.auth === "token" ? html`<${IconButton} icon="out" name=${t("side.sign_out")} onClick=${signOut} />` : null}
+      ${me.tokens_here ? html`<${IconButton} icon="key" name=${t("access.title")} onClick=${() => set({ access: true })} />` : null}
+      ${["token", "jwt", "oidc"].includes(me.auth) ? html`<${IconButton} icon="out" name=${t("side.sign_out")} onClick=${() => signOut()} />` : null}
     </footer>
   </nav>`;
 }
