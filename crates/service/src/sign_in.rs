@@ -52,8 +52,8 @@ async fn finish(
 ) -> Result<Response, Problem> {
     let oidc = provider(&app)?;
     let returned = returned.map(|Query(returned)| returned).unwrap_or_default();
-    let finished = oidc.finish(session::begun(&headers), returned, &redirect(&headers), &app.access.roles);
-    let (user, role) = match finished.await {
+    let (begun, back) = (session::begun(&headers), redirect(&headers));
+    let (user, role) = match oidc.finish(begun, returned, &back, &app.access.roles).await {
         Ok(who) => who,
         Err(failed) => return Ok(not_signed_in(&app, failed, &headers)),
     };

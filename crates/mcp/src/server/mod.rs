@@ -13,7 +13,7 @@ mod stdio; // over standard input and output
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::{ToolDefinition, UserId};
+use adjutant_core::UserId;
 use adjutant_runtime::{Agent, RunError};
 use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
 use tokio_util::task::TaskTracker;

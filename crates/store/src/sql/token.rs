@@ -40,7 +40,7 @@ impl<B: Backend> TokenStore for SqlStore<B> {
     ) -> BoxFuture<'a, Result<Option<TokenRecord>, StoreError>> {
         self.run(async move {
             let found = self.0.fetch_first(select!("WHERE digest = $1"), values![&hex(digest)]).await?;
-            found.map(token).transpose()
+            Ok(found.map(token).transpose()?)
         })
     }
 
@@ -65,7 +65,7 @@ impl<B: Backend> TokenStore for SqlStore<B> {
                     values![user.map(UserId::as_str)],
                 )
                 .await?;
-            rows.into_iter().map(token).collect()
+            Ok(rows.into_iter().map(token).collect::<Result<_, _>>()?)
         })
     }
 
