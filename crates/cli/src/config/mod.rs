@@ -2,8 +2,8 @@
 //!
 //! Later wins: default, user's file, project's file, `.env`, process, option; for keys: credentials, `.env`, process.
 
-pub(crate) mod access; // who is let in for how long, and where people sign in
-mod attachable; // whose files may go along with a message
+mod access; // who is let in for how long, and where people sign in
+pub(crate) mod attachable; // whose files may go along with a message
 mod budget; // what may be spent
 mod check; // each source by itself
 mod credentials; // keys that are kept for their person
