@@ -9,8 +9,7 @@ mod state; // where other processes of this machine find it
 use std::pin::pin;
 use std::sync::Arc;
 
-use adjutant_core::CancellationToken;
-use adjutant_core::port::TokenStore;
+use adjutant_core::{CancellationToken, UserId};
 use adjutant_service::{ServeError, Service, ServiceConfig, ServiceEvent};
 use clap::ValueEnum as _;
 use serde_json::json;
@@ -52,7 +51,8 @@ pub(crate) async fn run(
         servers::tell_news(servers, screen);
     }
     // The service does its work without the vault too.
-    let desk = match Desk::open(settings, store.clone()).await {
+    let owner = owner(settings)?;
+    let desk = match Desk::open_for(settings, store.clone(), owner).await {
         Ok(desk) => Some(desk),
         Err(error) => {
             screen.note(&format!("nothing is remembered, and nothing of it shown: {}", error.message));
@@ -60,19 +60,27 @@ pub(crate) async fn run(
         }
     };
     let memory = desk.as_ref().and_then(Desk::memory).cloned();
-    let agent = match &desk {
-        Some(desk) if memory.is_some() && is_alone(how, &*store).await? => {
+    let agent = wiring::agent_with(settings, model.clone(), store.clone(), servers.as_ref())?;
+    // The vault's owner has their own assistant, notes and memory included, as in their terminal; for everybody else it is the task
+    // assistant.
+    let agent = match desk.as_ref().filter(|desk| desk.memory().is_some()) {
+        Some(desk) => {
             let stores = Stores { conversation: store.clone(), kept: store.clone() };
-            wiring::diana(settings, model, &stores, servers.as_ref(), desk)?.0
+            let (own, _) = wiring::diana(settings, model, &stores, servers.as_ref(), desk)?;
+            own.prepare();
+            agent.except_for(desk.owner().clone(), &own)
         }
-        _ => wiring::agent_with(settings, model, store.clone(), servers.as_ref())?,
+        None => {
+            agent.prepare();
+            agent
+        }
     };
-    agent.prepare();
     let model = agent.model().id().to_string();
     let mut config = ServiceConfig::new(bind, auth);
     config.hosts = [settings.serve.hosts.clone(), options.host].concat();
     config.background_prompts = settings.serve.background_prompts;
     config.origins = access::origins(&settings.serve)?;
+    config.access = settings.serve.access.rules.clone();
     // A database that is shared may have any number of replicas, and a session is known to one of them.
     config.mcp_sessions = matches!(settings.database, Database::Sqlite(_));
     config.limits = settings.serve.limits;
@@ -128,6 +136,10 @@ pub(crate) async fn run(
         secret,
         model,
         store: settings.database.to_string(),
+        notes: match &desk {
+            Some(desk) if desk.memory().is_some() => notes_of(desk.owner(), how),
+            _ => "none: there is no vault (adjutant init)".to_owned(),
+        },
         worker: worker.as_ref().map(Worker::url),
         state_file,
     };
@@ -200,14 +212,28 @@ pub(crate) async fn run(
     Ok(Exit::Ok)
 }
 
-/// Whether nobody can ask but the person who starts it: then it is their own assistant that answers, notes and memory
-/// included, as in their terminal. For several, it is the task assistant.
-async fn is_alone(how: Authentication, tokens: &dyn TokenStore) -> Result<bool, CliError> {
-    Ok(match how {
-        Authentication::None => true,
-        Authentication::Token => tokens.tokens(None).await?.iter().all(|token| token.revoked_at.is_some()),
-        Authentication::Jwt | Authentication::Proxy => false,
-    })
+/// Returns the user whose vault it is: the person of this machine, unless `vault.owner` names another.
+fn owner(settings: &Settings) -> Result<UserId, CliError> {
+    let Some(name) = &settings.memory.owner else { return Ok(UserId::local()) };
+    UserId::new(name.as_str()).map_err(|error| CliError::configuration(format!("vault.owner: {error}")))
+}
+
+/// Returns who has the notes of a vault, in words for whoever starts the service.
+fn notes_of(owner: &UserId, how: Authentication) -> String {
+    match (how, *owner == UserId::local()) {
+        (Authentication::Jwt | Authentication::Oidc | Authentication::Proxy, true) => {
+            "nobody who signs in has the notes: vault.owner says who does, by the name they sign in with"
+                .to_owned()
+        }
+        (Authentication::None, false) => {
+            format!("{owner} has the notes, and everybody here is local (serve.auth)")
+        }
+        (Authentication::None, true) => "you have the notes, and everybody here is you".to_owned(),
+        (_, true) => "you have the notes; everybody else has their tasks, without notes or memory".to_owned(),
+        (_, false) => {
+            format!("{owner} has the notes; everybody else has their tasks, without notes or memory")
+        }
+    }
 }
 
 fn report(screen: &Screen, event: &ServiceEvent) {
@@ -228,6 +254,8 @@ struct Announced {
     secret: Option<String>,
     model: String,
     store: String,
+    /// Who has the notes of the vault, and what others have.
+    notes: String,
     /// Where Restate finds it.
     worker: Option<String>,
     state_file: Option<String>,
@@ -243,6 +271,7 @@ impl Announced {
             "metrics": self.metrics,
             "model": self.model,
             "store": self.store,
+            "notes": self.notes,
             "worker": self.worker,
             "state_file": self.state_file,
         }))
@@ -266,6 +295,7 @@ impl Announced {
         }
         line("model", &self.model);
         line("store", &self.store);
+        line("notes", &self.notes);
         line(
             "auth",
             &self.auth.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default(),
@@ -275,7 +305,7 @@ impl Announced {
         }
         let header = match (&self.secret, self.auth) {
             (Some(secret), _) => Some(format!(" -H 'Authorization: Bearer {secret}'")),
-            (None, Authentication::Token | Authentication::Jwt) => {
+            (None, Authentication::Token | Authentication::Jwt | Authentication::Oidc) => {
                 Some(" -H 'Authorization: Bearer TOKEN'".to_owned())
             }
             (None, Authentication::Proxy | Authentication::None) => None,

@@ -1,14 +1,17 @@
 //! `adjutant token`: who may ask a service.
 
+use std::time::Duration;
+
 use adjutant_core::UserId;
-use adjutant_core::port::TokenRecord;
+use adjutant_core::port::{TokenGrant, TokenRecord};
 use adjutant_service::new_token;
 use comfy_table::{ContentArrangement, Table, presets};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::args::Token;
+use crate::args::{Holds, Token};
 use crate::config::Settings;
-use crate::display::{clip, json_line};
+use crate::display::{clip, json_line, plural};
 use crate::error::{CliError, Exit};
 use crate::meant::{Kind, the_one};
 use crate::screen::Screen;
@@ -28,11 +31,17 @@ pub(crate) async fn run(
 ) -> Result<Exit, CliError> {
     let store = store::open(settings).await?;
     match command {
-        Token::Create { user, name } => {
+        Token::Create { user, name, expires, role } => {
             let user = UserId::new(user)
                 .map_err(|error| CliError::usage(format!("--user cannot be that: {error}")))?;
             let token = new_token().map_err(|error| CliError::failed(error.to_string()))?;
-            let kept = store.create_token(&user, name.trim(), &token.digest).await?;
+            let holds = expires.map_or(settings.serve.access.token_expiry, |Holds(time)| time);
+            let grant = TokenGrant {
+                role,
+                expires_at: holds.map(from_now).transpose()?,
+                ..TokenGrant::token(user.clone(), name.trim())
+            };
+            let kept = store.create_token(&grant, &token.digest).await?;
             if json {
                 let mut made = shown(&kept);
                 made["token"] = token.secret.into();
@@ -40,7 +49,11 @@ pub(crate) async fn run(
             } else {
                 screen.answer_line(&token.secret);
                 screen.note(&format!(
-                    "the token of {user}: it is shown this once; take it back with adjutant token revoke {}",
+                    "the token of {user}: it is shown this once, and {}; take it back with adjutant token revoke {}",
+                    match kept.grant.expires_at {
+                        Some(expiry) => format!("holds until {}", day(expiry)),
+                        None => "does not expire".to_owned(),
+                    },
                     kept.id
                 ));
             }
@@ -55,7 +68,18 @@ pub(crate) async fn run(
                 screen.answer_line(&table(&tokens));
             }
         }
-        Token::Revoke { id } => {
+        Token::Revoke { id: None, user } => {
+            let user = UserId::new(user.unwrap_or_default())
+                .map_err(|error| CliError::usage(format!("--user cannot be that: {error}")))?;
+            let revoked = store.revoke_tokens_of(&user, None).await?;
+            if json {
+                screen.answer_line(&json_line(&json!({ "user": user, "revoked": revoked })));
+            } else {
+                let what = plural(revoked, "token or session", "tokens and sessions");
+                screen.answer_line(&format!("{what} of {user}: refused from now on."));
+            }
+        }
+        Token::Revoke { id: Some(id), .. } => {
             let token = the_one(store.tokens(None).await?, &id, |token| token.id.clone(), &TOKENS)?;
             let revoked = store.revoke_token(&token.id).await?;
             if json {
@@ -64,7 +88,7 @@ pub(crate) async fn run(
                 screen.answer_line(&format!(
                     "The token {} of {} is refused from now on.",
                     token.id,
-                    clip(token.user.as_str(), 60)
+                    clip(token.grant.user.as_str(), 60)
                 ));
             } else {
                 screen.answer_line(&format!("The token {} was revoked before.", token.id));
@@ -77,25 +101,53 @@ pub(crate) async fn run(
 fn shown(token: &TokenRecord) -> Value {
     json!({
         "id": token.id,
-        "user": token.user,
-        "name": token.name,
+        "user": token.grant.user,
+        "name": token.grant.name,
+        "kind": token.grant.kind.as_str(),
+        "role": token.grant.role.as_str(),
         "created_at": token.created_at,
+        "expires_at": token.grant.expires_at,
+        "used_at": token.used_at,
         "revoked_at": token.revoked_at,
     })
 }
 
 fn table(tokens: &[TokenRecord]) -> String {
+    let now = now();
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     for token in tokens {
-        let day = |at: jiff::Timestamp| at.strftime("%Y-%m-%d").to_string();
+        let grant = &token.grant;
+        let end = match (token.revoked_at, grant.expires_at) {
+            (Some(at), _) => format!("revoked {}", day(at)),
+            (None, Some(at)) if at <= now => format!("expired {}", day(at)),
+            (None, Some(at)) => format!("expires {}", day(at)),
+            (None, None) => String::new(),
+        };
         table.add_row([
             token.id.clone(),
-            clip(token.user.as_str(), 40),
-            clip(&token.name, 40),
+            grant.kind.as_str().to_owned(),
+            clip(grant.user.as_str(), 40),
+            grant.role.as_str().to_owned(),
+            clip(&grant.name, 40),
             day(token.created_at),
-            token.revoked_at.map_or_else(String::new, |at| format!("revoked {}", day(at))),
+            token.used_at.map_or_else(|| "never used".to_owned(), |at| format!("used {}", day(at))),
+            end,
         ]);
     }
     table.trim_fmt()
+}
+
+fn day(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d").to_string()
+}
+
+fn from_now(time: Duration) -> Result<Timestamp, CliError> {
+    now().checked_add(time).map_err(|_| CliError::usage("--expires is too long"))
+}
+
+/// Returns the time by this machine's clock, with which the service compares the ends of tokens.
+#[expect(clippy::disallowed_methods, reason = "commands and the service count from this machine's clock")]
+pub(crate) fn now() -> Timestamp {
+    Timestamp::now()
 }

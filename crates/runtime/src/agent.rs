@@ -159,7 +159,7 @@ impl Agent {
     /// # Errors
     /// [`StoreError`].
     pub async fn context(&self, key: &ConversationKey) -> Result<RunContext, StoreError> {
-        let known = self.inner.current(key).await?;
+        let known = self.inner.of(&key.user).current(key).await?;
         let conversation = known.as_ref().map(Remembered::conversation);
         Ok(RunContext {
             user: key.user.clone(),
@@ -179,6 +179,29 @@ impl Agent {
     #[must_use]
     pub fn dispatched_by(&self, dispatch: Arc<dyn Dispatch>) -> Self {
         Self { dispatcher: Some(Arc::new(Dispatcher::new(dispatch))), ..self.clone() }
+    }
+
+    /// The same agent, which in the conversations of one user is what `other` is: its words, model, tools, policy and bounds. Name,
+    /// store, budgets and everything that turns share are this agent's, so that one sweep goes on with the work of all users, each
+    /// with what is theirs. What is asked of the handle itself, such as [`Agent::tools`], is what everybody else has: see
+    /// [`Agent::for_user`].
+    ///
+    /// ```
+    /// # fn example(for_all: adjutant_runtime::Agent, with_notes: &adjutant_runtime::Agent) {
+    /// use adjutant_core::UserId;
+    /// let agent = for_all.except_for(UserId::local(), with_notes);
+    /// assert_eq!(agent.for_user(&UserId::local()).display_name(), with_notes.display_name());
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn except_for(&self, user: UserId, other: &Self) -> Self {
+        Self { inner: Arc::new(self.inner.except_for(user, &other.inner)), ..self.clone() }
+    }
+
+    /// Returns the handle for one user's conversations: what it says of tools, instruction and bounds is what this user has.
+    #[must_use]
+    pub fn for_user(&self, user: &UserId) -> Self {
+        Self { inner: self.inner.of(user).clone(), ..self.clone() }
     }
 
     /// Returns what came of asking whoever has conversations go on, see [`Agent::dispatched_by`]. Each time to begin is returned once.
@@ -240,7 +263,7 @@ impl Agent {
     ) -> Result<Option<T>, RunError> {
         let telling = Telling::new(&self.inner.audience, &self.inner.journal.relay(), key, reply_to);
         let around = (&Emitter::Audience(telling), cancelled);
-        advance(&self.inner, key, None, around, read).await
+        advance(self.inner.of(&key.user), key, None, around, read).await
     }
 
     /// Has the model begin to read what all requests of this agent begin with: instruction, tools and examples. For
@@ -400,7 +423,8 @@ impl Agent {
     ) -> Result<AgentResponse, RunError> {
         let (agent, own) = (self.clone(), context.clone());
         let run = |emitter, cancelled| async move {
-            respond(&agent.inner, agent.dispatcher(), own, (id, body), (&emitter, &cancelled)).await
+            let inner = agent.inner.of(&own.user);
+            respond(inner, agent.dispatcher(), own, (id, body), (&emitter, &cancelled)).await
         };
         let (response, after) = RunStream::unheard(&context.cancelled, run).await?;
         context.history = after.history;
@@ -411,7 +435,8 @@ impl Agent {
     fn start(&self, context: &RunContext, id: Option<InputId>, body: InputBody) -> RunStream {
         let (agent, own) = (self.clone(), context.clone());
         RunStream::start(&context.cancelled, |emitter, cancelled| async move {
-            respond(&agent.inner, agent.dispatcher(), own, (id, body), (&emitter, &cancelled)).await
+            let inner = agent.inner.of(&own.user);
+            respond(inner, agent.dispatcher(), own, (id, body), (&emitter, &cancelled)).await
         })
     }
 }

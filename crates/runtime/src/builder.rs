@@ -1,6 +1,6 @@
 //! Collects what an agent needs, and checks it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use adjutant_core::port::{BudgetStore, ConversationStore, Journal, LogStore};
 use adjutant_core::weak::WeakTools;
@@ -341,17 +341,18 @@ impl AgentBuilder {
             gate: Gate { registry, policy: self.policy },
             weak_tools: self.weak_tools,
             control_functions: self.control_functions,
-            on_warning: OnceLock::new(),
+            on_warning: Arc::default(),
             journal: self.journal,
             logs: self.logs,
             conversations: self.conversations,
             worker: heart.worker().to_owned(),
             clock: self.clock,
-            suspects: tokio::sync::Mutex::default(),
+            suspects: Arc::default(),
             recent: Arc::new(Recent::new(self.cache_bytes)),
             heart,
             waiting,
             audience: Arc::default(),
+            exception: None,
         }))
     }
 }

@@ -251,7 +251,7 @@ impl Agent {
     /// # Errors
     /// [`RunError`] if it could not be written. That the model wrote no summary is [`Compaction::Failed`].
     pub async fn compact(&self, key: &ConversationKey, focus: Option<&str>) -> Result<Compaction, RunError> {
-        compact(self.inner(), key, focus, &Emitter::Nobody).await
+        compact(self.inner().of(&key.user), key, focus, &Emitter::Nobody).await
     }
 
     /// Does the same as [`Agent::compact`], and tells how far the model is: [`RunEvent::SummaryStarted`], then
@@ -267,7 +267,7 @@ impl Agent {
     ) -> Result<Compaction, RunError> {
         let (sender, mut events) = mpsc::channel(QUEUE);
         let emitter = Emitter::One(sender);
-        let mut work = std::pin::pin!(compact(self.inner(), key, focus, &emitter));
+        let mut work = std::pin::pin!(compact(self.inner().of(&key.user), key, focus, &emitter));
         loop {
             tokio::select! {
                 biased;

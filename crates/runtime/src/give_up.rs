@@ -14,7 +14,7 @@ impl Agent {
     /// # Errors
     /// [`RunError::Busy`] if somebody alive works on it; [`RunError::Store`].
     pub async fn drop_turn(&self, key: &ConversationKey) -> Result<Option<TurnId>, RunError> {
-        let inner = self.inner();
+        let inner = self.inner().of(&key.user);
         if key.agent != inner.name {
             return Ok(None);
         }

@@ -28,6 +28,7 @@ use crate::warning::WarningReport;
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Everything that an agent consists of.
+#[derive(Clone)]
 pub(crate) struct Inner {
     pub(crate) name: AgentName,
     pub(crate) display_name: String,
@@ -45,14 +46,14 @@ pub(crate) struct Inner {
     pub(crate) gate: Gate,
     pub(crate) weak_tools: WeakTools,
     pub(crate) control_functions: bool,
-    pub(crate) on_warning: OnceLock<WarningReport>,
+    pub(crate) on_warning: Arc<OnceLock<WarningReport>>,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) logs: Arc<dyn LogStore>,
     pub(crate) conversations: Arc<dyn ConversationStore>,
     pub(crate) worker: String,
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Held while a turn runs whose workers were lost before.
-    pub(crate) suspects: Mutex<()>,
+    pub(crate) suspects: Arc<Mutex<()>>,
     /// The conversations that were worked on last.
     pub(crate) recent: Arc<Recent>,
     /// What of them this process runs.
@@ -61,9 +62,38 @@ pub(crate) struct Inner {
     pub(crate) waiting: Arc<Waiting>,
     /// Those who wait for what is run elsewhere.
     pub(crate) audience: Arc<Audience>,
+    /// The user for whom it is another, and what it is for them. All that is shared between turns is the same there.
+    pub(crate) exception: Option<(UserId, Arc<Self>)>,
 }
 
 impl Inner {
+    /// Returns what the agent is for this user.
+    pub(crate) fn of(self: &Arc<Self>, user: &UserId) -> &Arc<Self> {
+        self.exception.as_ref().filter(|(only, _)| only == user).map_or(self, |(_, own)| own)
+    }
+
+    /// The same, which for one user is what `other` is: what it says, can do and may do, within the bounds of `other`. Store, caches,
+    /// claims, budgets and prices stay.
+    pub(crate) fn except_for(&self, user: UserId, other: &Self) -> Self {
+        let own = Self {
+            display_name: other.display_name.clone(),
+            version: other.version.clone(),
+            description: other.description.clone(),
+            model: other.model.clone(),
+            instruction: other.instruction.clone(),
+            fresh: other.fresh.clone(),
+            config: other.config.clone(),
+            limits: other.limits.clone(),
+            output: other.output.clone(),
+            gate: other.gate.clone(),
+            weak_tools: other.weak_tools.clone(),
+            control_functions: other.control_functions,
+            exception: None,
+            ..self.clone()
+        };
+        Self { exception: Some((user, Arc::new(own))), ..self.clone() }
+    }
+
     /// Hands a warning to whoever listens to this agent's.
     pub(crate) fn warn(&self, warning: &Warning) {
         if let Some(report) = self.on_warning.get() {

@@ -147,7 +147,11 @@ impl Agent {
             };
             let taken = inner.journal.take(take).await?;
             let claimed = |taken: adjutant_core::port::Taken| {
-                (taken.place, taken.key.clone(), Claimed::new(inner.clone(), taken, &taking, mark))
+                (
+                    taken.place,
+                    taken.key.clone(),
+                    Claimed::new(inner.of(&taken.key.user).clone(), taken, &taking, mark),
+                )
             };
             Ok::<_, StoreError>(taken.into_iter().map(claimed).collect())
         });
@@ -168,7 +172,8 @@ impl Agent {
         let Some(opened) = claimed.open().await? else { return Ok(None) };
         let (emitter, cancelled) = (&Emitter::default(), &CancellationToken::new());
         let quiet = Caller { emitter, cancelled, input: None };
-        go_on(self.inner(), key, opened, None, quiet, |conversation| response(key, conversation)).await
+        let inner = self.inner().of(&key.user);
+        go_on(inner, key, opened, None, quiet, |conversation| response(key, conversation)).await
     }
 
     /// The same by whoever dispatches; what they do not take is done here. Nothing is claimed before it is known who does it.
@@ -201,13 +206,14 @@ impl Agent {
         dispatcher: &Dispatcher,
         key: &ConversationKey,
     ) -> Result<Option<AgentResponse>, RunError> {
-        if dispatcher.send(self.inner(), key).await {
+        let inner = self.inner().of(&key.user);
+        if dispatcher.send(inner, key).await {
             return Ok(None);
         }
-        let Some(opened) = open(self.inner(), key, None, None).await? else { return Ok(None) };
+        let Some(opened) = open(inner, key, None, None).await? else { return Ok(None) };
         let (emitter, cancelled) = (&Emitter::default(), &CancellationToken::new());
         let quiet = Caller { emitter, cancelled, input: None };
-        go_on(self.inner(), key, opened, None, quiet, |conversation| response(key, conversation)).await
+        go_on(inner, key, opened, None, quiet, |conversation| response(key, conversation)).await
     }
 }
 

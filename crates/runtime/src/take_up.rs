@@ -19,7 +19,7 @@ impl Agent {
     /// [`Event::TurnStarted`]: adjutant_core::Event::TurnStarted
     #[must_use]
     pub fn stream_open(&self, context: &RunContext) -> RunStream {
-        let (inner, mut own) = (self.inner().clone(), context.clone());
+        let (inner, mut own) = (self.inner().of(&context.user).clone(), context.clone());
         RunStream::start(&context.cancelled, |emitter, cancelled| async move {
             let key = own.key(&inner.name);
             let read = |conversation: &Conversation| {

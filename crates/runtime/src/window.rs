@@ -170,7 +170,7 @@ impl Agent {
     /// # Errors
     /// [`RunError::Store`].
     pub async fn context_use(&self, key: &ConversationKey) -> Result<ContextUse, RunError> {
-        let inner = self.inner();
+        let inner = self.inner().of(&key.user);
         match inner.current(key).await? {
             Some(known) => inner.context_use(&key.user, known.conversation()).await,
             None => {

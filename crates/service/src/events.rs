@@ -20,6 +20,8 @@ pub enum ServiceEvent {
     /// A request was refused for a reason that is to be mended in front of the service. Told now and then, however many there
     /// are.
     Refused(&'static str),
+    /// Somebody who came back from the provider was not signed in, and why.
+    NotSignedIn(String),
     /// A request was answered. Nothing of what was said is in it.
     Answered {
         /// `GET`, `POST` and so on.
@@ -64,6 +66,7 @@ impl std::fmt::Display for ServiceEvent {
         match self {
             Self::Failed(error) => write!(f, "{error}"),
             Self::Refused(reason) => f.write_str(reason),
+            Self::NotSignedIn(reason) => write!(f, "somebody was not signed in: {reason}"),
             Self::Answered { method, route, status, ms, user, request_id } => {
                 let user = user.as_ref().map_or("-", UserId::as_str);
                 write!(f, "{method} {route} {status} {ms} ms user={user} request={request_id}")

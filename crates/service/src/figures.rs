@@ -1,6 +1,5 @@
 //! `/metrics`: the figures, beside the rest or at an address of their own.
 
-use adjutant_core::UserId;
 use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
@@ -8,10 +7,8 @@ use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::metrics::MetricsAccess;
-use crate::problem::Problem;
 use crate::state::Shared;
-use crate::user::User;
+use crate::user::MetricsReader;
 
 /// The figures alone, at an address of their own.
 pub(crate) fn router(state: Shared) -> Router {
@@ -24,17 +21,11 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 /// Figures about everybody's requests together, as Prometheus reads them.
 ///
-/// They are for the user of the machine, unless `serve.metrics` says otherwise, and not here if they have an address of their own
-/// (`serve.metrics_bind`).
+/// They are for operators and tokens of the role `metrics`, unless `serve.metrics` says otherwise, and not here if they have an address
+/// of their own (`serve.metrics_bind`).
 #[utoipa::path(get, path = "/metrics", operation_id = "get_metrics", tag = "operations", responses(
     (status = 200, description = "The figures.", body = String, content_type = "text/plain"),
 ))]
-async fn metrics_(State(app): State<Shared>, User(user): User) -> Result<Response, Problem> {
-    if app.metrics_access == MetricsAccess::Users || user == UserId::local() {
-        return Ok(app.rendered_figures());
-    }
-    Err(Problem::forbidden(
-        "the figures are for the user of the machine; whoever runs the service can open them to all users (serve.metrics), or \
-         give them an address of their own (serve.metrics_bind)",
-    ))
+async fn metrics_(State(app): State<Shared>, _: MetricsReader) -> Response {
+    app.rendered_figures()
 }

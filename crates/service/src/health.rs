@@ -79,9 +79,17 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
     reasons.extend(app.readiness.get().and_then(|readiness| readiness()));
     if reasons.is_empty() {
         let left_alone = app.agent.is_dispatch_left_alone().unwrap_or_default();
-        let notes =
-            left_alone.then_some("turns are not dispatched for now: this process does the work itself");
-        let notes = notes.into_iter().collect();
+        let mut notes = Vec::new();
+        if left_alone {
+            notes.push("turns are not dispatched for now: this process does the work itself");
+        }
+        if let Auth::Oidc(oidc) = &app.auth
+            && !oidc.is_usable()
+        {
+            notes.push(
+                "nobody can sign in: the provider does not answer as it should; who is signed in goes on",
+            );
+        }
         return (StatusCode::OK, Json(Readiness { status: "ready", reasons, notes }));
     }
     not("not ready", reasons)

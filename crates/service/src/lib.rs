@@ -4,6 +4,7 @@
 //! What a turn does is the runtime's business: here it is translated and guarded.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod access; // what opens the service for a user, seen and revoked by themselves
 mod agui; // AG-UI: what a turn is on its wire
 mod auth; // who can say who asks
 mod branches; // other ways to go on in a conversation
@@ -41,6 +42,7 @@ mod router; // every address
 mod runs; // runs that go on whether anybody listens or not
 mod serve; // from a socket to an orderly end
 mod session; // the browser's cookie
+mod sign_in; // at a provider, and back again
 mod slow_body; // what comes slowly
 mod state; // what every handler sees
 mod tasks; // the tasks beside a conversation
@@ -49,10 +51,15 @@ mod titles; // what a conversation is called, in the model's words
 mod token; // secrets that stand for a user
 mod tools; // a tool in a person's own hand
 mod usage; // what a user may still ask for
-mod user; // for whom a request runs
+mod used; // when tokens were used
+mod user; // who a request is from
+mod watched; // streams end once whoever asked may not ask any more
 mod wire; // what a turn came to, in the words of the wire
 
-pub use auth::{Auth, InvalidJwt, InvalidProxy, Jwt, KeysError, TrustedProxy, networks};
+pub use auth::{
+    AccessRules, Auth, InvalidJwt, InvalidOidc, InvalidProxy, Jwt, KeysError, Oidc, OidcConfig, RoleRules,
+    TrustedProxy, networks,
+};
 pub use door::ConnectionLimits;
 pub use events::ServiceEvent;
 pub use ipnet::IpNet;

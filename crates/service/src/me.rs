@@ -9,13 +9,17 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::state::Shared;
-use crate::user::User;
+use crate::user::SignedIn;
 
 /// What a page needs to know first.
 #[derive(Serialize, ToSchema)]
 struct Me {
     user: String,
-    /// How the service knows that: `token`, `jwt`, `proxy` or `none`.
+    /// What they may: `operator` or `user`.
+    role: &'static str,
+    /// Whether they have tokens and sessions here: see `/v1/tokens`.
+    tokens_here: bool,
+    /// How the service knows that: `token`, `jwt`, `oidc`, `proxy` or `none`.
     auth: &'static str,
     /// Provider and name.
     model: String,
@@ -25,8 +29,22 @@ struct Me {
     memory: bool,
     /// The model finds titles of conversations: a moment after the first answer there may be another one.
     model_titles: bool,
+    /// Why nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    memory_absent: Option<MemoryAbsent>,
     agent: String,
     tools: Vec<ToolOffered>,
+}
+
+/// The reason nothing is remembered of somebody.
+#[derive(Serialize, ToSchema)]
+#[schema(example = json!({"code": "no_vault", "detail": "This service has no folder of notes, so nothing is remembered."}))]
+struct MemoryAbsent {
+    /// `no_vault`, `not_yours` or `not_built`.
+    code: &'static str,
+    /// In words for a person.
+    detail: &'static str,
 }
 
 /// A tool of the agent's.
@@ -62,13 +80,13 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 #[utoipa::path(get, path = "/v1/me", operation_id = "get_me", tag = "session", responses(
     (status = 200, description = "User, model and tools.", body = Me),
 ))]
-async fn me(State(app): State<Shared>, user: User) -> Json<Me> {
+async fn me(State(app): State<Shared>, SignedIn(caller): SignedIn) -> Json<Me> {
     #[cfg(feature = "memory")]
-    let memory = crate::memory::memory_of(&app, &user).is_some();
+    let memory_absent = crate::memory::absent(&app, &caller.user);
     #[cfg(not(feature = "memory"))]
-    let memory = false;
-    let User(user) = user;
-    let registry = app.agent.tools();
+    let memory_absent = Some(("not_built", "This service was built without a memory."));
+    let agent = app.agent.for_user(&caller.user);
+    let registry = agent.tools();
     let tools = registry.definitions(None).into_iter().map(|tool| ToolOffered {
         title: registry.get(tool.name.as_str()).and_then(|tool| tool.title().map(str::to_owned)),
         server: tool.name.as_str().split_once("__").map(|(server, _)| server.to_owned()),
@@ -79,15 +97,18 @@ async fn me(State(app): State<Shared>, user: User) -> Json<Me> {
         destructive: tool.annotations.destructive,
         idempotent: tool.annotations.idempotent,
     });
-    let model = app.agent.model().id();
+    let model = agent.model().id();
     Json(Me {
-        user: user.into(),
+        user: caller.user.into(),
+        role: caller.role.as_str(),
+        tokens_here: app.auth.tokens().is_some(),
         auth: app.auth.name(),
         model: model.to_string(),
         demo: model.provider.as_str() == "scripted",
-        memory,
+        memory: memory_absent.is_none(),
+        memory_absent: memory_absent.map(|(code, detail)| MemoryAbsent { code, detail }),
         model_titles: app.model_titles,
-        agent: app.agent.display_name().to_owned(),
+        agent: agent.display_name().to_owned(),
         tools: tools.collect(),
     })
 }

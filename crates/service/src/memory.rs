@@ -1,7 +1,7 @@
 //! `/v1/memory`: what is remembered of the vault's owner, for the panel beside a conversation. For everybody else there is
 //! no memory.
 
-use adjutant_core::{MemoryChange, MemoryEffect};
+use adjutant_core::{MemoryChange, MemoryEffect, UserId};
 use adjutant_memory::{
     Cause, FACT_CHARS_MAX, FactChange, KeyFact, KeyFactStore, Memory, MemoryError, VaultError,
 };
@@ -127,11 +127,24 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 }
 
 /// The memory, for its owner.
-pub(crate) fn memory_of<'a>(app: &'a App, User(user): &User) -> Option<&'a Memory> {
+fn memory_of<'a>(app: &'a App, user: &UserId) -> Option<&'a Memory> {
     app.memory.get().filter(|memory| memory.owner() == user)
 }
 
-fn of_owner<'a>(app: &'a App, user: &User) -> Result<&'a Memory, Problem> {
+/// Returns why nothing is remembered of this user, as a word and in words for them. `None`: something is.
+pub(crate) fn absent(app: &App, user: &UserId) -> Option<(&'static str, &'static str)> {
+    match app.memory.get() {
+        None => Some(("no_vault", "This service has no folder of notes, so nothing is remembered.")),
+        Some(_) if memory_of(app, user).is_some() => None,
+        Some(_) => Some((
+            "not_yours",
+            "Nothing is remembered of you here: the notes and the memory of this service are somebody else's, and nobody but them \
+             sees or changes them. You have your tasks and your conversations.",
+        )),
+    }
+}
+
+fn of_owner<'a>(app: &'a App, User(user): &User) -> Result<&'a Memory, Problem> {
     memory_of(app, user).ok_or_else(|| Problem::unknown("memory"))
 }
 

@@ -26,7 +26,7 @@ const DISPATCH_REGISTERED: &str = "adjutant_dispatch_registered";
 /// Who reads the figures where they are beside the rest. They say how much everybody does together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricsAccess {
-    /// The user of the machine, [`UserId::local`](adjutant_core::UserId::local).
+    /// Operators, and tokens of the role `metrics`.
     Operator,
     /// Whoever may ask anything.
     Users,

@@ -251,6 +251,19 @@ impl Problem {
         }
     }
 
+    /// The provider that people sign in at does not answer, or not as it should.
+    pub(crate) fn no_provider() -> Self {
+        Self {
+            retry_after: Some(30),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "unavailable",
+                "Not available right now",
+                "the provider that people sign in at does not answer as it should; who is signed in goes on",
+            )
+        }
+    }
+
     /// The service ends, and takes nothing new.
     pub(crate) fn stopping() -> Self {
         Self {

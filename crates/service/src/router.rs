@@ -21,8 +21,8 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::problem::{BODY_MAX, Problem};
 use crate::state::Shared;
 use crate::{
-    branches, chat, decisions, figures, guard, health, mcp, me, named, observe, openai, openapi, origins,
-    page, pending, runs, session, slow_body, tasks, threads, tools, usage, user,
+    access, branches, chat, decisions, figures, guard, health, mcp, me, named, observe, openai, openapi,
+    origins, page, pending, runs, session, sign_in, slow_body, tasks, threads, tools, usage, user, watched,
 };
 
 /// So much of one that is too large is read before the answer, and for so long.
@@ -63,6 +63,8 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(decisions::routes())
         .merge(memory())
         .merge(session::routes())
+        .merge(sign_in::routes())
+        .merge(access::routes())
         .merge(health::routes())
         .merge(if state.has_metrics() { figures::routes() } else { OpenApiRouter::new() })
         .split_for_parts();
@@ -87,6 +89,7 @@ fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
         .fallback(async || Problem::unknown("address"))
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(state.clone(), session::by_link))
+        .layer(from_fn_with_state(state.clone(), watched::while_allowed))
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn(not_too_large))
         .layer(from_fn_with_state(state.clone(), slow_body::in_time))

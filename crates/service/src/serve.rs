@@ -12,7 +12,7 @@ use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::Auth;
+use crate::auth::{AccessRules, Auth};
 use crate::door::{self, ConnectionLimits, Ending, Guests};
 use crate::events::{self, ServiceEvent, Unread};
 use crate::figures;
@@ -24,6 +24,7 @@ use crate::origins::Origin;
 use crate::remote::Host;
 use crate::router::router;
 use crate::state::{App, BackgroundPrompts, Readiness, Shared};
+use crate::used::Uses;
 
 /// How often the service looks for work that a replica which is gone left behind.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -38,6 +39,8 @@ pub struct ServiceConfig {
     pub bind: SocketAddr,
     /// How clients say who they are.
     pub auth: Auth,
+    /// For how long sessions and tokens hold, and who is more than a user.
+    pub access: AccessRules,
     /// Host names it answers to besides `localhost` and addresses of numbers. Default none.
     pub hosts: Vec<String>,
     /// Origins beside its own whose pages may ask, with a token. Default none.
@@ -74,6 +77,7 @@ impl ServiceConfig {
         Self {
             bind,
             auth,
+            access: AccessRules::default(),
             hosts: Vec::new(),
             origins: Vec::new(),
             limits: UserLimits::default(),
@@ -159,6 +163,8 @@ impl Service {
         let state = Shared::new(App {
             agent,
             auth: config.auth,
+            access: config.access,
+            uses: Uses::default(),
             hosts: config.hosts,
             origins: config.origins,
             draining: CancellationToken::new(),

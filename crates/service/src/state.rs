@@ -9,7 +9,7 @@ use axum::response::Response;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::Auth;
+use crate::auth::{AccessRules, Auth, Caller, Shown};
 use crate::door::{ConnectionLimits, Guests};
 use crate::events::{Events, ServiceEvent};
 use crate::limits::{Limits, RunningTurn};
@@ -19,6 +19,7 @@ use crate::metrics::{Metrics, MetricsAccess};
 use crate::origins::Origin;
 use crate::problem::{FULL_FOR, Problem};
 use crate::remote::Host;
+use crate::used::{Uses, expires_at};
 
 /// Why a service cannot take a request at this moment, in words for everybody; `None`: it can. Asked at every `/readyz`.
 pub type Readiness = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
@@ -48,6 +49,10 @@ impl Shared {
 pub(crate) struct App {
     pub(crate) agent: Agent,
     pub(crate) auth: Auth,
+    /// For how long that holds, and who is more than a user.
+    pub(crate) access: AccessRules,
+    /// When tokens were used.
+    pub(crate) uses: Uses,
     pub(crate) hosts: Vec<String>,
     /// Origins whose pages may ask beside our own.
     pub(crate) origins: Vec<Origin>,
@@ -101,6 +106,26 @@ impl App {
             return Err(Problem::stopping());
         }
         self.limits.turn(user, &self.metrics)
+    }
+
+    /// Returns whom a secret stands for.
+    pub(crate) async fn caller(&self, secret: &str) -> Result<Caller, Problem> {
+        self.auth.caller(secret, self.agent.now(), &self.access.roles).await
+    }
+
+    /// Notes that a token was used, if that is due, without holding up the request. The end of a session moves with it.
+    pub(crate) fn note_use(&self, caller: &Caller) {
+        let (Some(Shown { record, .. }), Some(tokens)) = (&caller.token, self.auth.tokens()) else { return };
+        let now = self.agent.now();
+        if !self.uses.is_due(record, now) {
+            return;
+        }
+        let (tokens, id, expires_at) =
+            (tokens.clone(), record.id.clone(), expires_at(record, now, &self.access));
+        self.turns.spawn(async move {
+            // A use that is not noted is noted with the next one; what is wrong with the store is told by what needs it.
+            let _ = tokens.token_used(&id, now, expires_at).await;
+        });
     }
 
     /// Puts what came since into the figures, so that it does not pile up between two looks.

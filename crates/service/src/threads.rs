@@ -402,7 +402,7 @@ async fn messages(
     let (pending, last_message_id) = match before {
         None => (
             conversation::pending(&turns.events).into_iter().map(Pending::of).collect(),
-            Transcript::of(&turns.events, app.agent.tools()).last_id(),
+            Transcript::of(&turns.events, app.agent.for_user(&key.user).tools()).last_id(),
         ),
         Some(_) => (Vec::new(), None),
     };

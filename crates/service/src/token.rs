@@ -5,6 +5,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use sha2::{Digest as _, Sha256};
 
+/// What the secrets begin with that are made here.
+pub(crate) const OURS: &str = "adj_";
+
 /// A token that was just made. Its secret is shown once and kept nowhere.
 #[derive(Debug)]
 pub struct NewToken {
@@ -24,11 +27,16 @@ pub struct NoRandomness;
 /// # Errors
 /// [`NoRandomness`].
 pub fn new_token() -> Result<NewToken, NoRandomness> {
-    let mut bytes = [0; 32];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomness)?;
-    let secret = format!("adj_{}", URL_SAFE_NO_PAD.encode(bytes));
+    let secret = format!("{OURS}{}", random()?);
     let digest = digest(&secret);
     Ok(NewToken { secret, digest })
+}
+
+/// Returns 256 random bits as a text of letters, digits, `-` and `_`.
+pub(crate) fn random() -> Result<String, NoRandomness> {
+    let mut bytes = [0; 32];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomness)?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
 /// What is kept of a secret.

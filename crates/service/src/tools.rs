@@ -98,14 +98,14 @@ async fn invoke(
 ) -> Result<Json<Invoked>, Problem> {
     let Path(tool) = name?;
     let Json(Object(Invocation { args, confirm })) = body?;
-    let Some(found) = app.agent.tools().get(&tool) else { return Err(Problem::unknown("tool")) };
-    if app.agent.permission(&user, found.definition()) == Permission::Deny {
+    let agent = app.agent.for_user(&user);
+    let Some(found) = agent.tools().get(&tool) else { return Err(Problem::unknown("tool")) };
+    if agent.permission(&user, found.definition()) == Permission::Deny {
         return Err(Problem::forbidden("the policy of this service does not allow that tool"));
     }
     let id = request_name(&headers)?;
     let requested = RequestedCall { tool, arguments: args };
     let mut context = RunContext { request_id, ..RunContext::for_call(user, id.as_ref()) };
-    let agent = app.agent.clone();
     let call = app.turns.spawn(async move {
         let outcome = match confirm {
             Some(digest) => confirmed(&agent, &mut context, id.is_some(), &requested, &digest).await,

@@ -1,23 +1,35 @@
-//! The user a request runs for: extracting it is what lets a request in.
+//! Who a request is from, and what its route needs them to be: extracting it is what lets a request in.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use adjutant_core::UserId;
+use adjutant_core::port::Role;
 use axum::extract::{ConnectInfo, FromRequestParts, Request};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::Response;
 
-use crate::auth::Auth;
+use crate::auth::{Auth, Caller};
 use crate::limits::Rate;
+use crate::metrics::MetricsAccess;
 use crate::problem::Problem;
 use crate::session;
 use crate::state::{App, Shared};
 
-/// The user a request runs for. Extracting it is what lets a request in, and counts it against the user's rate.
+/// The user a request runs for: a person with things of their own. Extracting it is what lets a request in, and counts it against
+/// the user's rate.
 pub(crate) struct User(pub(crate) UserId);
+
+/// A user, with what they have shown to be let in.
+pub(crate) struct SignedIn(pub(crate) Caller);
+
+/// Whoever sees to the service for everybody.
+pub(crate) struct Operator;
+
+/// Whoever may read the figures.
+pub(crate) struct MetricsReader;
 
 /// Who asked, once that is known: put into every request by whoever logs it.
 #[derive(Clone, Default)]
@@ -25,13 +37,17 @@ pub(crate) struct Asker(Arc<Known>);
 
 #[derive(Default)]
 struct Known {
-    user: OnceLock<UserId>,
+    caller: OnceLock<Caller>,
     rate: OnceLock<Rate>,
 }
 
 impl Asker {
     pub(crate) fn known(&self) -> Option<&UserId> {
-        self.0.user.get()
+        self.caller().map(|caller| &caller.user)
+    }
+
+    pub(crate) fn caller(&self) -> Option<&Caller> {
+        self.0.caller.get()
     }
 
     /// Returns what is left of their requests, once this one was counted.
@@ -54,31 +70,90 @@ impl FromRequestParts<Shared> for User {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
-        let asker = parts.extensions.get::<Asker>().cloned();
-        if let Some(user) = asker.as_ref().and_then(Asker::known) {
-            return Ok(Self(user.clone()));
-        }
-        let user = identify(state, parts).await?;
-        let (rate, counted) = state.limits.request(&user);
-        if let Some(asker) = asker {
-            // A race has one and the same winner: both have read the same request.
-            let _ = asker.0.user.set(user.clone());
-            let _ = asker.0.rate.set(rate);
-        }
-        counted.map(|()| Self(user))
+        let caller = caller(parts, state).await?;
+        needs(&caller, Role::User)?;
+        Ok(Self(caller.user))
     }
 }
 
-async fn identify(app: &App, parts: &Parts) -> Result<UserId, Problem> {
+impl FromRequestParts<Shared> for SignedIn {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
+        let caller = caller(parts, state).await?;
+        needs(&caller, Role::User)?;
+        Ok(Self(caller))
+    }
+}
+
+impl FromRequestParts<Shared> for Operator {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
+        let caller = caller(parts, state).await?;
+        needs(&caller, Role::Operator)?;
+        Ok(Self)
+    }
+}
+
+impl FromRequestParts<Shared> for MetricsReader {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
+        let caller = caller(parts, state).await?;
+        if state.metrics_access == MetricsAccess::Users || caller.role.includes(Role::Metrics) {
+            return Ok(Self);
+        }
+        Err(Problem::forbidden(
+            "the figures are for operators and for tokens of the role metrics; whoever runs the service can open them to all users \
+             (serve.metrics), or give them an address of their own (serve.metrics_bind)",
+        ))
+    }
+}
+
+/// Refuses whoever has not all rights of a role.
+fn needs(caller: &Caller, role: Role) -> Result<(), Problem> {
+    if caller.role.includes(role) {
+        return Ok(());
+    }
+    Err(Problem::forbidden(match caller.role {
+        Role::Metrics => "this token reads the figures (/metrics) and nothing else",
+        Role::User | Role::Operator => "that is for operators of this service",
+    }))
+}
+
+/// Returns who asks, and counts the request against their rate once.
+async fn caller(parts: &Parts, state: &Shared) -> Result<Caller, Problem> {
+    let asker = parts.extensions.get::<Asker>().cloned();
+    if let Some(caller) = asker.as_ref().and_then(Asker::caller) {
+        return Ok(caller.clone());
+    }
+    let caller = identify(state, parts).await?;
+    let (rate, counted) = state.limits.request(&caller.user);
+    if let Some(asker) = asker {
+        // A race has one and the same winner: both have read the same request.
+        let _ = asker.0.caller.set(caller.clone());
+        let _ = asker.0.rate.set(rate);
+    }
+    counted.map(|()| caller)
+}
+
+async fn identify(app: &App, parts: &Parts) -> Result<Caller, Problem> {
     match &app.auth {
-        Auth::None => Ok(UserId::local()),
-        Auth::Proxy(proxy) => proxy.user(peer(parts), &parts.headers),
-        Auth::Token(_) | Auth::Jwt(_) => {
+        Auth::None => Ok(Caller::new(UserId::local(), Role::Operator)),
+        Auth::Proxy(proxy) => {
+            let user = proxy.user(peer(parts), &parts.headers)?;
+            let role = app.access.roles.of_proxy(&user, &parts.headers)?;
+            Ok(Caller::new(user, role))
+        }
+        Auth::Token(_) | Auth::Jwt(_) | Auth::Oidc(_) => {
             let secret = match bearer(parts)? {
                 Some(secret) => secret.to_owned(),
                 None => session::secret(parts)?,
             };
-            app.auth.user_of(&secret).await
+            let caller = app.caller(&secret).await?;
+            app.note_use(&caller);
+            Ok(caller)
         }
     }
 }

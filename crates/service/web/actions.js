@@ -42,12 +42,14 @@ export async function signIn(token) {
   await begin();
 }
 
-export async function signOut() {
+/** Signs this browser out, or all of the person's; and leads to where they sign out at their provider too, if there is such a place. */
+export async function signOut(everywhere = false) {
+  let there = null;
   forgetDrafts();
   try {
-    await request("DELETE", "/v1/session");
+    there = await call("DELETE", "/v1/session" + (everywhere ? "?everywhere=true" : ""));
   } finally {
-    location.assign("/");
+    location.assign(there?.provider_sign_out ?? "/");
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { begin, newThread, openFromAddress, showTab, stop } from "./actions.js";
 import { tabTitle, watchRun } from "./notify.js";
+import { Access } from "./parts/access.js";
 import { Chat } from "./parts/chat.js";
 import { classes, html } from "./parts/base.js";
 import { Help } from "./parts/help.js";
@@ -28,7 +29,8 @@ function App() {
       ${drawer ? html`<div class="shade" onClick=${() => set({ drawer: null })} />` : null}
     </div>
     ${state.help ? html`<${Help} />` : null}
-    ${state.settings ? html`<${Settings} />` : null}`;
+    ${state.settings ? html`<${Settings} />` : null}
+    ${state.access ? html`<${Access} />` : null}`;
 }
 
 // In another language, with formulas or without, everything is drawn anew, also what would stay as it is.
@@ -72,7 +74,7 @@ subscribe(() => {
 const isWriting = (target) => target.closest?.("input, textarea, select, [contenteditable]");
 
 addEventListener("keydown", (event) => {
-  if (!state.me || state.help || state.settings || event.isComposing) return;
+  if (!state.me || state.help || state.settings || state.access || event.isComposing) return;
   if (event.key === "Escape") {
     if (state.drawer) set({ drawer: null });
     else if (state.run) stop();

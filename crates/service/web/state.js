@@ -57,6 +57,7 @@ export const state = {
   settings: false,
   /** What a person who looked elsewhere has not seen yet: "answer", "question", or nothing. */
   news: null,
+  access: false,
   online: navigator.onLine,
   /** Of the words that are shown. */
   language: languageNow(),

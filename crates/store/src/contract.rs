@@ -123,6 +123,9 @@ pub async fn snapshots<J: Journal + ConversationStore>(make: impl AsyncFn() -> J
 /// Everything a [`TokenStore`] must do.
 pub async fn token_store<T: TokenStore>(make: impl AsyncFn() -> T) {
     tokens_stand_for_their_user_until_revoked(&make().await).await;
+    a_token_is_what_it_was_made_to_be(&make().await).await;
+    what_was_made_with_a_token_is_revoked_with_it(&make().await).await;
+    expired_sessions_are_forgotten(&make().await).await;
 }
 
 /// Everything a [`BudgetStore`] must do, and the [`Journal`] beside it.

@@ -23,7 +23,7 @@ pub(crate) use global::{Global, Thinking};
 use help::after_help;
 pub(crate) use log::{Log, LogFilter};
 pub(crate) use models::{Call, Models};
-pub(crate) use serve::{Mcp, McpClient, Serve, Token, Turns};
+pub(crate) use serve::{Holds, Mcp, McpClient, Serve, Token, Turns};
 #[cfg(test)]
 pub(crate) use tasks::Status;
 pub(crate) use tasks::{Pending, Tasks, Tools};

@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use adjutant_core::port::{NoSuchRole, Role};
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::config::{Authentication, time};
+use crate::config::{Authentication, FOREVER, time};
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
@@ -53,6 +54,24 @@ pub(crate) enum McpClient {
     Vscode,
 }
 
+/// How long a token holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Holds(pub(crate) Option<Duration>);
+
+fn holds(text: &str) -> Result<Holds, String> {
+    if text == FOREVER {
+        return Ok(Holds(None));
+    }
+    match time(text) {
+        Ok(time) if !time.is_zero() => Ok(Holds(Some(time))),
+        _ => Err(format!("a time with its unit is needed, such as 90d, or {FOREVER}")),
+    }
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    text.parse().map_err(|error: NoSuchRole| error.to_string())
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
     /// Make one, and show it this once
@@ -63,13 +82,23 @@ pub(crate) enum Token {
         /// A name for it
         #[arg(long, value_name = "NAME", default_value = "")]
         name: String,
+        /// How long it holds, such as 90d, or `forever` [default: serve.token_expiry, forever]
+        #[arg(long, value_name = "TIME", value_parser = holds)]
+        expires: Option<Holds>,
+        /// What it opens: user, operator (the same, and what is for whoever runs the service) or metrics (/metrics and nothing else)
+        #[arg(long, value_name = "ROLE", default_value = "user", value_parser = role)]
+        role: Role,
     },
-    /// List tokens, without their secrets
+    /// List tokens and the browsers that are signed in, without their secrets: what they open, when they expire, when they were used last
     List,
-    /// Revoke a token
+    /// Revoke a token and what was made with it, or all tokens and sessions of a user
     Revoke {
         /// Its id, or enough of its beginning or end to be unique
-        id: String,
+        #[arg(required_unless_present = "user")]
+        id: Option<String>,
+        /// Revoke everything that opens the service for this user
+        #[arg(long, value_name = "USER", conflicts_with = "id")]
+        user: Option<String>,
     },
 }
 

@@ -32,6 +32,8 @@ pub(super) const OLD_SECTION: &str = "obsidian";
 pub(crate) struct MemorySettings {
     /// The folder of notes, if there is one.
     pub(crate) vault: Option<PathBuf>,
+    /// The user whose vault it is where several can ask: see `serve`.
+    pub(crate) owner: Option<String>,
     /// Whether a conversation is written into the vault when it ends.
     pub(crate) log_conversations: bool,
     pub(crate) options: MemoryOptions,
@@ -42,6 +44,7 @@ pub(crate) struct MemorySettings {
 pub(super) fn keys() -> Vec<Key> {
     vec![
         Key { alias: Some("vaultPath"), unset: "none: nothing is remembered", ..key(VAULT, Kind::Path) },
+        Key { quiet: true, unset: "the person of this machine", ..key("vault.owner", Kind::Text) },
         Key { default: |_| Some(Value::Text("auto".to_owned())), ..key("vault.daily", Kind::Text) },
         Key {
             default: |_| Some(Value::Text(AUTO.to_owned())),
@@ -79,6 +82,7 @@ pub(super) fn memory(values: &Values) -> MemorySettings {
     let Ok(daily) = values.text("vault.daily").unwrap_or_default().parse::<Daily>();
     MemorySettings {
         vault: values.path(VAULT),
+        owner: values.text("vault.owner"),
         log_conversations: values.truth("vault.log_conversations"),
         options: MemoryOptions {
             path: path.unwrap_or(usual.path),

@@ -2,6 +2,7 @@
 //!
 //! Later wins: default, user's file, project's file, `.env`, process, option; for keys: credentials, `.env`, process.
 
+mod access; // who is let in for how long, and where people sign in
 pub(crate) mod attachable; // whose files may go along with a message
 mod budget; // what may be spent
 mod check; // each source by itself
@@ -39,7 +40,7 @@ pub(crate) use edit::{Draft, setting};
 pub(crate) use env::ENV_FILE;
 use env::Secrets;
 use key::{DATABASE, KEYS, Kind, MODEL, Value};
-pub(crate) use key::{OF_PROVIDER, duration, time};
+pub(crate) use key::{FOREVER, OF_PROVIDER, duration, time};
 pub(crate) use layers::home;
 use layers::{Layer, Origin, Owner};
 pub(crate) use mcp::{FIELDS as OF_MCP_SERVER, SentVariables, variables_sent};

@@ -10,6 +10,7 @@ use adjutant_core::limits::MESSAGES_QUEUED_MAX;
 use adjutant_service::{BackgroundPrompts, ConnectionLimits, MetricsAccess, UserLimits};
 use secrecy::SecretString;
 
+use super::access::{self, Access};
 use super::key::{Key, Kind, Value, key};
 use super::{DATABASE, Values};
 
@@ -20,6 +21,8 @@ pub(crate) enum Authentication {
     Token,
     /// By a JSON Web Token that somebody else issues (serve.jwt_…)
     Jwt,
+    /// People sign in at an OpenID provider (serve.oidc_…); programs have tokens
+    Oidc,
     /// By a proxy in front, which knows them (serve.proxy_…)
     Proxy,
     /// Not at all: everybody on this machine is you
@@ -58,6 +61,7 @@ pub(crate) struct Serve {
     pub(crate) background_prompts: BackgroundPrompts,
     /// Origins of pages that may ask.
     pub(crate) origins: Vec<String>,
+    pub(crate) access: Access,
     pub(crate) jwt: Jwt,
     pub(crate) proxy_header: Option<String>,
     pub(crate) proxy_peers: Vec<String>,
@@ -84,9 +88,10 @@ pub(crate) struct Jwt {
     pub(crate) audience: Vec<String>,
 }
 
-const WORDS: [(&str, Authentication); 4] = [
+const WORDS: [(&str, Authentication); 5] = [
     ("token", Authentication::Token),
     ("jwt", Authentication::Jwt),
+    ("oidc", Authentication::Oidc),
     ("proxy", Authentication::Proxy),
     ("none", Authentication::None),
 ];
@@ -102,14 +107,14 @@ const DRAIN_DELAY: Duration = Duration::from_secs(10);
 
 /// The settings of the section. None of them may stand in a project's file: they say who may ask.
 pub(super) fn keys() -> Vec<Key> {
-    vec![
+    let mut keys = vec![
         Key {
             default: |_| Some(Value::Text("127.0.0.1:8080".to_owned())),
             ..key("serve.bind", Kind::Address)
         },
         Key {
             default: |_| Some(Value::Text("token".to_owned())),
-            ..key("serve.auth", Kind::Word(&["token", "jwt", "proxy", "none"]))
+            ..key("serve.auth", Kind::Word(&["token", "jwt", "oidc", "proxy", "none"]))
         },
         Key { unset: "localhost and addresses of numbers", ..key("serve.hosts", Kind::List) },
         Key { unset: "its own alone", ..key("serve.origins", Kind::List) },
@@ -186,7 +191,9 @@ pub(super) fn keys() -> Vec<Key> {
             unset: "the file of store.path",
             ..key(DATABASE, Kind::Database)
         },
-    ]
+    ];
+    keys.extend(access::keys());
+    keys
 }
 
 fn number(number: NonZeroU32) -> Value {
@@ -213,6 +220,7 @@ pub(super) fn serve(values: &Values) -> Serve {
             Some("agent") => BackgroundPrompts::Agent,
             _ => BackgroundPrompts::Plain,
         },
+        access: access::access(values),
         jwt: Jwt {
             secret: values.secret("serve.jwt_secret"),
             jwks_url: values.text("serve.jwt_jwks_url"),

@@ -300,8 +300,17 @@ fn example(name: &str) -> (&'static str, &'static str) {
         "memory.max_facts" => ("7", "7"),
         "serve.jwt_secret" => ("0123456789", "\"0123456789\""),
         "serve.jwt_jwks_file" => ("/some/file", "\"/some/file\""),
-        "serve.jwt_jwks_url" | "serve.jwt_issuer" => ("word", "\"word\""),
-        "serve.proxy_header" => ("x-user", "\"x-user\""),
+        "serve.jwt_jwks_url" | "serve.jwt_issuer" | "vault.owner" | "serve.oidc_issuer" => {
+            ("word", "\"word\"")
+        }
+        "serve.oidc_client_id" | "serve.oidc_redirect" | "serve.oidc_user_claim" => ("word", "\"word\""),
+        "serve.oidc_client_secret" => ("0123456789", "\"0123456789\""),
+        "serve.roles_claim" => ("groups", "\"groups\""),
+        "serve.roles_header" | "serve.proxy_header" => ("x-user", "\"x-user\""),
+        "serve.operators" | "serve.operator_roles" | "serve.metrics_roles" | "serve.oidc_scopes" => {
+            ("one,two", "[\"one\", \"two\"]")
+        }
+        "serve.token_expiry" => ("77d", "\"77d\""),
         "serve.proxy_peers" | "serve.jwt_audience" => ("one,two", "[\"one\", \"two\"]"),
         "serve.requests_per_minute" | "serve.turns_at_once" | "serve.turns_in_all" => ("7", "7"),
         "serve.messages_queued" | "serve.connections" | "serve.connections_per_address" => ("7", "7"),

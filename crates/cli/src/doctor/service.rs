@@ -2,9 +2,12 @@
 
 use std::net::TcpListener;
 
+use adjutant_core::port::{TokenKind, TokenRecord};
+
 use super::Check;
 use crate::config::{Authentication, Settings, Sources};
 use crate::store::Store;
+use crate::token::now;
 
 const GROUP: &str = "service";
 
@@ -49,7 +52,9 @@ async fn users(settings: &Settings, store: Option<&dyn Store>) -> Check {
                 Some(store) => store.tokens(None).await.unwrap_or_default(),
                 None => Vec::new(),
             };
-            let usable = tokens.iter().filter(|token| token.revoked_at.is_none()).count();
+            let holds =
+                |token: &&TokenRecord| token.grant.kind == TokenKind::Token && token.refused(now()).is_none();
+            let usable = tokens.iter().filter(holds).count();
             if open && usable == 0 {
                 return Check::fail(GROUP, name, format!("no one could sign in at {}", serve.bind))
                     .because("there is no token yet")
@@ -69,6 +74,11 @@ async fn users(settings: &Settings, store: Option<&dyn Store>) -> Check {
                     .mend("adjutant config show --origin"),
             }
         }
+        Authentication::Oidc if serve.access.oidc.config(Vec::new()).is_none() => {
+            Check::fail(GROUP, name, "serve.auth is oidc, and nothing says which provider people sign in at")
+                .mend("adjutant config set serve.oidc_issuer https://…    (and serve.oidc_client_id)")
+        }
+        Authentication::Oidc => Check::ok(GROUP, name, "oidc"),
         Authentication::Proxy if serve.proxy_header.is_none() => Check::fail(
             GROUP,
             name,

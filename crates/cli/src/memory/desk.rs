@@ -20,6 +20,8 @@ const SHOWN_MAX: usize = 500;
 #[derive(Clone)]
 pub(crate) struct Desk {
     memory: Option<Memory>,
+    /// Whose vault it is.
+    owner: UserId,
     /// Nothing may be written.
     temp: bool,
     /// Whether `/undo` can be typed.
@@ -29,23 +31,40 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Opens the vault of the settings; without one, there is a desk with nothing on it.
+    /// Opens the vault of the settings for the person of this machine; without one, there is a desk with nothing on it.
     ///
     /// # Errors
     /// The vault is not there or cannot be read, or `memory.path` leads out of it.
     pub(crate) async fn open(settings: &Settings, ledger: Arc<dyn MemoryLedger>) -> Result<Self, CliError> {
+        Self::open_for(settings, ledger, UserId::local()).await
+    }
+
+    /// Does the same for the user of this name.
+    ///
+    /// # Errors
+    /// As [`Desk::open`].
+    pub(crate) async fn open_for(
+        settings: &Settings,
+        ledger: Arc<dyn MemoryLedger>,
+        owner: UserId,
+    ) -> Result<Self, CliError> {
         let memory = match &settings.memory.vault {
             None => None,
-            Some(path) => Some(open(settings, path.clone(), ledger).await?),
+            Some(path) => Some(open(settings, path.clone(), (owner.clone(), ledger)).await?),
         };
         let RunBounds { temp, in_chat, .. } = settings.bounds;
         let logs_as = (settings.memory.log_conversations && !temp).then(|| settings.user_name.clone());
-        Ok(Self { memory, temp, in_chat, logs_as })
+        Ok(Self { memory, owner, temp, in_chat, logs_as })
     }
 
     /// The library's memory, for reading; none without a vault.
     pub(crate) fn memory(&self) -> Option<&Memory> {
         self.memory.as_ref()
+    }
+
+    /// Returns the user whose vault it is.
+    pub(crate) fn owner(&self) -> &UserId {
+        &self.owner
     }
 
     /// What the person is called in notes of conversations, if these are written.
@@ -171,14 +190,18 @@ impl Desk {
     }
 }
 
-async fn open(settings: &Settings, path: PathBuf, ledger: Arc<dyn MemoryLedger>) -> Result<Memory, CliError> {
+async fn open(
+    settings: &Settings,
+    path: PathBuf,
+    (owner, ledger): (UserId, Arc<dyn MemoryLedger>),
+) -> Result<Memory, CliError> {
     let work = settings.dirs.data.join("vault");
     // A disk that sleeps or a share that is away must not hold up everything else.
     let vault = tokio::task::spawn_blocking(move || Vault::open(path)).await;
     let vault = vault.map_err(|error| CliError::failed(error.to_string()))??.with_work_folder(work);
     #[expect(clippy::disallowed_methods, reason = "this is the clock that the memory is handed")]
     let clock = Arc::new(Zoned::now);
-    Memory::new(vault, UserId::local(), settings.memory.options.clone(), ledger, clock).map_err(|error| {
+    Memory::new(vault, owner, settings.memory.options.clone(), ledger, clock).map_err(|error| {
         CliError::configuration("memory.path cannot be used")
             .because(error.to_string())
             .or_try("a path inside the vault, such as memory/facts.md (adjutant config show --origin)")

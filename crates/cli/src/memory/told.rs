@@ -19,6 +19,7 @@ const PART_OF_WINDOW: u32 = 4;
 #[derive(Clone)]
 pub(crate) struct Told {
     memory: Option<Memory>,
+    owner: UserId,
     places: Places,
     model: Arc<dyn LanguageModel>,
 }
@@ -36,7 +37,7 @@ pub(crate) struct ToldPart {
 
 impl Told {
     pub(crate) fn new(desk: &Desk, places: Places, model: Arc<dyn LanguageModel>) -> Self {
-        Self { memory: desk.memory().cloned(), places, model }
+        Self { memory: desk.memory().cloned(), owner: desk.owner().clone(), places, model }
     }
 
     /// The parts with their cost, for `/context`.
@@ -114,7 +115,7 @@ impl TurnInstruction for Told {
     fn for_turn<'a>(&'a self, user: &'a UserId) -> BoxFuture<'a, FreshInstruction> {
         Box::pin(async move {
             // Files and facts are one person's own, whoever else may ask.
-            if *user != UserId::local() {
+            if *user != self.owner {
                 return FreshInstruction::default();
             }
             let mut texts: Vec<String> = self.files().await.iter().filter_map(Instructions::text).collect();

@@ -3,11 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use adjutant_core::UserId;
-use adjutant_core::port::TokenStore;
+use adjutant_core::port::{TokenKind, TokenRecord, TokenStore};
 use adjutant_service::{
-    Auth, InvalidJwt, InvalidOrigin, InvalidProxy, IpNet, Jwt, KeysError, Origin, ServeError, TrustedProxy,
-    networks, new_token,
+    Auth, InvalidJwt, InvalidOrigin, InvalidProxy, IpNet, Jwt, KeysError, Oidc, Origin, ServeError,
+    TrustedProxy, networks, new_token,
 };
 use secrecy::ExposeSecret as _;
 
@@ -15,6 +14,7 @@ use super::session::Session;
 use crate::config::{Authentication, Serve};
 use crate::error::CliError;
 use crate::screen::Screen;
+use crate::token::now;
 
 /// Who may ask, and the secret of the person who starts it, if there is one for them.
 #[derive(Debug)]
@@ -45,6 +45,14 @@ impl Access {
             Authentication::None => Err(ServeError::Open(bind).into()),
             Authentication::Token => by_token(bind, tokens).await,
             Authentication::Proxy => Ok(Self::known(Auth::Proxy(proxy(settings)?))),
+            Authentication::Oidc => {
+                let oidc = oidc(settings, tokens)?;
+                // The provider may be back in a moment, and is asked again when somebody signs in.
+                if let Err(error) = oidc.load().await {
+                    screen.note(&format!("no one can sign in yet: {error}"));
+                }
+                Ok(Self::known(Auth::Oidc(Arc::new(oidc))))
+            }
             Authentication::Jwt => {
                 let jwt = jwt(settings)?;
                 match jwt.load().await {
@@ -65,20 +73,36 @@ impl Access {
 async fn by_token(bind: SocketAddr, tokens: Arc<dyn TokenStore>) -> Result<Access, CliError> {
     if bind.ip().is_loopback() {
         let token = new_token().map_err(|error| CliError::failed(error.to_string()))?;
-        let session = Session { digest: token.digest, user: UserId::local(), tokens };
+        let session = Session::new(token.digest, tokens, now());
         return Ok(Access { auth: Auth::Token(Arc::new(session)), secret: Some(token.secret) });
     }
-    let usable = tokens.tokens(None).await?.iter().any(|token| token.revoked_at.is_none());
+    let now = now();
+    let holds = |token: &TokenRecord| token.grant.kind == TokenKind::Token && token.refused(now).is_none();
+    let usable = tokens.tokens(None).await?.iter().any(holds);
     if !usable {
         return Err(CliError::configuration(format!(
             "no one could sign in at {bind}: there is no token yet"
         ))
         .or_try("adjutant token create --user NAME")
         .or_try("--auth jwt, with serve.jwt_jwks_url, serve.jwt_issuer and serve.jwt_audience")
+        .or_try("--auth oidc, with serve.oidc_issuer and serve.oidc_client_id")
         .or_try("--auth proxy, with serve.proxy_header and serve.proxy_peers")
         .or_try("adjutant serve --bind 127.0.0.1:8080    for this machine alone"));
     }
     Ok(Access::known(Auth::Token(tokens)))
+}
+
+fn oidc(settings: &Serve, tokens: Arc<dyn TokenStore>) -> Result<Oidc, CliError> {
+    let config = settings.access.oidc.config(settings.jwt.audience.clone()).ok_or_else(|| {
+        CliError::configuration("serve.auth is oidc, and nothing says which provider people sign in at")
+            .or_try(
+                "serve.oidc_issuer = \"https://…\", the provider's address as it stands in iss of its tokens",
+            )
+            .or_try("serve.oidc_client_id, what this service is called there")
+            .or_try("the variable ADJUTANT_SERVE_OIDC_CLIENT_SECRET, if the provider gave you a secret")
+    })?;
+    Oidc::new(config, tokens)
+        .map_err(|error| CliError::configuration(error.to_string()).because("serve.oidc_issuer"))
 }
 
 fn jwt(settings: &Serve) -> Result<Jwt, CliError> {

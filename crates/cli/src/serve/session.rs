@@ -1,33 +1,60 @@
 use std::sync::Arc;
 
-use adjutant_core::port::{StoreError, TokenRecord, TokenStore};
+use adjutant_core::port::{Role, StoreError, TokenGrant, TokenKind, TokenRecord, TokenStore};
 use adjutant_core::{BoxFuture, UserId};
+use jiff::Timestamp;
 
-/// The stored tokens, and one more that is in memory only: it ends with the process, however that ends.
+/// What the token of this process is called, which is kept nowhere.
+const ID: &str = "this-process";
+
+/// The stored tokens, and one more of the person of this machine that is in memory only: it ends with the process, however that
+/// ends.
 pub(super) struct Session {
     /// Of the secret.
-    pub(super) digest: [u8; 32],
-    /// Whom it stands for.
-    pub(super) user: UserId,
-    pub(super) tokens: Arc<dyn TokenStore>,
+    digest: [u8; 32],
+    record: TokenRecord,
+    tokens: Arc<dyn TokenStore>,
+}
+
+impl Session {
+    pub(super) fn new(digest: [u8; 32], tokens: Arc<dyn TokenStore>, created_at: Timestamp) -> Self {
+        let grant =
+            TokenGrant { role: Role::Operator, ..TokenGrant::token(UserId::local(), "adjutant serve") };
+        let record = TokenRecord { id: ID.to_owned(), grant, created_at, used_at: None, revoked_at: None };
+        Self { digest, record, tokens }
+    }
 }
 
 impl TokenStore for Session {
     fn create_token<'a>(
         &'a self,
-        user: &'a UserId,
-        name: &'a str,
+        grant: &'a TokenGrant,
         digest: &'a [u8; 32],
     ) -> BoxFuture<'a, Result<TokenRecord, StoreError>> {
-        self.tokens.create_token(user, name, digest)
+        self.tokens.create_token(grant, digest)
     }
 
-    fn user_of<'a>(&'a self, digest: &'a [u8; 32]) -> BoxFuture<'a, Result<Option<UserId>, StoreError>> {
+    fn find_token<'a>(
+        &'a self,
+        digest: &'a [u8; 32],
+    ) -> BoxFuture<'a, Result<Option<TokenRecord>, StoreError>> {
         // What is compared are digests of what was sent: how long it takes says nothing about the secret.
         if *digest == self.digest {
-            return Box::pin(async { Ok(Some(self.user.clone())) });
+            return Box::pin(async { Ok(Some(self.record.clone())) });
         }
-        self.tokens.user_of(digest)
+        self.tokens.find_token(digest)
+    }
+
+    fn token_used<'a>(
+        &'a self,
+        id: &'a str,
+        at: Timestamp,
+        expires_at: Option<Timestamp>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        if id == ID {
+            return Box::pin(async { Ok(()) });
+        }
+        self.tokens.token_used(id, at, expires_at)
     }
 
     fn tokens<'a>(&'a self, user: Option<&'a UserId>) -> BoxFuture<'a, Result<Vec<TokenRecord>, StoreError>> {
@@ -36,5 +63,13 @@ impl TokenStore for Session {
 
     fn revoke_token<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.tokens.revoke_token(id)
+    }
+
+    fn revoke_tokens_of<'a>(
+        &'a self,
+        user: &'a UserId,
+        kind: Option<TokenKind>,
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        self.tokens.revoke_tokens_of(user, kind)
     }
 }

@@ -31,6 +31,7 @@ struct Annas {
     runs: Vec<String>,
     interrupt: String,
     call: String,
+    token: String,
 }
 
 /// A request of Bert's.
@@ -243,6 +244,7 @@ fn prepare(service: &Serving, anna: &str) -> Annas {
     let threads = ask(service, anna, "GET", "/v1/threads", &Value::Null).json();
     let run = added["run_id"].as_str().unwrap();
     let log = ask(service, anna, "GET", &format!("/v1/decisions/{run}"), &Value::Null).json();
+    let tokens = ask(service, anna, "GET", "/v1/tokens", &Value::Null).json();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     Annas {
         thread: text(&threads["threads"][0]["thread_id"]),
@@ -250,6 +252,7 @@ fn prepare(service: &Serving, anna: &str) -> Annas {
         runs: [&added, &said, &asked].map(|turn| text(&turn["run_id"])).to_vec(),
         interrupt: text(&asked["pending"][0]["interrupt_id"]),
         call: text(&log["tool_invocations"][0]["id"]),
+        token: text(&tokens["tokens"][0]["id"]),
     }
 }
 
@@ -294,7 +297,7 @@ fn routes(described: &Value) -> Vec<(String, String, bool)> {
 
 /// What Bert tries with a route. Each attempt names something of Anna's, or says that he is she.
 fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
-    let Annas { thread, named, runs, interrupt, call } = annas;
+    let Annas { thread, named, runs, interrupt, call, token } = annas;
     let none = Value::Null;
     let of_threads = |path: &str, body: Value| -> Vec<Attempt> {
         let names = [thread.as_str(), named];
@@ -422,6 +425,14 @@ fn attempts(method: &str, path: &str, annas: &Annas) -> Vec<Attempt> {
             of_runs(path, "{id}").into_iter().map(|(path, _)| (path, json!({"important": true}))).collect()
         }
         ("GET" | "DELETE", "/v1/memory/{id}") => of_runs(path, "{id}"),
+        ("DELETE", "/v1/tokens/{id}") => vec![(path.replace("{id}", token), none)],
+        ("POST", "/v1/tokens") => vec![
+            (path.to_owned(), json!({"name": "hers", "user": "anna"})),
+            (path.to_owned(), json!({"name": "hers", "role": "operator"})),
+        ],
+        ("DELETE", "/v1/admin/access/{user}") => vec![(path.replace("{user}", "anna"), none)],
+        ("DELETE", "/v1/session") => vec![(format!("{path}?everywhere=true"), none)],
+        ("GET", "/signin/callback") => vec![(format!("{path}?state=anna&code=anna&user=anna"), none)],
         // Whoever has no token of Anna's gets no session of hers.
         ("POST", "/v1/session") => vec![
             (path.to_owned(), json!({"token": "anna"})),

@@ -7,6 +7,7 @@
     reason = "helpers of tests fail a test by panicking"
 )]
 
+mod access;
 mod answers;
 mod attached;
 mod auth;

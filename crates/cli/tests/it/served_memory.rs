@@ -1,9 +1,14 @@
 //! The memory over HTTP: for the vault's owner, and nobody else.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+
 use serde_json::{Value, json};
 
 use crate::harness::Home;
 use crate::service::{Reply, Serving, send};
+use crate::vendor::{self, Vendor};
 
 const FACT: &str = "Zanzibar is where Josh was born";
 
@@ -111,4 +116,152 @@ fn nobody_else_sees_anything_of_it() {
     let trace = ask(&service, &bert, "GET", &format!("/v1/decisions/{run}"), &Value::Null).text;
     assert!(!trace.contains("Zanzibar"), "{trace}");
     assert!(std::fs::read_to_string(home.path("Notes/memory/facts.md")).unwrap().contains(FACT));
+}
+
+/// A Gemini that says the same to everybody, and keeps what it was asked.
+fn gemini() -> Vendor {
+    Vendor::answering_by_path(|_, _| {
+        let content = json!({ "role": "model", "parts": [{ "text": "Hello." }] });
+        vendor::Reply::events(&[json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] })])
+    })
+}
+
+fn serve_with(home: &Home, gemini: &Vendor, more: &[(&str, &str)]) -> Serving {
+    let vault = home.path("Notes");
+    std::fs::create_dir_all(vault.join(".obsidian")).unwrap();
+    let mut command = home.command(&["serve", "--json", "-m", "gemini", "--bind", "127.0.0.1:0"]);
+    command.env("ADJUTANT_VAULT_PATH", vault).env("GEMINI_API_KEY", "k").env("GEMINI_BASE_URL", gemini.url());
+    Serving::start(command.envs(more.iter().copied()))
+}
+
+/// What `/v1/me` says of the agent, its tools and the memory.
+fn offered(me: &Value) -> (String, Vec<String>, bool) {
+    let tools = me["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+    (me["agent"].as_str().unwrap().to_owned(), tools.collect(), me["memory"].as_bool().unwrap())
+}
+
+#[test]
+fn a_token_changes_nothing_for_the_owner_and_gives_others_nothing_of_theirs() {
+    let home = Home::new();
+    let model = gemini();
+    let none = Value::Null;
+    let hello = json!({"message": "hello"});
+    let service = serve_with(&home, &model, &[]);
+    let me = |service: &Serving, token: &str| offered(&ask(service, token, "GET", "/v1/me", &none).json());
+    let alone = me(&service, service.token());
+    assert_eq!(alone.0, "diana");
+    assert!(alone.1.iter().any(|tool| tool == "remember") && alone.2, "{alone:?}");
+    ask(&service, service.token(), "POST", "/v1/memory", &json!({"content": FACT, "important": true}));
+
+    let token = |user: &str| home.run(&["token", "create", "--user", user, "--json"]).succeeds().json();
+    let secret = |made: &Value| made["token"].as_str().unwrap().to_owned();
+    let (own, bob) = (secret(&token("local")), secret(&token("bob")));
+    let everything = |service: &Serving| {
+        assert_eq!(me(service, &own), alone);
+        let theirs = ask(service, &bob, "GET", "/v1/me", &none).json();
+        let (agent, tools, memory) = offered(&theirs);
+        assert_eq!((agent.as_str(), tools.len(), memory), ("adjutant", 5, false), "{tools:?}");
+        assert!(theirs["memory_absent"]["detail"].as_str().unwrap().contains("somebody else's"), "{theirs}");
+        for (method, path, body) in [
+            ("POST", "/v1/tools/read_note/invoke", json!({"args": {"note": "memory/facts"}})),
+            ("POST", "/v1/tools/remember/invoke", json!({"args": {"fact": "x"}})),
+            ("GET", "/v1/models/diana", Value::Null),
+        ] {
+            let refused = ask(service, &bob, method, path, &body);
+            assert_eq!(refused.status, 404, "{path}: {refused:?}");
+        }
+        model.so_far();
+        assert_eq!(ask(service, &bob, "POST", "/v1/chat", &hello).status, 200);
+        let asked: String = model.so_far().iter().map(|asked| asked.body.to_string()).collect();
+        for word in ["Zanzibar", "\"remember\"", "_note", "notes", "vault", "Diana", "diana"] {
+            assert!(!asked.contains(word), "{word}: {asked}");
+        }
+        assert!(asked.contains("add_task"), "{asked}");
+        assert_eq!(ask(service, &own, "POST", "/v1/chat", &hello).status, 200);
+        let asked: String = model.so_far().iter().map(|asked| asked.body.to_string()).collect();
+        assert!(asked.contains("Zanzibar") && asked.contains("read_note"), "{asked}");
+    };
+    // In the same process, and after a restart; the other name of the owner's model stays good.
+    everything(&service);
+    drop(service);
+    let service = serve_with(&home, &model, &[]);
+    everything(&service);
+    assert_eq!(me(&service, service.token()), alone);
+    assert_eq!(ask(&service, &own, "GET", "/v1/models/adjutant", &none).status, 200);
+    assert!(service.announced["notes"].as_str().unwrap().contains("you have the notes"));
+    drop(service);
+    model.stop();
+}
+
+#[test]
+fn the_owner_may_be_somebody_who_signs_in_elsewhere() {
+    let home = Home::new();
+    let model = gemini();
+    let proxy = [
+        ("ADJUTANT_SERVE_AUTH", "proxy"),
+        ("ADJUTANT_SERVE_PROXY_HEADER", "x-user"),
+        ("ADJUTANT_SERVE_PROXY_PEERS", "127.0.0.1"),
+    ];
+    let me = |service: &Serving, user: &str| {
+        let reply = send(&service.address, "GET", "/v1/me", &[("x-user", user)], "").unwrap();
+        offered(&reply.json())
+    };
+    let service = serve_with(&home, &model, &proxy);
+    assert!(service.announced["notes"].as_str().unwrap().contains("vault.owner"), "{}", service.announced);
+    assert_eq!(me(&service, "ana").0, "adjutant");
+    drop(service);
+    let service = serve_with(&home, &model, &[&proxy[..], &[("ADJUTANT_VAULT_OWNER", "ana")]].concat());
+    let (ana, eve) = (me(&service, "ana"), me(&service, "eve"));
+    assert!(ana.0 == "diana" && ana.2 && ana.1.len() == 11, "{ana:?}");
+    assert!(eve.0 == "adjutant" && !eve.2 && eve.1.len() == 5, "{eve:?}");
+    drop(service);
+    model.stop();
+}
+
+#[test]
+fn what_a_lost_process_left_goes_on_with_the_tools_of_whose_it_is() {
+    let home = Home::new();
+    let silent = Arc::new(AtomicBool::new(true));
+    let waits = silent.clone();
+    let (arrived, asked) = channel();
+    let model = Vendor::answering_by_path(move |_, body| {
+        let _ = arrived.send(body.to_string());
+        if waits.load(Ordering::SeqCst) {
+            // What is not answered is lost with the process that asked.
+            return vendor::Reply::json(503, "{}");
+        }
+        let content = json!({ "role": "model", "parts": [{ "text": "Hello." }] });
+        vendor::Reply::events(&[json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] })])
+    });
+    let bob = home.run(&["token", "create", "--user", "bob", "--json"]).succeeds().json();
+    let bob = bob["token"].as_str().unwrap().to_owned();
+    // The model says "later" again and again: both turns are open when the process is killed.
+    let mut service = serve_with(&home, &model, &[("ADJUTANT_GEMINI_RETRIES", "10")]);
+    let owner = service.token().to_owned();
+    let body = json!({"message": "hello"});
+    std::thread::scope(|scope| {
+        for token in [&owner, &bob] {
+            let (address, bearer, body) =
+                (service.address.clone(), format!("Bearer {token}"), body.to_string());
+            scope.spawn(move || {
+                let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+                let _ = send(&address, "POST", "/v1/chat", &headers, &body);
+            });
+        }
+        let mut begun = [false; 2];
+        while begun != [true; 2] {
+            begun[usize::from(asked.recv().unwrap().contains("read_note"))] = true;
+        }
+        service.kill();
+    });
+    silent.store(false, Ordering::SeqCst);
+    while asked.try_recv().is_ok() {}
+    let service = serve_with(&home, &model, &[]);
+    let (first, second) = (asked.recv().unwrap(), asked.recv().unwrap());
+    let has = |request: &String| (request.contains("read_note"), request.contains("add_task"));
+    let mut both = [has(&first), has(&second)];
+    both.sort_unstable();
+    assert_eq!(both, [(false, true), (true, true)], "{first}\n{second}");
+    drop(service);
+    model.stop();
 }

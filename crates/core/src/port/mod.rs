@@ -32,6 +32,6 @@ pub use language_model::{DeltaStream, LanguageModel};
 pub use memory_ledger::MemoryLedger;
 pub use relay::{Alone, Heard, Hearing, Relay, To, pieces};
 pub use task::TaskStore;
-pub use token::{TokenRecord, TokenStore};
+pub use token::{NoSuchRole, Role, TokenGrant, TokenKind, TokenRecord, TokenRefused, TokenStore};
 pub use work::{Due, Take, Taken, WorkPlace};
 pub use worker::{Beat, Holder, Running, Worker, Writer};

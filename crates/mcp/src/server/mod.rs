@@ -15,7 +15,7 @@ mod stdio; // over standard input and output
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::{ToolDefinition, UserId};
+use adjutant_core::UserId;
 use adjutant_runtime::{Agent, RunError};
 use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
 use tokio_util::task::TaskTracker;
@@ -125,35 +125,25 @@ impl McpServer {
     fn agent(&self) -> &Agent {
         &self.shared.agent
     }
+}
 
-    /// The definition of a tool.
-    fn definition(&self, name: &str) -> Option<&ToolDefinition> {
-        self.agent().tools().get(name).map(|tool| tool.definition())
-    }
-
-    /// What a client is told about this server.
-    #[expect(
-        deprecated,
-        reason = "logging is deprecated from 2026-07-28 on, and the versions before have it"
-    )]
-    fn info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
-            .enable_tools()
-            .enable_prompts()
-            .enable_resources()
-            .enable_logging()
-            .build();
-        let implementation = Implementation::new(self.agent().display_name(), env!("CARGO_PKG_VERSION"))
-            .with_description(self.agent().description());
-        let instructions = format!(
-            "{} Every result is {{success, data?, error?}}. What destroys something is confirmed by the person first: \
-             if a result says confirmation_required, nothing was done yet, and its message says what to do.",
-            self.agent().description()
-        );
-        ServerConfig::new(capabilities)
-            .with_server_info(implementation)
-            .with_instructions(instructions.trim())
-    }
+/// What a client is told about the server of an agent.
+#[expect(deprecated, reason = "logging is deprecated from 2026-07-28 on, and the versions before have it")]
+fn info(agent: &Agent) -> ServerConfig {
+    let capabilities = ServerCapabilities::builder()
+        .enable_tools()
+        .enable_prompts()
+        .enable_resources()
+        .enable_logging()
+        .build();
+    let implementation = Implementation::new(agent.display_name(), env!("CARGO_PKG_VERSION"))
+        .with_description(agent.description());
+    let instructions = format!(
+        "{} Every result is {{success, data?, error?}}. What destroys something is confirmed by the person first: \
+         if a result says confirmation_required, nothing was done yet, and its message says what to do.",
+        agent.description()
+    );
+    ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(instructions.trim())
 }
 
 impl std::fmt::Debug for McpServer {

@@ -22,11 +22,10 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 
-use super::McpServer;
 use super::ask::{Answer, CONFIRMATION_ID, Way, answer_in, ask, input_required};
 use super::describe::{describe, has_argument};
 use super::result::{confirmation_required, declined, done, failed};
-use super::{prompts, resources};
+use super::{McpServer, info, prompts, resources};
 
 /// How often a client that wants to know is told that a call still runs.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -40,6 +39,8 @@ const IDEMPOTENCY_KEY_MAX: usize = 200;
 pub struct Session {
     server: McpServer,
     user: UserId,
+    /// What the agent is for them.
+    agent: Agent,
     /// From which level on the client wants to hear what is done. `None`: it did not say, and hears nothing.
     level: Mutex<Option<LoggingLevel>>,
 }
@@ -54,7 +55,8 @@ struct Call<'a> {
 
 impl Session {
     pub(super) fn new(server: McpServer, user: UserId) -> Self {
-        Self { server, user, level: Mutex::new(None) }
+        let agent = server.agent().for_user(&user);
+        Self { server, user, agent, level: Mutex::new(None) }
     }
 
     /// Whose it is.
@@ -63,9 +65,14 @@ impl Session {
         &self.user
     }
 
+    /// Returns the definition of a tool.
+    fn definition(&self, name: &str) -> Option<&ToolDefinition> {
+        self.agent.tools().get(name).map(|tool| tool.definition())
+    }
+
     /// How the person is asked before this tool runs, if they are.
     fn way(&self, definition: &ToolDefinition, context: &RequestContext<RoleServer>) -> Option<Way> {
-        (self.server.agent().permission(&self.user, definition) == Permission::Confirm)
+        (self.agent.permission(&self.user, definition) == Permission::Confirm)
             .then(|| Way::of(context))
             // A tool with such an argument of its own would get the id.
             .filter(|way| *way != Way::TwoSteps || !has_argument(definition, CONFIRMATION_ID))
@@ -73,12 +80,12 @@ impl Session {
 
     /// The tools this user may use; those that never run are not shown.
     fn tools(&self) -> impl Iterator<Item = &ToolDefinition> {
-        let agent = self.server.agent();
+        let agent = &self.agent;
         agent
             .tools()
             .names()
             .map(ToolName::as_str)
-            .filter_map(|name| self.server.definition(name))
+            .filter_map(|name| self.definition(name))
             .filter(|definition| agent.permission(&self.user, definition) != Permission::Deny)
     }
 
@@ -128,7 +135,7 @@ impl Session {
 
 impl ServerHandler for Session {
     fn get_info(&self) -> ServerConfig {
-        self.server.info()
+        info(&self.agent)
     }
 
     async fn set_level(
@@ -141,7 +148,7 @@ impl ServerHandler for Session {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.server.definition(name).map(|definition| describe(definition, None))
+        self.definition(name).map(|definition| describe(definition, None))
     }
 
     async fn list_tools(
@@ -200,8 +207,8 @@ impl ServerHandler for Session {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(definition) = self.server.definition(&request.name) else {
-            return Err(ErrorData::invalid_params(self.server.agent().tools().unknown(&request.name), None));
+        let Some(definition) = self.definition(&request.name) else {
+            return Err(ErrorData::invalid_params(self.agent.tools().unknown(&request.name), None));
         };
         let _running = self.server.calls().token();
         let call = Call {
@@ -395,7 +402,7 @@ impl Call<'_> {
     }
 
     fn agent(&self) -> &Agent {
-        self.session.server.agent()
+        &self.session.agent
     }
 }
 

@@ -1,19 +1,18 @@
 //! The issuer's public keys: fetched when they are needed, kept, and fetched again when the issuer has new ones.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
-use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
-use rustls_platform_verifier::BuilderVerifierExt as _;
 use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+
+use super::http;
 
 /// Keys of this age are asked for again before they are used.
 const FRESH: Duration = Duration::from_secs(15 * 60);
@@ -21,10 +20,6 @@ const FRESH: Duration = Duration::from_secs(15 * 60);
 const USABLE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The issuer is asked no more often than this, whatever clients send.
 const PAUSE: Duration = Duration::from_secs(30);
-/// How long the issuer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of a set of keys.
-const SIZE_MAX: usize = 1024 * 1024;
 
 /// Why there are no keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -98,14 +93,9 @@ impl KeySet {
 
     pub(super) fn at_url(url: &str) -> Result<Self, KeysError> {
         let bad = || KeysError::Address(url.to_owned());
-        let parsed: Url = url.parse().map_err(|_| bad())?;
-        let host = parsed.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-        if parsed.scheme() != "https" && !(parsed.scheme() == "http" && here) {
-            return Err(bad());
-        }
+        let parsed = http::trusted(url).ok_or_else(bad)?;
         let client =
-            client().map_err(|reason| KeysError::Unavailable { place: parsed.to_string(), reason })?;
+            http::client().map_err(|reason| KeysError::Unavailable { place: parsed.to_string(), reason })?;
         Ok(Self::at(Place::Address { url: parsed, client }))
     }
 
@@ -173,52 +163,9 @@ impl Place {
     async fn read(&self) -> Result<String, String> {
         match self {
             Self::File(path) => tokio::fs::read_to_string(path).await.map_err(|error| error.to_string()),
-            Self::Address { url, client } => {
-                let answer = client.get(url.clone()).header("accept", "application/json").send();
-                let mut answer = answer.await.map_err(|error| causes(&error))?;
-                if answer.status() != 200 {
-                    return Err(format!("it answered with status {}", answer.status().as_u16()));
-                }
-                let mut body = Vec::new();
-                while let Some(piece) = answer.chunk().await.map_err(|error| causes(&error))? {
-                    body.extend_from_slice(&piece);
-                    if body.len() > SIZE_MAX {
-                        return Err("it is longer than 1 MiB".to_owned());
-                    }
-                }
-                String::from_utf8(body).map_err(|error| error.to_string())
-            }
+            Self::Address { url, client } => http::read(client.get(url.clone())).await,
         }
     }
-}
-
-/// One without redirects: the keys are where the operator said, or nowhere.
-fn client() -> Result<Client, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(rustls::ConfigBuilder::with_platform_verifier)
-        .map_err(|error| error.to_string())?
-        .with_no_client_auth();
-    // A preconfigured TLS gets no ALPN from the client; without it HTTP/2 is silently never used.
-    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Client::builder()
-        .tls_backend_preconfigured(tls)
-        .redirect(Policy::none())
-        .timeout(PATIENCE)
-        .build()
-        .map_err(|error| causes(&error))
-}
-
-/// An error and what is behind it: this library's own words name only the outermost.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        words = format!("{words}: {inner}");
-        cause = inner.source();
-    }
-    words
 }
 
 fn fitting(keys: &[Key], id: Option<&str>, algorithm: Algorithm) -> Vec<Key> {

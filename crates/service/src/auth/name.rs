@@ -1,11 +1,16 @@
 //! Names of users that somebody else gave: an issuer's, or a proxy's.
 
 use adjutant_core::UserId;
+use serde_json::Value;
 
+use super::jwt::Claims;
 use crate::problem::Problem;
 
 /// A user's name from outside may have this many bytes.
 const USER_ID_MAX: usize = 255;
+
+/// The claim that is somebody's only once its issuer has checked it.
+const EMAIL: &str = "email";
 
 /// What whoever runs the service is told of a name that is not taken.
 const LOCAL_REFUSED: &str = "a proxy or an issuer named the user \"local\", who is whoever works on this machine: refused. Give \
@@ -23,4 +28,66 @@ pub(super) fn user_id(name: &str) -> Result<UserId, Problem> {
         return Err(Problem::unauthorized(detail).noting(LOCAL_REFUSED));
     }
     Ok(user)
+}
+
+/// Returns the user that a checked token names, in `sub` or in the claim that was chosen. An e-mail address counts only if the
+/// issuer says that it was verified: else whoever enters another's would be them.
+pub(super) fn user_of(claims: &Claims, chosen: Option<&str>) -> Result<UserId, Problem> {
+    let Some(claim) = chosen else { return user_id(&claims.sub) };
+    let verified = claims.others.get("email_verified");
+    if claim == EMAIL && !verified.is_some_and(|said| *said == Value::Bool(true) || *said == "true") {
+        return Err(Problem::unauthorized("the issuer does not say that the e-mail address was verified"));
+    }
+    match claims.texts(claim).as_slice() {
+        [name] => user_id(name),
+        _ => Err(Problem::unauthorized("the token lacks the claim that names the user")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn named(claims: Value, chosen: Option<&str>) -> Option<String> {
+        user_of(&serde_json::from_value(claims).unwrap(), chosen).ok().map(String::from)
+    }
+
+    #[test]
+    fn a_subject_is_taken_byte_for_byte_and_the_machines_own_never() {
+        for sub in
+            ["ana", " ana", "ana ", "ana\u{a0}", "\u{2003}ana", "Ana", " local", "Зоя", "李雷", "ana, eve"]
+        {
+            assert_eq!(named(json!({ "sub": sub }), None).as_deref(), Some(sub), "{sub:?}");
+        }
+        for sub in ["local", "", " ", "\u{a0}", "a\u{85}b", "a\nb", &"a".repeat(300)] {
+            assert_eq!(named(json!({ "sub": sub }), None), None, "{sub:?}");
+        }
+    }
+
+    #[test]
+    fn another_claim_names_somebody_if_it_is_one_text_and_was_verified() {
+        let claims = |change: Value| {
+            let mut claims =
+                json!({"sub": "7", "email": "a@example.com", "email_verified": true, "name": ["x", "y"]});
+            claims.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+            claims
+        };
+        let by_email = |change: Value| named(claims(change), Some("email"));
+        assert_eq!(by_email(json!({})).as_deref(), Some("a@example.com"));
+        assert_eq!(by_email(json!({"email_verified": "true"})).as_deref(), Some("a@example.com"));
+        for change in [
+            json!({"email_verified": false}),
+            json!({"email_verified": null}),
+            json!({"email_verified": "false"}),
+            json!({"email": "local"}),
+            json!({"email": ["a", "b"]}),
+            json!({"email": ""}),
+        ] {
+            assert_eq!(by_email(change.clone()), None, "{change}");
+        }
+        assert_eq!(named(claims(json!({})), Some("name")), None);
+        assert_eq!(named(claims(json!({})), Some("nickname")), None);
+    }
 }

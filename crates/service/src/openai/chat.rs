@@ -88,7 +88,8 @@ pub(super) async fn completions(
     let Json(body) = body?;
     let asks = fingerprint(&body);
     let request = CompletionRequest::read(body)?;
-    let which = models::find(&app.agent, &request.model)?;
+    let agent = app.agent.for_user(&user);
+    let which = models::find(&agent, &request.model)?;
     let Wishes { output, max_tokens, mut notices } = request.wishes()?;
     let background = app.background_prompts == BackgroundPrompts::Plain && is_background(&request.messages);
     if background && which == Which::Agent {
@@ -98,24 +99,24 @@ pub(super) async fn completions(
     let limits = TurnLimits {
         output_tokens_max: max_tokens,
         words_only,
-        confirmation_expiry: app.agent.limits().confirmation_expiry.min(CONFIRMATION_EXPIRY_STATELESS),
+        confirmation_expiry: agent.limits().confirmation_expiry.min(CONFIRMATION_EXPIRY_STATELESS),
         // An interface quotes a whole conversation in one message.
-        message_chars_max: app.agent.limits().message_chars_max.filter(|_| !words_only),
-        ..app.agent.limits().clone()
+        message_chars_max: agent.limits().message_chars_max.filter(|_| !words_only),
+        ..agent.limits().clone()
     };
     let room = Room { messages_max: limits.history_messages_max, with_tools: !words_only };
     let transcript = history::read(&request.messages, background, room)?;
     let Transcript { message, said, history, notices: left_out } = transcript;
     notices.extend(left_out);
     if let Some(schema) = output.as_ref().filter(|_| !words_only) {
-        app.agent
+        agent
             .with_output_schema(schema.clone())
             .map_err(|error| invalid("response_format", error.to_string()))?;
     }
     let name = request_name(&headers).map_err(|problem| about("idempotency-key", problem))?;
     let belongs = match words_only {
         true => Belongs::New,
-        false => stateless::belongs(&app.agent, &user, &said).await?,
+        false => stateless::belongs(&agent, &user, &said).await?,
     };
 
     let running = match &belongs {

@@ -49,16 +49,24 @@ impl Model {
 
 /// What a model is called.
 pub(super) fn name(agent: &Agent, which: Which) -> String {
+    named(agent.display_name(), which)
+}
+
+fn named(agent: &str, which: Which) -> String {
     match which {
-        Which::Agent => agent.display_name().to_owned(),
-        Which::Plain => format!("{}-plain", agent.display_name()),
+        Which::Agent => agent.to_owned(),
+        Which::Plain => format!("{agent}-plain"),
     }
 }
 
 /// The model of that name.
 pub(super) fn find(agent: &Agent, wanted: &str) -> Result<Which, Problem> {
     let known = [Which::Agent, Which::Plain];
-    known.into_iter().find(|which| name(agent, *which) == wanted).ok_or_else(|| {
+    let is_meant = |which: &Which| {
+        // By the name its conversations are kept under too, which every user's assistant has.
+        name(agent, *which) == wanted || named(agent.name().as_str(), *which) == wanted
+    };
+    known.into_iter().find(is_meant).ok_or_else(|| {
         let names = known.map(|which| format!("`{}`", name(agent, which))).join(" and ");
         let detail = format!("the model `{wanted}` does not exist; there are {names}");
         about("model", Problem::new(StatusCode::NOT_FOUND, "model_not_found", "Not found", detail))
@@ -72,8 +80,9 @@ pub(super) fn find(agent: &Agent, wanted: &str) -> Result<Which, Problem> {
     (status = 200, description = "The models.", body = ModelList),
     (status = 401, description = "Without a token.", body = ErrorBody),
 ))]
-pub(super) async fn list(State(app): State<Shared>, User(_user): User) -> Json<ModelList> {
-    let data = [Which::Agent, Which::Plain].map(|which| Model::of(&app.agent, which));
+pub(super) async fn list(State(app): State<Shared>, User(user): User) -> Json<ModelList> {
+    let agent = app.agent.for_user(&user);
+    let data = [Which::Agent, Which::Plain].map(|which| Model::of(&agent, which));
     Json(ModelList { object: "list", data: data.into() })
 }
 
@@ -87,8 +96,9 @@ pub(super) async fn list(State(app): State<Shared>, User(_user): User) -> Json<M
 ))]
 pub(super) async fn one(
     State(app): State<Shared>,
-    User(_user): User,
+    User(user): User,
     Path(id): Path<String>,
 ) -> Result<Json<Model>, Problem> {
-    find(&app.agent, &id).map(|which| Json(Model::of(&app.agent, which)))
+    let agent = app.agent.for_user(&user);
+    find(&agent, &id).map(|which| Json(Model::of(&agent, which)))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_core::port::Turns;
 use adjutant_core::{AgentResponse, ConversationKey, InputId, Notice, TaskFilter, TurnId, conversation};
-use adjutant_runtime::{RunContext, RunError, RunEvent};
+use adjutant_runtime::{Agent, RunContext, RunError, RunEvent};
 use serde_json::Value;
 
 use super::asked::Asked;
@@ -41,9 +41,9 @@ pub(crate) struct Place {
 
 impl Place {
     /// Reads where a conversation is from its last turn. `None`: there is no conversation yet.
-    pub(crate) fn of(app: &Shared, input: &RunAgentInput, last: Option<&Turns>) -> Self {
+    pub(crate) fn of(agent: &Agent, input: &RunAgentInput, last: Option<&Turns>) -> Self {
         let events = last.map(|last| last.events.as_slice()).unwrap_or_default();
-        let transcript = Transcript::of(events, app.agent.tools());
+        let transcript = Transcript::of(events, agent.tools());
         let follows = input.follows(transcript.messages());
         match last {
             Some(last) if !input.resume.is_empty() => {
@@ -70,7 +70,8 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
     let _closed = Closed(run.clone());
     // Whoever asks for it elsewhere is told it as long as it goes on.
     let _hosted = app.host.host();
-    let says = (app.agent.model().id().clone(), app.agent.tools());
+    let agent = app.agent.for_user(&run.key.user);
+    let says = (agent.model().id().clone(), agent.tools());
     let known = std::mem::take(&mut place.known);
     let mut encoder = Encoder::new(input.thread_id.clone(), input.run_id.clone(), says, known);
     run.tell([encoder.started()]);
@@ -90,7 +91,7 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
         fingerprint: Some(run.asks.clone()),
         ..RunContext::new(run.key.user.clone())
     };
-    let mut stream = app.agent.stream_input(&context, Some(id.clone()), body).detached();
+    let mut stream = agent.stream_input(&context, Some(id.clone()), body).detached();
     // A run may have to see to what was asked before, or to what comes behind: that is not told here.
     let mut ours = false;
     let mut response = None;
@@ -156,7 +157,8 @@ async fn end(
         None
     });
     let events = turn.as_ref().map(|turn| turn.events.as_slice()).unwrap_or_default();
-    let ours = Transcript::of(events, app.agent.tools());
+    let agent = app.agent.for_user(&run.key.user);
+    let ours = Transcript::of(events, agent.tools());
     let follows = place.follows && turn.is_some_and(|turn| turn.after == place.after);
     let (events, is_told) = encoder.said_all(&response, follows.then_some(ours.messages()));
     run.tell(events);
@@ -189,7 +191,8 @@ pub(crate) async fn tell_messages(
 ) {
     match app.agent.journal().load(&run.key).await {
         Ok(loaded) => {
-            let transcript = Transcript::of(&loaded.events, app.agent.tools());
+            let agent = app.agent.for_user(&run.key.user);
+            let transcript = Transcript::of(&loaded.events, agent.tools());
             let messages = transcript.for_client(client, encoder.sent(), run_id);
             run.tell([Event::MessagesSnapshot { messages }]);
         }
@@ -221,7 +224,8 @@ pub(crate) async fn tell_state(app: &Shared, run: &Run, theirs: &Value) -> Optio
 
 /// How the tasks are different after a tool that may have changed them.
 async fn tell_changes(app: &Shared, run: &Run, tool: &str, state: &mut Option<State>) {
-    let reads = app.agent.tools().get(tool).is_some_and(|tool| tool.definition().annotations.read_only);
+    let agent = app.agent.for_user(&run.key.user);
+    let reads = agent.tools().get(tool).is_some_and(|tool| tool.definition().annotations.read_only);
     let (Some(known), Some(tasks), false) = (state, app.tasks.get(), reads) else { return };
     match tasks.list(&run.key.user, TaskFilter::Pending).await {
         Ok(tasks) => {

@@ -101,7 +101,8 @@ pub(crate) fn response(
 }
 
 async fn tell(app: &Shared, run: &Run, of: Of, names: Names, (mut has, elsewhere): (Has, Option<Elsewhere>)) {
-    let says = (app.agent.model().id().clone(), app.agent.tools());
+    let agent = app.agent.for_user(&run.key.user);
+    let says = (agent.model().id().clone(), agent.tools());
     let run_id = names.run_id.clone();
     let mut encoder = Encoder::new(names.thread_id, names.run_id, says, []);
     let mut follower = elsewhere.and_then(|Elsewhere { after, has }| {
@@ -154,7 +155,7 @@ async fn tell(app: &Shared, run: &Run, of: Of, names: Names, (mut has, elsewhere
         run.tell([encoder.ended(Outcome::Success, None)]);
         return;
     };
-    let ours = Transcript::of(&events, app.agent.tools());
+    let ours = Transcript::of(&events, agent.tools());
     if has.any(ours.messages()) {
         tell_messages(app, run, (&has.messages, &run_id), &encoder).await;
     } else {

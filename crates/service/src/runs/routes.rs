@@ -82,7 +82,7 @@ pub(crate) async fn start(
             if app.agent.journal().find_input(&key, &id).await.map_err(failed)?.is_some() {
                 return again(&app, key, id, input, &events, streams).await;
             }
-            let place = Place::of(&app, &input, last.as_ref());
+            let place = Place::of(&app.agent.for_user(&key.user), &input, last.as_ref());
             let asked = match asked::read(&input, &events, app.agent.now()) {
                 Ok(asked) => asked,
                 Err(Refused::Invalid(problem)) => return Err(problem),
@@ -174,7 +174,8 @@ async fn again(
 
 /// A run that fails before it begins.
 fn refused(app: &Shared, key: ConversationKey, input: &RunAgentInput, problem: &Problem) -> Response {
-    let says = (app.agent.model().id().clone(), app.agent.tools());
+    let agent = app.agent.for_user(&key.user);
+    let says = (agent.model().id().clone(), agent.tools());
     let encoder = Encoder::new(input.thread_id.clone(), input.run_id.clone(), says, []);
     let run = Run::new(key, input.run_id.clone());
     run.tell([encoder.failed(problem)]);

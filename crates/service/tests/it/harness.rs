@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use adjutant_core::port::TokenStore as _;
+use adjutant_core::port::{TokenGrant, TokenStore as _};
 use adjutant_core::{Budgets, CancellationToken, ToolError, UserId};
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::{Agent, AgentBuilder};
@@ -112,7 +112,8 @@ impl Running {
     /// A token of a user.
     pub(crate) async fn token(&self, user: &str) -> String {
         let token = new_token().unwrap();
-        self.store.create_token(&UserId::new(user).unwrap(), "test", &token.digest).await.unwrap();
+        let grant = TokenGrant::token(UserId::new(user).unwrap(), "test");
+        self.store.create_token(&grant, &token.digest).await.unwrap();
         token.secret
     }
 

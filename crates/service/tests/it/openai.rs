@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use adjutant_core::port::{ConversationFilter, ConversationStore, LogStore as _, TaskStore, TokenStore as _};
+use adjutant_core::port::{
+    ConversationFilter, ConversationStore, LogStore as _, TaskStore, TokenGrant, TokenStore as _,
+};
 use adjutant_core::{
     AgentName, CancellationToken, Content, DecisionFilter, GenerateRequest, Role, TaskFilter, UserId,
 };
@@ -103,7 +105,8 @@ impl World {
 
     async fn token(&self, user: &str) -> String {
         let token = new_token().unwrap();
-        self.store.create_token(&UserId::new(user).unwrap(), "test", &token.digest).await.unwrap();
+        let grant = TokenGrant::token(UserId::new(user).unwrap(), "test");
+        self.store.create_token(&grant, &token.digest).await.unwrap();
         token.secret
     }
 

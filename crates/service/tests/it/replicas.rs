@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use adjutant_core::port::{DeltaStream, TokenStore as _};
+use adjutant_core::port::{DeltaStream, TokenGrant, TokenStore as _};
 use adjutant_core::{
     BoxFuture, CancellationToken, Capabilities, Content, Counters, Delta, FinishReason, GenerateRequest,
     GenerateResponse, LanguageModel, ModelError, ModelId, Part, Usage, UserId,
@@ -121,7 +121,8 @@ impl Replica {
         let token = new_token().unwrap();
         let (store, user) = (self.store.clone(), UserId::new(user).unwrap());
         let digest = token.digest;
-        let made = async move { store.create_token(&user, "test", &digest).await.unwrap() };
+        let made =
+            async move { store.create_token(&TokenGrant::token(user, "test"), &digest).await.unwrap() };
         self.runtime.as_ref().unwrap().spawn(made).await.unwrap();
         format!("Bearer {}", token.secret)
     }

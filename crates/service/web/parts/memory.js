@@ -9,6 +9,13 @@ import { Icon } from "./icons.js";
 import { ProblemCard } from "./problem.js";
 
 export function Memory() {
+  const absent = state.me?.memory_absent;
+  if (!absent) return html`<${Facts} />`;
+  const known = ["no_vault", "not_yours"].includes(absent.code);
+  return html`<div class="nothing"><${Icon} name="memory" /><p>${known ? t(`memory.${absent.code}`) : absent.detail}</p></div>`;
+}
+
+function Facts() {
   const { memory } = state;
   const [problem, setProblem] = useState(null);
   useEffect(() => {

@@ -9,27 +9,24 @@ import { Memory } from "./memory.js";
 import { Tasks } from "./tasks.js";
 import { Trace } from "./trace.js";
 
-const TABS = ["tasks", "trace"];
-/** Where something is remembered of the person. */
-const WITH_MEMORY = [...TABS, "memory"];
+const TABS = ["tasks", "trace", "memory"];
 const PARTS = { tasks: Tasks, trace: Trace, memory: Memory };
 
 export function Panel() {
-  const { tab, tasks, me } = state;
-  const tabs = me?.memory ? WITH_MEMORY : TABS;
+  const { tab, tasks } = state;
   const open = tasks.list.filter((task) => !task.completed).length;
   const key = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const at = tabs.indexOf(tab);
-    const next = tabs[(at + step + tabs.length) % tabs.length];
+    const at = TABS.indexOf(tab);
+    const next = TABS[(at + step + TABS.length) % TABS.length];
     showTab(next);
     requestAnimationFrame(() => document.getElementById(`tab-${next}`)?.focus());
   };
   return html`<aside class=${classes("panel", tab === "trace" && state.trace.id && "is-wide")} id="panel" aria-label=${t("panel.name")}>
     <header class="panel-head">
       <div class="tabs" role="tablist" aria-label=${t("panel.name")} onKeyDown=${key}>
-        ${tabs.map((id) => html`<button type="button" role="tab" id=${`tab-${id}`} aria-selected=${tab === id} aria-controls="tab-panel"
+        ${TABS.map((id) => html`<button type="button" role="tab" id=${`tab-${id}`} aria-selected=${tab === id} aria-controls="tab-panel"
             tabindex=${tab === id ? 0 : -1} onClick=${() => showTab(id)}>${t(`panel.${id}`)}${id === "tasks" && open ? html` <span class="count">${open}<span class="only-heard"> ${t("panel.open")}</span></span>` : null}</button>`)}
       </div>
       <${IconButton} icon="cross" name=${t("panel.close")} class="icon-button only-narrow" onClick=${() => set({ drawer: null })} />

@@ -54,7 +54,8 @@ export function Side() {
       <span class="who" title=${hasWords(`side.by.${me.auth}`) ? t(`side.by.${me.auth}`) : t("side.signed_in", { how: me.auth })}>${me.user}</span>
       <${IconButton} icon="settings" name=${t("settings.title")} onClick=${() => set({ settings: true })} />
       <${IconButton} icon="help" name=${t("side.keys")} onClick=${() => set({ help: true })} />
-      ${me.auth === "token" ? html`<${IconButton} icon="out" name=${t("side.sign_out")} onClick=${signOut} />` : null}
+      ${me.tokens_here ? html`<${IconButton} icon="key" name=${t("access.title")} onClick=${() => set({ access: true })} />` : null}
+      ${["token", "jwt", "oidc"].includes(me.auth) ? html`<${IconButton} icon="out" name=${t("side.sign_out")} onClick=${() => signOut()} />` : null}
     </footer>
   </nav>`;
 }

@@ -1,12 +1,45 @@
 // Nobody is signed in: how to get in.
 
+import { waysToSignIn } from "../access.js";
 import { begin, signIn } from "../actions.js";
 import { t } from "../words.js";
-import { html, typed, useRef, useState } from "./base.js";
+import { html, typed, useEffect, useRef, useState } from "./base.js";
 import { Logo } from "./icons.js";
 import { ProblemCard } from "./problem.js";
 
+/** Why the provider brought somebody back without signing them in. */
+const FAILED = ["denied", "stale", "provider", "refused"];
+
 export function SignIn() {
+  const [way, setWay] = useState(null);
+  const [problem, setProblem] = useState(null);
+  const ask = () => waysToSignIn().then(setWay, setProblem);
+  useEffect(() => {
+    ask();
+  }, []);
+  if (problem) return html`<${Unavailable} problem=${problem} />`;
+  if (!way) return html`<p class="boot" role="status">${t("page.loading")}</p>`;
+  const failed = new URLSearchParams(location.search).get("signin");
+  return html`<main class="gate">
+    <div class="gate-card">
+      <${Logo} />
+      <h1>${t("signin.title")}</h1>
+      ${FAILED.includes(failed) ? html`<p class="wrong" role="alert">${t(`signin.failed_${failed}`)}</p>` : null}
+      ${way.auth === "oidc"
+        ? html`<p>${t("signin.how_oidc")}</p>
+            <div class="row is-end"><a class="button is-main" href=${way.sign_in}>${t("signin.with", { provider: way.provider })}</a></div>
+            <details class="gate-more"><summary>${t("signin.by_token")}</summary><${ByToken} way=${way} /></details>`
+        : way.auth === "proxy"
+          ? html`<p>${t("signin.how_proxy")}</p>
+              <div class="row is-end"><button type="button" class="button is-main" onClick=${begin}>${t("common.again")}</button></div>`
+          : html`<p>${typed(t(way.auth === "jwt" ? "signin.how_jwt" : "signin.how"))}</p>
+              <${ByToken} way=${way} />
+              <p class="muted">${typed(t(way.auth === "jwt" ? "signin.none_jwt" : "signin.none"))}</p>`}
+    </div>
+  </main>`;
+}
+
+function ByToken({ way }) {
   const input = useRef(null);
   const [wrong, setWrong] = useState(null);
   const submit = async (event) => {
@@ -15,22 +48,16 @@ export function SignIn() {
     try {
       await signIn(input.current.value);
     } catch (problem) {
-      setWrong(problem.status === 401 ? t("signin.wrong") : problem.message);
+      setWrong(problem.status === 401 ? t(way.auth === "token" ? "signin.wrong" : "signin.wrong_here") : problem.message);
       input.current.select();
     }
   };
-  return html`<main class="gate">
-    <form class="gate-card" onSubmit=${submit}>
-      <${Logo} />
-      <h1>${t("signin.title")}</h1>
-      <p>${typed(t("signin.how"))}</p>
-      <div class="field"><label for="token">${t("signin.token")}</label>
-        <input id="token" ref=${input} type="password" required autocomplete="current-password" spellcheck="false" aria-describedby="token-wrong" /></div>
-      <p id="token-wrong" class="wrong" role="alert">${wrong}</p>
-      <div class="row is-end"><button type="submit" class="button is-main">${t("signin.submit")}</button></div>
-      <p class="muted">${typed(t("signin.none"))}</p>
-    </form>
-  </main>`;
+  return html`<form onSubmit=${submit}>
+    <div class="field"><label for="token">${t("signin.token")}</label>
+      <input id="token" ref=${input} type="password" required autocomplete="current-password" spellcheck="false" aria-describedby="token-wrong" /></div>
+    <p id="token-wrong" class="wrong" role="alert">${wrong}</p>
+    <div class="row is-end"><button type="submit" class="button is-main">${t("signin.submit")}</button></div>
+  </form>`;
 }
 
 /** The service does not answer, or not as it should. */

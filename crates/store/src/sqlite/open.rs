@@ -30,7 +30,7 @@ pub(super) const MIGRATIONS: Migrations = Migrations {
     ],
     prefix: (9, "agent", include_str!("migrations/0009_agent.sql")),
     schema: include_str!("migrations/schema.sql"),
-    since: &[],
+    since: &[(10, "access", include_str!("migrations/0010_access.sql"))],
 };
 
 const DIALECT: Dialect = Dialect {

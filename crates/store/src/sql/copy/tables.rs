@@ -217,6 +217,12 @@ pub(super) const TABLES: &[Table] = &[
             ("name", Text),
             ("created_at", Text),
             ("revoked_at", Text),
+            ("role", Text),
+            ("kind", Text),
+            ("expires_at", Text),
+            ("ends_at", Text),
+            ("used_at", Text),
+            ("parent", Text),
         ],
     },
     Table {
