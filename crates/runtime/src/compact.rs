@@ -18,6 +18,7 @@ use crate::faults::boundary;
 use crate::held::{Opened, open};
 use crate::inner::Inner;
 use crate::log::Log;
+use crate::model_call::Calling;
 use crate::stream::{Emitter, QUEUE};
 use crate::{Agent, RunError};
 
@@ -117,18 +118,20 @@ impl Inner {
         emitter: &Emitter,
     ) -> Written {
         let began = Instant::now();
+        let mut calling = Calling::begin();
         request.time_left = self.summary_time();
         let reply = match request.time_left {
-            None => self.asked(&request, emitter).await,
-            Some(time) => {
-                tokio::time::timeout(time, self.asked(&request, emitter)).await.unwrap_or_else(|_| {
+            None => self.asked(&request, emitter, &mut calling).await,
+            Some(time) => tokio::time::timeout(time, self.asked(&request, emitter, &mut calling))
+                .await
+                .unwrap_or_else(|_| {
                     let (provider, bound) = (self.model.id().provider.clone(), TimeBound::Total);
                     Err(ModelError::Timeout { provider, waited: time, bound })
-                })
-            }
+                }),
         };
         let ms = millis(began);
         let reply = reply.map(|reply| GenerateResponse { cost: self.cost_of(&reply), ..reply });
+        self.model_call_ended(&calling, Some(&reply));
         let (usage, cost) = match &reply {
             Ok(reply) => (reply.usage, reply.cost),
             Err(_) => (Usage::default(), Some(Cost::default())),
@@ -148,10 +151,13 @@ impl Inner {
         &self,
         request: &GenerateRequest,
         emitter: &Emitter,
+        calling: &mut Calling,
     ) -> Result<GenerateResponse, ModelError> {
         let mut stream = self.model.stream(request).await?;
         while let Some(delta) = stream.next().await {
-            match delta? {
+            let delta = delta?;
+            calling.came(&delta);
+            match delta {
                 Delta::Finished(reply) => return Ok(reply),
                 Delta::Reading(progress) => emitter.emit(|| RunEvent::Reading(progress)).await,
                 Delta::Text(text) | Delta::Thinking(text) => {

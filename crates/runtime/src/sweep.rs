@@ -167,7 +167,7 @@ impl Agent {
     ) -> Result<Option<AgentResponse>, RunError> {
         let Some(opened) = claimed.open().await? else { return Ok(None) };
         let (emitter, cancelled) = (&Emitter::default(), &CancellationToken::new());
-        let quiet = Caller { emitter, cancelled, input: None };
+        let quiet = Caller { emitter, cancelled, input: None, trace: None };
         go_on(self.inner(), key, opened, None, quiet, |conversation| response(key, conversation)).await
     }
 
@@ -201,12 +201,12 @@ impl Agent {
         dispatcher: &Dispatcher,
         key: &ConversationKey,
     ) -> Result<Option<AgentResponse>, RunError> {
-        if dispatcher.send(self.inner(), key).await {
+        if dispatcher.send(key).await {
             return Ok(None);
         }
         let Some(opened) = open(self.inner(), key, None, None).await? else { return Ok(None) };
         let (emitter, cancelled) = (&Emitter::default(), &CancellationToken::new());
-        let quiet = Caller { emitter, cancelled, input: None };
+        let quiet = Caller { emitter, cancelled, input: None, trace: None };
         go_on(self.inner(), key, opened, None, quiet, |conversation| response(key, conversation)).await
     }
 }

@@ -15,7 +15,7 @@ use crate::user::User;
 
 /// The figures alone, at an address of their own.
 pub(crate) fn router(state: Shared) -> Router {
-    Router::new().route("/metrics", get(async move || state.rendered_figures()))
+    Router::new().route("/metrics", get(async move || state.rendered_figures().await))
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
@@ -29,7 +29,7 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 ))]
 async fn metrics_(State(app): State<Shared>, User(user): User) -> Result<Response, Problem> {
     if app.metrics_access == MetricsAccess::Users || user == UserId::local() {
-        return Ok(app.rendered_figures());
+        return Ok(app.rendered_figures().await);
     }
     Err(Problem::forbidden(
         "the figures are for the user of the machine; whoever runs the service can open them to all users (serve.metrics), or \

@@ -20,6 +20,7 @@ use crate::object::Object;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::Shared;
+use crate::trace::Trace;
 use crate::user::User;
 use crate::wire::Pending;
 
@@ -89,6 +90,7 @@ async fn invoke(
     State(app): State<Shared>,
     User(user): User,
     RequestId(request_id): RequestId,
+    Trace(trace): Trace,
     headers: HeaderMap,
     name: Result<Path<String>, PathRejection>,
     body: Result<Json<Object<Invocation>>, JsonRejection>,
@@ -101,7 +103,7 @@ async fn invoke(
     }
     let id = request_name(&headers)?;
     let requested = RequestedCall { tool, arguments: args };
-    let mut context = RunContext { request_id, ..RunContext::for_call(user, id.as_ref()) };
+    let mut context = RunContext { request_id, trace, ..RunContext::for_call(user, id.as_ref()) };
     let agent = app.agent.clone();
     let call = app.turns.spawn(async move {
         let outcome = match confirm {

@@ -7,6 +7,7 @@ use adjutant_core::UserId;
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
+use tracing::Span;
 
 use crate::auth::Auth;
 use crate::problem::Problem;
@@ -38,6 +39,7 @@ impl FromRequestParts<Shared> for User {
         if let Some(asker) = asker {
             // A race has one and the same winner: both have read the same request.
             let _ = asker.0.set(user.clone());
+            Span::current().record("user", user.as_str());
         }
         state.limits.request(&user)?;
         Ok(Self(user))

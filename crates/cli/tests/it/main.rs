@@ -34,6 +34,8 @@ mod input;
 mod isolation;
 mod keys;
 mod log;
+#[cfg(feature = "gemini")]
+mod logged;
 mod manual;
 mod mcp;
 mod mcp_servers;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use adjutant_core::port::Turns;
-use adjutant_core::{AgentResponse, ConversationKey, InputId, Notice, TaskFilter, TurnId, conversation};
+use adjutant_core::{
+    AgentResponse, ConversationKey, InputId, Notice, TaskFilter, TraceContext, TurnId, conversation,
+};
 use adjutant_runtime::{RunContext, RunError, RunEvent};
 use serde_json::Value;
 
@@ -23,6 +25,8 @@ pub(crate) struct Beginning {
     pub(crate) place: Place,
     /// What the request is called by.
     pub(crate) request_id: Option<String>,
+    /// The trace that it belongs to.
+    pub(crate) trace: Option<TraceContext>,
     /// Counts it among its user's turns.
     pub(crate) running: RunningTurn,
 }
@@ -64,7 +68,7 @@ impl Drop for Closed {
 
 /// Runs what was asked to its end, whoever listens.
 pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
-    let Beginning { id, input, asked, mut place, request_id, running } = beginning;
+    let Beginning { id, input, asked, mut place, request_id, trace, running } = beginning;
     // Whatever happens here, nobody waits for ever.
     let _closed = Closed(run.clone());
     // Whoever asks for it elsewhere is told it as long as it goes on.
@@ -86,6 +90,7 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
         conversation: run.key.conversation,
         cancelled: run.cancelled.clone(),
         request_id,
+        trace,
         ..RunContext::new(run.key.user.clone())
     };
     let mut stream = app.agent.stream_input(&context, Some(id.clone()), body).detached();
