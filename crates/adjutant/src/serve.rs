@@ -23,7 +23,7 @@ impl Serve for Agent {
     async fn serve(&self, address: &str) -> Result<()> {
         let bind = address.parse().map_err(|_| ServeError::Address { given: address.to_owned() })?;
         let service = Service::bind(self.clone(), ServiceConfig::new(bind, Auth::None)).await?;
-        // What cannot go on now is tried again and again; a program that wants to hear of it runs the service itself.
-        Ok(service.run(CancellationToken::new(), |_| {}).await?)
+        // What cannot go on now is tried again and again; a program that wants to hear of it subscribes to events of `tracing`.
+        Ok(service.run(CancellationToken::new()).await?)
     }
 }

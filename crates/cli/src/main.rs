@@ -21,6 +21,7 @@ mod instructions; // how a person wants to be helped
 mod keys; // keys of language models
 mod lines; // what is typed
 mod log; // what was decided
+mod logging; // what `serve` tells its operator
 mod man; // the manual
 mod mcp; // the tools for other programs
 mod meant; // ids in part

@@ -1,5 +1,6 @@
 //! Where output goes: the answer to standard output, everything else to standard error.
 
+use std::any::Any;
 use std::collections::HashSet;
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use anstream::{AutoStream, ColorChoice};
 use crossterm::terminal;
 use tokio::time::{Instant, MissedTickBehavior, interval};
+use tracing::{error, info, warn};
 
 use crate::display::{clean_line, fold, wrap};
 use crate::error::CliError;
@@ -46,6 +48,8 @@ pub(crate) struct Screen {
     told: Mutex<HashSet<String>>,
     /// The reason why something of the output was lost, such as a full disk.
     lost: OnceLock<io::Error>,
+    /// What writes the log that everything told on standard error goes to instead, while a service runs.
+    logging: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 type Stream = AutoStream<Box<dyn Write + Send>>;
@@ -133,6 +137,7 @@ impl Screen {
             shows_thinking: AtomicBool::new(false),
             told: Mutex::new(HashSet::new()),
             lost: OnceLock::new(),
+            logging: OnceLock::new(),
         }
     }
 
@@ -158,6 +163,7 @@ impl Screen {
             shows_thinking: AtomicBool::new(false),
             told: Mutex::new(HashSet::new()),
             lost: OnceLock::new(),
+            logging: OnceLock::new(),
         }
     }
 
@@ -169,6 +175,21 @@ impl Screen {
 
     pub(crate) fn streams_events(&self) -> bool {
         self.streams_events
+    }
+
+    /// Logs from now on what is told on standard error. `logging` is held until the screen is gone.
+    pub(crate) fn log_by(&self, logging: impl Any + Send + Sync) {
+        // A process serves once.
+        let _ = self.logging.set(Box::new(logging));
+    }
+
+    /// Returns whether what is told is logged.
+    pub(crate) fn logs(&self) -> bool {
+        self.logging.get().is_some()
+    }
+
+    pub(crate) fn verbosity(&self) -> Verbosity {
+        self.verbosity
     }
 
     /// Whether a person can be asked: they see standard error and type into standard input.
@@ -193,7 +214,7 @@ impl Screen {
 
     /// Whether a line can be shown and taken away again: a terminal that colours are not kept from.
     pub(crate) fn shows_live(&self) -> bool {
-        self.shows_progress() && self.err_is_styled
+        self.shows_progress() && self.err_is_styled && !self.logs()
     }
 
     /// Columns of the terminal, as it is now.
@@ -291,13 +312,18 @@ impl Screen {
 
     /// A line that is good to know; not shown with `-q`.
     pub(crate) fn note(&self, text: &str) {
-        if self.verbosity != Verbosity::Quiet {
+        if self.logs() {
+            info!("{text}");
+        } else if self.verbosity != Verbosity::Quiet {
             self.side_line(&format!("{DIM}{}{PLAIN}", clean_line(text)));
         }
     }
 
     /// Something the person should know, after a `!`. What stands for as long as its cause is told once.
     pub(crate) fn notice(&self, code: &str, text: &str) {
+        if self.logs() {
+            return warn!(code, "{text}");
+        }
         if self.verbosity == Verbosity::Quiet {
             return;
         }
@@ -314,6 +340,10 @@ impl Screen {
 
     /// What did not work, why, and what to do.
     pub(crate) fn error(&self, error: &CliError) {
+        if self.logs() {
+            let tries = (!error.tries.is_empty()).then(|| error.tries.join("; "));
+            return error!(error = error.cause, tries, "{}", error.message);
+        }
         let mut text = format!("{RED}{BOLD}Error:{PLAIN} {}\n", clean_line(&error.message));
         if let Some(cause) = &error.cause {
             text.push_str(&format!("  {DIM}cause:{PLAIN} {}\n", clean_line(cause)));

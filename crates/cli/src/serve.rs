@@ -3,6 +3,7 @@
 mod access; // who may ask
 mod browser; // the page, opened
 mod dispatch; // who has conversations go on, if not this process
+mod gauges; // the database and the MCP servers, in figures
 mod session; // the token of whoever starts it
 mod state; // where other processes of this machine find it
 
@@ -10,7 +11,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use adjutant_core::{CancellationToken, UserId};
-use adjutant_service::{ServeError, Service, ServiceConfig, ServiceEvent};
+use adjutant_service::{ServeError, Service, ServiceConfig};
 use clap::ValueEnum as _;
 use serde_json::json;
 
@@ -22,7 +23,7 @@ use crate::lines::{Stop, Stops};
 use crate::memory::Desk;
 use crate::screen::Screen;
 use crate::store::Stores;
-use crate::{db, model_choice, servers, store, wiring};
+use crate::{db, logging, model_choice, servers, store, wiring};
 use access::Access;
 use dispatch::Worker;
 use state::StateFile;
@@ -40,6 +41,8 @@ pub(crate) async fn run(
     json: bool,
 ) -> Result<Exit, CliError> {
     let mut stops = Stops::new()?;
+    let format = options.log_format.unwrap_or(settings.serve.log_format);
+    screen.log_by(logging::begin(format, settings.serve.log.as_deref(), screen.verbosity())?);
     let bind = options.bind.unwrap_or(settings.serve.bind);
     let how = options.auth.unwrap_or(settings.serve.auth);
     let store = store::open(settings).await?;
@@ -90,7 +93,7 @@ pub(crate) async fn run(
     config.metrics_bind = settings.serve.metrics_bind;
     config.page = !options.no_ui;
     config.model_titles = settings.serve.titles.by_model(agent.model().id());
-    config.tell_requests = screen.verbose();
+    config.trace_propagation = settings.serve.trace_propagation;
     let worker = match options.dispatch.as_ref().or(settings.serve.dispatch.as_ref()) {
         Some(address) => {
             let worker = Worker::bind(address).await?;
@@ -115,6 +118,7 @@ pub(crate) async fn run(
             (!missing().is_empty()).then_some("an MCP server that is required does not answer")
         }));
     }
+    service = service.with_gauges(gauges::of(store.clone(), servers.clone()));
     let url = format!("http://{}", service.address());
     let found_by = StateFile::write(&settings.dirs.state, &url, secret.as_deref());
     let state_file = match &found_by {
@@ -169,8 +173,7 @@ pub(crate) async fn run(
         }
         Ok(())
     };
-    let serving =
-        async { tokio::try_join!(service.run(stop.clone(), |event| report(screen, event)), working) };
+    let serving = async { tokio::try_join!(service.run(stop.clone()), working) };
     let beside = async {
         tokio::join!(
             db::remove_old_daily(settings, &*store, screen),
@@ -233,13 +236,6 @@ fn notes_of(owner: &UserId, how: Authentication) -> String {
         (_, false) => {
             format!("{owner} has the notes; everybody else has their tasks, without notes or memory")
         }
-    }
-}
-
-fn report(screen: &Screen, event: &ServiceEvent) {
-    match event {
-        ServiceEvent::Failed(error) => screen.error(&CliError::from(error.clone())),
-        event => screen.note(&event.to_string()),
     }
 }
 

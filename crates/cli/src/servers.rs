@@ -45,7 +45,7 @@ pub(crate) async fn start_for(
 /// # Errors
 /// A server that is required did not start.
 pub(crate) async fn start(settings: &Settings, screen: &Screen) -> Result<Servers, CliError> {
-    let surroundings = surroundings(&settings.mcp, log(screen.verbose()), PinFiles::agreeing(settings))?;
+    let surroundings = surroundings(&settings.mcp, words_of(screen), PinFiles::agreeing(settings))?;
     let starting = settings.mcp.iter().filter(|server| !server.disabled).count();
     // With -v, what the servers say comes beside the screen's own order.
     if starting > 0 && !screen.verbose() {
@@ -110,6 +110,16 @@ pub(crate) async fn keep_telling(servers: Option<&Servers>, screen: &Screen) {
 fn tell(news: Vec<(ServerName, String)>, screen: &Screen) {
     for (name, news) in news {
         screen.note(&format!("MCP server {name}: {news}"));
+    }
+}
+
+/// Where the servers' own words go: to standard error with `-v`, and from a service to the log at the level DEBUG, since they may have in
+/// them what somebody said.
+fn words_of(screen: &Screen) -> Log {
+    if screen.logs() {
+        Arc::new(|server, words| tracing::debug!(%server, "{words}"))
+    } else {
+        log(screen.verbose())
     }
 }
 

@@ -71,6 +71,20 @@ impl Allowance {
         Quantity::ALL.iter().all(|quantity| self.limit(*quantity).is_none() || is_enough(quantity))
     }
 
+    /// Returns what is left of everything that is bounded where `spent` was spent.
+    #[must_use]
+    pub fn left_of(&self, spent: Spending) -> Self {
+        let left = |limit: Option<u64>, spent: u64| limit.map(|limit| limit.saturating_sub(spent));
+        let ms = Duration::from_millis(spent.ms);
+        Self {
+            tokens: left(self.tokens, spent.tokens),
+            model_calls: left(self.model_calls, spent.model_calls),
+            tool_calls: left(self.tool_calls, spent.tool_calls),
+            time: self.time.map(|time| time.saturating_sub(ms)),
+            cost: left(self.cost.map(Cost::nano_usd), spent.cost.nano_usd()).map(Cost::from_nano_usd),
+        }
+    }
+
     pub(crate) fn limit(&self, quantity: Quantity) -> Option<u64> {
         match quantity {
             Quantity::Money => self.cost.map(Cost::nano_usd),

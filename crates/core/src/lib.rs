@@ -35,6 +35,7 @@ mod title; // what a conversation is called
 mod tool; // what can be called
 mod tool_set; // the tools of a request
 mod trace; // where the time of a turn went
+mod trace_context; // the trace that a request belongs to
 mod transcript; // what was said, to be read again
 mod trim; // the part of a history that a turn is given
 pub mod turn; // what happens next
@@ -72,6 +73,7 @@ pub use tokio_util::sync::CancellationToken;
 pub use tool::*;
 pub use tool_set::ToolSet;
 pub use trace::{Step, StepKind, trace};
+pub use trace_context::TraceContext;
 pub use transcript::{TranscriptCall, TranscriptMessage, TranscriptPage, transcript, transcript_page};
 pub use visible::{clean, clean_line, clip, is_control, is_hidden, json_line, visible};
 

@@ -10,6 +10,7 @@ use crate::id::ModelId;
 use crate::message::{Message, Part, calls_of, text_of};
 use crate::tool::ToolCall;
 use crate::tool_set::ToolSet;
+use crate::trace_context::TraceContext;
 
 /// A setting outside its range.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -126,6 +127,8 @@ pub struct GenerateRequest {
     pub response_schema: Option<Value>,
     /// How long the caller can still wait, retries included. `None`: as long as the adapter's own bounds allow.
     pub time_left: Option<Duration>,
+    /// The trace that the call belongs to. Adapters that ask over HTTP hand it on as `traceparent` and `tracestate`. `None`: no trace.
+    pub trace: Option<TraceContext>,
 }
 
 impl GenerateRequest {
@@ -138,6 +141,7 @@ impl GenerateRequest {
             config: GenerationConfig::default(),
             response_schema: None,
             time_left: None,
+            trace: None,
         }
     }
 }

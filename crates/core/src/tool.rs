@@ -14,6 +14,7 @@ use crate::id::{
     AgentName, CallId, ConversationId, ConversationKey, Empty, IdempotencyKey, StoreId, TurnId, UserId,
 };
 use crate::task::{TaskChange, TaskChanged};
+use crate::trace_context::TraceContext;
 
 /// Arguments of a call: always a JSON object.
 pub type Arguments = Map<String, Value>;
@@ -554,6 +555,8 @@ pub struct ToolContext {
     pub key: IdempotencyKey,
     /// Fires when nobody waits for the answer any more.
     pub cancelled: CancellationToken,
+    /// The trace that the call belongs to, for whatever the tool asks. `None`: no trace.
+    pub trace: Option<TraceContext>,
 }
 
 impl ToolContext {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use adjutant_core::port::DeltaStream;
 use adjutant_core::{
     BoxFuture, Capabilities, GenerateRequest, GenerateResponse, LanguageModel, ModelError, ModelId,
+    TraceContext,
 };
 use bytes::Bytes;
 use reqwest::header::HeaderName;
@@ -148,7 +149,8 @@ impl LanguageModel for HttpModel {
             let Encoded { body, losses } = inner.wire.encode(request, streamed)?;
             let (asked, headers) = (inner.wire.asked(request), inner.wire.request_headers(request));
             let answer = retry::generate(inner.policy(), time_left, async |left| {
-                let call = inner.call(streamed, &headers, body.clone(), left);
+                let trace = request.trace.clone();
+                let call = inner.call(streamed, &headers, body.clone(), (left, trace));
                 let transport = &inner.connection.transport;
                 if streamed {
                     let decoder = inner.decoder(&asked, &losses);
@@ -167,11 +169,11 @@ impl LanguageModel for HttpModel {
             let time_left = inner.prepare(request).await;
             let Encoded { body, losses } = inner.wire.encode(request, true)?;
             let (asked, headers) = (inner.wire.asked(request), inner.wire.request_headers(request));
-            let policy = inner.policy();
+            let (policy, trace) = (inner.policy(), request.trace.clone());
             let asking = inner.clone();
             let open: retry::Open = Box::new(move |left| {
                 let inner = asking.clone();
-                let call = inner.call(true, &headers, body.clone(), left);
+                let call = inner.call(true, &headers, body.clone(), (left, trace.clone()));
                 let decoder = inner.decoder(&asked, &losses);
                 Box::pin(async move {
                     Ok(decode::deltas(inner.connection.transport.send_stream(call).await?, decoder))
@@ -221,7 +223,7 @@ impl Inner {
         streamed: bool,
         headers: &[(HeaderName, SecretString)],
         body: Bytes,
-        time_left: Option<Duration>,
+        (time_left, trace): (Option<Duration>, Option<TraceContext>),
     ) -> Call {
         Call {
             vendor: self.vendor.clone(),
@@ -230,6 +232,7 @@ impl Inner {
             body: Some(body),
             patience: self.patience,
             time_left,
+            trace,
         }
     }
 }

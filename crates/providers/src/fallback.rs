@@ -10,6 +10,7 @@ use adjutant_core::{
 };
 use futures::{StreamExt as _, stream};
 use tokio::time::Instant;
+use tracing::warn;
 
 /// A model with others behind it. Goes by the first one's name; a response says in its `losses` who answered instead, and
 /// a stream in a [`Delta::Retrying`].
@@ -104,6 +105,7 @@ impl Way {
             return false;
         }
         self.request.time_left = left;
+        warn!(%model, code = error.code(), %error, "the model did not answer; another is asked in its place");
         self.failed.push(format!("{model} did not answer ({error})"));
         true
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use adjutant_core::{ModelError, TimeBound};
+use adjutant_core::{ModelError, TimeBound, TraceContext};
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -96,6 +96,17 @@ fn add(
     Ok(())
 }
 
+/// Adds the headers of W3C Trace Context.
+fn hand_on(headers: &mut HeaderMap, trace: &TraceContext) {
+    let fields =
+        [("traceparent", Some(trace.traceparent())), ("tracestate", trace.tracestate().map(str::to_owned))];
+    for (name, value) in fields {
+        if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+            headers.insert(name, value);
+        }
+    }
+}
+
 /// One request to a vendor.
 pub(crate) struct Call {
     pub(crate) vendor: Arc<Vendor>,
@@ -108,6 +119,8 @@ pub(crate) struct Call {
     pub(crate) patience: Patience,
     /// Time that the caller has left, whatever comes.
     pub(crate) time_left: Option<Duration>,
+    /// The trace that the request belongs to. It goes along as headers.
+    pub(crate) trace: Option<TraceContext>,
 }
 
 impl Transport {
@@ -197,6 +210,9 @@ impl Transport {
         let client = if target.is_on_this_machine { &self.direct } else { &self.client };
         let mut headers = target.headers.clone()?;
         add(&vendor, &mut headers, &call.headers)?;
+        if let Some(trace) = &call.trace {
+            hand_on(&mut headers, trace);
+        }
         if call.body.is_none() {
             headers.remove(CONTENT_TYPE);
         }

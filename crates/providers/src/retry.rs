@@ -9,6 +9,7 @@ use adjutant_core::{BoxFuture, Delta, ModelError, TimeBound};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::{Stream, StreamExt};
 use tokio::time::{Instant, Sleep, sleep};
+use tracing::warn;
 
 /// The longest a provider's wait is followed when the caller set no time of its own.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -95,7 +96,12 @@ impl Attempts {
         }
         let pause = self.delays.get_or_insert_with(|| self.policy.delays()).next()?;
         let wait = error.retry_after().unwrap_or(pause);
-        (wait <= self.time_left().unwrap_or(WAIT_MAX)).then_some(wait)
+        let waits = wait <= self.time_left().unwrap_or(WAIT_MAX);
+        if waits {
+            let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            warn!(attempt = self.failed, wait_ms, %error, "an attempt of the model call failed; it is sent again");
+        }
+        waits.then_some(wait)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::recent::Remembered;
 use crate::respond::respond;
 use crate::run::{advance, opening};
 use crate::stream::{Emitter, RunStream};
-use crate::{BuildError, RunContext, RunError, Warning};
+use crate::{BuildError, ModelCall, RunContext, RunError};
 
 /// An LLM agent: a model, an instruction, tools, and the bounds it keeps. Cheap to clone, safe to share.
 #[derive(Clone)]
@@ -169,13 +169,14 @@ impl Agent {
             cancelled: CancellationToken::new(),
             request_id: None,
             fingerprint: None,
+            trace: None,
         })
     }
 
     /// The same agent whose conversations are seen to by whoever `dispatch` finds, which ends in [`Agent::advance`]
     /// or [`Agent::advance_telling`] somewhere. What happens there is told as if it happened here, where it can be heard: see
     /// [`Relay`](adjutant_core::port::Relay). What nobody has begun within a second is done here, and after several such failures
-    /// `dispatch` is not asked for a while, which [`Agent::on_warning`] tells. A history that only the caller knows is gone on with here.
+    /// `dispatch` is not asked for a while, which is a warning. A history that only the caller knows is gone on with here.
     #[must_use]
     pub fn dispatched_by(&self, dispatch: Arc<dyn Dispatch>) -> Self {
         Self { dispatcher: Some(Arc::new(Dispatcher::new(dispatch))), ..self.clone() }
@@ -283,17 +284,35 @@ impl Agent {
         self.dispatcher.as_deref()
     }
 
-    /// Calls `report` with each [`Warning`] of this agent's turns, whichever handle runs them, once what it is about is in the
-    /// journal. It is called on the task of the turn and must not block. The first `report` stays: returns `false`, and changes
-    /// nothing, if there is one already. A service sets its own, see `ServiceEvent::Warned`.
+    /// Calls `count` with each [`ModelCall`] of this agent's turns that has ended, whichever handle runs them. It is called on the
+    /// task of the turn and must not block. The first `count` stays: returns `false`, and changes nothing, if there is one already. A
+    /// service sets its own, for its figures.
     ///
     /// ```
     /// # fn example(agent: adjutant_runtime::Agent) {
-    /// agent.on_warning(|warning| eprintln!("{warning}"));
+    /// agent.on_model_call(|call| println!("{}: {} in {:?}", call.model, call.result, call.took));
     /// # }
     /// ```
-    pub fn on_warning(&self, report: impl Fn(&Warning) + Send + Sync + 'static) -> bool {
-        self.inner.on_warning.set(Box::new(report)).is_ok()
+    pub fn on_model_call(&self, count: impl Fn(&ModelCall<'_>) + Send + Sync + 'static) -> bool {
+        self.inner.on_model_call.set(Box::new(count)).is_ok()
+    }
+
+    /// Returns how many callers wait in this process for a conversation to be free: their input is accepted, and others are in front of it.
+    #[must_use]
+    pub fn inputs_queued(&self) -> usize {
+        self.inner.queued.len()
+    }
+
+    /// Returns what is left today (UTC) of what all users may spend together, as far as it is bounded
+    /// ([`Budgets::everyone_per_day`](adjutant_core::Budgets)). What is set aside for steps that run is not taken off.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn everyone_left(&self) -> Result<Allowance, StoreError> {
+        match &self.inner.spending.purse {
+            Some(purse) => purse.everyone_left(self.inner.now().to_zoned(TimeZone::UTC).date()).await,
+            None => Ok(Allowance::default()),
+        }
     }
 
     /// Returns the name its conversations are kept under.

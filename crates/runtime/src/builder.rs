@@ -24,6 +24,7 @@ use crate::inner::Inner;
 use crate::output::usable_output;
 use crate::prices::{Prices, shared_builtin};
 use crate::purse::Purse;
+use crate::queue::Queue;
 use crate::recent::Recent;
 use crate::spending::{SpendingLimits, most_it_costs};
 use crate::waiting::Waiting;
@@ -341,7 +342,8 @@ impl AgentBuilder {
             gate: Gate { registry, policy: self.policy },
             weak_tools: self.weak_tools,
             control_functions: self.control_functions,
-            on_warning: Arc::default(),
+            on_model_call: Arc::default(),
+            queued: Queue::default(),
             journal: self.journal,
             logs: self.logs,
             conversations: self.conversations,

@@ -18,6 +18,7 @@ use crate::faults::boundary;
 use crate::held::{Opened, open};
 use crate::inner::Inner;
 use crate::log::Log;
+use crate::model_call::Calling;
 use crate::stream::{Emitter, QUEUE};
 use crate::{Agent, RunError};
 
@@ -139,17 +140,20 @@ impl Inner {
         time: Option<Duration>,
         emitter: &Emitter,
     ) -> Result<GenerateResponse, ModelError> {
+        let mut calling = Calling::begin();
         request.time_left = time;
         let reply = match time {
-            None => self.asked(&request, emitter).await,
-            Some(time) => {
-                tokio::time::timeout(time, self.asked(&request, emitter)).await.unwrap_or_else(|_| {
+            None => self.asked(&request, emitter, &mut calling).await,
+            Some(time) => tokio::time::timeout(time, self.asked(&request, emitter, &mut calling))
+                .await
+                .unwrap_or_else(|_| {
                     let (provider, bound) = (self.model.id().provider.clone(), TimeBound::Total);
                     Err(ModelError::Timeout { provider, waited: time, bound })
-                })
-            }
+                }),
         };
-        reply.map(|reply| GenerateResponse { cost: self.cost_of(&reply), ..reply })
+        let reply = reply.map(|reply| GenerateResponse { cost: self.cost_of(&reply), ..reply });
+        self.model_call_ended(&calling, Some(&reply));
+        reply
     }
 
     /// The whole answer of the model, read as a stream, as all answers are: what is bounded is the silence in it. How far it is
@@ -158,10 +162,13 @@ impl Inner {
         &self,
         request: &GenerateRequest,
         emitter: &Emitter,
+        calling: &mut Calling,
     ) -> Result<GenerateResponse, ModelError> {
         let mut stream = self.model.stream(request).await?;
         while let Some(delta) = stream.next().await {
-            match delta? {
+            let delta = delta?;
+            calling.came(&delta);
+            match delta {
                 Delta::Finished(reply) => return Ok(reply),
                 Delta::Reading(progress) => emitter.emit(|| RunEvent::Reading(progress)).await,
                 Delta::Text(text) | Delta::Thinking(text) => {

@@ -1,5 +1,6 @@
 use adjutant_core::{
-    AgentName, CancellationToken, ConversationId, ConversationKey, InputId, Message, PendingCall, UserId,
+    AgentName, CancellationToken, ConversationId, ConversationKey, InputId, Message, PendingCall,
+    TraceContext, UserId,
 };
 use uuid::Uuid;
 
@@ -26,6 +27,9 @@ pub struct RunContext {
     /// A hash of the request the input comes with, where its client names the request: see
     /// [`Input::fingerprint`](adjutant_core::Input::fingerprint).
     pub fingerprint: Option<String>,
+    /// The trace that the input belongs to. Models over HTTP and MCP servers that its turn asks get it handed on. It is written nowhere: a turn
+    /// that another process goes on with has none. `None`: no trace.
+    pub trace: Option<TraceContext>,
 }
 
 /// Calls that their callers name have their conversations in this namespace.
@@ -43,6 +47,7 @@ impl RunContext {
             cancelled: CancellationToken::new(),
             request_id: None,
             fingerprint: None,
+            trace: None,
         }
     }
 

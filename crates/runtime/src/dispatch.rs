@@ -19,7 +19,7 @@ use crate::held::{Arrival, LOOK, LOOK_BESIDE, Waits, open};
 use crate::inner::Inner;
 use crate::run::{Caller, go_on};
 use crate::stream::Emitter;
-use crate::{RunError, Warning};
+use crate::{RunError, warning};
 use breaker::{Breaker, Leave};
 use watch::{BEGINS_WITHIN, Watch};
 
@@ -163,14 +163,14 @@ impl Dispatcher {
         }
     }
 
-    fn succeeded(&self, inner: &Inner, leave: Leave<'_>) {
+    fn succeeded(&self, leave: Leave<'_>) {
         self.figures().taken += 1;
         if leave.succeeded() {
-            inner.warn(&Warning::DispatchedAgain);
+            warning::dispatched_again();
         }
     }
 
-    fn failed(&self, inner: &Inner, leave: Leave<'_>, failed: Failed) {
+    fn failed(&self, leave: Leave<'_>, failed: Failed) {
         let why = match failed {
             Failed::Refused(why) => {
                 self.figures().refused += 1;
@@ -182,7 +182,7 @@ impl Dispatcher {
             }
         };
         if leave.failed() {
-            inner.warn(&Warning::NotDispatched { why });
+            warning::not_dispatched(&why);
         }
     }
 
@@ -214,19 +214,19 @@ impl Dispatcher {
     }
 
     /// Asks for a conversation to go on. `false`: nobody takes it, or somebody took it a moment ago and nothing came of it.
-    pub(crate) async fn send(&self, inner: &Inner, key: &ConversationKey) -> bool {
+    pub(crate) async fn send(&self, key: &ConversationKey) -> bool {
         let Some(leave) = self.leave() else { return false };
         match timeout(BEGINS_WITHIN, self.dispatch.send(key)).await {
             Ok(Ok(sent)) => {
-                self.succeeded(inner, leave);
+                self.succeeded(leave);
                 sent == Sent::Now
             }
             Ok(Err(NotDispatched(why))) => {
-                self.failed(inner, leave, Failed::Refused(why));
+                self.failed(leave, Failed::Refused(why));
                 false
             }
             Err(_) => {
-                self.failed(inner, leave, Failed::Late("there was no answer within a second"));
+                self.failed(leave, Failed::Late("there was no answer within a second"));
                 false
             }
         }
@@ -267,7 +267,7 @@ impl Dispatcher {
                     match told {
                         Told::Event(event) if watch.listens() => emitter.emit(|| event).await,
                         Told::Turn(turn) => if let Some(answered) = answered(key, &turn, input) {
-                            leave.take().into_iter().for_each(|leave| self.succeeded(inner, leave));
+                            leave.take().into_iter().for_each(|leave| self.succeeded(leave));
                             if !call.is_terminated() {
                                 // Its end is on the way, and a connection that waits for one is used again.
                                 tokio::spawn(timeout(CALL_ENDS, call));
@@ -280,7 +280,7 @@ impl Dispatcher {
                 }
                 called = &mut call, if !call.is_terminated() => match called {
                     Ok(()) if go_on_here.is_some() => {
-                        leave.take().into_iter().for_each(|leave| self.succeeded(inner, leave));
+                        leave.take().into_iter().for_each(|leave| self.succeeded(leave));
                         return Ok(last_words(key, input, listening, (emitter, reply_to.is_some())).await);
                     }
                     Ok(()) => {
@@ -290,7 +290,7 @@ impl Dispatcher {
                     }
                     Err(NotDispatched(why)) => {
                         if let Some(leave) = leave.take_if(|_| watch.sees_nobody()) {
-                            self.failed(inner, leave, Failed::Refused(why));
+                            self.failed(leave, Failed::Refused(why));
                         }
                         true
                     }
@@ -331,20 +331,18 @@ impl Dispatcher {
         (emitter, cancelled): (&Emitter, &CancellationToken),
         read: impl FnOnce(&Conversation) -> Option<Answered>,
     ) -> Result<Option<Answered>, RunError> {
-        let arrival = Arrival { input, turn: None, first: None };
+        let arrival = Arrival { input, turn: None, first: None, trace: None };
         // Where others can be heard, whoever has it is heard when they let go of it.
         let look = if inner.journal.relay().name().is_some() { LOOK_BESIDE } else { LOOK };
         let waits = Waits { cancelled, input: &input.id, emitter: None, look };
         let Some(opened) = open(inner, key, Some(arrival), Some(waits)).await? else { return Ok(None) };
         if let Some(leave) = leave {
             match opened.log.has_work() && !cancelled.is_cancelled() {
-                true => {
-                    self.failed(inner, leave, Failed::Late("nobody had begun with a turn after a second"))
-                }
-                false => self.succeeded(inner, leave),
+                true => self.failed(leave, Failed::Late("nobody had begun with a turn after a second")),
+                false => self.succeeded(leave),
             }
         }
-        let caller = Caller { emitter, cancelled, input: Some(&input.id) };
+        let caller = Caller { emitter, cancelled, input: Some(&input.id), trace: None };
         go_on(inner, key, opened, None, caller, read).await
     }
 }

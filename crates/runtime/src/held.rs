@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use adjutant_core::port::{Begin, Begun, Claim, Journal, Newer, StoreError, Taken};
 use adjutant_core::{
-    CancellationToken, ConversationKey, Event, Input, InputBody, InputId, Loading, Recorded, conversation,
+    CancellationToken, ConversationKey, Event, Input, InputBody, InputId, Loading, Recorded, TraceContext,
+    conversation,
 };
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, sleep, timeout};
@@ -38,6 +39,8 @@ pub(crate) struct Arrival<'a> {
     pub(crate) turn: Option<&'a Event>,
     /// An event that is recorded in front of it in a new conversation.
     pub(crate) first: Option<&'a Event>,
+    /// The trace that it belongs to.
+    pub(crate) trace: Option<&'a TraceContext>,
 }
 
 /// One who waits for a conversation that somebody else has, and may stop what they wait for.
@@ -141,6 +144,7 @@ async fn hold(
                 inner.journal.submit(key, input).await?;
                 tell_accepted(&mut unknown).await;
             }
+            let _queued = inner.queued.enter();
             slot.lock_owned().await
         }
     };
@@ -175,6 +179,7 @@ async fn hold(
                     return Err(RunError::Busy);
                 }
                 // Heard or not: what it led to is read.
+                let _queued = inner.queued.enter();
                 let _ = timeout(look, held.hold.waiter.free()).await;
                 continue;
             }

@@ -6,23 +6,23 @@ use std::time::Duration;
 use adjutant_core::port::{ConversationStore, Journal, Known, Loaded, LogStore, Newer, StoreError};
 use adjutant_core::weak::WeakTools;
 use adjutant_core::{
-    AgentName, ConversationKey, Cost, Gate, GenerateResponse, GenerationConfig, Input, LanguageModel, Notice,
-    OutputSchema, TurnLimits, UserId,
+    AgentName, ConversationKey, Cost, Gate, GenerateResponse, GenerationConfig, Input, LanguageModel,
+    ModelError, Notice, OutputSchema, TurnLimits, UserId,
 };
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use crate::Warning;
 use crate::audience::Audience;
 use crate::fresh::{FreshInstruction, TurnInstruction};
 use crate::heart::Heart;
+use crate::model_call::{Calling, CountModelCall};
 use crate::prices::Prices;
+use crate::queue::Queue;
 use crate::recent::{Recent, Remembered};
 use crate::spending::SpendingLimits;
 use crate::waiting::Waiting;
-use crate::warning::WarningReport;
 
 /// How long a turn waits for it. A disk that does not answer must not hold up a conversation.
 const WAIT_MAX: Duration = Duration::from_secs(5);
@@ -46,7 +46,9 @@ pub(crate) struct Inner {
     pub(crate) gate: Gate,
     pub(crate) weak_tools: WeakTools,
     pub(crate) control_functions: bool,
-    pub(crate) on_warning: Arc<OnceLock<WarningReport>>,
+    pub(crate) on_model_call: Arc<OnceLock<CountModelCall>>,
+    /// Inputs that wait in this process until their conversation is free.
+    pub(crate) queued: Queue,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) logs: Arc<dyn LogStore>,
     pub(crate) conversations: Arc<dyn ConversationStore>,
@@ -94,11 +96,13 @@ impl Inner {
         Self { exception: Some((user, Arc::new(own))), ..self.clone() }
     }
 
-    /// Hands a warning to whoever listens to this agent's.
-    pub(crate) fn warn(&self, warning: &Warning) {
-        if let Some(report) = self.on_warning.get() {
-            report(warning);
-        }
+    /// Tells the log and whoever counts that a call of the model ended. `None`: nobody waited for it any more.
+    pub(crate) fn model_call_ended(
+        &self,
+        call: &Calling,
+        reply: Option<&Result<GenerateResponse, ModelError>>,
+    ) {
+        call.ended(self.model.id(), self.on_model_call.get(), reply);
     }
 
     pub(crate) fn now(&self) -> Timestamp {

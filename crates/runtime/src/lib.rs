@@ -27,10 +27,12 @@ mod held; // the claim on a conversation, and its state
 mod in_memory; // the default store
 mod inner; // what an agent consists of
 mod log; // what happened in it, and what is not written yet
+mod model_call; // calls of the model, for logs and figures
 mod name_it; // what a conversation is called
 mod output; // the schema of its answers
 mod prices; // what a model call costs
 mod purse;
+mod queue; // who waits for a conversation to be free
 mod recent; // the conversations that were worked on last
 mod respond; // one input, and its answer
 mod run; // the driver
@@ -55,9 +57,9 @@ pub use error::{BuildError, RunError};
 pub use event::RunEvent;
 pub use fresh::{FreshInstruction, TurnInstruction};
 pub use in_memory::InMemory;
+pub use model_call::ModelCall;
 pub use prices::Prices;
 pub use stream::RunStream;
 pub use sweep::Swept;
 pub use trace::read_trace;
-pub use warning::Warning;
 pub use window::{ContextUse, Counting};

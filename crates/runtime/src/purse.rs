@@ -115,6 +115,19 @@ impl Purse {
         Some(Arc::new(Self { store: store?, per_day, everyone_per_day, lease, state, folds }))
     }
 
+    /// Returns what is left of what everybody may spend together on a day, as far as it is bounded. What is set aside for steps that run, in any
+    /// process, is not taken off.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn everyone_left(&self, day: Date) -> Result<Allowance, StoreError> {
+        if self.everyone_per_day.is_unlimited() {
+            return Ok(Allowance::default());
+        }
+        let spent = self.store.spent(None, day).await?;
+        Ok(self.everyone_per_day.left_of(spent))
+    }
+
     /// Sets aside what a step may take: from what this process has, or the store is asked for more. `Err`: it does not fit.
     ///
     /// # Errors

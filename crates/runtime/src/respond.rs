@@ -5,8 +5,7 @@ use std::sync::Arc;
 use adjutant_core::conversation::Conversation;
 use adjutant_core::limits::MESSAGE_BYTES_MAX;
 use adjutant_core::{
-    AgentResponse, CancellationToken, ConversationKey, Event, Input, InputBody, InputId, Message,
-    check_history,
+    AgentResponse, CancellationToken, ConversationKey, Event, Input, InputBody, InputId, check_history,
 };
 use uuid::Uuid;
 
@@ -59,7 +58,7 @@ pub(crate) async fn respond(
                 None => inner.current(&key).await?.and_then(|known| read(known.conversation())),
             }
         }
-        None => here(inner, &key, &input, &context.history, (emitter, cancelled), read).await?,
+        None => here(inner, &key, &input, &context, (emitter, cancelled), read).await?,
     };
     let answered = match answered {
         Some(answered) => Some(answered),
@@ -90,12 +89,14 @@ async fn here(
     inner: &Inner,
     key: &ConversationKey,
     input: &Input,
-    history: &[Message],
+    context: &RunContext,
     around: (&Emitter, &CancellationToken),
     read: impl FnOnce(&Conversation) -> Option<Answered>,
 ) -> Result<Option<Answered>, RunError> {
     let started = turn_of(inner, input);
-    let first = (!history.is_empty()).then(|| Event::HistorySet { messages: history.to_vec() });
-    let arrival = Arrival { input, turn: started.as_ref().map(|(_, event)| event), first: first.as_ref() };
+    let history = &context.history;
+    let first = (!history.is_empty()).then(|| Event::HistorySet { messages: history.clone() });
+    let turn = started.as_ref().map(|(_, event)| event);
+    let arrival = Arrival { input, turn, first: first.as_ref(), trace: context.trace.as_ref() };
     Ok(advance(inner, key, Some(arrival), around, read).await?.flatten())
 }

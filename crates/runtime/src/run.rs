@@ -5,10 +5,11 @@ use adjutant_core::limits::OUTPUT_TOKENS_MAX;
 use adjutant_core::turn::{Action, ToolStyle, Turn, TurnSetup, cut, given_up};
 use adjutant_core::{
     CancellationToken, ConversationKey, Event, GenerateRequest, GenerationConfig, Input, InputBody, InputId,
-    MaxTokens, ModelId, OutcomeCategory, OutputSchema, Past, Recalled, ToolSet, TurnError, TurnId,
-    TurnLimits, conversation, words,
+    MaxTokens, ModelId, OutcomeCategory, OutputSchema, Past, Recalled, ToolSet, TraceContext, TurnError,
+    TurnId, TurnLimits, conversation, words,
 };
 use serde_json::Value;
+use tracing::{Instrument as _, Span, error_span};
 use uuid::Uuid;
 
 use crate::event::RunEvent;
@@ -18,7 +19,7 @@ use crate::inner::Inner;
 use crate::log::Log;
 use crate::steps::{Answered, Replied, Step, Steps};
 use crate::stream::Emitter;
-use crate::{RunError, Warning};
+use crate::{RunError, warning};
 
 /// The instruction of turns that are words and nothing else.
 const WORDS_ONLY: &str = include_str!("../../../prompts/words_only.md");
@@ -33,6 +34,8 @@ pub(crate) struct Caller<'a> {
     /// The input they wait for: only its turn is stopped by `cancelled`, and not those of others which run on the way. `None`:
     /// every turn is.
     pub(crate) input: Option<&'a InputId>,
+    /// The trace of that input.
+    pub(crate) trace: Option<&'a TraceContext>,
 }
 
 /// Runs a conversation until nothing is left to do or it waits for a human. Whoever calls this again after a crash
@@ -53,7 +56,8 @@ pub(crate) async fn advance<T>(
     });
     let Some(opened) = open(inner, key, arrival, waits).await? else { return Ok(None) };
     let first = arrival.and_then(|arrival| arrival.first);
-    let caller = Caller { emitter, cancelled, input: arrival.map(|arrival| &arrival.input.id) };
+    let trace = arrival.and_then(|arrival| arrival.trace);
+    let caller = Caller { emitter, cancelled, input: arrival.map(|arrival| &arrival.input.id), trace };
     go_on(inner, key, opened, first, caller, read).await.map(Some)
 }
 
@@ -114,7 +118,8 @@ async fn settle(
                 None => continue,
             },
         };
-        log = drive(inner, key, turn, log, around).await?;
+        let span = turn_span(key, turn, log.conversation());
+        log = drive(inner, key, turn, log, around).instrument(span).await?;
         around.0.emitter.emit_turn(log.conversation()).await;
         drop(alone);
         if log.is_released() {
@@ -213,6 +218,16 @@ pub(crate) fn turn_of(inner: &Inner, input: &Input) -> Option<(TurnId, Event)> {
     Some((turn, started))
 }
 
+/// Returns the span of a turn: whose it is, and the request that began it. At the level of errors, so that no filter takes it away from
+/// what happens in it.
+fn turn_span(key: &ConversationKey, turn: TurnId, conversation: &Conversation) -> Span {
+    let request_id = || match conversation.current().and_then(|current| current.started()) {
+        Some(Event::TurnStarted { request_id, .. }) => request_id.as_deref(),
+        _ => None,
+    };
+    error_span!("turn", user = key.user.as_str(), conversation = %key.conversation, %turn, request_id = request_id())
+}
+
 /// All awaits of a turn. Each runs inside a journaled step; a recorded step is not done again.
 async fn drive(
     inner: &Inner,
@@ -232,13 +247,7 @@ async fn drive(
     // A turn that asks no model needs no instruction, and reads nothing to make one.
     let asks_model = call.is_none();
     if asks_model && model != inner.model.id() {
-        inner.warn(&Warning::OtherModel {
-            user: key.user.clone(),
-            conversation: key.conversation,
-            turn: id,
-            began: model.clone(),
-            now: inner.model.id().clone(),
-        });
+        warning::other_model(model, inner.model.id());
     }
     let (instruction, notices) =
         if asks_model { inner.instruction_for(&key.user).await } else { Default::default() };
@@ -263,11 +272,12 @@ async fn drive(
     }
     let (input, deadline) = (input.clone(), limits.turn_deadline);
     let never = CancellationToken::new();
-    let cancelled = if is_of(caller, &log) { caller.cancelled } else { &never };
+    let (cancelled, trace) =
+        if is_of(caller, &log) { (caller.cancelled, caller.trace.cloned()) } else { (&never, None) };
     let runs = log.conversation().pending().is_empty();
     let stop = log.inbox().iter().find(|input| runs && input.body == InputBody::Cancel);
     let stop = stop.map(|input| input.id.clone());
-    let steps = Steps::new(inner, key, (id, past), log, (emitter, cancelled, hold), deadline);
+    let steps = Steps::new(inner, key, (id, past, trace), log, (emitter, cancelled, hold), deadline);
     // While it waits, what came before the cancellation is read first.
     if let Some(input) = stop {
         steps.stop(input);

@@ -20,9 +20,10 @@ use adjutant_core::conversation::CurrentTurn;
 use adjutant_core::turn::{CallEnd, StopReason};
 use adjutant_core::{
     CallId, CancellationToken, ConversationKey, Event, GateVerdict, GenerateResponse, IdempotencyKey,
-    InputId, ModelError, OutcomeCategory, Past, ToolContext, TurnEnd, TurnId,
+    InputId, ModelError, OutcomeCategory, Past, ToolContext, TraceContext, TurnEnd, TurnId,
 };
 use tokio::sync::Mutex;
+use uuid::Uuid;
 
 use crate::RunError;
 use crate::event::RunEvent;
@@ -67,6 +68,8 @@ pub(crate) struct Steps<'a> {
     inner: &'a Inner,
     key: &'a ConversationKey,
     turn: TurnId,
+    /// The trace that it belongs to.
+    trace: Option<TraceContext>,
     /// The part of the conversation that the turn was given, for whoever shows it.
     past: Past,
     emitter: &'a Emitter,
@@ -80,7 +83,7 @@ impl<'a> Steps<'a> {
     pub(crate) fn new(
         inner: &'a Inner,
         key: &'a ConversationKey,
-        (turn, past): (TurnId, Past),
+        (turn, past, trace): (TurnId, Past, Option<TraceContext>),
         log: Log,
         (emitter, cancelled, hold): (&'a Emitter, &CancellationToken, &'a Hold),
         time: Option<Duration>,
@@ -89,6 +92,7 @@ impl<'a> Steps<'a> {
             inner,
             key,
             turn,
+            trace,
             past,
             emitter,
             hold,
@@ -137,6 +141,11 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
+    /// Returns the trace with a new operation in it, for whoever is asked next.
+    fn operation(&self) -> Option<TraceContext> {
+        self.trace.as_ref().map(|trace| trace.child(Uuid::now_v7().as_u64_pair().1))
+    }
+
     fn tool_context(&self, call: &CallId) -> ToolContext {
         ToolContext {
             agent: self.inner.name.clone(),
@@ -146,6 +155,7 @@ impl<'a> Steps<'a> {
             call: call.clone(),
             key: IdempotencyKey::of(self.key.conversation, self.turn, call),
             cancelled: self.early_end.cancelled().clone(),
+            trace: self.operation(),
         }
     }
 

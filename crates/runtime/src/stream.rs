@@ -10,6 +10,7 @@ use futures::Stream;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::DropGuard;
+use tracing::Instrument as _;
 
 use crate::audience::Telling;
 use crate::event::RunEvent;
@@ -81,7 +82,7 @@ impl RunStream {
     {
         let (sender, events) = mpsc::channel(QUEUE);
         let stop = cancelled.child_token();
-        let task = tokio::spawn(run(Emitter::One(sender), stop.clone()));
+        let task = tokio::spawn(run(Emitter::One(sender), stop.clone()).in_current_span());
         Self { events, task, stop_on_drop: Some(stop.drop_guard()) }
     }
 
@@ -105,7 +106,7 @@ impl RunStream {
     {
         let stop = cancelled.child_token();
         let _stop_on_drop = stop.clone().drop_guard();
-        ended(tokio::spawn(run(Emitter::default(), stop)).await)
+        ended(tokio::spawn(run(Emitter::default(), stop).in_current_span()).await)
     }
 
     /// The next event; `None` after the last.

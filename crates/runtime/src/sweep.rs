@@ -171,7 +171,7 @@ impl Agent {
     ) -> Result<Option<AgentResponse>, RunError> {
         let Some(opened) = claimed.open().await? else { return Ok(None) };
         let (emitter, cancelled) = (&Emitter::default(), &CancellationToken::new());
-        let quiet = Caller { emitter, cancelled, input: None };
+        let quiet = Caller { emitter, cancelled, input: None, trace: None };
         let inner = self.inner().of(&key.user);
         go_on(inner, key, opened, None, quiet, |conversation| response(key, conversation)).await
     }
@@ -207,12 +207,12 @@ impl Agent {
         key: &ConversationKey,
     ) -> Result<Option<AgentResponse>, RunError> {
         let inner = self.inner().of(&key.user);
-        if dispatcher.send(inner, key).await {
+        if dispatcher.send(key).await {
             return Ok(None);
         }
         let Some(opened) = open(inner, key, None, None).await? else { return Ok(None) };
         let (emitter, cancelled) = (&Emitter::default(), &CancellationToken::new());
-        let quiet = Caller { emitter, cancelled, input: None };
+        let quiet = Caller { emitter, cancelled, input: None, trace: None };
         go_on(inner, key, opened, None, quiet, |conversation| response(key, conversation)).await
     }
 }

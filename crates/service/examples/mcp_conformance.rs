@@ -51,7 +51,7 @@ async fn main() -> Result<()> {
         let _ = tokio::io::stdin().read_to_end(&mut Vec::new()).await;
         stopping.cancel();
     });
-    Ok(service.run(stop, |_| {}).await?)
+    Ok(service.run(stop).await?)
 }
 
 fn says(name: &str, text: &'static str) -> Result<FunctionTool> {

@@ -24,6 +24,7 @@ use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::Shared;
 use crate::titles;
+use crate::trace::Trace;
 use crate::user::User;
 use crate::wire::{Cause, Pending, Timing, ToolUsed, Usage, with_edited};
 
@@ -192,6 +193,7 @@ pub(crate) async fn chat(
     State(app): State<Shared>,
     User(user): User,
     RequestId(request_id): RequestId,
+    Trace(trace): Trace,
     headers: HeaderMap,
     body: Result<Json<Object<ChatRequest>>, JsonRejection>,
 ) -> Result<Json<ChatResponse>, Problem> {
@@ -199,7 +201,7 @@ pub(crate) async fn chat(
     let id = request_name(&headers)?;
     // The conversation is named beside it: the same request in another one is another request anyway.
     let fingerprint = id.as_ref().map(|_| fingerprint(&json!([request.message, request.resume])));
-    let mut context = RunContext { request_id, fingerprint, ..RunContext::new(user) };
+    let mut context = RunContext { request_id, fingerprint, trace, ..RunContext::new(user) };
     match (&request.thread_id, &id) {
         (Some(thread), _) => context.conversation = conversation_of(thread)?,
         // Sent again, it must not begin a second conversation.

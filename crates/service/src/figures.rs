@@ -12,7 +12,7 @@ use crate::user::MetricsReader;
 
 /// The figures alone, at an address of their own.
 pub(crate) fn router(state: Shared) -> Router {
-    Router::new().route("/metrics", get(async move || state.rendered_figures()))
+    Router::new().route("/metrics", get(async move || state.rendered_figures().await))
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Shared> {
@@ -27,5 +27,5 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
     (status = 200, description = "The figures.", body = String, content_type = "text/plain"),
 ))]
 async fn metrics_(State(app): State<Shared>, _: MetricsReader) -> Response {
-    app.rendered_figures()
+    app.rendered_figures().await
 }

@@ -1,10 +1,13 @@
 //! Whether the process lives, and whether it can work.
 
+use std::time::Duration;
+
 use adjutant_core::{ConversationId, UserId};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
+use tracing::warn;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -12,6 +15,9 @@ use uuid::Uuid;
 
 use crate::auth::Auth;
 use crate::state::Shared;
+
+/// Time that the store has to answer, before the service says that it is not ready. A request waits longer; a prober wants to know.
+const STORE_ANSWERS: Duration = Duration::from_secs(2);
 
 /// That it lives.
 #[derive(Serialize, ToSchema)]
@@ -65,8 +71,18 @@ async fn readyz(State(app): State<Shared>) -> (StatusCode, Json<Readiness>) {
     let mut reasons = Vec::new();
     // Nobody's conversation: whether the store answers is the question.
     let nobody = app.agent.key_of(UserId::local(), ConversationId(Uuid::nil()));
-    if app.agent.context(&nobody).await.is_err() {
-        reasons.push("the store does not answer");
+    let asked = tokio::time::timeout(STORE_ANSWERS, app.agent.context(&nobody)).await;
+    let failure = match &asked {
+        Ok(Ok(_)) => None,
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some(format!("there was no answer within {} s", STORE_ANSWERS.as_secs())),
+    };
+    if let Some(error) = failure {
+        let reason = "the store does not answer";
+        reasons.push(reason);
+        if app.limits.may_tell(reason) {
+            warn!(error, "not ready: {reason}");
+        }
     }
     if app.is_full() {
         reasons.push("there is no space to store anything");

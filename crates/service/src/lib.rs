@@ -11,7 +11,6 @@ mod branches; // other ways to go on in a conversation
 mod chat; // a message in, a turn's response out
 mod decisions; // what was decided, and why
 mod door; // who is let in, and for how long
-mod events; // what whoever runs it is told
 pub mod export; // a conversation in a file
 mod figures; // the figures, for whoever asks for them
 mod guard; // which hosts and pages may ask
@@ -28,7 +27,7 @@ mod memory; // what is remembered of the vault's owner
 mod metrics; // figures for whoever runs it
 mod named; // errors that say which request they are of
 mod object; // bodies that are objects
-mod observe; // what is told of every request
+mod observe; // what is known of every request
 mod openai; // the agent for clients of OpenAI's API
 mod openapi; // the description, and a page to read it
 mod origins; // pages of other origins that may ask
@@ -36,6 +35,7 @@ mod page; // the web page
 mod paging; // lists that are read page by page
 mod pending; // everything that waits for an answer
 mod problem; // errors as people and programs read them
+mod process; // figures of the process
 mod remote; // runs told to other processes, and by them
 mod request_id; // what a request is called by
 mod router; // every address
@@ -50,6 +50,7 @@ mod threads; // conversations, and what was said in them
 mod titles; // what a conversation is called, in the model's words
 mod token; // secrets that stand for a user
 mod tools; // a tool in a person's own hand
+mod trace; // the trace that a request belongs to
 mod usage; // what a user may still ask for
 mod used; // when tokens were used
 mod user; // who a request is from
@@ -61,11 +62,10 @@ pub use auth::{
     TrustedProxy, networks,
 };
 pub use door::ConnectionLimits;
-pub use events::ServiceEvent;
 pub use ipnet::IpNet;
 pub use limits::UserLimits;
-pub use metrics::MetricsAccess;
+pub use metrics::{Gauge, MetricsAccess};
 pub use origins::{InvalidOrigin, Origin};
 pub use serve::{ServeError, Service, ServiceConfig};
-pub use state::{BackgroundPrompts, Readiness};
+pub use state::{BackgroundPrompts, Gauges, Readiness};
 pub use token::{NewToken, NoRandomness, new_token};

@@ -10,8 +10,8 @@ use axum::http::HeaderMap;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::task::TaskTracker;
+use tracing::error;
 
-use crate::events::{Events, ServiceEvent};
 use crate::problem::BODY_MAX;
 
 /// The header that names a session.
@@ -37,11 +37,10 @@ impl Mcp {
         agent: Agent,
         sessions: bool,
         (stopping, calls): (CancellationToken, TaskTracker),
-        events: Events,
     ) -> Self {
         let server = McpServer::builder(agent)
             .calls(calls)
-            .report(move |error| events.tell(ServiceEvent::Failed(error.clone())))
+            .report(|error| error!(%error, "a call of an MCP client failed"))
             .build();
         // The guard has looked at the host, with the names that are configured.
         let config = StreamableHttpServerConfig::default()

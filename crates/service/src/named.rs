@@ -18,8 +18,11 @@ pub(crate) async fn name_request(State(app): State<Shared>, request: Request, ne
     let mut response = next.run(request).await;
     let problem = response.extensions_mut().remove::<Problem>().or_else(|| unnamed(&response));
     let Some(mut problem) = problem else { return response };
-    if let Some(cause) = problem.take_cause() {
-        app.tell(cause);
+    if let Some(cause) = &problem.take_cause() {
+        app.note(cause);
+        problem.log(Some(cause));
+    } else {
+        problem.log(None);
     }
     if let Some(note) = problem.take_note() {
         app.tell_refused(note);

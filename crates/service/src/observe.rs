@@ -1,36 +1,45 @@
-//! What is told of every request: figures always, a line if somebody wants it. Never what was said.
+//! What is known of every request: its id and its trace, figures, and a line for the log. Never what was said.
 
 use std::time::Duration;
 
+use adjutant_core::TraceContext;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use tokio::time::Instant;
+use tracing::{Instrument as _, error_span, field, info};
 
-use crate::events::ServiceEvent;
 use crate::state::Shared;
 use crate::user::Asker;
+use crate::{request_id, trace};
 
-/// The longest name of a request that is told, in bytes; clients may choose it.
-const REQUEST_ID_MAX: usize = 128;
-
+/// Names the request, and has everything that is logged while it is answered say which one it is. The span is at the level of errors, so
+/// that no filter takes it away from what happens in it.
 pub(crate) async fn observe(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
-    let asker = Asker::default();
-    request.extensions_mut().insert(asker.clone());
+    request.extensions_mut().insert(Asker::default());
+    let id = request_id::ensure(request.headers_mut());
+    let trace = trace::of(request.headers());
+    let trace_id = trace.as_ref().map(TraceContext::trace_id);
+    if let Some(trace) = trace.filter(|_| app.trace_propagation) {
+        request.extensions_mut().insert(trace);
+    }
+    let request_id = id.to_str().unwrap_or_default().to_owned();
+    let span = error_span!("request", request_id, trace_id, user = field::Empty);
+    // For what is done in a task of a library's.
+    request.extensions_mut().insert(span.clone());
     let method = request.method().as_str().to_owned();
     // Addresses as they were asked for would be as many as there are things; those that are none of ours are one.
     let route = request.extensions().get::<MatchedPath>().map_or("-", MatchedPath::as_str).to_owned();
-    let id = request.headers().get("x-request-id").and_then(|id| id.to_str().ok());
-    let request_id: String = id.unwrap_or_default().chars().take(REQUEST_ID_MAX).collect();
     let begun = Instant::now();
-    let response = next.run(request).await;
-    let (took, status) = (begun.elapsed(), response.status().as_u16());
-    app.metrics.request(&known(&method), &route, status, took);
-    if app.tell_requests {
-        let user = asker.known().cloned();
-        let ms = millis(took);
-        app.events.tell(ServiceEvent::Answered { method, route, status, ms, user, request_id });
-    }
+    let answered = async {
+        let response = next.run(request).await;
+        let (took, status) = (begun.elapsed(), response.status().as_u16());
+        app.metrics.request(&known(&method), &route, status, took);
+        info!(target: "adjutant_service::request", method, route, status, ms = millis(took), "answered");
+        response
+    };
+    let mut response = answered.instrument(span).await;
+    response.headers_mut().insert(request_id::HEADER, id);
     response
 }
 

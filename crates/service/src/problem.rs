@@ -188,6 +188,23 @@ impl Problem {
         self.rest.note.take()
     }
 
+    /// Logs what failed on our side or on a provider's, with what caused it: whoever runs the service finds it by the id of the request. What
+    /// a client did wrong, or too often, is nobody's to mend.
+    pub(crate) fn log(&self, cause: Option<&RunError>) {
+        let is_of_turn = self.status == 429 && self.run_id.is_some();
+        if cause.is_none() && self.status < 500 && !is_of_turn {
+            return;
+        }
+        let (status, code, turn) = (self.status, self.code, self.run_id.map(tracing::field::display));
+        let error = cause.map(tracing::field::display);
+        if cause.is_none() && turn.is_none() && status != 500 {
+            // It was not begun: the service is busy, stops, or cannot ask who it is. Once it is asked again, all is well.
+            tracing::warn!(status, code, "the request was not taken: {}", self.title);
+        } else {
+            tracing::error!(status, code, turn, error, "the request failed: {}", self.title);
+        }
+    }
+
     /// With the path that was asked for and the id of the request.
     #[must_use]
     pub(crate) fn of_request(mut self, path: String, id: Option<String>) -> Self {

@@ -1,24 +1,80 @@
-//! The name of a request: what its answer, its problem and the decision log call it by.
+//! The id of a request: what its answer, its problem, the service's log and the decision log call it by.
 
 use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use uuid::Uuid;
 
-/// The header that holds it. What a client sends is kept; otherwise one is made.
-pub(crate) const HEADER: &str = "x-request-id";
+/// The header that holds it.
+pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// A longer one of a client's is not written down, in bytes.
-const WRITTEN_MAX: usize = 200;
+/// The longest id of a client's that is used, in characters.
+const LENGTH_MAX: usize = 64;
 
-/// The name of this request, as it is written into the decision log.
+/// The id of this request, as it is written into the decision log.
 pub(crate) struct RequestId(pub(crate) Option<String>);
+
+/// Sees to it that a request has exactly one id, and returns it. A client's own is kept if it has 1 to 64 letters, digits, dots, hyphens
+/// and underscores; anything else is replaced, since an id is written into logs, and whoever searches for it must find one request.
+pub(crate) fn ensure(headers: &mut HeaderMap) -> HeaderValue {
+    let mut given = headers.get_all(&HEADER).iter();
+    let id = match (given.next(), given.next()) {
+        (Some(id), None) if is_usable(id) => id.clone(),
+        _ => made(),
+    };
+    headers.insert(HEADER, id.clone());
+    id
+}
+
+fn is_usable(id: &HeaderValue) -> bool {
+    let in_id = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    (1..=LENGTH_MAX).contains(&id.len()) && id.as_bytes().iter().all(in_id)
+}
+
+fn made() -> HeaderValue {
+    let id = Uuid::now_v7().to_string();
+    // A UUID is letters that a header may have.
+    HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("-"))
+}
 
 impl<S: Sync> FromRequestParts<S> for RequestId {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let id = parts.headers.get(HEADER).and_then(|id| id.to_str().ok()).map(str::trim);
-        Ok(Self(id.filter(|id| (1..=WRITTEN_MAX).contains(&id.len())).map(str::to_owned)))
+        Ok(Self(parts.headers.get(HEADER).and_then(|id| id.to_str().ok()).map(str::to_owned)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ensured(given: &[&str]) -> String {
+        let mut headers = HeaderMap::new();
+        for id in given {
+            headers.append(HEADER, HeaderValue::from_bytes(id.as_bytes()).unwrap());
+        }
+        let id = ensure(&mut headers);
+        assert_eq!(headers.get_all(HEADER).iter().collect::<Vec<_>>(), [&id]);
+        id.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_clients_id_is_kept_if_it_is_one() {
+        let longest = "a".repeat(LENGTH_MAX);
+        for id in ["mine", "0199d5b6-7e3c-7c8a-a2f5-3d1f0e6b9a11", "A.b_c-9", &longest] {
+            assert_eq!(ensured(&[id]), id);
+        }
+    }
+
+    #[test]
+    fn anything_else_is_replaced() {
+        let long = "a".repeat(LENGTH_MAX + 1);
+        for id in ["", " ", "x user=admin request=fake", "a\tb", "a,b", "a\"b", "ä", "a/../b", &long] {
+            assert_eq!(Uuid::parse_str(&ensured(&[id])).unwrap().get_version_num(), 7, "{id}");
+        }
+        assert!(Uuid::parse_str(&ensured(&["a", "b"])).is_ok() && Uuid::parse_str(&ensured(&[])).is_ok());
     }
 }

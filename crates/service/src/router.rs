@@ -14,7 +14,6 @@ use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
-use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
 use tower_http::set_header::SetResponseHeaderLayer;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -83,7 +82,6 @@ fn memory() -> OpenApiRouter<Shared> {
 
 /// What stands in front of every address, the innermost first.
 fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
-    let id = HeaderName::from_static("x-request-id");
     let header = SetResponseHeaderLayer::if_not_present;
     let router = router
         .fallback(async || Problem::unknown("address"))
@@ -94,7 +92,7 @@ fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
         .layer(from_fn(not_too_large))
         .layer(from_fn_with_state(state.clone(), slow_body::in_time))
         .layer(from_fn_with_state(state.clone(), guard::check))
-        .layer(CatchPanicLayer::custom(|_: Box<dyn Any + Send>| Problem::internal().into_response()))
+        .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(state.clone(), named::name_request))
         // Leaves alone what is small, and streams of events, which would wait in its buffer.
         .layer(CompressionLayer::new())
@@ -110,8 +108,14 @@ fn guarded(router: Router<Shared>, state: &Shared) -> Router<Shared> {
     let router = if state.origins.is_empty() { router } else { router.layer(origins::layer(&state.origins)) };
     router
         .layer(from_fn_with_state(state.clone(), observe::observe))
-        .layer(PropagateRequestIdLayer::new(id.clone()))
-        .layer(SetRequestIdLayer::new(id, MakeRequestUuid))
+}
+
+/// A handler broke down. Whoever runs the service is told what it said; where it was is known to the program's panic hook only.
+fn panicked(panic: Box<dyn Any + Send>) -> Response {
+    let words = panic.downcast_ref::<String>().map(String::as_str);
+    let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+    tracing::error!(error = words, "a handler panicked");
+    Problem::internal().into_response()
 }
 
 /// What says of itself that it is too large is refused. Some of it is read and dropped, for a while: a client that finds its

@@ -10,11 +10,10 @@ use adjutant_core::port::TaskStore;
 use adjutant_runtime::{Agent, RunError};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
-use tokio_util::task::TaskTracker;
+use tracing::{error, warn};
 
 use crate::auth::{AccessRules, Auth};
 use crate::door::{self, ConnectionLimits, Ending, Guests};
-use crate::events::{self, ServiceEvent, Unread};
 use crate::figures;
 use crate::limits::{Limits, UserLimits};
 use crate::live::Runs;
@@ -23,7 +22,7 @@ use crate::metrics::{Metrics, MetricsAccess};
 use crate::origins::Origin;
 use crate::remote::Host;
 use crate::router::router;
-use crate::state::{App, BackgroundPrompts, Readiness, Shared};
+use crate::state::{App, BackgroundPrompts, Gauges, Readiness, Shared, Turns};
 use crate::used::Uses;
 
 /// How often the service looks for work that a replica which is gone left behind.
@@ -60,8 +59,8 @@ pub struct ServiceConfig {
     pub page: bool,
     /// Whether the model finds the titles of conversations, a moment after their first answer. Default no: they are the person's words.
     pub model_titles: bool,
-    /// Whether [`ServiceEvent::Answered`] is told. Default no.
-    pub tell_requests: bool,
+    /// Whether models and MCP servers get the trace of a request handed on (W3C Trace Context). Default yes.
+    pub trace_propagation: bool,
     /// Whether MCP clients of versions that have sessions get one. A session is known to the process that began it; behind a
     /// load balancer there should be none. Without, such clients cannot ask their person, so what has to be confirmed waits
     /// elsewhere. Default yes.
@@ -87,7 +86,7 @@ impl ServiceConfig {
             metrics_bind: None,
             page: true,
             model_titles: false,
-            tell_requests: false,
+            trace_propagation: true,
             mcp_sessions: true,
             background_prompts: BackgroundPrompts::Plain,
         }
@@ -128,7 +127,6 @@ pub struct Service {
     /// Where the figures are, if not beside the rest.
     metrics: Option<TcpListener>,
     state: Shared,
-    unread: Unread,
 }
 
 impl Service {
@@ -152,13 +150,11 @@ impl Service {
             ),
             None => None,
         };
-        let (events, unread) = events::queue();
-        let of_agent = events.clone();
-        agent.on_warning(move |warning| of_agent.tell(ServiceEvent::Warned(warning.clone())));
-        let (stopping, turns) = (CancellationToken::new(), TaskTracker::new());
+        let (stopping, turns) = (CancellationToken::new(), Turns::default());
         let (figures, connections) = (Arc::new(Metrics::new()), config.connections.fitting());
-        let mcp =
-            Mcp::new(agent.clone(), config.mcp_sessions, (stopping.clone(), turns.clone()), events.clone());
+        let counting = figures.clone();
+        agent.on_model_call(move |call| counting.model_call(call));
+        let mcp = Mcp::new(agent.clone(), config.mcp_sessions, (stopping.clone(), turns.tracker().clone()));
         let (runs, relay) = (Arc::<Runs>::default(), agent.journal().relay());
         let state = Shared::new(App {
             agent,
@@ -175,6 +171,7 @@ impl Service {
             runs,
             tasks: OnceLock::new(),
             readiness: OnceLock::new(),
+            gauges: OnceLock::new(),
             limits: Limits::new(config.limits),
             full: Mutex::default(),
             connections,
@@ -187,10 +184,9 @@ impl Service {
             model_titles: config.model_titles,
             #[cfg(feature = "memory")]
             memory: OnceLock::new(),
-            tell_requests: config.tell_requests,
-            events,
+            trace_propagation: config.trace_propagation,
         });
-        Ok(Self { listener, address, metrics, state, unread })
+        Ok(Self { listener, address, metrics, state })
     }
 
     /// The same service, which also tells the tasks of whoever asks. The first store given is the one.
@@ -216,6 +212,13 @@ impl Service {
         self
     }
 
+    /// The same service, whose `/metrics` also has what `gauges` reads. The first given is the one.
+    #[must_use]
+    pub fn with_gauges(self, gauges: Gauges) -> Self {
+        let _ = self.state.gauges.set(gauges);
+        self
+    }
+
     /// Where it listens, the port included.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
@@ -236,16 +239,12 @@ impl Service {
     }
 
     /// Answers until `stop` fires; then it takes nothing new and lets what runs end, for half a minute at most. What does
-    /// not end by then is in the journal, and goes on with the next start or on another replica. `report` hears what
-    /// happens.
+    /// not end by then is in the journal, and goes on with the next start or on another replica. What happens are events of `tracing`: of a
+    /// request in a span `request` with its id, its trace and its user, of a turn in a span `turn`.
     ///
     /// # Errors
     /// [`ServeError::Serve`].
-    pub async fn run(
-        mut self,
-        stop: CancellationToken,
-        report: impl Fn(&ServiceEvent) + Send + Sync,
-    ) -> Result<(), ServeError> {
+    pub async fn run(self, stop: CancellationToken) -> Result<(), ServeError> {
         let state = self.state.clone();
         let told = state.clone();
         let serving = door::serve(
@@ -266,8 +265,8 @@ impl Service {
         let working = async {
             let served = serving.await.map_err(|error| ServeError::Serve(error.to_string()));
             state.stopping.cancel();
-            state.turns.close();
-            state.turns.wait().await;
+            state.turns.tracker().close();
+            state.turns.tracker().wait().await;
             served
         };
         let out_of_patience = async {
@@ -279,17 +278,17 @@ impl Service {
         let served = tokio::select! {
             served = working => served,
             () = out_of_patience => {
-                report(&ServiceEvent::Unfinished { after: PATIENCE });
+                warn!(
+                    "not all that ran had ended {} s after the stop; it goes on with the next start, or on another replica",
+                    PATIENCE.as_secs()
+                );
                 Ok(())
             }
-            () = async { while self.unread.report_next(&report).await {} } => Ok(()),
         };
         sweeping.abort();
         if let Some(figures) = figures {
             figures.abort();
         }
-        // What the last requests left.
-        self.unread.report_rest(&report);
         served
     }
 }
@@ -304,11 +303,8 @@ async fn sweep(state: Shared) {
             Ok(swept) => {
                 swept.responses.iter().for_each(|response| state.metrics.turn_ended(response));
                 for (key, turn) in swept.given_up {
-                    state.events.tell(ServiceEvent::GaveUp {
-                        user: key.user,
-                        conversation: key.conversation,
-                        turn,
-                    });
+                    let (user, conversation) = (key.user.as_str(), key.conversation);
+                    error!(user, %conversation, %turn, code = "ERROR:POISONED", "the turn was given up: each process that ran it was lost");
                 }
                 let left = swept.left.into_iter().collect::<HashMap<_, _>>();
                 for (_, error) in left.iter().filter(|(key, error)| told.get(*key) != Some(*error)) {

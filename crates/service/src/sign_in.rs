@@ -9,7 +9,6 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::auth::{Auth, Caller, Oidc, Returned, SignInFailed};
-use crate::events::ServiceEvent;
 use crate::problem::Problem;
 use crate::session;
 use crate::state::{App, Shared};
@@ -78,7 +77,7 @@ fn redirect(headers: &HeaderMap) -> String {
 fn not_signed_in(app: &App, failed: SignInFailed, headers: &HeaderMap) -> Response {
     let (place, problem) = match failed {
         SignInFailed::Denied(said) => {
-            app.events.tell(ServiceEvent::NotSignedIn(format!("the provider said {said}")));
+            tracing::warn!("somebody was not signed in: the provider said {said}");
             ("/?signin=denied", Problem::unauthorized("the provider did not let you in"))
         }
         SignInFailed::Stale => (
@@ -86,12 +85,12 @@ fn not_signed_in(app: &App, failed: SignInFailed, headers: &HeaderMap) -> Respon
             Problem::unauthorized("the sign-in was not begun in this browser, or too long ago: begin again"),
         ),
         SignInFailed::Provider(reason) => {
-            app.events.tell(ServiceEvent::NotSignedIn(format!("the provider cannot be used: {reason}")));
+            tracing::error!("somebody was not signed in: the provider cannot be used: {reason}");
             ("/?signin=provider", Problem::no_provider())
         }
         SignInFailed::Refused(mut problem) => {
             let why = problem.take_note().map_or_else(|| problem.detail().to_owned(), str::to_owned);
-            app.events.tell(ServiceEvent::NotSignedIn(why));
+            tracing::warn!("somebody was not signed in: {why}");
             ("/?signin=refused", problem)
         }
     };

@@ -1,25 +1,30 @@
 //! What every handler sees: the agent, who may ask, what runs, and what is counted. It knows no address.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use adjutant_core::port::{StoreError, TaskStore};
 use adjutant_core::{CancellationToken, UserId};
 use adjutant_runtime::{Agent, RunError};
 use axum::response::Response;
-use tokio::time::Instant;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
+use tracing::{Instrument as _, error, warn};
 
 use crate::auth::{AccessRules, Auth, Caller, Shown};
 use crate::door::{ConnectionLimits, Guests};
-use crate::events::{Events, ServiceEvent};
 use crate::limits::{Limits, RunningTurn};
 use crate::live::Runs;
 use crate::mcp_sessions::Mcp;
-use crate::metrics::{Metrics, MetricsAccess};
+use crate::metrics::{Gauge, Metrics, MetricsAccess};
 use crate::origins::Origin;
 use crate::problem::{FULL_FOR, Problem};
 use crate::remote::Host;
 use crate::used::{Uses, expires_at};
+
+/// Time that the database has to say what was spent, when somebody reads the figures.
+const BUDGET_ANSWERS: Duration = Duration::from_secs(2);
 
 /// Why a service cannot take a request at this moment, in words for everybody; `None`: it can. Asked at every `/readyz`.
 pub type Readiness = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
@@ -35,6 +40,8 @@ pub enum BackgroundPrompts {
     /// Whoever was asked.
     Agent,
 }
+/// Reads figures that others have, for `/metrics`. Asked at every look, and must not wait.
+pub type Gauges = Arc<dyn Fn() -> Vec<Gauge> + Send + Sync>;
 
 /// What every handler sees.
 #[derive(Clone)]
@@ -61,7 +68,7 @@ pub(crate) struct App {
     /// Fires when the service takes nothing new any more.
     pub(crate) stopping: CancellationToken,
     /// The turns that run, whether anybody waits for them or not.
-    pub(crate) turns: TaskTracker,
+    pub(crate) turns: Turns,
     /// The runs that go on here, and what can be told again of those that ended a moment ago.
     pub(crate) runs: Arc<Runs>,
     /// Tells other processes those that go on here.
@@ -72,6 +79,8 @@ pub(crate) struct App {
     pub(crate) tasks: OnceLock<Arc<dyn TaskStore>>,
     /// What else has to be there, for `/readyz`.
     pub(crate) readiness: OnceLock<Readiness>,
+    /// What others count, for `/metrics`.
+    pub(crate) gauges: OnceLock<Gauges>,
     /// What one user may ask for.
     pub(crate) limits: Limits,
     /// When a write failed for want of space.
@@ -90,9 +99,26 @@ pub(crate) struct App {
     /// What is remembered of one user, if anything is.
     #[cfg(feature = "memory")]
     pub(crate) memory: OnceLock<adjutant_memory::Memory>,
-    pub(crate) tell_requests: bool,
-    /// What happens, for whoever runs the service.
-    pub(crate) events: Events,
+    /// Whether models and MCP servers get a request's trace handed on.
+    pub(crate) trace_propagation: bool,
+}
+
+/// Tasks whose end the service waits for when it stops. Each is in the span of the request that spawned it, so that what is logged in it
+/// says which one it is of.
+#[derive(Clone, Default)]
+pub(crate) struct Turns(TaskTracker);
+
+impl Turns {
+    pub(crate) fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send + 'static> + Send + 'static,
+    {
+        self.0.spawn(task.in_current_span())
+    }
+
+    pub(crate) fn tracker(&self) -> &TaskTracker {
+        &self.0
+    }
 }
 
 impl App {
@@ -137,7 +163,13 @@ impl App {
     }
 
     /// Returns the figures as Prometheus reads them.
-    pub(crate) fn rendered_figures(&self) -> Response {
+    pub(crate) async fn rendered_figures(&self) -> Response {
+        // A database that does not answer is told by other figures, and these are worth more without it than late.
+        if let Ok(Ok(left)) = timeout(BUDGET_ANSWERS, self.agent.everyone_left()).await {
+            self.metrics.budget_left(&left);
+        }
+        self.metrics.queued(self.agent.inputs_queued());
+        self.metrics.gauges(self.gauges.get().map(|gauges| gauges()).unwrap_or_default());
         self.keep_figures_up();
         self.metrics.render()
     }
@@ -155,16 +187,21 @@ impl App {
 
     /// Tells whoever runs the service what is wrong.
     pub(crate) fn tell(&self, error: RunError) {
+        self.note(&error);
+        error!(%error, "something is wrong that is ours to mend");
+    }
+
+    /// Takes a failure into account when it is asked whether the service is ready.
+    pub(crate) fn note(&self, error: &RunError) {
         if matches!(error, RunError::Store(StoreError::Full { .. })) {
             *self.full.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         }
-        self.events.tell(ServiceEvent::Failed(error));
     }
 
     /// Tells why requests are refused, unless that was told a moment ago.
     pub(crate) fn tell_refused(&self, reason: &'static str) {
         if self.limits.may_tell(reason) {
-            self.events.tell(ServiceEvent::Refused(reason));
+            warn!("{reason}");
         }
     }
 }

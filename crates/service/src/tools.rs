@@ -20,6 +20,7 @@ use crate::object::Object;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::Shared;
+use crate::trace::Trace;
 use crate::user::User;
 use crate::wire::Pending;
 
@@ -92,6 +93,7 @@ async fn invoke(
     State(app): State<Shared>,
     User(user): User,
     RequestId(request_id): RequestId,
+    Trace(trace): Trace,
     headers: HeaderMap,
     name: Result<Path<String>, PathRejection>,
     body: Result<Json<Object<Invocation>>, JsonRejection>,
@@ -105,7 +107,7 @@ async fn invoke(
     }
     let id = request_name(&headers)?;
     let requested = RequestedCall { tool, arguments: args };
-    let mut context = RunContext { request_id, ..RunContext::for_call(user, id.as_ref()) };
+    let mut context = RunContext { request_id, trace, ..RunContext::for_call(user, id.as_ref()) };
     let call = app.turns.spawn(async move {
         let outcome = match confirm {
             Some(digest) => confirmed(&agent, &mut context, id.is_some(), &requested, &digest).await,

@@ -10,6 +10,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::Response;
+use tracing::Span;
 
 use crate::auth::{Auth, Caller};
 use crate::limits::Rate;
@@ -134,6 +135,7 @@ async fn caller(parts: &Parts, state: &Shared) -> Result<Caller, Problem> {
         // A race has one and the same winner: both have read the same request.
         let _ = asker.0.caller.set(caller.clone());
         let _ = asker.0.rate.set(rate);
+        Span::current().record("user", caller.user.as_str());
     }
     counted.map(|()| caller)
 }

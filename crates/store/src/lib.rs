@@ -29,7 +29,7 @@ pub mod postgres;
 pub mod sqlite;
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub use maintenance::{DatabaseStatus, Finding, Maintenance, Removed, TableRows};
+pub use maintenance::{DatabaseStatus, Finding, Load, Maintenance, Removed, TableRows};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use sql::copy::copy;
 pub use worker::worker_id;

@@ -16,6 +16,9 @@ pub trait Maintenance: Send + Sync + 'static {
     /// [`StoreError`] if it cannot be read.
     fn status(&self) -> BoxFuture<'_, Result<DatabaseStatus, StoreError>>;
 
+    /// Returns how busy the way to the database is at this moment.
+    fn current_load(&self) -> Load;
+
     /// Tries whether this process is told at once what other processes do. If not, it looks once a second while somebody waits
     /// for that.
     fn hears_others(&self) -> BoxFuture<'_, bool>;
@@ -51,6 +54,19 @@ pub trait Maintenance: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError`]; what was removed before stays removed.
     fn remove_older_than(&self, before: Timestamp) -> BoxFuture<'_, Result<Removed, StoreError>>;
+}
+
+/// How busy a process's way to its database is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Connections that the process may have. `None`: there is no pool, but one thread that writes (SQLite).
+    pub connections_max: Option<u32>,
+    /// Connections in use.
+    pub connections_busy: u32,
+    /// Connections that are open and that nobody uses.
+    pub connections_idle: u32,
+    /// Calls that wait for a connection, or for the thread that writes.
+    pub waiting: u32,
 }
 
 /// How a database is.

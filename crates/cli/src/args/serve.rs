@@ -7,6 +7,7 @@ use adjutant_core::port::{NoSuchRole, Role};
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::config::{Authentication, FOREVER, time};
+use crate::logging::LogFormat;
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
@@ -32,6 +33,9 @@ pub(crate) struct Serve {
     /// How long it still answers after SIGTERM, so that a load balancer notices; such as 30s [default: serve.drain_delay, 10s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) drain_delay: Option<Duration>,
+    /// How the lines of the log on standard error are written [default: serve.log_format, text]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
 }
 
 #[derive(Debug, Args)]

@@ -13,6 +13,7 @@ use secrecy::SecretString;
 use super::access::{self, Access};
 use super::key::{Key, Kind, Value, key};
 use super::{DATABASE, Values};
+use crate::logging::LogFormat;
 
 /// How clients say who they are, as `serve.auth` and `--auth` say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -76,6 +77,11 @@ pub(crate) struct Serve {
     pub(crate) drain_delay: Duration,
     /// The address of a Restate server that has conversations go on.
     pub(crate) dispatch: Option<String>,
+    /// Which events are logged.
+    pub(crate) log: Option<String>,
+    pub(crate) log_format: LogFormat,
+    /// Whether models and MCP servers get the trace of a request handed on.
+    pub(crate) trace_propagation: bool,
 }
 
 /// `serve.jwt_…`: what signed tokens have to be.
@@ -187,6 +193,16 @@ pub(super) fn keys() -> Vec<Key> {
         },
         Key { unset: "this process and its replicas", ..key("serve.dispatch", Kind::Text) },
         Key {
+            variable: Some("ADJUTANT_LOG"),
+            unset: "info, without the requests",
+            ..key("serve.log", Kind::Text)
+        },
+        Key {
+            default: |_| Some(Value::Text("text".to_owned())),
+            ..key("serve.log_format", Kind::Word(&["text", "json"]))
+        },
+        Key { default: |_| Some(Value::Truth(true)), ..key("serve.trace_propagation", Kind::Truth) },
+        Key {
             variable: Some("DATABASE_URL"),
             unset: "the file of store.path",
             ..key(DATABASE, Kind::Database)
@@ -253,5 +269,11 @@ pub(super) fn serve(values: &Values) -> Serve {
         },
         drain_delay: time("serve.drain_delay", DRAIN_DELAY),
         dispatch: values.text("serve.dispatch"),
+        log: values.text("serve.log"),
+        log_format: match values.text("serve.log_format").as_deref() {
+            Some("json") => LogFormat::Json,
+            Some(_) | None => LogFormat::Text,
+        },
+        trace_propagation: values.truth("serve.trace_propagation"),
     }
 }

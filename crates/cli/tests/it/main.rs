@@ -35,6 +35,8 @@ mod input;
 mod isolation;
 mod keys;
 mod log;
+#[cfg(feature = "gemini")]
+mod logged;
 mod manual;
 mod mcp;
 mod mcp_servers;

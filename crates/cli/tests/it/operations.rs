@@ -104,12 +104,48 @@ fn the_figures_say_what_happened_and_not_to_whom() {
         r#"adjutant_turns_total{outcome="SUCCESS:TASK_COMPLETED"} 1"#,
         r#"adjutant_tool_calls_total{tool="add_task",result="success"} 1"#,
         "adjutant_turns_running 0",
+        "adjutant_turns_queued 0",
+        r#"adjutant_model_calls_total{provider="scripted",model="script",result="success"} 2"#,
+        r#"adjutant_model_retries_total{provider="scripted",model="script"} 0"#,
+        r#"adjutant_model_first_token_seconds_count{provider="scripted",model="script"} 2"#,
+        "adjutant_store_calls_waiting 0",
+        concat!("adjutant_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
         r#"adjutant_http_request_duration_seconds_count{method="POST",route="/v1/chat"} 1"#,
     ] {
         assert!(figures.text.lines().any(|told| told == line), "no {line} in\n{}", figures.text);
     }
     assert!(figures.text.contains(r#"adjutant_tokens_total{kind="input"}"#), "{}", figures.text);
     assert!(!figures.text.contains("local") && !figures.text.contains("milk"), "{}", figures.text);
+    is_exposition(&figures.text);
+}
+
+/// Checks what Prometheus's own tool does: each figure stands once, under its help and its kind; counters, and only they, end in `_total`.
+#[track_caller]
+fn is_exposition(text: &str) {
+    let mut kinds = std::collections::HashMap::new();
+    let (mut helped, mut current) = (String::new(), String::new());
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        match words[..] {
+            ["#", "HELP", name, _] => helped = name.to_owned(),
+            ["#", "TYPE", name, kind] => {
+                assert_eq!(helped, name, "no help: {line}");
+                assert!(kinds.insert(name.to_owned(), kind.to_owned()).is_none(), "twice: {line}");
+                assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+                current = name.to_owned();
+            }
+            _ => {
+                let (sample, value) = line.rsplit_once(' ').unwrap();
+                let name = sample.split('{').next().unwrap();
+                let part = name.strip_prefix(&current).unwrap_or_else(|| panic!("not in its place: {line}"));
+                let parts: &[&str] =
+                    if kinds[&current] == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+                assert!(parts.contains(&part), "{line}");
+                assert!(value.parse::<f64>().is_ok(), "{line}");
+            }
+        }
+    }
+    assert!(kinds.len() > 15, "{kinds:?}");
 }
 
 #[test]
@@ -147,10 +183,21 @@ fn each_request_is_one_line_for_the_operator_without_what_was_said() {
     let token = announced["token"].as_str().unwrap();
     crate::service::chat(address, token, None, &json!({"message": "a secret"})).unwrap();
     let told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let told = told.into_iter().find(|line| line.contains("POST /v1/chat")).unwrap();
+    let told = told.into_iter().find(|line| line.contains("route=/v1/chat ")).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(told.contains(" 200 ") && told.contains(" ms user=local request="), "{told}");
+    let time = told.split(' ').next().unwrap();
+    assert!(time.len() == "2026-11-26T09:00:00.000Z".len() && time.ends_with('Z'), "{told}");
+    for part in [
+        " INFO  adjutant_service: answered ",
+        " method=POST ",
+        " status=200 ",
+        " ms=",
+        " user=local ",
+        " request_id=",
+    ] {
+        assert!(told.contains(part), "no {part} in {told}");
+    }
     assert!(!told.contains("secret") && !told.contains(token), "{told}");
 }
 

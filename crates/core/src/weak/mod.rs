@@ -85,6 +85,7 @@ impl WeakTools {
         let allowed = request.config.max_tokens.map_or(wanted, |max| max.get().min(wanted));
         encoded.config.max_tokens = MaxTokens::new(allowed).ok();
         encoded.time_left = request.time_left;
+        encoded.trace.clone_from(&request.trace);
         let guard = Guard::new(&said, references, &tools);
         encoded.response_schema = Some(actions::schema(&tools, &things, &said, &guard));
         encoded

@@ -77,6 +77,7 @@ pub(crate) fn check(gate: &Gate, name: &str, arguments: &str, denied: &[(String,
         call: call.id.clone(),
         key: IdempotencyKey::new("k").unwrap(),
         cancelled: CancellationToken::new(),
+        trace: None,
     };
     let circumstances = GateCheck {
         now: Timestamp::UNIX_EPOCH,

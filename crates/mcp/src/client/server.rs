@@ -4,16 +4,17 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use adjutant_core::{Arguments, CancellationToken, ToolError};
+use adjutant_core::{Arguments, CancellationToken, ToolContext, ToolError};
 use rmcp::Peer;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientNotification, ClientRequest, CustomNotification, ErrorCode,
-    RequestId, ServerResult, Tool,
+    RequestId, RequestParamsMeta as _, ServerResult, Tool,
 };
 use rmcp::service::{PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
+use tracing::warn;
 
 use super::connection::{Connection, Greeting, Means, list};
 use super::definition::one_line;
@@ -253,7 +254,7 @@ impl Server {
         }
     }
 
-    /// Calls a tool. `harmless`: nothing can have happened, whatever is not known.
+    /// Calls a tool. The context's trace goes along in `_meta`. `harmless`: nothing can have happened, whatever is not known.
     ///
     /// Cancelled, it tells the server and, unless it is harmless, waits a little for an answer; dropped, it tells the server.
     ///
@@ -265,18 +266,23 @@ impl Server {
         tool: &str,
         arguments: Arguments,
         harmless: bool,
-        cancelled: &CancellationToken,
+        context: &ToolContext,
     ) -> Result<Value, ToolError> {
         let server = &self.config.name;
         self.is_unchanged(tool)?;
         let peer = self.peer().await.map_err(|reason| {
+            warn!(%server, tool, error = reason, "the MCP server is not there; the call was not sent");
             ToolError::failed(format!(
                 "the MCP server {server} is not there ({reason}); nothing was sent to it"
             ))
         })?;
         // It may have been waited for until here, and may have listed its tools since.
         self.is_unchanged(tool)?;
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        if let Some(trace) = &context.trace {
+            params.set_traceparent(&trace.traceparent());
+            trace.tracestate().into_iter().for_each(|state| params.set_tracestate(state));
+        }
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         // The queue in front of the connection was closed: it did not leave this process.
@@ -290,7 +296,7 @@ impl Server {
                 abandoned.request = None;
                 return self.answered(tool, answer, harmless);
             }
-            () = cancelled.cancelled() => {}
+            () = context.cancelled.cancelled() => {}
         }
         let what = "it was stopped";
         if harmless {
@@ -370,13 +376,16 @@ impl Server {
                 )))
             }
             Ok(Err(error)) => {
-                self.means.handler.log.say(&words(&error));
+                let words = words(&error);
+                warn!(%server, tool, error = words, "the connection to the MCP server broke before it answered");
+                self.means.handler.log.say(&words);
                 Err(self.lost(
                     &format!("the connection to the MCP server {server} broke before {tool} was answered"),
                     harmless,
                 ))
             }
             Err(_) => {
+                warn!(%server, tool, "the MCP server ended before it answered");
                 Err(self.lost(&format!("the MCP server {server} ended before it answered {tool}"), harmless))
             }
         }

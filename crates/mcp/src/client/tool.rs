@@ -48,7 +48,7 @@ impl Tool for ForeignTool {
             arguments.insert(argument.clone(), Value::String(what.value(context)));
         }
         let harmless = self.joined.definition.annotations.effect() == Effect::None;
-        Box::pin(self.server.call(&self.joined.original, arguments, harmless, &context.cancelled))
+        Box::pin(self.server.call(&self.joined.original, arguments, harmless, context))
     }
 
     fn reads_from_others(&self) -> bool {

@@ -11,6 +11,7 @@ use adjutant_core::{
     UserId, Verdict,
 };
 use adjutant_runtime::{Agent, CallOutcome, RunContext, RunError};
+use http::request::Parts;
 use jiff::SignedDuration;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, GetPromptRequestParams, GetPromptResponse,
@@ -21,6 +22,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
+use tracing::{Instrument as _, Span};
 
 use super::ask::{Answer, CONFIRMATION_ID, Way, answer_in, ask, input_required};
 use super::describe::{describe, has_argument};
@@ -218,7 +220,8 @@ impl ServerHandler for Session {
             arguments: request.arguments.unwrap_or_default(),
         };
         let again = request.request_state.map(|state| (state, request.input_responses.unwrap_or_default()));
-        let response = watched(call.respond(again), definition, &context).await;
+        let span = span_of(&context).unwrap_or_else(Span::current);
+        let response = watched(call.respond(again), definition, &context).instrument(span).await;
         let (level, outcome) = match &response {
             CallToolResponse::Complete(result) if result.is_error == Some(true) => {
                 (LoggingLevel::Warning, "failed")
@@ -233,6 +236,11 @@ impl ServerHandler for Session {
         self.log(level, data, &context).await;
         Ok(response)
     }
+}
+
+/// Returns the span of the HTTP request that a client's request came with, which the service left in it.
+fn span_of(context: &RequestContext<RoleServer>) -> Option<Span> {
+    context.extensions.get::<Parts>()?.extensions.get().cloned()
 }
 
 impl Call<'_> {
@@ -260,6 +268,11 @@ impl Call<'_> {
         };
         let mut context = RunContext::for_call(self.session.user.clone(), id.as_ref());
         context.cancelled = self.context.ct.clone();
+        if let Some(request) = self.context.extensions.get::<Parts>() {
+            context.request_id =
+                request.headers.get("x-request-id").and_then(|id| Some(id.to_str().ok()?.to_owned()));
+            context.trace = request.extensions.get().cloned();
+        }
         let arguments = self.arguments.clone();
         let requested = RequestedCall { tool: self.definition.name.to_string(), arguments };
         if id.is_some() {

@@ -164,6 +164,7 @@ impl Server {
             body,
             patience: Patience::fixed(self.timeout),
             time_left: None,
+            trace: None,
         })
     }
 

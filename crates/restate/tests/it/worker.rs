@@ -113,7 +113,7 @@ pub(crate) async fn work_if_told() {
     let working = tokio::spawn(called.run(agent, stop.clone(), |event| eprintln!("{event}")));
     if let Some(bind) = setup.service {
         let service = Service::bind(dispatched, ServiceConfig::new(bind, Auth::None)).await.unwrap();
-        tokio::spawn(service.run(stop, |error| eprintln!("{error}")));
+        tokio::spawn(service.run(stop));
     }
     println!("\nat work");
     working.await.unwrap();

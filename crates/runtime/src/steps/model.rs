@@ -14,6 +14,7 @@ use crate::RunError;
 use crate::clock::millis;
 use crate::event::RunEvent;
 use crate::faults::boundary;
+use crate::model_call::Calling;
 
 impl Steps<'_> {
     /// Asks the model, unless its answer is recorded. Before that, room is made for the request.
@@ -52,14 +53,15 @@ impl Steps<'_> {
         boundary("before the model is asked");
         let began = Instant::now();
         request.time_left = self.early_end.time_left();
-        let mut attempts = 1;
+        request.trace = self.operation();
+        let mut calling = Calling::begin();
         let weak = turn.style() == ToolStyle::OneRound;
         let reply = tokio::select! {
             // In this order: an adapter that was given what is left of the turn runs out of time together with it.
             biased;
             () = self.early_end.cancelled().cancelled() => Err(StopReason::Cancelled),
             () = self.early_end.out_of_time() => Err(StopReason::Deadline),
-            reply = self.drain(&request, !weak, &mut attempts) => Ok(reply),
+            reply = self.drain(&request, !weak, &mut calling) => Ok(reply),
         };
         let ms = millis(began);
         let reply = match reply {
@@ -73,18 +75,20 @@ impl Steps<'_> {
             }
             Ok(Err(error)) => Err(error),
             Err(reason) => {
+                self.inner.model_call_ended(&calling, None);
                 set_aside.settle_dropped(&mut *self.log.lock().await, ms);
                 return Ok(Step::Stopped(reason, Vec::new()));
             }
         };
         boundary("the model answered, not recorded");
+        self.inner.model_call_ended(&calling, Some(&reply));
         set_aside.settle_reply(&mut *self.log.lock().await, &reply, ms);
         self.record(Event::ModelReplied {
             turn: self.turn,
             number,
             reply: reply.clone(),
             ms,
-            attempts,
+            attempts: calling.attempts,
             counted: Some(counted),
             notices: notices.clone(),
             past: self.past_before(number),
@@ -135,17 +139,18 @@ impl Steps<'_> {
         &self,
         request: &GenerateRequest,
         show: bool,
-        attempts: &mut u32,
+        calling: &mut Calling,
     ) -> Result<GenerateResponse, ModelError> {
         let mut stream = self.inner.model.stream(request).await?;
         while let Some(delta) = stream.next().await {
-            match delta? {
+            let delta = delta?;
+            calling.came(&delta);
+            match delta {
                 Delta::Finished(reply) => return Ok(reply),
                 Delta::Reading(progress) => self.emitter.emit(|| RunEvent::Reading(progress)).await,
                 Delta::Text(text) if show => self.emitter.emit(|| RunEvent::Text(text)).await,
                 Delta::Thinking(text) if show => self.emitter.emit(|| RunEvent::Thinking(text)).await,
                 Delta::Retrying { attempt, wait, reason } => {
-                    *attempts = attempt + 1;
                     self.emitter.emit(|| RunEvent::Retrying { attempt, wait, reason }).await;
                 }
                 _ => {}

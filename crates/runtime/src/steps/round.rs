@@ -10,7 +10,7 @@ use super::call::Call;
 use super::{Step, Steps};
 use crate::clock::millis;
 use crate::event::RunEvent;
-use crate::{RunError, Warning};
+use crate::{RunError, warning};
 
 impl Steps<'_> {
     /// Takes calls through the gate and executes what may run, if there is a budget for all of them.
@@ -120,7 +120,7 @@ impl Steps<'_> {
         if !intents.is_empty() {
             self.append(intents).await?;
         }
-        self.warn_of_unknown(&verdicts);
+        Self::warn_of_unknown(&verdicts);
         let runs = verdicts.into_iter().map(|(call, verdict, begun)| async move {
             let end = match verdict {
                 GateVerdict::Run { arguments } => {
@@ -143,17 +143,12 @@ impl Steps<'_> {
 
     /// Reports the first call of a tool that there is not, of those that were checked just now: a model that makes many must not
     /// fill anybody's log.
-    fn warn_of_unknown(&self, verdicts: &[(&ToolCall, GateVerdict, bool)]) {
+    fn warn_of_unknown(verdicts: &[(&ToolCall, GateVerdict, bool)]) {
         let unknown = verdicts.iter().find(|(_, verdict, is_new)| {
             *is_new && matches!(verdict, GateVerdict::Refuse { refusal: Refusal::UnknownTool, .. })
         });
         if let Some((call, ..)) = unknown {
-            self.inner.warn(&Warning::UnknownTool {
-                user: self.key.user.clone(),
-                conversation: self.key.conversation,
-                turn: self.turn,
-                tool: call.name.clone(),
-            });
+            warning::unknown_tool(&call.name);
         }
     }
 

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::*;
+use crate::logged::Logged;
 
 /// Somebody who is asked.
 struct Other {
@@ -167,9 +168,7 @@ async fn what_nobody_begins_with_is_done_here_after_a_second() {
 #[tokio::test(start_paused = true)]
 async fn who_begins_with_nothing_is_left_alone_for_a_while_and_then_asked_again() {
     let (agent, other, _, _) = pair(Does::Hang);
-    let told = Arc::<Mutex<Vec<String>>>::default();
-    let hears = told.clone();
-    agent.on_warning(move |warning| hears.lock().unwrap().push(warning.to_string()));
+    let logged = Logged::begin(tracing::Level::INFO);
     let answers = async |seconds: &[u64]| {
         for seconds in seconds {
             let asked = tokio::time::Instant::now();
@@ -189,10 +188,11 @@ async fn who_begins_with_nothing_is_left_alone_for_a_while_and_then_asked_again(
     let figures = agent.dispatch_figures().unwrap();
     assert_eq!((figures.left_alone, figures.taken, figures.refused), (false, 2, 0));
     assert_eq!((figures.late, figures.skipped), (4, 4));
-    let told = told.lock().unwrap();
+    let told = logged.lines();
     assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("nobody had begun with a turn after a second"), "{told:?}");
-    assert!(told[1].contains("again"), "{told:?}");
+    let why = "nobody had begun with a turn after a second";
+    assert!(told[0].starts_with("WARN ") && told[0].contains(why), "{told:?}");
+    assert!(told[1].starts_with("INFO ") && told[1].contains("again"), "{told:?}");
 }
 
 #[tokio::test]

@@ -15,6 +15,8 @@ mod fresh;
 mod held;
 mod in_memory;
 mod injected;
+#[path = "../../../../tests/logged.rs"]
+mod logged;
 mod others;
 mod output;
 mod prefix;

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::*;
+use crate::logged::Logged;
 
 /// A conversation on SQLite in which a turn stopped after `events`.
 async fn stopped_after(events: Vec<Event>) -> (Arc<sqlite::Store>, ConversationKey) {
@@ -288,11 +289,9 @@ async fn it_is_told_that_another_model_goes_on() {
             .journal(store.clone(), adjutant_store::worker_id())
             .build()
             .unwrap();
-        let told = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let hears = told.clone();
-        agent.on_warning(move |warning| hears.lock().unwrap().push(warning.to_string()));
+        let logged = Logged::begin(tracing::Level::WARN);
         agent.sweep(None, &CancellationToken::new()).await.unwrap();
-        let told = told.lock().unwrap();
+        let told = logged.lines();
         assert_eq!(told.len(), usize::from(warns), "{told:?}");
         let words = "it began with the model scripted/another and goes on with scripted/script";
         assert!(told.iter().all(|told| told.contains(words)), "{told:?}");

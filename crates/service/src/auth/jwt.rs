@@ -184,7 +184,10 @@ impl Jwt {
             Keys::Set(_) if header.alg == Algorithm::HS256 => Err(ErrorKind::InvalidAlgorithm),
             Keys::Set(set) => {
                 let found = set.find(header.kid.as_deref(), header.alg).await;
-                let found = found.map_err(|_| Problem::no_keys())?;
+                let found = found.map_err(|error| {
+                    tracing::error!(%error, "tokens cannot be checked");
+                    Problem::no_keys()
+                })?;
                 let unknown: Result<Claims, ErrorKind> = Err(ErrorKind::InvalidSignature);
                 // A token that names no key may be signed with any of them.
                 found.iter().fold(unknown, |checked, key| match checked {

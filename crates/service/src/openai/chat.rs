@@ -17,6 +17,7 @@ use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_stream::wrappers::UnboundedReceiverStream;
+use tracing::Span;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -33,6 +34,7 @@ use crate::limits::RunningTurn;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::{BackgroundPrompts, Shared};
+use crate::trace::Trace;
 use crate::user::User;
 
 /// A stream whose turn has said nothing yet waits so long before it begins: a turn that fails at once has a status that says
@@ -82,6 +84,7 @@ pub(super) async fn completions(
     State(app): State<Shared>,
     User(user): User,
     RequestId(request_id): RequestId,
+    Trace(trace): Trace,
     headers: HeaderMap,
     body: Result<Json<Value>, JsonRejection>,
 ) -> Result<Response, Problem> {
@@ -123,7 +126,7 @@ pub(super) async fn completions(
         Belongs::Settled(_) => None,
         Belongs::Waiting(..) | Belongs::New => Some(app.begin_turn(&user)?),
     };
-    let mut context = RunContext { request_id, ..RunContext::new(user) };
+    let mut context = RunContext { request_id, trace, ..RunContext::new(user) };
     context.fingerprint = name.is_some().then_some(asks);
     let fresh = context.conversation.0;
     let stream = request.stream.unwrap_or_default();
@@ -271,9 +274,13 @@ async fn pieces(
     }
     let first =
         envelope.chunk(Delta { role: Some("assistant"), content: Some(String::new()), ..Delta::default() });
+    // The answer is read outside of the request's span.
+    let span = Span::current();
     let rest = futures::stream::iter(begun).chain(UnboundedReceiverStream::new(passed));
     let events = futures::stream::iter([event(&first)])
-        .chain(rest.flat_map(move |passed| futures::stream::iter(encoded(&app, &envelope, passed))))
+        .chain(rest.flat_map(move |passed| {
+            futures::stream::iter(span.in_scope(|| encoded(&app, &envelope, passed)))
+        }))
         .map(Ok::<Event, Infallible>);
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
     let headers = response.headers_mut();

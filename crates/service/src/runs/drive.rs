@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use adjutant_core::port::Turns;
-use adjutant_core::{AgentResponse, ConversationKey, InputId, Notice, TaskFilter, TurnId, conversation};
+use adjutant_core::{
+    AgentResponse, ConversationKey, InputId, Notice, TaskFilter, TraceContext, TurnId, conversation,
+};
 use adjutant_runtime::{Agent, RunContext, RunError, RunEvent};
 use serde_json::Value;
 
@@ -24,6 +26,8 @@ pub(crate) struct Beginning {
     pub(crate) place: Place,
     /// What the request is called by.
     pub(crate) request_id: Option<String>,
+    /// The trace that it belongs to.
+    pub(crate) trace: Option<TraceContext>,
     /// Counts it among its user's turns.
     pub(crate) running: RunningTurn,
 }
@@ -65,7 +69,7 @@ impl Drop for Closed {
 
 /// Runs what was asked to its end, whoever listens.
 pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
-    let Beginning { id, input, asked, mut place, request_id, running } = beginning;
+    let Beginning { id, input, asked, mut place, request_id, trace, running } = beginning;
     // Whatever happens here, nobody waits for ever.
     let _closed = Closed(run.clone());
     // Whoever asks for it elsewhere is told it as long as it goes on.
@@ -89,6 +93,7 @@ pub(crate) async fn drive(app: Shared, run: Arc<Run>, beginning: Beginning) {
         cancelled: run.cancelled.clone(),
         request_id,
         fingerprint: Some(run.asks.clone()),
+        trace,
         ..RunContext::new(run.key.user.clone())
     };
     let mut stream = agent.stream_input(&context, Some(id.clone()), body).detached();

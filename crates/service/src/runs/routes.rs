@@ -29,6 +29,7 @@ use crate::object::Object;
 use crate::problem::Problem;
 use crate::request_id::RequestId;
 use crate::state::Shared;
+use crate::trace::Trace;
 use crate::user::User;
 
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -57,6 +58,7 @@ pub(crate) async fn start(
     State(app): State<Shared>,
     User(user): User,
     RequestId(request_id): RequestId,
+    Trace(trace): Trace,
     headers: HeaderMap,
     body: Result<Json<Object<RunAgentInput>>, JsonRejection>,
 ) -> Result<Response, Problem> {
@@ -99,7 +101,8 @@ pub(crate) async fn start(
             }
             let asks = asked.body.is_some();
             if is_new {
-                let beginning = Beginning { id, input: input.clone(), asked, place, request_id, running };
+                let beginning =
+                    Beginning { id, input: input.clone(), asked, place, request_id, trace, running };
                 app.turns.spawn(drive(app.clone(), run.clone(), beginning));
             }
             // Whoever is told that the run has begun can rely on its end, also if this process does not live to see it.

@@ -1,14 +1,14 @@
 //! A running service, and a client of few words.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use adjutant_core::port::{TokenGrant, TokenStore as _};
 use adjutant_core::{Budgets, CancellationToken, ToolError, UserId};
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::{Agent, AgentBuilder};
-use adjutant_service::{Auth, Service, ServiceConfig, ServiceEvent, new_token};
+use adjutant_service::{Auth, Service, ServiceConfig, new_token};
 use adjutant_store::sqlite::Store;
 use adjutant_store::worker_id;
 use adjutant_tools::{FunctionTool, task_tools};
@@ -17,12 +17,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
+use crate::logged::Logged;
+
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) store: Arc<Store>,
     stop: CancellationToken,
     task: JoinHandle<()>,
-    told: Arc<Mutex<Vec<String>>>,
+    logged: Logged,
 }
 
 /// An answer as it came.
@@ -100,13 +102,9 @@ impl Running {
         let service = Service::bind(agent, config).await.unwrap().with_tasks(store.clone());
         let (address, stop) = (service.address(), CancellationToken::new());
         let stopping = stop.clone();
-        let told = Arc::<Mutex<Vec<String>>>::default();
-        let hearing = told.clone();
-        let task = tokio::spawn(async move {
-            let report = |event: &ServiceEvent| hearing.lock().unwrap().push(event.to_string());
-            service.run(stopping, report).await.unwrap();
-        });
-        Self { address, store, stop, task, told }
+        let logged = Logged::begin(tracing::Level::INFO);
+        let task = tokio::spawn(async move { service.run(stopping).await.unwrap() });
+        Self { address, store, stop, task, logged }
     }
 
     /// A token of a user.
@@ -157,6 +155,6 @@ impl Running {
     pub(crate) async fn stop(self) -> Vec<String> {
         self.stop.cancel();
         self.task.await.unwrap();
-        std::mem::take(&mut self.told.lock().unwrap())
+        self.logged.lines()
     }
 }

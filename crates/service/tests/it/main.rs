@@ -11,6 +11,8 @@ mod door;
 mod growth;
 mod guard;
 mod harness;
+#[path = "../../../../tests/logged.rs"]
+mod logged;
 mod mcp;
 mod openai;
 mod replicas;

@@ -99,7 +99,7 @@ impl World {
         let service = Service::bind(agent, config).await.unwrap();
         let (address, stop) = (service.address(), CancellationToken::new());
         let stopping = stop.clone();
-        let task = tokio::spawn(async move { service.run(stopping, |_| {}).await.unwrap() });
+        let task = tokio::spawn(async move { service.run(stopping).await.unwrap() });
         Replica { address, model, stop, task }
     }
 

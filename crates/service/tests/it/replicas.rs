@@ -110,7 +110,7 @@ impl Replica {
             let config = ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::Token(store.clone()));
             let service = Service::bind(agent, config).await.unwrap();
             let address = service.address();
-            tokio::spawn(service.run(CancellationToken::new(), |_| {}));
+            tokio::spawn(service.run(CancellationToken::new()));
             (address, store)
         });
         let (address, store) = started.await.unwrap();

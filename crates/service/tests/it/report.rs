@@ -1,23 +1,28 @@
 //! What is wrong on our side is told to whoever runs the service, and to nobody else.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use adjutant_core::CancellationToken;
+use adjutant_core::{Allowance, Budgets, CancellationToken};
 use adjutant_providers::scripted::ScriptedModel;
 use adjutant_runtime::Agent;
 use adjutant_service::{Auth, Service, ServiceConfig};
 use adjutant_store::sqlite::Store;
 use adjutant_store::worker_id;
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
+use tracing::Level;
 
-/// A service that nobody but this machine reaches, and what it reports.
+use crate::harness::Running;
+use crate::logged::Logged;
+
+/// A service that nobody but this machine reaches, and what it logs.
 struct Reporting {
     address: SocketAddr,
     stop: CancellationToken,
-    told: Arc<Mutex<Vec<String>>>,
+    logged: Logged,
     running: JoinHandle<()>,
 }
 
@@ -32,13 +37,9 @@ impl Reporting {
         let config = ServiceConfig::new("127.0.0.1:0".parse().unwrap(), Auth::None);
         let service = Service::bind(agent, config).await.unwrap();
         let (address, stop) = (service.address(), CancellationToken::new());
-        let told = Arc::<Mutex<Vec<String>>>::default();
-        let (telling, stopping) = (told.clone(), stop.clone());
-        let running = tokio::spawn(async move {
-            let report = |event: &_| telling.lock().unwrap().push(ToString::to_string(event));
-            service.run(stopping, report).await.unwrap();
-        });
-        Self { address, stop, told, running }
+        let (logged, stopping) = (Logged::begin(Level::WARN), stop.clone());
+        let running = tokio::spawn(async move { service.run(stopping).await.unwrap() });
+        Self { address, stop, logged, running }
     }
 
     /// Asks, and returns the whole answer.
@@ -55,11 +56,11 @@ impl Reporting {
         answer
     }
 
-    /// Stops it, and returns what it reported.
+    /// Stops it, and returns what it logged.
     async fn stop(self) -> Vec<String> {
         self.stop.cancel();
         self.running.await.unwrap();
-        std::mem::take(&mut self.told.lock().unwrap())
+        self.logged.lines()
     }
 }
 
@@ -74,6 +75,7 @@ async fn a_store_that_is_gone_is_told_to_the_operator() {
     assert!(service.ask("GET", "/healthz", "").await.starts_with("HTTP/1.1 200"));
     let told = service.stop().await;
     // Once by the request, and once at least by the look for work that was left behind.
+    assert!(told.iter().any(|words| words.contains("request_id=")), "{told:?}");
     assert!(told.len() >= 2 && told.iter().all(|words| words.contains("database in memory")), "{told:?}");
 }
 
@@ -96,7 +98,7 @@ async fn a_stop_that_does_not_wait_for_the_end_of_a_turn_is_told_to_the_operator
     tokio::time::pause();
     let told = service.stop().await;
     assert!(
-        told.len() == 1 && told[0].starts_with("not all that ran had ended 30 s after the stop"),
+        told.len() == 1 && told[0].contains("not all that ran had ended 30 s after the stop"),
         "{told:?}"
     );
 }
@@ -114,11 +116,28 @@ async fn a_call_of_a_tool_that_there_is_not_is_a_warning_for_the_operator() {
     let shown = service.ask("GET", &format!("/v1/decisions/{id}"), "").await;
     assert!(shown.contains(r#""code":"unknown_tool""#), "{shown}");
     let told = service.stop().await;
-    assert!(
-        told.len() == 1
-            && told[0].starts_with(&format!(
-                "warning: turn {id} of local: the model called \"send_email\\u{{1b}}\""
-            )),
-        "{told:?}"
-    );
+    assert_eq!(told.len(), 1, "{told:?}");
+    let called = r#"the model called "send_email\u{1b}", a tool that it does not have"#;
+    assert!(told[0].contains(&format!("turn={id}")) && told[0].contains(called), "{told:?}");
+}
+
+#[tokio::test]
+async fn what_is_left_of_everybodys_budget_is_a_figure() {
+    let all = 1_000_000;
+    let everyone_per_day = Allowance { tokens: Some(all), ..Allowance::default() };
+    let budgets = Budgets { everyone_per_day, ..Budgets::default() };
+    let service =
+        Running::start_within(r#"{"text": "Hello.", "usage": {"input": 12, "output": 3}}"#, budgets).await;
+    let operator = service.token("local").await;
+    let left = async || {
+        let bearer = [("Authorization", format!("Bearer {operator}"))];
+        let figures = service.ask("GET", "/metrics", &bearer, "").await.text;
+        let line = figures.lines().find_map(|line| line.strip_prefix("adjutant_budget_left_tokens "));
+        assert!(!figures.contains("adjutant_budget_left_usd "), "{figures}");
+        line.unwrap().parse::<u64>().unwrap()
+    };
+    assert_eq!(left().await, all);
+    assert_eq!(service.chat(&operator, &json!({ "message": "hi" })).await.status, 200);
+    assert_eq!(left().await, all - 15);
+    service.stop().await;
 }

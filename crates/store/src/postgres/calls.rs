@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use adjutant_core::ConversationKey;
 use sqlx::postgres::PgRow;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tracing::warn;
 
 use super::columns::columns;
 use super::pool::{Pool, Session, turn};
@@ -115,6 +116,13 @@ impl Calls {
         }
     }
 
+    /// Returns the number of calls that were not sent yet.
+    pub(super) fn waiting(&self) -> u32 {
+        // Nothing is half done while it is locked.
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        u32::try_from(queue.waiting.len()).unwrap_or(u32::MAX)
+    }
+
     fn push(
         &self,
         key: ConversationKey,
@@ -172,7 +180,8 @@ async fn send(
     let statements: Vec<String> = calls.iter().map(|call| call.statement(false)).collect();
     let asked = session.ask(statements.join(";")).await;
     match session.ended(asked) {
-        Err(sqlx::Error::Database(_)) if calls.len() > 1 => {
+        Err(sqlx::Error::Database(error)) if calls.len() > 1 => {
+            warn!(%error, calls = calls.len(), "a message of several calls failed; each is sent again alone");
             for call in calls {
                 call.send_alone(&mut session).await;
             }

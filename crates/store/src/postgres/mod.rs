@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use adjutant_core::port::{Relay, StoreError};
 
+use crate::maintenance::Load;
 use crate::news::News;
 use crate::sql::open_turns::OpenTurns;
 use crate::sql::{About, Backend, Columns, Failure, SqlStore, StoreOptions, Value, Work, count};
@@ -154,6 +155,11 @@ impl Watched for PostgresDatabase {
 
 impl Backend for PostgresDatabase {
     type Connection = Transaction;
+
+    fn current_load(&self) -> Load {
+        let pool = self.pool.load();
+        Load { waiting: pool.waiting.saturating_add(self.calls.waiting()), ..pool }
+    }
 
     async fn write<D, T>(&self, data: D, work: Work<Transaction, D, T>) -> Result<T, Failure>
     where

@@ -3,6 +3,7 @@
 //! The driver's pool asks the server whether a connection is alive before each use and after it: two round trips for each
 //! transaction. This one asks when a connection was idle for a while.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,9 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgDatabaseError, PgRow, PgS
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
+use tracing::warn;
+
+use crate::maintenance::Load;
 
 /// How long a transaction waits for a connection: while the server restarts, or while all of them are busy.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -35,6 +39,8 @@ pub(super) struct Pool {
     /// One permit for each connection.
     turns: Arc<Semaphore>,
     connections_max: u32,
+    /// Those who wait for a permit.
+    waiting: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -47,12 +53,27 @@ struct Idle {
 impl Pool {
     pub(super) fn new(options: PgConnectOptions, connections_max: u32) -> Arc<Self> {
         let turns = Arc::new(Semaphore::new(usize::try_from(connections_max).unwrap_or(1)));
-        Arc::new(Self { options, idle: Mutex::default(), turns, connections_max })
+        Arc::new(Self { options, idle: Mutex::default(), turns, connections_max, waiting: AtomicU32::new(0) })
     }
 
     /// Waits until the caller may use a connection. Whoever leaves before has taken nothing.
     pub(super) async fn turn(&self) -> Result<OwnedSemaphorePermit, sqlx::Error> {
+        if let Ok(turn) = self.turns.clone().try_acquire_owned() {
+            return Ok(turn);
+        }
+        let _waiting = Waiting::for_one(&self.waiting);
         turn(&self.turns).await
+    }
+
+    /// Returns how busy it is.
+    pub(super) fn load(&self) -> Load {
+        let free = u32::try_from(self.turns.available_permits()).unwrap_or(u32::MAX);
+        Load {
+            connections_max: Some(self.connections_max),
+            connections_busy: self.connections_max.saturating_sub(free),
+            connections_idle: u32::try_from(self.idle().len()).unwrap_or(u32::MAX),
+            waiting: self.waiting.load(Ordering::Relaxed),
+        }
     }
 
     /// Returns a connection that lives, as far as is known.
@@ -80,7 +101,12 @@ impl Pool {
         let mut pause = RETRY_FIRST;
         loop {
             match self.options.connect().await {
-                Err(error) if is_starting(&error) => sleep(pause).await,
+                Err(error) if is_starting(&error) => {
+                    if pause == RETRY_FIRST {
+                        warn!(%error, "the database does not take connections; it is tried again for a while");
+                    }
+                    sleep(pause).await;
+                }
                 connected => return connected,
             }
             pause = (pause * 2).min(RETRY_MAX);
@@ -103,6 +129,22 @@ impl Pool {
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
         // Nothing is half done while it is locked.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One who waits, until it is dropped.
+struct Waiting<'a>(&'a AtomicU32);
+
+impl<'a> Waiting<'a> {
+    fn for_one(count: &'a AtomicU32) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -18,6 +18,10 @@ const RECOVERY: SignedDuration = SignedDuration::from_hours(7 * 24);
 const BATCH: u64 = 100;
 
 impl<B: Backend> Maintenance for SqlStore<B> {
+    fn current_load(&self) -> Load {
+        self.0.current_load()
+    }
+
     fn hears_others(&self) -> BoxFuture<'_, bool> {
         Box::pin(self.0.hears_others())
     }

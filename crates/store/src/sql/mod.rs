@@ -38,6 +38,7 @@ use adjutant_core::{BoxFuture, LogContent, StoreId};
 use jiff::Timestamp;
 use tokio::runtime::Handle;
 
+use crate::maintenance::Load;
 use crate::news::News;
 use crate::row;
 
@@ -339,6 +340,9 @@ pub(crate) type Work<C, D, T> = for<'a> fn(&'a mut C, &'a D) -> BoxFuture<'a, Re
 /// A database that keeps a store.
 pub trait Backend: Send + Sync + 'static {
     type Connection: Connection;
+
+    /// Returns how busy the way to the database is.
+    fn current_load(&self) -> Load;
 
     /// Does work in a transaction for changes. They are kept if it succeeds and does not [undo](Connection::undo) them.
     ///

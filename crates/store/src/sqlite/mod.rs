@@ -22,6 +22,7 @@ use std::time::Duration;
 use adjutant_core::port::StoreError;
 use tokio::task::spawn_blocking;
 
+use crate::maintenance::Load;
 use crate::news::News;
 use crate::sql::journal::Writes;
 use crate::sql::open_turns::OpenTurns;
@@ -194,6 +195,10 @@ impl Watched for SqliteFile {
 
 impl Backend for SqliteFile {
     type Connection = Rows;
+
+    fn current_load(&self) -> Load {
+        Load { waiting: u32::try_from(self.writer.waiting()).unwrap_or(u32::MAX), ..Load::default() }
+    }
 
     async fn write<D, T>(&self, data: D, work: Work<Rows, D, T>) -> Result<T, Failure>
     where

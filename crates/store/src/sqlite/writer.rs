@@ -97,7 +97,6 @@ impl Writer {
     }
 
     /// Returns the number of calls that wait for the thread.
-    #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.sender.as_ref().map_or(0, |sender| sender.max_capacity() - sender.capacity())
     }
@@ -325,6 +324,7 @@ impl Thread {
     fn not_committed(&mut self, done: Vec<Done>, failure: &Failure) {
         self.rows.roll_back();
         if done.len() > 1 && (error::is_full(failure) || error::is_busy(failure)) {
+            tracing::warn!(error = %failure, calls = done.len(), "a transaction was not committed; its calls are done again one by one");
             return self.again_alone(done);
         }
         for (job, _) in done {

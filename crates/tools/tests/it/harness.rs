@@ -154,6 +154,7 @@ pub(crate) fn context(user: &str, call: u32) -> ToolContext {
         key: IdempotencyKey::of(conversation, turn, &call),
         call,
         cancelled: CancellationToken::new(),
+        trace: None,
     }
 }
 

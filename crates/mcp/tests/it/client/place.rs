@@ -103,6 +103,7 @@ pub(crate) fn context() -> ToolContext {
         key: IdempotencyKey::of(conversation, turn, &call),
         call,
         cancelled: CancellationToken::new(),
+        trace: None,
     }
 }
 

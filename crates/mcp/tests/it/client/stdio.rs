@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjutant_core::{Effect, Permission, Policy, Prepared, ToolError, ToolRegistry, UserId};
+use adjutant_core::{
+    Effect, Permission, Policy, Prepared, ToolContext, ToolError, ToolRegistry, TraceContext, UserId,
+};
 use adjutant_mcp::client::{Backoff, Child, Health, Injected, Servers, ToolRules, Via};
 use serde_json::{Value, json};
 
@@ -381,4 +383,18 @@ async fn what_a_server_logs_is_bounded_however_it_says_it() {
     let logged: Vec<&String> = said.iter().filter(|line| line.contains("xxx")).collect();
     assert!(!logged.is_empty() && logged.len() < 2_000, "{} lines", logged.len());
     assert!(logged.iter().all(|line| line.len() < 2_100), "{} bytes", logged[0].len());
+}
+
+#[tokio::test]
+async fn the_trace_of_a_call_goes_along() {
+    let servers = started(odd("usual")).await;
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    for trace in [None, TraceContext::parse(parent, None), TraceContext::parse(parent, Some("a=1"))] {
+        let state = trace.as_ref().and_then(|trace| trace.tracestate().map(str::to_owned));
+        let context = ToolContext { trace: trace.clone(), ..context() };
+        let received = tool(&servers, "odd__received").call(&context, Default::default()).await.unwrap();
+        let meta = &messages(&received).last().unwrap()["params"]["_meta"];
+        assert_eq!(meta["traceparent"].as_str(), trace.map(|_| parent), "{received}");
+        assert_eq!(meta["tracestate"].as_str(), state.as_deref(), "{received}");
+    }
 }

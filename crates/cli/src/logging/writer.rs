@@ -1,0 +1,118 @@
+//! The thread that writes the log. Whoever logs never waits: if standard error is not read, lines are counted and dropped, and the service
+//! goes on.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+use tracing::Level;
+
+use super::line::{Line, LogFormat};
+
+/// Lines that wait to be written, at most.
+const UNWRITTEN_MAX: usize = 4_096;
+/// Time that the last lines may take when the process ends.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What the thread is sent.
+pub(super) enum Message {
+    /// A line with its end.
+    Line(String),
+    /// Everything that came before is to be written; then this is told.
+    End(SyncSender<()>),
+}
+
+/// The end that lines are put into.
+#[derive(Clone)]
+pub(super) struct Queue {
+    sender: SyncSender<Message>,
+    missed: Arc<AtomicU64>,
+}
+
+impl Queue {
+    /// Puts a line into the queue, or counts it as missed if the queue is full.
+    pub(super) fn put(&self, line: String) {
+        if let Err(TrySendError::Full(_)) = self.sender.try_send(Message::Line(line)) {
+            self.missed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The thread. Dropped, it has written what came before, unless nobody reads that.
+pub(crate) struct Thread(Queue);
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        let (done, is_done) = sync_channel(1);
+        if self.0.sender.try_send(Message::End(done)).is_ok() {
+            // An error is an end as well.
+            let _ = is_done.recv_timeout(LAST_WORDS);
+        }
+    }
+}
+
+/// Makes a queue of so many lines.
+pub(super) fn queue(unwritten_max: usize) -> (Queue, Receiver<Message>) {
+    let (sender, receiver) = sync_channel(unwritten_max);
+    (Queue { sender, missed: Arc::default() }, receiver)
+}
+
+/// Starts to write to standard error.
+///
+/// # Errors
+/// The system gives no thread.
+pub(super) fn start(format: LogFormat) -> io::Result<(Queue, Thread)> {
+    let (queue, receiver) = queue(UNWRITTEN_MAX);
+    let missed = queue.missed.clone();
+    thread::Builder::new()
+        .name("adjutant-log".to_owned())
+        .spawn(move || write(&receiver, &missed, format, &mut io::stderr()))?;
+    Ok((queue.clone(), Thread(queue)))
+}
+
+fn write(lines: &Receiver<Message>, missed: &AtomicU64, format: LogFormat, to: &mut impl io::Write) {
+    for message in lines {
+        match message {
+            Message::Line(line) => {
+                // Nowhere is left to tell that it cannot be told.
+                let _ = to.write_all(line.as_bytes());
+            }
+            Message::End(done) => {
+                let _ = done.send(());
+            }
+        }
+        let count = missed.swap(0, Ordering::Relaxed);
+        if count > 0 {
+            let mut line = Line::new(Level::WARN, "adjutant");
+            line.say("lines were not written: they were not read fast enough".to_owned());
+            line.add("event", "lines", json!(count));
+            let _ = to.write_all(line.written(format).as_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_full_queue_does_not_take_is_counted() {
+        let (queue, lines) = queue(2);
+        for line in ["one\n", "two\n", "three\n", "four\n"] {
+            queue.put(line.to_owned());
+        }
+        let missed = queue.missed.clone();
+        drop(queue);
+        let mut written = Vec::new();
+        write(&lines, &missed, LogFormat::Text, &mut written);
+        let written = String::from_utf8(written).unwrap();
+        let (first, rest) = written.split_once('\n').unwrap();
+        let (warning, last) = rest.split_once('\n').unwrap();
+        assert_eq!((first, last), ("one", "two\n"), "{written}");
+        assert!(warning.ends_with("they were not read fast enough lines=2"), "{warning}");
+    }
+}

@@ -1,0 +1,56 @@
+//! Figures of what only the program knows: the way to its database, and its MCP servers.
+
+use std::sync::Arc;
+
+use adjutant_mcp::client::{Health, Servers};
+use adjutant_service::{Gauge, Gauges};
+use adjutant_store::Load;
+
+use crate::store::Store;
+
+/// Reads them whenever somebody looks.
+pub(super) fn of(store: Arc<dyn Store>, servers: Option<Servers>) -> Gauges {
+    Arc::new(move || {
+        let servers = servers.as_ref().map(of_servers).unwrap_or_default();
+        of_store(store.current_load()).into_iter().chain(servers).collect()
+    })
+}
+
+fn of_store(load: Load) -> Vec<Gauge> {
+    let gauge = |name, help, value: u32| Gauge { name, help, labels: Vec::new(), value: value.into() };
+    let mut gauges = vec![gauge(
+        "adjutant_store_calls_waiting",
+        "Calls that wait for a connection to the database, or for the thread that writes to its file.",
+        load.waiting,
+    )];
+    if let Some(max) = load.connections_max {
+        let (name, help) =
+            ("adjutant_store_connections", "Connections to the database that are open, by state.");
+        let states = [("busy", load.connections_busy), ("idle", load.connections_idle)];
+        gauges.extend(states.map(|(state, count)| Gauge {
+            name,
+            help,
+            labels: vec![("state", state.to_owned())],
+            value: count.into(),
+        }));
+        gauges.push(gauge(
+            "adjutant_store_connections_max",
+            "Connections to the database that may be open.",
+            max,
+        ));
+    }
+    gauges
+}
+
+/// One for each server of the configuration that is not switched off.
+fn of_servers(servers: &Servers) -> Vec<Gauge> {
+    let reports = servers.report().into_iter().filter(|server| server.health != Health::Disabled);
+    reports
+        .map(|server| Gauge {
+            name: "adjutant_mcp_server_up",
+            help: "Whether an MCP server of the configuration answers (1).",
+            labels: vec![("server", server.name.to_string())],
+            value: f64::from(u8::from(server.health == Health::Connected)),
+        })
+        .collect()
+}
