@@ -27,6 +27,7 @@ const MIGRATIONS: Migrations = Migrations {
         (8, "functions", include_str!("migrations/0008_functions.sql")),
         (9, "session", include_str!("migrations/0009_session.sql")),
         (10, "begin", include_str!("migrations/0010_begin.sql")),
+        (12, "operator", include_str!("migrations/0012_operator.sql")),
     ],
 };
 

@@ -30,7 +30,7 @@ pub(super) const MIGRATIONS: Migrations = Migrations {
     ],
     prefix: (9, "agent", include_str!("migrations/0009_agent.sql")),
     schema: include_str!("migrations/schema.sql"),
-    since: &[],
+    since: &[(11, "operator", include_str!("migrations/0011_operator.sql"))],
 };
 
 const DIALECT: Dialect = Dialect {
