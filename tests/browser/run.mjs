@@ -9,6 +9,7 @@ import { long } from "./long.mjs";
 import { looks } from "./looks.mjs";
 import { memory } from "./memory.mjs";
 import { modules } from "./modules.mjs";
+import { operation } from "./operation.mjs";
 import { restate } from "./restate.mjs";
 import { states } from "./states.mjs";
 import { vendored } from "./vendored.mjs";
@@ -35,6 +36,7 @@ const groups = {
   states,
   long,
   memory,
+  operation,
   hostile,
   looks,
   restate,

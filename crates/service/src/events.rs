@@ -44,6 +44,17 @@ pub enum ServiceEvent {
         /// Which.
         turn: TurnId,
     },
+    /// Whoever runs the service looked at somebody's turn.
+    Looked {
+        /// Who looked.
+        operator: UserId,
+        /// Whose turn it is.
+        user: UserId,
+        /// The turn.
+        turn: TurnId,
+        /// Whether what was said in it was shown.
+        words: bool,
+    },
     /// A model called a tool that there is not. The turn went on.
     Warned(Warning),
     /// The service ended, as it was told to, before all that ran had ended: what was begun is in the journal, and goes on
@@ -73,6 +84,10 @@ impl std::fmt::Display for ServiceEvent {
                 "turn {turn} of {user} was given up (ERROR:POISONED): each process that ran it was lost; conversation \
                  {conversation}"
             ),
+            Self::Looked { operator, user, turn, words } => {
+                let what = if *words { "with what was said" } else { "without what was said" };
+                write!(f, "{operator} looked at turn {turn} of {user}, {what}")
+            }
             Self::Warned(warning) => write!(f, "warning: {warning}"),
             Self::Unfinished { after } => write!(
                 f,

@@ -4,6 +4,8 @@
 //! What a turn does is the runtime's business: here it is translated and guarded.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod admin; // how it is, for whoever runs it
+mod administration; // what they look at
 mod agui; // AG-UI: what a turn is on its wire
 mod auth; // who can say who asks
 mod branches; // other ways to go on in a conversation
@@ -48,6 +50,7 @@ mod tools; // a tool in a person's own hand
 mod user; // for whom a request runs
 mod wire; // what a turn came to, in the words of the wire
 
+pub use administration::{Administration, ServerState, Servers};
 pub use auth::{Auth, InvalidJwt, InvalidProxy, Jwt, KeysError, TrustedProxy, networks};
 pub use door::ConnectionLimits;
 pub use events::ServiceEvent;

@@ -23,6 +23,8 @@ struct Me {
     demo: bool,
     /// Something is remembered of who asks: see `/v1/memory`.
     memory: bool,
+    /// Who asks runs the service, and can look at `/v1/admin`.
+    operator: bool,
     agent: String,
     tools: Vec<ToolOffered>,
 }
@@ -57,6 +59,7 @@ async fn me(State(app): State<Shared>, user: User) -> Json<Me> {
     #[cfg(not(feature = "memory"))]
     let memory = false;
     let User(user) = user;
+    let operator = app.administration.get().is_some() && crate::admin::is_operator(&user);
     let tools = app.agent.tools().definitions(None).into_iter().map(|tool| ToolOffered {
         name: tool.name.to_string(),
         description: tool.description.clone(),
@@ -72,6 +75,7 @@ async fn me(State(app): State<Shared>, user: User) -> Json<Me> {
         model: model.to_string(),
         demo: model.provider.as_str() == "scripted",
         memory,
+        operator,
         agent: app.agent.display_name().to_owned(),
         tools: tools.collect(),
     })

@@ -21,7 +21,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::problem::{BODY_MAX, Problem};
 use crate::state::Shared;
 use crate::{
-    branches, chat, decisions, figures, guard, health, mcp, me, named, observe, openai, openapi, page,
+    admin, branches, chat, decisions, figures, guard, health, mcp, me, named, observe, openai, openapi, page,
     pending, runs, session, slow_body, tasks, threads, tools,
 };
 
@@ -63,6 +63,7 @@ pub(crate) fn router(state: Shared) -> Router {
         .merge(memory())
         .merge(session::routes())
         .merge(health::routes())
+        .merge(if state.administration.get().is_some() { admin::routes() } else { OpenApiRouter::new() })
         .merge(if state.has_metrics() { figures::routes() } else { OpenApiRouter::new() })
         .split_for_parts();
     let router = router.merge(openapi::routes(&description));

@@ -9,6 +9,7 @@ use axum::response::Response;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use crate::administration::Administration;
 use crate::auth::Auth;
 use crate::door::{ConnectionLimits, Guests};
 use crate::events::{Events, ServiceEvent};
@@ -50,6 +51,8 @@ pub(crate) struct App {
     pub(crate) mcp: Mcp,
     /// Where the tasks are that are shown beside a conversation, if there are any.
     pub(crate) tasks: OnceLock<Arc<dyn TaskStore>>,
+    /// What whoever runs the service looks at, if they can here.
+    pub(crate) administration: OnceLock<Administration>,
     /// What else has to be there, for `/readyz`.
     pub(crate) readiness: OnceLock<Readiness>,
     /// What one user may ask for.

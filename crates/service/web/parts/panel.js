@@ -1,4 +1,4 @@
-// What stands beside the conversation: the tasks, what happened in each turn, and what is remembered.
+// What stands beside the conversation: the tasks, what happened in each turn, what is remembered, and how the service is.
 
 import { showTab } from "../actions.js";
 import { set, state } from "../state.js";
@@ -6,17 +6,18 @@ import { t } from "../words.js";
 import { classes, html } from "./base.js";
 import { IconButton } from "./button.js";
 import { Memory } from "./memory.js";
+import { Operation } from "./operation.js";
 import { Tasks } from "./tasks.js";
 import { Trace } from "./trace.js";
 
 const TABS = ["tasks", "trace"];
-/** Where something is remembered of the person. */
-const WITH_MEMORY = [...TABS, "memory"];
-const PARTS = { tasks: Tasks, trace: Trace, memory: Memory };
+/** Where something is remembered of the person, and for whoever runs the service. */
+const tabsOf = (me) => [...TABS, ...(me?.memory ? ["memory"] : []), ...(me?.operator ? ["operation"] : [])];
+const PARTS = { tasks: Tasks, trace: Trace, memory: Memory, operation: Operation };
 
 export function Panel() {
   const { tab, tasks, me } = state;
-  const tabs = me?.memory ? WITH_MEMORY : TABS;
+  const tabs = tabsOf(me);
   const open = tasks.list.filter((task) => !task.completed).length;
   const key = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -26,7 +27,7 @@ export function Panel() {
     showTab(next);
     requestAnimationFrame(() => document.getElementById(`tab-${next}`)?.focus());
   };
-  return html`<aside class=${classes("panel", tab === "trace" && state.trace.id && "is-wide")} id="panel" aria-label=${t("panel.name")}>
+  return html`<aside class=${classes("panel", ((tab === "trace" && state.trace.id) || tab === "operation") && "is-wide")} id="panel" aria-label=${t("panel.name")}>
     <header class="panel-head">
       <div class="tabs" role="tablist" aria-label=${t("panel.name")} onKeyDown=${key}>
         ${tabs.map((id) => html`<button type="button" role="tab" id=${`tab-${id}`} aria-selected=${tab === id} aria-controls="tab-panel"
