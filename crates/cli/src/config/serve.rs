@@ -40,6 +40,8 @@ pub(crate) struct Serve {
     pub(crate) connections: ConnectionLimits,
     pub(crate) metrics: MetricsAccess,
     pub(crate) metrics_bind: Option<SocketAddr>,
+    /// Whether `/v1/admin` shows what was said in turns of others.
+    pub(crate) operator_sees_words: bool,
     /// Time between SIGTERM and the end of taking requests.
     pub(crate) drain_delay: Duration,
     /// The address of a Restate server that has conversations go on.
@@ -136,6 +138,7 @@ pub(super) fn keys() -> Vec<Key> {
             ..key("serve.metrics", Kind::Word(&["operator", "users", "off"]))
         },
         Key { unset: "/metrics beside the rest", ..key("serve.metrics_bind", Kind::Address) },
+        Key { default: |_| Some(Value::Truth(false)), ..key("serve.operator_sees_words", Kind::Truth) },
         Key {
             default: |_| Some(Value::Duration(DRAIN_DELAY)),
             ..key(
@@ -196,6 +199,7 @@ pub(super) fn serve(values: &Values) -> Serve {
         },
         metrics: readers.unwrap_or(MetricsAccess::Operator),
         metrics_bind: address("serve.metrics_bind"),
+        operator_sees_words: values.truth("serve.operator_sees_words"),
         drain_delay: time("serve.drain_delay", DRAIN_DELAY),
         dispatch: values.text("serve.dispatch"),
     }

@@ -14,6 +14,7 @@ mod auth;
 mod begun;
 mod bounded;
 mod budget;
+mod bug_report;
 mod call;
 mod config;
 mod confirmation;
@@ -42,6 +43,7 @@ mod memory;
 #[path = "../../../../tests/not_run.rs"]
 mod not_run;
 mod operations;
+mod operator;
 #[cfg(unix)]
 mod policy;
 #[cfg(unix)]
